@@ -1,0 +1,23 @@
+//! What every ftlab crate shares: ids, units of configuration, geometry, the request record, events, random streams.
+//!
+//! Nothing here reads a clock, a file or the environment.
+
+pub mod calendar;
+pub mod catalogue;
+pub mod error;
+pub mod geometry;
+pub mod histogram;
+pub mod ids;
+pub mod memory;
+pub mod request;
+pub mod rng;
+pub mod units;
+
+pub use calendar::Calendar;
+pub use catalogue::{Catalogue, PolicySpec};
+pub use error::{Error, Result};
+pub use geometry::{Geometry, Layout, ReclaimKind};
+pub use histogram::Histogram;
+pub use ids::{LaneId, Lpn, RuId, Slot};
+pub use request::{Batch, OpKind, Source, flags};
+pub use rng::Stream;

@@ -1,0 +1,142 @@
+//! The one record that every source produces: columns of block requests.
+//!
+//! A trace is a stream of column batches, never a list of objects, so a 100 GB trace runs in constant memory.
+
+use crate::error::Result;
+
+/// What a request asks for. The numbers are those of the binary trace form and must not change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u8)]
+pub enum OpKind {
+    Read = 0,
+    Write = 1,
+    Trim = 2,
+    Flush = 3,
+}
+
+impl OpKind {
+    pub const ALL: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Flush];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            OpKind::Read => "read",
+            OpKind::Write => "write",
+            OpKind::Trim => "trim",
+            OpKind::Flush => "flush",
+        }
+    }
+
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(code as usize).copied()
+    }
+}
+
+/// Bits of the `flags` column.
+pub mod flags {
+    /// Force unit access: the write is durable when it completes.
+    pub const FUA: u8 = 1;
+    /// The host waits for it (a synchronous write, a read-ahead's opposite).
+    pub const SYNC: u8 = 2;
+    /// File-system metadata.
+    pub const METADATA: u8 = 4;
+}
+
+/// A batch of requests in columns. The first six always have the same length; an optional column is empty or as long.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Arrival since the start of the trace, nanoseconds; not decreasing within a source.
+    pub time_ns: Vec<u64>,
+    pub op: Vec<OpKind>,
+    /// First byte on the volume.
+    pub offset: Vec<u64>,
+    /// Bytes; 0 for a flush.
+    pub length: Vec<u32>,
+    /// Which of the trace's devices; 0 when it has one.
+    pub volume: Vec<u16>,
+    /// Bits of [`flags`].
+    pub flags: Vec<u8>,
+    /// Host stream or placement id (0 = none).
+    pub stream: Vec<u16>,
+    /// Program-context signature.
+    pub pc: Vec<u64>,
+    /// Process id.
+    pub pid: Vec<u32>,
+    /// Manual label or file kind (an index into the source's label names).
+    pub label: Vec<u16>,
+    /// Content ids of the request's 4 KiB units, concatenated; `content_end[i]` is where request i's ids end.
+    pub content: Vec<u64>,
+    pub content_end: Vec<u32>,
+}
+
+impl Batch {
+    /// Requests a source puts in one batch unless it has a reason of its own.
+    pub const TARGET: usize = 4096;
+
+    pub fn len(&self) -> usize {
+        self.op.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.op.is_empty()
+    }
+
+    /// Empties every column and keeps the memory.
+    pub fn clear(&mut self) {
+        self.time_ns.clear();
+        self.op.clear();
+        self.offset.clear();
+        self.length.clear();
+        self.volume.clear();
+        self.flags.clear();
+        self.stream.clear();
+        self.pc.clear();
+        self.pid.clear();
+        self.label.clear();
+        self.content.clear();
+        self.content_end.clear();
+    }
+
+    /// Appends a request without optional columns.
+    #[inline]
+    pub fn push(&mut self, time_ns: u64, op: OpKind, offset: u64, length: u32, volume: u16, flags: u8) {
+        self.time_ns.push(time_ns);
+        self.op.push(op);
+        self.offset.push(offset);
+        self.length.push(length);
+        self.volume.push(volume);
+        self.flags.push(flags);
+    }
+
+    /// Host stream of request `i`; 0 (none) where the column is absent.
+    #[inline]
+    pub fn stream_of(&self, i: usize) -> u16 {
+        self.stream.get(i).copied().unwrap_or(0)
+    }
+
+    /// Program context of request `i`; 0 (unknown) where the column is absent.
+    #[inline]
+    pub fn pc_of(&self, i: usize) -> u64 {
+        self.pc.get(i).copied().unwrap_or(0)
+    }
+
+    /// Content ids of request `i`, one per 4 KiB; empty where the column is absent.
+    #[inline]
+    pub fn content_of(&self, i: usize) -> &[u64] {
+        let Some(&end) = self.content_end.get(i) else {
+            return &[];
+        };
+        let start = if i == 0 { 0 } else { self.content_end[i - 1] };
+        &self.content[start as usize..end as usize]
+    }
+}
+
+/// A stream of request batches: a trace reader, a generator, a transformer of another source.
+pub trait Source: Send {
+    /// Replaces `batch` by the next requests. An empty batch means the end.
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<()>;
+
+    /// Requests still to come, where the source knows (for progress and ETA).
+    fn remaining(&self) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,3 @@
+//! The passive drive: it reads no clock, owns no thread, prints nothing.
+
+pub mod config;

@@ -1,0 +1,67 @@
+//! What an FTL is built from: the meaning of the `[ftl]`, `[gc]` and `[buffer]` tables of a drive file.
+
+use ftlab_core::PolicySpec;
+
+/// Which free blocks and victims belong together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PoolScope {
+    /// One pool for each lane (a plane, or the planes of a superblock).
+    Lane,
+    /// One pool for each die (lanes of the same die).
+    Die,
+    /// One pool for the whole drive.
+    Drive,
+}
+
+/// Garbage collection of one pool; thresholds count free reclaim units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GcConfig {
+    pub pool: PoolScope,
+    /// Below or at this many free units a write that opens a unit collects until there are more, whatever it costs.
+    pub hard: u32,
+    /// At or below this many free units preemptible or background collection starts; equal to `hard` when unused.
+    pub soft: u32,
+    /// Collect in small steps that host requests may overtake, between `soft` and `hard` (timed backend only).
+    pub preemptible: bool,
+    /// Units moved per step of a preemptible collection.
+    pub step_units: u32,
+    /// Collect on dies that have been idle for `idle_ns`, while free units are at or below `soft` (timed backend only).
+    pub background: bool,
+    pub idle_ns: u64,
+    /// Survivors go to a frontier of their own instead of the host's.
+    pub separate_frontier: bool,
+}
+
+/// The write buffer of the controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BufferConfig {
+    /// `none`, `write_through`, `write_back`, `lru`.
+    pub policy: PolicySpec,
+    /// Mapping units it holds.
+    pub capacity_units: u32,
+    /// Capacitors bring what is in it to flash when power fails: a flush costs nothing and nothing acknowledged is lost.
+    pub power_loss_protected: bool,
+}
+
+/// The FTL of one drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FtlConfig {
+    /// U: logical mapping units.
+    pub logical_units: u32,
+    pub mapping: PolicySpec,
+    pub placement: PolicySpec,
+    pub victim: PolicySpec,
+    pub wear: PolicySpec,
+    pub allocation: PolicySpec,
+    pub dedup: PolicySpec,
+    pub replication: PolicySpec,
+    pub gc: GcConfig,
+    pub buffer: BufferConfig,
+    /// Erases after which a block is retired; `None`: blocks never wear out.
+    pub erase_limit: Option<u32>,
+    /// Host units between two checkpoints of the map; 0: no recovery information is kept (and none is charged).
+    pub checkpoint_units: u64,
+    pub seed: u64,
+    /// Carry (LPN, version) in every slot and check every read.
+    pub verify: bool,
+}
