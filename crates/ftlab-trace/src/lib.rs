@@ -1,0 +1,38 @@
+//! Block traces and generated workloads, as streams of [`Batch`](ftlab_core::Batch)es.
+//!
+//! ```text
+//! files ─ decompress ─ detect ─ reader ─ clock and volumes ─ Fit ─ Head/Sample ─► Source
+//! spec  ─ synth::parse ─────────────────────────────────────────────────────────► Source
+//! ```
+//!
+//! The shortest uses:
+//!
+//! ```no_run
+//! # fn main() -> ftlab_core::Result<()> {
+//! use ftlab_trace::{Fit, FitRule, ReadOptions};
+//! let paths = ["hm_0.csv.gz".into()];
+//! let options = ReadOptions::default();
+//! let scan = ftlab_trace::scan(&paths, &options)?; // one pass: span, footprint, touched units
+//! let trace = ftlab_trace::open_scanned(&paths, &options, &scan)?; // or `open`, which scans when it must
+//! let mut source = Fit::new(trace, FitRule::Compact, 64 << 30, Some(&scan))?;
+//! let mut generated = ftlab_trace::synth::parse("zipf:read=0.5,theta=0.9", 64 << 30, 4096, 1)?;
+//! # let _ = (&mut source, &mut generated); Ok(()) }
+//! ```
+//!
+//! A new format is one file in [`formats`], a new generator one file in [`synth`], each with one line in its catalogue.
+
+pub mod fit;
+pub mod formats;
+mod open;
+mod options;
+mod report;
+pub mod synth;
+mod take;
+mod touched;
+
+pub use fit::{Fit, FitRule};
+pub use open::{Opened, Scan, open, open_scanned, scan};
+pub use options::{ReadOptions, TimeUnit, Volumes};
+pub use report::{BadLine, Skipped, TraceReport, VolumeReport};
+pub use take::{Head, Sample};
+pub use touched::Touched;
