@@ -1,0 +1,129 @@
+//! `ftlab._ftlab`: the door between Python and the core. Specs come in as JSON, tables go out as Arrow streams.
+
+mod error;
+mod table;
+mod watch;
+
+use std::path::PathBuf;
+
+use ftlab_run::{Outcome, RunSpec};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::to_py;
+use crate::table::ArrowTable;
+
+/// The result of one run: `summary` (JSON text) and `tables` by name.
+#[pyclass(name = "Outcome", frozen, module = "ftlab._ftlab")]
+struct PyOutcome {
+    summary: String,
+    tables: Vec<Py<ArrowTable>>,
+}
+
+impl PyOutcome {
+    fn new(py: Python<'_>, outcome: Outcome) -> PyResult<Self> {
+        let tables = outcome.tables.into_iter();
+        Ok(PyOutcome {
+            summary: outcome.summary.to_string(),
+            tables: tables
+                .map(|t| Py::new(py, ArrowTable::new(t)?))
+                .collect::<PyResult<_>>()?,
+        })
+    }
+}
+
+#[pymethods]
+impl PyOutcome {
+    #[getter]
+    fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    #[getter]
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let by_name = PyDict::new(py);
+        for table in &self.tables {
+            by_name.set_item(table.get().name(), table.clone_ref(py))?;
+        }
+        Ok(by_name)
+    }
+}
+
+/// Runs every spec (JSON of `RunSpec`) on `threads` threads (0: all cores).
+///
+/// Gives the outcomes in order, an exception object in place of each that failed, and whether Ctrl-C stopped them.
+/// `progress(run, phase, done_requests, total_requests, done_bytes, waf, sim_time_ns, wall_s)` is called about five times
+/// a second on the calling thread.
+#[pyfunction]
+#[pyo3(signature = (specs, threads = 0, progress = None))]
+fn run_many(
+    py: Python<'_>,
+    specs: Vec<String>,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Vec<Py<PyAny>>, bool)> {
+    let specs = specs.iter().map(|json| ftlab_run::parse_spec(json));
+    let specs: Vec<RunSpec> = specs.collect::<Result<_, _>>().map_err(to_py)?;
+    let (results, interrupted) = watch::watched(py, progress, |observer| match specs.as_slice() {
+        [spec] => vec![ftlab_run::run(spec, observer)],
+        many => ftlab_run::run_many(many, threads, observer),
+    })?;
+    let results = results.into_iter().map(|result| match result {
+        Ok(outcome) => Ok(Py::new(py, PyOutcome::new(py, outcome)?)?.into_any()),
+        Err(error) => Ok(to_py(error).into_value(py).into_any()),
+    });
+    Ok((results.collect::<PyResult<_>>()?, interrupted))
+}
+
+/// Members of a family (`policies`, `drives`, `formats`, `workloads`), as JSON.
+#[pyfunction]
+fn list(py: Python<'_>, what: &str) -> PyResult<String> {
+    Ok(py.detach(|| ftlab_run::list(what)).map_err(to_py)?.to_string())
+}
+
+/// What theory says that a drive must measure, as JSON. `drive` is the JSON of `DriveSpec`.
+#[pyfunction]
+fn theory(py: Python<'_>, drive: &str) -> PyResult<String> {
+    let drive = parse_drive(drive)?;
+    Ok(py.detach(|| ftlab_run::theory(&drive)).map_err(to_py)?.to_string())
+}
+
+/// Invariants of a saved drive state, as JSON.
+#[pyfunction]
+fn check(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    Ok(py.detach(|| ftlab_run::check(&path)).map_err(to_py)?.to_string())
+}
+
+/// A drive with every default filled in: its JSON description and the text of its drive file.
+#[pyfunction]
+fn resolve_drive(py: Python<'_>, drive: &str) -> PyResult<(String, String)> {
+    let drive = parse_drive(drive)?;
+    let (json, toml) = py.detach(|| ftlab_run::resolve_drive(&drive)).map_err(to_py)?;
+    Ok((json.to_string(), toml))
+}
+
+/// Fills the defaults of a spec and checks its words and ranges; nothing is run or opened.
+#[pyfunction]
+fn normalise_spec(spec: &str) -> PyResult<String> {
+    let spec = ftlab_run::parse_spec(spec).map_err(to_py)?;
+    serde_json::to_string(&spec).map_err(|e| to_py(ftlab_core::Error::input(e.to_string())))
+}
+
+fn parse_drive(json: &str) -> PyResult<ftlab_run::DriveSpec> {
+    serde_json::from_str(json).map_err(|e| to_py(ftlab_core::Error::input(format!("drive: {e}"))))
+}
+
+#[pymodule]
+fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::register(m)?;
+    m.add_class::<PyOutcome>()?;
+    m.add_class::<ArrowTable>()?;
+    m.add_function(wrap_pyfunction!(run_many, m)?)?;
+    m.add_function(wrap_pyfunction!(list, m)?)?;
+    m.add_function(wrap_pyfunction!(theory, m)?)?;
+    m.add_function(wrap_pyfunction!(check, m)?)?;
+    m.add_function(wrap_pyfunction!(resolve_drive, m)?)?;
+    m.add_function(wrap_pyfunction!(normalise_spec, m)?)?;
+    Ok(())
+}

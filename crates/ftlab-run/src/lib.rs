@@ -1,0 +1,48 @@
+//! One run of a workload on a drive: **spec in, tables out, through one door**.
+//!
+//! [`RunSpec`] is what the user asked for, as it arrives from Python (JSON, unknown keys refused); [`Outcome`] is what comes
+//! back: the summary and tables of plain columns. [`run`] and [`run_many`] report to an [`Observer`], which may stop them.
+
+mod execute;
+mod spec;
+mod table;
+
+pub use execute::{check, list, resolve_drive, run, run_many, theory};
+pub use spec::{
+    Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Warmup, WorkloadSpec,
+    parse_spec,
+};
+pub use table::{Column, Outcome, Table};
+
+/// How far a run has come; sent about five times a second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// What is being done: `"precondition"`, `"warmup"`, `"measure"`.
+    pub phase: String,
+    /// Index of the run among those of [`run_many`]; 0 for a single one.
+    pub run: usize,
+    pub done_requests: u64,
+    /// Requests in all, where the workload knows.
+    pub total_requests: Option<u64>,
+    pub done_bytes: u64,
+    /// Write amplification so far; NaN before the first host write.
+    pub waf: f64,
+    pub sim_time_ns: u64,
+    pub wall_s: f64,
+}
+
+/// Watches a run from outside.
+pub trait Observer {
+    /// Called about five times a second of wall time. `false` stops the run; what was measured until then is kept and the
+    /// summary says `"complete": false`.
+    fn progress(&mut self, progress: &Progress) -> bool;
+}
+
+/// The observer that lets everything pass.
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn progress(&mut self, _: &Progress) -> bool {
+        true
+    }
+}
