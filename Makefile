@@ -1,0 +1,57 @@
+# Needs python3 >= 3.11 and cargo; everything else is put into .venv.
+#
+#   make demo       compare victim policies and over-provisioning on a bundled real trace; writes out/demo/report.html
+#   make test       all tests (Rust and Python)          make test-long   and those that take minutes
+#   make lint       formatting, lints, types             make bench       speed, recorded in docs/measured.md
+#   make docs       generated pages                      make clean       removes what make made
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
+
+DEMO := recordings/db_bench.csv.zst --drive tiny --fit compact \
+        --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
+
+.PHONY: all build demo test test-long lint bench docs clean
+all: build
+
+build: $(VENV)/stamp-built
+
+$(VENV)/stamp-packages: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ftlab needs Python 3.11 or later")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
+	touch $@
+
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild.
+$(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras dev
+	touch $@
+
+demo: build
+	$(BIN)/ftlab compare $(DEMO) --out out/demo --force
+
+test: build
+	cargo test --workspace --quiet
+	$(BIN)/python -m pytest --quiet
+
+test-long: test
+	cargo test --workspace --release --quiet -- --ignored
+	$(BIN)/python -m pytest --quiet -m long
+
+lint: build
+	cargo fmt --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: build
+	$(BIN)/python benches/measure.py
+
+docs: build
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) target out
