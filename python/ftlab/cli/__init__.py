@@ -1,0 +1,64 @@
+"""The `ftlab` command: one module per verb. Heavy imports happen inside the verbs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ftlab.cli import check, compare, list_, report, run, sweep, theory
+
+app = typer.Typer(
+    name="ftlab",
+    help="A laboratory for flash storage: simulate drives, compare the policies inside them on real work.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+app.command("run")(run.run)
+app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
+app.command("report")(report.report)
+app.command("check")(check.check)
+app.command("theory")(theory.theory)
+app.command("list")(list_.list_)
+
+# Exit codes: 0 done, 1 a check failed, 2 wrong input or a refusing system, 130 interrupted.
+WRONG_INPUT = 2
+INTERRUPTED = 130
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        from ftlab import __version__
+
+        typer.echo(f"ftlab {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Runs the command line; every foreseen error is one sentence on stderr."""
+    from ftlab.errors import FtlabError
+
+    try:
+        code = app(standalone_mode=False)
+    except FtlabError as error:
+        _fail(str(error))
+    except typer.TyperException as error:
+        _fail(getattr(error, "format_message", error.__str__)())
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("ftlab: interrupted\n")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing left to say, and the interpreter must not flush into the pipe.
+        sys.stdout = None  # type: ignore[assignment]
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(sentence: str) -> None:
+    sys.stderr.write(f"ftlab: {sentence}\n")
+    sys.exit(WRONG_INPUT)

@@ -1,0 +1,41 @@
+"""What `compare` and `sweep` do alike: make the runs, print the table, write the folder."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from ftlab import comparison, store
+from ftlab.cli import INTERRUPTED, WRONG_INPUT, progress, text
+from ftlab.comparison import Comparison, Plan
+from ftlab.errors import Interrupted
+
+
+def make(plan: Plan, *, threads: int, out: Path | None, force: bool, json: bool, title: str = "") -> int:
+    """Makes the planned runs and shows them; gives the exit code."""
+    line = progress.line(len(plan.specs))
+    interrupted = False
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
+        try:
+            result = comparison.execute(plan, threads=threads, progress=line, title=title)
+        except Interrupted as stop:
+            interrupted = True
+            assert isinstance(stop.result, Comparison)
+            result = stop.result
+        finally:
+            progress.clear(line)
+        if folder and result.points:
+            store.save_comparison(result, folder)
+    if json:
+        text.put_json(result.summaries)
+    else:
+        text.put(text.comparison_text(result))
+    for sentence in result.failures:
+        text.note(f"failed: {sentence}")
+    if out and result.points:
+        text.note(f"wrote {out / 'report.html'}")
+    if interrupted:
+        text.note("interrupted; what was finished is kept")
+        return INTERRUPTED
+    return WRONG_INPUT if result.failures else 0

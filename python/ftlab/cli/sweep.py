@@ -1,0 +1,27 @@
+"""`ftlab sweep`: a comparison written down in a grid file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ftlab.cli import options as o
+
+
+def sweep(
+    grid: Annotated[
+        Path, typer.Argument(metavar="GRID.toml", help="Grid file: workload, drive, options, [set], [vary].")
+    ],
+    threads: o.Threads = 0,
+    out: o.Out = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> int:
+    """Make the runs of a grid file and print one table."""
+    from ftlab import grid as grids_of_files
+    from ftlab.cli import grids
+
+    file = grids_of_files.read(grid)
+    return grids.make(file.plan(), threads=threads, out=out, force=force, json=json, title=file.title)

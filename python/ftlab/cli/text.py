@@ -1,0 +1,137 @@
+"""Results as text for the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ftlab import show
+from ftlab.catalogue import is_plain
+from ftlab.comparison import Comparison
+from ftlab.headline import LATENCY_PARTS, OPS, PARTS, PERCENTILES, TERMINAL, worth_showing
+from ftlab.runs import Run
+
+
+def put(text: str) -> None:
+    """Prints to stdout; flushed, so that a closed pipe is noticed here."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def put_json(value: object) -> None:
+    put(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def note(sentence: str) -> None:
+    """A remark for people, on stderr."""
+    sys.stderr.write(f"ftlab: {sentence}\n")
+
+
+def run_text(run: Run) -> str:
+    """A run: one head line, write amplification by class, latency by operation, wear, notes."""
+    summary = run.summary
+    blocks = [f"{run.workload} on {drive_line(summary)}", _waf(summary), _latency(summary), _facts(summary)]
+    blocks += [f"note: {sentence}" for sentence in summary.get("notes", [])]
+    return "\n\n".join(block for block in blocks[:4] if block) + ("\n\n" + "\n".join(blocks[4:]) if blocks[4:] else "")
+
+
+def drive_line(summary: Mapping[str, Any]) -> str:
+    """`tiny: 64 MiB logical of 72 MiB raw, op_ratio 0.125 (spare factor 0.111)`."""
+    drive = summary.get("drive", {})
+    text = str(drive.get("name", "the drive"))
+    if "logical_bytes" in drive and "raw_bytes" in drive:
+        text += f": {show.size(drive['logical_bytes'])} logical of {show.size(drive['raw_bytes'])} raw"
+    if "op_ratio" in drive:
+        text += f", op_ratio {drive['op_ratio']:.4g}"
+    if "spare_factor" in drive:
+        text += f" (spare factor {drive['spare_factor']:.4g})"
+    return text
+
+
+def _waf(summary: Mapping[str, Any]) -> str:
+    waf = summary.get("waf") or {}
+    if waf.get("total") is None:
+        return ""
+    parts = [part for part in PARTS if waf.get(part)]
+    header = ["write amplification", *parts]
+    return show.text_table(header, [[f"{waf['total']:.3f}", *(f"{waf[part]:.3f}" for part in parts)]], left=0)
+
+
+def _latency(summary: Mapping[str, Any]) -> str:
+    latency = summary.get("latency") or {}
+    ops = [op for op in OPS if (latency.get(op) or {}).get("mean_ns")]
+    if not ops:
+        return ""
+    quantiles = ["mean", *PERCENTILES, "max"]
+    parts = [p for p in LATENCY_PARTS if any(latency[op].get(f"{p}_ns") for op in ops)]
+
+    def cells(op: str, names: Sequence[str]) -> list[str]:
+        return [show.quantity(latency[op].get(f"{name}_ns"), "ns") for name in names]
+
+    titles = [q.replace("p999", "p99.9").replace("p99.99", "p99.99") for q in quantiles]
+    whole = show.text_table(["latency", *titles], [[op, *cells(op, quantiles)] for op in ops])
+    if not parts:
+        return whole
+    titles = [part.replace("_", " ") for part in parts]
+    return whole + "\n\n" + show.text_table(["mean time in", *titles], [[op, *cells(op, parts)] for op in ops])
+
+
+def _facts(summary: Mapping[str, Any]) -> str:
+    throughput, wear, life = (summary.get(key) or {} for key in ("throughput", "wear", "lifetime"))
+    facts = []
+    if throughput.get("iops"):
+        facts.append(f"{show.count(throughput['iops'])} IOPS, {show.rate(throughput.get('bytes_per_s', 0))}")
+    if wear.get("mean") is not None:
+        facts.append(f"erases per block: mean {show.digits(wear['mean'])}, max {show.digits(wear['max'])}")
+    if life.get("tbw_bytes"):
+        facts.append(f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life['dwpd'])} DWPD")
+    perf = summary.get("perf") or {}
+    if perf.get("wall_s"):
+        facts.append(f"took {perf['wall_s']:.2f} s, {show.count(perf.get('requests_per_s', 0))} requests/s")
+    return "\n".join(facts)
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """A comparison: a row per point, means with 95 % confidence intervals where runs were repeated."""
+    summaries = [run.summary for point in comparison.points for run in point.runs]
+    if not summaries:
+        return "no run was finished"
+    shown = worth_showing(TERMINAL, summaries)
+    header = [*comparison.keys, *(figure.title for figure in shown)]
+    rows = [
+        [*point.vary.values(), *(show.with_ci(*point.figure(figure.name), figure.unit) for figure in shown)]
+        for point in comparison.points
+    ]
+    return show.text_table(header, rows, left=len(comparison.keys))
+
+
+def value_text(value: Any, indent: str = "") -> str:
+    """Any answer of the core: tables for lists of records, `key  value` lines for the rest."""
+    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        columns = list(dict.fromkeys(key for row in value for key, cell in row.items() if is_plain(cell)))
+        rows = [[_cell(row.get(column)) for column in columns] for row in value]
+        numeric = [all(isinstance(row.get(c), (int, float)) for row in value) for c in columns]
+        left = numeric.index(True) if True in numeric else len(columns)
+        return "\n".join(indent + line for line in show.text_table(columns, rows, left=left).splitlines())
+    if not isinstance(value, dict):
+        return indent + (", ".join(map(_cell, value)) if isinstance(value, list) else _cell(value))
+    plain = {k: v for k, v in value.items() if is_plain(v) or (isinstance(v, list) and all(map(is_plain, v)))}
+    width = max(map(len, plain), default=0)
+    lines = [f"{indent}{key.ljust(width)}  {value_text(cell)}" for key, cell in plain.items()]
+    for key, cell in value.items():
+        if key not in plain and cell:
+            lines += ["", f"{indent}{key}", value_text(cell, indent + "  ")]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.6g}"
+    return str(value)

@@ -1,0 +1,185 @@
+"""Many runs side by side: workloads, drives and varied keys, repeated with further seeds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ftlab import _ftlab, runs, vary
+from ftlab.errors import InputError, Interrupted
+from ftlab.headline import FIGURES, Summary, headline, worth_showing
+from ftlab.runs import Run
+from ftlab.spec import RunOptions, Source, Spec, run_spec, workload_label
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of the varied keys, with a run for each repetition that was finished."""
+
+    vary: dict[str, str]
+    runs: tuple[Run, ...]
+
+    @property
+    def label(self) -> str:
+        """The varied values in one line."""
+        return ", ".join(self.vary.values())
+
+    def figure(self, name: str) -> tuple[float | None, float | None]:
+        """Mean of a headline figure over the repetitions, and the half-width of its 95 % confidence interval."""
+        values = [v for run in self.runs if (v := headline(run.summary)[name]) is not None]
+        return vary.mean_and_ci95(values) if values else (None, None)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs to make: their specs in order, and where in the grid each belongs."""
+
+    points: list[dict[str, str]]
+    labels: list[str]
+    specs: list[Spec]
+    repeat: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The finished points of a grid; `failures` says why others are missing."""
+
+    points: tuple[Point, ...]
+    failures: tuple[str, ...] = ()
+    title: str = ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The varied keys, in the order given."""
+        return list(self.points[0].vary) if self.points else []
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run was made and reached its end."""
+        return not self.failures and all(run.complete for point in self.points for run in point.runs)
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """The summary of every run, with `vary` and `repeat` added."""
+        return [
+            {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0)}
+            for point in self.points
+            for run in point.runs
+        ]
+
+    def table(self) -> pl.DataFrame:
+        """A row per point: the varied values, the number of runs, means and `_ci95` half-widths of the headline figures."""
+        import polars as pl
+
+        shown = worth_showing((f.name for f in FIGURES), (run.summary for point in self.points for run in point.runs))
+        repeated = any(len(point.runs) > 1 for point in self.points)
+        rows = []
+        for point in self.points:
+            row: dict[str, object] = {**point.vary, "runs": len(point.runs)}
+            for figure in shown:
+                row[figure.name], half_width = point.figure(figure.name)
+                if repeated:
+                    row[f"{figure.name}_ci95"] = half_width
+            rows.append(row)
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def plot(self, figure: str = "waf") -> alt.TopLevelMixin:
+        """One headline figure over the varied keys."""
+        from ftlab import plots
+
+        return plots.compare(self, figure)
+
+    def save(self, folder: Source, *, force: bool = False) -> Path:
+        """Writes the table, every run, the report and its PNGs into a new folder."""
+        from ftlab import store
+
+        with store.new_folder(Path(folder), force=force) as unfinished:
+            store.save_comparison(self, unfinished)
+        return Path(folder)
+
+
+def compare(
+    workload: Source | Iterable[Source],
+    drive: Source = "tiny",
+    *,
+    vary: Mapping[str, Sequence[object]] | Sequence[str] = (),
+    repeat: int = 1,
+    threads: int = 0,
+    **options: Unpack[RunOptions],
+) -> Comparison:
+    """Runs every combination of the workloads and of the varied keys, each `repeat` times with its own seed.
+
+    `vary` maps a key of the drive file, or the name of an option, to its values: `{"ftl.victim": ["greedy", "fifo"]}`.
+    """
+    workloads = [workload] if isinstance(workload, (str, PathLike)) else list(workload)
+    return execute(plan(workloads, drive, vary, repeat, options), threads=threads)
+
+
+def plan(
+    workloads: Sequence[Source],
+    drive: Source,
+    varied: Mapping[str, Sequence[object]] | Sequence[str],
+    repeat: int,
+    options: Mapping[str, Any],
+) -> Plan:
+    """Every run of a grid, checked as far as it can be before the first one starts."""
+    if repeat < 1:
+        raise InputError(f"repeat {repeat}: expected at least 1")
+    if not workloads:
+        raise InputError("nothing to run: expected at least one workload")
+    spanned = vary.grid(varied)
+    drives = spanned.get("drive", [])
+    labels = [workload_label(w) for w in workloads]
+    if len(set(labels)) < len(labels):
+        labels = [str(w) for w in workloads]
+    made = Plan([], [], [], repeat)
+    for workload, label in zip(workloads, labels, strict=True):
+        for point in vary.points(spanned):
+            changes = {k: v for k, v in point.items() if k != "drive"}
+            spec = run_spec(workload, point["drive"] if drives else drive, vary.applied(changes, options))
+            _ftlab.resolve_drive(json.dumps(spec["drive"]))
+            for i in range(repeat):
+                made.points.append(({"workload": label} if len(workloads) > 1 or not point else {}) | point)
+                made.labels.append(label)
+                made.specs.append({**spec, "repeat": i})
+    return made
+
+
+def execute(made: Plan, *, threads: int = 0, progress: _ftlab.Progress | None = None, title: str = "") -> Comparison:
+    """Makes the planned runs on `threads` threads (0: all cores)."""
+    outcomes, interrupted = _ftlab.run_many([json.dumps(spec) for spec in made.specs], threads, progress)
+    finished: list[Point] = []
+    failures: list[str] = []
+    for first in range(0, len(outcomes), made.repeat):
+        point, done = made.points[first], []
+        for i in range(first, first + made.repeat):
+            outcome = outcomes[i]
+            if isinstance(outcome, _ftlab.Outcome):
+                done.append(runs.from_outcome(made.labels[i], made.specs[i], outcome))
+            elif not isinstance(outcome, KeyboardInterrupt):
+                failures.append(f"{', '.join(f'{k}={v}' for k, v in point.items())}: {outcome}")
+        # A run that was cut off is no sample of its point, unless there is no other.
+        whole = [run for run in done if run.complete]
+        if whole or done:
+            finished.append(Point(point, tuple(whole or done)))
+    if not finished and failures:
+        raise InputError(failures[0].split(": ", 1)[1])
+    result = Comparison(tuple(finished), tuple(dict.fromkeys(failures)), title)
+    if interrupted:
+        raise Interrupted(result)
+    return result
+
+
+def folder_name(point: Point, run: Run) -> str:
+    """The folder of a run inside its comparison's: readable, and safe as a file name."""
+    values = re.sub(r"[^A-Za-z0-9._=+-]+", "_", "-".join(point.vary.values())).strip("_.") or "run"
+    return f"{values[:80]}.{run.spec.get('repeat', 0)}"

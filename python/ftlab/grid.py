@@ -1,0 +1,96 @@
+"""Grid files: a comparison written down as data.
+
+A grid file names what `ftlab compare` takes on its command line:
+
+    title    = "Victim policies under skew"
+    workload = ["zipf:theta=0.99,requests=1e6", "uniform:requests=1e6"]   # or one text
+    drive    = "tiny"
+    repeat   = 3
+    warmup   = "4x"                                                       # and every other option of a run
+
+    [set]
+    "ftl.op_ratio" = 0.07
+
+    [vary]
+    "ftl.victim" = ["greedy", "d_choices:d=5", "fifo"]
+    qd = [1, 32]
+
+Paths are relative to the grid file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ftlab import comparison
+from ftlab.comparison import Comparison
+from ftlab.errors import FtlabIOError, InputError
+from ftlab.spec import OPTIONS, Source
+
+_OWN = ("title", "workload", "drive", "repeat", "vary")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridFile:
+    """A grid file as it was read."""
+
+    title: str
+    workloads: list[str]
+    drive: str
+    repeat: int
+    vary: dict[str, list[object]]
+    options: dict[str, Any]
+
+    def plan(self) -> comparison.Plan:
+        """Every run of the grid, checked."""
+        return comparison.plan(self.workloads, self.drive, self.vary, self.repeat, self.options)
+
+
+def read(path: Path) -> GridFile:
+    """Reads a grid file; unknown keys and values of a wrong kind are errors that name the file."""
+    try:
+        written = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FtlabIOError(f"{path}: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    unknown = sorted(written.keys() - OPTIONS - set(_OWN))
+    if unknown:
+        raise InputError(f"{path}: unknown key `{unknown[0]}` (known: {', '.join([*_OWN, *sorted(OPTIONS)])})")
+    workloads = _texts(path, "workload", written.get("workload"))
+    drive = _texts(path, "drive", written.get("drive", "tiny"))[0]
+    vary = written.get("vary", {})
+    if not isinstance(vary, dict) or not all(isinstance(values, list) and values for values in vary.values()):
+        raise InputError(f'{path}: `vary` must be a table of lists, e.g. "ftl.victim" = ["greedy", "fifo"]')
+    repeat = written.get("repeat", 1)
+    if not isinstance(repeat, int):
+        raise InputError(f"{path}: `repeat` must be a whole number")
+    return GridFile(
+        title=str(written.get("title", path.stem)),
+        workloads=[_beside(path, workload) for workload in workloads],
+        drive=_beside(path, drive),
+        repeat=repeat,
+        vary=vary,
+        options={key: value for key, value in written.items() if key in OPTIONS},
+    )
+
+
+def sweep(path: Source, *, threads: int = 0) -> Comparison:
+    """Makes the runs of a grid file."""
+    grid = read(Path(path))
+    return comparison.execute(grid.plan(), threads=threads, title=grid.title)
+
+
+def _texts(path: Path, key: str, value: object) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{path}: `{key}` must be a text or a list of texts")
+    return texts
+
+
+def _beside(grid: Path, text: str) -> str:
+    beside = grid.parent / text
+    return str(beside) if beside.is_file() else text

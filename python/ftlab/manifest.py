@@ -1,0 +1,65 @@
+"""Where a result comes from: version, drive, spec, checksums of what was read, machine, time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ftlab.runs import Run
+
+
+def manifest(run: Run, drive: dict[str, Any], version: str) -> dict[str, Any]:
+    """The content of `manifest.json`."""
+    return {
+        "schema": "ftlab.manifest/1",
+        "ftlab": version,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "workload": run.workload,
+        "inputs": [_identified(path) for path in run.spec["workload"].get("trace", {}).get("paths", [])],
+        "seed": run.spec.get("seed"),
+        "repeat": run.spec.get("repeat", 0),
+        "spec": run.spec,
+        "drive": drive,
+        "wall_s": run.summary.get("perf", {}).get("wall_s"),
+        "machine": machine(),
+    }
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, Any]:
+    """What the run was made on."""
+    return {
+        "system": f"{platform.system()} {platform.release()}",
+        "architecture": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def _identified(path: str) -> dict[str, Any]:
+    """An input by size and checksum. Standard input and pipes can't be read a second time."""
+    if not Path(path).is_file():
+        return {"path": path}
+    stat = Path(path).stat()
+    return {"path": path, "bytes": stat.st_size, "sha256": _sha256(path, stat.st_size, stat.st_mtime_ns)}
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: str, _size: int, _changed_ns: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

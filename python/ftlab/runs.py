@@ -1,0 +1,108 @@
+"""One run: the call, and the object that holds what came back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ftlab import _ftlab
+from ftlab.errors import Interrupted
+from ftlab.headline import Summary, headline
+from ftlab.spec import RunOptions, Source, Spec, run_spec, workload_label
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+SCHEMA = "ftlab.summary/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The result of one run: a summary and tables."""
+
+    workload: str
+    """The workload's short name."""
+    spec: Spec
+    """What was asked for, with every default."""
+    summary: Summary
+    """The figures of `summary.json`."""
+    tables: Mapping[str, pl.DataFrame] = field(repr=False)
+    """`series`, `latency`, `blocks`, `dies`, `channels` and, if asked for, `requests`."""
+
+    @property
+    def complete(self) -> bool:
+        """False if the run was stopped before its end."""
+        return bool(self.summary.get("complete", True))
+
+    @property
+    def series(self) -> pl.DataFrame:
+        """Write amplification and its parts, throughput and free units over time."""
+        return self.tables["series"]
+
+    @property
+    def latency(self) -> pl.DataFrame:
+        """Latency histograms: operation, upper end of the bucket in nanoseconds, count. Add counts to merge runs."""
+        return self.tables["latency"]
+
+    @property
+    def blocks(self) -> pl.DataFrame:
+        """Erase count and valid units of every reclaim unit at the end."""
+        return self.tables["blocks"]
+
+    @property
+    def requests(self) -> pl.DataFrame:
+        """A row per request; only with `requests=True`."""
+        return self.tables["requests"]
+
+    def table(self) -> pl.DataFrame:
+        """The headline figures in one row; columns that do not apply to this run are absent."""
+        import polars as pl
+
+        row = {"workload": self.workload, "drive": self.spec["drive"]["name"], **headline(self.summary)}
+        return pl.DataFrame([{key: value for key, value in row.items() if value is not None}])
+
+    def plot(self, kind: str = "waf") -> alt.TopLevelMixin:
+        """A figure; `ftlab.plots.KINDS` names them."""
+        from ftlab import plots
+
+        return plots.draw(kind, self)
+
+    def save(self, folder: Source, *, force: bool = False) -> Path:
+        """Writes summary, tables, manifest, drive file, report and PNGs into a new folder."""
+        from ftlab import store
+
+        with store.new_folder(Path(folder), force=force) as unfinished:
+            store.save_run(self, unfinished)
+        return Path(folder)
+
+
+def run(workload: Source, drive: Source = "tiny", **options: Unpack[RunOptions]) -> Run:
+    """Runs `workload` (a trace file or a generator such as `"zipf:theta=0.9"`) on `drive` (a preset or a drive file).
+
+    Ctrl-C raises `Interrupted`, which holds the part that was done.
+    """
+    return execute(workload, run_spec(workload, drive, options))
+
+
+def execute(workload: Source, spec: Spec, progress: _ftlab.Progress | None = None) -> Run:
+    """Runs one finished spec."""
+    (outcome,), interrupted = _ftlab.run_many([json.dumps(spec)], 1, progress)
+    if isinstance(outcome, BaseException):
+        raise outcome
+    result = from_outcome(workload_label(workload), spec, outcome)
+    if interrupted:
+        raise Interrupted(result)
+    return result
+
+
+def from_outcome(workload: str, spec: Spec, outcome: _ftlab.Outcome) -> Run:
+    """The run object of what the core handed over."""
+    import polars as pl
+
+    summary: dict[str, Any] = {"schema": SCHEMA, **json.loads(outcome.summary)}
+    tables = {name: pl.DataFrame(table) for name, table in outcome.tables.items()}
+    return Run(workload=workload, spec=spec, summary=summary, tables=tables)

@@ -1,0 +1,89 @@
+"""Numbers and tables as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def digits(value: float, significant: int = 3) -> str:
+    """`value` with so many significant digits and no exponent: 0.0123, 2.31, 45.6, 1234."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "–"
+    decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds in the unit that suits: 312 ns, 45.1 us, 4.12 ms, 1.20 s."""
+    for limit, factor, unit in ((1e3, 1, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
+        if abs(ns) < limit:
+            return f"{digits(ns / factor)} {unit}"
+    seconds = ns / 1e9
+    return f"{digits(seconds)} s" if seconds < 120 else f"{digits(seconds / 60)} min"
+
+
+def size(n: float) -> str:
+    """Bytes in the largest binary unit: 16.0 GiB."""
+    unit = 0
+    while abs(n) >= 1024 and unit < len(_BINARY) - 1:
+        n, unit = n / 1024, unit + 1
+    return f"{digits(n)} {_BINARY[unit]}" if n % 1 else f"{n:.0f} {_BINARY[unit]}"
+
+
+def rate(bytes_per_s: float) -> str:
+    """Bytes per second in decimal units, as data sheets give them: 512 MB/s."""
+    return f"{_scaled(bytes_per_s, ' ')}B/s"
+
+
+def count(n: float) -> str:
+    """A count: 987, 12.3k, 4.56M."""
+    return _scaled(n, "").rstrip() if abs(n) >= 1000 else digits(n) if n % 1 else f"{n:.0f}"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A figure in its unit, as `Figure.unit` names it."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    match unit:
+        case "ns":
+            return duration(value)
+        case "B":
+            return size(value)
+        case "B/s":
+            return rate(value)
+        case "/s":
+            return count(value)
+    return f"{value:.3f}" if abs(value) < 100 and value % 1 else count(value)
+
+
+def with_ci(value: float | None, half_width: float | None, unit: str) -> str:
+    """A mean with its confidence interval: `2.314 ± 0.012`; both in the unit that suits the mean."""
+    shown = quantity(value, unit)
+    if half_width is None or not value:
+        return shown
+    number, _, suffix = shown.partition(" ")
+    letter = number[-1] if number[-1].isalpha() else ""
+    factor = value / float(number.rstrip("kMGT")) if letter or suffix else 1.0
+    return f"{number} ± {digits(half_width / factor, 2)}{letter}{' ' + suffix if suffix else ''}"
+
+
+def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """Aligned columns, the first `left` to the left and the others to the right; reads well in a terminal and in a file."""
+    body = [list(row) for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(header, *body, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([line(header), "  ".join("─" * w for w in widths), *map(line, body)])
+
+
+def _scaled(value: float, space: str) -> str:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= factor:
+            return f"{digits(value / factor)}{space}{prefix}"
+    return f"{digits(value)}{space}"

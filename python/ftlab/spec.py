@@ -1,0 +1,133 @@
+"""From what a user writes (paths, names, keyword arguments) to the spec that the core reads. No defaults live here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypedDict
+
+from ftlab import _ftlab
+from ftlab.errors import FtlabIOError, InputError
+
+Spec = dict[str, Any]
+Source = str | PathLike[str]
+Changes = Mapping[str, object] | Sequence[str]
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of a run. What is left out gets the core's default, named here in brackets."""
+
+    set: Changes
+    """Changes to the drive: `{"ftl.victim": "greedy"}` or `["ftl.victim=greedy"]`."""
+    backend: str
+    """`timed` or `counting` [timed]."""
+    precondition: str
+    """`theory`, `fill`, `none` or `state:PATH` [theory]."""
+    warmup: str
+    """Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests [none]."""
+    arrivals: str
+    """`open` (time stamps), `closed` (queue depth) or `asap` [a trace: open]."""
+    qd: int
+    """Requests under way at once; makes arrivals `closed`."""
+    speedup: float
+    """Open arrivals: time stamps are divided by it [1]."""
+    seed: int
+    """Seed of every random stream [1]."""
+    fit: str
+    """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow` [error]."""
+    format: str
+    """Format of the trace [told by its content]."""
+    volumes: str
+    """Which of the trace's devices [all]."""
+    time_unit: str
+    """Unit of the trace's time stamps, where the format leaves it open."""
+    requests: bool
+    """Keep a row per request [no]."""
+    trace_events: Source
+    """Write a timeline of dies and channels here, which Perfetto opens."""
+    trace_events_limit: int
+    """Most events in that timeline."""
+    break_at: str
+    """Stop when this becomes true, e.g. `waf>3`."""
+    save_state: Source
+    """Save the drive's state here at the end."""
+    verify: bool
+    """Check every read against what was written [no]."""
+
+
+OPTIONS = frozenset(RunOptions.__annotations__)
+_OF_THE_TRACE = ("format", "volumes", "time_unit")
+_PATHS = ("trace_events", "save_state")
+
+
+def run_spec(workload: Source, drive: Source, options: Mapping[str, Any]) -> Spec:
+    """The spec of one run, with words and ranges checked by the core and its defaults filled in."""
+    unknown = options.keys() - OPTIONS - {"repeat"}
+    if unknown:
+        raise InputError(f"unknown option `{min(unknown)}` (known: {', '.join(sorted(OPTIONS))})")
+    rest = {key: value for key, value in options.items() if value is not None}
+    trace = {key: rest.pop(key) for key in _OF_THE_TRACE if key in rest}
+    spec: Spec = {
+        "drive": drive_spec(drive, rest.pop("set", ())),
+        "workload": workload_spec(workload, trace),
+    }
+    if "requests" in rest:
+        spec["requests_table"] = rest.pop("requests")
+    for key in _PATHS:
+        if key in rest:
+            rest[key] = str(rest[key])
+    normalised: Spec = json.loads(_ftlab.normalise_spec(json.dumps(spec | rest)))
+    return normalised
+
+
+def drive_spec(drive: Source, changes: Changes = ()) -> Spec:
+    """A preset by name, or the text of a drive file."""
+    name = str(drive)
+    spec: Spec = {"name": name, "set": _pairs(changes)}
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        spec["toml"] = _read(path, "drive file")
+    return spec
+
+
+def workload_spec(workload: Source, trace: Mapping[str, str]) -> Spec:
+    """A generator (inline or a TOML file) or a trace file; `-` is a trace on standard input."""
+    text = str(workload)
+    path = Path(text)
+    if path.suffix == ".toml":
+        return {"generator": {"spec": _read(path, "workload file")}}
+    if text == "-" or path.exists():
+        return {"trace": {"paths": [text], **trace}}
+    kinds = [row["name"] for row in json.loads(_ftlab.list("workloads"))]
+    if text.split(":", 1)[0] in kinds:
+        return {"generator": {"spec": text}}
+    raise InputError(f"workload `{text}`: no such file, and no generator of that name (known: {', '.join(kinds)})")
+
+
+def workload_label(workload: Source) -> str:
+    """How a workload is called in tables: the file's name, or the generator itself."""
+    text = str(workload)
+    return Path(text).name if Path(text).exists() else text
+
+
+def _pairs(changes: Changes) -> list[str]:
+    if isinstance(changes, str):
+        return [changes]
+    if isinstance(changes, Mapping):
+        return [f"{key}={_written(value)}" for key, value in changes.items()]
+    return list(changes)
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read(path: Path, what: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{what} {path}: not a text file") from None
+    except OSError as error:
+        raise FtlabIOError(f"{what} {path}: {error.strerror}") from None

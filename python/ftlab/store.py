@@ -1,0 +1,134 @@
+"""Run folders: written beside their place and renamed at the end, so that nothing is ever half written."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ftlab import __version__
+from ftlab.errors import FtlabIOError, InputError
+from ftlab.manifest import manifest
+from ftlab.runs import Run
+
+if TYPE_CHECKING:
+    from ftlab.comparison import Comparison
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
+    """A temporary sibling of `folder` that takes its place when the block ends well, and vanishes when it does not."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"output {folder}: exists and is not a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not force:
+        raise InputError(f"output {folder}: exists and is not empty; give another folder or --force")
+    unfinished = folder.parent / f".{folder.name}.unfinished-{os.getpid()}"
+    with refusals(folder):
+        unfinished.mkdir(parents=True)
+    try:
+        with refusals(folder):
+            yield unfinished
+            _replace(folder, unfinished)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def refusals(place: Path) -> Iterator[None]:
+    """What the operating system refuses, as one sentence that names the folder."""
+    import errno
+
+    try:
+        yield
+    except OSError as error:
+        # polars raises plain OSErrors without a number; their text ends with the cause.
+        why = os.strerror(error.errno) if error.errno in errno.errorcode else str(error).strip().splitlines()[0]
+        raise FtlabIOError(f"output {place}: {why}") from error
+
+
+def save_run(run: Run, folder: Path, *, report: bool = True) -> None:
+    """Writes one run into an existing folder."""
+    from ftlab import _ftlab
+
+    _json(folder / "summary.json", run.summary)
+    for name, table in run.tables.items():
+        table.write_parquet(folder / f"{name}.parquet", compression="zstd")
+    drive, toml = _ftlab.resolve_drive(json.dumps(run.spec["drive"]))
+    (folder / "drive.toml").write_text(toml, encoding="utf-8")
+    _json(folder / "manifest.json", manifest(run, json.loads(drive), __version__))
+    if report:
+        from ftlab import report as pages
+
+        pages.write_run(run, folder)
+
+
+def save_comparison(comparison: Comparison, folder: Path) -> None:
+    """Writes a comparison into an existing folder: its table and report, and a folder for every run under `runs`."""
+    from ftlab import report as pages
+    from ftlab.comparison import folder_name
+
+    summaries = []
+    for point in comparison.points:
+        for run in point.runs:
+            place = Path("runs") / folder_name(point, run)
+            (folder / place).mkdir(parents=True, exist_ok=False)
+            save_run(run, folder / place, report=False)
+            summaries.append(
+                {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0), "folder": place.as_posix()}
+            )
+    _json(folder / "summary.json", summaries)
+    table = comparison.table()
+    table.write_csv(folder / "table.csv")
+    table.write_parquet(folder / "table.parquet")
+    pages.write_comparison(comparison, folder)
+
+
+def load(folder: Path) -> Run | Comparison:
+    """A saved run, or a saved comparison with its runs."""
+    from ftlab.comparison import Comparison, Point
+
+    summary = _load_json(folder / "summary.json", folder)
+    if isinstance(summary, dict):
+        return _load_run(folder, summary)
+    grouped: dict[str, tuple[dict[str, str], list[Run]]] = {}
+    for item in summary:
+        place = folder / item["folder"]
+        run = _load_run(place, _load_json(place / "summary.json", place))
+        grouped.setdefault(json.dumps(item["vary"]), (item["vary"], []))[1].append(run)
+    return Comparison(tuple(Point(vary, tuple(runs)) for vary, runs in grouped.values()))
+
+
+def _load_run(folder: Path, summary: dict[str, Any]) -> Run:
+    import polars as pl
+
+    written = _load_json(folder / "manifest.json", folder)
+    tables = {path.stem: pl.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
+    return Run(workload=written["workload"], spec=written["spec"], summary=summary, tables=tables)
+
+
+def _load_json(path: Path, folder: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{folder}: not a run folder (no {path.name} in it)") from None
+    except OSError as error:
+        raise FtlabIOError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path}: not JSON; is the folder of a run complete?") from None
+
+
+def _json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _replace(folder: Path, unfinished: Path) -> None:
+    """Puts `unfinished` in the place of `folder`; an old folder goes only when the new one is there."""
+    old = folder.parent / f".{folder.name}.replaced-{os.getpid()}"
+    if folder.exists():
+        folder.rename(old)
+    unfinished.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
