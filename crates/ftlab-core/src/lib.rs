@@ -11,6 +11,7 @@ pub mod ids;
 pub mod memory;
 pub mod request;
 pub mod rng;
+pub mod theory;
 pub mod units;
 
 pub use calendar::Calendar;

@@ -1,0 +1,401 @@
+//! From what was written to what is meant: defaults, derived sizes, and sentences for drives that cannot work.
+
+use ftlab_core::geometry::PlaneOrder;
+use ftlab_core::{Error, Geometry, Layout, PolicySpec, ReclaimKind, Result};
+use ftlab_flash::Timing;
+use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, PoolScope};
+
+use super::file::{
+    Cell, DEFAULT_OP_RATIO, DriveFile, FtlTable, GcTable, GeometryTable, Pool, Reclaim, Suspend, TimingTable,
+};
+use super::quantity::{Size, Time};
+use super::{DriveConfig, HostLink};
+
+pub fn resolve(file: &DriveFile) -> Result<DriveConfig> {
+    let layout = layout(&file.geometry, &file.ftl.allocation.0)?;
+    let logical_units = logical_units(&file.ftl, &layout)?;
+    let gc = gc(&file.gc, &layout)?;
+    let ftl = FtlConfig {
+        logical_units,
+        mapping: file.ftl.mapping.0.clone(),
+        placement: file.ftl.placement.0.clone(),
+        victim: file.ftl.victim.0.clone(),
+        wear: file.ftl.wear.0.clone(),
+        allocation: file.ftl.allocation.0.clone(),
+        dedup: file.ftl.dedup.0.clone(),
+        replication: file.ftl.replication.0.clone(),
+        gc,
+        buffer: BufferConfig {
+            policy: file.buffer.policy.0.clone(),
+            capacity_units: small(
+                "buffer.capacity",
+                file.buffer.capacity.0 / u64::from(layout.geometry.unit_bytes),
+            )?,
+            power_loss_protected: file.buffer.power_loss_protected,
+        },
+        erase_limit: file.ftl.erase_limit,
+        checkpoint_units: match file.ftl.checkpoint.0 {
+            Some(bytes) => bytes.div_ceil(u64::from(layout.geometry.unit_bytes)),
+            None => 0,
+        },
+        seed: 1,
+        verify: false,
+    };
+    if file.buffer.policy.0.name != "none" && ftl.buffer.capacity_units < layout.units_per_page {
+        return Err(Error::input(format!(
+            "buffer.capacity = \"{}\": expected at least one flash page (\"{}\")",
+            file.buffer.capacity,
+            Size(u64::from(layout.geometry.page_bytes))
+        )));
+    }
+    let host = &file.host;
+    if host.bandwidth.0 == Some(0) {
+        return Err(Error::input(
+            "host.bandwidth is zero: expected a rate, or \"none\" for a link that costs nothing",
+        ));
+    }
+    if !(file.lifetime.warranty_years.is_finite() && file.lifetime.warranty_years > 0.0) || file.lifetime.pe_cycles == 0
+    {
+        return Err(Error::input(
+            "lifetime.pe_cycles and lifetime.warranty_years must be above zero",
+        ));
+    }
+    if ftl.erase_limit == Some(0) {
+        return Err(Error::input(
+            "ftl.erase_limit = 0: expected at least 1, or \"none\" for blocks that never wear out",
+        ));
+    }
+    let config = DriveConfig {
+        name: file.drive.name.clone(),
+        description: file.drive.description.clone(),
+        source: file.drive.source.clone(),
+        timing: timing(&file.timing)?,
+        cell: file.timing.cell,
+        host: HostLink {
+            bytes_per_second: host.bandwidth.0,
+            packet_payload_bytes: small("host.packet_payload", host.packet_payload.0)?,
+            packet_overhead_bytes: small("host.packet_overhead", host.packet_overhead.0)?,
+            read_setup_ns: bounded("host.read_setup", host.read_setup)?,
+            write_setup_ns: bounded("host.write_setup", host.write_setup)?,
+            command_ns: bounded("host.command", host.command)?,
+        },
+        schedule: file.schedule.policy.0.clone(),
+        layout,
+        ftl,
+        rated_pe_cycles: file.lifetime.pe_cycles,
+        warranty_years: file.lifetime.warranty_years,
+    };
+    enough_spare(&config)?;
+    Ok(config)
+}
+
+/// Where the raw units of a drive go, in mapping units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// T.
+    pub raw: u64,
+    /// U.
+    pub logical: u64,
+    /// In the free reclaim units that collection keeps (the threshold at which it starts, times the pools).
+    pub reserve: u64,
+    /// In open reclaim units: one for each frontier and lane.
+    pub open: u64,
+    /// Translation pages of a mapping that keeps its map in flash (estimate: 4 bytes a unit).
+    pub map: u64,
+}
+
+impl DriveConfig {
+    /// GC pools of the drive.
+    pub fn pools(&self) -> u32 {
+        pools(&self.layout, self.ftl.gc.pool)
+    }
+
+    /// Write frontiers that the drive has whatever its placement policy: the host's, survivors', translation pages'.
+    pub fn frontiers(&self) -> u32 {
+        1 + u32::from(self.ftl.gc.separate_frontier || self.ftl.gc.internal_streams) + u32::from(self.maps_in_flash())
+    }
+
+    /// Free reclaim units at which collection starts, in one pool: where a drive in steady state stays.
+    pub fn reserve_per_pool(&self) -> u32 {
+        let gc = &self.ftl.gc;
+        if gc.preemptible || gc.background {
+            gc.soft
+        } else {
+            gc.hard
+        }
+    }
+
+    pub fn space(&self) -> Space {
+        let unit = u64::from(self.layout.slots_per_ru);
+        Space {
+            raw: u64::from(self.layout.slots()),
+            logical: u64::from(self.ftl.logical_units),
+            reserve: u64::from(self.pools()) * u64::from(self.reserve_per_pool()) * unit,
+            open: u64::from(self.frontiers()) * u64::from(self.layout.lanes) * unit,
+            map: if self.maps_in_flash() {
+                self.map_bytes().div_ceil(u64::from(self.layout.geometry.unit_bytes))
+            } else {
+                0
+            },
+        }
+    }
+
+    /// Bytes of the whole logical-to-physical map at 4 bytes a unit.
+    pub fn map_bytes(&self) -> u64 {
+        4 * u64::from(self.ftl.logical_units)
+    }
+
+    fn maps_in_flash(&self) -> bool {
+        self.ftl.mapping.name != "page"
+    }
+}
+
+fn pools(layout: &Layout, scope: PoolScope) -> u32 {
+    match (scope, layout.reclaim) {
+        (PoolScope::Drive, _) => 1,
+        (PoolScope::Die, ReclaimKind::Block) => layout.geometry.total_dies(),
+        (PoolScope::Die, ReclaimKind::Superblock { .. }) | (PoolScope::Lane, _) => layout.lanes,
+    }
+}
+
+/// Reclaim units of one GC pool.
+pub fn units_per_pool(layout: &Layout, scope: PoolScope) -> u32 {
+    layout.rus / pools(layout, scope)
+}
+
+fn layout(table: &GeometryTable, allocation: &PolicySpec) -> Result<Layout> {
+    let page_bytes = small("geometry.page_size", table.page_size.0)?;
+    let unit_bytes = match table.unit {
+        Some(unit) => small("geometry.unit", unit.0)?,
+        None => page_bytes.min(4096),
+    };
+    let geometry = Geometry {
+        channels: table.channels,
+        ways: table.ways,
+        dies: table.dies,
+        planes: table.planes,
+        blocks: table.blocks,
+        pages: table.pages,
+        page_bytes,
+        unit_bytes,
+        oob_bytes: small("geometry.oob", table.oob.0)?,
+    };
+    geometry.validate()?;
+    let reclaim = match (table.reclaim, table.superblock_dies) {
+        (Reclaim::Block, None) => ReclaimKind::Block,
+        (Reclaim::Superblock, dies) => ReclaimKind::Superblock {
+            dies: dies.unwrap_or(geometry.total_dies()),
+        },
+        (Reclaim::Block, Some(_)) => {
+            return Err(Error::input(
+                "geometry.superblock_dies is set, but geometry.reclaim is \"block\": write reclaim = \"superblock\"",
+            ));
+        }
+    };
+    Layout::new(geometry, reclaim, plane_order(allocation))
+}
+
+/// The plane order of a static allocation, by its name or its parameter `order`; channel first for all others.
+fn plane_order(allocation: &PolicySpec) -> PlaneOrder {
+    let named = PlaneOrder::parse(&allocation.name.to_ascii_uppercase());
+    let parameter = || PlaneOrder::parse(&allocation.params.get("order")?.as_str()?.to_ascii_uppercase());
+    named
+        .or_else(parameter)
+        .or_else(|| PlaneOrder::parse("CWDP"))
+        .expect("CWDP is a plane order")
+}
+
+fn logical_units(table: &FtlTable, layout: &Layout) -> Result<u32> {
+    let raw = u64::from(layout.slots());
+    let unit = u64::from(layout.geometry.unit_bytes);
+    let units = match (table.op_ratio, table.logical_size) {
+        (Some(_), Some(_)) => {
+            return Err(Error::input(
+                "[ftl] has both op_ratio and logical_size: give one, the other follows from it",
+            ));
+        }
+        (_, Some(Size(bytes))) => bytes / unit,
+        (op_ratio, None) => {
+            let op_ratio = op_ratio.unwrap_or(DEFAULT_OP_RATIO);
+            if !(op_ratio > 0.0 && op_ratio <= 1000.0) {
+                return Err(Error::input(format!(
+                    "ftl.op_ratio = {op_ratio}: expected (raw - logical) / logical, above 0 and at most 1000"
+                )));
+            }
+            (raw as f64 / (1.0 + op_ratio)).round() as u64
+        }
+    };
+    if units == 0 {
+        return Err(Error::input("the logical size is below one mapping unit"));
+    }
+    if units >= raw {
+        return Err(Error::input(format!(
+            "the logical size (\"{}\") must be below the raw size (\"{}\")",
+            Size(units * unit),
+            Size(raw * unit)
+        )));
+    }
+    small("ftl.logical_size in units", units)
+}
+
+/// The op_ratio with the fewest digits that gives exactly this logical size.
+pub(super) fn shortest_op_ratio(raw: u64, logical: u64) -> f64 {
+    let exact = (raw - logical) as f64 / logical as f64;
+    (0..17)
+        .filter_map(|digits| format!("{exact:.digits$e}").parse::<f64>().ok())
+        .find(|ratio| (raw as f64 / (1.0 + ratio)).round() as u64 == logical)
+        .unwrap_or(exact)
+}
+
+fn gc(table: &GcTable, layout: &Layout) -> Result<GcConfig> {
+    let pool = match table.pool {
+        Pool::Lane => PoolScope::Lane,
+        Pool::Die => PoolScope::Die,
+        Pool::Drive => PoolScope::Drive,
+    };
+    let in_pool = units_per_pool(layout, pool);
+    let hard = table.hard.units(in_pool);
+    let soft = table.soft.map_or(hard, |soft| soft.units(in_pool));
+    if hard == 0 {
+        return Err(Error::input(
+            "gc.hard = 0: collection needs at least one free reclaim unit to move survivors into",
+        ));
+    }
+    if soft < hard {
+        return Err(Error::input(format!(
+            "gc.soft = {soft} is below gc.hard = {hard}: expected at least as many"
+        )));
+    }
+    if soft >= in_pool {
+        return Err(Error::input(format!(
+            "gc.soft = {soft}, gc.hard = {hard}: a pool of this drive has only {in_pool} reclaim units"
+        )));
+    }
+    if table.step == 0 {
+        return Err(Error::input(
+            "gc.step = 0: a step of collection moves at least one unit",
+        ));
+    }
+    Ok(GcConfig {
+        pool,
+        hard,
+        soft,
+        preemptible: table.preemptible,
+        step_units: table.step,
+        background: table.background,
+        idle_ns: bounded("gc.idle", table.idle)?,
+        separate_frontier: table.separate_frontier,
+        internal_streams: table.internal_streams,
+    })
+}
+
+fn timing(table: &TimingTable) -> Result<Timing> {
+    let suspends = table.suspend != Suspend::None;
+    if suspends && table.max_suspends == 0 {
+        return Err(Error::input(format!(
+            "timing.suspend = \"{}\" with timing.max_suspends = 0: expected at least 1, or suspend = \"none\"",
+            table.suspend.name()
+        )));
+    }
+    if table.transfer.0 == 0 {
+        return Err(Error::input(
+            "timing.transfer: a byte takes no time; expected a rate such as \"533MT/s\"",
+        ));
+    }
+    Ok(Timing {
+        read_ns: by_page_type("read", &table.read.0, table.cell)?,
+        program_ns: by_page_type("program", &table.program.0, table.cell)?,
+        erase_ns: positive("timing.erase", table.erase)?,
+        read_command_ns: bounded("timing.read_command", table.read_command)?,
+        program_command_ns: bounded("timing.program_command", table.program_command)?,
+        erase_command_ns: bounded("timing.erase_command", table.erase_command)?,
+        byte_ps: table.transfer.0,
+        ecc_ns: bounded("timing.ecc", table.ecc)?,
+        multi_plane: table.multi_plane,
+        suspend_program: matches!(table.suspend, Suspend::Program | Suspend::Both),
+        suspend_erase: matches!(table.suspend, Suspend::Erase | Suspend::Both),
+        suspend_ns: bounded("timing.suspend_time", table.suspend_time)?,
+        resume_ns: bounded("timing.resume_time", table.resume_time)?,
+        max_suspends: table.max_suspends,
+    })
+}
+
+/// One time for each page type of the cell; a single time counts for all of them.
+fn by_page_type(key: &str, times: &[u64], cell: Cell) -> Result<Vec<u64>> {
+    let types = cell.bits();
+    for &ns in times {
+        positive(&format!("timing.{key}"), Time(ns))?;
+    }
+    match times {
+        [ns] => Ok(vec![*ns; types]),
+        _ if times.len() == types => Ok(times.to_vec()),
+        _ => Err(Error::input(format!(
+            "timing.{key} has {} times: {} has {types} page type{}, so expected {} or one time for all",
+            times.len(),
+            cell.name(),
+            if types == 1 { "" } else { "s" },
+            types
+        ))),
+    }
+}
+
+/// T − U must hold what collection keeps free, an open unit for each frontier and lane, one unit of garbage, and the map.
+fn enough_spare(config: &DriveConfig) -> Result<()> {
+    let layout = &config.layout;
+    let per_ru = u64::from(layout.slots_per_ru);
+    let space = config.space();
+    let pools = u64::from(config.pools());
+    let hard = pools * u64::from(config.ftl.gc.hard);
+    let open = space.open / per_ru;
+    let map = space.map.div_ceil(per_ru);
+    let needed = hard + open + map + 1;
+    let spare = space.raw - space.logical;
+    if spare >= needed * per_ru {
+        return Ok(());
+    }
+    let missing = (needed * per_ru - spare).div_ceil(per_ru);
+    let parts = format!(
+        "{hard} free for collection ({pools} pool{} x gc.hard {}), {open} open ({} frontiers x {} lane{}){}, 1 to collect",
+        if pools == 1 { "" } else { "s" },
+        config.ftl.gc.hard,
+        config.frontiers(),
+        layout.lanes,
+        if layout.lanes == 1 { "" } else { "s" },
+        if map > 0 {
+            format!(", {map} of translation pages")
+        } else {
+            String::new()
+        },
+    );
+    let remedy = match space.raw.checked_sub(needed * per_ru) {
+        Some(logical) if logical > 0 => {
+            let ratio = (space.raw as f64 / logical as f64 - 1.0) * 1e4;
+            format!("ftl.op_ratio = {} would do", (ratio + 1e-6).ceil() / 1e4)
+        }
+        _ => "no op_ratio would do: the drive needs more blocks, or fewer lanes".to_owned(),
+    };
+    Err(Error::input(format!(
+        "too little spare: the drive has {:.1} spare reclaim units and needs {needed} ({parts}), {missing} more; {remedy}",
+        spare as f64 / per_ru as f64
+    )))
+}
+
+fn small(key: &str, value: u64) -> Result<u32> {
+    u32::try_from(value).map_err(|_| Error::input(format!("{key} = {value}: expected less than 2^32")))
+}
+
+/// Times of more than an hour are slips of the unit, and their sums could overflow.
+fn bounded(key: &str, time: Time) -> Result<u64> {
+    if time.0 <= 3_600_000_000_000 {
+        Ok(time.0)
+    } else {
+        Err(Error::input(format!("{key} = \"{time}\": expected at most \"1h\"")))
+    }
+}
+
+fn positive(key: &str, time: Time) -> Result<u64> {
+    if time.0 == 0 {
+        return Err(Error::input(format!("{key} is zero: expected a time such as \"75us\"")));
+    }
+    bounded(key, time)
+}

@@ -1,0 +1,290 @@
+use super::presets::{PRESETS, REFERENCE};
+use super::*;
+
+#[test]
+fn every_preset_loads_and_its_resolved_form_loads_as_the_same_drive() {
+    for preset in PRESETS {
+        let config = DriveConfig::load(preset.name, &[]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(config.name, preset.name);
+        assert!(
+            !config.description.is_empty() && !config.source.is_empty(),
+            "{}",
+            preset.name
+        );
+        let resolved = config.resolved_toml();
+        let again = DriveConfig::parse(&resolved, "resolved", &[]).unwrap_or_else(|e| panic!("{e}\n{resolved}"));
+        assert_eq!(again.resolved_toml(), resolved);
+        assert_eq!(again.ftl, config.ftl);
+        assert_eq!(again.timing, config.timing);
+        assert_eq!(again.host, config.host);
+        assert_eq!(again.layout.geometry, config.layout.geometry);
+    }
+    DriveConfig::parse(REFERENCE, "reference", &[]).unwrap();
+}
+
+fn error_of(text: &str, sets: &[&str]) -> String {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    DriveConfig::parse(text, "x.toml", &sets)
+        .expect_err("this drive must be refused")
+        .to_string()
+}
+
+fn tiny(sets: &[&str]) -> Result<DriveConfig> {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    DriveConfig::load("tiny", &sets)
+}
+
+const TINY: &str = include_str!("../../../../drives/tiny.toml");
+
+/// `tables` with the reference's keys: the keys of the text, section by section.
+fn keys_in(text: &str) -> Vec<String> {
+    let table: toml::Table = text.parse().unwrap();
+    let mut keys = Vec::new();
+    for (section, content) in &table {
+        keys.extend(content.as_table().unwrap().keys().map(|key| format!("{section}.{key}")));
+    }
+    keys.sort();
+    keys
+}
+
+#[test]
+fn the_reference_and_the_resolved_form_have_every_key() {
+    let mut known: Vec<String> = read::sections()
+        .iter()
+        .flat_map(|section| read::keys_of(section).iter().map(move |key| format!("{section}.{key}")))
+        .filter(|key| key != "ftl.logical_size")
+        .collect();
+    known.sort();
+    assert_eq!(keys_in(REFERENCE), known);
+    assert_eq!(keys_in(&tiny(&[]).unwrap().resolved_toml()), known);
+    assert!(
+        REFERENCE.contains("# logical_size = "),
+        "the alternative to op_ratio is explained"
+    );
+}
+
+#[test]
+fn the_reference_shows_the_defaults() {
+    let table: toml::Table = REFERENCE.parse().unwrap();
+    let mut bare = toml::Table::new();
+    for section in ["geometry", "timing"] {
+        let mut content = table[section].as_table().unwrap().clone();
+        if section == "geometry" {
+            for key in ["unit", "oob", "reclaim", "superblock_dies"] {
+                content.remove(key);
+            }
+        } else {
+            content.retain(|key, _| ["cell", "read", "program", "erase", "transfer"].contains(&key));
+        }
+        bare.insert(section.to_owned(), toml::Value::Table(content));
+    }
+    let mut full = DriveConfig::parse(REFERENCE, "reference", &[]).unwrap();
+    (full.name, full.description, full.source) = Default::default();
+    let bare = DriveConfig::parse(&bare.to_string(), "bare", &[]).unwrap();
+    assert_eq!(bare.resolved_toml(), full.resolved_toml());
+}
+
+#[test]
+fn every_key_of_the_reference_has_a_comment_that_names_its_default_or_says_required() {
+    let mut comment = String::new();
+    for line in REFERENCE.lines() {
+        if let Some(text) = line.strip_prefix('#') {
+            comment.push_str(text);
+            continue;
+        }
+        if line.contains('=') && !line.starts_with("name") {
+            let lower = comment.to_lowercase();
+            assert!(
+                lower.contains("default") || lower.contains("required"),
+                "{line}: {comment}"
+            );
+        }
+        comment.clear();
+    }
+}
+
+#[test]
+fn an_unknown_key_names_its_line_and_the_nearest_known_one() {
+    let text = TINY.replace("pages = 64", "pagess = 64");
+    let message = error_of(&text, &[]);
+    let line = 1 + text.lines().position(|l| l.starts_with("pagess")).unwrap();
+    assert!(message.contains(&format!("x.toml line {line}:")), "{message}");
+    assert!(message.contains("did you mean `pages`?"), "{message}");
+    let message = error_of(&TINY.replace("[geometry]", "[geometri]"), &[]);
+    assert!(
+        message.contains("unknown table `geometri`; did you mean `geometry`?"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_wrong_value_names_its_line_and_what_was_expected() {
+    for (from, to, words) in [
+        ("page_size = \"4KiB\"", "page_size = 4096", "a size such as"),
+        ("read = \"25us\"", "read = \"25\"", "a time such as"),
+        ("transfer = \"400MT/s\"", "transfer = \"fast\"", "a rate such as"),
+        ("cell = \"SLC\"", "cell = \"PLC\"", "QLC"),
+        ("blocks = 64", "blocks = -1", "u32"),
+        ("hard = 1 ", "hard = \"many\" ", "a share of the pool"),
+    ] {
+        assert!(TINY.contains(from), "{from}");
+        let text = TINY.replace(from, to);
+        let message = error_of(&text, &[]);
+        let line = 1 + text.lines().position(|l| l.contains(to)).unwrap();
+        assert!(
+            message.contains(&format!("line {line}:")) && message.contains(words),
+            "{message}"
+        );
+    }
+    let message = error_of(&TINY.replace("blocks = 64\n", ""), &[]);
+    assert!(message.contains("blocks"), "{message}");
+    let message = error_of("[drive\n", &[]);
+    assert!(
+        message.contains("x.toml line 1:") && !message.contains('\n'),
+        "{message}"
+    );
+    assert!(error_of("geometry = 3\n[timing]\n", &[]).contains("write [geometry]"));
+}
+
+#[test]
+fn settings_on_the_command_line_win_over_the_file() {
+    let config = tiny(&[
+        "ftl.op_ratio=0.28",
+        "ftl.victim=d_choices:d=5",
+        "geometry.pages=128",
+        "timing.read=[\"30us\"]",
+        "gc.soft=5%",
+        "ftl.allocation=PDWC",
+        "ftl.erase_limit=100",
+        "host.bandwidth=none",
+    ])
+    .unwrap();
+    assert_eq!(config.op_ratio(), 0.28);
+    assert_eq!(config.ftl.victim.params["d"], 5);
+    assert_eq!(config.layout.geometry.pages, 128);
+    assert_eq!(config.timing.read_ns, [30_000]);
+    assert_eq!((config.ftl.gc.hard, config.ftl.gc.soft), (1, 4));
+    assert_eq!(config.ftl.allocation.name, "PDWC");
+    assert_eq!(config.ftl.erase_limit, Some(100));
+    assert_eq!(config.host.bytes_per_second, None);
+    let config = tiny(&["ftl.victim=d_choices", "ftl.victim.d=3", "ftl.logical_size=32MiB"]).unwrap();
+    assert_eq!(config.ftl.victim.params["d"], 3);
+    assert_eq!(config.ftl.logical_units, 8192);
+    let again = DriveConfig::parse(&config.resolved_toml(), "resolved", &["ftl.op_ratio=0.5".to_owned()]).unwrap();
+    assert_eq!(again.op_ratio(), 0.5);
+}
+
+#[test]
+fn a_wrong_setting_is_named() {
+    for (set, words) in [
+        ("ftl.op_ration=0.15", "did you mean `op_ratio`?"),
+        ("ftll.op_ratio=0.15", "did you mean `ftl`?"),
+        ("op_ratio=0.15", "table.key"),
+        ("ftl.op_ratio", "table.key=value"),
+        ("geometry.blocks=many", "--set geometry.blocks=many:"),
+        ("geometry.blocks=0", "geometry.blocks = 0"),
+        ("geometry.blocks.x=0", "no parameters"),
+    ] {
+        let message = error_of(TINY, &[set]);
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn drives_that_cannot_work_are_refused_in_a_sentence() {
+    for (sets, words) in [
+        (&["ftl.op_ratio=0"][..], "above 0"),
+        (&["ftl.op_ratio=nan"], "above 0"),
+        (&["ftl.logical_size=64MiB"], "below the raw size"),
+        (&["ftl.logical_size=0B"], "below one mapping unit"),
+        (&["gc.hard=0"], "at least one free"),
+        (&["gc.hard=4", "gc.soft=2"], "below gc.hard"),
+        (&["gc.hard=64"], "only 64 reclaim units"),
+        (&["timing.cell=TLC", "timing.read=[\"1us\", \"2us\"]"], "3 page types"),
+        (&["timing.erase=0ns"], "timing.erase is zero"),
+        (&["timing.program=[]"], "timing.program has 0 times"),
+        (&["timing.read=30d"], "at most"),
+        (&["geometry.channels=65536", "geometry.blocks=65536"], "mapping units"),
+        (&["geometry.superblock_dies=2"], "reclaim = \"superblock\""),
+        (
+            &["geometry.reclaim=superblock", "geometry.superblock_dies=3"],
+            "divisor",
+        ),
+        (&["timing.suspend=both", "timing.max_suspends=0"], "max_suspends"),
+        (&["host.bandwidth=0B/s"], "host.bandwidth is zero"),
+        (
+            &["buffer.policy=lru", "buffer.capacity=512B"],
+            "at least one flash page",
+        ),
+        (&["lifetime.pe_cycles=0"], "lifetime"),
+        (&["ftl.erase_limit=0"], "erase_limit"),
+        (&["gc.step=0"], "gc.step"),
+    ] {
+        let message = error_of(TINY, sets);
+        assert!(
+            message.contains(words) && message.starts_with("x.toml: "),
+            "{sets:?}: {message}"
+        );
+    }
+    let both = TINY.replace("op_ratio = 0.15", "op_ratio = 0.15\nlogical_size = \"32MiB\"");
+    assert!(error_of(&both, &[]).contains("both op_ratio and logical_size"));
+}
+
+#[test]
+fn too_little_spare_says_how_much_is_missing_and_what_would_do() {
+    // 4 lanes: 4 free, 2 frontiers x 4 open, 1 to collect = 13 of 256 blocks of 64 units; 2 % leave 5.
+    let message = error_of(TINY, &["ftl.op_ratio=0.02"]);
+    assert!(message.contains("5.0 spare reclaim units and needs 13"), "{message}");
+    assert!(message.contains("8 more; ftl.op_ratio = 0.0535 would do"), "{message}");
+    assert!(tiny(&["ftl.op_ratio=0.0535"]).is_ok());
+    assert!(tiny(&["ftl.op_ratio=0.0534"]).is_err());
+    assert!(error_of(TINY, &["geometry.blocks=3"]).contains("no op_ratio would do"));
+}
+
+#[test]
+fn unknown_drives_and_missing_files_are_told_apart() {
+    let message = DriveConfig::load("tinny", &[]).unwrap_err().to_string();
+    assert!(message.contains("did you mean `tiny`?"), "{message}");
+    let message = DriveConfig::load("no/such.toml", &[]).unwrap_err().to_string();
+    assert!(message.starts_with("no/such.toml: "), "{message}");
+}
+
+#[test]
+fn unloaded_latencies_are_the_sums_that_mqsim_measures() {
+    let config = DriveConfig::load("bench-16g", &[]).unwrap();
+    let report = theory_report(&config);
+    assert_eq!(report["latency"]["read"]["total"]["mean_ns"], 63906.0);
+    assert_eq!(report["latency"]["write"]["total"]["mean_ns"], 513965.0);
+}
+
+#[test]
+fn the_description_has_both_ratios_and_the_effective_spare() {
+    let config = DriveConfig::load("bench-64g", &[]).unwrap();
+    let figures = config.describe();
+    assert!((figures["spare_factor"].as_f64().unwrap() - 0.1).abs() < 1e-6);
+    assert!((figures["op_ratio"].as_f64().unwrap() - 1.0 / 9.0).abs() < 1e-5);
+    assert_eq!(figures["map_bytes"], 4 * u64::from(config.ftl.logical_units));
+    // 2 free blocks and 2 half open ones of 65,536 take 5e-5 of the spare factor.
+    assert!((figures["theory_waf"]["greedy"].as_f64().unwrap() - 5.083).abs() < 0.005);
+    let space = config.space();
+    assert_eq!((space.reserve, space.open, space.map), (512, 512, 0));
+}
+
+#[test]
+fn the_smallest_ratio_that_gives_the_same_size_is_shown() {
+    for (raw, logical) in [
+        (16384u64, 14247u64),
+        (1 << 30, 999_999_937),
+        (100, 99),
+        (1 << 31, 1),
+        (7, 3),
+    ] {
+        let ratio = resolve_ratio(raw, logical);
+        assert_eq!((raw as f64 / (1.0 + ratio)).round() as u64, logical);
+    }
+    assert_eq!(resolve_ratio(16384, 14247), 0.15);
+}
+
+fn resolve_ratio(raw: u64, logical: u64) -> f64 {
+    super::resolve::shortest_op_ratio(raw, logical)
+}
