@@ -1,8 +1,9 @@
 //! Fitting a trace's addresses to a drive.
 
-use ftlab_core::{Batch, Error, Result, Source};
+use ftlab_core::{Batch, Error, OpKind, Result, Source, error, units};
 
-use crate::{Opened, Scan};
+use crate::rows;
+use crate::{Opened, Scan, Touched};
 
 /// What to do with addresses beyond the drive (`--fit`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,9 +11,9 @@ pub enum FitRule {
     /// Refuse, naming the request and the drive's size.
     #[default]
     Error,
-    /// Take addresses modulo the drive's size.
+    /// Take addresses modulo the drive's size; a request over its end is cut there and continues at 0.
     Wrap,
-    /// Renumber the touched units in address order.
+    /// Renumber the touched units in address order; trims keep only what is touched.
     Compact,
     /// The drive is made as large as the trace needs (by the caller: `Scan::report.end_byte`); here as `Error`.
     Grow,
@@ -20,29 +21,183 @@ pub enum FitRule {
 
 impl FitRule {
     /// Parses `error`, `wrap`, `compact` or `grow`.
-    pub fn parse(_text: &str) -> Result<Self> {
-        Err(Error::input("not built yet"))
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(match text.trim() {
+            "error" => FitRule::Error,
+            "wrap" => FitRule::Wrap,
+            "compact" => FitRule::Compact,
+            "grow" => FitRule::Grow,
+            other => return Err(error::unknown("fit", other, &["error", "wrap", "compact", "grow"])),
+        })
     }
 }
 
 /// A source whose requests all lie on a drive of the given size.
 pub struct Fit<S = Opened> {
     inner: S,
+    rule: Rule,
+    logical_bytes: u64,
+    passed: u64,
+    place: fn(&S, usize) -> Option<String>,
+}
+
+enum Rule {
+    Error,
+    Wrap,
+    Compact(Touched),
+}
+
+impl Fit<Opened> {
+    /// Fits a trace; errors name file and line. `compact` needs the scan of the same trace, made with
+    /// `ReadOptions::unit_bytes` = the drive's mapping unit.
+    pub fn trace(inner: Opened, rule: FitRule, logical_bytes: u64, scan: Option<&Scan>) -> Result<Self> {
+        let mut fit = Fit::new(inner, rule, logical_bytes, scan)?;
+        fit.place = Opened::place;
+        Ok(fit)
+    }
 }
 
 impl<S: Source> Fit<S> {
-    /// `compact` needs the scan of the same trace, made with `ReadOptions::unit_bytes` = the drive's mapping unit.
-    pub fn new(inner: S, _rule: FitRule, _logical_bytes: u64, _scan: Option<&Scan>) -> Result<Self> {
-        Ok(Fit { inner })
+    /// Fits any source; errors name the request by its number.
+    pub fn new(inner: S, rule: FitRule, logical_bytes: u64, scan: Option<&Scan>) -> Result<Self> {
+        if logical_bytes == 0 {
+            return Err(Error::input("a drive of 0 bytes holds no trace: expected a capacity"));
+        }
+        let rule = match (rule, scan) {
+            (FitRule::Error | FitRule::Grow, _) => Rule::Error,
+            (FitRule::Wrap, _) => Rule::Wrap,
+            (FitRule::Compact, Some(scan)) => {
+                let needed = scan.touched.units().saturating_mul(scan.touched.unit_bytes());
+                if needed > logical_bytes {
+                    return Err(Error::input(format!(
+                        "the trace touches {}, and the drive has {}: expected a larger drive (or --fit wrap)",
+                        units::show_bytes(needed),
+                        units::show_bytes(logical_bytes)
+                    )));
+                }
+                Rule::Compact(scan.touched.clone())
+            }
+            (FitRule::Compact, None) => {
+                return Err(Error::input(
+                    "--fit compact must read the trace twice: expected files, not standard input or a generator",
+                ));
+            }
+        };
+        Ok(Fit {
+            inner,
+            rule,
+            logical_bytes,
+            passed: 0,
+            place: |_, _| None,
+        })
     }
 
     pub fn inner(&self) -> &S {
         &self.inner
     }
+
+    /// The first request that reaches beyond the drive.
+    fn beyond(&self, batch: &Batch) -> Option<usize> {
+        let size = self.logical_bytes;
+        let inside =
+            |(&offset, &length): (&u64, &u32)| offset.checked_add(u64::from(length)).is_some_and(|end| end <= size);
+        let all = batch.offset.iter().zip(&batch.length).all(inside);
+        if all {
+            None
+        } else {
+            batch.offset.iter().zip(&batch.length).position(|r| !inside(r))
+        }
+    }
+
+    fn refuse(&self, batch: &Batch, i: usize) -> Error {
+        let number = self.passed + i as u64 + 1;
+        let place = (self.place)(&self.inner, i).map_or(String::new(), |place| format!("{place}: "));
+        let end = batch.offset[i].saturating_add(u64::from(batch.length[i]));
+        Error::input(format!(
+            "{place}request {number}, a {} of {} bytes at offset {}, ends at byte {end} ({}), and the drive has {} bytes \
+             ({}): expected a larger drive, or --fit compact, wrap or grow",
+            batch.op[i].name(),
+            batch.length[i],
+            batch.offset[i],
+            units::show_bytes(end),
+            self.logical_bytes,
+            units::show_bytes(self.logical_bytes)
+        ))
+    }
 }
 
 impl<S: Source> Source for Fit<S> {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
-        self.inner.next_batch(batch)
+        loop {
+            self.inner.next_batch(batch)?;
+            let read = batch.len() as u64;
+            match &self.rule {
+                Rule::Error => {
+                    if let Some(i) = self.beyond(batch) {
+                        let error = self.refuse(batch, i);
+                        batch.clear();
+                        return Err(error);
+                    }
+                }
+                Rule::Wrap => wrap(batch, self.logical_bytes),
+                Rule::Compact(touched) => compact(batch, touched),
+            }
+            self.passed += read;
+            // Trims of untouched ranges vanish; a batch of nothing else must not look like the end.
+            if !batch.is_empty() || read == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        self.inner.remaining()
+    }
+}
+
+/// Addresses modulo `size`. A request over the end becomes two, one longer than the drive as many as it needs (a trim
+/// once over the whole drive).
+fn wrap(batch: &mut Batch, size: u64) {
+    batch.offset.iter_mut().for_each(|offset| *offset %= size);
+    let over = |batch: &Batch, i: usize| batch.offset[i] + u64::from(batch.length[i]) > size;
+    if !(0..batch.len()).any(|i| over(batch, i)) {
+        return;
+    }
+    let mut parts = Batch::default();
+    for i in 0..batch.len() {
+        if !over(batch, i) {
+            rows::append(&mut parts, batch, i);
+            continue;
+        }
+        // Longer than the drive: one turn covers every unit.
+        let mut left = u64::from(batch.length[i]).min(size);
+        let mut offset = batch.offset[i];
+        while left > 0 {
+            let length = left.min(size - offset);
+            let done = u64::from(batch.length[i]).min(size) - left;
+            rows::append_part(&mut parts, batch, i, offset, length as u32, done);
+            left -= length;
+            offset = 0;
+        }
+    }
+    *batch = parts;
+}
+
+fn compact(batch: &mut Batch, touched: &Touched) {
+    let mut empty = false;
+    for i in 0..batch.len() {
+        if batch.op[i] == OpKind::Flush {
+            continue;
+        }
+        let start = touched.compact(batch.offset[i]);
+        if batch.op[i] == OpKind::Trim {
+            let end = touched.compact(batch.offset[i].saturating_add(u64::from(batch.length[i])));
+            batch.length[i] = (end - start) as u32;
+            empty |= end == start;
+        }
+        batch.offset[i] = start;
+    }
+    if empty {
+        rows::retain(batch, |batch, i| batch.op[i] != OpKind::Trim || batch.length[i] > 0);
     }
 }

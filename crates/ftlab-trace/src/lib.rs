@@ -14,24 +14,31 @@
 //! let options = ReadOptions::default();
 //! let scan = ftlab_trace::scan(&paths, &options)?; // one pass: span, footprint, touched units
 //! let trace = ftlab_trace::open_scanned(&paths, &options, &scan)?; // or `open`, which scans when it must
-//! let mut source = Fit::new(trace, FitRule::Compact, 64 << 30, Some(&scan))?;
+//! let mut source = Fit::trace(trace, FitRule::Compact, 64 << 30, Some(&scan))?;
 //! let mut generated = ftlab_trace::synth::parse("zipf:read=0.5,theta=0.9", 64 << 30, 4096, 1)?;
 //! # let _ = (&mut source, &mut generated); Ok(()) }
 //! ```
 //!
 //! A new format is one file in [`formats`], a new generator one file in [`synth`], each with one line in its catalogue.
 
+mod files;
 pub mod fit;
 pub mod formats;
+mod input;
 mod open;
 mod options;
 mod report;
+mod rows;
+mod stats;
 pub mod synth;
 mod take;
+mod text;
 mod touched;
+pub mod write;
 
 pub use fit::{Fit, FitRule};
-pub use open::{Opened, Scan, open, open_scanned, scan};
+pub use input::Input;
+pub use open::{Opened, Scan, open, open_bytes, open_scanned, scan, scan_bytes};
 pub use options::{ReadOptions, TimeUnit, Volumes};
 pub use report::{BadLine, Skipped, TraceReport, VolumeReport};
 pub use take::{Head, Sample};

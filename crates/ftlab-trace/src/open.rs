@@ -1,55 +1,319 @@
-//! Opening traces.
+//! Opening traces: files merged by time, the clock made to start at 0, volumes laid out, figures kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ftlab_core::{Batch, Error, Result, Source};
+use rustc_hash::FxHashMap;
 
-use crate::{ReadOptions, Touched, TraceReport};
+use crate::files::Files;
+use crate::options::{ReadOptions, Volumes};
+use crate::report::{TraceReport, VolumeReport};
+use crate::rows;
+use crate::stats::Stats;
+use crate::touched::{CHUNK_UNITS, Marks, Touched};
 
 /// A trace being read: a [`Source`] that knows what it has seen.
+///
+/// Requests of a batch come in order of time, the first request of the trace at time 0. An error is final: what was
+/// read before it has been delivered, and every later call repeats it.
 pub struct Opened {
-    report: TraceReport,
+    paths: Vec<PathBuf>,
+    options: ReadOptions,
+    files: Files,
+    volumes: VolumeChoice,
+    stats: Stats,
+    scanned: Option<ScanFacts>,
+    complete: bool,
+    failed: Option<Error>,
 }
 
-/// What one pass over a trace found: its complete report and the units it touches, with volumes laid out as asked.
+/// What one pass over a trace found: its complete report, and the units it touches with volumes laid out as asked.
+#[derive(Clone, Debug)]
 pub struct Scan {
     pub report: TraceReport,
     /// Units of `ReadOptions::unit_bytes` touched by reads and writes.
     pub touched: Touched,
 }
 
-/// Opens one trace made of these files (merged by time if several; `-` is standard input).
-///
-/// Scans first where several volumes have to be laid side by side.
-pub fn open(_paths: &[PathBuf], _options: &ReadOptions) -> Result<Opened> {
-    Err(Error::input("not built yet"))
+/// What a reading pass takes from an earlier scan.
+struct ScanFacts {
+    records: u64,
+    footprint_4k: Option<u64>,
 }
 
-/// Like [`open`], with the result of an earlier [`scan`] of the same files and options.
-pub fn open_scanned(_paths: &[PathBuf], _options: &ReadOptions, _scan: &Scan) -> Result<Opened> {
-    Err(Error::input("not built yet"))
+/// How this trace's volumes are treated.
+enum VolumeChoice {
+    /// Addresses stay as they are.
+    Untouched,
+    /// Only this one; its number, once it has appeared.
+    Only(String, Option<u16>),
+    /// Side by side, and no second volume has appeared yet: the first one lies at 0 whatever follows.
+    FirstOnly,
+    /// Side by side at these places, by name and (as they appear) by number.
+    Bases(FxHashMap<String, u64>, Vec<u64>),
+}
+
+/// Opens one trace made of these files (merged by time if several; `-` is standard input).
+///
+/// Where volumes have to be laid side by side, the files are scanned when a second volume appears, once.
+pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Opened> {
+    Opened::new(Files::open(paths, options)?, paths, options)
+}
+
+/// Like [`open`], with the result of an earlier [`scan`] of the same files with the same options.
+pub fn open_scanned(paths: &[PathBuf], options: &ReadOptions, scan: &Scan) -> Result<Opened> {
+    let mut opened = open(paths, options)?;
+    opened.use_scan(scan);
+    Ok(opened)
+}
+
+/// Opens a trace held in memory; errors call it `name`.
+pub fn open_bytes(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> Result<Opened> {
+    Opened::new(Files::from_bytes(name, bytes, options)?, &[], options)
 }
 
 /// Reads the whole trace once, in constant memory but for one bit per touched unit.
-pub fn scan(_paths: &[PathBuf], _options: &ReadOptions) -> Result<Scan> {
-    Err(Error::input("not built yet"))
+pub fn scan(paths: &[PathBuf], options: &ReadOptions) -> Result<Scan> {
+    if paths.iter().any(|path| path == Path::new("-")) {
+        return Err(Error::input(
+            "standard input cannot be read twice: expected a file where the addresses must be known first",
+        ));
+    }
+    scan_files(Files::open(paths, options)?, paths, options)
+}
+
+/// Scans a trace held in memory.
+pub fn scan_bytes(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> Result<Scan> {
+    scan_files(Files::from_bytes(name, bytes, options)?, &[], options)
+}
+
+fn scan_files(files: Files, paths: &[PathBuf], options: &ReadOptions) -> Result<Scan> {
+    let unit = options.unit_bytes;
+    if !unit.is_power_of_two() || !(512..=16 << 20).contains(&unit) {
+        return Err(Error::input(format!(
+            "unit of {unit} bytes: expected a power of two from 512 bytes to 16 MiB"
+        )));
+    }
+    let side_by_side = options.volumes == Volumes::SideBySide && !files.one_address_space();
+    let mut pass = Opened::new(files, paths, options)?;
+    if side_by_side {
+        // Bases are what this pass is to find out.
+        pass.volumes = VolumeChoice::Untouched;
+    }
+    let mut marks = Marks::new(unit);
+    let mut small = (unit != 4096).then(|| Marks::new(4096));
+    let mut batch = Batch::default();
+    loop {
+        pass.next_batch(&mut batch)?;
+        if batch.is_empty() {
+            break;
+        }
+        for i in (0..batch.len()).filter(|&i| Stats::touches(batch.op[i])) {
+            let volume = if side_by_side { batch.volume[i] } else { 0 };
+            marks.mark(volume, batch.offset[i], batch.length[i]);
+            if let Some(small) = &mut small {
+                small.mark(volume, batch.offset[i], batch.length[i]);
+            }
+        }
+    }
+    let bases = match side_by_side {
+        true => bases(&pass.stats.ends(), u64::from(unit))?,
+        false => vec![0; pass.stats.ends().len()],
+    };
+    let mut report = pass.report_with(&bases);
+    report.footprint_4k = Some(small.as_ref().unwrap_or(&marks).count());
+    let touched = marks.lay_out(if side_by_side { &bases } else { &[0] });
+    Ok(Scan { report, touched })
+}
+
+/// Places for volumes of these ends, one behind the other; each starts at a whole number of 512 units.
+fn bases(ends: &[u64], unit_bytes: u64) -> Result<Vec<u64>> {
+    let mut next = 0u64;
+    let mut bases = Vec::with_capacity(ends.len());
+    for &end in ends {
+        bases.push(next);
+        next = next
+            .checked_add(end.next_multiple_of(CHUNK_UNITS * unit_bytes))
+            .filter(|&n| n <= 1 << 62)
+            .ok_or_else(|| {
+                Error::input(
+                    "the volumes together span more than 2^62 bytes, so they cannot be laid side by side: \
+                     expected `merge` or `only:NAME`",
+                )
+            })?;
+    }
+    Ok(bases)
 }
 
 impl Opened {
+    fn new(files: Files, paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
+        let volumes = match &options.volumes {
+            Volumes::Merge => VolumeChoice::Untouched,
+            Volumes::SideBySide if files.one_address_space() => VolumeChoice::Untouched,
+            Volumes::SideBySide => VolumeChoice::FirstOnly,
+            Volumes::Only(name) => VolumeChoice::Only(name.clone(), None),
+        };
+        Ok(Opened {
+            paths: paths.to_vec(),
+            options: options.clone(),
+            files,
+            volumes,
+            stats: Stats::default(),
+            scanned: None,
+            complete: false,
+            failed: None,
+        })
+    }
+
     /// What is known so far; complete when the stream has been read to its end.
     pub fn report(&self) -> TraceReport {
-        self.report.clone()
+        let bases = match &self.volumes {
+            VolumeChoice::Bases(_, bases) => bases.as_slice(),
+            _ => &[],
+        };
+        self.report_with(bases)
     }
 
     /// Share of the input read so far, 0 to 1, where its size is known.
     pub fn progress(&self) -> Option<f64> {
-        None
+        self.files.progress()
+    }
+
+    /// Where request `i` of the last batch stands: file and line, in a text format.
+    pub fn place(&self, i: usize) -> Option<String> {
+        match self.volumes {
+            // Left-out requests make the place within the batch unknown.
+            VolumeChoice::Only(..) => None,
+            _ => self.files.place(i),
+        }
+    }
+
+    /// Names of the volumes seen so far, by number.
+    pub fn volume_names(&self) -> &[String] {
+        self.files.volumes()
+    }
+
+    /// Names of the `label` column's values, where the format carries labels.
+    pub fn label_names(&self) -> &[String] {
+        self.files.labels()
+    }
+
+    fn use_scan(&mut self, scan: &Scan) {
+        self.scanned = Some(ScanFacts {
+            records: scan.report.records,
+            footprint_4k: scan.report.footprint_4k,
+        });
+        if let VolumeChoice::FirstOnly = self.volumes {
+            let places = scan.report.volumes.iter().map(|v| (v.name.clone(), v.base)).collect();
+            self.volumes = VolumeChoice::Bases(places, Vec::new());
+        }
+    }
+
+    fn report_with(&self, bases: &[u64]) -> TraceReport {
+        let names = self.files.volumes();
+        let mut report = self.files.report();
+        self.stats.enter(&mut report, bases);
+        report.volumes = self
+            .stats
+            .volumes()
+            .map(|(number, figures)| VolumeReport {
+                name: names.get(number).cloned().unwrap_or_else(|| number.to_string()),
+                base: bases.get(number).copied().unwrap_or(0),
+                end_byte: figures.end,
+                records: figures.records,
+            })
+            .collect();
+        report.complete = self.complete;
+        report.footprint_4k = self.scanned.as_ref().and_then(|s| s.footprint_4k);
+        report
+    }
+
+    fn advance(&mut self, batch: &mut Batch) -> Result<()> {
+        loop {
+            batch.clear();
+            self.files.read(batch)?;
+            if batch.is_empty() {
+                self.complete = true;
+                return self.check_only();
+            }
+            if let VolumeChoice::Only(name, number) = &mut self.volumes {
+                if number.is_none() {
+                    let found = self.files.volumes().iter().position(|n| n == name);
+                    *number = found.and_then(|n| u16::try_from(n).ok());
+                }
+                let wanted = *number;
+                rows::retain(batch, |batch, i| Some(batch.volume[i]) == wanted);
+                if batch.is_empty() {
+                    continue;
+                }
+            }
+            self.stats.add(batch);
+            return self.lay_out(batch);
+        }
+    }
+
+    /// At the end: the one volume asked for must have existed.
+    fn check_only(&self) -> Result<()> {
+        match &self.volumes {
+            VolumeChoice::Only(name, None) => {
+                let known: Vec<&str> = self.files.volumes().iter().map(String::as_str).take(20).collect();
+                Err(ftlab_core::error::unknown("volume", name, &known))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lay_out(&mut self, batch: &mut Batch) -> Result<()> {
+        if matches!(self.volumes, VolumeChoice::FirstOnly) && batch.volume.iter().any(|&v| v != 0) {
+            if self.paths.is_empty() || self.paths.iter().any(|path| path == Path::new("-")) {
+                return Err(Error::input(
+                    "the trace has several volumes, and standard input cannot be read twice to lay them side by side: \
+                     expected a file, or volumes `merge` or `only:NAME`",
+                ));
+            }
+            let scan = scan(&self.paths, &self.options)?;
+            self.use_scan(&scan);
+        }
+        if let VolumeChoice::Bases(places, bases) = &mut self.volumes {
+            for (number, name) in self.files.volumes().iter().enumerate().skip(bases.len()) {
+                let base = places.get(name).copied().ok_or_else(|| {
+                    Error::input(format!(
+                        "volume {name} (number {number}) was not in the scan: the trace has changed since"
+                    ))
+                })?;
+                bases.push(base);
+            }
+            if bases.iter().any(|&base| base > 0) {
+                for (offset, &volume) in batch.offset.iter_mut().zip(&batch.volume) {
+                    *offset = offset.saturating_add(bases.get(usize::from(volume)).copied().unwrap_or(0));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 impl Source for Opened {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
-        batch.clear();
-        Ok(())
+        if let Some(error) = &self.failed {
+            batch.clear();
+            return Err(error.clone());
+        }
+        let result = if self.complete {
+            batch.clear();
+            Ok(())
+        } else {
+            self.advance(batch)
+        };
+        if let Err(error) = &result {
+            batch.clear();
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        let total = self.scanned.as_ref()?.records;
+        Some(total.saturating_sub(self.stats.records()))
     }
 }

@@ -1,0 +1,265 @@
+//! The files of one trace as one stream in order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::PathBuf;
+
+use ftlab_core::{Batch, Error, Result};
+use rustc_hash::FxHashMap;
+
+use crate::formats::{Reader, detect};
+use crate::input::Input;
+use crate::options::ReadOptions;
+use crate::report::TraceReport;
+use crate::rows;
+
+/// The readers of a trace's files. Times start at 0 and never decrease.
+///
+/// Several files are merged by time, a tie going to the file named first. A volume of the same name in two files is the
+/// same volume.
+pub struct Files {
+    format: String,
+    reason: String,
+    files: Vec<OneFile>,
+    /// Files with a request at hand, the earliest on top. Unused with one file.
+    queue: BinaryHeap<Reverse<(u64, usize)>>,
+    started: bool,
+    volumes: Vec<String>,
+    numbers: FxHashMap<String, u16>,
+    first_time: Option<u64>,
+    out_of_order: u64,
+}
+
+struct OneFile {
+    reader: Box<dyn Reader>,
+    /// The trace's numbers of the file's volumes.
+    numbers: Vec<u16>,
+    batch: Batch,
+    next: usize,
+    clock: u64,
+}
+
+impl Files {
+    pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
+        let mut inputs = Vec::with_capacity(paths.len());
+        for path in paths {
+            inputs.push(Input::open(path)?);
+        }
+        Self::new(inputs, options)
+    }
+
+    pub fn from_bytes(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> Result<Self> {
+        Self::new(vec![Input::from_bytes(name, bytes)?], options)
+    }
+
+    fn new(inputs: Vec<Input>, options: &ReadOptions) -> Result<Self> {
+        let mut files = Vec::with_capacity(inputs.len());
+        let mut chosen: Option<(&'static str, String, String)> = None;
+        for mut input in inputs {
+            let name = input.name().to_owned();
+            let (format, reason) = detect(&mut input, options)?;
+            match &chosen {
+                Some((first, _, first_file)) if *first != format.name => {
+                    return Err(Error::input(format!(
+                        "{name} is in the format {}, but {first_file} in {first}: expected one format for all files of a trace",
+                        format.name
+                    )));
+                }
+                Some(_) => {}
+                None => chosen = Some((format.name, reason, name)),
+            }
+            files.push(OneFile {
+                reader: format.open(input, options)?,
+                numbers: Vec::new(),
+                batch: Batch::default(),
+                next: 0,
+                clock: 0,
+            });
+        }
+        let Some((format, mut reason, _)) = chosen else {
+            return Err(Error::input("no trace file was named: expected at least one"));
+        };
+        if files.len() > 1 {
+            reason += &format!("; {} files merged by time", files.len());
+        }
+        Ok(Files {
+            format: format.to_owned(),
+            reason,
+            files,
+            queue: BinaryHeap::new(),
+            started: false,
+            volumes: Vec::new(),
+            numbers: FxHashMap::default(),
+            first_time: None,
+            out_of_order: 0,
+        })
+    }
+
+    pub fn one_address_space(&self) -> bool {
+        self.files.iter().any(|f| f.reader.one_address_space())
+    }
+
+    pub fn volumes(&self) -> &[String] {
+        &self.volumes
+    }
+
+    pub fn labels(&self) -> &[String] {
+        self.files.first().map_or(&[], |f| f.reader.labels())
+    }
+
+    /// Fills an empty batch with the next requests; leaves it empty at the end.
+    pub fn read(&mut self, batch: &mut Batch) -> Result<()> {
+        if let [_] = self.files.as_slice() {
+            self.refill(0)?;
+            std::mem::swap(batch, &mut self.files[0].batch);
+        } else {
+            self.merge(batch)?;
+        }
+        if let Some(&first) = batch.time_ns.first() {
+            let start = *self.first_time.get_or_insert(first);
+            batch.time_ns.iter_mut().for_each(|t| *t -= start);
+        }
+        Ok(())
+    }
+
+    /// The next batch of one file: clock clamped, volumes renumbered.
+    fn refill(&mut self, which: usize) -> Result<()> {
+        let file = &mut self.files[which];
+        file.batch.clear();
+        file.next = 0;
+        file.reader.read(&mut file.batch)?;
+        let mut clock = file.clock;
+        for time in &mut file.batch.time_ns {
+            self.out_of_order += u64::from(*time < clock);
+            clock = clock.max(*time);
+            *time = clock;
+        }
+        file.clock = clock;
+        for name in &file.reader.volumes()[file.numbers.len()..] {
+            let next = u16::try_from(self.volumes.len());
+            let number = match (self.numbers.get(name), next) {
+                (Some(&number), _) => number,
+                (None, Ok(next)) => {
+                    self.numbers.insert(name.clone(), next);
+                    self.volumes.push(name.clone());
+                    next
+                }
+                (None, Err(_)) => {
+                    return Err(Error::input(format!(
+                        "{}: volume {name} is one too many, expected at most 65536 volumes",
+                        file.reader.input().name()
+                    )));
+                }
+            };
+            file.numbers.push(number);
+        }
+        if file.numbers.iter().enumerate().any(|(i, &n)| i != usize::from(n)) {
+            for volume in &mut file.batch.volume {
+                *volume = file.numbers[usize::from(*volume)];
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, batch: &mut Batch) -> Result<()> {
+        if !self.started {
+            self.started = true;
+            for which in 0..self.files.len() {
+                self.refill(which)?;
+                self.enqueue(which);
+            }
+        }
+        while batch.len() < Batch::TARGET {
+            let Some(Reverse((_, which))) = self.queue.pop() else {
+                break;
+            };
+            // Everything of this file up to the next one's time goes at once.
+            let until = self
+                .queue
+                .peek()
+                .map_or((u64::MAX, usize::MAX), |&Reverse(other)| other);
+            let file = &mut self.files[which];
+            while batch.len() < Batch::TARGET && file.next < file.batch.len() {
+                if (file.batch.time_ns[file.next], which) > until {
+                    break;
+                }
+                rows::append(batch, &file.batch, file.next);
+                file.next += 1;
+            }
+            if file.next == file.batch.len() {
+                self.refill(which)?;
+            }
+            self.enqueue(which);
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, which: usize) {
+        let file = &self.files[which];
+        if let Some(&time) = file.batch.time_ns.get(file.next) {
+            self.queue.push(Reverse((time, which)));
+        }
+    }
+
+    /// Mean share of the files read.
+    pub fn progress(&self) -> Option<f64> {
+        let shares: Option<Vec<f64>> = self.files.iter().map(|f| f.reader.input().progress()).collect();
+        shares.map(|s| s.iter().sum::<f64>() / s.len().max(1) as f64)
+    }
+
+    /// File and line of request `i` of the last batch; lines in a range if some of them were bad.
+    pub fn place(&self, i: usize) -> Option<String> {
+        let [file] = self.files.as_slice() else {
+            return None;
+        };
+        let (first, last) = file.reader.progress().batch_lines?;
+        let name = file.reader.input().name();
+        // `read` has handed the batch out; its length is known from the lines if each gave one request.
+        let line = first + i as u64;
+        Some(match file.reader.progress().batch_exact {
+            true => format!("{name}, line {line}"),
+            false => format!("{name}, lines {line} to {last}"),
+        })
+    }
+
+    /// What the readers know about the trace.
+    pub fn report(&self) -> TraceReport {
+        let mut report = TraceReport {
+            format: self.format.clone(),
+            reason: self.reason.clone(),
+            out_of_order: self.out_of_order,
+            ..TraceReport::default()
+        };
+        for file in &self.files {
+            let progress = file.reader.progress();
+            report.files.push(file.reader.input().name().to_owned());
+            report.lines += progress.lines;
+            for skipped in progress.skipped {
+                match report.skipped.iter_mut().find(|s| s.reason == skipped.reason) {
+                    Some(known) => known.count += skipped.count,
+                    None => report.skipped.push(skipped),
+                }
+            }
+            if report.first_bad.is_none() {
+                report.first_bad = progress.first_bad;
+            }
+        }
+        report.checksum = self.checksum();
+        report
+    }
+
+    /// BLAKE3 of the one file's bytes, or of the files' digests one after the other.
+    fn checksum(&self) -> Option<String> {
+        if !self.files.iter().all(|f| f.reader.input().ended()) {
+            return None;
+        }
+        if let [file] = self.files.as_slice() {
+            return Some(file.reader.input().hash().to_hex().to_string());
+        }
+        let mut all = blake3::Hasher::new();
+        for file in &self.files {
+            all.update(file.reader.input().hash().as_bytes());
+        }
+        Some(all.finalize().to_hex().to_string())
+    }
+}

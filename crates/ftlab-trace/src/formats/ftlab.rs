@@ -1,0 +1,414 @@
+//! ftlab's own binary form: columns in blocks, made to be read fast.
+//!
+//! # Origin
+//! ftlab, version 1. All numbers are little-endian.
+//!
+//! # Columns
+//! The file is a header, blocks, and an end block.
+//!
+//! | header | bytes |
+//! | --- | --- |
+//! | magic `89 46 54 4c 41 42 0d 0a` | 8 |
+//! | version, 1 | 4 |
+//! | flags: bit 0 = the volumes lie in one address space | 4 |
+//! | length of the names | 4 |
+//! | CRC-32 of the 20 bytes before and of the names | 4 |
+//! | names: JSON `{"volumes":[…],"labels":[…]}` | as given |
+//!
+//! | block | bytes |
+//! | --- | --- |
+//! | requests n, at most 65536; 0 in the end block | 4 |
+//! | length of the columns | 4 |
+//! | form of each column, two bits each, lowest first: 0 absent, 1 one value for all, 2 n values | 4 |
+//! | CRC-32 of the 12 bytes before and of the columns | 4 |
+//! | the columns that are not absent, in the order below | as given |
+//!
+//! | column | type | unit |
+//! | --- | --- | --- |
+//! | time | u64 | ns since the start |
+//! | op | u8: 0 read, 1 write, 2 trim, 3 flush | |
+//! | offset | u64 | bytes |
+//! | length | u32 | bytes |
+//! | volume | u16 | |
+//! | flags | u8: 1 FUA, 2 synchronous, 4 metadata | |
+//! | stream | u16 | |
+//! | pc | u64 | |
+//! | pid | u32 | |
+//! | label | u16 | |
+//! | end of the request's content ids | u32 | |
+//! | content ids; their count is the last end | u64 | |
+//!
+//! The first six are always there. The end block's columns are the number of requests as a u64; a file without an end
+//! block is cut off.
+//!
+//! # What is dropped
+//! Nothing.
+
+use ftlab_core::{Batch, Error, OpKind, Result};
+
+use super::{Claim, Progress, Reader, Sample};
+use crate::input::{Input, LONGEST};
+use crate::options::ReadOptions;
+use crate::text::LARGEST;
+
+pub(crate) const MAGIC: [u8; 8] = *b"\x89FTLAB\r\n";
+pub(crate) const VERSION: u32 = 1;
+/// Flag of the header.
+pub(crate) const ONE_ADDRESS_SPACE: u32 = 1;
+pub(crate) const MOST_RECORDS: usize = 1 << 16;
+pub(crate) const HEADER: usize = 24;
+pub(crate) const BLOCK_HEADER: usize = 16;
+/// Columns of a block, in order, the content ids being the last.
+pub(crate) const COLUMNS: usize = 12;
+
+/// How a block stores a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum Form {
+    Absent = 0,
+    Constant = 1,
+    Plain = 2,
+}
+
+impl Form {
+    fn of(word: u32, column: usize) -> Option<Self> {
+        match word >> (2 * column) & 3 {
+            0 => Some(Form::Absent),
+            1 => Some(Form::Constant),
+            2 => Some(Form::Plain),
+            _ => None,
+        }
+    }
+}
+
+/// The names of the header.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Names {
+    #[serde(default)]
+    pub volumes: Vec<String>,
+    #[serde(default)]
+    pub labels: Vec<String>,
+}
+
+struct Blocks {
+    input: Input,
+    names: Names,
+    one_address_space: bool,
+    records: u64,
+    blocks: u64,
+    ended: bool,
+}
+
+pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
+    sample.bytes.starts_with(&MAGIC).then(|| Claim {
+        sure: true,
+        reason: "the magic number of ftlab's own form".to_owned(),
+    })
+}
+
+pub fn open(mut input: Input, _options: &ReadOptions) -> Result<Box<dyn Reader>> {
+    let fixed: [u8; HEADER] = copy_of(need(&mut input, HEADER, "a header of 24 bytes")?);
+    let word = |i: usize| u32_at(&fixed, i);
+    if fixed[..8] != MAGIC {
+        return Err(damaged(&input, 0, "expected the magic number of ftlab's own form"));
+    }
+    if word(8) != VERSION {
+        let found = format!("version {} is not known, expected version {VERSION}", word(8));
+        return Err(damaged(&input, 8, &found));
+    }
+    let length = word(16) as usize;
+    if length > 1 << 24 {
+        return Err(damaged(&input, 16, "expected names of at most 16 MiB"));
+    }
+    let bytes = &need(&mut input, HEADER + length, "the names of the header")?[HEADER..];
+    let crc = checksum(&fixed[..20], bytes);
+    let names: Option<Names> = serde_json::from_slice(bytes).ok();
+    if crc != word(20) {
+        return Err(damaged(&input, 0, "the checksum of the header does not match"));
+    }
+    let names = names.ok_or_else(|| damaged(&input, HEADER as u64, "expected the names as JSON"))?;
+    let one_address_space = word(12) & ONE_ADDRESS_SPACE != 0;
+    input.consume(HEADER + length);
+    Ok(Box::new(Blocks {
+        input,
+        names,
+        one_address_space,
+        records: 0,
+        blocks: 0,
+        ended: false,
+    }))
+}
+
+impl Reader for Blocks {
+    fn read(&mut self, batch: &mut Batch) -> Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        let what = "a block's header (the file has no end block)";
+        let header: [u8; BLOCK_HEADER] = copy_of(need(&mut self.input, BLOCK_HEADER, what)?);
+        let (n, length, forms) = (
+            u32_at(&header, 0) as usize,
+            u32_at(&header, 4) as usize,
+            u32_at(&header, 8),
+        );
+        if n > MOST_RECORDS || length > LONGEST {
+            return Err(damaged(
+                &self.input,
+                0,
+                "expected at most 65536 requests in a block of at most 64 MiB",
+            ));
+        }
+        let what = "the columns of a block";
+        let columns = &need(&mut self.input, BLOCK_HEADER + length, what)?[BLOCK_HEADER..];
+        if checksum(&header[..12], columns) != u32_at(&header, 12) {
+            let block = self.blocks;
+            return Err(damaged(
+                &self.input,
+                0,
+                &format!("the checksum of block {block} does not match"),
+            ));
+        }
+        if n == 0 {
+            let total = (columns.len() == 8).then(|| u64_at(columns, 0));
+            if total != Some(self.records) {
+                let counted = self.records;
+                let found = format!("the end block does not say {counted}, the number of requests before it");
+                return Err(damaged(&self.input, 0, &found));
+            }
+        } else if let Err(what) = decode(columns, n, forms, batch) {
+            batch.clear();
+            return Err(damaged(&self.input, 0, &format!("block {}: {what}", self.blocks)));
+        }
+        self.input.consume(BLOCK_HEADER + length);
+        self.records += n as u64;
+        self.blocks += 1;
+        if n == 0 {
+            self.ended = true;
+            if self.input.bytes().is_empty() {
+                self.input.fill()?;
+            }
+            if !self.input.bytes().is_empty() {
+                return Err(damaged(&self.input, 0, "expected nothing behind the end block"));
+            }
+        }
+        let highest = batch.volume.iter().copied().max().unwrap_or(0);
+        while self.names.volumes.len() <= usize::from(highest) && n > 0 {
+            self.names.volumes.push(self.names.volumes.len().to_string());
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+
+    fn volumes(&self) -> &[String] {
+        &self.names.volumes
+    }
+
+    fn labels(&self) -> &[String] {
+        &self.names.labels
+    }
+
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn one_address_space(&self) -> bool {
+        self.one_address_space
+    }
+}
+
+/// CRC-32 of a header's part and what follows it.
+pub(crate) fn checksum(head: &[u8], body: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(head);
+    crc.update(body);
+    crc.finalize()
+}
+
+/// At least `n` bytes of the input, or a sentence that it is cut off.
+fn need<'a>(input: &'a mut Input, n: usize, what: &str) -> Result<&'a [u8]> {
+    while input.bytes().len() < n {
+        if input.ended() {
+            let missing = n - input.bytes().len();
+            return Err(damaged(
+                input,
+                0,
+                &format!("cut off, expected {what}: {missing} bytes are missing"),
+            ));
+        }
+        input.fill()?;
+    }
+    Ok(&input.bytes()[..n])
+}
+
+fn damaged(input: &Input, at: u64, what: &str) -> Error {
+    Error::input(format!("{}, byte {}: {what}", input.name(), input.offset() + at))
+}
+
+/// Fills an empty batch from a block's columns; every length and code is checked first.
+fn decode(bytes: &[u8], n: usize, forms: u32, batch: &mut Batch) -> std::result::Result<(), String> {
+    if forms >> (2 * COLUMNS) != 0 {
+        return Err("unknown columns".to_owned());
+    }
+    let mut columns = BlockColumns {
+        bytes,
+        n,
+        forms,
+        next: 0,
+    };
+    columns.read(&mut batch.time_ns, u64::from_le_bytes, true)?;
+    let mut codes = Vec::new();
+    columns.read(&mut codes, u8::from_le_bytes, true)?;
+    if codes.iter().any(|&code| OpKind::from_code(code).is_none()) {
+        return Err("an operation other than 0 to 3".to_owned());
+    }
+    batch
+        .op
+        .extend(codes.iter().map(|&code| OpKind::ALL[usize::from(code & 3)]));
+    columns.read(&mut batch.offset, u64::from_le_bytes, true)?;
+    if batch.offset.iter().fold(0, |a, &b| a.max(b)) > LARGEST {
+        return Err("an offset beyond 2^60".to_owned());
+    }
+    columns.read(&mut batch.length, u32::from_le_bytes, true)?;
+    columns.read(&mut batch.volume, u16::from_le_bytes, true)?;
+    columns.read(&mut batch.flags, u8::from_le_bytes, true)?;
+    columns.read(&mut batch.stream, u16::from_le_bytes, false)?;
+    columns.read(&mut batch.pc, u64::from_le_bytes, false)?;
+    columns.read(&mut batch.pid, u32::from_le_bytes, false)?;
+    columns.read(&mut batch.label, u16::from_le_bytes, false)?;
+    columns.read(&mut batch.content_end, u32::from_le_bytes, false)?;
+    if !batch.content_end.is_sorted() {
+        return Err("the ends of content ids decrease".to_owned());
+    }
+    columns.n = batch.content_end.last().map_or(0, |&end| end as usize);
+    columns.read(&mut batch.content, u64::from_le_bytes, columns.n > 0)?;
+    if batch.content.len() != columns.n || !columns.bytes.is_empty() {
+        return Err("the columns have another length than the block".to_owned());
+    }
+    Ok(())
+}
+
+/// The columns of a block that have not been read yet.
+struct BlockColumns<'a> {
+    bytes: &'a [u8],
+    n: usize,
+    forms: u32,
+    next: usize,
+}
+
+impl BlockColumns<'_> {
+    fn read<T: Clone, const SIZE: usize>(
+        &mut self,
+        into: &mut Vec<T>,
+        value: fn([u8; SIZE]) -> T,
+        needed: bool,
+    ) -> std::result::Result<(), String> {
+        let (column, form) = (self.next, Form::of(self.forms, self.next));
+        self.next += 1;
+        let length = match form {
+            Some(Form::Absent) if !needed => 0,
+            Some(Form::Constant) => SIZE,
+            Some(Form::Plain) => self.n.saturating_mul(SIZE),
+            _ => return Err(format!("column {column} is missing or has an unknown form")),
+        };
+        if length > self.bytes.len() {
+            return Err(format!("column {column} is longer than the block"));
+        }
+        // A content column of one value may stand for more ids than a block can hold; nothing writes that.
+        if form == Some(Form::Constant) && self.n > 16 * MOST_RECORDS {
+            return Err(format!("column {column} has too many values"));
+        }
+        let (here, rest) = self.bytes.split_at(length);
+        self.bytes = rest;
+        into.clear();
+        if form == Some(Form::Constant) {
+            into.resize(self.n, value(copy_of(here)));
+        } else {
+            into.extend(here.as_chunks::<SIZE>().0.iter().map(|chunk| value(*chunk)));
+        }
+        Ok(())
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(copy_of(&bytes[at..]))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(copy_of(&bytes[at..]))
+}
+
+/// The first `N` bytes; callers have checked that they are there.
+fn copy_of<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut copy = [0; N];
+    copy.copy_from_slice(&bytes[..N]);
+    copy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{read, read_all};
+    use super::*;
+    use crate::write::Writer;
+
+    fn sample() -> (Batch, Vec<u8>) {
+        let mut batch = Batch::default();
+        batch.push(0, OpKind::Write, 4096, 8192, 0, 2);
+        batch.push(5, OpKind::Read, 0, 512, 1, 0);
+        batch.push(5, OpKind::Flush, 0, 0, 0, 0);
+        batch.pc = vec![7, 8, 9];
+        batch.content = vec![11, 12];
+        batch.content_end = vec![2, 2, 2];
+        let shared = crate::write::testing::Shared::default();
+        let mut writer = crate::write::ftlab::Ftlab::new(Box::new(shared.clone()), &Names::default(), false).unwrap();
+        writer.write(&batch).unwrap();
+        Box::new(writer).finish().unwrap();
+        (batch, shared.bytes())
+    }
+
+    fn open_bytes(bytes: Vec<u8>) -> Result<Batch> {
+        let input = Input::from_bytes("t.ftlab", bytes)?;
+        let mut reader = open(input, &ReadOptions::default())?;
+        read_all(reader.as_mut())
+    }
+
+    #[test]
+    fn three_requests() {
+        let (batch, bytes) = sample();
+        assert_eq!(read(&bytes), ("ftlab", batch));
+    }
+
+    #[test]
+    fn damage_is_one_sentence_with_a_byte() {
+        let (_, bytes) = sample();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            let error = open_bytes(damaged).unwrap_err().to_string();
+            assert!(error.starts_with("t.ftlab, byte "), "{at}: {error}");
+            let error = open_bytes(bytes[..at].to_vec()).unwrap_err().to_string();
+            assert!(error.contains("cut off"), "{at}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_lies_before_the_damage_is_kept() {
+        let (batch, mut bytes) = sample();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        let mut reader = open(Input::from_bytes("t", bytes).unwrap(), &ReadOptions::default()).unwrap();
+        let mut first = Batch::default();
+        reader.read(&mut first).unwrap();
+        assert_eq!(first, batch);
+        first.clear();
+        assert!(
+            reader
+                .read(&mut first)
+                .unwrap_err()
+                .to_string()
+                .contains("checksum of block 1")
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Moving single requests between batches, optional columns included.
+
+use ftlab_core::Batch;
+
+/// Appends request `i` of `from`; an optional column that only one of the two has is filled with zeros.
+pub fn append(to: &mut Batch, from: &Batch, i: usize) {
+    let n = to.len();
+    to.push(
+        from.time_ns[i],
+        from.op[i],
+        from.offset[i],
+        from.length[i],
+        from.volume[i],
+        from.flags[i],
+    );
+    append_optional(&mut to.stream, &from.stream, i, n);
+    append_optional(&mut to.pc, &from.pc, i, n);
+    append_optional(&mut to.pid, &from.pid, i, n);
+    append_optional(&mut to.label, &from.label, i, n);
+    if !from.content_end.is_empty() || !to.content_end.is_empty() {
+        let end = to.content.len() as u32;
+        to.content_end.resize(n, end);
+        to.content.extend_from_slice(from.content_of(i));
+        to.content_end.push(to.content.len() as u32);
+    }
+}
+
+/// Appends a part of request `i`: `length` bytes at `offset`, which begin `done` bytes into it. Content ids stand for
+/// 4 KiB each; a part takes those of the units that begin in it.
+pub fn append_part(to: &mut Batch, from: &Batch, i: usize, offset: u64, length: u32, done: u64) {
+    append(to, from, i);
+    let last = to.len() - 1;
+    to.offset[last] = offset;
+    to.length[last] = length;
+    if let Some(end) = to.content_end.last_mut() {
+        let ids = from.content_of(i);
+        let unit = |byte: u64| (byte.div_ceil(4096) as usize).min(ids.len());
+        let (first, past) = (unit(done), unit(done + u64::from(length)));
+        to.content.truncate(*end as usize - ids.len());
+        to.content.extend_from_slice(&ids[first..past]);
+        *end = to.content.len() as u32;
+    }
+}
+
+fn append_optional<T: Copy + Default>(to: &mut Vec<T>, from: &[T], i: usize, n: usize) {
+    if !from.is_empty() || !to.is_empty() {
+        to.resize(n, T::default());
+        to.push(from.get(i).copied().unwrap_or_default());
+    }
+}
+
+/// Keeps the requests for which `keep` answers true, in place, in every column.
+pub fn retain(batch: &mut Batch, mut keep: impl FnMut(&Batch, usize) -> bool) {
+    let kept: Vec<bool> = (0..batch.len()).map(|i| keep(batch, i)).collect();
+    if kept.iter().all(|&k| k) {
+        return;
+    }
+    if !batch.content_end.is_empty() {
+        let mut content = Vec::new();
+        let ends: Vec<u32> = (0..batch.len())
+            .map(|i| {
+                if kept[i] {
+                    content.extend_from_slice(batch.content_of(i));
+                }
+                content.len() as u32
+            })
+            .collect();
+        batch.content = content;
+        batch.content_end = ends;
+        retain_column(&mut batch.content_end, &kept);
+    }
+    retain_column(&mut batch.time_ns, &kept);
+    retain_column(&mut batch.op, &kept);
+    retain_column(&mut batch.offset, &kept);
+    retain_column(&mut batch.length, &kept);
+    retain_column(&mut batch.volume, &kept);
+    retain_column(&mut batch.flags, &kept);
+    retain_column(&mut batch.stream, &kept);
+    retain_column(&mut batch.pc, &kept);
+    retain_column(&mut batch.pid, &kept);
+    retain_column(&mut batch.label, &kept);
+}
+
+fn retain_column<T>(column: &mut Vec<T>, kept: &[bool]) {
+    if !column.is_empty() {
+        let mut kept = kept.iter();
+        column.retain(|_| kept.next().copied().unwrap_or(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftlab_core::OpKind;
+
+    #[test]
+    fn optional_columns_stay_as_long_as_the_others() {
+        let mut plain = Batch::default();
+        plain.push(1, OpKind::Read, 0, 4096, 0, 0);
+        let mut rich = plain.clone();
+        rich.pc.push(77);
+        rich.content.push(5);
+        rich.content_end.push(1);
+        let mut all = Batch::default();
+        for from in [&plain, &rich, &plain] {
+            append(&mut all, from, 0);
+        }
+        assert_eq!(all.pc, [0, 77, 0]);
+        assert_eq!(
+            (all.content_of(0), all.content_of(1), all.content_of(2)),
+            (&[][..], &[5][..], &[][..])
+        );
+        retain(&mut all, |_, i| i != 0);
+        assert_eq!(all.pc, [77, 0]);
+        assert_eq!(
+            (all.len(), all.content_of(0), all.content_of(1)),
+            (2, &[5][..], &[][..])
+        );
+    }
+}
