@@ -1,3 +1,6 @@
 //! The passive drive: it reads no clock, owns no thread, prints nothing.
 
 pub mod config;
+pub mod device;
+pub mod schedule;
+pub mod timed;

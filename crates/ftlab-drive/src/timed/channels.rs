@@ -1,0 +1,90 @@
+//! Channels: one transfer at a time, and a table of what each die waits for.
+
+/// A wish nobody has.
+const NO_WISH: u64 = u64::MAX;
+
+pub(super) struct Channel {
+    pub busy_until_ns: u64,
+    /// Up to here a die's own event wakes the channel, so that it needs none.
+    pub woken_at_ns: u64,
+    /// Dies that wait.
+    pub waiting: u32,
+    pub dirty: bool,
+    pub busy_ns: u64,
+}
+
+impl Channel {
+    /// Time in transfers up to `now`; a transfer is booked as a whole when it starts.
+    pub fn busy_before(&self, now: u64) -> u64 {
+        self.busy_ns - self.busy_until_ns.saturating_sub(now)
+    }
+}
+
+/// All channels with the wishes of their dies.
+pub(super) struct Channels {
+    pub each: Vec<Channel>,
+    /// By channel, then by die: rank in the upper three bits, waiting since (ns) below; one comparison decides.
+    wishes: Vec<u64>,
+    per_channel: usize,
+}
+
+impl Channels {
+    pub fn new(channels: usize, dies_per_channel: usize) -> Self {
+        let each = (0..channels)
+            .map(|_| Channel {
+                busy_until_ns: 0,
+                woken_at_ns: 0,
+                waiting: 0,
+                dirty: false,
+                busy_ns: 0,
+            })
+            .collect();
+        Channels {
+            each,
+            wishes: vec![NO_WISH; channels * dies_per_channel],
+            per_channel: dies_per_channel,
+        }
+    }
+
+    #[inline(always)]
+    pub fn wish(&mut self, channel: u32, place: u32, rank: u8, since_ns: u64) {
+        let key = u64::from(rank) << 61 | since_ns;
+        if std::mem::replace(&mut self.wishes[place as usize], key) == NO_WISH {
+            self.each[channel as usize].waiting += 1;
+        }
+    }
+
+    #[inline(always)]
+    pub fn withdraw(&mut self, channel: u32, place: u32) {
+        if std::mem::replace(&mut self.wishes[place as usize], NO_WISH) != NO_WISH {
+            self.each[channel as usize].waiting -= 1;
+        }
+    }
+
+    /// Which of the channel's dies goes next: by rank, then longest waiting, then lowest number.
+    #[inline]
+    pub fn next(&self, channel: u32) -> Option<usize> {
+        if self.each[channel as usize].waiting == 0 {
+            return None;
+        }
+        let from = channel as usize * self.per_channel;
+        let wishes = &self.wishes[from..from + self.per_channel];
+        let (mut best, mut least) = (0, NO_WISH);
+        for (die, &wish) in wishes.iter().enumerate() {
+            if wish < least {
+                (best, least) = (die, wish);
+            }
+        }
+        Some(best)
+    }
+
+    pub fn clear(&mut self, now: u64) {
+        self.wishes.fill(NO_WISH);
+        for channel in &mut self.each {
+            channel.busy_until_ns = channel.busy_until_ns.min(now);
+            channel.woken_at_ns = 0;
+            channel.waiting = 0;
+            channel.dirty = false;
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The timed backend: an operation graph executed on dies and channels in integer nanoseconds.
+//!
+//! # Model
+//! 1. An operation waits until everything it depends on has completed; programs of one block also wait for each other in
+//!    order of issue, and an erase for every earlier operation on its block (`blocks.rs`). Then it is *ready* and joins the
+//!    queue of its class in its die, in order of readiness, ties by issue.
+//! 2. A die does one operation at a time, or several of one kind and class on different planes with the same page number
+//!    (the first [`MERGE_WINDOW`] of the queue are looked at) where the flash can. What it does next is decided when the
+//!    channel is granted to it for the command, so that later, more urgent work may still go first.
+//! 3. Read: command on the channel, `t_r`, data out on the channel (waiting for it with the data in the die), decoding
+//!    (holding nothing). Program: command and data in, `t_prog`. Erase: command, `t_bers`. Commands and data of a
+//!    multi-plane operation follow each other on the channel in one go; the cell time is spent once; each read completes
+//!    with its own data. The die is held from the start of the command to the end of the last phase.
+//! 4. A channel carries one transfer at a time. It serves the die with the lowest phase rank, then the one that has waited
+//!    longest, then the lowest number on the channel.
+//! 5. A mapping or host read may suspend a program or an erase (`suspend.rs`).
+//! 6. A read of a page whose program is unfinished is served from the controller's copy as soon as the program's data has
+//!    arrived there (its `after` inputs have completed); it costs no flash operation.
+//! 7. Everything that happens at one instant is seen before anything is started at that instant.
+//!
+//! # Not modelled
+//! The controller's own memory bandwidth and its limit of copies; read retries; a status poll after a program.
+//!
+//! # Cost
+//! Two events per read and one per program or erase, plus a wake-up of a channel that somebody waits for after a command
+//! or a program's data. One event per die and channel is pending at most (`agenda.rs`). No allocation in steady state.
+
+mod agenda;
+mod blocks;
+mod channels;
+mod dies;
+mod executor;
+mod graph;
+mod link;
+mod observe;
+mod ops;
+mod ranks;
+mod stats;
+mod suspend;
+mod tickets;
+
+use std::collections::VecDeque;
+
+use ftlab_core::geometry::Divisor;
+use ftlab_core::{Calendar, Error, Layout, Result};
+use ftlab_flash::Timing;
+use ftlab_ftl::{Backend, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
+
+use agenda::{Agenda, NEVER};
+use blocks::Blocks;
+use channels::Channels;
+use dies::Die;
+use ops::Ops;
+use ranks::Ranks;
+use tickets::{Path, Tickets};
+
+use crate::schedule::Plan;
+
+pub use executor::MERGE_WINDOW;
+pub use link::Link;
+pub use observe::{Observer, Span, Subject};
+pub use stats::TimedStats;
+pub use tickets::{Breakdown, Part, TicketEnd, TicketInfo};
+
+/// What the driver must react to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Every operation of a sealed ticket has completed; `take` it.
+    TicketDone(Ticket),
+    /// An operation with this notice has completed, or a timer with this key has run out.
+    Notice(u32),
+}
+
+/// A program or an erase that power failure interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outstanding {
+    pub kind: FlashOpKind,
+    /// Drive-wide page index; for an erase the page it was issued with.
+    pub page: u32,
+    /// The die has begun with it: the page or block is in an undefined state. Otherwise it is untouched.
+    pub started: bool,
+}
+
+/// The timed backend.
+pub struct Timed {
+    layout: Layout,
+    timing: Timing,
+    ranks: Ranks,
+    page_types: Divisor,
+    die_of_plane: Vec<u16>,
+    ways: usize,
+
+    now: u64,
+    ops: Ops,
+    paths: Vec<Path>,
+    blocks: Blocks,
+    dies: Vec<Die>,
+    channels: Channels,
+    tickets: Tickets,
+    host_out: Link,
+
+    agenda: Agenda,
+    /// Reads being decoded, in order of completion (decoding takes the same time for all).
+    decoding: VecDeque<(u64, u32)>,
+    timers: Calendar,
+    timer_keys: Vec<u32>,
+    timer_free: Vec<u32>,
+    /// For the driver, all at `now`.
+    raised: VecDeque<Event>,
+    /// Operations without a die that complete now.
+    completing: Vec<u32>,
+    dirty_dies: Vec<u32>,
+    dirty_channels: Vec<u32>,
+
+    programs_outstanding: u32,
+    counts: TimedStats,
+    observer: Option<Box<dyn Observer>>,
+}
+
+impl Timed {
+    pub fn new(layout: &Layout, timing: &Timing, plan: &Plan) -> Result<Self> {
+        let geometry = &layout.geometry;
+        let (channels, dies) = (geometry.channels as usize, geometry.total_dies() as usize);
+        if dies > usize::from(u16::MAX) {
+            return Err(Error::input(format!(
+                "geometry: {dies} dies; the timed backend drives at most {}",
+                u16::MAX
+            )));
+        }
+        if timing.read_ns.is_empty() || timing.program_ns.len() != timing.read_ns.len() {
+            return Err(Error::input(
+                "timing: `read` and `program` need one time per page type, and as many of each",
+            ));
+        }
+        let per_channel = dies / channels;
+        let ways = geometry.ways as usize;
+        let die = |number: usize| {
+            let (channel, place) = (number % channels, number / channels);
+            Die::new(
+                channel as u32,
+                (channel * per_channel + place) as u32,
+                (channel * ways + place % ways) as u32,
+            )
+        };
+        let mut timed = Timed {
+            page_types: Divisor::new(timing.read_ns.len() as u32),
+            die_of_plane: (0..geometry.total_planes())
+                .map(|p| layout.die_of_plane(p) as u16)
+                .collect(),
+            ways,
+            now: 0,
+            ops: Ops::new(),
+            paths: Vec::new(),
+            blocks: Blocks::new(geometry.total_planes() as usize * geometry.blocks as usize),
+            dies: (0..dies).map(die).collect(),
+            channels: Channels::new(channels, per_channel),
+            tickets: Tickets::new(),
+            host_out: Link::free(),
+            // Sources: dies, channels, decoding, timers.
+            agenda: Agenda::new(dies + channels + 2),
+            decoding: VecDeque::new(),
+            timers: Calendar::default(),
+            timer_keys: Vec::new(),
+            timer_free: Vec::new(),
+            raised: VecDeque::new(),
+            completing: Vec::new(),
+            dirty_dies: Vec::with_capacity(dies),
+            dirty_channels: Vec::with_capacity(channels),
+            programs_outstanding: 0,
+            counts: TimedStats::default(),
+            observer: None,
+            layout: layout.clone(),
+            timing: timing.clone(),
+            ranks: Ranks::new(plan),
+        };
+        timed.clear_stats();
+        Ok(timed)
+    }
+
+    /// Completed reads of tickets with `cross_bytes` cross this link one by one.
+    pub fn set_host_out(&mut self, link: Link) {
+        self.host_out = link;
+    }
+
+    /// The link that completed reads cross.
+    pub fn host_out(&mut self) -> &mut Link {
+        &mut self.host_out
+    }
+
+    /// Reports everything from now on to `observer`.
+    pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.observer = observer;
+    }
+
+    /// Begins a ticket; `seal` it once all of its operations have been issued.
+    #[inline]
+    pub fn open(&mut self, info: TicketInfo) -> Ticket {
+        self.tickets.open(info, self.now)
+    }
+
+    /// No more operations will carry `ticket`: it completes with the last of them, at once if none is left.
+    #[inline]
+    pub fn seal(&mut self, ticket: Ticket) {
+        let now = self.now;
+        let state = self.tickets.at(ticket.0);
+        debug_assert!(!state.sealed, "ticket {} sealed twice", ticket.0);
+        state.sealed = true;
+        if state.remaining == 0 {
+            state.path.charge(Part::Queue, now);
+            self.raised.push_back(Event::TicketDone(ticket));
+        }
+    }
+
+    /// Counts the time since the ticket's last completion (or its beginning) as `part`: for a request that waited for a free
+    /// block (`GcWait`) or for mapping work that was not among its dependencies (`Map`) before it could issue anything.
+    pub fn charge(&mut self, ticket: Ticket, part: Part) {
+        let now = self.now;
+        self.tickets.at(ticket.0).path.charge(part, now);
+    }
+
+    /// Ends a ticket that has been reported done.
+    #[inline]
+    pub fn take(&mut self, ticket: Ticket) -> TicketEnd {
+        self.tickets.take(ticket)
+    }
+
+    /// The next thing to react to at or before `until_ns`; without one, the time is `until_ns` afterwards.
+    #[inline]
+    pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+        loop {
+            if let Some(event) = self.raised.pop_front() {
+                return Some((self.now, event));
+            }
+            let (time, source) = self.agenda.first();
+            if time > self.now && self.has_dirty() {
+                self.dispatch();
+                continue;
+            }
+            if time > until_ns {
+                self.now = self.now.max(until_ns);
+                return None;
+            }
+            self.now = time;
+            self.counts.events += 1;
+            self.happen(source as usize);
+        }
+    }
+
+    /// When `pop` will next have something to do; starts whatever can start now.
+    #[inline]
+    pub fn next_time(&mut self) -> Option<u64> {
+        if !self.raised.is_empty() {
+            return Some(self.now);
+        }
+        if self.has_dirty() {
+            self.dispatch();
+        }
+        let (time, _) = self.agenda.first();
+        (time != NEVER).then_some(time)
+    }
+
+    /// Unfinished programs and erases in order of issue.
+    pub fn outstanding(&self) -> Vec<Outstanding> {
+        let begun = |index: u32| self.ops.at(index).state >= ops::State::Running;
+        self.ops
+            .unfinished()
+            .into_iter()
+            .filter_map(|index| {
+                let op = self.ops.at(index);
+                let kind = op.kind.flash().filter(|&kind| kind != FlashOpKind::Read)?;
+                Some(Outstanding {
+                    kind,
+                    page: op.page,
+                    started: begun(index),
+                })
+            })
+            .collect()
+    }
+
+    /// Power is cut: every operation, ticket, timer and notice is gone; the time and the statistics stay.
+    pub fn reset(&mut self) {
+        self.ops.clear();
+        self.blocks.clear();
+        for die in &mut self.dies {
+            if die.doing != dies::Doing::Idle {
+                die.let_go(self.now);
+            }
+            let busy_ns = die.busy_ns;
+            *die = Die::new(die.channel, die.wish, die.chip);
+            die.busy_ns = busy_ns;
+            die.idle_since_ns = self.now;
+        }
+        self.channels.clear(self.now);
+        self.tickets.clear();
+        self.host_out.clear();
+        self.agenda.clear();
+        self.decoding.clear();
+        self.timers.clear();
+        self.timer_keys.clear();
+        self.timer_free.clear();
+        self.raised.clear();
+        self.dirty_dies.clear();
+        self.dirty_channels.clear();
+        self.programs_outstanding = 0;
+    }
+
+    /// Counters since the last `clear_stats`; busy times up to now.
+    pub fn stats(&self) -> TimedStats {
+        let mut stats = self.counts.clone();
+        stats.until_ns = self.now;
+        for (window, die) in stats.die_busy_ns.iter_mut().zip(&self.dies) {
+            for (part, busy) in window.iter_mut().zip(die.busy_until(self.now)) {
+                *part = busy - *part;
+            }
+        }
+        for (busy, channel) in stats.channel_busy_ns.iter_mut().zip(&self.channels.each) {
+            *busy = channel.busy_before(self.now) - *busy;
+        }
+        stats.host_out_busy_ns = self.host_out.busy_ns() - stats.host_out_busy_ns;
+        stats
+    }
+
+    /// Begins a new window of statistics now.
+    pub fn clear_stats(&mut self) {
+        // Until `stats` takes the difference, the busy times hold the readings at the beginning of the window.
+        self.counts = TimedStats {
+            since_ns: self.now,
+            until_ns: self.now,
+            die_busy_ns: self.dies.iter().map(|d| d.busy_until(self.now)).collect(),
+            channel_busy_ns: self.channels.each.iter().map(|c| c.busy_before(self.now)).collect(),
+            host_out_busy_ns: self.host_out.busy_ns(),
+            ..TimedStats::default()
+        };
+    }
+
+    #[inline(always)]
+    fn has_dirty(&self) -> bool {
+        !self.dirty_dies.is_empty() || !self.dirty_channels.is_empty()
+    }
+}
+
+impl Backend for Timed {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn issue(&mut self, op: FlashOp, after: &[OpId]) -> OpId {
+        self.issue_op(op, after)
+    }
+
+    fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: u32) -> OpId {
+        self.issue_join(inputs, need, ticket, notice)
+    }
+
+    fn join_more(&mut self, join: OpId, input: OpId) {
+        self.extend_join(join, input);
+    }
+
+    fn cancel(&mut self, id: OpId) {
+        self.cancel_op(id);
+    }
+
+    #[inline]
+    fn is_done(&self, id: OpId) -> bool {
+        self.ops.live(id).is_none()
+    }
+
+    fn arm(&mut self, delay_ns: u64, key: u32) {
+        let slot = match self.timer_free.pop() {
+            Some(slot) => {
+                self.timer_keys[slot as usize] = key;
+                slot
+            }
+            None => {
+                self.timer_keys.push(key);
+                (self.timer_keys.len() - 1) as u32
+            }
+        };
+        self.timers.push(self.now + delay_ns, slot);
+        let next = self.timers.next_time().unwrap_or(NEVER);
+        self.agenda.set(self.timer_source(), next);
+    }
+
+    fn barrier(&mut self, ticket: Ticket) {
+        self.issue_barrier(ticket);
+    }
+
+    #[inline]
+    fn load(&self, die: u32) -> Load {
+        let die = &self.dies[die as usize];
+        Load {
+            queued: die.queued,
+            internal: die.internal,
+            idle_since_ns: (die.queued == 0).then_some(die.idle_since_ns),
+        }
+    }
+
+    #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        self.now
+    }
+}
+
+// The agenda's sources.
+impl Timed {
+    #[inline(always)]
+    fn channel_source(&self, channel: u32) -> usize {
+        self.dies.len() + channel as usize
+    }
+
+    #[inline(always)]
+    fn decoding_source(&self) -> usize {
+        self.dies.len() + self.channels.each.len()
+    }
+
+    #[inline(always)]
+    fn timer_source(&self) -> usize {
+        self.dies.len() + self.channels.each.len() + 1
+    }
+}

@@ -1,0 +1,224 @@
+//! Shared by the tests of the timed backend: small layouts, timing tables, a log of what happened, a trivial FTL.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::sync::{Arc, Mutex};
+
+use ftlab_core::geometry::PlaneOrder;
+use ftlab_core::{Geometry, Layout, OpKind, PolicySpec, ReclaimKind};
+use ftlab_drive::config::HostLink;
+use ftlab_drive::device::{Admission, Front, UnitRequest};
+use ftlab_drive::schedule::{self, Phase, Plan};
+use ftlab_drive::timed::{Event, Observer, Span, Subject, Timed};
+use ftlab_flash::Timing;
+use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
+
+/// channels, ways, dies, planes; blocks of pages of bytes; units of 4 KiB (or the page, if smaller).
+pub fn layout(hierarchy: [u32; 4], blocks: u32, pages: u32, page_bytes: u32) -> Layout {
+    let [channels, ways, dies, planes] = hierarchy;
+    let geometry = Geometry {
+        channels,
+        ways,
+        dies,
+        planes,
+        blocks,
+        pages,
+        page_bytes,
+        unit_bytes: page_bytes.min(4096),
+        oob_bytes: 64,
+    };
+    Layout::new(geometry, ReclaimKind::Block, PlaneOrder::parse("CWDP").unwrap()).unwrap()
+}
+
+/// Drive-wide index of a page; planes count channels first.
+pub fn page(layout: &Layout, plane: u32, block: u32, page: u32) -> u32 {
+    (plane * layout.geometry.blocks + block) * layout.geometry.pages + page
+}
+
+/// The SLC part of MQSim's validation matrix.
+pub fn mqsim_timing() -> Timing {
+    Timing {
+        read_ns: vec![50_000],
+        program_ns: vec![500_000],
+        erase_ns: 3_000_000,
+        read_command_ns: 290,
+        program_command_ns: 361,
+        erase_command_ns: 300,
+        byte_ps: 3000,
+        ecc_ns: 0,
+        multi_plane: true,
+        suspend_program: false,
+        suspend_erase: false,
+        suspend_ns: 0,
+        resume_ns: 0,
+        max_suspends: 0,
+    }
+}
+
+/// MQSim's PCIe link: 4 GB/s in packets of 128 + 28 bytes; 80 ns of set-up for a read, 68 for a write.
+pub fn mqsim_link() -> HostLink {
+    HostLink {
+        bytes_per_second: Some(4_000_000_000),
+        packet_payload_bytes: 128,
+        packet_overhead_bytes: 28,
+        read_setup_ns: 80,
+        write_setup_ns: 68,
+        command_ns: 0,
+    }
+}
+
+pub fn no_link() -> HostLink {
+    HostLink {
+        bytes_per_second: None,
+        packet_payload_bytes: 0,
+        packet_overhead_bytes: 0,
+        read_setup_ns: 0,
+        write_setup_ns: 0,
+        command_ns: 0,
+    }
+}
+
+pub fn plan(policy: &str, timing: &Timing) -> Plan {
+    let mut setup = schedule::Setup { timing: timing.clone() };
+    schedule::catalogue()
+        .build(&PolicySpec::parse(policy).unwrap(), &mut setup)
+        .unwrap()
+        .plan()
+}
+
+pub fn timed(layout: &Layout, timing: &Timing, policy: &str) -> Timed {
+    Timed::new(layout, timing, &plan(policy, timing)).unwrap()
+}
+
+pub fn read(page: u32, bytes: u32) -> FlashOp {
+    FlashOp {
+        kind: FlashOpKind::Read,
+        class: Class::HostRead,
+        cause: Cause::Host,
+        page,
+        bytes,
+        ticket: Ticket::NONE,
+        notice: 0,
+    }
+}
+
+pub fn program(page: u32, bytes: u32) -> FlashOp {
+    FlashOp {
+        kind: FlashOpKind::Program,
+        class: Class::HostWrite,
+        ..read(page, bytes)
+    }
+}
+
+pub fn erase(page: u32) -> FlashOp {
+    FlashOp {
+        kind: FlashOpKind::Erase,
+        class: Class::Erase,
+        cause: Cause::Gc,
+        ..read(page, 0)
+    }
+}
+
+pub fn noted(op: FlashOp, notice: u32) -> FlashOp {
+    FlashOp { notice, ..op }
+}
+
+/// Runs to the end; completion time of each notice, in order.
+pub fn notices(timed: &mut Timed) -> Vec<(u32, u64)> {
+    let mut seen = Vec::new();
+    while let Some(next) = timed.next_time() {
+        if let Some((time, Event::Notice(key))) = timed.pop(next) {
+            seen.push((key, time));
+        }
+    }
+    seen
+}
+
+/// One report of an observer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Report {
+    Channel(u32, Phase, Subject, Span),
+    Die(u32, Subject, u32, Span),
+    Done(Subject, u64),
+}
+
+/// An observer that keeps every report.
+#[derive(Clone, Default)]
+pub struct Log(pub Arc<Mutex<Vec<Report>>>);
+
+impl Observer for Log {
+    fn channel(&mut self, channel: u32, phase: Phase, subject: &Subject, span: Span) {
+        self.0
+            .lock()
+            .unwrap()
+            .push(Report::Channel(channel, phase, *subject, span));
+    }
+
+    fn die(&mut self, die: u32, subject: &Subject, planes: u32, span: Span) {
+        self.0.lock().unwrap().push(Report::Die(die, *subject, planes, span));
+    }
+
+    fn done(&mut self, subject: &Subject, now_ns: u64) {
+        self.0.lock().unwrap().push(Report::Done(*subject, now_ns));
+    }
+}
+
+/// An FTL that maps page n of the host to plane n modulo planes, for reads at a fixed place, for writes at the plane's
+/// next free page (never collecting).
+pub struct Trivial {
+    pub timed: Timed,
+    pub layout: Layout,
+    /// Next page to program on each plane.
+    cursors: Vec<u32>,
+}
+
+impl Trivial {
+    pub fn new(timed: Timed, layout: &Layout) -> Self {
+        Trivial {
+            timed,
+            cursors: vec![0; layout.geometry.total_planes() as usize],
+            layout: layout.clone(),
+        }
+    }
+
+    pub fn logical_units(&self) -> u64 {
+        self.layout.geometry.raw_units()
+    }
+}
+
+impl Front for Trivial {
+    fn backend(&mut self) -> &mut Timed {
+        &mut self.timed
+    }
+
+    fn admit(&mut self, request: &UnitRequest<'_>, ticket: Ticket) -> Admission {
+        let g = self.layout.geometry.clone();
+        let (planes, per_page) = (g.total_planes(), g.units_per_page());
+        let mut unit = request.first.0;
+        let end = unit + request.units;
+        while unit < end {
+            let logical = unit / per_page;
+            let units = (end - unit).min(per_page - unit % per_page);
+            let plane = logical % planes;
+            let mut op = match request.op {
+                OpKind::Read => {
+                    let place = logical / planes;
+                    read(page(&self.layout, plane, place / g.pages, place % g.pages), 0)
+                }
+                _ => {
+                    let place = self.cursors[plane as usize];
+                    self.cursors[plane as usize] += 1;
+                    program(page(&self.layout, plane, place / g.pages, place % g.pages), 0)
+                }
+            };
+            op.bytes = units * g.unit_bytes;
+            op.ticket = ticket;
+            self.timed.issue(op, &[] as &[OpId]);
+            unit += units;
+        }
+        self.timed.seal(ticket);
+        Admission::Taken
+    }
+
+    fn notice(&mut self, _: u32) {}
+}
