@@ -2,27 +2,41 @@
 //! `j · m_j · λ = 1 − (T_(j+1) + m_j)^d`, solved downwards from `j = b`; λ is what makes the mean `ρ · b`.
 
 /// Above this many units per reclaim unit the large-`b` limit takes over.
-const EXACT: u32 = 16_384;
+const EXACT: u32 = 2048;
 
 pub fn waf(rho: f64, b: u32, d: u32) -> f64 {
     1.0 / (rho * lambda(rho, b, d))
 }
 
 pub fn distribution(rho: f64, b: u32, d: u32) -> Vec<f64> {
-    let lambda = lambda(rho, b, d);
-    if b <= EXACT || d == 1 {
-        let mut shares = vec![0.0; b as usize + 1];
-        descend(lambda, b, d, |j, share| shares[j as usize] = share);
-        shares[0] = (1.0 - shares.iter().sum::<f64>()).max(0.0);
-        return shares;
+    if d == 1 {
+        return random(rho, b);
     }
-    spread(rho, b, d)
+    if b > EXACT {
+        return spread(rho, b, d);
+    }
+    let lambda = exact_lambda(rho, b, d);
+    let mut shares = vec![0.0; b as usize + 1];
+    descend(lambda, b, d, |j, share| shares[j as usize] = share);
+    shares[0] = (1.0 - shares.iter().sum::<f64>()).max(0.0);
+    shares
+}
+
+/// One choice: the balance is linear, `m_j = R_j / (1 + j λ)` with `R_j` the share of units with at most `j` valid.
+fn random(rho: f64, b: u32) -> Vec<f64> {
+    let lambda = (1.0 - rho) / rho;
+    let mut shares = vec![0.0; b as usize + 1];
+    let mut at_most = 1.0;
+    for j in (1..=b).rev() {
+        let share = at_most / (1.0 + f64::from(j) * lambda);
+        shares[j as usize] = share;
+        at_most -= share;
+    }
+    shares[0] = at_most;
+    shares
 }
 
 fn lambda(rho: f64, b: u32, d: u32) -> f64 {
-    if d == 1 {
-        return (1.0 - rho) / rho;
-    }
     if b <= EXACT {
         return exact_lambda(rho, b, d);
     }
@@ -73,64 +87,76 @@ fn exact_lambda(rho: f64, b: u32, d: u32) -> f64 {
 /// Calls `level(j, m_j)` for `j` from `b` down to 1.
 fn descend(lambda: f64, b: u32, d: u32, mut level: impl FnMut(u32, f64)) {
     let power = d as i32;
-    let mut above: f64 = 0.0;
+    let (mut above, mut tail_above) = (0.0f64, 0.0f64);
     for j in (1..=b).rev() {
         let rate = f64::from(j) * lambda;
-        // rate · (t − above) = 1 − t^d: the left side rises, the right side falls; Newton from the right of the root
-        // of this concave difference converges from that side.
-        let mut t = (above + 1.0 / rate).min(1.0);
+        // rate · (t − above) = 1 − t^d. The difference of the sides is convex and rises with t; it is not negative at
+        // the first guess, so Newton's steps come down to the root from there.
+        let mut t = (above + (1.0 - tail_above) / rate).min(1.0);
         for _ in 0..60 {
             let tail = t.powi(power - 1);
             let f = rate * (t - above) - 1.0 + tail * t;
             let step = f / (rate + f64::from(d) * tail);
             t -= step;
-            if step.abs() <= 1e-15 {
+            if step.abs() <= 1e-14 {
                 break;
             }
         }
         let t = t.clamp(above, 1.0);
         level(j, t - above);
-        above = t;
+        (above, tail_above) = (t, t.powi(power));
     }
 }
 
-/// The shares for large `b`: the exact distribution of `EXACT` units stretched over `b`, its mean set right.
+/// The shares for large `b`, extrapolated as the write amplification is: the tail at a relative fill is linear in `1/b`.
 fn spread(rho: f64, b: u32, d: u32) -> Vec<f64> {
-    let coarse = distribution(rho, EXACT, d);
-    // Shares of units with at least so many valid, at the boundaries (j − 1/2) of the coarse levels.
-    let mut tail = vec![0.0; EXACT as usize + 2];
-    for j in (0..=EXACT as usize).rev() {
-        tail[j] = tail[j + 1] + coarse[j];
-    }
-    let at_least = |x: f64| {
-        let place = (x * f64::from(EXACT) + 0.5).clamp(0.0, f64::from(EXACT + 1));
-        let index = place.floor() as usize;
-        let next = tail.get(index + 1).copied().unwrap_or(0.0);
-        tail[index] + (next - tail[index]) * (place - index as f64)
-    };
+    let (half, full) = (Tail::of(rho, EXACT / 2, d), Tail::of(rho, EXACT, d));
+    let weight = f64::from(EXACT) / f64::from(b);
+    let at_least = |x: f64| ((2.0 - weight) * full.at(x) - (1.0 - weight) * half.at(x)).clamp(0.0, 1.0);
     let mut shares = vec![0.0; b as usize + 1];
     let mut above = 0.0;
     let mut mean = 0.0;
     for j in (1..=b).rev() {
         let here = at_least((f64::from(j) - 0.5) / f64::from(b));
-        shares[j as usize] = here - above;
-        mean += f64::from(j) * (here - above);
-        above = here;
+        let share = (here - above).max(0.0);
+        shares[j as usize] = share;
+        mean += f64::from(j) * share;
+        above += share;
     }
-    shares[0] = 1.0 - above;
-    // Stretching rounds the mean by about one part in `EXACT`: move that much between the full and the nearly full.
+    shares[0] = (1.0 - above).max(0.0);
+    // The mean is right to about one part in `EXACT`: move that much between the full and the nearly full.
     let error = rho * f64::from(b) - mean;
     let levels = (b / 64).max(1) as usize;
-    let top: f64 = shares[b as usize - levels + 1..].iter().sum();
-    let next: f64 = shares[b as usize - 2 * levels + 1..=b as usize - levels].iter().sum();
-    let moved = error / levels as f64;
-    if top > 0.0 && next > 0.0 && moved.abs() < top.min(next) {
-        shares[b as usize - levels + 1..]
-            .iter_mut()
-            .for_each(|s| *s *= 1.0 + moved / top);
-        shares[b as usize - 2 * levels + 1..=b as usize - levels]
-            .iter_mut()
-            .for_each(|s| *s *= 1.0 - moved / next);
+    let (next, top) = shares[b as usize + 1 - 2 * levels..].split_at_mut(levels);
+    let mass = |band: &[f64]| band.iter().sum::<f64>();
+    let center = |band: &[f64]| band.iter().enumerate().map(|(i, s)| i as f64 * s).sum::<f64>() / mass(band);
+    let moved = error / (levels as f64 + center(top) - center(next));
+    let (up, down) = (1.0 + moved / mass(top), 1.0 - moved / mass(next));
+    if up > 0.0 && down > 0.0 {
+        top.iter_mut().for_each(|s| *s *= up);
+        next.iter_mut().for_each(|s| *s *= down);
     }
     shares
+}
+
+/// Share of the reclaim units that have at least so many valid, for a size that is solved exactly.
+struct Tail(Vec<f64>);
+
+impl Tail {
+    fn of(rho: f64, b: u32, d: u32) -> Tail {
+        let mut tail = distribution(rho, b, d);
+        tail.push(0.0);
+        for j in (0..=b as usize).rev() {
+            tail[j] += tail[j + 1];
+        }
+        Tail(tail)
+    }
+
+    /// At a relative fill `x`: linear between the boundaries (j − 1/2) of the levels.
+    fn at(&self, x: f64) -> f64 {
+        let levels = self.0.len() - 2;
+        let place = (x * levels as f64 + 0.5).clamp(0.0, levels as f64 + 1.0);
+        let index = (place as usize).min(levels);
+        self.0[index] + (self.0[index + 1] - self.0[index]) * (place - index as f64)
+    }
 }

@@ -23,8 +23,33 @@ macro_rules! presets {
     };
 }
 
-/// All presets: teaching and theory, benches, peers, current drives, the source documents' devices.
-pub const PRESETS: &[Preset] = presets!["tiny", "bench-64g", "bench-64g-4u", "bench-16g", "bench-16g-4u",];
+/// All presets: teaching and theory, benches, current drives, peers, the source documents' devices.
+pub const PRESETS: &[Preset] = presets![
+    "tiny",
+    "theory-10k",
+    "bench-64g",
+    "bench-64g-4u",
+    "bench-16g",
+    "bench-16g-4u",
+    "tlc-1tb",
+    "qlc-4tb",
+    "mqsim-default",
+    "mqsim-matrix-a-4k",
+    "mqsim-matrix-a-16k",
+    "mqsim-matrix-b-4k",
+    "mqsim-matrix-b-16k",
+    "ssdsim",
+    "flashsim",
+    "flashsim-dftl",
+    "disksim-slc",
+    "disksim-mlc",
+    "cpftl-sim",
+    "cpftl-emu",
+    "rrssd",
+    "pblru",
+    "pm963",
+    "finededup",
+];
 
 /// Every parameter with its meaning, unit, range and default.
 pub const REFERENCE: &str = include_str!("../../../../drives/reference.toml");

@@ -101,6 +101,7 @@ fn byte_time(text: &str) -> ftlab_core::Result<u64> {
             };
             number.trim().parse::<f64>().map_err(|_| wanted())? * factor
         }
+        // A rate of zero would take for ever, which the bound below refuses; a channel without cost is "0ns/B".
         None => 1e12 / units::bytes_per_second(text).map_err(|_| wanted())? as f64,
     };
     if (0.0..1e9).contains(&picoseconds) {

@@ -297,11 +297,6 @@ fn timing(table: &TimingTable) -> Result<Timing> {
             table.suspend.name()
         )));
     }
-    if table.transfer.0 == 0 {
-        return Err(Error::input(
-            "timing.transfer: a byte takes no time; expected a rate such as \"533MT/s\"",
-        ));
-    }
     Ok(Timing {
         read_ns: by_page_type("read", &table.read.0, table.cell)?,
         program_ns: by_page_type("program", &table.program.0, table.cell)?,
