@@ -28,8 +28,10 @@ pub struct GcConfig {
     /// Collect on dies that have been idle for `idle_ns`, while free units are at or below `soft` (timed backend only).
     pub background: bool,
     pub idle_ns: u64,
-    /// Survivors go to a frontier of their own instead of the host's.
+    /// Survivors go to one frontier of their own; otherwise back to the frontier that filled their unit.
     pub separate_frontier: bool,
+    /// Survivors of each host frontier go to a frontier of their own (internal streams); overrides `separate_frontier`.
+    pub internal_streams: bool,
 }
 
 /// The write buffer of the controller.

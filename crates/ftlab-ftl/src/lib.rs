@@ -1,7 +1,44 @@
 //! The flash translation layer: the record, the mechanism, and a folder per policy role.
+//!
+//! Reading order: `record` and `units` (the state), `ftl` (host operations), `gc` (collection), then any policy folder.
 
+pub mod allocation;
 pub mod backend;
+pub mod buffer;
+pub mod check;
 pub mod config;
+pub mod counts;
+pub mod dedup;
+mod frontier;
+pub mod ftl;
+mod gc;
+mod host_read;
+mod host_write;
+pub mod indirection;
+pub mod mapping;
+pub mod owner;
+pub mod placement;
+pub mod precondition;
+mod program;
+pub mod record;
+pub mod recovery;
+pub mod replication;
+pub mod roles;
+mod translation;
+pub mod units;
+pub mod verify;
+pub mod victim;
+pub mod wear;
 
 pub use backend::{Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
 pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
+pub use counts::Counts;
+pub use ftl::{Admitted, Ftl, HostRequest, Overrides};
+
+/// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    pub tick: u64,
+    /// 0 on the counting backend.
+    pub time_ns: u64,
+}

@@ -1,0 +1,159 @@
+//! Ordered sets of numbers with O(1) membership, insertion at an end and removal: the list under every cache.
+
+use rustc_hash::FxHashMap;
+
+const NONE: u32 = u32::MAX;
+
+/// A doubly linked list of distinct keys. Front = most recent by convention.
+///
+/// Nodes live in an arena and are found through a hash table, so its memory follows the number of keys it holds and not
+/// the size of the key space; nothing is allocated once it has reached its largest length.
+#[derive(Clone, Debug, Default)]
+pub struct IndexList {
+    nodes: Vec<Node>,
+    place: FxHashMap<u32, u32>,
+    unused: Vec<u32>,
+    front: u32,
+    back: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: u32,
+    before: u32,
+    after: u32,
+}
+
+impl IndexList {
+    /// An empty list with room for `expected` keys.
+    pub fn new(expected: u32) -> Self {
+        let expected = expected as usize;
+        IndexList {
+            nodes: Vec::with_capacity(expected),
+            place: FxHashMap::with_capacity_and_hasher(expected, Default::default()),
+            unused: Vec::new(),
+            front: NONE,
+            back: NONE,
+        }
+    }
+
+    #[inline]
+    pub fn contains(&self, key: u32) -> bool {
+        self.place.contains_key(&key)
+    }
+
+    pub fn len(&self) -> u32 {
+        self.place.len() as u32
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.place.is_empty()
+    }
+
+    pub fn front(&self) -> Option<u32> {
+        self.nodes.get(self.front as usize).map(|node| node.key)
+    }
+
+    pub fn back(&self) -> Option<u32> {
+        self.nodes.get(self.back as usize).map(|node| node.key)
+    }
+
+    /// Puts `key` at the front, moving it there if it is present. True if it was.
+    pub fn touch(&mut self, key: u32) -> bool {
+        let present = self.place.get(&key).copied();
+        let node = match present {
+            Some(node) if node == self.front => return true,
+            Some(node) => {
+                self.unlink(node);
+                node
+            }
+            None => {
+                let blank = Node {
+                    key,
+                    before: NONE,
+                    after: NONE,
+                };
+                let node = self.unused.pop().unwrap_or(self.nodes.len() as u32);
+                if node as usize == self.nodes.len() {
+                    self.nodes.push(blank)
+                } else {
+                    self.nodes[node as usize] = blank
+                }
+                self.place.insert(key, node);
+                node
+            }
+        };
+        let old = std::mem::replace(&mut self.front, node);
+        (self.nodes[node as usize].before, self.nodes[node as usize].after) = (NONE, old);
+        match old {
+            NONE => self.back = node,
+            old => self.nodes[old as usize].before = node,
+        }
+        present.is_some()
+    }
+
+    /// Removes `key`; true if it was present.
+    pub fn remove(&mut self, key: u32) -> bool {
+        let Some(node) = self.place.remove(&key) else {
+            return false;
+        };
+        self.unlink(node);
+        self.unused.push(node);
+        true
+    }
+
+    pub fn pop_back(&mut self) -> Option<u32> {
+        let key = self.back()?;
+        self.remove(key);
+        Some(key)
+    }
+
+    /// Keys from the back (least recent) to the front.
+    pub fn from_back(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut node = self.back;
+        std::iter::from_fn(move || {
+            let found = self.nodes.get(node as usize)?;
+            node = found.before;
+            Some(found.key)
+        })
+    }
+
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.place.clear();
+        self.unused.clear();
+        (self.front, self.back) = (NONE, NONE);
+    }
+
+    fn unlink(&mut self, node: u32) {
+        let Node { before, after, .. } = self.nodes[node as usize];
+        match before {
+            NONE => self.front = after,
+            before => self.nodes[before as usize].after = after,
+        }
+        match after {
+            NONE => self.back = before,
+            after => self.nodes[after as usize].before = before,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behaves_like_a_list_of_distinct_keys() {
+        let mut list = IndexList::new(2);
+        assert!(!list.touch(1) && !list.touch(2) && !list.touch(3));
+        assert!(list.touch(1));
+        assert_eq!(list.from_back().collect::<Vec<_>>(), [2, 3, 1]);
+        assert!(list.remove(3) && !list.remove(3));
+        assert_eq!(list.pop_back(), Some(2));
+        assert_eq!((list.front(), list.back(), list.len()), (Some(1), Some(1), 1));
+        assert!(!list.touch(9));
+        assert_eq!(list.from_back().collect::<Vec<_>>(), [1, 9]);
+        list.clear();
+        assert!(list.is_empty() && !list.contains(1));
+    }
+}

@@ -1,0 +1,102 @@
+//! Write-back buffer with least-recently-used replacement.
+//!
+//! # Model
+//! Holds the most recently read or written units, clean and dirty. A write is acknowledged when its data is in the buffer;
+//! when the buffer is over its capacity the least recently used unit leaves, and is programmed if it is dirty. A read of a
+//! held unit costs no flash operation.
+//!
+//! # Parameters
+//! None; size and power-loss protection are `buffer.capacity` and `buffer.power_loss_protected`.
+//!
+//! # Not modelled
+//! DRAM bandwidth and latency. A missed read enters the buffer at once, not when its data arrives.
+//!
+//! # Errors
+//! None.
+//!
+//! # Cost
+//! O(1) per unit, two hash look-ups.
+//!
+//! # Source
+//! Textbook LRU; the baseline of CFLRU (Park et al., CASES 2006).
+
+use ftlab_core::catalogue::NoParams;
+use ftlab_core::{IndexList, Lpn, Result};
+
+use super::{BufferPolicy, Setup};
+
+pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
+    let capacity = setup.capacity_units;
+    Ok(Box::new(Lru {
+        recency: IndexList::new(capacity),
+        dirty: IndexList::new(capacity),
+        capacity,
+    }))
+}
+
+struct Lru {
+    recency: IndexList,
+    /// The dirty units among them, in the order of their last write.
+    dirty: IndexList,
+    capacity: u32,
+}
+
+impl Lru {
+    /// Makes room by dropping clean units; stops at a dirty one, which `evict` hands out.
+    fn shed_clean(&mut self) {
+        while self.recency.len() > self.capacity {
+            match self.recency.back() {
+                Some(key) if !self.dirty.contains(key) => self.recency.remove(key),
+                _ => return,
+            };
+        }
+    }
+}
+
+impl BufferPolicy for Lru {
+    fn write_back(&self) -> bool {
+        true
+    }
+
+    fn write(&mut self, lpn: Lpn) -> bool {
+        self.dirty.touch(lpn.0);
+        self.recency.touch(lpn.0)
+    }
+
+    fn read(&mut self, lpn: Lpn) -> bool {
+        let hit = self.recency.touch(lpn.0);
+        self.shed_clean();
+        hit
+    }
+
+    fn is_dirty(&self, lpn: Lpn) -> bool {
+        self.dirty.contains(lpn.0)
+    }
+
+    fn evict(&mut self, all: bool) -> Option<Lpn> {
+        if all {
+            return self.dirty.pop_back().map(Lpn);
+        }
+        self.shed_clean();
+        if self.recency.len() <= self.capacity {
+            return None;
+        }
+        let victim = self.recency.pop_back()?;
+        self.dirty.remove(victim);
+        Some(Lpn(victim))
+    }
+
+    fn forget(&mut self, lpn: Lpn) {
+        self.dirty.remove(lpn.0);
+        self.recency.remove(lpn.0);
+    }
+
+    fn dirty(&self) -> Vec<Lpn> {
+        self.dirty.from_back().map(Lpn).collect()
+    }
+
+    fn clear(&mut self) {
+        self.dirty.clear();
+        self.recency.clear();
+    }
+}

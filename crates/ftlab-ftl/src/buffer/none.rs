@@ -1,0 +1,64 @@
+//! No write buffer: a write completes when its pages are programmed.
+//!
+//! # Model
+//! Every request is programmed as it comes; its last page is padded if it is not full, because nothing may wait in memory.
+//!
+//! # Parameters
+//! None.
+//!
+//! # Not modelled
+//! The few pages that a controller needs to hold data while it is transferred.
+//!
+//! # Errors
+//! None.
+//!
+//! # Cost
+//! Nothing.
+//!
+//! # Source
+//! The null member of the family.
+
+use ftlab_core::catalogue::NoParams;
+use ftlab_core::{Lpn, Result};
+
+use super::{BufferPolicy, Setup};
+
+pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
+    Ok(Box::new(None))
+}
+
+struct None;
+
+impl BufferPolicy for None {
+    fn write_back(&self) -> bool {
+        false
+    }
+
+    fn is_none(&self) -> bool {
+        true
+    }
+
+    fn write(&mut self, _: Lpn) -> bool {
+        false
+    }
+
+    fn read(&mut self, _: Lpn) -> bool {
+        false
+    }
+
+    fn is_dirty(&self, _: Lpn) -> bool {
+        false
+    }
+
+    fn evict(&mut self, _: bool) -> Option<Lpn> {
+        Option::None
+    }
+
+    fn forget(&mut self, _: Lpn) {}
+
+    fn dirty(&self) -> Vec<Lpn> {
+        Vec::new()
+    }
+
+    fn clear(&mut self) {}
+}

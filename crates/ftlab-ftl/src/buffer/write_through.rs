@@ -1,0 +1,81 @@
+//! Write-through buffer: writes are programmed at once, reads may hit what was written or read lately.
+//!
+//! # Model
+//! A write completes when its pages are programmed, as with `none`, and stays in the buffer clean; a read of a held unit
+//! costs no flash operation. Least recently used units leave.
+//!
+//! # Parameters
+//! None; the size is `buffer.capacity`.
+//!
+//! # Not modelled
+//! DRAM bandwidth and latency. A missed read enters the buffer at once, not when its data arrives.
+//!
+//! # Errors
+//! None.
+//!
+//! # Cost
+//! O(1) per unit, one hash look-up.
+//!
+//! # Source
+//! Textbook.
+
+use ftlab_core::catalogue::NoParams;
+use ftlab_core::{IndexList, Lpn, Result};
+
+use super::{BufferPolicy, Setup};
+
+pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
+    Ok(Box::new(WriteThrough {
+        recency: IndexList::new(setup.capacity_units),
+        capacity: setup.capacity_units,
+    }))
+}
+
+struct WriteThrough {
+    recency: IndexList,
+    capacity: u32,
+}
+
+impl WriteThrough {
+    fn touch(&mut self, lpn: Lpn) -> bool {
+        let hit = self.recency.touch(lpn.0);
+        if self.recency.len() > self.capacity {
+            self.recency.pop_back();
+        }
+        hit
+    }
+}
+
+impl BufferPolicy for WriteThrough {
+    fn write_back(&self) -> bool {
+        false
+    }
+
+    fn write(&mut self, lpn: Lpn) -> bool {
+        self.touch(lpn)
+    }
+
+    fn read(&mut self, lpn: Lpn) -> bool {
+        self.touch(lpn)
+    }
+
+    fn is_dirty(&self, _: Lpn) -> bool {
+        false
+    }
+
+    fn evict(&mut self, _: bool) -> Option<Lpn> {
+        None
+    }
+
+    fn forget(&mut self, lpn: Lpn) {
+        self.recency.remove(lpn.0);
+    }
+
+    fn dirty(&self) -> Vec<Lpn> {
+        Vec::new()
+    }
+
+    fn clear(&mut self) {
+        self.recency.clear();
+    }
+}

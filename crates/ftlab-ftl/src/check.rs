@@ -1,0 +1,159 @@
+//! The invariants: what must hold of a drive between any two requests.
+
+use ftlab_core::{Lpn, RuId, Slot};
+
+use crate::backend::Backend;
+use crate::frontier::NO_RU;
+use crate::ftl::Ftl;
+use crate::owner::Owner;
+use crate::record::{Entry, Target};
+use crate::units::RuState;
+
+impl<B: Backend> Ftl<B> {
+    /// Checks every invariant of the accounting rules; the first violation as a sentence.
+    ///
+    /// 1. The live slots of a unit are exactly those that the record or a policy points to, and the counts agree.
+    /// 2. Nothing is live beyond the cursor of an open unit, in a free unit or in a retired one.
+    /// 3. Cached mapping entries equal the record.
+    /// 4. Free, open, closed, collecting and bad units add up in every pool.
+    ///
+    /// # Errors
+    /// The sentence names the unit, slot or LPN and both values.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_owners()?;
+        self.check_map()?;
+        self.check_units()?;
+        self.check_cache()
+    }
+
+    fn check_owners(&self) -> Result<(), String> {
+        for ru in (0..self.layout.rus).map(RuId) {
+            let first = self.layout.first_slot(ru);
+            let (mut live, mut fault) = (0, None);
+            self.record.for_each_live(first, self.layout.slots_per_ru, |slot| {
+                live += 1;
+                if fault.is_none() && !self.points_to(slot) {
+                    let owner = Owner::from(self.record.owner(slot));
+                    fault = Some(format!(
+                        "{slot:?} of {ru:?} is live, but its owner {owner:?} does not lie there"
+                    ));
+                }
+            });
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+            let unit = &self.units.rus[ru.at()];
+            if unit.valid != live {
+                return Err(format!("{ru:?} counts {} valid units, but {live} are live", unit.valid));
+            }
+            if matches!(unit.state, RuState::Free | RuState::Bad) && live > 0 {
+                return Err(format!("{ru:?} is {:?} and has {live} live units", unit.state));
+            }
+        }
+        for open in self.frontiers.open.iter().filter(|open| open.ru != NO_RU) {
+            let mut beyond = None;
+            let rest = self.layout.slots_per_ru - open.next;
+            self.record
+                .for_each_live(Slot(open.base + open.next), rest, |slot| beyond = Some(slot));
+            if let Some(slot) = beyond {
+                return Err(format!(
+                    "{slot:?} is live beyond the cursor {} of open {:?}",
+                    open.next, open.ru
+                ));
+            }
+            if self.units.rus[open.ru.at()].state != RuState::Open {
+                return Err(format!(
+                    "{:?} is a frontier's, but {:?}",
+                    open.ru,
+                    self.units.rus[open.ru.at()].state
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the owner of a live slot lies there.
+    fn points_to(&self, slot: Slot) -> bool {
+        match Owner::from(self.record.owner(slot)) {
+            Owner::Lpn(lpn) => lpn.at() < self.record.map.len() && self.record.entry(lpn) == Entry::slot(slot),
+            Owner::Vpn(vpn) => self.indirection.lies_at(vpn, slot),
+            Owner::Map { table, tvpn } => self.translation.slot_of(table, tvpn) == Some(slot),
+            Owner::Policy(page) => self.translation.policy_slot(page) == Some(slot) && self.mapping.is_live(page),
+            Owner::Journal => self.recovery.as_ref().is_some_and(|recovery| recovery.is_journal(slot)),
+            Owner::None => false,
+        }
+    }
+
+    fn check_map(&self) -> Result<(), String> {
+        let mut references = rustc_hash::FxHashMap::<u32, u32>::default();
+        for lpn in (0..self.config.logical_units).map(Lpn) {
+            match self.record.entry(lpn).target() {
+                Target::Unmapped => {}
+                Target::Slot(slot) if slot.0 >= self.layout.slots() || !self.record.is_live(slot) => {
+                    return Err(format!("{lpn:?} is mapped to {slot:?}, which is not live"));
+                }
+                Target::Slot(slot) if Owner::from(self.record.owner(slot)) != Owner::Lpn(lpn) => {
+                    let owner = Owner::from(self.record.owner(slot));
+                    return Err(format!(
+                        "{lpn:?} is mapped to {slot:?}, whose spare area says {owner:?}"
+                    ));
+                }
+                Target::Slot(_) => {}
+                Target::Vpn(vpn) => *references.entry(vpn).or_default() += 1,
+            }
+        }
+        for (vpn, page) in self.indirection.in_use() {
+            let counted = match &page.body {
+                crate::indirection::Body::Pack { references, .. } => references.iter().sum(),
+                _ => references.get(&vpn).copied().unwrap_or(0),
+            };
+            if counted != page.references {
+                return Err(format!(
+                    "VPN {vpn} counts {} references, but {counted} exist",
+                    page.references
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_units(&self) -> Result<(), String> {
+        for (number, pool) in self.units.pools.iter().enumerate() {
+            let mut tally = [0u32; 5];
+            for &lane in &pool.lanes {
+                for ru in self.units.of_lane(lane) {
+                    tally[self.units.rus[ru.at()].state as usize] += 1;
+                }
+            }
+            let free_lists: usize = pool.lanes.iter().map(|&lane| self.units.free_in_lane(lane)).sum();
+            if tally[RuState::Free as usize] != pool.free || free_lists != pool.free as usize {
+                let counted = tally[RuState::Free as usize];
+                return Err(format!(
+                    "pool {number}: {counted} free units, {free_lists} in lists, {} counted",
+                    pool.free
+                ));
+            }
+            if tally[RuState::Bad as usize] + pool.good != tally.iter().sum::<u32>() {
+                return Err(format!(
+                    "pool {number}: {} good units and {tally:?} by state",
+                    pool.good
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cache(&self) -> Result<(), String> {
+        for lpn in 0..self.config.logical_units {
+            if let Some((entry, _)) = self.mapping.cached(0, lpn)
+                && entry != self.record.map[lpn as usize]
+            {
+                let truth = self.record.map[lpn as usize];
+                return Err(format!(
+                    "the cached entry of LPN {lpn} is {entry}, the record says {truth}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

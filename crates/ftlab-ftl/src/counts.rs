@@ -1,0 +1,67 @@
+//! Counters of a run, by the names of the accounting rules.
+
+use serde::Serialize;
+
+use crate::backend::Cause;
+
+/// Everything the FTL counts, in mapping units unless the name says otherwise. Reset after the warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counts {
+    pub host_reads: u64,
+    pub host_writes: u64,
+    pub host_trims: u64,
+    pub host_flushes: u64,
+    pub host_read_requests: u64,
+    pub host_write_requests: u64,
+    pub host_trim_requests: u64,
+    /// Host reads of units that were never written or have been trimmed: no flash access.
+    pub unmapped_reads: u64,
+    /// Host reads served from the controller's memory.
+    pub buffer_read_hits: u64,
+    /// Host writes that replaced a unit still in the buffer.
+    pub buffer_write_hits: u64,
+    /// Reads of a unit's old version because a write covers only part of it.
+    pub rmw_reads: u64,
+    /// Flash pages read for the host.
+    pub data_page_reads: u64,
+    pub gc_page_reads: u64,
+    pub map_page_reads: u64,
+    /// Units programmed, by cause in the order of [`Cause`], and units of padding.
+    pub programmed: [u64; 6],
+    pub padding: u64,
+    /// Translation pages read and programmed, by the order of `MapCause`.
+    pub trans_reads: [u64; 4],
+    pub trans_programs: [u64; 4],
+    pub page_programs: u64,
+    pub gc_collections: u64,
+    pub gc_background_collections: u64,
+    pub wear_collections: u64,
+    /// Live units of collected victims, summed.
+    pub victim_valid: u64,
+    pub erases: u64,
+    pub retired: u64,
+    pub checkpoints: u64,
+    pub replica_programs: u64,
+    pub dedup_hits: u64,
+    pub hedged_reads: u64,
+}
+
+impl Counts {
+    pub fn data_programs(&self) -> u64 {
+        self.programmed[Cause::Host as usize]
+    }
+
+    pub fn gc_data_programs(&self) -> u64 {
+        self.programmed[Cause::Gc as usize]
+    }
+
+    /// Units programmed, padding included.
+    pub fn total_programmed(&self) -> u64 {
+        self.programmed.iter().sum::<u64>() + self.padding
+    }
+
+    /// Write amplification: units programmed per unit written by the host; `None` before the first write.
+    pub fn waf(&self) -> Option<f64> {
+        (self.host_writes > 0).then(|| self.total_programmed() as f64 / self.host_writes as f64)
+    }
+}

@@ -1,0 +1,68 @@
+//! Deduplication: whether a unit (or a quarter of it) needs writing at all.
+//!
+//! A member knows contents; the mechanism knows places. A unit whose content exists is mapped to the virtual page that
+//! holds it (reference-counted); a chunk-level member answers with a vector of four chunks, each in a pack of four.
+
+use ftlab_core::{Catalogue, Lpn, member};
+
+use crate::Now;
+
+pub mod none;
+
+/// A host write as a dedup policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct DedupWrite {
+    pub lpn: Lpn,
+    /// Content id of the unit.
+    pub content: u64,
+    pub pc: u64,
+    pub now: Now,
+}
+
+/// One chunk of a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChunkSource {
+    /// Chunk number `index` of the pack with this virtual page number.
+    Existing { pack: u32, index: u8 },
+    /// To be stored; the mechanism answers with [`DedupPolicy::chunk_stored`].
+    New { content: u64 },
+}
+
+/// What happens to a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// The content lies in this virtual page.
+    Existing(u32),
+    /// Store it behind a virtual page number; the mechanism answers with [`DedupPolicy::stored`].
+    New,
+    /// Store it as if there were no deduplication.
+    Bypass,
+    /// Quarter by quarter.
+    Chunks([ChunkSource; 4]),
+}
+
+pub trait DedupPolicy: Send {
+    fn write(&mut self, write: &DedupWrite) -> Decision;
+
+    /// The unit of `content` is now virtual page `vpn`.
+    fn stored(&mut self, _content: u64, _vpn: u32) {}
+
+    /// The chunk of `content` is now number `index` of pack `pack`.
+    fn chunk_stored(&mut self, _content: u64, _pack: u32, _index: u8) {}
+
+    /// Nothing refers to `vpn` any more; its number will be used again.
+    fn dead(&mut self, _vpn: u32) {}
+
+    /// Nothing refers to a chunk of a pack that lives on.
+    fn chunk_dead(&mut self, _pack: u32, _index: u8) {}
+}
+
+/// What a dedup policy is made with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub logical_units: u32,
+}
+
+pub fn catalogue() -> Catalogue<dyn DedupPolicy, Setup> {
+    member!(Catalogue::new("dedup"), none)
+}

@@ -1,0 +1,109 @@
+//! Write frontiers: which there are, and the open unit of each on each lane.
+
+use ftlab_core::RuId;
+
+use crate::backend::{Class, OpId, Ticket};
+use crate::config::GcConfig;
+use crate::placement::PlacementPolicy;
+
+/// No reclaim unit is open.
+pub const NO_RU: RuId = RuId(u32::MAX);
+
+/// The open reclaim unit of a frontier on a lane, with its cursor and the page being filled.
+#[derive(Clone, Debug)]
+pub struct Open {
+    pub ru: RuId,
+    /// First slot of `ru`.
+    pub base: u32,
+    /// Units filled so far.
+    pub next: u32,
+    /// Timed backend: what the page being filled waits for, who waits for it, and how it queues.
+    pub inputs: Vec<OpId>,
+    pub ticket: Ticket,
+    pub class: Class,
+    pub cause: u8,
+}
+
+impl Open {
+    fn empty() -> Self {
+        Open {
+            ru: NO_RU,
+            base: 0,
+            next: 0,
+            inputs: Vec::new(),
+            ticket: Ticket::NONE,
+            class: Class::HostWrite,
+            cause: 0,
+        }
+    }
+}
+
+/// The numbering of frontiers: the host's, the placement policy's own for survivors, then the mechanism's.
+#[derive(Clone, Debug)]
+pub struct Frontiers {
+    pub open: Vec<Open>,
+    pub count: u8,
+    pub host: u8,
+    lanes: u32,
+    shared_gc: Option<u8>,
+    first_internal: Option<u8>,
+    /// Translation pages, policy-owned pages, journal and checkpoints.
+    pub metadata: Option<u8>,
+    /// Destination of static wear levelling.
+    pub wear: Option<u8>,
+}
+
+impl Frontiers {
+    pub fn new(placement: &dyn PlacementPolicy, gc: &GcConfig, metadata: bool, wear: bool, lanes: u32) -> Self {
+        let host = placement.host_frontiers();
+        let mut count = host + placement.own_survivor_frontiers();
+        let mut take = |wanted: u8| {
+            count += wanted;
+            (wanted > 0).then(|| count - wanted)
+        };
+        let first_internal = take(if gc.internal_streams { host } else { 0 });
+        let shared_gc = take(u8::from(gc.separate_frontier && !gc.internal_streams));
+        let metadata = take(u8::from(metadata));
+        let wear = take(u8::from(wear));
+        Frontiers {
+            open: vec![Open::empty(); count as usize * lanes as usize],
+            count,
+            host,
+            lanes,
+            shared_gc,
+            first_internal,
+            metadata,
+            wear,
+        }
+    }
+
+    #[inline(always)]
+    pub fn place(&self, frontier: u8, lane: ftlab_core::LaneId) -> usize {
+        frontier as usize * self.lanes as usize + lane.at()
+    }
+
+    pub fn of_place(&self, place: usize) -> (u8, ftlab_core::LaneId) {
+        (
+            (place / self.lanes as usize) as u8,
+            ftlab_core::LaneId((place % self.lanes as usize) as u32),
+        )
+    }
+
+    /// Where the drive sends survivors of a unit that frontier `from` filled, when the placement policy leaves it open.
+    #[inline]
+    pub fn default_survivor(&self, from: u8) -> u8 {
+        match (self.shared_gc, self.first_internal) {
+            (Some(shared), _) => shared,
+            (None, Some(first)) if from < self.host => first + from,
+            (None, Some(first)) if from >= first && from < first + self.host => from,
+            (None, Some(first)) => first,
+            (None, None) if Some(from) == self.wear => 0,
+            (None, None) => from,
+        }
+    }
+
+    /// Most survivor frontiers that one collection can open at once.
+    pub fn survivor_frontiers(&self, own: u8) -> u32 {
+        u32::from(own.max(1))
+    }
+}

@@ -1,0 +1,418 @@
+//! The FTL: one state machine over two backends.
+//!
+//! Host operations come in through [`Ftl::admit`]. Their logical effect is complete when `admit` returns; on the timed
+//! backend the operations they issued then run in time, and the request's ticket completes with the last of them.
+
+use ftlab_core::request::flags;
+use ftlab_core::{Batch, Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Stream};
+
+use crate::allocation::{self, AllocationPolicy};
+use crate::backend::{Backend, Counting, OpId, Ticket};
+use crate::buffer::{self, BufferPolicy};
+use crate::config::{FtlConfig, PoolScope};
+use crate::counts::Counts;
+use crate::frontier::{Frontiers, NO_RU};
+use crate::gc::Job;
+use crate::indirection::Indirection;
+use crate::mapping::{self, MappingPolicy};
+use crate::placement::{self, PlacementPolicy};
+use crate::record::{Entry, Record};
+use crate::recovery::Recovery;
+use crate::roles::Roles;
+use crate::translation::Translation;
+use crate::units::Units;
+use crate::verify::Versions;
+use crate::victim::VictimPolicy;
+use crate::wear::{self, WearPolicy};
+use crate::{Now, victim};
+
+/// One host request in mapping units.
+#[derive(Clone, Copy, Debug)]
+pub struct HostRequest<'a> {
+    pub op: OpKind,
+    pub first: Lpn,
+    pub units: u32,
+    /// Bytes of the first and of the last unit that the request does not cover.
+    pub head_skip: u32,
+    pub tail_skip: u32,
+    pub fua: bool,
+    /// Host stream; 0 = none.
+    pub stream: u16,
+    /// Program context; 0 = unknown.
+    pub pc: u64,
+    /// Content id of each unit; empty where unknown.
+    pub content: &'a [u64],
+}
+
+impl<'a> HostRequest<'a> {
+    /// Request `i` of a batch whose addresses lie on the drive.
+    #[inline]
+    pub fn of_batch(batch: &'a Batch, i: usize, unit_bytes: u32) -> Self {
+        let unit = u64::from(unit_bytes);
+        let (offset, length) = (batch.offset[i], u64::from(batch.length[i]));
+        let first = offset / unit;
+        let end = (offset + length).div_ceil(unit);
+        HostRequest {
+            op: batch.op[i],
+            first: Lpn(first as u32),
+            units: (end - first) as u32,
+            head_skip: (offset - first * unit) as u32,
+            tail_skip: (end * unit - offset - length) as u32,
+            fua: batch.flags[i] & flags::FUA != 0,
+            stream: batch.stream_of(i),
+            pc: batch.pc_of(i),
+            content: batch.content_of(i),
+        }
+    }
+}
+
+/// How a request ended, as far as the FTL is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admitted {
+    Done,
+    /// No free unit can be made: the drive is worn out (or was built too full) and takes no more writes.
+    EndOfLife,
+}
+
+/// A flash translation layer on a backend.
+pub struct Ftl<B> {
+    pub backend: B,
+    pub layout: Layout,
+    pub config: FtlConfig,
+    pub record: Record,
+    pub units: Units,
+    pub counts: Counts,
+    /// Host units written since the drive was new: the time that policies see.
+    pub tick: u64,
+    pub end_of_life: bool,
+    pub(crate) frontiers: Frontiers,
+    pub(crate) victim: Box<dyn VictimPolicy>,
+    pub(crate) wear: Box<dyn WearPolicy>,
+    pub(crate) allocation: Box<dyn AllocationPolicy>,
+    pub(crate) placement: Box<dyn PlacementPolicy>,
+    pub(crate) mapping: Box<dyn MappingPolicy>,
+    pub(crate) buffer: Box<dyn BufferPolicy>,
+    pub(crate) roles: Roles,
+    pub(crate) translation: Translation,
+    pub(crate) indirection: Indirection,
+    pub(crate) recovery: Option<Recovery>,
+    pub(crate) versions: Option<Versions>,
+    pub(crate) gc: GcState,
+    pub(crate) buffering: Buffering,
+    /// The policies leave nothing to ask on the write path.
+    pub(crate) plain_placement: bool,
+    pub(crate) plain_mapping: bool,
+    pub(crate) plain_buffer: bool,
+    pub(crate) by_address: bool,
+    /// Lane of the page that each frontier is filling.
+    pub(crate) current_lane: Vec<LaneId>,
+    /// What the data operations of the request being admitted wait for.
+    pub(crate) map_ready: Vec<OpId>,
+}
+
+/// Working state of garbage collection.
+#[derive(Default)]
+pub(crate) struct GcState {
+    /// The collection under way in each pool, if it is done in steps.
+    pub jobs: Vec<Option<Job>>,
+    /// Live slots of the victim, or of the present step of it.
+    pub slots: Vec<u32>,
+    /// Programs of the copies made so far.
+    pub copies: Vec<OpId>,
+    /// Destination frontiers' open places that received copies in the present collection.
+    pub touched: Vec<usize>,
+    /// Where each frontier continues within a pool of several lanes.
+    pub turn: Vec<u32>,
+    pub collecting: bool,
+    /// Collections under way (a wear move may start inside one).
+    pub depth: u32,
+}
+
+/// Programs under way from a write-back buffer: its memory is free again when they have completed.
+pub(crate) struct Buffering {
+    pub in_flight: std::collections::VecDeque<OpId>,
+    /// Page programs that may be under way before an acknowledgement waits.
+    pub allowance: usize,
+}
+
+/// Policies that stand in for catalogue members (tests, Python).
+#[derive(Default)]
+pub struct Overrides {
+    pub victim: Option<Box<dyn VictimPolicy>>,
+    pub placement: Option<Box<dyn PlacementPolicy>>,
+    pub mapping: Option<Box<dyn MappingPolicy>>,
+    pub roles: Option<Roles>,
+}
+
+impl Ftl<Counting> {
+    /// A new, empty drive on the counting backend.
+    pub fn new(layout: Layout, config: FtlConfig) -> Result<Self> {
+        Self::with(layout, config, Overrides::default())
+    }
+
+    /// A new drive, some of whose policies are given instead of named.
+    pub fn with(layout: Layout, config: FtlConfig, given: Overrides) -> Result<Self> {
+        let victim = match given.victim {
+            Some(victim) => victim,
+            None => {
+                let mut setup = victim::Setup {
+                    random: Stream::new(config.seed, "victim"),
+                };
+                victim::catalogue().build(&config.victim, &mut setup)?
+            }
+        };
+        let wear = wear::catalogue().build(&config.wear, &mut wear::Setup::default())?;
+        let placement = match given.placement {
+            Some(placement) => placement,
+            None => {
+                let mut setup = placement::Setup {
+                    logical_units: config.logical_units,
+                    units_per_ru: layout.slots_per_ru,
+                };
+                placement::catalogue().build(&config.placement, &mut setup)?
+            }
+        };
+        let mapping = match given.mapping {
+            Some(mapping) => mapping,
+            None => {
+                let unit_bytes = layout.geometry.unit_bytes;
+                let mut setup = mapping::Setup {
+                    logical_units: config.logical_units,
+                    unit_bytes,
+                };
+                mapping::catalogue().build(&config.mapping, &mut setup)?
+            }
+        };
+        let roles = match given.roles {
+            Some(roles) => roles,
+            None => Roles::from_config(&config, &layout)?,
+        };
+        let tables = mapping.tables();
+        let metadata = !tables.is_empty() || config.checkpoint_units > 0;
+        let levels = config.wear.name == "static";
+        let frontiers = Frontiers::new(placement.as_ref(), &config.gc, metadata, levels, layout.lanes);
+        let allocation = allocation::catalogue().build(
+            &config.allocation,
+            &mut allocation::Setup {
+                lanes: layout.lanes,
+                units_per_page: layout.units_per_page,
+                frontiers: frontiers.count,
+            },
+        )?;
+        allocation::plane_order(&config.allocation)?;
+        let pages_in_parallel = layout.geometry.total_planes();
+        let capacity = config.buffer.capacity_units;
+        let allowance = (capacity / 2 / layout.units_per_page).min(pages_in_parallel);
+        let resident = capacity - allowance * layout.units_per_page;
+        let buffer = buffer::catalogue().build(
+            &config.buffer.policy,
+            &mut buffer::Setup {
+                capacity_units: resident,
+            },
+        )?;
+        if !buffer.is_none() && capacity == 0 {
+            return Err(Error::input(format!(
+                "buffer.capacity = 0, but buffer.policy = `{}`",
+                config.buffer.policy.name
+            )));
+        }
+        let pools = pools(&layout, config.gc.pool);
+        let units = Units::new(&layout, &pools, victim.orders(), wear.least_worn_first());
+        let record = Record::new(config.logical_units, layout.slots());
+        let mut ftl = Ftl {
+            backend: Counting,
+            record,
+            units,
+            counts: Counts::default(),
+            tick: 0,
+            end_of_life: false,
+            plain_placement: placement.is_none(),
+            plain_mapping: mapping.is_page(),
+            plain_buffer: buffer.is_none(),
+            by_address: allocation.by_address(),
+            current_lane: vec![LaneId(0); frontiers.count as usize],
+            translation: Translation::new(&tables, layout.geometry.unit_bytes),
+            indirection: Indirection::default(),
+            recovery: (config.checkpoint_units > 0).then(|| Recovery::new(&layout)),
+            versions: config
+                .verify
+                .then(|| Versions::new(config.logical_units, layout.slots())),
+            gc: GcState {
+                jobs: vec![None; pools.len()],
+                turn: vec![0; frontiers.count as usize * pools.len()],
+                ..GcState::default()
+            },
+            buffering: Buffering {
+                in_flight: Default::default(),
+                allowance: allowance as usize,
+            },
+            map_ready: Vec::new(),
+            frontiers,
+            victim,
+            wear,
+            allocation,
+            placement,
+            mapping,
+            buffer,
+            roles,
+            layout,
+            config,
+        };
+        ftl.check_room()?;
+        if ftl.recovery.is_some() {
+            ftl.checkpoint();
+        }
+        Ok(ftl)
+    }
+
+    /// A drive needs, beyond its logical units, the GC reserve of every pool and an open unit for every frontier and lane.
+    fn check_room(&self) -> Result<()> {
+        let per_ru = u64::from(self.layout.slots_per_ru);
+        let open = u64::from(self.frontiers.count) * u64::from(self.layout.lanes);
+        let reserve = u64::from(self.config.gc.hard) * self.units.pools.len() as u64;
+        let raw = u64::from(self.layout.slots());
+        let tables: u64 = self.translation.pages();
+        let needed = u64::from(self.config.logical_units) + tables + (open + reserve + 1) * per_ru;
+        if needed > raw {
+            return Err(Error::input(format!(
+                "too little spare: {} logical units, {tables} translation pages, {open} open and {reserve} reserved reclaim \
+                 units of {per_ru} units and one more need {needed} units, but the drive has {raw}; raise ftl.op_ratio above {:.3}",
+                self.config.logical_units,
+                raw as f64 / (raw.saturating_sub(tables + (open + reserve + 1) * per_ru)).max(1) as f64 - 1.0
+            )));
+        }
+        let most = self
+            .frontiers
+            .survivor_frontiers(self.placement.own_survivor_frontiers());
+        if self.config.gc.hard < most {
+            return Err(Error::input(format!(
+                "gc.hard = {}: expected at least {most}, a free unit for each frontier of survivors",
+                self.config.gc.hard
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The lanes of each pool.
+fn pools(layout: &Layout, scope: PoolScope) -> Vec<Vec<LaneId>> {
+    let lanes = (0..layout.lanes).map(LaneId);
+    match scope {
+        PoolScope::Lane => lanes.map(|lane| vec![lane]).collect(),
+        PoolScope::Drive => vec![lanes.collect()],
+        PoolScope::Die => {
+            let dies = layout.geometry.total_dies();
+            let first_die = |lane: LaneId| layout.die_of_plane(layout.lane_planes(lane)[0]);
+            let pools = (0..dies).map(|die| lanes.clone().filter(|&lane| first_die(lane) == die).collect::<Vec<_>>());
+            pools.filter(|pool| !pool.is_empty()).collect()
+        }
+    }
+}
+
+impl<B: Backend> Ftl<B> {
+    /// The same drive on another backend. Nothing may be under way on the present one.
+    pub fn with_backend<C: Backend>(self, backend: C) -> Ftl<C> {
+        Ftl {
+            backend,
+            layout: self.layout,
+            config: self.config,
+            record: self.record,
+            units: self.units,
+            counts: self.counts,
+            tick: self.tick,
+            end_of_life: self.end_of_life,
+            frontiers: self.frontiers,
+            victim: self.victim,
+            wear: self.wear,
+            allocation: self.allocation,
+            placement: self.placement,
+            mapping: self.mapping,
+            buffer: self.buffer,
+            roles: self.roles,
+            translation: self.translation,
+            indirection: self.indirection,
+            recovery: self.recovery,
+            versions: self.versions,
+            gc: self.gc,
+            buffering: self.buffering,
+            plain_placement: self.plain_placement,
+            plain_mapping: self.plain_mapping,
+            plain_buffer: self.plain_buffer,
+            by_address: self.by_address,
+            current_lane: self.current_lane,
+            map_ready: self.map_ready,
+        }
+    }
+
+    pub fn now(&self) -> Now {
+        Now {
+            tick: self.tick,
+            time_ns: self.backend.now_ns(),
+        }
+    }
+
+    /// Carries out one host request. `ticket` completes with the last operation that carries it.
+    pub fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admitted {
+        debug_assert!(u64::from(request.first.0) + u64::from(request.units) <= u64::from(self.config.logical_units));
+        match request.op {
+            OpKind::Write => self.write(request, ticket),
+            OpKind::Read => self.read(request, ticket),
+            OpKind::Trim => self.trim(request, ticket),
+            OpKind::Flush => self.flush(ticket),
+        }
+        if self.end_of_life {
+            Admitted::EndOfLife
+        } else {
+            Admitted::Done
+        }
+    }
+
+    /// Brings the data that the requests `ahead` will touch into the processor's cache; no effect on the model.
+    #[inline(always)]
+    pub fn prefetch_map(&self, lpn: u32) {
+        self.record.prefetch_entry(lpn);
+    }
+
+    /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now.
+    #[inline(always)]
+    pub fn prefetch_old(&self, lpn: u32) {
+        if let Some(&entry) = self.record.map.get(lpn as usize)
+            && let Some(slot) = Entry(entry).as_slot()
+        {
+            self.record.prefetch_live(slot);
+            ftlab_core::memory::prefetch(&self.units.rus, self.layout.ru_of(slot).at());
+        }
+    }
+
+    /// Open places, for the checker and for what reports how much spare they eat.
+    pub fn open_units(&self) -> impl Iterator<Item = (RuId, u32)> + '_ {
+        self.frontiers
+            .open
+            .iter()
+            .filter(|open| open.ru != NO_RU)
+            .map(|open| (open.ru, open.next))
+    }
+
+    /// Frontiers of the drive, each with one open unit per lane once it has been used.
+    pub fn frontier_count(&self) -> u32 {
+        u32::from(self.frontiers.count)
+    }
+
+    /// Forgets the counts so far (the end of a warm-up).
+    pub fn reset_counts(&mut self) {
+        self.counts = Counts::default();
+        self.mapping.reset_counts();
+    }
+
+    /// Bytes the controller keeps, by structure, as the policies report them.
+    pub fn controller_memory(&self) -> Vec<(&'static str, u64)> {
+        let mut memory = self.mapping.memory();
+        memory.push(("placement", self.placement.memory_bytes()));
+        memory
+    }
+
+    /// Hits and look-ups of the mapping cache.
+    pub fn map_counts(&self) -> mapping::CacheCounts {
+        self.mapping.counts()
+    }
+}

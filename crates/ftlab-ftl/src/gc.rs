@@ -1,0 +1,494 @@
+//! Garbage collection: pick, move, erase, as one machine.
+//!
+//! Without preemption a collection is logically complete when it starts; on the timed backend its reads, programs and
+//! erase then run in their dependencies. A preemptible or background collection moves a few units per step and goes on
+//! when those have been programmed; what died in between is not moved.
+
+use ftlab_core::{LaneId, Lpn, RuId, Slot};
+
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
+use crate::config::PoolScope;
+use crate::ftl::Ftl;
+use crate::owner::{Owner, Packed};
+use crate::placement::Survivor;
+use crate::record::Entry;
+use crate::units::RuState;
+
+/// A collection in steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub ru: RuId,
+    pub cause: Cause,
+    /// Offset in the unit up to which everything has been moved.
+    pub done: u32,
+    /// Programs of its copies so far.
+    pub copies: Vec<OpId>,
+}
+
+/// Kinds of notices; the low 24 bits are the pool.
+pub(crate) const NOTICE_STEP: u32 = 1 << 24;
+pub(crate) const NOTICE_IDLE: u32 = 2 << 24;
+
+impl<B: Backend> Ftl<B> {
+    /// Collects in `pool` until it has more free units than the hard threshold. False if that cannot be done.
+    pub(crate) fn make_room(&mut self, pool: usize) -> bool {
+        let hard = self.config.gc.hard;
+        let mut fruitless = 0;
+        while self.units.pools[pool].free <= hard {
+            let before = self.units.pools[pool].free;
+            let before_erases = self.counts.erases;
+            if !self.finish_job(pool) && !self.collect_one(pool, Cause::Gc) {
+                return false;
+            }
+            if self.end_of_life {
+                return false;
+            }
+            // A victim that is all valid gains nothing (FIFO and random may draw one); a whole round of them means that
+            // there is nothing left to gain.
+            fruitless = if self.units.pools[pool].free > before || self.gained(before_erases) {
+                0
+            } else {
+                fruitless + 1
+            };
+            if fruitless > 2 * self.units.pools[pool].good + 16 {
+                return false;
+            }
+        }
+        if B::TIMED && (self.config.gc.preemptible || self.config.gc.background) {
+            self.consider_early_collection(pool);
+        }
+        true
+    }
+
+    /// Whether collections since `before` erases have freed any space: dead units found in the last victim.
+    fn gained(&self, before: u64) -> bool {
+        let victims = self.counts.erases - before;
+        victims > 0 && self.gc.slots.len() < self.layout.slots_per_ru as usize
+    }
+
+    fn collect_one(&mut self, pool: usize, cause: Cause) -> bool {
+        let now = self.now();
+        let per_ru = self.layout.slots_per_ru;
+        let Some(victim) = self.victim.choose(&mut self.units.closed(pool, per_ru), now) else {
+            return false;
+        };
+        self.collect(victim, cause)
+    }
+
+    /// Moves everything live out of `victim` and erases it.
+    fn collect(&mut self, victim: RuId, cause: Cause) -> bool {
+        self.gc.depth += 1;
+        let collected = self.collect_whole(victim, cause);
+        self.gc.depth -= 1;
+        collected
+    }
+
+    fn collect_whole(&mut self, victim: RuId, cause: Cause) -> bool {
+        self.begin(victim, cause);
+        let base = self.layout.first_slot(victim);
+        let all = self.layout.slots_per_ru;
+        if !self.move_live(victim, base, all, cause) {
+            self.abandon(victim);
+            return false;
+        }
+        self.end(victim, cause);
+        true
+    }
+
+    fn begin(&mut self, victim: RuId, cause: Cause) {
+        self.units.begin_collection(victim);
+        self.counts.victim_valid += u64::from(self.units.rus[victim.at()].valid);
+        match cause {
+            Cause::Wear => self.counts.wear_collections += 1,
+            _ => self.counts.gc_collections += 1,
+        }
+    }
+
+    fn abandon(&mut self, victim: RuId) {
+        self.gc.copies.clear();
+        self.gc.touched.clear();
+        self.units.abandon_collection(victim);
+        self.end_of_life = true;
+    }
+
+    /// Moves the live units among `count` slots from `first` on. False when there is no room for them.
+    fn move_live(&mut self, victim: RuId, first: Slot, count: u32, cause: Cause) -> bool {
+        let mut slots = std::mem::take(&mut self.gc.slots);
+        slots.clear();
+        let record = &self.record;
+        record.for_each_live(first, count, |slot| {
+            record.prefetch_entry(record.owner(slot).0);
+            slots.push(slot.0);
+        });
+        self.gc.collecting = true;
+        let from = self.units.rus[victim.at()].frontier;
+        let lane = self.layout.lane_of(victim);
+        let pool = self.units.pool_of_lane(lane);
+        let (mut page, mut read) = (u32::MAX, OpId::DONE);
+        let mut complete = true;
+        for (i, &slot) in slots.iter().enumerate() {
+            let slot = Slot(slot);
+            let holds = self.layout.page_of(slot);
+            if holds != page {
+                page = holds;
+                read = self.read_for_gc(page, &slots[i..], cause);
+            }
+            if !self.relocate(slot, from, lane, pool, cause, read) {
+                complete = false;
+                break;
+            }
+        }
+        self.gc.collecting = false;
+        self.gc.slots = slots;
+        if complete && !self.plain_mapping {
+            self.charge_moves();
+        }
+        complete
+    }
+
+    /// One read for all the live units of a page; `live` are the slots still to be moved, those of the page first.
+    #[inline]
+    fn read_for_gc(&mut self, page: u32, live: &[u32], cause: Cause) -> OpId {
+        self.counts.gc_page_reads += 1;
+        if !B::TIMED {
+            return OpId::DONE;
+        }
+        let units = live
+            .iter()
+            .take_while(|&&slot| self.layout.page_of(Slot(slot)) == page)
+            .count() as u32;
+        let op = FlashOp {
+            kind: FlashOpKind::Read,
+            class: Class::Gc,
+            cause,
+            page,
+            bytes: units * self.layout.geometry.unit_bytes,
+            ticket: Ticket::NONE,
+            notice: 0,
+        };
+        self.backend.issue(op, &[])
+    }
+
+    /// Moves one live unit to the frontier it belongs to.
+    #[inline]
+    fn relocate(&mut self, slot: Slot, from: u8, lane: LaneId, pool: usize, cause: Cause, read: OpId) -> bool {
+        let packed = self.record.owner(slot);
+        let lpn = packed.as_lpn();
+        let frontier = self.survivor_frontier(lpn, packed, from, cause);
+        let Some(place) = self.survivor_place(lpn, frontier, lane, pool, cause) else {
+            return false;
+        };
+        if B::TIMED {
+            let inputs = &mut self.frontiers.open[place].inputs;
+            if read != OpId::DONE && inputs.last() != Some(&read) {
+                inputs.push(read);
+            }
+        }
+        if self.layout.units_per_page > 1 && self.gc.touched.last() != Some(&place) && !self.gc.touched.contains(&place)
+        {
+            self.gc.touched.push(place);
+        }
+        let new = self.append(place, packed, cause, Class::Gc, Ticket::NONE);
+        match lpn {
+            Some(lpn) => {
+                debug_assert_eq!(
+                    self.record.entry(lpn),
+                    Entry::slot(slot),
+                    "{lpn:?} does not lie where its owner says"
+                );
+                self.record.set_entry(lpn, Entry::slot(new));
+                if !self.plain_mapping {
+                    self.translation.moved.push(lpn.0);
+                }
+            }
+            None => self.owner_moved(packed, slot, new),
+        }
+        if let Some(versions) = &mut self.versions {
+            versions.moved(slot, new);
+        }
+        // The victim is no candidate any more, so its counts need no re-ordering.
+        self.record.clear_live(slot);
+        self.units.lose_one(self.layout.ru_of(slot));
+        true
+    }
+
+    /// A live unit that no LPN owns directly has moved.
+    fn owner_moved(&mut self, packed: Packed, old: Slot, new: Slot) {
+        match Owner::from(packed) {
+            Owner::Vpn(vpn) => self.indirection.moved(vpn, old, new),
+            Owner::Map { table, tvpn } => {
+                self.translation.page_moved(table, tvpn, new);
+                self.mapping.page_moved(Owner::Map { table, tvpn }, new);
+            }
+            Owner::Policy(page) => {
+                self.translation.policy_page_moved(page, new);
+                self.mapping.page_moved(Owner::Policy(page), new);
+            }
+            Owner::Journal => {
+                if let Some(recovery) = &mut self.recovery {
+                    recovery.journal_moved(old, new);
+                }
+            }
+            Owner::Lpn(_) | Owner::None => panic!("{old:?} is live and owned by {:?}", Owner::from(packed)),
+        }
+    }
+
+    #[inline]
+    fn survivor_frontier(&mut self, lpn: Option<Lpn>, packed: Packed, from: u8, cause: Cause) -> u8 {
+        if cause == Cause::Wear
+            && let Some(wear) = self.frontiers.wear
+        {
+            return wear;
+        }
+        if lpn.is_none()
+            && let (Some(metadata), Owner::Map { .. } | Owner::Policy(_) | Owner::Journal) =
+                (self.frontiers.metadata, Owner::from(packed))
+        {
+            return metadata;
+        }
+        let chosen = match lpn {
+            Some(lpn) if !self.plain_placement => {
+                let now = self.now();
+                self.placement.survivor(&Survivor { lpn, from, now })
+            }
+            _ => None,
+        };
+        chosen.unwrap_or_else(|| self.frontiers.default_survivor(from))
+    }
+
+    /// The open place for a survivor: on the victim's lane, or spread over the lanes of a larger pool.
+    #[inline]
+    fn survivor_place(
+        &mut self,
+        lpn: Option<Lpn>,
+        frontier: u8,
+        lane: LaneId,
+        pool: usize,
+        cause: Cause,
+    ) -> Option<usize> {
+        let lane = if self.config.gc.pool == PoolScope::Lane || self.layout.lanes == 1 {
+            lane
+        } else {
+            self.survivor_lane(lpn, frontier, pool)
+        };
+        let place = self.frontiers.place(frontier, lane);
+        if self.frontiers.open[place].ru != crate::frontier::NO_RU {
+            return Some(place);
+        }
+        self.open_in_pool(frontier, lane, cause == Cause::Wear)
+    }
+
+    fn survivor_lane(&mut self, lpn: Option<Lpn>, frontier: u8, pool: usize) -> LaneId {
+        if let (Some(lpn), true, PoolScope::Drive) = (lpn, self.by_address, self.config.gc.pool) {
+            return self.lane_by_address(lpn, frontier);
+        }
+        let lanes = &self.units.pools[pool].lanes;
+        let turn = &mut self.gc.turn[frontier as usize * self.units.pools.len() + pool];
+        let current = lanes[*turn as usize % lanes.len()];
+        let open = &self.frontiers.open[self.frontiers.place(frontier, current)];
+        // The page being assembled is filled first; a full one passes the turn on.
+        if open.ru != crate::frontier::NO_RU && open.next % self.layout.units_per_page != 0 {
+            return current;
+        }
+        *turn = (*turn + 1) % lanes.len() as u32;
+        lanes[*turn as usize]
+    }
+
+    /// All live data has been moved: erase.
+    fn end(&mut self, victim: RuId, cause: Cause) {
+        // Without protected memory a copy must be in flash before its source is erased.
+        let mut touched = std::mem::take(&mut self.gc.touched);
+        if !self.config.buffer.power_loss_protected {
+            self.gc.collecting = true;
+            for &place in &touched {
+                self.pad(place);
+            }
+            self.gc.collecting = false;
+        }
+        touched.clear();
+        self.gc.touched = touched;
+        if B::TIMED {
+            self.issue_erases(victim, cause);
+        }
+        self.gc.copies.clear();
+        self.counts.erases += u64::from(self.layout.width);
+        if let Some(recovery) = &mut self.recovery {
+            recovery.erased(victim);
+        }
+        if self.units.erased(victim, self.config.erase_limit) == RuState::Bad {
+            self.counts.retired += 1;
+            self.check_life();
+        }
+        let pool = self.units.pool_of(victim);
+        if cause != Cause::Wear
+            && let Some(cold) = self.wear.due(&self.units, pool)
+            && self.units.pools[pool].free > 0
+        {
+            self.collect(cold, Cause::Wear);
+        }
+    }
+
+    fn issue_erases(&mut self, victim: RuId, cause: Cause) {
+        let first = self.layout.page_of(self.layout.first_slot(victim));
+        let mut erases = Vec::new();
+        for k in 0..self.layout.width {
+            let op = FlashOp {
+                kind: FlashOpKind::Erase,
+                class: Class::Erase,
+                cause,
+                page: first + k,
+                bytes: 0,
+                ticket: Ticket::NONE,
+                notice: 0,
+            };
+            let id = self.backend.issue(op, &self.gc.copies);
+            if self.recovery.is_some() {
+                erases.push(id);
+            }
+        }
+        if let Some(recovery) = &mut self.recovery {
+            recovery.erasing(victim, erases);
+        }
+    }
+
+    /// Retired units leave too little room for the logical units, the reserve and one unit to write.
+    fn check_life(&mut self) {
+        let good: u64 = self.units.pools.iter().map(|pool| u64::from(pool.good)).sum();
+        let reserve = u64::from(self.config.gc.hard) * self.units.pools.len() as u64;
+        let room = good.saturating_sub(reserve + 1) * u64::from(self.layout.slots_per_ru);
+        if room < u64::from(self.config.logical_units) {
+            self.end_of_life = true;
+        }
+    }
+
+    // ---- collection in steps (timed backend) ----
+
+    fn consider_early_collection(&mut self, pool: usize) {
+        if self.units.pools[pool].free > self.config.gc.soft || self.gc.jobs[pool].is_some() {
+            return;
+        }
+        if self.config.gc.preemptible {
+            self.start_job(pool, false);
+        } else {
+            self.backend.arm(self.config.gc.idle_ns, NOTICE_IDLE | pool as u32);
+        }
+    }
+
+    fn start_job(&mut self, pool: usize, background: bool) {
+        let now = self.now();
+        let per_ru = self.layout.slots_per_ru;
+        let Some(ru) = self.victim.choose(&mut self.units.closed(pool, per_ru), now) else {
+            return;
+        };
+        if self.units.rus[ru.at()].valid == per_ru {
+            return;
+        }
+        self.begin(ru, Cause::Gc);
+        self.counts.gc_background_collections += u64::from(background);
+        self.gc.jobs[pool] = Some(Job {
+            ru,
+            cause: Cause::Gc,
+            done: 0,
+            copies: Vec::new(),
+        });
+        self.step_job(pool);
+    }
+
+    /// Moves the next few live units of the pool's job; when nothing is left, erases.
+    fn step_job(&mut self, pool: usize) {
+        self.gc.depth += 1;
+        self.step_job_inside(pool);
+        self.gc.depth -= 1;
+    }
+
+    fn step_job_inside(&mut self, pool: usize) {
+        let Some(mut job) = self.gc.jobs[pool].take() else {
+            return;
+        };
+        let base = self.layout.first_slot(job.ru);
+        let (all, step) = (self.layout.slots_per_ru, self.config.gc.step_units.max(1));
+        let mut count = 0;
+        let mut found = 0;
+        while job.done + count < all && found < step {
+            found += u32::from(self.record.is_live(Slot(base.0 + job.done + count)));
+            count += 1;
+        }
+        self.gc.copies.clear();
+        if !self.move_live(job.ru, Slot(base.0 + job.done), count, job.cause) {
+            self.abandon(job.ru);
+            return;
+        }
+        job.done += count;
+        job.copies.extend_from_slice(&self.gc.copies);
+        if job.done == all {
+            std::mem::swap(&mut self.gc.copies, &mut job.copies);
+            self.end(job.ru, job.cause);
+            self.consider_early_collection(pool);
+            return;
+        }
+        // Copies that wait in a page being assembled have no program yet; the step then goes on after its reads.
+        let key = NOTICE_STEP | pool as u32;
+        if self.gc.copies.is_empty() {
+            self.backend.arm(1, key);
+        } else {
+            self.backend.join(&self.gc.copies, Need::All, Ticket::NONE, key);
+        }
+        self.gc.jobs[pool] = Some(job);
+    }
+
+    /// The hard threshold has been reached: the rest of the pool's job is done at once. False if there is no job.
+    fn finish_job(&mut self, pool: usize) -> bool {
+        let Some(mut job) = self.gc.jobs[pool].take() else {
+            return false;
+        };
+        self.gc.depth += 1;
+        let base = self.layout.first_slot(job.ru);
+        self.gc.copies.clear();
+        std::mem::swap(&mut self.gc.copies, &mut job.copies);
+        if self.move_live(
+            job.ru,
+            Slot(base.0 + job.done),
+            self.layout.slots_per_ru - job.done,
+            job.cause,
+        ) {
+            self.end(job.ru, job.cause);
+        } else {
+            self.abandon(job.ru);
+        }
+        self.gc.depth -= 1;
+        true
+    }
+
+    /// A notice that garbage collection asked for.
+    pub(crate) fn gc_notice(&mut self, key: u32) {
+        let pool = (key & 0xff_ffff) as usize;
+        if key & !0xff_ffff == NOTICE_STEP {
+            let mid_idle = !self.config.gc.preemptible && !self.pool_is_idle(pool, 0);
+            if mid_idle {
+                // Background work gives way; it goes on when the dies are idle again.
+                self.backend.arm(self.config.gc.idle_ns, NOTICE_IDLE | pool as u32);
+            } else {
+                self.step_job(pool);
+            }
+        } else if self.pool_is_idle(pool, self.config.gc.idle_ns) {
+            if self.gc.jobs[pool].is_some() {
+                self.step_job(pool);
+            } else if self.units.pools[pool].free <= self.config.gc.soft {
+                self.start_job(pool, true);
+            }
+        } else if self.units.pools[pool].free <= self.config.gc.soft || self.gc.jobs[pool].is_some() {
+            self.backend.arm(self.config.gc.idle_ns, NOTICE_IDLE | pool as u32);
+        }
+    }
+
+    /// Whether every die of the pool has had nothing to do for `idle_ns`.
+    fn pool_is_idle(&self, pool: usize, idle_ns: u64) -> bool {
+        let now = self.backend.now_ns();
+        self.units.pools[pool].lanes.iter().all(|&lane| {
+            self.layout.lane_planes(lane).iter().all(|&plane| {
+                let load = self.backend.load(self.layout.die_of_plane(plane));
+                load.idle_since_ns.is_some_and(|since| now - since >= idle_ns)
+            })
+        })
+    }
+}

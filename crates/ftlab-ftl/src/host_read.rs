@@ -1,0 +1,155 @@
+//! Host reads, and the reads that a partial write needs.
+
+use ftlab_core::{Lpn, Slot};
+
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, Ticket};
+use crate::ftl::{Ftl, HostRequest};
+use crate::mapping::Why;
+use crate::record::Target;
+use crate::units::RuState;
+
+impl<B: Backend> Ftl<B> {
+    pub(crate) fn read(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
+        self.counts.host_read_requests += 1;
+        self.counts.host_reads += u64::from(request.units);
+        if !self.plain_mapping {
+            self.look_up(request.first.0, request.units, Why::HostRead, ticket);
+        }
+        let unit_bytes = self.layout.geometry.unit_bytes;
+        let (mut page, mut bytes) = (u32::MAX, 0);
+        for step in 0..request.units {
+            let lpn = Lpn(request.first.0 + step);
+            if !self.plain_buffer && self.buffer.read(lpn) {
+                self.counts.buffer_read_hits += 1;
+                continue;
+            }
+            let mut wanted = unit_bytes;
+            if step == 0 {
+                wanted -= request.head_skip;
+            }
+            if step + 1 == request.units {
+                wanted -= request.tail_skip;
+            }
+            let slot = match self.record.entry(lpn).target() {
+                Target::Unmapped => {
+                    self.counts.unmapped_reads += 1;
+                    continue;
+                }
+                Target::Slot(slot) => slot,
+                Target::Vpn(vpn) => {
+                    self.read_indirect(lpn, vpn, wanted, ticket);
+                    continue;
+                }
+            };
+            self.check_read(lpn, slot);
+            let holds = self.layout.page_of(slot);
+            if holds != page {
+                self.read_page(page, bytes, ticket);
+                (page, bytes) = (holds, 0);
+            }
+            bytes += wanted;
+        }
+        self.read_page(page, bytes, ticket);
+        self.map_ready.clear();
+        if !self.plain_buffer {
+            self.drain_buffer(Ticket::NONE);
+        }
+    }
+
+    /// Reads `bytes` of a page for the host; `page` is `u32::MAX` for none.
+    #[inline]
+    pub(crate) fn read_page(&mut self, page: u32, bytes: u32, ticket: Ticket) {
+        if page == u32::MAX {
+            return;
+        }
+        if self.being_filled(page) {
+            self.counts.buffer_read_hits += 1;
+            self.wait_for_inputs(page, ticket);
+            return;
+        }
+        self.counts.data_page_reads += 1;
+        if B::TIMED {
+            let op = FlashOp {
+                kind: FlashOpKind::Read,
+                class: Class::HostRead,
+                cause: Cause::Host,
+                page,
+                bytes,
+                ticket,
+                notice: 0,
+            };
+            self.backend.issue(op, &self.map_ready);
+        }
+    }
+
+    /// Whether `page` is still being assembled in the controller.
+    #[inline]
+    pub(crate) fn being_filled(&self, page: u32) -> bool {
+        if self.layout.units_per_page == 1 {
+            return false;
+        }
+        let first = Slot(page * self.layout.units_per_page);
+        let ru = &self.units.rus[self.layout.ru_of(first).at()];
+        ru.state == RuState::Open && {
+            let open = &self.frontiers.open[ru.place as usize];
+            first.0 + self.layout.units_per_page > open.base + open.next
+        }
+    }
+
+    /// A unit of a page that is still being assembled may be waiting for its own source (a copy of garbage collection).
+    pub(crate) fn wait_for_inputs(&mut self, page: u32, ticket: Ticket) {
+        if B::TIMED && ticket != Ticket::NONE {
+            let ru = self.layout.ru_of(Slot(page * self.layout.units_per_page));
+            let open = &self.frontiers.open[self.units.rus[ru.at()].place as usize];
+            if !open.inputs.is_empty() {
+                self.backend.join(&open.inputs, Need::All, ticket, 0);
+            }
+        }
+    }
+
+    /// A write covers part of a unit: its old version is read first.
+    pub(crate) fn read_old_version(&mut self, lpn: Lpn, ticket: Ticket) {
+        if !self.plain_buffer && self.buffer.is_dirty(lpn) {
+            return;
+        }
+        let slot = match self.record.entry(lpn).target() {
+            Target::Unmapped => return,
+            Target::Slot(slot) => slot,
+            Target::Vpn(vpn) => match self.indirection.first_slot(vpn) {
+                Some(slot) => slot,
+                None => return,
+            },
+        };
+        self.counts.rmw_reads += 1;
+        let page = self.layout.page_of(slot);
+        if self.being_filled(page) {
+            return;
+        }
+        self.counts.data_page_reads += 1;
+        if B::TIMED {
+            let op = FlashOp {
+                kind: FlashOpKind::Read,
+                class: Class::HostRead,
+                cause: Cause::Host,
+                page,
+                bytes: self.layout.geometry.unit_bytes,
+                ticket,
+                notice: 0,
+            };
+            let id = self.backend.issue(op, &[]);
+            self.map_ready.push(id);
+        }
+    }
+
+    /// Holds a read against the last version written (checked runs only).
+    #[inline]
+    pub(crate) fn check_read(&self, lpn: Lpn, slot: Slot) {
+        if let Some(versions) = &self.versions {
+            assert!(
+                self.record.is_live(slot),
+                "{lpn:?} is mapped to {slot:?}, which is not live"
+            );
+            versions.check(lpn, slot);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Host writes, trims and flushes, and the write buffer between them and flash.
+
+use ftlab_core::Lpn;
+
+use crate::backend::{Backend, Cause, Class, Need, Ticket};
+use crate::ftl::{Ftl, HostRequest};
+use crate::mapping::Why;
+use crate::placement::HostWrite;
+use crate::record::Entry;
+
+impl<B: Backend> Ftl<B> {
+    pub(crate) fn write(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
+        self.counts.host_write_requests += 1;
+        self.counts.host_writes += u64::from(request.units);
+        if self.plain_buffer
+            && self.plain_mapping
+            && self.plain_placement
+            && self.roles.is_none()
+            && request.units == 1
+            && request.head_skip | request.tail_skip == 0
+        {
+            // The common case of a page-mapped drive: one whole unit.
+            self.tick += 1;
+            if let Some(versions) = &mut self.versions {
+                versions.written(request.first);
+            }
+            if self.program_unit(request.first, 0, Cause::Host, Class::HostWrite, ticket) {
+                self.end_page_of(0, ticket);
+            }
+            return;
+        }
+        let through = !self.buffer.write_back() || request.fua;
+        let mut frontier = 0;
+        for step in 0..request.units {
+            let lpn = Lpn(request.first.0 + step);
+            self.tick += 1;
+            if let Some(versions) = &mut self.versions {
+                versions.written(lpn);
+            }
+            let partial = (step == 0 && request.head_skip > 0) || (step + 1 == request.units && request.tail_skip > 0);
+            let content = request.content.get(step as usize).copied();
+            if !self.plain_buffer && !through {
+                if self.buffer.write(lpn) {
+                    self.counts.buffer_write_hits += 1;
+                } else if partial {
+                    self.read_old_version(lpn, Ticket::NONE);
+                }
+                self.roles.remember(lpn, request, content);
+                continue;
+            }
+            if partial {
+                self.read_old_version(lpn, ticket);
+            }
+            if !self.plain_buffer {
+                if self.buffer.write_back() {
+                    self.buffer.forget(lpn);
+                } else {
+                    self.buffer.write(lpn);
+                }
+            }
+            let Some(chosen) = self.store(lpn, request.stream, request.pc, content, ticket) else {
+                return;
+            };
+            frontier = chosen;
+        }
+        if through {
+            self.end_page_of(frontier, ticket);
+        } else {
+            self.drain_buffer(ticket);
+        }
+    }
+
+    /// Writes one unit past the buffer: look-up, dedup, placement, program. Returns the frontier, `None` at end of life.
+    pub(crate) fn store(&mut self, lpn: Lpn, stream: u16, pc: u64, content: Option<u64>, ticket: Ticket) -> Option<u8> {
+        if !self.plain_mapping {
+            self.look_up(lpn.0, 1, Why::HostWrite, ticket);
+        }
+        let frontier = if self.plain_placement {
+            0
+        } else {
+            self.placement.host(&HostWrite {
+                lpn,
+                stream,
+                pc,
+                now: self.now(),
+            })
+        };
+        assert!(
+            frontier < self.frontiers.host,
+            "placement chose frontier {frontier} of {}",
+            self.frontiers.host
+        );
+        let stored = if self.roles.is_none() {
+            self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket)
+        } else {
+            self.store_with_roles(lpn, frontier, content, ticket)
+        };
+        if !self.plain_mapping {
+            self.map_changed(lpn.0, ticket);
+        }
+        self.map_ready.clear();
+        stored.then_some(frontier)
+    }
+
+    /// A write that may not wait in memory has ended: program the pages that hold its last units.
+    #[inline]
+    pub(crate) fn end_page_of(&mut self, frontier: u8, ticket: Ticket) {
+        if self.layout.units_per_page == 1 {
+            return;
+        }
+        if self.by_address || self.placement_may_split() {
+            for place in 0..self.frontiers.host as usize * self.layout.lanes as usize {
+                if !B::TIMED || self.frontiers.open[place].ticket == ticket {
+                    self.pad(place);
+                }
+            }
+        } else {
+            let place = self.frontiers.place(frontier, self.current_lane[frontier as usize]);
+            self.pad(place);
+        }
+    }
+
+    /// Whether the units of one request may go to several frontiers.
+    pub(crate) fn placement_may_split(&self) -> bool {
+        !self.plain_placement || !self.roles.is_none()
+    }
+
+    /// Programs what the buffer can no longer hold, and lets the request wait while too much is under way.
+    pub(crate) fn drain_buffer(&mut self, ticket: Ticket) {
+        while let Some(lpn) = self.buffer.evict(false) {
+            if !self.evict_unit(lpn) {
+                return;
+            }
+        }
+        if B::TIMED {
+            self.wait_for_buffer(ticket);
+        }
+    }
+
+    pub(crate) fn wait_for_buffer(&mut self, ticket: Ticket) {
+        while self.buffering.in_flight.len() > self.buffering.allowance {
+            let Some(oldest) = self.buffering.in_flight.pop_front() else {
+                return;
+            };
+            if ticket != Ticket::NONE && !self.backend.is_done(oldest) {
+                self.backend.join(&[oldest], Need::All, ticket, 0);
+            }
+        }
+    }
+
+    pub(crate) fn evict_unit(&mut self, lpn: Lpn) -> bool {
+        let (stream, pc, content) = self.roles.recall(lpn);
+        self.store(lpn, stream, pc, content, Ticket::NONE).is_some()
+    }
+
+    pub(crate) fn trim(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
+        self.counts.host_trim_requests += 1;
+        let first = request.first.0 + u32::from(request.head_skip > 0);
+        let end = request.first.0 + request.units - u32::from(request.tail_skip > 0 && request.units > 0);
+        for lpn in (first..end).map(Lpn) {
+            self.counts.host_trims += 1;
+            if !self.plain_buffer {
+                self.buffer.forget(lpn);
+            }
+            if let Some(versions) = &mut self.versions {
+                versions.trimmed(lpn);
+            }
+            let old = self.record.entry(lpn);
+            if old == Entry::UNMAPPED {
+                continue;
+            }
+            if !self.plain_mapping {
+                self.look_up(lpn.0, 1, Why::Trim, ticket);
+            }
+            match old.as_slot() {
+                Some(slot) => self.kill(slot),
+                None => self.release(old),
+            }
+            self.record.set_entry(lpn, Entry::UNMAPPED);
+            if let Some(recovery) = &mut self.recovery {
+                recovery.trimmed(lpn);
+            }
+            if !self.plain_mapping {
+                self.map_changed(lpn.0, ticket);
+            }
+            self.map_ready.clear();
+        }
+    }
+
+    pub(crate) fn flush(&mut self, ticket: Ticket) {
+        self.counts.host_flushes += 1;
+        if self.buffer.write_back() && !self.config.buffer.power_loss_protected {
+            while let Some(lpn) = self.buffer.evict(true) {
+                if !self.evict_unit(lpn) {
+                    return;
+                }
+            }
+            for place in 0..self.frontiers.open.len() {
+                self.pad(place);
+            }
+            self.buffering.in_flight.clear();
+            self.backend.barrier(ticket);
+        }
+        if self.recovery.is_some() && !self.config.buffer.power_loss_protected {
+            self.write_journal(ticket);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! No placement: one frontier for all host writes.
+//!
+//! # Model
+//! Host writes share one frontier. Survivors of garbage collection go where `gc.separate_frontier` says.
+//!
+//! # Parameters
+//! None.
+//!
+//! # Not modelled
+//! Any knowledge of lifetimes.
+//!
+//! # Errors
+//! None.
+//!
+//! # Cost
+//! Nothing.
+//!
+//! # Source
+//! The null member of the family.
+
+use ftlab_core::Result;
+use ftlab_core::catalogue::NoParams;
+
+use super::{HostWrite, PlacementPolicy, Setup};
+
+pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn PlacementPolicy>> {
+    Ok(Box::new(None))
+}
+
+struct None;
+
+impl PlacementPolicy for None {
+    fn host_frontiers(&self) -> u8 {
+        1
+    }
+
+    fn host(&mut self, _: &HostWrite) -> u8 {
+        0
+    }
+
+    fn is_none(&self) -> bool {
+        true
+    }
+}

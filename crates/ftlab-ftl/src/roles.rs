@@ -1,0 +1,525 @@
+//! Deduplication and replication in the mechanism: stores behind virtual page numbers, racing reads, idle copies.
+
+use ftlab_core::{LaneId, Layout, Lpn, Result, Slot};
+use rustc_hash::FxHashMap;
+
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
+use crate::config::FtlConfig;
+use crate::dedup::{self, ChunkSource, Decision, DedupPolicy, DedupWrite};
+use crate::ftl::{Ftl, HostRequest};
+use crate::indirection::{Body, CHUNKS, Chunk, MAX_COPIES, Released};
+use crate::owner::{Owner, Packed};
+use crate::record::{Entry, Target};
+use crate::replication::{self, ReadPlan, ReplicationPolicy};
+
+/// The two optional roles and what they need at run time.
+#[derive(Default)]
+pub struct Roles {
+    pub dedup: Option<Box<dyn DedupPolicy>>,
+    pub replication: Option<Box<dyn ReplicationPolicy>>,
+    /// Stream, program context and content of units that wait in the write buffer.
+    waiting: FxHashMap<u32, (u16, u64, Option<u64>)>,
+    remembers: bool,
+    hedges: Vec<Option<Hedge>>,
+    plan: ReadPlan,
+}
+
+/// A read that races its copies.
+struct Hedge {
+    join: OpId,
+    reads: Vec<OpId>,
+    /// Pages still to be tried, the next one last.
+    untried: Vec<u32>,
+    bytes: u32,
+    after_ns: u64,
+}
+
+pub(crate) const NOTICE_HEDGE: u32 = 3 << 24;
+pub(crate) const NOTICE_WON: u32 = 4 << 24;
+pub(crate) const NOTICE_COPY: u32 = 5 << 24;
+
+impl Roles {
+    pub fn from_config(config: &FtlConfig, _: &Layout) -> Result<Self> {
+        let logical_units = config.logical_units;
+        let mut roles = Roles::default();
+        if config.dedup.name != "none" {
+            let mut setup = dedup::Setup { logical_units };
+            roles.dedup = Some(dedup::catalogue().build(&config.dedup, &mut setup)?);
+        }
+        if config.replication.name != "none" {
+            let mut setup = replication::Setup { logical_units };
+            roles.replication = Some(replication::catalogue().build(&config.replication, &mut setup)?);
+        }
+        roles.remembers = roles.dedup.is_some() || config.placement.name != "none";
+        Ok(roles)
+    }
+
+    /// Roles made outside the catalogue (tests).
+    pub fn given(dedup: Option<Box<dyn DedupPolicy>>, replication: Option<Box<dyn ReplicationPolicy>>) -> Self {
+        Roles {
+            remembers: true,
+            dedup,
+            replication,
+            ..Roles::default()
+        }
+    }
+
+    #[inline(always)]
+    pub fn is_none(&self) -> bool {
+        self.dedup.is_none() && self.replication.is_none()
+    }
+
+    /// Keeps what a unit in the write buffer will be placed by.
+    pub(crate) fn remember(&mut self, lpn: Lpn, request: &HostRequest<'_>, content: Option<u64>) {
+        if self.remembers {
+            self.waiting.insert(lpn.0, (request.stream, request.pc, content));
+        }
+    }
+
+    pub(crate) fn recall(&mut self, lpn: Lpn) -> (u16, u64, Option<u64>) {
+        if self.remembers {
+            self.waiting.remove(&lpn.0).unwrap_or_default()
+        } else {
+            Default::default()
+        }
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.waiting.clear();
+        self.hedges.clear();
+    }
+}
+
+impl<B: Backend> Ftl<B> {
+    /// Stores one unit on a drive that deduplicates or replicates. False at end of life.
+    pub(crate) fn store_with_roles(&mut self, lpn: Lpn, frontier: u8, content: Option<u64>, ticket: Ticket) -> bool {
+        let now = self.now();
+        let decision = match (&mut self.roles.dedup, content) {
+            (Some(dedup), Some(content)) => dedup.write(&DedupWrite {
+                lpn,
+                content,
+                pc: 0,
+                now,
+            }),
+            _ => Decision::Bypass,
+        };
+        match decision {
+            Decision::Existing(vpn) => {
+                self.counts.dedup_hits += 1;
+                self.stamp_content(lpn, content);
+                self.indirection.acquire(vpn);
+                self.repoint(lpn, Entry::vpn(vpn));
+                true
+            }
+            Decision::New => {
+                self.stamp_content(lpn, content);
+                let copies = self
+                    .roles
+                    .replication
+                    .as_mut()
+                    .map_or(1, |policy| policy.copies(lpn, now));
+                let Some(vpn) = self.program_copies(lpn, frontier, ticket, copies) else {
+                    return false;
+                };
+                if let (Some(dedup), Some(content)) = (&mut self.roles.dedup, content) {
+                    dedup.stored(content, vpn);
+                }
+                true
+            }
+            Decision::Bypass => {
+                let copies = self
+                    .roles
+                    .replication
+                    .as_mut()
+                    .map_or(1, |policy| policy.copies(lpn, now));
+                if copies > 1 {
+                    self.program_copies(lpn, frontier, ticket, copies).is_some()
+                } else {
+                    self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket)
+                }
+            }
+            Decision::Chunks(sources) => self.store_chunks(lpn, frontier, sources, ticket),
+        }
+    }
+
+    fn stamp_content(&mut self, lpn: Lpn, content: Option<u64>) {
+        if let (Some(versions), Some(content)) = (&mut self.versions, content) {
+            versions.written_content(lpn, content);
+        }
+    }
+
+    /// Lets the record of `lpn` point elsewhere and gives up what it pointed to.
+    fn repoint(&mut self, lpn: Lpn, entry: Entry) {
+        let old = self.record.entry(lpn);
+        self.record.set_entry(lpn, entry);
+        match old.target() {
+            Target::Unmapped => {}
+            Target::Slot(slot) => self.kill(slot),
+            Target::Vpn(_) => self.release(old),
+        }
+    }
+
+    /// Gives up a reference to a virtual page.
+    #[cold]
+    pub(crate) fn release(&mut self, entry: Entry) {
+        let Target::Vpn(vpn) = entry.target() else { return };
+        let mut released = Released::default();
+        self.indirection.release(vpn, &mut released);
+        released.slots.iter().for_each(|&slot| self.kill(slot));
+        if let Some(dedup) = &mut self.roles.dedup {
+            released.dead.iter().for_each(|&vpn| dedup.dead(vpn));
+            released
+                .dead_chunks
+                .iter()
+                .for_each(|chunk| dedup.chunk_dead(chunk.pack, chunk.index));
+        }
+    }
+
+    /// Programs `lpn` behind a new VPN, in so many copies. Returns the VPN.
+    fn program_copies(&mut self, lpn: Lpn, frontier: u8, ticket: Ticket, copies: u8) -> Option<u32> {
+        let wanted = usize::from(copies).clamp(1, MAX_COPIES);
+        // The VPN exists before its slots, so that a collection in between can move a copy that has been made.
+        let vpn = self.indirection.create(Body::Copies(Vec::with_capacity(wanted)), 1);
+        let mut lanes: Vec<LaneId> = Vec::with_capacity(wanted);
+        for copy in 0..wanted {
+            let place = if copy == 0 {
+                self.place_for(lpn, frontier)
+            } else {
+                let lane = self.other_lane(&lanes);
+                self.open_for_copy(frontier, lane)
+            };
+            let Some(place) = place else { return None };
+            let cause = if copy == 0 { Cause::Host } else { Cause::Replication };
+            // Two requests may not wait for one page, and a copy shares its page with whoever comes next: only the
+            // first copy is waited for.
+            let waits = if copy == 0 { ticket } else { Ticket::NONE };
+            let slot = self.append(place, Packed::from(Owner::Vpn(vpn)), cause, Class::HostWrite, waits);
+            self.stamp_slot(slot, lpn);
+            self.counts.replica_programs += u64::from(copy > 0);
+            lanes.push(self.frontiers.of_place(place).1);
+            if let Body::Copies(slots) = self.indirection.body_mut(vpn) {
+                slots.push(slot);
+            }
+            if copy > 0 {
+                self.pad(place);
+            }
+        }
+        self.repoint(lpn, Entry::vpn(vpn));
+        Some(vpn)
+    }
+
+    fn stamp_slot(&mut self, slot: Slot, lpn: Lpn) {
+        if let Some(versions) = &mut self.versions {
+            versions.programmed(slot, lpn);
+        }
+    }
+
+    /// The lane after the last one used, if there is one that has no copy yet.
+    fn other_lane(&self, used: &[LaneId]) -> LaneId {
+        let lanes = self.layout.lanes;
+        let last = used.last().map_or(0, |lane| lane.0);
+        (1..=lanes)
+            .map(|step| LaneId((last + step) % lanes))
+            .find(|lane| !used.contains(lane))
+            .unwrap_or(LaneId(last))
+    }
+
+    fn open_for_copy(&mut self, frontier: u8, lane: LaneId) -> Option<usize> {
+        let place = self.frontiers.place(frontier, lane);
+        if self.frontiers.open[place].ru != crate::frontier::NO_RU {
+            return Some(place);
+        }
+        let pool = self.units.pool_of_lane(lane);
+        if !self.make_room(pool) {
+            self.end_of_life = true;
+            return None;
+        }
+        self.open_in_pool(frontier, lane, false)
+    }
+
+    /// Stores a unit as four chunks; new ones are gathered in a pack, which is programmed when it is full.
+    fn store_chunks(&mut self, lpn: Lpn, frontier: u8, sources: [ChunkSource; CHUNKS], ticket: Ticket) -> bool {
+        let mut chunks = [Chunk { pack: 0, index: 0 }; CHUNKS];
+        for (chunk, source) in chunks.iter_mut().zip(sources) {
+            *chunk = match source {
+                ChunkSource::Existing { pack, index } => Chunk { pack, index },
+                ChunkSource::New { content } => {
+                    let Some(chunk) = self.pack_chunk(content, frontier, ticket) else {
+                        return false;
+                    };
+                    chunk
+                }
+            };
+            self.indirection.acquire_chunk(*chunk);
+        }
+        if sources
+            .iter()
+            .all(|source| matches!(source, ChunkSource::Existing { .. }))
+        {
+            self.counts.dedup_hits += 1;
+        }
+        let vpn = self.indirection.create(Body::Vector(chunks), 1);
+        self.repoint(lpn, Entry::vpn(vpn));
+        true
+    }
+
+    /// Adds a chunk to the pack being filled; a full pack gets a slot.
+    fn pack_chunk(&mut self, content: u64, frontier: u8, ticket: Ticket) -> Option<Chunk> {
+        let pack = match self.indirection.filling {
+            Some(pack) => pack,
+            None => self.indirection.create(
+                Body::Pack {
+                    slot: None,
+                    filled: 0,
+                    references: [0; CHUNKS],
+                },
+                0,
+            ),
+        };
+        self.indirection.filling = Some(pack);
+        let Body::Pack { filled, .. } = self.indirection.body_mut(pack) else {
+            unreachable!("the filling VPN is a pack")
+        };
+        let index = *filled;
+        *filled += 1;
+        if usize::from(*filled) == CHUNKS {
+            self.indirection.filling = None;
+            let place = self.place_for(Lpn(0), frontier)?;
+            let slot = self.append(
+                place,
+                Packed::from(Owner::Vpn(pack)),
+                Cause::Host,
+                Class::HostWrite,
+                ticket,
+            );
+            if let Body::Pack { slot: at, .. } = self.indirection.body_mut(pack) {
+                *at = Some(slot);
+            }
+        }
+        if let Some(dedup) = &mut self.roles.dedup {
+            dedup.chunk_stored(content, pack, index);
+        }
+        Some(Chunk { pack, index })
+    }
+
+    /// Reads a unit behind a virtual page number.
+    pub(crate) fn read_indirect(&mut self, lpn: Lpn, vpn: u32, bytes: u32, ticket: Ticket) {
+        match &self.indirection.get(vpn).body {
+            Body::Copies(slots) if slots.len() == 1 => {
+                let slot = slots[0];
+                self.check_read(lpn, slot);
+                self.issue_host_read(self.layout.page_of(slot), bytes, ticket);
+            }
+            Body::Copies(slots) => {
+                let pages: Vec<u32> = slots.iter().map(|&slot| self.layout.page_of(slot)).collect();
+                let slots = slots.clone();
+                slots.iter().for_each(|&slot| self.check_read(lpn, slot));
+                self.race(lpn, &pages, bytes, ticket);
+            }
+            Body::Vector(chunks) => {
+                let mut pages: Vec<u32> = Vec::with_capacity(CHUNKS);
+                for chunk in chunks {
+                    match self.indirection.first_slot(chunk.pack) {
+                        Some(slot) => pages.push(self.layout.page_of(slot)),
+                        // The pack is still being filled in the controller.
+                        None => self.counts.buffer_read_hits += 1,
+                    }
+                }
+                pages.sort_unstable();
+                for run in pages.chunk_by(|a, b| a == b) {
+                    self.issue_host_read(run[0], bytes / CHUNKS as u32 * run.len() as u32, ticket);
+                }
+            }
+            other => panic!("{lpn:?} is mapped to VPN {vpn}, which is {other:?}"),
+        }
+    }
+
+    fn issue_host_read(&mut self, page: u32, bytes: u32, ticket: Ticket) -> OpId {
+        if self.being_filled(page) {
+            self.counts.buffer_read_hits += 1;
+            return OpId::DONE;
+        }
+        self.counts.data_page_reads += 1;
+        if !B::TIMED {
+            return OpId::DONE;
+        }
+        let op = FlashOp {
+            kind: FlashOpKind::Read,
+            class: Class::HostRead,
+            cause: Cause::Host,
+            page,
+            bytes,
+            ticket,
+            notice: 0,
+        };
+        self.backend.issue(op, &self.map_ready)
+    }
+
+    /// Reads the first copy of the policy's order and, if asked, the next ones after a delay; the first to complete wins.
+    fn race(&mut self, lpn: Lpn, pages: &[u32], bytes: u32, ticket: Ticket) {
+        let loads: Vec<Load> = pages
+            .iter()
+            .map(|&page| {
+                self.backend
+                    .load(self.layout.die_of_plane(self.layout.address(page).plane))
+            })
+            .collect();
+        let now = self.now();
+        let mut plan = std::mem::take(&mut self.roles.plan);
+        plan.order.clear();
+        plan.hedge_after_ns = None;
+        match &mut self.roles.replication {
+            Some(policy) => policy.read(lpn, &loads, now, &mut plan),
+            None => plan.order.push(0),
+        }
+        let mut untried: Vec<u32> = plan.order.iter().rev().map(|&copy| pages[copy as usize]).collect();
+        let first = untried.pop().expect("a read plan names at least one copy");
+        match plan.hedge_after_ns {
+            Some(after_ns) if B::TIMED && !untried.is_empty() && !self.being_filled(first) => {
+                let read = self.issue_host_read(first, bytes, Ticket::NONE);
+                let free = self.roles.hedges.iter().position(Option::is_none);
+                let index = free.unwrap_or(self.roles.hedges.len());
+                if free.is_none() {
+                    self.roles.hedges.push(None);
+                }
+                let join = self
+                    .backend
+                    .join(&[read], Need::First, ticket, NOTICE_WON | index as u32);
+                self.roles.hedges[index] = Some(Hedge {
+                    join,
+                    reads: vec![read],
+                    untried,
+                    bytes,
+                    after_ns,
+                });
+                self.backend.arm(after_ns, NOTICE_HEDGE | index as u32);
+            }
+            _ => {
+                self.issue_host_read(first, bytes, ticket);
+            }
+        }
+        self.roles.plan = plan;
+    }
+
+    /// A notice that a race or an idle copy asked for.
+    pub(crate) fn role_notice(&mut self, key: u32) {
+        let index = (key & 0xff_ffff) as usize;
+        match key & !0xff_ffff {
+            NOTICE_HEDGE => self.hedge(index),
+            NOTICE_WON => {
+                if let Some(hedge) = self.roles.hedges.get_mut(index).and_then(Option::take) {
+                    hedge.reads.iter().for_each(|&read| self.backend.cancel(read));
+                }
+            }
+            NOTICE_COPY => self.copy_when_idle(),
+            _ => unreachable!("notice {key:#x} belongs to nobody"),
+        }
+    }
+
+    fn hedge(&mut self, index: usize) {
+        let Some(mut hedge) = self.roles.hedges.get_mut(index).and_then(Option::take) else {
+            return;
+        };
+        if self.backend.is_done(hedge.join) {
+            return;
+        }
+        if let Some(page) = hedge.untried.pop() {
+            self.counts.hedged_reads += 1;
+            let read = self.issue_host_read(page, hedge.bytes, Ticket::NONE);
+            self.backend.join_more(hedge.join, read);
+            hedge.reads.push(read);
+            if !hedge.untried.is_empty() {
+                self.backend.arm(hedge.after_ns, NOTICE_HEDGE | index as u32);
+            }
+        }
+        self.roles.hedges[index] = Some(hedge);
+    }
+
+    /// Starts the clock of idle-time copies; called once when the drive starts.
+    pub fn start_idle_copies(&mut self) {
+        if let Some(idle_ns) = self.roles.replication.as_ref().and_then(|policy| policy.idle_ns()) {
+            self.backend.arm(idle_ns, NOTICE_COPY);
+        }
+    }
+
+    /// If some die is idle, makes the copy that the replication policy wants; then asks again after the same time.
+    fn copy_when_idle(&mut self) {
+        let now = self.now();
+        let Some(policy) = &mut self.roles.replication else {
+            return;
+        };
+        let Some(idle_ns) = policy.idle_ns() else { return };
+        if let Some(lpn) = policy.when_idle(now) {
+            self.add_copy(lpn);
+        }
+        self.backend.arm(idle_ns, NOTICE_COPY);
+    }
+
+    /// Makes one more copy of `lpn` on another lane.
+    fn add_copy(&mut self, lpn: Lpn) {
+        let (vpn, slots) = match self.record.entry(lpn).target() {
+            Target::Unmapped => return,
+            Target::Slot(slot) => (None, vec![slot]),
+            Target::Vpn(vpn) => match &self.indirection.get(vpn).body {
+                Body::Copies(slots) if slots.len() < MAX_COPIES => (Some(vpn), slots.clone()),
+                _ => return,
+            },
+        };
+        let lanes: Vec<LaneId> = slots
+            .iter()
+            .map(|&slot| self.layout.lane_of(self.layout.ru_of(slot)))
+            .collect();
+        let lane = self.other_lane(&lanes);
+        let Some(place) = self.open_for_copy(0, lane) else {
+            return;
+        };
+        // Making room may have moved the copies: look again.
+        let vpn = match (vpn, self.record.entry(lpn).target()) {
+            (Some(vpn), _) => vpn,
+            (None, Target::Slot(slot)) => {
+                let vpn = self.indirection.create(Body::Copies(vec![slot]), 1);
+                self.record.set_owner(slot, Packed::from(Owner::Vpn(vpn)));
+                self.record.set_entry(lpn, Entry::vpn(vpn));
+                vpn
+            }
+            _ => return,
+        };
+        let source = self.indirection.first_slot(vpn).expect("a copied unit lies in flash");
+        if B::TIMED {
+            let op = FlashOp {
+                kind: FlashOpKind::Read,
+                class: Class::Gc,
+                cause: Cause::Replication,
+                page: self.layout.page_of(source),
+                bytes: self.layout.geometry.unit_bytes,
+                ticket: Ticket::NONE,
+                notice: 0,
+            };
+            let read = self.backend.issue(op, &[]);
+            self.frontiers.open[place].inputs.push(read);
+        }
+        let slot = self.append(
+            place,
+            Packed::from(Owner::Vpn(vpn)),
+            Cause::Replication,
+            Class::Gc,
+            Ticket::NONE,
+        );
+        self.counts.replica_programs += 1;
+        if let Some(versions) = &mut self.versions {
+            versions.moved(source, slot);
+        }
+        if let Body::Copies(slots) = self.indirection.body_mut(vpn) {
+            slots.push(slot);
+        }
+        self.pad(place);
+    }
+
+    /// Hands a notice of the backend to whoever asked for it.
+    pub fn notice(&mut self, key: u32) {
+        match key >> 24 {
+            1 | 2 => self.gc_notice(key),
+            _ => self.role_notice(key),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Checked runs: every slot carries a stamp of the data in it, and every read is held against the last write.
+
+use ftlab_core::{Lpn, Slot};
+
+/// Stamps of the last write of each LPN and of what each slot holds. 8 bytes a unit, only in checked runs.
+#[derive(Clone, Debug)]
+pub struct Versions {
+    lpn: Vec<u32>,
+    slot: Vec<u32>,
+    last: u32,
+}
+
+impl Versions {
+    pub fn new(logical_units: u32, slots: u32) -> Self {
+        Versions {
+            lpn: vec![0; logical_units as usize],
+            slot: vec![0; slots as usize],
+            last: 0,
+        }
+    }
+
+    /// The host has written a new version.
+    pub fn written(&mut self, lpn: Lpn) {
+        self.last = self.last.wrapping_add(1).max(1);
+        self.lpn[lpn.at()] = self.last;
+    }
+
+    /// The host has written data with a known content: equal contents have equal stamps.
+    pub fn written_content(&mut self, lpn: Lpn, content: u64) {
+        self.lpn[lpn.at()] = content_stamp(content);
+    }
+
+    pub fn trimmed(&mut self, lpn: Lpn) {
+        self.lpn[lpn.at()] = 0;
+    }
+
+    pub fn programmed(&mut self, slot: Slot, lpn: Lpn) {
+        self.slot[slot.at()] = self.lpn[lpn.at()];
+    }
+
+    pub fn moved(&mut self, from: Slot, to: Slot) {
+        self.slot[to.at()] = self.slot[from.at()];
+    }
+
+    /// # Panics
+    /// If the slot does not hold the last version: the program is wrong.
+    pub fn check(&self, lpn: Lpn, slot: Slot) {
+        let (expected, found) = (self.lpn[lpn.at()], self.slot[slot.at()]);
+        assert!(
+            expected == found,
+            "{lpn:?} at {slot:?} reads version {found}, the last written is {expected}"
+        );
+    }
+
+    /// Stamp of the last write; 0 if trimmed or never written.
+    pub fn of_lpn(&self, lpn: Lpn) -> u32 {
+        self.lpn[lpn.at()]
+    }
+
+    pub fn of_slot(&self, slot: Slot) -> u32 {
+        self.slot[slot.at()]
+    }
+
+    /// After a power cut the surviving version is the last one.
+    pub fn recovered(&mut self, lpn: Lpn, slot: Option<Slot>) {
+        self.lpn[lpn.at()] = slot.map_or(0, |slot| self.slot[slot.at()]);
+    }
+}
+
+/// Stamps of contents lie above those of plain versions only by chance; runs use one kind or the other.
+pub fn content_stamp(content: u64) -> u32 {
+    ((content ^ content >> 32) as u32).max(1)
+}

@@ -1,0 +1,29 @@
+//! Wear levelling: which free unit is written next, and when cold data is moved off a little-worn unit.
+
+use ftlab_core::{Catalogue, RuId, member};
+
+use crate::units::Units;
+
+pub mod dynamic;
+pub mod none;
+#[path = "static.rs"]
+pub mod r#static;
+
+pub trait WearPolicy: Send {
+    /// Free units are taken least worn first instead of in the order of their erasure.
+    fn least_worn_first(&self) -> bool;
+
+    /// Called after each erase of a unit of `pool`: the closed unit whose data should move to a worn unit now.
+    fn due(&mut self, _units: &Units, _pool: usize) -> Option<RuId> {
+        None
+    }
+}
+
+/// What a wear policy is made with.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {}
+
+pub fn catalogue() -> Catalogue<dyn WearPolicy, Setup> {
+    let catalogue = member!(Catalogue::new("wear"), none, dynamic);
+    catalogue.with("static", r#static::new, include_str!("static.rs"))
+}
