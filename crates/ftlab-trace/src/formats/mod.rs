@@ -253,13 +253,13 @@ mod tests {
     #[test]
     fn a_forced_format_must_exist() {
         let options = ReadOptions {
-            as_format: Some("mrs".into()),
+            as_format: Some("mqsin".into()),
             ..ReadOptions::default()
         };
         let mut input = Input::from_bytes("t", b"x".to_vec()).unwrap();
         let error = detect(&mut input, &options).err().unwrap().to_string();
         assert!(
-            error.contains("unknown trace format `mrs`; did you mean `msr`?"),
+            error.contains("unknown trace format `mqsin`; did you mean `mqsim`?"),
             "{error}"
         );
     }

@@ -1,60 +1,482 @@
-//! Generated workloads.
+//! Generated workloads: one file per kind, one line each in the catalogue.
+//!
+//! A spec is one line, `KIND[:key=value,...]`, or TOML with the same keys and `kind = "KIND"`. Keys of every kind:
+//!
+//! | key | meaning | default |
+//! | --- | --- | --- |
+//! | `read` | share of the requests that read | 0 |
+//! | `trim` | share of the requests that trim; the rest writes | 0 |
+//! | `op` | `read`, `write` or `trim`: all requests do that; instead of `read` and `trim` | |
+//! | `size` | bytes of a request, or a distribution: `4KiB*0.6/16KiB*0.4` | the drive's mapping unit |
+//! | `align` | offsets are multiples of this | the smallest size |
+//! | `span` | part of the drive that is used, from its start: a share of the logical capacity, or bytes | 1.0 |
+//! | `requests` | how many reads, writes and trims | |
+//! | `bytes` | how many bytes they cover instead, also in logical capacities: `8x` | `8x` |
+//! | `qd` | closed loop with this many requests outstanding | 32 |
+//! | `rate` | open loop with this many arrivals per second instead | |
+//! | `arrivals` | of the open loop: `exponential` gaps or `fixed` ones | `exponential` |
+//! | `flush` | a flush behind each so many writes, beyond the `requests`; 0 = never | 0 |
+//! | `seed` | of this workload | the run's seed |
+//!
+//! Operations, sizes, offsets and arrivals draw from streams of their own: changing the share of reads leaves the offsets
+//! as they were.
 
-use ftlab_core::{Batch, Error, Result, Source};
+pub mod hotcold;
+pub mod mixed;
+mod permutation;
+pub mod sequential;
+mod spec;
+pub mod uniform;
+pub mod zipf;
+mod zipf_draw;
 
-/// How requests arrive.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Arrivals {
-    /// Closed loop: this many requests outstanding; the time column is 0.
-    Closed { queue_depth: u32 },
-    /// Open loop: the time column carries arrivals at this mean rate.
-    Open { per_second: f64 },
+use ftlab_core::{Batch, Error, OpKind, PolicySpec, Result, Source, Stream, error};
+use rand_distr::Distribution;
+use serde_json::{Map, Value};
+
+pub use spec::{Arrivals, Keys};
+use spec::{Common, Ops, Sizes};
+
+/// Chooses where requests go.
+pub trait Pattern: Send {
+    /// Fills the offsets of a batch whose operations and lengths are there, and any optional column the kind has.
+    fn place(&mut self, batch: &mut Batch, random: &mut Stream);
+    /// Enters the resolved keys of this kind.
+    fn describe(&self, _into: &mut Map<String, Value>) {}
+    /// Names of the `label` column's values.
+    fn labels(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
-/// A generated workload.
-pub struct Generator {}
+/// Where requests may go: offsets are multiples of `align` below `positions × align`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes used, from the drive's start.
+    pub span: u64,
+    pub align: u64,
+    /// Offsets from which a request of the largest size stays inside the span.
+    pub positions: u64,
+    /// Seed of whatever a kind fixes beforehand, such as a permutation.
+    pub seed: u64,
+}
+
+/// One kind of workload.
+pub struct Kind {
+    /// Its name in a spec, which is also its file's name.
+    pub name: &'static str,
+    source: &'static str,
+    new: fn(&mut Keys, Space) -> Result<Box<dyn Pattern>>,
+}
+
+macro_rules! kinds {
+    ($($module:ident),+ $(,)?) => {
+        &[$(Kind {
+            name: stringify!($module),
+            source: include_str!(concat!(stringify!($module), ".rs")),
+            new: $module::new,
+        }),+]
+    };
+}
+
+/// All kinds.
+pub fn catalogue() -> &'static [Kind] {
+    kinds!(uniform, sequential, zipf, hotcold, mixed)
+}
+
+impl Kind {
+    /// The kind's documentation (the head of its file), as Markdown.
+    pub fn documentation(&self) -> String {
+        self.source
+            .lines()
+            .take_while(|line| line.starts_with("//!"))
+            .map(|line| {
+                line.trim_start_matches("//!")
+                    .strip_prefix(' ')
+                    .unwrap_or("")
+                    .to_owned()
+                    + "\n"
+            })
+            .collect()
+    }
+
+    /// The first sentence of the documentation.
+    pub fn summary(&self) -> String {
+        self.documentation().lines().next().unwrap_or("").to_owned()
+    }
+}
 
 /// A generator from `KIND[:key=value,...]` or the text of a TOML file with the same keys.
 ///
 /// `logical_bytes` and `unit_bytes` are the drive's; `run_seed` is used where the spec has no `seed`.
-pub fn parse(_text: &str, _logical_bytes: u64, _unit_bytes: u32, _run_seed: u64) -> Result<Generator> {
-    Err(Error::input("not built yet"))
+pub fn parse(text: &str, logical_bytes: u64, unit_bytes: u32, run_seed: u64) -> Result<Generator> {
+    let head = text.split(':').next().unwrap_or("").trim();
+    let (name, params) = if is_word(head) {
+        let spec = PolicySpec::parse(text.trim())?;
+        (spec.name, spec.params)
+    } else {
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            let place = e
+                .span()
+                .map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+            Error::input(format!("workload, line {place}: {}", e.message().trim()))
+        })?;
+        let value = serde_json::to_value(table).unwrap_or(Value::Null);
+        let Value::Object(mut params) = value else {
+            return Err(Error::input(
+                "a workload is a TOML table, expected keys such as kind = \"uniform\"",
+            ));
+        };
+        match params.remove("kind") {
+            Some(Value::String(name)) => (name, params),
+            _ => {
+                return Err(Error::input(
+                    "a workload file needs the key `kind`, such as kind = \"uniform\"",
+                ));
+            }
+        }
+    };
+    from_table(&name, params, logical_bytes, unit_bytes, run_seed)
 }
 
-/// Names and descriptions of the kinds.
-pub fn kinds() -> &'static [(&'static str, &'static str)] {
-    &[]
+/// A generator from a kind's name and its keys, as an experiment's `workload` table gives them.
+pub fn from_table(
+    kind: &str,
+    params: Map<String, Value>,
+    logical_bytes: u64,
+    unit_bytes: u32,
+    run_seed: u64,
+) -> Result<Generator> {
+    let names: Vec<&str> = catalogue().iter().map(|k| k.name).collect();
+    let found = catalogue().iter().find(|k| k.name == kind);
+    let found = found.ok_or_else(|| error::unknown("workload kind", kind, &names))?;
+    let mut keys = Keys::new(found.name, params);
+    let common = Common::read(&mut keys, logical_bytes, unit_bytes, run_seed)?;
+    let pattern = (found.new)(&mut keys, common.space)?;
+    keys.finish()?;
+    Ok(Generator::new(found.name, common, pattern))
 }
 
 /// Whether `text` names a generator (a known kind, alone or before a colon) rather than a file.
-pub fn is_spec(_text: &str) -> bool {
-    false
+pub fn is_spec(text: &str) -> bool {
+    let head = text.split(':').next().unwrap_or("").trim();
+    catalogue().iter().any(|kind| kind.name == head)
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// A generated workload.
+pub struct Generator {
+    kind: &'static str,
+    common: Common,
+    pattern: Box<dyn Pattern>,
+    left: u64,
+    op_random: Stream,
+    size_random: Stream,
+    place_random: Stream,
+    clock: Clock,
+    writes_to_flush: u64,
 }
 
 impl Generator {
-    /// The resolved spec: every key with the value in use.
-    pub fn describe(&self) -> serde_json::Value {
-        serde_json::Value::Null
+    fn new(kind: &'static str, common: Common, pattern: Box<dyn Pattern>) -> Self {
+        let stream = |name| Stream::new(common.seed, name);
+        Generator {
+            kind,
+            left: common.requests,
+            op_random: stream("workload operations"),
+            size_random: stream("workload sizes"),
+            place_random: stream("workload offsets"),
+            clock: Clock {
+                random: stream("workload arrivals"),
+                now: 0,
+                carry: 0.0,
+            },
+            writes_to_flush: common.flush,
+            common,
+            pattern,
+        }
+    }
+
+    /// The resolved spec: every key with the value in use; [`from_table`] reads it back but for `kind`.
+    pub fn describe(&self) -> Value {
+        let mut keys = Map::new();
+        keys.insert("kind".to_owned(), self.kind.into());
+        self.common.describe(&mut keys);
+        self.pattern.describe(&mut keys);
+        Value::Object(keys)
     }
 
     pub fn arrivals(&self) -> Arrivals {
-        Arrivals::Closed { queue_depth: 1 }
+        self.common.arrivals
     }
 
     /// Names of the `label` column's values; empty when the workload has none.
     pub fn labels(&self) -> &'static [&'static str] {
-        &[]
+        self.pattern.labels()
     }
 
-    /// Requests of the whole workload.
+    /// Reads, writes and trims of the whole workload.
     pub fn requests(&self) -> u64 {
-        0
+        self.common.requests
+    }
+
+    /// Goes on for ever, whatever `requests` or `bytes` says: for callers that stop by their own measure.
+    pub fn endless(mut self) -> Self {
+        self.left = u64::MAX;
+        self
+    }
+
+    fn fill_ops(&mut self, n: usize, op: &mut Vec<OpKind>) {
+        let Ops { read, trim } = self.common.ops;
+        if let Some(always) = self.common.ops.always() {
+            op.resize(n, always);
+            return;
+        }
+        let (below_read, below_trim) = (threshold(read), threshold(read + trim));
+        op.extend((0..n).map(|_| {
+            let draw = self.op_random.next_u64() >> 1;
+            // Arithmetic instead of branches: a mix is unpredictable by design.
+            let code = u8::from(draw >= below_read) + u8::from(draw >= below_trim);
+            [OpKind::Read, OpKind::Trim, OpKind::Write][usize::from(code)]
+        }));
+    }
+
+    fn fill_lengths(&mut self, n: usize, length: &mut Vec<u32>) {
+        match &self.common.sizes {
+            Sizes::One(size) => length.resize(n, *size),
+            Sizes::Many(sizes) => length.extend((0..n).map(|_| {
+                let draw = self.size_random.unit();
+                sizes
+                    .iter()
+                    .find(|s| draw < s.up_to)
+                    .or(sizes.last())
+                    .map_or(0, |s| s.bytes)
+            })),
+        }
+    }
+
+    fn fill_times(&mut self, n: usize, time_ns: &mut Vec<u64>) {
+        match self.common.arrivals {
+            Arrivals::Closed { .. } => time_ns.resize(n, 0),
+            Arrivals::Open { per_second } => {
+                let fixed = self.common.fixed_gaps;
+                time_ns.extend((0..n).map(|_| self.clock.next(1e9 / per_second, fixed)));
+            }
+        }
+    }
+
+    /// Puts a flush behind each so many writes.
+    fn add_flushes(&mut self, batch: &mut Batch) {
+        let mut with = Batch::default();
+        for i in 0..batch.len() {
+            crate::rows::append(&mut with, batch, i);
+            if batch.op[i] == OpKind::Write {
+                self.writes_to_flush -= 1;
+                if self.writes_to_flush == 0 {
+                    self.writes_to_flush = self.common.flush;
+                    let mut flush = Batch::default();
+                    flush.push(batch.time_ns[i], OpKind::Flush, 0, 0, 0, 0);
+                    crate::rows::append(&mut with, &flush, 0);
+                }
+            }
+        }
+        *batch = with;
     }
 }
 
 impl Source for Generator {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
         batch.clear();
+        let n = self.left.min(Batch::TARGET as u64) as usize;
+        self.left -= n as u64;
+        self.fill_times(n, &mut batch.time_ns);
+        self.fill_ops(n, &mut batch.op);
+        self.fill_lengths(n, &mut batch.length);
+        batch.volume.resize(n, 0);
+        batch.flags.resize(n, 0);
+        self.pattern.place(batch, &mut self.place_random);
+        if self.common.flush > 0 {
+            self.add_flushes(batch);
+        }
         Ok(())
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        (self.left < u64::MAX / 2).then_some(self.left)
+    }
+}
+
+/// Arrivals with a given mean gap.
+struct Clock {
+    random: Stream,
+    now: u64,
+    /// The part of a nanosecond by which the clock is late, so that rates are exact in the long run.
+    carry: f64,
+}
+
+impl Clock {
+    #[inline]
+    fn next(&mut self, mean_gap: f64, fixed: bool) -> u64 {
+        let arrival = self.now;
+        let gap: f64 = if fixed {
+            mean_gap
+        } else {
+            let draw: f64 = rand_distr::Exp1.sample(self.random.generator());
+            mean_gap * draw
+        };
+        let exact = gap + self.carry;
+        let whole = exact as u64;
+        self.carry = exact - whole as f64;
+        self.now = self.now.saturating_add(whole);
+        arrival
+    }
+}
+
+/// A share as a bound on 63-bit draws; 1 lies above all of them.
+fn threshold(share: f64) -> u64 {
+    (share * (1u64 << 63) as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn all(spec: &str) -> Batch {
+        let mut generator = parse(spec, 1 << 30, 4096, 7).unwrap();
+        let (mut all, mut batch) = (Batch::default(), Batch::default());
+        loop {
+            generator.next_batch(&mut batch).unwrap();
+            if batch.is_empty() {
+                return all;
+            }
+            for i in 0..batch.len() {
+                crate::rows::append(&mut all, &batch, i);
+            }
+        }
+    }
+
+    fn refused(spec: &str) -> String {
+        parse(spec, 1 << 30, 4096, 7).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn shares_sizes_and_bounds_are_as_asked_for_every_kind() {
+        for kind in catalogue() {
+            let spec = format!(
+                "{}:read=0.7,trim=0.05,size=4KiB*0.6/16KiB*0.4,span=0.5,requests=1e5",
+                kind.name
+            );
+            let batch = all(&spec);
+            assert_eq!(batch.len(), 100_000, "{spec}");
+            let share = |op| batch.op.iter().filter(|&&o| o == op).count() as f64 / 1e5;
+            // Three standard deviations of a share of 0.7 in 1e5 draws are 0.0044.
+            assert!((share(OpKind::Read) - 0.7).abs() < 0.0044, "{spec}");
+            assert!((share(OpKind::Trim) - 0.05).abs() < 0.0021, "{spec}");
+            let small = batch.length.iter().filter(|&&l| l == 4096).count() as f64 / 1e5;
+            assert!((small - 0.6).abs() < 0.0047, "{spec}");
+            assert!(batch.length.iter().all(|&l| l == 4096 || l == 16384));
+            assert!(batch.offset.iter().all(|o| o % 4096 == 0), "{spec}");
+            let end = (0..batch.len())
+                .map(|i| batch.offset[i] + u64::from(batch.length[i]))
+                .max();
+            assert!(end <= Some(1 << 29), "{spec}: {end:?}");
+        }
+    }
+
+    #[test]
+    fn a_spec_repeats_and_another_seed_differs() {
+        for kind in catalogue() {
+            let spec = format!("{}:read=0.5,requests=5000,rate=100k", kind.name);
+            assert_eq!(all(&spec), all(&spec));
+            assert_ne!(all(&spec), all(&format!("{spec},seed=8")), "{spec}");
+            assert_eq!(all(&spec), all(&format!("{spec},seed=7")), "{spec}");
+        }
+    }
+
+    #[test]
+    fn the_described_spec_gives_the_same_workload() {
+        for kind in catalogue() {
+            let spec = format!(
+                "{}:read=0.5,requests=3000,rate=100k,arrivals=fixed,flush=100",
+                kind.name
+            );
+            let Value::Object(mut table) = parse(&spec, 1 << 30, 4096, 7).unwrap().describe() else {
+                panic!("not a table");
+            };
+            table.remove("kind");
+            let mut again = from_table(kind.name, table, 1 << 30, 4096, 99).unwrap();
+            let mut batch = Batch::default();
+            again.next_batch(&mut batch).unwrap();
+            let mut first = Batch::default();
+            parse(&spec, 1 << 30, 4096, 7).unwrap().next_batch(&mut first).unwrap();
+            assert_eq!(batch, first, "{spec}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_reads_does_not_move_the_offsets() {
+        let offsets = |read| all(&format!("uniform:read={read},requests=5000")).offset;
+        assert_eq!(offsets(0.1), offsets(0.9));
+    }
+
+    #[test]
+    fn arrivals_keep_their_rate() {
+        let batch = all("uniform:rate=100k,requests=1e5");
+        let mean = *batch.time_ns.last().unwrap() as f64 / 1e5;
+        // One standard deviation of the mean of 1e5 exponential gaps of 10 us is 32 ns.
+        assert!((mean - 10_000.0).abs() < 100.0, "{mean}");
+        let fixed = all("uniform:rate=3e6,arrivals=fixed,requests=3001");
+        assert!(fixed.time_ns[3000].abs_diff(1_000_000) <= 1);
+        assert!(batch.time_ns.is_sorted());
+        assert!(all("uniform:qd=4,requests=10").time_ns.iter().all(|&t| t == 0));
+    }
+
+    #[test]
+    fn flushes_come_behind_writes() {
+        let batch = all("uniform:flush=10,requests=1000");
+        assert_eq!(batch.op.iter().filter(|&&op| op == OpKind::Flush).count(), 100);
+        assert_eq!(batch.op[10], OpKind::Flush);
+        assert_eq!(batch.len(), 1100);
+    }
+
+    #[test]
+    fn bytes_are_counted_in_capacities() {
+        let generator = parse("uniform:bytes=2x", 1 << 30, 4096, 1).unwrap();
+        assert_eq!(generator.requests(), 2 * (1 << 30) / 4096);
+        assert_eq!(parse("uniform", 1 << 30, 4096, 1).unwrap().requests(), 8 << 18);
+        assert_eq!(parse("uniform:bytes=1MiB", 1 << 30, 4096, 1).unwrap().requests(), 256);
+    }
+
+    #[test]
+    fn toml_and_one_line_mean_the_same() {
+        let toml = "kind = \"zipf\"\nread = 0.3\nsize = \"8KiB\"\nrequests = 5000\n";
+        assert_eq!(all(toml), all("zipf:read=0.3,size=8KiB,requests=5000"));
+    }
+
+    #[test]
+    fn wrong_specs_say_what_was_expected() {
+        for (spec, words) in [
+            ("uniforn", "unknown workload kind `uniforn`; did you mean `uniform`?"),
+            ("uniform:requsts=5", "did you mean `requests`?"),
+            ("uniform:theta=0.5", "unknown key of `uniform` `theta`"),
+            ("uniform:read=1.5", "`read` = 1.5: expected a share from 0 to 1"),
+            ("uniform:read=0.7,trim=0.7", "more than 1"),
+            ("uniform:size=4096", "a size such as"),
+            ("uniform:size=4KiB*0.6/8KiB*0.6", "add up to 1"),
+            ("uniform:size=2GiB", "expected at most"),
+            ("uniform:span=2GiB", "the drive has"),
+            ("uniform:qd=4,rate=5", "either"),
+            ("uniform:requests=5,bytes=1x", "either"),
+            ("uniform:rate=0", "more than 0"),
+            ("uniform:requests", "key=value"),
+            ("hotcold:hot=0.2", "such as 0.2/0.8"),
+            ("kind = 3", "needs the key `kind`"),
+            ("kind = \"uniform\"\nread = = 3", "line 2"),
+        ] {
+            assert!(refused(spec).contains(words), "{spec}: {}", refused(spec));
+        }
     }
 }
