@@ -1,10 +1,29 @@
 """The extension module: specs go in as JSON, tables come out as Arrow streams."""
 
+import builtins
 from collections.abc import Callable
 from os import PathLike
 from typing import final
 
+__all__ = [
+    "FtlabError",
+    "FtlabIOError",
+    "InputError",
+    "Outcome",
+    "Table",
+    "__version__",
+    "check",
+    "list",
+    "normalise_spec",
+    "resolve_drive",
+    "run_many",
+    "theory",
+]
+
 __version__: str
+
+# run, phase, done_requests, total_requests, done_bytes, waf, sim_time_ns, wall_s
+_Progress = Callable[[int, str, int, int | None, int, float, int, float], object]
 
 class FtlabError(Exception): ...
 class InputError(FtlabError): ...
@@ -15,7 +34,7 @@ class Table:
     @property
     def name(self) -> str: ...
     @property
-    def columns(self) -> list[str]: ...
+    def columns(self) -> builtins.list[str]: ...
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -26,12 +45,9 @@ class Outcome:
     @property
     def tables(self) -> dict[str, Table]: ...
 
-# run, phase, done_requests, total_requests, done_bytes, waf, sim_time_ns, wall_s
-Progress = Callable[[int, str, int, int | None, int, float, int, float], object]
-
 def run_many(
-    specs: list[str], threads: int = 0, progress: Progress | None = None
-) -> tuple[list[Outcome | Exception], bool]: ...
+    specs: builtins.list[str], threads: int = 0, progress: _Progress | None = None
+) -> tuple[builtins.list[Outcome | BaseException], bool]: ...
 def list(what: str) -> str: ...
 def theory(drive: str) -> str: ...
 def check(path: str | PathLike[str]) -> str: ...

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ftlab import _ftlab, runs, vary
 from ftlab.errors import InputError, Interrupted
 from ftlab.headline import FIGURES, Summary, headline, worth_showing
-from ftlab.runs import Run
+from ftlab.runs import Progress, Run
 from ftlab.spec import RunOptions, Source, Spec, run_spec, workload_label
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Comparison:
         ]
 
     def table(self) -> pl.DataFrame:
-        """A row per point: the varied values, the number of runs, means and `_ci95` half-widths of the headline figures."""
+        """A row per point: varied values, number of runs, means and `_ci95` half-widths of the headline figures."""
         import polars as pl
 
         shown = worth_showing((f.name for f in FIGURES), (run.summary for point in self.points for run in point.runs))
@@ -154,7 +154,7 @@ def plan(
     return made
 
 
-def execute(made: Plan, *, threads: int = 0, progress: _ftlab.Progress | None = None, title: str = "") -> Comparison:
+def execute(made: Plan, *, threads: int = 0, progress: Progress | None = None, title: str = "") -> Comparison:
     """Makes the planned runs on `threads` threads (0: all cores)."""
     outcomes, interrupted = _ftlab.run_many([json.dumps(spec) for spec in made.specs], threads, progress)
     finished: list[Point] = []

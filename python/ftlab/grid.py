@@ -85,8 +85,9 @@ def sweep(path: Source, *, threads: int = 0) -> Comparison:
 
 
 def _texts(path: Path, key: str, value: object) -> list[str]:
-    texts = value if isinstance(value, list) else [value]
-    if not texts or not all(isinstance(text, str) for text in texts):
+    values = value if isinstance(value, list) else [value]
+    texts = [text for text in values if isinstance(text, str)]
+    if not texts or len(texts) < len(values):
         raise InputError(f"{path}: `{key}` must be a text or a list of texts")
     return texts
 

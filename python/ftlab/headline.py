@@ -70,6 +70,11 @@ def headline(summary: Mapping[str, Any]) -> dict[str, float | None]:
     return {figure.name: figure.of(summary) for figure in FIGURES}
 
 
+def percentile_title(name: str) -> str:
+    """`p999` as it is written: `p99.9`."""
+    return f"{name[:3]}.{name[3:]}" if name[:1] == "p" and len(name) > 3 else name
+
+
 def worth_showing(names: Iterable[str], summaries: Iterable[Mapping[str, Any]]) -> list[Figure]:
     """Of the figures called `names`, those that some summary has and that are not zero everywhere."""
     every = list(summaries)

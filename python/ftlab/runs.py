@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -16,6 +16,9 @@ from ftlab.spec import RunOptions, Source, Spec, run_spec, workload_label
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl
+
+Progress = Callable[[int, str, int, int | None, int, float, int, float], object]
+"""Called with run, phase, done and all requests, done bytes, WAF so far, simulated and wall time."""
 
 SCHEMA = "ftlab.summary/1"
 
@@ -88,7 +91,7 @@ def run(workload: Source, drive: Source = "tiny", **options: Unpack[RunOptions])
     return execute(workload, run_spec(workload, drive, options))
 
 
-def execute(workload: Source, spec: Spec, progress: _ftlab.Progress | None = None) -> Run:
+def execute(workload: Source, spec: Spec, progress: Progress | None = None) -> Run:
     """Runs one finished spec."""
     (outcome,), interrupted = _ftlab.run_many([json.dumps(spec)], 1, progress)
     if isinstance(outcome, BaseException):

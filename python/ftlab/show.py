@@ -60,18 +60,21 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def with_ci(value: float | None, half_width: float | None, unit: str) -> str:
-    """A mean with its confidence interval: `2.314 ± 0.012`; both in the unit that suits the mean."""
+    """A mean with its 95 % interval, both in the unit that suits the mean: `2.314 ± 0.012`, `6.17 ± 0.06 ms`."""
     shown = quantity(value, unit)
-    if half_width is None or not value:
+    if half_width is None or not value or not half_width or not math.isfinite(half_width):
         return shown
     number, _, suffix = shown.partition(" ")
-    letter = number[-1] if number[-1].isalpha() else ""
-    factor = value / float(number.rstrip("kMGT")) if letter or suffix else 1.0
-    return f"{number} ± {digits(half_width / factor, 2)}{letter}{' ' + suffix if suffix else ''}"
+    prefix = number.lstrip("-.0123456789")
+    factor = value / float(number.removesuffix(prefix)) if prefix or suffix else 1.0
+    # Two digits of the interval, and the mean to the same place.
+    decimals = min(3, max(0, 1 - math.floor(math.log10(half_width / factor))))
+    text = f"{value / factor:.{decimals}f}{prefix} ± {half_width / factor:.{decimals}f}{prefix}"
+    return f"{text} {suffix}" if suffix else text
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Aligned columns, the first `left` to the left and the others to the right; reads well in a terminal and in a file."""
+    """Aligned columns, the first `left` to the left and the others to the right."""
     body = [list(row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(header, *body, strict=True)]
 

@@ -40,13 +40,11 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
 @contextlib.contextmanager
 def refusals(place: Path) -> Iterator[None]:
     """What the operating system refuses, as one sentence that names the folder."""
-    import errno
-
     try:
         yield
     except OSError as error:
         # polars raises plain OSErrors without a number; their text ends with the cause.
-        why = os.strerror(error.errno) if error.errno in errno.errorcode else str(error).strip().splitlines()[0]
+        why = os.strerror(error.errno) if error.errno else str(error).strip().splitlines()[0]
         raise FtlabIOError(f"output {place}: {why}") from error
 
 

@@ -54,7 +54,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing left to say, and the interpreter must not flush into the pipe.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
 

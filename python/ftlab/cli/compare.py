@@ -10,7 +10,7 @@ from ftlab.cli import options as o
 
 
 def compare(
-    workload: Annotated[list[str], typer.Argument(help="Trace files or generators.")],
+    workload: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="Trace files or generators.")],
     drive: o.Drive = "tiny",
     set_: o.Set = None,
     vary: o.Vary = None,

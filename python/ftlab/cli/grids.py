@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import cast
 
 from ftlab import comparison, store
 from ftlab.cli import INTERRUPTED, WRONG_INPUT, progress, text
@@ -21,8 +22,7 @@ def make(plan: Plan, *, threads: int, out: Path | None, force: bool, json: bool,
             result = comparison.execute(plan, threads=threads, progress=line, title=title)
         except Interrupted as stop:
             interrupted = True
-            assert isinstance(stop.result, Comparison)
-            result = stop.result
+            result = cast(Comparison, stop.result)
         finally:
             progress.clear(line)
         if folder and result.points:

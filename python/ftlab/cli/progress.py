@@ -6,10 +6,11 @@ import sys
 import time
 from typing import TextIO
 
-from ftlab import _ftlab, show
+from ftlab import show
+from ftlab.runs import Progress
 
 
-def line(runs: int) -> _ftlab.Progress | None:
+def line(runs: int) -> Progress | None:
     """A progress callback for so many runs, or none if nobody is watching."""
     return Line(runs) if sys.stderr.isatty() else None
 
@@ -70,7 +71,7 @@ class Line:
         return f"ETA {int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def clear(progress: _ftlab.Progress | None) -> None:
+def clear(progress: Progress | None) -> None:
     """Takes a progress line away, if there is one."""
     if isinstance(progress, Line):
         progress.clear()

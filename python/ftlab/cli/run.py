@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -11,7 +11,9 @@ from ftlab.cli import options as o
 
 
 def run(
-    workload: Annotated[str, typer.Argument(help="Trace file, generator (uniform:requests=1e6), or - for stdin.")],
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="Trace file, generator (uniform:requests=1e6), or - for stdin.")
+    ],
     drive: o.Drive = "tiny",
     set_: o.Set = None,
     backend: o.Backend = None,
@@ -87,8 +89,7 @@ def run(
             result = execute(workload, spec, line)
         except Interrupted as stop:
             interrupted = True
-            assert isinstance(stop.result, Run)
-            result = stop.result
+            result = cast(Run, stop.result)
         finally:
             progress.clear(line)
         if folder and out:

@@ -10,7 +10,7 @@ from typing import Any
 from ftlab import show
 from ftlab.catalogue import is_plain
 from ftlab.comparison import Comparison
-from ftlab.headline import LATENCY_PARTS, OPS, PARTS, PERCENTILES, TERMINAL, worth_showing
+from ftlab.headline import LATENCY_PARTS, OPS, PARTS, PERCENTILES, TERMINAL, percentile_title, worth_showing
 from ftlab.runs import Run
 
 
@@ -70,7 +70,7 @@ def _latency(summary: Mapping[str, Any]) -> str:
     def cells(op: str, names: Sequence[str]) -> list[str]:
         return [show.quantity(latency[op].get(f"{name}_ns"), "ns") for name in names]
 
-    titles = [q.replace("p999", "p99.9").replace("p99.99", "p99.99") for q in quantiles]
+    titles = [percentile_title(q) for q in quantiles]
     whole = show.text_table(["latency", *titles], [[op, *cells(op, quantiles)] for op in ops])
     if not parts:
         return whole

@@ -1,0 +1,42 @@
+"""Mean latency over time."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from ftlab.plots import axes, theme
+from ftlab.runs import Run
+
+TITLE = "Latency over time"
+CAPTION = "Mean latency of the requests completed in each interval."
+
+
+def table(run: Run) -> pl.DataFrame | None:
+    """The run's series, where it has time."""
+    series = run.tables.get("series")
+    return None if series is None or not series["time_ns"].sum() else series
+
+
+def draw(series: pl.DataFrame) -> alt.Chart:
+    """A line for reads and one for writes."""
+    data, title = axes.over_time(series)
+    long = data.rename({"read_ns": "read", "write_ns": "write"}).unpivot(
+        ["read", "write"], index=["x"], variable_name="op", value_name="ns"
+    )
+    long = long.filter(pl.col("ns") > 0)
+    long = long.with_columns(shown=pl.col("ns").map_elements(axes.shown, return_dtype=pl.String))
+    return (
+        alt.Chart(long)
+        .mark_line(strokeWidth=1.5)
+        .encode(
+            x=alt.X("x:Q", title=title, axis=alt.Axis(format="~s"), scale=alt.Scale(nice=False)),
+            y=axes.duration("ns", long["ns"], alt.Y, "Mean latency"),
+            color=theme.colours("op:N", theme.OPS, long["op"], lines=True),
+            tooltip=[
+                alt.Tooltip("x:Q", title=title, format=".4~s"),
+                alt.Tooltip("op:N", title="Operation"),
+                alt.Tooltip("shown:N", title="Mean latency"),
+            ],
+        )
+    )

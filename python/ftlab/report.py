@@ -1,0 +1,411 @@
+"""Reports: one self-contained page that opens offline, and the same charts as PNGs beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ftlab import __version__, plots, show
+from ftlab.comparison import Comparison, Point
+from ftlab.headline import (
+    BY_NAME,
+    LATENCY_PARTS,
+    OPS,
+    PARTS,
+    PERCENTILES,
+    TERMINAL,
+    Figure,
+    Summary,
+    percentile_title,
+    worth_showing,
+)
+from ftlab.plots import theme, varied
+from ftlab.runs import Run
+
+# Wide charts take a row of the page; the others stand two by two.
+_WIDE = frozenset({"waf", "throughput", "dies", "latency_series"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A chart of a page."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Any
+    height: int = theme.HEIGHT
+    wide: bool = False
+
+    @property
+    def spec(self) -> Markup:
+        """Vega-Lite for the page, as wide as its place; colours come from the page."""
+        spec = self.figure.properties(width="container", height=self.height).to_dict()
+        spec.pop("config", None)
+        return _script(spec)
+
+    def png(self) -> bytes:
+        """The chart as it stands alone."""
+        spec = plots.finished(self.figure, self.title, self.height).to_dict()
+        return vl_convert.vegalite_to_png(json.dumps(spec), scale=2)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One of the three numbers that matter."""
+
+    title: str
+    value: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with its charts."""
+
+    title: str
+    charts: list[Chart] = field(default_factory=list)
+
+
+def write(result: Run | Comparison, folder: Path) -> None:
+    """Writes `report.html` and the PNGs of a run or of a comparison into a folder."""
+    if isinstance(result, Run):
+        write_run(result, folder)
+    else:
+        write_comparison(result, folder)
+
+
+def write_run(run: Run, folder: Path) -> None:
+    """The page of one run."""
+    charts = {chart.name: chart for chart in run_charts(run)}
+    sections = [
+        Section("Write amplification", _pick(charts, "waf")),
+        Section(
+            "Latency", _pick(charts, "latency_cdf", "latency_tail", "percentiles", "latency_parts", "latency_series")
+        ),
+        Section("Throughput and utilisation", _pick(charts, "throughput", "dies", "channels")),
+        Section("Wear and valid data", _pick(charts, "erases", "valid_units")),
+    ]
+    page = _page(
+        "run.html.j2",
+        heading=run.workload,
+        subheading=drive_text(run.summary),
+        facts=run_facts(run),
+        tiles=run_tiles(run.summary),
+        notes=notes(run.summary),
+        sections=[section for section in sections if section.charts],
+        latency=latency_rows(run.summary),
+        details=details(run.summary),
+    )
+    _save(page, charts.values(), folder)
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> None:
+    """The page of a comparison."""
+    summaries = [run.summary for point in comparison.points for run in point.runs]
+    shown = worth_showing(TERMINAL, summaries)
+    figures = [
+        figure for figure in shown if figure.name in ("waf", "write_p99_ns", "read_p99_ns", "iops", "bytes_per_s")
+    ]
+    figures += [f for f in shown if f.name == "wear_max" and len(figures) < 3]
+    headline = [
+        _figure_chart(comparison, figure, wide=len(figures) % 2 == 1 and i == 0) for i, figure in enumerate(figures)
+    ]
+    charts = [*headline, *_overlaid_charts(comparison)]
+    sections = [
+        Section("Figures by what was varied", headline),
+        Section("Runs over each other", charts[len(headline) :]),
+    ]
+    workloads = list(dict.fromkeys(run.workload for point in comparison.points for run in point.runs))
+    drives = list(dict.fromkeys(run.spec["drive"]["name"] for point in comparison.points for run in point.runs))
+    page = _page(
+        "comparison.html.j2",
+        heading=comparison.title or f"{', '.join(workloads)} on {', '.join(drives)}",
+        subheading=f"{len(comparison.points)} points over {', '.join(comparison.keys)}",
+        facts=_comparison_facts(comparison, workloads, drives),
+        tiles=comparison_tiles(comparison, shown),
+        notes=list(dict.fromkeys(note for summary in summaries for note in notes(summary))),
+        failures=comparison.failures,
+        sections=[section for section in sections if section.charts],
+        keys=comparison.keys,
+        figures=shown,
+        rows=comparison_rows(comparison, shown),
+    )
+    _save(page, charts, folder)
+
+
+def run_charts(run: Run) -> list[Chart]:
+    """Every chart that applies to this run."""
+    charts = []
+    for name, kind in plots.KINDS.items():
+        table = kind.table(run)
+        if table is not None and table.height:
+            height = getattr(kind, "HEIGHT", theme.HEIGHT)
+            figure = kind.draw(table)
+            charts.append(
+                Chart(
+                    name=name, title=kind.TITLE, caption=kind.CAPTION, figure=figure, height=height, wide=name in _WIDE
+                )
+            )
+    return charts
+
+
+def run_tiles(summary: Summary) -> list[Tile]:
+    """Write amplification, the latency that users feel, throughput; without time: wear and lifetime."""
+    waf, latency, throughput = (summary.get(key) or {} for key in ("waf", "latency", "throughput"))
+    tiles = []
+    if waf.get("total") is not None:
+        parts = [f"{part} {waf[part]:.3f}" for part in PARTS if waf.get(part)]
+        tiles.append(Tile("Write amplification", f"{waf['total']:.3f}", " + ".join(parts)))
+    slow = [(op, latency[op]["p99_ns"]) for op in ("read", "write") if (latency.get(op) or {}).get("p99_ns")]
+    if slow:
+        means = ", ".join(f"{op} {_duration(latency[op]['mean_ns'])}" for op, _ in slow)
+        tiles.append(
+            Tile(
+                f"p99 latency, {' / '.join(op for op, _ in slow)}",
+                " / ".join(_duration(v) for _, v in slow),
+                f"mean: {means}",
+            )
+        )
+    if throughput.get("bytes_per_s"):
+        tiles.append(Tile("Throughput", show.rate(throughput["bytes_per_s"]), f"{show.count(throughput['iops'])} IOPS"))
+    wear, life = summary.get("wear") or {}, summary.get("lifetime") or {}
+    if len(tiles) < 3 and wear.get("mean") is not None:
+        detail = f"max {show.digits(wear['max'])}, standard deviation {show.digits(wear.get('std', 0))}"
+        tiles.append(Tile("Erases per block", show.digits(wear["mean"]), detail))
+    if len(tiles) < 3 and life.get("tbw_bytes"):
+        tiles.append(
+            Tile("Lifetime", f"{life['tbw_bytes'] / 1e12:.4g} TBW", f"{show.digits(life['dwpd'])} drive writes a day")
+        )
+    return tiles
+
+
+def comparison_tiles(comparison: Comparison, shown: Iterable[Figure]) -> list[Tile]:
+    """The best value of up to three figures, and which point has it."""
+    tiles: list[Tile] = []
+    names = {figure.name for figure in shown}
+    for name in ("waf", "write_p99_ns", "read_p99_ns", "bytes_per_s", "wear_max"):
+        if name not in names or len(tiles) == 3 or (name == "read_p99_ns" and "write_p99_ns" in names):
+            continue
+        figure = BY_NAME[name]
+        found = [(value, point) for point in comparison.points if (value := point.figure(name)[0]) is not None]
+        value, point = (min if figure.better == "lower" else max)(found, key=lambda pair: pair[0])
+        word = "Lowest" if figure.better == "lower" else "Highest"
+        title = varied.title(name)
+        tiles.append(
+            Tile(f"{word} {title if title[1:2].isupper() else title.lower()}", _quantity(value, figure), point.label)
+        )
+    return tiles
+
+
+def comparison_rows(comparison: Comparison, shown: list[Figure]) -> list[dict[str, Any]]:
+    """The table of a comparison: per cell its text, the length of its bar, and whether it is the best of its column."""
+    columns = [[point.figure(figure.name) for point in comparison.points] for figure in shown]
+    rows = []
+    for i, point in enumerate(comparison.points):
+        cells = []
+        for figure, column in zip(shown, columns, strict=True):
+            value, half_width = column[i]
+            peers = [column[j][0] for j, other in enumerate(comparison.points) if _same_workload(point, other)]
+            present = [v for v in peers if v is not None]
+            if not present:
+                cells.append({"mean": "–", "interval": "", "bar": 0, "best": False})
+                continue
+            best = min(present) if figure.better == "lower" else max(present)
+            mean, _, interval = show.with_ci(value, half_width, figure.unit).replace(" us", " µs").partition(" ± ")
+            bar = 100 * value / max(present) if value and max(present) else 0
+            cells.append(
+                {
+                    "mean": mean,
+                    "interval": interval,
+                    "bar": round(bar, 1),
+                    "best": value == best and len(set(present)) > 1,
+                }
+            )
+        rows.append({"keys": list(point.vary.values()), "runs": len(point.runs), "cells": cells})
+    return rows
+
+
+def _same_workload(a: Point, b: Point) -> bool:
+    """Only points of one workload compete with each other."""
+    return a.vary.get("workload") == b.vary.get("workload")
+
+
+def latency_rows(summary: Summary) -> dict[str, Any]:
+    """The latency table: a row per operation."""
+    latency = summary.get("latency") or {}
+    ops = [op for op in OPS if (latency.get(op) or {}).get("mean_ns")]
+    names = [n for n in ("mean", *PERCENTILES, "max") if any(latency[op].get(f"{n}_ns") is not None for op in ops)]
+    parts = [p for p in LATENCY_PARTS if any(latency[op].get(f"{p}_ns") for op in ops)]
+    rows = [[op, *(_duration(latency[op].get(f"{n}_ns")) for n in (*names, *parts))] for op in ops]
+    return {"header": [*(percentile_title(n) for n in names), *(p.replace("_", " ") for p in parts)], "rows": rows}
+
+
+def details(summary: Summary) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Small tables of the rest of the summary."""
+    titles = {
+        "drive": "Drive",
+        "workload": "Workload",
+        "trace": "What was read",
+        "counts": "Counts",
+        "map_cache": "Map cache",
+        "wear": "Wear",
+        "lifetime": "Lifetime",
+        "perf": "The simulation itself",
+    }
+    tables = []
+    for key, title in titles.items():
+        rows = [(name.replace("_", " "), _value(name, v)) for name, v in _flat(summary.get(key) or {}) if v is not None]
+        if rows:
+            tables.append((title, rows))
+    return tables
+
+
+def drive_text(summary: Summary) -> str:
+    """The drive in one line."""
+    drive = summary.get("drive") or {}
+    facts = [f"on {drive.get('name', 'the drive')}"]
+    if "logical_bytes" in drive:
+        facts.append(f"{show.size(drive['logical_bytes'])} logical")
+    if "op_ratio" in drive:
+        facts.append(f"over-provisioning {drive['op_ratio']:.4g} (spare factor {drive.get('spare_factor', 0):.4g})")
+    return ", ".join(facts)
+
+
+def run_facts(run: Run) -> list[str]:
+    """How the run was made, as short labels."""
+    spec = run.spec
+    facts = [f"{spec.get('backend', 'timed')} backend", f"precondition {spec.get('precondition', 'theory')}"]
+    facts += [f"warm-up {spec['warmup']}"] if spec.get("warmup") else []
+    facts += [f"queue depth {spec['qd']}"] if spec.get("qd") else []
+    facts += [f"speed-up {spec['speedup']:g}"] if spec.get("speedup", 1) != 1 else []
+    facts += [f"fit {spec['fit']}"] if spec.get("fit", "error") != "error" else []
+    facts += [*spec["drive"].get("set", []), f"seed {spec.get('seed', 1)}"]
+    facts += [f"repetition {spec['repeat']}"] if spec.get("repeat") else []
+    return facts
+
+
+def notes(summary: Summary) -> list[str]:
+    """Remarks of the run, and a warning if it is not whole."""
+    stopped = (
+        [] if summary.get("complete", True) else [f"stopped before its end ({summary.get('status', 'interrupted')})"]
+    )
+    return [*stopped, *summary.get("notes", [])]
+
+
+def _comparison_facts(comparison: Comparison, workloads: list[str], drives: list[str]) -> list[str]:
+    repeats = max((len(point.runs) for point in comparison.points), default=0)
+    facts = [*(f"workload {w}" for w in workloads), *(f"drive {d}" for d in drives)]
+    first = comparison.points[0].runs[0].spec if comparison.points else {}
+    facts += [f"{first.get('backend', 'timed')} backend", f"precondition {first.get('precondition', 'theory')}"]
+    return [*facts, f"{repeats} runs per point" if repeats > 1 else "one run per point"]
+
+
+def _figure_chart(comparison: Comparison, figure: Figure, *, wide: bool) -> Chart:
+    table = varied.table(comparison, figure.name)
+    drawn = varied.draw(table, comparison.keys, figure.name)
+    repeated = any(len(point.runs) > 1 for point in comparison.points)
+    better = "Lower is better." if figure.better == "lower" else "Higher is better."
+    caption = f"{better} Mean, with its 95 % confidence interval." if repeated else better
+    height = max(theme.HEIGHT, 17 * table.height) if varied.is_bars(table) else theme.HEIGHT
+    name = f"compare_{figure.name.removesuffix('_ns')}"
+    return Chart(name=name, title=varied.title(figure.name), caption=caption, figure=drawn, height=height, wide=wide)
+
+
+def _overlaid_charts(comparison: Comparison) -> list[Chart]:
+    charts = []
+    many = len(comparison.points) > varied.MOST_LINES
+    of = f"The first {varied.MOST_LINES} points" if many else "Every point"
+    series = varied.overlaid(comparison, "series")
+    if series is not None and series["waf"].is_finite().any():
+        figure = varied.waf_lines(series, comparison.keys)
+        caption = f"{of}, first repetition."
+        charts.append(
+            Chart(name="waf", title="Write amplification over time", caption=caption, figure=figure, wide=True)
+        )
+    latency = varied.overlaid(comparison, "latency")
+    for op in ("read", "write"):
+        figure_or_none = None if latency is None else varied.latency_lines(latency, op, comparison.keys)
+        if figure_or_none is not None:
+            caption = f"{of}, first repetition: latency at each percentile."
+            charts.append(
+                Chart(name=f"latency_{op}", title=f"Latency of {op}s", caption=caption, figure=figure_or_none)
+            )
+    return charts
+
+
+def _pick(charts: dict[str, Chart], *names: str) -> list[Chart]:
+    return [charts[name] for name in names if name in charts]
+
+
+def _page(template: str, **content: Any) -> str:
+    environment = Environment(
+        loader=PackageLoader("ftlab"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(template).render(
+        **content,
+        version=__version__,
+        library=_library(),
+        light=_script({**theme.LIGHT, "background": None}),
+        dark=_script(theme.DARK),
+    )
+
+
+@lru_cache(maxsize=1)
+def _library() -> Markup:
+    """Vega, Vega-Lite and vega-embed, once per page."""
+    # The snippet has a default, which the stub of vl_convert leaves out.
+    return Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script"))  # type: ignore[call-arg]
+
+
+def _save(page: str, charts: Iterable[Chart], folder: Path) -> None:
+    (folder / "report.html").write_text(page, encoding="utf-8")
+    for chart in charts:
+        (folder / f"{chart.name}.png").write_bytes(chart.png())
+
+
+def _script(value: object) -> Markup:
+    """JSON inside a script element: nothing in it can end the element."""
+    return Markup(json.dumps(value, ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\!--"))
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key} ")
+        elif not (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
+            yield f"{prefix}{key}", value
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "–"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    for suffix, shown in (
+        ("_per_s", show.count),
+        ("bytes", show.size),
+        ("_ns", _duration),
+        ("_s", lambda s: _duration(s * 1e9)),
+    ):
+        if name.endswith(suffix) and name != "bytes_per_unit":
+            return str(shown(value))
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _duration(ns: float | None) -> str:
+    return "–" if ns is None else show.duration(ns).replace("us", "µs")
+
+
+def _quantity(value: float, figure: Figure) -> str:
+    return show.quantity(value, figure.unit).replace(" us", " µs")

@@ -1,0 +1,45 @@
+"""Shared fixtures. `fake` replaces the core by plausible outcomes, for tests of what is around it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+import fake_core
+from ftlab import _ftlab
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything behind `ftlab._ftlab` but the checking of specs is a stand-in."""
+    fake_core.install(lambda name, function: monkeypatch.setattr(_ftlab, name, function))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Finished]
+
+
+@pytest.fixture
+def ftlab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command line, in this process."""
+    from ftlab import cli
+
+    def command(*arguments: object) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["ftlab", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        captured = capsys.readouterr()
+        return Finished(int(exit_.value.code or 0), captured.out, captured.err)
+
+    return command

@@ -1,0 +1,175 @@
+"""The command line: exit codes, one sentence per error, JSON, folders."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from ftlab.cli.progress import Line
+
+pytestmark = pytest.mark.usefixtures("fake")
+
+
+def test_run_prints_the_figures(ftlab: Command) -> None:
+    done = ftlab("run", "uniform", "--drive", "tiny")
+    assert done.code == 0
+    assert "write amplification" in done.out
+    assert "p99.9" in done.out
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "uniform"),
+        ("compare", "uniform", "--vary", "ftl.victim=greedy,fifo"),
+        ("theory", "--drive", "tiny"),
+        ("list", "policies"),
+        ("check", "some/state"),
+    ],
+)
+def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...]) -> None:
+    done = ftlab(*arguments, "--json")
+    assert done.code == 0
+    assert json.loads(done.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "nofile.csv"), "ftlab: workload `nofile.csv`: no such file"),
+        (("run", "uniform", "--drive", "tinny"), "ftlab: unknown drive `tinny`"),
+        (("run", "uniform", "--warmup", "4"), "ftlab: warmup `4`"),
+        (("run", "uniform", "--qd", "many"), "ftlab: Invalid value for '--qd'"),
+        (("run", "uniform", "--bogus"), "ftlab: No such option: --bogus"),
+        (("run",), "ftlab: Missing argument 'WORKLOAD'"),
+        (("run", "uniform", "--save-state"), "ftlab: --save-state writes DIR/state"),
+        (("run", "fail"), "ftlab: trace line 3"),
+        (("compare", "uniform", "--vary", "ftl.victim"), "ftlab: vary `ftl.victim`"),
+        (("compare", "uniform", "--vary", "ftl.victm=a,b"), "ftlab: unknown key `ftl.victm`"),
+        (("compare", "uniform", "--repeat", "0"), "ftlab: repeat 0"),
+        (("sweep", "no.toml"), "ftlab: no.toml: No such file"),
+        (("report", "nowhere"), "ftlab: nowhere: not a run folder"),
+        (("list", "polices"), "ftlab: unknown list `polices`"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_exit_code_2(ftlab: Command, arguments: tuple[str, ...], sentence: str) -> None:
+    done = ftlab(*arguments)
+    assert done.code == 2
+    assert done.err.startswith(sentence)
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+
+
+def test_out_writes_a_folder_and_refuses_to_overwrite_it(ftlab: Command, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "a"
+    assert ftlab("run", "uniform", "--out", out).code == 0
+    assert (out / "report.html").exists()
+    again = ftlab("run", "uniform", "--out", out)
+    assert again.code == 2
+    assert "not empty" in again.err
+    assert ftlab("run", "uniform", "--out", out, "--force").code == 0
+
+
+def test_a_wrong_run_leaves_no_folder(ftlab: Command, tmp_path: Path) -> None:
+    assert ftlab("run", "fail", "--out", tmp_path / "a").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_keeps_and_writes_what_was_done(ftlab: Command, tmp_path: Path) -> None:
+    done = ftlab("run", "stop", "--out", tmp_path / "a")
+    assert done.code == 130
+    assert json.loads((tmp_path / "a" / "summary.json").read_text())["complete"] is False
+    done = ftlab("compare", "uniform", "stop", "zipf", "--out", tmp_path / "b")
+    assert done.code == 130
+    assert len(json.loads((tmp_path / "b" / "summary.json").read_text())) == 2
+
+
+def test_a_failed_point_is_told_and_the_others_are_kept(ftlab: Command, tmp_path: Path) -> None:
+    done = ftlab("compare", "uniform", "fail", "--out", tmp_path / "a")
+    assert done.code == 2
+    assert "failed: workload=fail: trace line 3" in done.err
+    assert len(json.loads((tmp_path / "a" / "summary.json").read_text())) == 1
+
+
+def test_sweep_is_a_comparison_from_a_file(ftlab: Command, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        'title = "Victims"\nworkload = ["uniform", "zipf"]\nrepeat = 2\nwarmup = "4x"\n'
+        '[set]\n"ftl.op_ratio" = 0.1\n[vary]\n"ftl.victim" = ["greedy", "d_choices:d=5"]\nqd = [1, 8]\n'
+    )
+    done = ftlab("sweep", grid, "--json")
+    assert done.code == 0
+    summaries = json.loads(done.out)
+    assert len(summaries) == 2 * 2 * 2 * 2
+    assert summaries[0]["vary"] == {"workload": "uniform", "ftl.victim": "greedy", "qd": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("workload = 3", "`workload` must be a text"),
+        ('workload = "uniform"\nwork = 1', "unknown key `work`"),
+        ('workload = "uniform"\nvary = 3', "`vary` must be a table of lists"),
+        ("workload = ", "Invalid value"),
+    ],
+)
+def test_a_wrong_grid_names_the_file(ftlab: Command, tmp_path: Path, text: str, message: str) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text(text)
+    done = ftlab("sweep", grid)
+    assert done.code == 2
+    assert done.err.startswith(f"ftlab: {grid}: ")
+    assert message in done.err
+
+
+def test_report_draws_again_and_compares_saved_runs(ftlab: Command, tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    ftlab("run", "uniform", "--out", a)
+    ftlab("run", "uniform", "--set", "ftl.victim=fifo", "--out", b)
+    (a / "report.html").unlink()
+    assert ftlab("report", a).code == 0
+    assert (a / "report.html").exists()
+    assert ftlab("report", a, b).code == 2
+    done = ftlab("report", a, b, "--out", tmp_path / "both")
+    assert done.code == 0
+    assert done.out.splitlines()[2].startswith("a ")
+    assert (tmp_path / "both" / "report.html").exists()
+
+
+def test_the_progress_line_has_rate_waf_and_time_to_go() -> None:
+    stream = io.StringIO()
+    line = Line(1, stream)
+    line(0, "measure", 0, 1000, 0, float("nan"), 0, 0.0)
+    time.sleep(0.02)
+    line(0, "measure", 250, 1000, 1 << 20, 2.3456, 10**9, 0.5)
+    last = stream.getvalue().split("\x1b[2K")[-1]
+    assert "25 %" in last
+    assert "500/s" in last
+    assert "WAF 2.346" in last
+    assert "ETA 0:00" in last
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['ftlab', '--help']\nfrom ftlab.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    )
+    check = "heavy = {'polars', 'altair', 'jinja2', 'vl_convert', 'rich'} & set(sys.modules); assert not heavy, heavy"
+    subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True, timeout=20)
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    code = "import fake_core\nfrom ftlab import _ftlab, cli\n"
+    code += "fake_core.install(lambda n, f: setattr(_ftlab, n, f))\ncli.main()"
+    command = f'"{sys.executable}" -c "$0" run uniform --json | true'
+    done = subprocess.run(
+        ["sh", "-c", command, code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=60
+    )
+    assert "Traceback" not in done.stderr

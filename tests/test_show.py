@@ -1,0 +1,40 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ftlab import show
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (show.duration(312), "312 ns"),
+        (show.duration(45_123), "45.1 us"),
+        (show.duration(4.12e6), "4.12 ms"),
+        (show.duration(90e9), "90.0 s"),
+        (show.size(16 << 30), "16 GiB"),
+        (show.size(1.5 * 2**20), "1.50 MiB"),
+        (show.rate(512e6), "512 MB/s"),
+        (show.rate(0.0), "0 B/s"),
+        (show.count(987), "987"),
+        (show.count(12_345), "12.3k"),
+        (show.count(4_560_000), "4.56M"),
+        (show.quantity(None, "ns"), "–"),
+        (show.quantity(float("nan"), ""), "–"),
+        (show.with_ci(2.3144, 0.0123, ""), "2.314 ± 0.012"),
+        (show.with_ci(6.17e6, 0.0621e6, "ns"), "6.170 ± 0.062 ms"),
+        (show.with_ci(20_800, 440, "/s"), "20.80k ± 0.44k"),
+        (show.with_ci(134e6, 2.8e6, "B/s"), "134.0 ± 2.8 MB/s"),
+        (show.with_ci(2.3, None, ""), "2.300"),
+        (show.with_ci(2.3, 0.0, ""), "2.300"),
+    ],
+)
+def test_shown(shown: str, text: str) -> None:
+    assert shown == text
+
+
+def test_columns_are_aligned() -> None:
+    table = show.text_table(["name", "waf"], [["greedy", "2.1"], ["fifo", "12.0"]])
+    assert table.splitlines() == ["name     waf", "──────  ────", "greedy   2.1", "fifo    12.0"]

@@ -1,0 +1,91 @@
+"""Run folders: whole or not at all, and readable again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+import ftlab
+from ftlab import store
+from ftlab.errors import FtlabIOError, InputError
+
+pytestmark = pytest.mark.usefixtures("fake")
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_saved_run_comes_back(tmp_path: Path) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("a trace")
+    run = ftlab.run(trace, requests=True, set={"ftl.victim": "fifo"})
+    folder = run.save(tmp_path / "a")
+    assert names(folder) >= {"summary.json", "series.parquet", "latency.parquet", "blocks.parquet", "requests.parquet"}
+    assert names(folder) >= {"manifest.json", "drive.toml", "report.html", "waf.png", "latency_cdf.png"}
+    again = store.load(folder)
+    assert isinstance(again, ftlab.Run)
+    assert again.summary == run.summary
+    assert again.series.equals(run.series)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["inputs"][0]["sha256"] == hashlib.sha256(b"a trace").hexdigest()
+    assert manifest["spec"]["drive"]["set"] == ["ftl.victim=fifo"]
+
+
+def test_a_saved_comparison_comes_back(tmp_path: Path) -> None:
+    comparison = ftlab.compare("uniform", vary={"ftl.victim": ["greedy", "d_choices:d=5,replace=true"]}, repeat=2)
+    folder = comparison.save(tmp_path / "c")
+    again = store.load(folder)
+    assert isinstance(again, ftlab.Comparison)
+    assert again.table().equals(comparison.table())
+    assert len(json.loads((folder / "summary.json").read_text())) == 4
+
+
+def test_an_existing_folder_is_kept_unless_forced(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    run = ftlab.run("uniform")
+    run.save(folder)
+    (folder / "mine.txt").write_text("keep")
+    with pytest.raises(InputError, match="exists and is not empty"):
+        run.save(folder)
+    run.save(folder, force=True)
+    assert "mine.txt" not in names(folder)
+    assert names(tmp_path) == {"a"}
+
+
+def test_a_failure_leaves_nothing_behind_and_the_old_folder_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("keep")
+    with contextlib.suppress(ZeroDivisionError), store.new_folder(folder, force=True) as unfinished:
+        (unfinished / "half").write_text("x")
+        raise ZeroDivisionError
+    assert names(tmp_path) == {"a"}
+    assert names(folder) == {"mine.txt"}
+
+
+def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(FtlabIOError, match=r"output .*/file/a: Not a directory"),
+        store.new_folder(tmp_path / "file" / "a"),
+    ):
+        pass
+    with pytest.raises(InputError, match="is not a folder"), store.new_folder(tmp_path / "file"):
+        pass
+    with pytest.raises(FtlabIOError, match="No space left on device"), store.new_folder(tmp_path / "a"):
+        raise OSError(28, "No space left on device")
+    assert names(tmp_path) == {"file"}
+
+
+def test_a_folder_that_holds_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not a run folder \(no summary.json in it\)"):
+        store.load(tmp_path)
+    (tmp_path / "summary.json").write_text("{")
+    with pytest.raises(InputError, match="not JSON"):
+        store.load(tmp_path)
