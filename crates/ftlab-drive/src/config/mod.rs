@@ -1,8 +1,8 @@
 //! Drive files in two steps: what was written (`file.rs`: serde, unknown keys refused), then what is meant (this file).
 //!
 //! The way of a drive file: [`read`] turns text and `--set` options into tables, [`resolve`] fills in what was left out,
-//! derives what follows and refuses what cannot work, [`show`] writes the result down again, [`theory`] says what theory
-//! expects of it. [`presets`] are the drive files that come with the program.
+//! derives what follows and refuses what cannot work ([`space`]: too little spare), [`show`] writes the result down again,
+//! [`theory`] says what theory expects of it. [`presets`] are the drive files that come with the program.
 
 pub mod file;
 pub mod presets;
@@ -10,6 +10,7 @@ pub mod quantity;
 pub mod read;
 mod resolve;
 mod show;
+mod space;
 mod theory;
 
 use std::path::Path;
@@ -20,7 +21,7 @@ use ftlab_ftl::FtlConfig;
 
 pub use file::Cell;
 pub use read::apply_set;
-pub use resolve::{Space, units_per_pool};
+pub use space::{Space, units_per_pool};
 pub use theory::theory_report;
 
 /// The link to the host and the controller's own time per command.

@@ -125,8 +125,16 @@ fn exact_bytes(n: u64) -> String {
     )
 }
 
+/// Nanoseconds in the largest unit that holds them with at most three decimals: "1.5ms", "32.725us", "290ns".
 fn exact_time(ns: u64) -> String {
-    largest(ns, &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
+    for (factor, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
+        if ns >= factor && ns.is_multiple_of(factor / 1000) {
+            let decimals = format!("{:03}", ns % factor / (factor / 1000));
+            let number = format!("{}.{decimals}", ns / factor);
+            return format!("{}{unit}", number.trim_end_matches('0').trim_end_matches('.'));
+        }
+    }
+    format!("{ns}ns")
 }
 
 fn exact_rate(rate: u64) -> String {
@@ -316,13 +324,29 @@ mod tests {
         for n in [0, 1, 512, 4096, 16384, 1_000_000, 480_000_000_000, 1 << 40, 3 << 30] {
             assert_eq!(units::bytes(&exact_bytes(n)).unwrap(), n);
         }
-        for ns in [0, 1, 290, 75_000, 3_800_000, 1_500_000, 32_725] {
+        for ns in [
+            0,
+            1,
+            290,
+            999,
+            1_001,
+            75_000,
+            3_800_000,
+            1_500_000,
+            32_725,
+            1_000_000_001,
+            3_600_000_000_000,
+            20_000_000_000,
+        ] {
             assert_eq!(units::nanoseconds(&exact_time(ns)).unwrap(), ns);
         }
         for text in ["533MT/s", "3ns/B", "1876ps/B", "40MT/s", "25ns/B", "1200MT/s"] {
             let ps = byte_time(text).unwrap();
             assert_eq!(byte_time(&exact_byte_time(ps)).unwrap(), ps, "{text}");
         }
+        assert_eq!(exact_time(1_500_000), "1.5ms");
+        assert_eq!(exact_time(32_725), "32.725us");
+        assert_eq!(exact_time(20_000_000_000), "20s");
         assert_eq!(byte_time("533MT/s").unwrap(), 1876);
         assert_eq!(byte_time("3ns/B").unwrap(), 3000);
         assert_eq!(exact_byte_time(byte_time("533MT/s").unwrap()), "533MT/s");

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::DriveConfig;
 use super::file::Suspend;
 use super::quantity::{Bandwidth, ByteTime, Interval, Policy, Size, Time};
-use super::resolve::{shortest_op_ratio, units_per_pool};
+use super::resolve::shortest_op_ratio;
+use super::space::units_per_pool;
 
 impl DriveConfig {
     /// Every key with its value and unit: a drive file that loads as this same drive.

@@ -143,6 +143,8 @@ fn a_wrong_value_names_its_line_and_what_was_expected() {
         message.contains("x.toml line 1:") && !message.contains('\n'),
         "{message}"
     );
+    let message = error_of("", &[]);
+    assert!(message.contains("`geometry`"), "{message}");
     assert!(error_of("geometry = 3\n[timing]\n", &[]).contains("write [geometry]"));
 }
 
@@ -251,10 +253,68 @@ fn unknown_drives_and_missing_files_are_told_apart() {
 
 #[test]
 fn unloaded_latencies_are_the_sums_that_mqsim_measures() {
-    let config = DriveConfig::load("bench-16g", &[]).unwrap();
-    let report = theory_report(&config);
-    assert_eq!(report["latency"]["read"]["total"]["mean_ns"], 63906.0);
-    assert_eq!(report["latency"]["write"]["total"]["mean_ns"], 513965.0);
+    // mqsim-reference.md 2.2, rows of queue depth 1 and 4 KiB; 16 KiB adds 36.864 us of transfer and 3.744 us of link.
+    for name in [
+        "bench-16g",
+        "mqsim-matrix-a-4k",
+        "mqsim-matrix-a-16k",
+        "mqsim-matrix-b-4k",
+        "mqsim-matrix-b-16k",
+    ] {
+        let config = DriveConfig::load(name, &[]).unwrap();
+        let report = theory_report(&config);
+        assert_eq!(report["latency"]["read"]["total"]["mean_ns"], 63906.0, "{name}");
+        assert_eq!(report["latency"]["write"]["total"]["mean_ns"], 513965.0, "{name}");
+        let (t, host) = (&config.timing, &config.host);
+        let read = |bytes| t.read_command_ns + t.read_ns[0] + t.transfer_ns(bytes) + host.transfer_ns(bytes) + 80;
+        assert_eq!(read(16384), 104_514);
+        let write =
+            |bytes| t.program_command_ns + t.program_ns[0] + t.transfer_ns(bytes) + host.transfer_ns(bytes) + 68;
+        assert_eq!(write(16384), 554_573);
+    }
+}
+
+#[test]
+fn ceilings_of_the_matrix_are_those_of_its_page() {
+    let config = DriveConfig::load("mqsim-matrix-a-4k", &[]).unwrap();
+    let ceilings = &theory_report(&config)["ceilings"];
+    // 32 dies / 62.578 us, 8 channels / 12.578 us, and a link of 1.248 us a unit.
+    let close = |value: &serde_json::Value, wanted: f64| (value.as_f64().unwrap() / wanted - 1.0).abs() < 1e-9;
+    assert!(close(&ceilings["random_unit_reads"]["die_iops"], 32e9 / 62_578.0));
+    assert!(close(&ceilings["random_unit_reads"]["channel_iops"], 8e9 / 12_578.0));
+    assert!(close(&ceilings["random_unit_reads"]["link_iops"], 1e9 / 1_248.0));
+    assert!(close(&ceilings["random_unit_reads"]["iops"], 32e9 / 62_578.0));
+    assert!(close(
+        &ceilings["program_pages"]["bytes_per_s"],
+        32e9 / 512_649.0 * 4096.0
+    ));
+}
+
+#[test]
+fn sizes_are_what_the_documents_state() {
+    let gib = |name: &str| {
+        let figures = DriveConfig::load(name, &[]).unwrap().describe();
+        (
+            figures["raw_bytes"].as_u64().unwrap() >> 20,
+            figures["logical_bytes"].as_u64().unwrap(),
+        )
+    };
+    assert_eq!(gib("bench-64g").0, 64 << 10);
+    assert_eq!(gib("bench-16g-4u").0, 16 << 10);
+    assert_eq!(gib("mqsim-default").0, 512 << 10);
+    assert_eq!(gib("mqsim-matrix-a-4k").0, 16 << 10);
+    assert_eq!(gib("rrssd").0, 1 << 20);
+    assert_eq!(gib("pblru").0, 4 << 10);
+    assert_eq!(gib("ssdsim").0, 4 << 10);
+    assert_eq!(gib("cpftl-sim").1, 4_194_304 * 4096);
+    assert_eq!(gib("tlc-1tb").1 / 4096, 1_000_204_886_016 / 4096);
+    for name in ["mqsim-default", "mqsim-matrix-b-16k"] {
+        let figures = DriveConfig::load(name, &[]).unwrap().describe();
+        assert!(
+            (figures["spare_factor"].as_f64().unwrap() - 0.07).abs() < 1e-4,
+            "MQSim's 7 % is of the raw units"
+        );
+    }
 }
 
 #[test]

@@ -9,18 +9,6 @@ use super::DriveConfig;
 const DEFAULT_D: u32 = 10;
 
 impl DriveConfig {
-    /// The spare that uniform writes have to work with, once the reserve of collection, half of every open unit and the
-    /// translation pages are taken off; `None` where nothing is left.
-    pub fn effective_spare(&self) -> Option<EffectiveSpare> {
-        let space = self.space();
-        theory::effective_spare(
-            space.raw.saturating_sub(space.map),
-            space.logical,
-            space.reserve,
-            space.open,
-        )
-    }
-
     /// The law of this drive's victim policy; `None` where theory has none.
     pub fn victim_law(&self) -> Option<VictimLaw> {
         VictimLaw::of(&self.ftl.victim, DEFAULT_D)
@@ -55,16 +43,14 @@ pub fn theory_report(config: &DriveConfig) -> Value {
     })
 }
 
-/// How near a filled and aged drive must come: the rule of the accounting, by reclaim units and effective spare.
+/// How near a drive that was filled and overwritten five times must come: 0.5 % from 10,000 reclaim units in a pool and a
+/// spare factor of 0.07, 1 % below that; small pools also get two reclaim units more or less of what they share.
 fn tolerance(config: &DriveConfig, effective: Option<&EffectiveSpare>) -> f64 {
+    let in_pool = config.layout.rus / config.pools();
     match effective {
-        Some(e) if config.layout.rus >= 10_000 && e.spare_factor >= 0.07 => 0.005,
-        Some(_) if config.layout.rus >= 10_000 => 0.01,
-        // A small drive: one reclaim unit more or less of spare in each pool.
-        _ => {
-            let per_pool = config.layout.rus / config.pools();
-            (0.01 + 2.0 / f64::from(per_pool)).min(0.5)
-        }
+        Some(e) if in_pool >= 10_000 && e.spare_factor >= 0.07 => 0.005,
+        _ if in_pool >= 10_000 => 0.01,
+        _ => (0.01 + 2.0 / f64::from(in_pool)).min(0.5),
     }
 }
 
@@ -152,10 +138,11 @@ fn ceilings(config: &DriveConfig, effective: Option<&EffectiveSpare>) -> Value {
     let (t, g, host) = (&config.timing, &config.layout.geometry, &config.host);
     let (page, unit) = (u64::from(g.page_bytes), u64::from(g.unit_bytes));
     let (channels, dies) = (f64::from(g.channels), f64::from(g.total_dies()));
+    // Pages of one number work together; single random units do not meet.
     let together = if t.multi_plane { f64::from(g.planes) } else { 1.0 };
     let (t_r, t_prog) = (mean(&t.read_ns), mean(&t.program_ns));
     // A die holds the data until the channel has taken it, so its transfers count as busy time.
-    let bound = |command: u64, cell: f64, bytes: u64| {
+    let bound = |command: u64, cell: f64, bytes: u64, together: f64| {
         let on_channel = (command + t.transfer_ns(bytes)) as f64;
         let channel = channels * 1e9 / on_channel;
         let die = dies * together * 1e9 / (cell + together * on_channel);
@@ -167,7 +154,7 @@ fn ceilings(config: &DriveConfig, effective: Option<&EffectiveSpare>) -> Value {
     };
     let controller = (host.command_ns > 0).then(|| 1e9 / host.command_ns as f64);
     let pages = |command: u64, cell: f64| {
-        let (channel, die) = bound(command, cell, page);
+        let (channel, die) = bound(command, cell, page, together);
         let scale = page as f64;
         json!({
             "channel_bytes_per_s": channel * scale,
@@ -176,7 +163,7 @@ fn ceilings(config: &DriveConfig, effective: Option<&EffectiveSpare>) -> Value {
             "bytes_per_s": least(&[Some(channel), Some(die), link_rate(page)]) * scale,
         })
     };
-    let (unit_channel, unit_die) = bound(t.read_command_ns, t_r, unit);
+    let (unit_channel, unit_die) = bound(t.read_command_ns, t_r, unit, 1.0);
     let steady = effective.zip(config.victim_law()).map(|(e, law)| {
         let waf = theory::waf(law, e.rho, config.layout.slots_per_ru);
         // Per page of host data: WAF programs, WAF − 1 reads, and its share of erases, on dies that never rest.
