@@ -212,7 +212,6 @@ impl Timed {
     /// What does this die want now? Asks its channel, suspends or resumes.
     #[inline]
     fn reconsider(&mut self, number: u16) {
-        let now = self.now;
         let die = &self.dies[usize::from(number)];
         match die.doing {
             Doing::Idle => {}
@@ -234,18 +233,17 @@ impl Timed {
             }
             return;
         };
-        let phase = match self.ops.at(die.head(class)).kind {
+        let head = self.ops.at(die.head(class));
+        let phase = match head.kind {
             super::ops::Kind::Read => Phase::ReadCommand,
             super::ops::Kind::Program => Phase::Program,
             _ => Phase::Erase,
         };
-        if die.wants != Some(phase) {
-            die.wants = Some(phase);
-            let (channel, wish) = (die.channel, die.wish);
-            self.channels
-                .wish(channel, wish, self.ranks.channel[phase as usize], now);
-            self.mark_channel(channel);
-        }
+        let (channel, wish, since_ns) = (die.channel, die.wish, head.ready_ns);
+        die.wants = Some(phase);
+        self.channels
+            .wish(channel, wish, self.ranks.channel[phase as usize], since_ns);
+        self.mark_channel(channel);
     }
 
     /// Grants the channel while it is free and somebody waits.

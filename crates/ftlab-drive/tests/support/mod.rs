@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod reference;
+
 use std::sync::{Arc, Mutex};
 
 use ftlab_core::geometry::PlaneOrder;
