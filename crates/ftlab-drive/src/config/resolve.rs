@@ -1,8 +1,8 @@
 //! From what was written to what is meant: defaults, derived sizes, and sentences for drives that cannot work.
 
-use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Error, Geometry, Layout, PolicySpec, ReclaimKind, Result};
 use ftlab_flash::Timing;
+use ftlab_ftl::allocation::plane_order;
 use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, PoolScope};
 
 use super::file::{
@@ -119,17 +119,7 @@ fn layout(table: &GeometryTable, allocation: &PolicySpec) -> Result<Layout> {
             ));
         }
     };
-    Layout::new(geometry, reclaim, plane_order(allocation))
-}
-
-/// The plane order of a static allocation, by its name or its parameter `order`; channel first for all others.
-fn plane_order(allocation: &PolicySpec) -> PlaneOrder {
-    let named = PlaneOrder::parse(&allocation.name.to_ascii_uppercase());
-    let parameter = || PlaneOrder::parse(&allocation.params.get("order")?.as_str()?.to_ascii_uppercase());
-    named
-        .or_else(parameter)
-        .or_else(|| PlaneOrder::parse("CWDP"))
-        .expect("CWDP is a plane order")
+    Layout::new(geometry, reclaim, plane_order(allocation)?)
 }
 
 fn logical_units(table: &FtlTable, layout: &Layout) -> Result<u32> {

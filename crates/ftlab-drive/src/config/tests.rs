@@ -22,6 +22,44 @@ fn every_preset_loads_and_its_resolved_form_loads_as_the_same_drive() {
     DriveConfig::parse(REFERENCE, "reference", &[]).unwrap();
 }
 
+#[test]
+fn the_policies_of_every_preset_exist() {
+    for preset in PRESETS {
+        let config = DriveConfig::load(preset.name, &[]).unwrap();
+        let ftl = &config.ftl;
+        let roles = [
+            (&ftl.mapping, ftlab_ftl::mapping::catalogue().names()),
+            (&ftl.victim, ftlab_ftl::victim::catalogue().names()),
+            (&ftl.placement, ftlab_ftl::placement::catalogue().names()),
+            (&ftl.wear, ftlab_ftl::wear::catalogue().names()),
+            (&ftl.allocation, ftlab_ftl::allocation::catalogue().names()),
+            (&ftl.dedup, ftlab_ftl::dedup::catalogue().names()),
+            (&ftl.replication, ftlab_ftl::replication::catalogue().names()),
+            (&ftl.buffer.policy, ftlab_ftl::buffer::catalogue().names()),
+            (&config.schedule, crate::schedule::catalogue().names()),
+        ];
+        for (spec, names) in roles {
+            assert!(
+                names.contains(&spec.name.as_str()),
+                "{}: {} is none of {names:?}",
+                preset.name,
+                spec.name
+            );
+        }
+    }
+}
+
+#[test]
+fn small_presets_can_be_built() {
+    for preset in PRESETS {
+        let config = DriveConfig::load(preset.name, &[]).unwrap();
+        if config.layout.slots() <= 1 << 23 {
+            let built = ftlab_ftl::Ftl::new(config.layout.clone(), config.ftl.clone());
+            assert!(built.is_ok(), "{}: {:?}", preset.name, built.err());
+        }
+    }
+}
+
 fn error_of(text: &str, sets: &[&str]) -> String {
     let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
     DriveConfig::parse(text, "x.toml", &sets)
