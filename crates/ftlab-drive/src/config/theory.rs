@@ -44,14 +44,14 @@ pub fn theory_report(config: &DriveConfig) -> Value {
 }
 
 /// How near a drive that was filled and overwritten five times must come: 0.5 % from 10,000 reclaim units in a pool and a
-/// spare factor of 0.07, 1 % below that; small pools also get two reclaim units more or less of what they share.
-fn tolerance(config: &DriveConfig, effective: Option<&EffectiveSpare>) -> f64 {
+/// spare factor of 0.07, 1 % below that. In small pools half a reclaim unit more or less of spare shows as well.
+fn tolerance(config: &DriveConfig, effective: Option<&EffectiveSpare>) -> Option<f64> {
     let in_pool = config.layout.rus / config.pools();
-    match effective {
-        Some(e) if in_pool >= 10_000 && e.spare_factor >= 0.07 => 0.005,
-        _ if in_pool >= 10_000 => 0.01,
-        _ => (0.01 + 2.0 / f64::from(in_pool)).min(0.5),
-    }
+    effective.map(|e| match in_pool {
+        10_000.. if e.spare_factor >= 0.07 => 0.005,
+        10_000.. => 0.01,
+        _ => 0.01 + 0.5 / (f64::from(in_pool) * e.spare_factor),
+    })
 }
 
 fn write_amplification(config: &DriveConfig, rho: f64) -> Value {
