@@ -104,9 +104,12 @@ def series_table(rng: random.Random, level: float, timed: bool, done: float) -> 
         row = {"tick_units": (i + 1) * 8750, "time_ns": (i + 1) * 366_000_000 if timed else 0}
         row |= {"waf": 1 + gc + meta, "host": 1.0, "gc": gc, "map": 0.0, "wear": 0.03 * (i % 40 == 0)}
         row |= {"replication": 0.0, "metadata": meta, "padding": 0.0}
-        iops = 48_000 / (1 + gc) * rng.uniform(0.9, 1.1) if timed else 0.0
+        iops = 48_000 / (1 + gc) * rng.uniform(0.9, 1.1) if timed else math.nan
         row |= {"iops": iops, "bytes_per_s": iops * 6400, "free_units": 30_000 - (i * 977 % 9000)}
-        row |= {"read_ns": 1e5 * rng.uniform(0.8, 2) * timed, "write_ns": 6e5 * rng.uniform(0.8, 2) * timed}
+        read_ns, write_ns = 1e5 * rng.uniform(0.8, 2), 6e5 * rng.uniform(0.8, 2)
+        row |= {"read_ns": read_ns, "write_ns": write_ns} if timed else {"read_ns": math.nan, "write_ns": math.nan}
+        if i == 5:
+            row |= dict.fromkeys(("waf", "host", "gc", "metadata", "write_ns"), math.nan)
         rows.append(row)
     return pl.DataFrame(rows)
 

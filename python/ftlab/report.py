@@ -176,14 +176,20 @@ def run_tiles(summary: Summary) -> list[Tile]:
             )
         )
     if throughput.get("bytes_per_s"):
-        tiles.append(Tile("Throughput", show.rate(throughput["bytes_per_s"]), f"{show.count(throughput['iops'])} IOPS"))
+        tiles.append(
+            Tile("Throughput", show.rate(throughput["bytes_per_s"]), f"{show.count(throughput.get('iops') or 0)} IOPS")
+        )
     wear, life = summary.get("wear") or {}, summary.get("lifetime") or {}
     if len(tiles) < 3 and wear.get("mean") is not None:
         detail = f"max {show.digits(wear['max'])}, standard deviation {show.digits(wear.get('std', 0))}"
         tiles.append(Tile("Erases per block", show.digits(wear["mean"]), detail))
     if len(tiles) < 3 and life.get("tbw_bytes"):
         tiles.append(
-            Tile("Lifetime", f"{life['tbw_bytes'] / 1e12:.4g} TBW", f"{show.digits(life['dwpd'])} drive writes a day")
+            Tile(
+                "Lifetime",
+                f"{life['tbw_bytes'] / 1e12:.4g} TBW",
+                f"{show.digits(life.get('dwpd') or 0)} drive writes a day",
+            )
         )
     return tiles
 

@@ -21,6 +21,20 @@ Progress = Callable[[int, str, int, int | None, int, float, int, float], object]
 """Called with run, phase, done and all requests, done bytes, WAF so far, simulated and wall time."""
 
 SCHEMA = "ftlab.summary/1"
+# What a reader of summary.json looks for first stands first.
+_ORDER = (
+    "schema",
+    "status",
+    "complete",
+    "notes",
+    "drive",
+    "workload",
+    "trace",
+    "counts",
+    "waf",
+    "latency",
+    "throughput",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +120,9 @@ def from_outcome(workload: str, spec: Spec, outcome: _ftlab.Outcome) -> Run:
     """The run object of what the core handed over."""
     import polars as pl
 
-    summary: dict[str, Any] = {"schema": SCHEMA, **json.loads(outcome.summary)}
-    tables = {name: pl.DataFrame(table) for name, table in outcome.tables.items()}
+    figures: dict[str, Any] = json.loads(outcome.summary)
+    first = {key: figures[key] for key in _ORDER if key in figures}
+    summary = {"schema": SCHEMA, **first, **figures}
+    # The core writes NaN where an interval has nothing to divide by; in tables that is a missing value.
+    tables = {name: pl.DataFrame(table).fill_nan(None) for name, table in outcome.tables.items()}
     return Run(workload=workload, spec=spec, summary=summary, tables=tables)

@@ -82,14 +82,14 @@ def _facts(summary: Mapping[str, Any]) -> str:
     throughput, wear, life = (summary.get(key) or {} for key in ("throughput", "wear", "lifetime"))
     facts = []
     if throughput.get("iops"):
-        facts.append(f"{show.count(throughput['iops'])} IOPS, {show.rate(throughput.get('bytes_per_s', 0))}")
+        facts.append(f"{show.count(throughput['iops'])} IOPS, {show.rate(throughput.get('bytes_per_s') or 0)}")
     if wear.get("mean") is not None:
         facts.append(f"erases per block: mean {show.digits(wear['mean'])}, max {show.digits(wear['max'])}")
     if life.get("tbw_bytes"):
-        facts.append(f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life['dwpd'])} DWPD")
+        facts.append(f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life.get('dwpd') or 0)} DWPD")
     perf = summary.get("perf") or {}
     if perf.get("wall_s"):
-        facts.append(f"took {perf['wall_s']:.2f} s, {show.count(perf.get('requests_per_s', 0))} requests/s")
+        facts.append(f"took {perf['wall_s']:.2f} s, {show.count(perf.get('requests_per_s') or 0)} requests/s")
     return "\n".join(facts)
 
 
