@@ -2,5 +2,6 @@
 
 pub mod config;
 pub mod device;
+pub mod front;
 pub mod schedule;
 pub mod timed;

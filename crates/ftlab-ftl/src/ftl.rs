@@ -45,13 +45,13 @@ pub struct HostRequest<'a> {
 }
 
 impl<'a> HostRequest<'a> {
-    /// Request `i` of a batch whose addresses lie on the drive.
+    /// Request `i` of a batch whose addresses lie on the drive; a mapping unit has `1 << unit_shift` bytes.
     #[inline]
-    pub fn of_batch(batch: &'a Batch, i: usize, unit_bytes: u32) -> Self {
-        let unit = u64::from(unit_bytes);
+    pub fn of_batch(batch: &'a Batch, i: usize, unit_shift: u32) -> Self {
+        let unit = 1u64 << unit_shift;
         let (offset, length) = (batch.offset[i], u64::from(batch.length[i]));
-        let first = offset / unit;
-        let end = (offset + length).div_ceil(unit);
+        let first = offset >> unit_shift;
+        let end = (offset + length + unit - 1) >> unit_shift;
         HostRequest {
             op: batch.op[i],
             first: Lpn(first as u32),
@@ -354,6 +354,9 @@ impl<B: Backend> Ftl<B> {
     /// Carries out one host request. `ticket` completes with the last operation that carries it.
     pub fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admitted {
         debug_assert!(u64::from(request.first.0) + u64::from(request.units) <= u64::from(self.config.logical_units));
+        if self.recovery.is_some() {
+            self.checkpoint_if_due();
+        }
         match request.op {
             OpKind::Write => self.write(request, ticket),
             OpKind::Read => self.read(request, ticket),

@@ -4,8 +4,14 @@
 //! back: the summary and tables of plain columns. [`run`] and [`run_many`] report to an [`Observer`], which may stop them.
 
 mod execute;
+mod latency;
+mod measure;
+mod sampler;
 mod spec;
+mod summary;
 mod table;
+mod watch;
+mod workload;
 
 pub use execute::{check, list, resolve_drive, run, run_many, theory};
 pub use spec::{

@@ -1,0 +1,290 @@
+//! The verbs: run, many runs, list, theory, check, resolve.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use ftlab_core::{Catalogue, Error, Result, error};
+use ftlab_drive::config::{self, presets};
+use ftlab_drive::front::timed_device;
+use ftlab_ftl::{Counting, Ftl};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use crate::measure::{self, End, Limit, Plan};
+use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup, WorkloadSpec};
+use crate::summary::{self, Before, Facts};
+use crate::table::Outcome;
+use crate::watch::{BreakAt, Watch};
+use crate::workload::{self, Part, Prepared, Workload};
+use crate::{Observer, Progress};
+
+/// Host writes, in logical capacities, by which a drive is aged when theory has no steady state for its victim policy.
+const AGEING: f64 = 2.0;
+
+/// One run.
+pub fn run(spec: &RunSpec, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
+    let break_at = spec.break_at.as_deref().map(BreakAt::parse).transpose()?;
+    let mut prepared = workload::prepare(spec)?;
+    let mut watch = Watch::new(observer);
+    let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
+    let described = workload.describe(spec);
+    let mut ftl = Ftl::new(prepared.config.layout.clone(), prepared.config.ftl.clone())?;
+    let mut notes = std::mem::take(&mut prepared.notes);
+
+    let started = Instant::now();
+    precondition(spec, &mut ftl, &prepared, &mut watch, &mut notes)?;
+    let mut before = Before { precondition_s: started.elapsed().as_secs_f64(), warmup_s: 0.0 };
+    let mut total_requests = workload.requests(&prepared);
+    let started = Instant::now();
+    if let Some(warmup) = spec.warmup {
+        let used = warm_up(spec, warmup, &mut ftl, &prepared, &mut workload, &mut watch)?;
+        total_requests = total_requests.map(|total| total.saturating_sub(used));
+    }
+    before.warmup_s = started.elapsed().as_secs_f64();
+    ftl.reset_counts();
+
+    let plan = Plan { phase: "measure", total_requests, limit: Limit::default(), break_at: break_at.as_ref() };
+    let pace = workload.pace(spec);
+    let facts = |workload: &Workload, notes: Vec<String>| Facts {
+        spec,
+        config: &prepared.config,
+        workload: described.clone(),
+        trace: trace_report(workload, &prepared),
+        notes,
+        before,
+    };
+    match spec.backend {
+        BackendKind::Counting => {
+            if spec.trace_events.is_some() {
+                return Err(Error::input("--trace-events needs the timed backend: counting has no time"));
+            }
+            let measured = measure::count(&mut ftl, &mut workload, &plan, &mut watch)?;
+            let summary = summary::summary(facts(&workload, notes), &ftl, &measured);
+            save_state(spec, &ftl, &prepared)?;
+            Ok(Outcome { summary, tables: vec![measured.series.table(false), summary::blocks(&ftl)] })
+        }
+        BackendKind::Timed => {
+            let mut device = timed_device(&prepared.config, ftl)?;
+            let mut measured = measure::time(&mut device, &mut workload, pace, spec.requests_table, &plan, &mut watch)?;
+            let front = device.into_front();
+            let stats = front.ftl.backend.stats();
+            let summary = summary::summary(facts(&workload, notes), &front.ftl, &measured);
+            let [dies, channels] = summary::utilisation(&stats);
+            let blocks = summary::blocks(&front.ftl);
+            let mut tables = vec![measured.series.table(true), measured.latencies.table(), blocks, dies, channels];
+            tables.extend(measured.rows.take().map(|rows| rows.table()));
+            save_state(spec, &front.ftl.with_backend(Counting), &prepared)?;
+            Ok(Outcome { summary, tables })
+        }
+    }
+}
+
+fn precondition(
+    spec: &RunSpec,
+    ftl: &mut Ftl<Counting>,
+    prepared: &Prepared,
+    watch: &mut Watch<'_>,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    watch.report(Progress { phase: "precondition".to_owned(), waf: f64::NAN, ..Progress::default() });
+    match &spec.precondition {
+        Precondition::None => notes.push("not preconditioned: a fresh drive".to_owned()),
+        Precondition::Fill => {
+            ftl.precondition_fill();
+            notes.push("preconditioned by one sequential fill".to_owned());
+        }
+        Precondition::Theory => {
+            let state = ftl.precondition_theory();
+            if state.exact {
+                notes.push(state.sentence);
+            } else {
+                age(spec, ftl, prepared, watch)?;
+                notes.push(format!("{}, then aged by {AGEING} drive writes of uniform overwrites", state.sentence));
+            }
+        }
+        Precondition::State(path) => {
+            return Err(Error::input(format!("{}: saved states cannot be loaded yet", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Uniform overwrites on the counting backend, from a state that is only near the steady one.
+fn age(spec: &RunSpec, ftl: &mut Ftl<Counting>, prepared: &Prepared, watch: &mut Watch<'_>) -> Result<()> {
+    let unit = prepared.config.layout.geometry.unit_bytes;
+    let logical = u64::from(ftl.config.logical_units) * u64::from(unit);
+    let text = format!("uniform:size={unit}B,align={unit}B,bytes={AGEING}x");
+    let generator = ftlab_trace::synth::parse(&text, logical, unit, spec.run_seed() ^ 0x4147_4549_4e47)?;
+    let mut uniform = Workload::Generated(Box::new(generator));
+    let plan = Plan { phase: "precondition", total_requests: None, limit: Limit::default(), break_at: None };
+    measure::count(ftl, &mut uniform, &plan, watch)?;
+    ftl.reset_counts();
+    Ok(())
+}
+
+/// Runs the warm-up on the counting backend; returns the requests it took from the measured workload.
+fn warm_up(
+    spec: &RunSpec,
+    warmup: Warmup,
+    ftl: &mut Ftl<Counting>,
+    prepared: &Prepared,
+    workload: &mut Workload,
+    watch: &mut Watch<'_>,
+) -> Result<u64> {
+    let unit = u64::from(prepared.config.layout.geometry.unit_bytes);
+    let limit = match warmup {
+        Warmup::Capacities(x) => {
+            Limit { host_units: Some((x * f64::from(ftl.config.logical_units)) as u64), requests: None }
+        }
+        Warmup::Bytes(bytes) => Limit { host_units: Some(bytes.div_ceil(unit)), requests: None },
+        Warmup::Share(share) => {
+            let total = workload.requests(prepared).ok_or_else(|| {
+                Error::input("a warm-up as a share needs a workload of known length, not standard input")
+            })?;
+            Limit { host_units: None, requests: Some((share * total as f64) as u64) }
+        }
+    };
+    if limit.host_units == Some(0) || limit.requests == Some(0) {
+        return Ok(0);
+    }
+    let plan = Plan { phase: "warmup", total_requests: limit.requests, limit, break_at: None };
+    let own = matches!(spec.workload, WorkloadSpec::Trace(_));
+    let measured = if own {
+        measure::count(ftl, workload, &plan, watch)?
+    } else {
+        let mut endless = Workload::open(spec, prepared, Part::Warmup)?;
+        measure::count(ftl, &mut endless, &plan, watch)?
+    };
+    match measured.end {
+        End::Done => Err(Error::input(format!(
+            "the warm-up has used up the whole workload ({} requests): a shorter one, please",
+            measured.requests
+        ))),
+        _ if own => Ok(measured.requests),
+        _ => Ok(0),
+    }
+}
+
+fn trace_report(workload: &Workload, prepared: &Prepared) -> Option<Value> {
+    let mut report = workload.report()?;
+    if let Some(scan) = &prepared.scan {
+        report.footprint_4k = scan.report.footprint_4k;
+        report.checksum.clone_from(&scan.report.checksum);
+    }
+    serde_json::to_value(report).ok()
+}
+
+fn save_state(spec: &RunSpec, _: &Ftl<Counting>, _: &Prepared) -> Result<()> {
+    match &spec.save_state {
+        Some(path) => Err(Error::input(format!("{}: states cannot be saved yet", path.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Many runs, each on one thread; results in the order of `specs`, the same bytes for any number of threads.
+///
+/// Progress of all runs goes to the one observer; when it stops one, the others stop as well and keep what they have.
+pub fn run_many(specs: &[RunSpec], threads: usize, observer: &mut (dyn Observer + Send)) -> Vec<Result<Outcome>> {
+    let shared = Mutex::new(observer);
+    let stop = AtomicBool::new(false);
+    let work = || {
+        let numbered: Vec<(usize, &RunSpec)> = specs.iter().enumerate().collect();
+        let outcomes = numbered.par_iter().map(|&(run, spec)| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            self::run(spec, &mut Shared { run, observer: &shared, stop: &stop })
+        });
+        outcomes.collect()
+    };
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool.install(work),
+        Err(error) => vec![Err(Error::Io(format!("cannot start {threads} threads: {error}")))],
+    }
+}
+
+/// One run's share of the observer of many.
+struct Shared<'a, 'b> {
+    run: usize,
+    observer: &'a Mutex<&'b mut (dyn Observer + Send)>,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for Shared<'_, '_> {
+    fn progress(&mut self, progress: &Progress) -> bool {
+        if let Ok(mut observer) = self.observer.lock() {
+            let go_on = observer.progress(&Progress { run: self.run, ..progress.clone() });
+            if !go_on {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What there is to choose from: `policies`, `drives`, `formats` or `workloads`.
+pub fn list(what: &str) -> Result<Value> {
+    match what {
+        "policies" => Ok(policies()),
+        "drives" => {
+            let drives = presets::names().into_iter().filter_map(presets::find);
+            Ok(drives.map(|preset| json!({ "name": preset.name, "description": preset.description() })).collect())
+        }
+        "formats" => {
+            let formats = ftlab_trace::formats::catalogue().iter();
+            Ok(formats.map(|format| json!({ "name": format.name, "description": format.summary() })).collect())
+        }
+        "workloads" => {
+            let kinds = ftlab_trace::synth::catalogue().iter();
+            let row = |kind: &ftlab_trace::synth::Kind| {
+                json!({ "name": kind.name, "description": kind.summary(), "documentation": kind.documentation() })
+            };
+            Ok(kinds.map(row).collect())
+        }
+        other => Err(error::unknown("list", other, &["policies", "drives", "formats", "workloads"])),
+    }
+}
+
+/// Every member of every family, with its parameters, their defaults and its documentation.
+fn policies() -> Value {
+    fn rows<T: ?Sized + 'static, S: 'static>(catalogue: Catalogue<T, S>) -> Vec<Value> {
+        let role = catalogue.role();
+        let row = |member: &ftlab_core::catalogue::Member<T, S>| {
+            json!({
+                "role": role,
+                "name": member.name,
+                "summary": member.summary(),
+                "parameters": member.defaults,
+                "documentation": member.documentation(),
+            })
+        };
+        catalogue.members().iter().map(row).collect()
+    }
+    let mut all = rows(ftlab_ftl::mapping::catalogue());
+    all.extend(rows(ftlab_ftl::placement::catalogue()));
+    all.extend(rows(ftlab_ftl::victim::catalogue()));
+    all.extend(rows(ftlab_ftl::wear::catalogue()));
+    all.extend(rows(ftlab_ftl::allocation::catalogue()));
+    all.extend(rows(ftlab_ftl::dedup::catalogue()));
+    all.extend(rows(ftlab_ftl::replication::catalogue()));
+    all.extend(rows(ftlab_drive::schedule::catalogue()));
+    all.extend(rows(ftlab_ftl::buffer::catalogue()));
+    Value::Array(all)
+}
+
+/// What theory says the drive must measure.
+pub fn theory(drive: &DriveSpec) -> Result<Value> {
+    Ok(config::theory_report(&workload::load_drive(drive)?))
+}
+
+/// Checks the invariants of a saved drive state.
+pub fn check(path: &std::path::Path) -> Result<Value> {
+    Err(Error::input(format!("{}: saved states cannot be checked yet", path.display())))
+}
+
+/// The drive with every default filled in: as JSON and as a drive file.
+pub fn resolve_drive(drive: &DriveSpec) -> Result<(Value, String)> {
+    let config = workload::load_drive(drive)?;
+    Ok((config.describe(), config.resolved_toml()))
+}

@@ -1,0 +1,229 @@
+//! The summary of a run: the same keys everywhere.
+
+use ftlab_drive::config::DriveConfig;
+use ftlab_drive::timed::TimedStats;
+use ftlab_ftl::{Backend, Cause, Class, Ftl};
+use serde_json::{Map, Value, json};
+
+use crate::measure::{End, Measured};
+use crate::spec::RunSpec;
+use crate::table::{Column, Table};
+
+/// Version of the summary's keys; more may be added under the same version.
+pub const SCHEMA: &str = "ftlab.summary/1";
+
+/// Wall times of the parts of a run before the measurement.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Before {
+    pub precondition_s: f64,
+    pub warmup_s: f64,
+}
+
+pub struct Facts<'a> {
+    pub spec: &'a RunSpec,
+    pub config: &'a DriveConfig,
+    pub workload: Value,
+    pub trace: Option<Value>,
+    pub notes: Vec<String>,
+    pub before: Before,
+}
+
+pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) -> Value {
+    let config = facts.config;
+    let timed = B::TIMED;
+    let mut all = Map::new();
+    let mut put = |key: &str, value: Value| all.insert(key.to_owned(), value);
+    put("schema", SCHEMA.into());
+    put("version", env!("CARGO_PKG_VERSION").into());
+    put("complete", matches!(measured.end, End::Done).into());
+    put("status", status(&measured.end).into());
+    put("notes", facts.notes.into());
+    put("drive", config.describe());
+    put("workload", facts.workload);
+    if let Some(trace) = facts.trace {
+        put("trace", trace);
+    }
+    put("backend", if timed { "timed" } else { "counting" }.into());
+    put("seed", facts.spec.run_seed().into());
+    put("counts", counts(ftl));
+    put("waf", waf(ftl));
+    put("latency", measured.latencies.summary());
+    if timed {
+        let seconds = measured.sim_ns as f64 / 1e9;
+        put(
+            "throughput",
+            json!({
+                "iops": ratio(measured.requests as f64, seconds),
+                "bytes_per_s": ratio(measured.bytes as f64, seconds),
+                "simulated_s": seconds,
+            }),
+        );
+        put("lateness", json!({ "mean_ns": measured.late_mean_ns, "max_ns": measured.late_max_ns }));
+    }
+    put("map_cache", map_cache(ftl));
+    put("wear", wear(ftl));
+    put("lifetime", lifetime(ftl, config, measured));
+    put("memory", memory(ftl));
+    put(
+        "perf",
+        json!({
+            "wall_s": measured.wall_s,
+            "precondition_s": facts.before.precondition_s,
+            "warmup_s": facts.before.warmup_s,
+            "requests_per_s": ratio(measured.requests as f64, measured.wall_s),
+            "host_units_per_s": ratio((ftl.counts.host_writes + ftl.counts.host_reads) as f64, measured.wall_s),
+            "peak_rss_bytes": peak_rss_bytes(),
+            "bytes_per_unit": ftl.record.bytes() as f64 / f64::from(ftl.layout.slots()),
+        }),
+    );
+    Value::Object(all)
+}
+
+fn status(end: &End) -> String {
+    match end {
+        End::Done | End::Limit => "done".to_owned(),
+        End::Stopped => "stopped".to_owned(),
+        End::Broken(condition) => format!("break: {condition}"),
+        End::EndOfLife => "end of life".to_owned(),
+    }
+}
+
+/// Counters by the names of the accounting rules; units unless the name says otherwise.
+fn counts<B: Backend>(ftl: &Ftl<B>) -> Value {
+    let c = &ftl.counts;
+    let causes = ["miss_load", "evict_rmw", "gc_update", "policy"];
+    let by_cause = |values: [u64; 4]| Value::Object(causes.iter().map(|n| (*n).to_owned()).zip(values.map(Value::from)).collect());
+    json!({
+        "host_reads": c.host_reads,
+        "host_writes": c.host_writes,
+        "host_trims": c.host_trims,
+        "host_flushes": c.host_flushes,
+        "host_read_requests": c.host_read_requests,
+        "host_write_requests": c.host_write_requests,
+        "host_trim_requests": c.host_trim_requests,
+        "unmapped_reads": c.unmapped_reads,
+        "buffer_read_hits": c.buffer_read_hits,
+        "buffer_write_hits": c.buffer_write_hits,
+        "rmw_reads": c.rmw_reads,
+        "data_reads": c.data_page_reads,
+        "data_programs": c.data_programs(),
+        "gc_data_reads": c.gc_page_reads,
+        "gc_data_programs": c.gc_data_programs(),
+        "wear_programs": c.programmed[Cause::Wear as usize],
+        "replica_programs": c.programmed[Cause::Replication as usize],
+        "metadata_programs": c.programmed[Cause::Metadata as usize],
+        "padding": c.padding,
+        "trans_reads": by_cause(c.trans_reads),
+        "trans_programs": by_cause(c.trans_programs),
+        "page_programs": c.page_programs,
+        "gc_collections": c.gc_collections,
+        "gc_background_collections": c.gc_background_collections,
+        "gc_victim_valid_mean": ratio(c.victim_valid as f64, (c.gc_collections + c.wear_collections) as f64),
+        "wear_collections": c.wear_collections,
+        "erases": c.erases,
+        "retired": c.retired,
+        "checkpoints": c.checkpoints,
+        "dedup_hits": c.dedup_hits,
+        "hedged_reads": c.hedged_reads,
+    })
+}
+
+fn waf<B: Backend>(ftl: &Ftl<B>) -> Value {
+    let c = &ftl.counts;
+    let host = c.host_writes as f64;
+    let mut parts = Map::new();
+    parts.insert("total".into(), json!(c.waf()));
+    for cause in Cause::ALL {
+        parts.insert(cause.name().into(), ratio(c.programmed[cause as usize] as f64, host));
+    }
+    parts.insert("padding".into(), ratio(c.padding as f64, host));
+    Value::Object(parts)
+}
+
+fn map_cache<B: Backend>(ftl: &Ftl<B>) -> Value {
+    let counts = ftl.map_counts();
+    let bytes: u64 = ftl.controller_memory().iter().map(|(_, bytes)| bytes).sum();
+    json!({
+        "lookups": counts.lookups,
+        "hits": counts.hits,
+        "hit_ratio": ratio(counts.hits as f64, counts.lookups as f64),
+        "bytes": bytes,
+    })
+}
+
+fn memory<B: Backend>(ftl: &Ftl<B>) -> Value {
+    Value::Object(ftl.controller_memory().into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect())
+}
+
+fn wear<B: Backend>(ftl: &Ftl<B>) -> Value {
+    let erases: Vec<f64> = ftl.units.rus.iter().map(|ru| f64::from(ru.erases)).collect();
+    let mean = erases.iter().sum::<f64>() / erases.len() as f64;
+    let variance = erases.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / erases.len() as f64;
+    json!({ "mean": mean, "max": erases.iter().copied().fold(0.0, f64::max), "std": variance.sqrt() })
+}
+
+/// Terabytes written and drive writes a day: raw capacity × P/E cycles ÷ write amplification (wear taken as even), or what
+/// the host had written when the drive reached its end of life.
+fn lifetime<B: Backend>(ftl: &Ftl<B>, config: &DriveConfig, measured: &Measured) -> Value {
+    let unit = f64::from(ftl.layout.geometry.unit_bytes);
+    let user = f64::from(ftl.config.logical_units) * unit;
+    let worn_out = measured.end == End::EndOfLife;
+    let tbw = if worn_out {
+        Some(ftl.tick as f64 * unit)
+    } else {
+        let raw = f64::from(ftl.layout.slots()) * unit;
+        ftl.counts.waf().map(|waf| raw * f64::from(config.rated_pe_cycles) / waf)
+    };
+    let dwpd = tbw.map(|tbw| tbw / (user * 365.0 * config.warranty_years));
+    let seconds = measured.sim_ns as f64 / 1e9;
+    let rate = ftl.counts.host_writes as f64 * unit / seconds;
+    let years = tbw.filter(|_| seconds > 0.0 && rate > 0.0).map(|tbw| tbw / rate / (365.0 * 86400.0));
+    json!({
+        "tbw_bytes": tbw,
+        "dwpd": dwpd,
+        "years": years,
+        "pe_cycles": config.rated_pe_cycles,
+        "warranty_years": config.warranty_years,
+        "worn_out": worn_out,
+    })
+}
+
+/// `null` where there is nothing to divide by.
+fn ratio(part: f64, whole: f64) -> Value {
+    if whole > 0.0 { json!(part / whole) } else { Value::Null }
+}
+
+/// Peak resident memory of this process; 0 where the system does not tell.
+fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// The `blocks` table: every reclaim unit.
+pub fn blocks<B: Backend>(ftl: &Ftl<B>) -> Table {
+    let rus = &ftl.units.rus;
+    Table::new("blocks")
+        .with("ru", Column::U64((0..rus.len() as u64).collect()))
+        .with("erases", Column::U64(rus.iter().map(|ru| u64::from(ru.erases)).collect()))
+        .with("valid_units", Column::U64(rus.iter().map(|ru| u64::from(ru.valid)).collect()))
+        .with("state", Column::Text(rus.iter().map(|ru| format!("{:?}", ru.state).to_lowercase()).collect()))
+}
+
+/// The `dies` and `channels` tables: shares of the measured time.
+pub fn utilisation(stats: &TimedStats) -> [Table; 2] {
+    let span = (stats.until_ns - stats.since_ns).max(1) as f64;
+    let dies = stats.die_busy_ns.len() as u64;
+    let mut table = Table::new("dies").with("die", Column::U64((0..dies).collect()));
+    for class in Class::ALL {
+        let share = stats.die_busy_ns.iter().map(|busy| busy[class as usize] as f64 / span).collect();
+        table = table.with(class.name(), Column::F64(share));
+    }
+    let channels = stats.channel_busy_ns.len() as u64;
+    let busy = stats.channel_busy_ns.iter().map(|busy| *busy as f64 / span).collect();
+    let channels =
+        Table::new("channels").with("channel", Column::U64((0..channels).collect())).with("busy", Column::F64(busy));
+    [table, channels]
+}
+
