@@ -239,7 +239,7 @@ impl<F: Front> Device<F> {
     pub fn advance(&mut self, now: u64, completions: &mut Vec<Completion>) {
         self.run_until(now);
         self.outstanding -= self.completed.len();
-        completions.append(&mut self.completed);
+        completions.extend(self.completed.drain(..));
     }
 
     /// Power is cut: every request in flight is lost. The FTL must recover before the next request.
@@ -356,9 +356,19 @@ impl<F: Front> Device<F> {
         if done_ns == now {
             self.completed.push(completion);
         } else {
-            // Almost always at the end: a request may have had its data crossed while other work of its own went on.
-            let later = self.leaving.iter().rev().take_while(|c| c.done_ns > done_ns).count();
-            self.leaving.insert(self.leaving.len() - later, completion);
+            self.leave(completion);
+        }
+    }
+
+    /// Enters a request whose data is on the link. Almost always the last to leave: only one whose data crossed while other
+    /// work of its own went on may leave before an earlier one.
+    #[inline]
+    fn leave(&mut self, completion: Completion) {
+        self.leaving.push_back(completion);
+        let mut at = self.leaving.len() - 1;
+        while at > 0 && self.leaving[at - 1].done_ns > self.leaving[at].done_ns {
+            self.leaving.swap(at - 1, at);
+            at -= 1;
         }
     }
 }

@@ -1,78 +1,103 @@
-//! The agenda: one pending event per source (die, channel, timer queue) in a tournament tree.
+//! The agenda: one pending event per source (die, channel, timer queue), in order of time.
 //!
-//! A die has at most one event ahead of it, and a suspension *moves* that event. So instead of a heap with stale entries
-//! there is one leaf per source; changing a leaf replays one path of the tree. Equal times come out by source number.
+//! A die has at most one event ahead of it, and a suspension *moves* that event; so there are no stale entries and never
+//! more entries than sources. They lie sorted in a ring: the next is taken from the front, and a new one, which is usually
+//! among the latest, is let in from the back. For the tens to hundreds of dies of a drive this costs a fraction of a heap;
+//! with thousands it would be linear in the number of busy dies. Equal times come out in the order they went in.
 
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy)]
-struct Node {
+struct Entry {
     time: u64,
     source: u32,
 }
 
-/// Next event times of a fixed set of sources.
+/// Pending events of a fixed set of sources.
 pub(super) struct Agenda {
-    /// Node 1 is the root, nodes `width..2·width` the leaves.
-    nodes: Vec<Node>,
-    width: usize,
+    /// A power of two larger than the number of sources.
+    ring: Vec<Entry>,
+    mask: usize,
+    /// Index of the first and of one past the last, before masking.
+    head: usize,
+    tail: usize,
 }
 
 impl Agenda {
     pub fn new(sources: usize) -> Self {
-        let width = sources.next_power_of_two().max(2);
-        let nodes = (0..2 * width)
-            .map(|n| Node {
-                time: NEVER,
-                source: n.saturating_sub(width) as u32,
-            })
-            .collect();
-        Agenda { nodes, width }
+        let size = (sources + 1).next_power_of_two();
+        let empty = Entry { time: NEVER, source: 0 };
+        Agenda {
+            ring: vec![empty; size],
+            mask: size - 1,
+            head: 0,
+            tail: 0,
+        }
     }
 
-    /// The earliest event: its time ([`NEVER`] if there is none) and source.
+    /// Time of the earliest event, [`NEVER`] if there is none.
     #[inline(always)]
-    pub fn first(&self) -> (u64, u32) {
-        let root = self.nodes[1];
-        (root.time, root.source)
+    pub fn next_time(&self) -> u64 {
+        // An empty ring has `NEVER` at its head: `pop` and `clear` leave it there.
+        self.ring[self.head & self.mask].time
     }
 
+    /// Takes the earliest event; its source.
     #[inline(always)]
-    pub fn time_of(&self, source: usize) -> u64 {
-        self.nodes[self.width + source].time
+    pub fn pop(&mut self) -> u32 {
+        debug_assert!(self.head != self.tail, "no event to take");
+        let entry = &mut self.ring[self.head & self.mask];
+        entry.time = NEVER;
+        self.head = self.head.wrapping_add(1);
+        entry.source
     }
 
-    /// Sets the time of a source's only event.
+    /// Adds the event of a source that has none.
     #[inline]
+    pub fn push(&mut self, source: usize, time: u64) {
+        let mut at = self.tail;
+        self.tail = at.wrapping_add(1);
+        debug_assert!(
+            self.tail.wrapping_sub(self.head) <= self.mask,
+            "a source has two events"
+        );
+        while at != self.head {
+            let before = at.wrapping_sub(1);
+            let entry = self.ring[before & self.mask];
+            if entry.time <= time {
+                break;
+            }
+            self.ring[at & self.mask] = entry;
+            at = before;
+        }
+        let source = source as u32;
+        self.ring[at & self.mask] = Entry { time, source };
+    }
+
+    /// Replaces the event of a source by one at `time`, or adds it.
     pub fn set(&mut self, source: usize, time: u64) {
-        let mut at = self.width + source;
-        let mut winner = Node {
-            time,
-            source: source as u32,
-        };
-        self.nodes[at] = winner;
-        while at > 1 {
-            let other = self.nodes[at ^ 1];
-            // On equal times the left child, which has the lower source, wins.
-            let take_other = if at & 1 == 0 {
-                other.time < winner.time
-            } else {
-                other.time <= winner.time
-            };
-            winner = if take_other { other } else { winner };
-            at >>= 1;
-            self.nodes[at] = winner;
+        let mut at = self.head;
+        while at != self.tail && self.ring[at & self.mask].source != source as u32 {
+            at = at.wrapping_add(1);
+        }
+        if at != self.tail {
+            while at.wrapping_add(1) != self.tail {
+                self.ring[at & self.mask] = self.ring[at.wrapping_add(1) & self.mask];
+                at = at.wrapping_add(1);
+            }
+            self.ring[at & self.mask].time = NEVER;
+            self.tail = at;
+        }
+        if time != NEVER {
+            self.push(source, time);
         }
     }
 
     pub fn clear(&mut self) {
-        for (n, node) in self.nodes.iter_mut().enumerate() {
-            *node = Node {
-                time: NEVER,
-                source: n.saturating_sub(self.width) as u32,
-            };
-        }
+        self.ring.fill(Entry { time: NEVER, source: 0 });
+        self.head = 0;
+        self.tail = 0;
     }
 }
 
@@ -82,25 +107,40 @@ mod tests {
     use ftlab_core::Stream;
 
     #[test]
-    fn the_first_is_the_minimum_with_ties_to_the_lower_source() {
-        for sources in [1usize, 2, 5, 41, 64] {
+    fn events_come_out_by_time_and_move() {
+        for sources in [1usize, 2, 7, 8, 41, 300] {
             let mut agenda = Agenda::new(sources);
             let mut times = vec![NEVER; sources];
             let mut draw = Stream::new(3, "agenda");
             for _ in 0..5000 {
+                let least = *times.iter().min().unwrap();
+                assert_eq!(agenda.next_time(), least);
+                if draw.below(3) == 0 && least != NEVER {
+                    let source = agenda.pop() as usize;
+                    assert_eq!(times[source], least);
+                    times[source] = NEVER;
+                    continue;
+                }
                 let source = draw.below(sources as u64) as usize;
                 let time = if draw.below(5) == 0 { NEVER } else { draw.below(20) };
-                agenda.set(source, time);
-                times[source] = time;
-                let least = *times.iter().min().unwrap();
-                assert_eq!(agenda.first().0, least);
-                if least != NEVER {
-                    assert_eq!(
-                        agenda.first().1 as usize,
-                        times.iter().position(|&t| t == least).unwrap()
-                    );
+                if times[source] == NEVER && time != NEVER {
+                    agenda.push(source, time);
+                } else {
+                    agenda.set(source, time);
                 }
+                times[source] = time;
             }
         }
+    }
+
+    #[test]
+    fn equal_times_come_out_in_the_order_they_went_in() {
+        let mut agenda = Agenda::new(4);
+        for (source, time) in [(2, 5), (0, 5), (3, 4), (1, 5)] {
+            agenda.push(source, time);
+        }
+        let order: Vec<u32> = (0..4).map(|_| agenda.pop()).collect();
+        assert_eq!(order, [3, 2, 0, 1]);
+        assert_eq!(agenda.next_time(), NEVER);
     }
 }

@@ -5,7 +5,7 @@ const NO_WISH: u64 = u64::MAX;
 
 pub(super) struct Channel {
     pub busy_until_ns: u64,
-    /// Up to here a die's own event wakes the channel, so that it needs none.
+    /// When an event (its own or that of a die that sends) will next wake it.
     pub woken_at_ns: u64,
     /// Dies that wait.
     pub waiting: u32,

@@ -3,7 +3,6 @@
 use ftlab_ftl::{Class, FlashOpKind};
 
 use super::Timed;
-use super::agenda::NEVER;
 use super::dies::{Batch, Doing};
 use super::observe::{Span, Subject};
 use super::ops::{NONE, State};
@@ -19,15 +18,14 @@ impl Timed {
     #[inline]
     pub(super) fn happen(&mut self, source: usize) {
         if source < self.dies.len() {
-            self.agenda.set(source, NEVER);
             self.end_phase(source as u16);
         } else if source < self.decoding_source() {
-            self.agenda.set(source, NEVER);
             self.mark_channel((source - self.dies.len()) as u32);
         } else if source == self.decoding_source() {
             if let Some((_, index)) = self.decoding.pop_front() {
-                let next = self.decoding.front().map_or(NEVER, |&(time, _)| time);
-                self.agenda.set(source, next);
+                if let Some(&(next, _)) = self.decoding.front() {
+                    self.agenda.push(source, next);
+                }
                 self.charge_op(index, Part::Flash);
                 self.complete(index);
             }
@@ -37,8 +35,9 @@ impl Timed {
                 let key = self.timer_keys[slot as usize];
                 self.raised.push_back(super::Event::Notice(key));
             }
-            let next = self.timers.next_time().unwrap_or(NEVER);
-            self.agenda.set(source, next);
+            if let Some(next) = self.timers.next_time() {
+                self.agenda.push(source, next);
+            }
         }
     }
 
@@ -101,7 +100,7 @@ impl Timed {
         } else {
             let bytes = self.ops.at(next).bytes;
             let end = now + self.timing.transfer_ns(u64::from(bytes));
-            self.agenda.set(usize::from(number), end);
+            self.agenda.push(usize::from(number), end);
         }
         if self.timing.ecc_ns == 0 {
             self.complete(index);
@@ -110,7 +109,7 @@ impl Timed {
             let done = now + self.timing.ecc_ns;
             if self.decoding.is_empty() {
                 let source = self.decoding_source();
-                self.agenda.set(source, done);
+                self.agenda.push(source, done);
             }
             self.decoding.push_back((done, index));
         }
@@ -255,10 +254,9 @@ impl Timed {
             if channel.busy_until_ns > now {
                 if channel.waiting > 0 && channel.woken_at_ns != channel.busy_until_ns {
                     let until = channel.busy_until_ns;
+                    self.channels.each[number as usize].woken_at_ns = until;
                     let source = self.channel_source(number);
-                    if self.agenda.time_of(source) != until {
-                        self.agenda.set(source, until);
-                    }
+                    self.agenda.push(source, until);
                 }
                 return;
             }
@@ -302,7 +300,7 @@ impl Timed {
             }
             at = next;
         }
-        self.agenda.set(usize::from(number), now + first_end);
+        self.agenda.push(usize::from(number), now + first_end);
         // The die's last event comes when the channel is free again.
         self.channels.each[channel as usize].woken_at_ns = now + duration;
         duration
@@ -368,7 +366,7 @@ impl Timed {
             _ => Doing::Changing,
         };
         die.hold(doing, now);
-        self.agenda.set(usize::from(number), now + duration + cell);
+        self.agenda.push(usize::from(number), now + duration + cell);
         if self.ranks.chip_exclusive {
             self.withdraw_chip(number);
         }

@@ -231,7 +231,7 @@ impl Timed {
             if let Some(event) = self.raised.pop_front() {
                 return Some((self.now, event));
             }
-            let (time, source) = self.agenda.first();
+            let time = self.agenda.next_time();
             if time > self.now && self.has_dirty() {
                 self.dispatch();
                 continue;
@@ -242,6 +242,7 @@ impl Timed {
             }
             self.now = time;
             self.counts.events += 1;
+            let source = self.agenda.pop();
             self.happen(source as usize);
         }
     }
@@ -255,7 +256,7 @@ impl Timed {
         if self.has_dirty() {
             self.dispatch();
         }
-        let (time, _) = self.agenda.first();
+        let time = self.agenda.next_time();
         (time != NEVER).then_some(time)
     }
 

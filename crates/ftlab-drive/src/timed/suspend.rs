@@ -54,6 +54,6 @@ impl Timed {
         die.cell_from_ns = now + self.timing.resume_ns;
         die.cell_until_ns = die.cell_from_ns + parked.remaining_ns;
         die.hold(Doing::Changing, now);
-        self.agenda.set(usize::from(number), die.cell_until_ns);
+        self.agenda.push(usize::from(number), die.cell_until_ns);
     }
 }
