@@ -4,4 +4,5 @@ pub mod config;
 pub mod device;
 pub mod front;
 pub mod schedule;
+pub mod state;
 pub mod timed;

@@ -361,6 +361,13 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
+    /// Ends every collection under way (a clean shutdown).
+    pub(crate) fn finish_jobs(&mut self) {
+        for pool in 0..self.gc.jobs.len() {
+            self.finish_job(pool);
+        }
+    }
+
     // ---- collection in steps (timed backend) ----
 
     fn consider_early_collection(&mut self, pool: usize) {

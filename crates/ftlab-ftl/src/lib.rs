@@ -24,6 +24,7 @@ pub mod record;
 pub mod recovery;
 pub mod replication;
 pub mod roles;
+mod state;
 mod translation;
 pub mod units;
 pub mod verify;

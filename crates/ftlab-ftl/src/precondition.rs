@@ -224,7 +224,7 @@ impl Ftl<Counting> {
     }
 
     /// Preconditioning is over: what it did is not counted, and a recovering drive has a checkpoint of it.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.mapping.forget();
         if self.recovery.is_some() {
             self.checkpoint();

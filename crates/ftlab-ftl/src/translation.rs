@@ -72,6 +72,17 @@ impl Translation {
         self.policy_pages[page as usize] = slot.0;
     }
 
+    pub(crate) fn tables(&self) -> &[Vec<u32>] {
+        &self.directory
+    }
+
+    /// The directory of table `number` with room for `pages` pages.
+    pub(crate) fn table_mut(&mut self, number: usize, pages: usize) -> &mut [u32] {
+        self.loading[number] = vec![OpId::DONE; pages];
+        self.directory[number].resize(pages, NOWHERE);
+        &mut self.directory[number]
+    }
+
     /// Places of all translation pages of `table`.
     pub fn slots_of(&self, table: u8) -> Vec<Slot> {
         self.directory[table as usize]

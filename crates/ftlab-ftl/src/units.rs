@@ -337,6 +337,84 @@ impl Units {
         }
     }
 
+    /// The orders that a saved state must keep, pool by pool: closed units as listed, by age, and free units by lane.
+    pub(crate) fn orders(&self) -> Vec<Vec<u32>> {
+        let mut orders = Vec::new();
+        for pool in &self.pools {
+            orders.push(pool.closed.clone());
+            let live = |(ru, sequence): &&(u32, u32)| {
+                self.rus[*ru as usize].state == RuState::Closed && self.closed_at[*ru as usize] == *sequence
+            };
+            orders.push(pool.ages.iter().filter(live).map(|(ru, _)| *ru).collect());
+        }
+        for lane in &self.free {
+            let mut keys: Vec<(u32, u32)> = lane.iter().map(|Reverse(key)| *key).collect();
+            keys.sort_unstable();
+            orders.push(keys.into_iter().map(|(_, ru)| ru).collect());
+        }
+        orders
+    }
+
+    pub(crate) fn set_unit(&mut self, ru: usize, last_tick: u64, valid: u32, erases: u32, state: u8, frontier: u8) -> Result<(), String> {
+        let states = [RuState::Free, RuState::Open, RuState::Closed, RuState::Collecting, RuState::Bad];
+        let Some(&state) = states.get(state as usize) else { return Err(format!("unit {ru} has the unknown state {state}")) };
+        self.rus[ru] = Ru { valid, erases, last_tick, next: NONE, prev: NONE, place: 0, state, frontier };
+        Ok(())
+    }
+
+    /// Rebuilds lists and free sets from units already set and the orders of [`Units::orders`].
+    pub(crate) fn restore(&mut self, orders: &[Vec<u32>]) -> Result<(), String> {
+        let most = self.rus.len() as u32;
+        if let Some(ru) = orders.iter().flatten().find(|&&ru| ru >= most) {
+            return Err(format!("unit {ru} of {most}"));
+        }
+        let (of_pools, of_lanes) = orders.split_at(2 * self.pools.len());
+        for (number, lists) in of_pools.chunks_exact(2).enumerate() {
+            let lanes = self.pools[number].lanes.clone();
+            let good = lanes.iter().flat_map(|&lane| self.of_lane(lane)).filter(|ru| self.rus[ru.at()].state != RuState::Bad);
+            let good = good.count() as u32;
+            let pool = &mut self.pools[number];
+            (pool.closed, pool.good, pool.free) = (lists[0].clone(), good, 0);
+            pool.ages.clear();
+            pool.buckets.head.fill(NONE);
+            pool.buckets.length.fill(0);
+            pool.buckets.tie_level = usize::MAX;
+            for (place, &ru) in lists[0].iter().enumerate() {
+                if self.rus[ru as usize].state != RuState::Closed || self.pool_of(RuId(ru)) != number {
+                    return Err(format!("unit {ru} is listed as closed in pool {number}, but is not"));
+                }
+                self.rus[ru as usize].place = place as u32;
+                if self.orders.by_valid {
+                    if self.rus[ru as usize].valid as usize >= self.pools[number].buckets.head.len() {
+                        return Err(format!("unit {ru} has {} valid units", self.rus[ru as usize].valid));
+                    }
+                    self.link(number, ru);
+                }
+            }
+            // A state saved under a policy that keeps no ages: the order of listing is the best known.
+            let ages = if lists[1].is_empty() { &lists[0] } else { &lists[1] };
+            for &ru in ages.iter().filter(|_| self.orders.by_age) {
+                self.close_sequence += 1;
+                self.closed_at[ru as usize] = self.close_sequence;
+                self.pools[number].ages.push_back((ru, self.close_sequence));
+            }
+        }
+        for (lane, list) in of_lanes.iter().enumerate() {
+            self.free[lane].clear();
+            let pool = self.pool_of_lane[lane] as usize;
+            for &ru in list {
+                if self.rus[ru as usize].state != RuState::Free || (ru / self.blocks_per_lane) as usize != lane {
+                    return Err(format!("unit {ru} is listed as free in lane {lane}, but is not"));
+                }
+                let key = if self.least_worn_first { self.rus[ru as usize].erases } else { self.free_sequence };
+                self.free_sequence = self.free_sequence.wrapping_add(1);
+                self.free[lane].push(Reverse((key, ru)));
+                self.pools[pool].free += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// The closed units of `pool` as a victim policy sees them.
     pub fn closed(&mut self, pool: usize, units_per_ru: u32) -> Closed<'_> {
         Closed {

@@ -61,8 +61,9 @@ pub fn run(spec: &RunSpec, observer: &mut (dyn Observer + Send)) -> Result<Outco
             }
             let measured = measure::count(&mut ftl, &mut workload, &plan, &mut watch)?;
             let summary = summary::summary(facts(&workload, notes), &ftl, &measured);
-            save_state(spec, &ftl, &prepared)?;
-            Ok(Outcome { summary, tables: vec![measured.series.table(false), summary::blocks(&ftl)] })
+            let tables = vec![measured.series.table(false), summary::blocks(&ftl)];
+            save_state(spec, ftl, &prepared)?;
+            Ok(Outcome { summary, tables })
         }
         BackendKind::Timed => {
             let mut device = timed_device(&prepared.config, ftl)?;
@@ -74,7 +75,7 @@ pub fn run(spec: &RunSpec, observer: &mut (dyn Observer + Send)) -> Result<Outco
             let blocks = summary::blocks(&front.ftl);
             let mut tables = vec![measured.series.table(true), measured.latencies.table(), blocks, dies, channels];
             tables.extend(measured.rows.take().map(|rows| rows.table()));
-            save_state(spec, &front.ftl.with_backend(Counting), &prepared)?;
+            save_state(spec, front.ftl.with_backend(Counting), &prepared)?;
             Ok(Outcome { summary, tables })
         }
     }
@@ -104,7 +105,8 @@ fn precondition(
             }
         }
         Precondition::State(path) => {
-            return Err(Error::input(format!("{}: saved states cannot be loaded yet", path.display())));
+            ftlab_drive::state::load_into(path, &prepared.config, ftl)?;
+            notes.push(format!("started from the saved state {}", path.display()));
         }
     }
     Ok(())
@@ -175,11 +177,10 @@ fn trace_report(workload: &Workload, prepared: &Prepared) -> Option<Value> {
     serde_json::to_value(report).ok()
 }
 
-fn save_state(spec: &RunSpec, _: &Ftl<Counting>, _: &Prepared) -> Result<()> {
-    match &spec.save_state {
-        Some(path) => Err(Error::input(format!("{}: states cannot be saved yet", path.display()))),
-        None => Ok(()),
-    }
+fn save_state(spec: &RunSpec, ftl: Ftl<Counting>, prepared: &Prepared) -> Result<()> {
+    let Some(path) = &spec.save_state else { return Ok(()) };
+    let mut ftl = ftl;
+    ftlab_drive::state::save(path, &prepared.config, &mut ftl)
 }
 
 /// Many runs, each on one thread; results in the order of `specs`, the same bytes for any number of threads.
@@ -278,9 +279,27 @@ pub fn theory(drive: &DriveSpec) -> Result<Value> {
     Ok(config::theory_report(&workload::load_drive(drive)?))
 }
 
-/// Checks the invariants of a saved drive state.
+/// Checks the invariants of a saved drive state. A violation is part of the answer; a file that is no state is an error.
 pub fn check(path: &std::path::Path) -> Result<Value> {
-    Err(Error::input(format!("{}: saved states cannot be checked yet", path.display())))
+    let (config, ftl) = ftlab_drive::state::load(path)?;
+    let fault = ftl.check().err();
+    let states = ["free", "open", "closed", "collecting", "bad"];
+    let tally = states.iter().enumerate().map(|(state, name)| {
+        let count = ftl.units.rus.iter().filter(|ru| ru.state as usize == state).count();
+        ((*name).to_owned(), Value::from(count))
+    });
+    let mapped = ftl.record.map.iter().filter(|&&entry| entry != u32::MAX).count();
+    Ok(json!({
+        "state": path,
+        "drive": config.name,
+        "ok": fault.is_none(),
+        "fault": fault,
+        "host_units_written": ftl.tick,
+        "logical_units": config.ftl.logical_units,
+        "mapped_units": mapped,
+        "reclaim_units": Value::Object(tally.collect()),
+        "erases": ftl.units.total_erases,
+    }))
 }
 
 /// The drive with every default filled in: as JSON and as a drive file.

@@ -1,0 +1,194 @@
+//! Saving and loading the state of a drive: the record, the units, the frontiers and the translation pages.
+//!
+//! A drive is saved as after a clean shutdown: the write buffer has been programmed and mapping caches are cold. What a
+//! placement policy has learnt is not part of it. All numbers are little-endian.
+
+use std::io::{self, Read, Write};
+
+use ftlab_core::RuId;
+
+use crate::backend::{Backend, Counting};
+use crate::frontier::NO_RU;
+use crate::ftl::Ftl;
+use crate::translation::Translation;
+use crate::units::Units;
+
+const NONE: u32 = u32::MAX;
+
+impl<B: Backend> Ftl<B> {
+    /// Programs what the write buffer holds, as a clean shutdown does.
+    pub fn shut_down(&mut self) {
+        while let Some(lpn) = self.buffer.evict(true) {
+            if !self.evict_unit(lpn) {
+                return;
+            }
+        }
+        for place in 0..self.frontiers.open.len() {
+            self.pad(place);
+        }
+        self.finish_jobs();
+    }
+
+    /// Why the state of this drive cannot be saved, if it cannot.
+    pub fn unsavable(&self) -> Option<&'static str> {
+        (!self.indirection.is_empty()).then_some("the state of a drive that deduplicates or replicates cannot be saved")
+    }
+}
+
+impl Ftl<Counting> {
+    /// Writes the state; call [`Ftl::shut_down`] first.
+    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        put_u64(out, self.tick)?;
+        put_all(out, &self.record.map)?;
+        put_all(out, &self.record.owners)?;
+        for word in self.record.live_words() {
+            put_u64(out, *word)?;
+        }
+        self.units.save(out)?;
+        for open in &self.frontiers.open {
+            put_u32(out, if open.ru == NO_RU { NONE } else { open.ru.0 })?;
+            put_u32(out, open.next)?;
+        }
+        self.translation.save(out)
+    }
+
+    /// Reads a state saved by a drive of the same layout and policies into this new drive.
+    ///
+    /// # Errors
+    /// An unexpected end, or numbers that are out of range. Whether the invariants hold is for [`Ftl::check`] to say;
+    /// [`Ftl::resume`] makes the drive ready.
+    pub fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        self.tick = get_u64(input)?;
+        get_all(input, &mut self.record.map)?;
+        get_all(input, &mut self.record.owners)?;
+        for word in self.record.live_words_mut() {
+            *word = get_u64(input)?;
+        }
+        self.units.load(input)?;
+        for place in 0..self.frontiers.open.len() {
+            let (ru, next) = (get_u32(input)?, get_u32(input)?);
+            let open = &mut self.frontiers.open[place];
+            if ru == NONE {
+                open.ru = NO_RU;
+                continue;
+            }
+            if ru >= self.layout.rus || next > self.layout.slots_per_ru {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("open unit {ru} at {next}: out of range")));
+            }
+            (open.ru, open.base, open.next) = (RuId(ru), self.layout.first_slot(RuId(ru)).0, next);
+            self.units.rus[ru as usize].place = place as u32;
+        }
+        self.translation.load(input)
+    }
+}
+
+impl Ftl<Counting> {
+    /// Makes a loaded drive ready: nothing of its past is counted, and a recovering drive has a checkpoint.
+    pub fn resume(&mut self) {
+        self.settle();
+    }
+}
+
+impl Translation {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        for table in self.tables() {
+            put_u32(out, table.len() as u32)?;
+            put_all(out, table)?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        for number in 0..self.tables().len() {
+            let length = get_u32(input)? as usize;
+            if length > 1 << 27 {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a table of {length} pages")));
+            }
+            get_all(input, self.table_mut(number, length))?;
+        }
+        Ok(())
+    }
+}
+
+impl Units {
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        put_u64(out, self.total_erases)?;
+        for unit in &self.rus {
+            put_u64(out, unit.last_tick)?;
+            put_u32(out, unit.valid)?;
+            put_u32(out, unit.erases)?;
+            out.write_all(&[unit.state as u8, unit.frontier])?;
+        }
+        for order in self.orders() {
+            put_u32(out, order.len() as u32)?;
+            put_all(out, &order)?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        self.total_erases = get_u64(input)?;
+        for unit in 0..self.rus.len() {
+            let last_tick = get_u64(input)?;
+            let (valid, erases) = (get_u32(input)?, get_u32(input)?);
+            let mut small = [0; 2];
+            input.read_exact(&mut small)?;
+            self.set_unit(unit, last_tick, valid, erases, small[0], small[1])
+                .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
+        }
+        let mut orders = Vec::new();
+        for _ in 0..self.orders().len() {
+            let length = get_u32(input)? as usize;
+            if length > self.rus.len() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("an order of {length} units")));
+            }
+            let mut order = vec![0; length];
+            get_all(input, &mut order)?;
+            orders.push(order);
+        }
+        self.restore(&orders).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
+    }
+}
+
+fn put_u32(out: &mut dyn Write, value: u32) -> io::Result<()> {
+    out.write_all(&value.to_le_bytes())
+}
+
+fn put_u64(out: &mut dyn Write, value: u64) -> io::Result<()> {
+    out.write_all(&value.to_le_bytes())
+}
+
+/// Numbers in blocks, so that a large array is not a million small writes.
+fn put_all(out: &mut dyn Write, values: &[u32]) -> io::Result<()> {
+    let mut block = Vec::with_capacity(4 * 4096);
+    for values in values.chunks(4096) {
+        block.clear();
+        values.iter().for_each(|value| block.extend_from_slice(&value.to_le_bytes()));
+        out.write_all(&block)?;
+    }
+    Ok(())
+}
+
+fn get_u32(input: &mut dyn Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    input.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn get_u64(input: &mut dyn Read) -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    input.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn get_all(input: &mut dyn Read, values: &mut [u32]) -> io::Result<()> {
+    let mut block = vec![0; 4 * 4096];
+    for values in values.chunks_mut(4096) {
+        let bytes = &mut block[..4 * values.len()];
+        input.read_exact(bytes)?;
+        for (value, bytes) in values.iter_mut().zip(bytes.chunks_exact(4)) {
+            *value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+    }
+    Ok(())
+}
