@@ -157,6 +157,8 @@ def plan(
 def execute(made: Plan, *, threads: int = 0, progress: Progress | None = None, title: str = "") -> Comparison:
     """Makes the planned runs on `threads` threads (0: all cores)."""
     outcomes, interrupted = _ftlab.run_many([json.dumps(spec) for spec in made.specs], threads, progress)
+    if len(outcomes) < len(made.specs):
+        raise outcomes[0] if isinstance(outcomes[0], BaseException) else RuntimeError("fewer outcomes than runs")
     finished: list[Point] = []
     failures: list[str] = []
     for first in range(0, len(outcomes), made.repeat):

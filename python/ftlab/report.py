@@ -31,7 +31,9 @@ from ftlab.plots import theme, varied
 from ftlab.runs import Run
 
 # Wide charts take a row of the page; the others stand two by two.
-_WIDE = frozenset({"waf", "throughput", "dies", "latency_series"})
+_WIDE = frozenset({"waf", "throughput", "latency_series"})
+
+_FEW_DIES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +154,12 @@ def run_charts(run: Run) -> list[Chart]:
             figure = kind.draw(table)
             charts.append(
                 Chart(
-                    name=name, title=kind.TITLE, caption=kind.CAPTION, figure=figure, height=height, wide=name in _WIDE
+                    name=name,
+                    title=kind.TITLE,
+                    caption=kind.CAPTION,
+                    figure=figure,
+                    height=height,
+                    wide=name in _WIDE or (name == "dies" and table.height > _FEW_DIES),
                 )
             )
     return charts
@@ -392,21 +399,7 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def _value(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "–"
-    if not isinstance(value, (int, float)):
-        return str(value)
-    for suffix, shown in (
-        ("_per_s", show.count),
-        ("bytes", show.size),
-        ("_ns", _duration),
-        ("_s", lambda s: _duration(s * 1e9)),
-    ):
-        if name.endswith(suffix) and name != "bytes_per_unit":
-            return str(shown(value))
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return show.named(name, value).replace(" us", " µs")
 
 
 def _duration(ns: float | None) -> str:

@@ -59,6 +59,30 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{value:.3f}" if abs(value) < 100 and value % 1 else count(value)
 
 
+def named(name: str, value: object) -> str:
+    """A value of the core in the unit that its name ends in: `_ns`, `_s`, `bytes`, `_per_s`."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(named("", item) for item in value) or "–"
+        case int() | float():
+            if name.endswith("bytes_per_s"):
+                return rate(value)
+            if name.endswith("_per_s") or name.endswith("iops"):
+                return count(value)
+            if name.endswith("bytes"):
+                return size(value)
+            if name.endswith("_ns"):
+                return duration(value)
+            if name.endswith("_s"):
+                return duration(value * 1e9)
+            return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return str(value)
+
+
 def with_ci(value: float | None, half_width: float | None, unit: str) -> str:
     """A mean with its 95 % interval, both in the unit that suits the mean: `2.314 ± 0.012`, `6.17 ± 0.06 ms`."""
     shown = quantity(value, unit)

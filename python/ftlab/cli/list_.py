@@ -26,11 +26,15 @@ def list_(
 
 
 def _one_line(row: dict[str, object]) -> dict[str, object]:
-    """Parameters as `d=10, replace=true`; texts of several lines are for --json and the documentation."""
+    """Parameters as they are written, `d=10,replacement=true`; long texts are for --json and the documentation."""
     shown: dict[str, object] = {}
     for key, value in row.items():
         if isinstance(value, dict):
-            shown[key] = ", ".join(f"{k}={v}" for k, v in value.items())
+            shown[key] = ",".join(f"{k}={_written(v)}" for k, v in value.items())
         elif not (isinstance(value, str) and "\n" in value):
             shown[key] = value
     return shown
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

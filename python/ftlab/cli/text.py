@@ -109,29 +109,29 @@ def comparison_text(comparison: Comparison) -> str:
 
 def value_text(value: Any, indent: str = "") -> str:
     """Any answer of the core: tables for lists of records, `key  value` lines for the rest."""
-    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-        columns = list(dict.fromkeys(key for row in value for key, cell in row.items() if is_plain(cell)))
-        rows = [[_cell(row.get(column)) for column in columns] for row in value]
-        numeric = [all(isinstance(row.get(c), (int, float)) for row in value) for c in columns]
-        left = numeric.index(True) if True in numeric else len(columns)
-        return "\n".join(indent + line for line in show.text_table(columns, rows, left=left).splitlines())
-    if not isinstance(value, dict):
-        return indent + (", ".join(map(_cell, value)) if isinstance(value, list) else _cell(value))
-    plain = {k: v for k, v in value.items() if is_plain(v) or (isinstance(v, list) and all(map(is_plain, v)))}
+    if isinstance(value, list):
+        return _records(value, indent)
+    plain = {key: cell for key, cell in value.items() if _fits_a_line(cell)}
     width = max(map(len, plain), default=0)
-    lines = [f"{indent}{key.ljust(width)}  {value_text(cell)}" for key, cell in plain.items()]
+    lines = [f"{indent}{key.ljust(width)}  {show.named(key, cell)}" for key, cell in plain.items()]
     for key, cell in value.items():
         if key not in plain and cell:
             lines += ["", f"{indent}{key}", value_text(cell, indent + "  ")]
     return "\n".join(lines)
 
 
-def _cell(value: object) -> str:
-    match value:
-        case None:
-            return "–"
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return f"{value:.6g}"
-    return str(value)
+def _fits_a_line(cell: object) -> bool:
+    return is_plain(cell) or (isinstance(cell, list) and all(map(is_plain, cell)))
+
+
+def _records(rows: list[dict[str, Any]], indent: str) -> str:
+    """Records as a table: names first, then numbers, then what is to be read."""
+    columns = list(dict.fromkeys(key for row in rows for key, cell in row.items() if _fits_a_line(cell)))
+    columns.sort(key=lambda column: _FIRST.index(column) if column in _FIRST else len(_FIRST))
+    cells = [[show.named(column, row.get(column)) for column in columns] for row in rows]
+    numeric = [all(isinstance(row.get(c), (int, float)) for row in rows) for c in columns]
+    left = numeric.index(True) if True in numeric else len(columns)
+    return "\n".join(indent + line for line in show.text_table(columns, cells, left=left).splitlines())
+
+
+_FIRST = ("role", "name", "ok", "parameters", "summary", "description")

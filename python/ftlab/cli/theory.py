@@ -11,5 +11,7 @@ def theory(drive: o.Drive = "tiny", set_: o.Set = None, json: o.Json = False) ->
     from ftlab.cli import text
 
     result = catalogue.theory(drive, set=set_ or ())
-    text.put_json(result) if json else text.put(text.value_text(result))
+    # The answer first, then what it rests on.
+    ordered = {key: result[key] for key in ("drive", "effective", "waf") if key in result}
+    text.put_json(result) if json else text.put(text.value_text(ordered | result))
     return 0

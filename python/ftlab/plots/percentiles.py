@@ -22,9 +22,14 @@ def table(run: Run) -> pl.DataFrame | None:
         {"op": op, "percentile": title, "ns": float(latency[op][f"{name}_ns"])}
         for op in OPS
         for name, title in _TITLES.items()
-        if latency.get(op) and latency[op].get(f"{name}_ns")
+        if latency.get(op) and latency[op].get(f"{name}_ns") and not _constant(latency[op])
     ]
     return pl.DataFrame(rows) if rows else None
+
+
+def _constant(latency: dict[str, float]) -> bool:
+    """An operation that always takes the same time has no percentiles to look at."""
+    return latency["max_ns"] <= latency["p50_ns"] * 1.01
 
 
 def draw(percentiles: pl.DataFrame) -> alt.LayerChart:

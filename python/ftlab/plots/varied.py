@@ -101,7 +101,7 @@ def _lines(data: pl.DataFrame, x: str, keys: list[str], rest: list[str], figure:
         ),
         color=_colour(data, rest, keys),
     )
-    y = alt.Y("value:Q", title=_axis_title(figure), scale=alt.Scale(zero=False, padding=10))
+    y = alt.Y("value:Q", title=_axis_title(figure), scale=alt.Scale(zero=False, padding=10), axis=_axis(figure))
     line = base.mark_line(point={"size": 60, "filled": True}).encode(y=y, tooltip=_tooltip(data, keys, figure))
     return base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=_axis_title(figure)), y2="high:Q") + line
 
@@ -113,7 +113,7 @@ def _bars(data: pl.DataFrame, y: str, keys: list[str], rest: list[str], figure: 
     if rest:
         base = base.encode(yOffset=alt.YOffset("series:N", sort=data["series"].unique(maintain_order=True).to_list()))
     bars = base.mark_bar(height={"band": 0.82}).encode(
-        x=alt.X("value:Q", title=_axis_title(figure), axis=alt.Axis(grid=True), scale=room),
+        x=alt.X("value:Q", title=_axis_title(figure), axis=_axis(figure), scale=room),
         color=_colour(data, rest, keys),
         tooltip=_tooltip(data, keys, figure),
     )
@@ -211,9 +211,15 @@ def _key(column: str, keys: list[str]) -> str:
 
 
 def _factor(figure: str) -> float:
-    return {"ns": 1e3, "B/s": 1e6, "B": 1e12}.get(BY_NAME[figure].unit, 1.0)
+    return {"B/s": 1e6, "B": 1e12}.get(BY_NAME[figure].unit, 1.0)
 
 
 def _axis_title(figure: str) -> str:
-    unit = {"ns": "µs", "B/s": "MB/s", "B": "TB"}.get(BY_NAME[figure].unit, "")
+    unit = {"B/s": "MB/s", "B": "TB"}.get(BY_NAME[figure].unit, "")
     return f"{title(figure)} ({unit})" if unit else title(figure)
+
+
+def _axis(figure: str) -> alt.Axis:
+    if BY_NAME[figure].unit == "ns":
+        return alt.Axis(grid=True, labelExpr=axes.DURATION)
+    return alt.Axis(grid=True, format="~s" if BY_NAME[figure].unit == "/s" else "~g")
