@@ -201,3 +201,82 @@ fn compact(batch: &mut Batch, touched: &Touched) {
         rows::retain(batch, |batch, i| batch.op[i] != OpKind::Trim || batch.length[i] > 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ReadOptions, open_bytes, scan_bytes};
+
+    /// Reads `csv` (without its header) fitted to a drive of `size` bytes: operation, offset and length of each request.
+    fn fitted(csv: &str, rule: FitRule, size: u64) -> Result<Vec<(&'static str, u64, u32)>> {
+        let bytes = format!("time_ns,op,offset,length\n{csv}").into_bytes();
+        let options = ReadOptions::default();
+        let scan = scan_bytes("t", bytes.clone(), &options)?;
+        let mut fit = Fit::trace(open_bytes("t", bytes, &options)?, rule, size, Some(&scan))?;
+        let (mut batch, mut all) = (Batch::default(), Vec::new());
+        loop {
+            fit.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                return Ok(all);
+            }
+            all.extend((0..batch.len()).map(|i| (batch.op[i].name(), batch.offset[i], batch.length[i])));
+        }
+    }
+
+    #[test]
+    fn compact_keeps_offsets_within_units_and_closes_the_gaps() {
+        let csv = "0,write,40960,8192\n0,read,1000000,512\n0,read,45056,512\n0,flush,,\n";
+        // Units 10, 11 and 244 are touched; byte 1000000 is byte 576 of unit 244.
+        let expected = [
+            ("write", 0, 8192),
+            ("read", 8192 + 576, 512),
+            ("read", 4096, 512),
+            ("flush", 0, 0),
+        ];
+        assert_eq!(fitted(csv, FitRule::Compact, 3 * 4096).unwrap(), expected);
+        let error = fitted(csv, FitRule::Compact, 2 * 4096).unwrap_err().to_string();
+        assert!(
+            error.contains("the trace touches 12 KiB, and the drive has 8 KiB"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn compact_keeps_of_a_trim_what_is_touched() {
+        let csv = "0,write,40960,8192\n0,trim,0,45056\n0,trim,0,4096\n0,trim,45056,1000000\n0,trim,41472,512\n";
+        let expected = [
+            ("write", 0, 8192),
+            ("trim", 0, 4096),
+            ("trim", 4096, 4096),
+            ("trim", 512, 512),
+        ];
+        assert_eq!(fitted(csv, FitRule::Compact, 1 << 20).unwrap(), expected);
+    }
+
+    #[test]
+    fn wrap_cuts_requests_at_the_end() {
+        let csv = "0,write,4096,4096\n0,write,12288,8192\n0,write,20480,40960\n0,flush,,\n";
+        let expected = [
+            ("write", 4096, 4096),
+            ("write", 12288, 4096),
+            ("write", 0, 4096),
+            ("write", 4096, 12288),
+            ("write", 0, 4096),
+            ("flush", 0, 0),
+        ];
+        assert_eq!(fitted(csv, FitRule::Wrap, 16384).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_request_up_to_the_last_byte_fits() {
+        assert!(fitted("0,write,4096,4096\n", FitRule::Error, 8192).is_ok());
+        assert!(fitted("0,write,4096,4097\n", FitRule::Error, 8192).is_err());
+        assert!(fitted("0,trim,8192,1\n", FitRule::Grow, 8192).is_err());
+        assert!(
+            FitRule::parse("compct")
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean `compact`")
+        );
+    }
+}

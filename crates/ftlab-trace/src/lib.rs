@@ -24,6 +24,7 @@
 mod files;
 pub mod fit;
 pub mod formats;
+pub mod fuzz;
 mod input;
 mod open;
 mod options;

@@ -317,3 +317,180 @@ impl Source for Opened {
         Some(total.saturating_sub(self.stats.records()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{Fit, FitRule};
+
+    const TWO_VOLUMES: &[u8] = b"100 7 0 8 0\n200 3 10 8 1\n150 7 8 8 0\n";
+
+    fn read(mut opened: Opened) -> Result<(Batch, TraceReport)> {
+        let (mut all, mut batch) = (Batch::default(), Batch::default());
+        loop {
+            opened.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                return Ok((all, opened.report()));
+            }
+            (0..batch.len()).for_each(|i| rows::append(&mut all, &batch, i));
+        }
+    }
+
+    fn with(volumes: Volumes) -> ReadOptions {
+        ReadOptions {
+            volumes,
+            ..ReadOptions::default()
+        }
+    }
+
+    /// A file in the system's temporary folder that goes away with the value.
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str, bytes: &[u8]) -> Self {
+            let path = std::env::temp_dir().join(format!("ftlab-trace-{}-{name}", std::process::id()));
+            std::fs::write(&path, bytes).unwrap();
+            File(path)
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_clock_starts_at_zero_and_never_goes_back() {
+        let (batch, report) = read(open_bytes("t", TWO_VOLUMES.to_vec(), &with(Volumes::Merge)).unwrap()).unwrap();
+        assert_eq!(batch.time_ns, [0, 100, 100]);
+        assert_eq!((report.out_of_order, report.duration_ns), (1, 100));
+    }
+
+    #[test]
+    fn a_report_is_complete_at_the_end() {
+        let (_, report) = read(open_bytes("t", TWO_VOLUMES.to_vec(), &with(Volumes::Merge)).unwrap()).unwrap();
+        assert!(report.complete);
+        assert_eq!(
+            (report.lines, report.records, report.reads, report.writes),
+            (3, 3, 1, 2)
+        );
+        assert_eq!((report.bytes_read, report.bytes_written), (4096, 8192));
+        assert_eq!((report.first_byte, report.end_byte, report.span_bytes), (0, 9216, 9216));
+        assert_eq!(report.checksum, Some(blake3::hash(TWO_VOLUMES).to_hex().to_string()));
+        let names: Vec<&str> = report.volumes.iter().map(|v| v.name.as_str()).collect();
+        assert_eq!(names, ["7", "3"]);
+        assert!((report.read_share - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn volumes_lie_side_by_side_in_the_order_of_their_appearance() {
+        let file = File::new("side", TWO_VOLUMES);
+        let paths = [file.0.clone()];
+        let options = ReadOptions::default();
+        let (batch, report) = read(open(&paths, &options).unwrap()).unwrap();
+        // Volume 7 ends at 8192, so volume 3 begins at the next multiple of 512 units.
+        assert_eq!(batch.offset, [0, (2 << 20) + 5120, 4096]);
+        let scan = scan(&paths, &options).unwrap();
+        assert_eq!(scan.report.volumes, report.volumes);
+        assert_eq!(
+            (scan.report.end_byte, report.end_byte),
+            ((2 << 20) + 9216, (2 << 20) + 9216)
+        );
+        assert_eq!((scan.report.footprint_4k, report.footprint_4k), (Some(4), Some(4)));
+        let opened = open_scanned(&paths, &options, &scan).unwrap();
+        assert_eq!(opened.remaining(), Some(3));
+        assert_eq!(read(opened).unwrap().0, batch);
+    }
+
+    #[test]
+    fn one_volume_may_be_taken_alone() {
+        let (batch, report) =
+            read(open_bytes("t", TWO_VOLUMES.to_vec(), &with(Volumes::Only("3".into()))).unwrap()).unwrap();
+        assert_eq!((batch.len(), batch.offset[0]), (1, 5120));
+        assert_eq!(report.volumes.len(), 1);
+        let error = read(open_bytes("t", TWO_VOLUMES.to_vec(), &with(Volumes::Only("9".into()))).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "unknown volume `9`; did you mean `3`? (known: 7, 3)");
+    }
+
+    #[test]
+    fn what_cannot_be_read_twice_says_what_to_do() {
+        let error = read(open_bytes("t", TWO_VOLUMES.to_vec(), &ReadOptions::default()).unwrap()).unwrap_err();
+        assert!(
+            error.to_string().contains("expected a file, or volumes `merge`"),
+            "{error}"
+        );
+        assert!(scan(&["-".into()], &ReadOptions::default()).is_err());
+    }
+
+    #[test]
+    fn files_are_merged_by_time() {
+        let one = File::new("one", b"100,a,0,Write,0,512,0\n300,a,0,Write,1,512,0\n");
+        let two = File::new(
+            "two",
+            b"50,b,0,Read,2,512,0\n100,b,0,Read,3,512,0\n400,a,0,Read,4,512,0\n",
+        );
+        let paths = [one.0.clone(), two.0.clone()];
+        let (batch, report) = read(open(&paths, &with(Volumes::Merge)).unwrap()).unwrap();
+        assert_eq!(batch.offset, [2, 0, 3, 1, 4]);
+        assert_eq!(batch.time_ns, [0, 5_000, 5_000, 25_000, 35_000]);
+        // Numbers go by the files' order, names are shared.
+        assert_eq!(batch.volume, [1, 0, 1, 0, 0]);
+        assert!(report.reason.ends_with("2 files merged by time"), "{}", report.reason);
+        assert_eq!(report.out_of_order, 0);
+        let mixed = File::new("three", TWO_VOLUMES);
+        let error = open(&[one.0.clone(), mixed.0.clone()], &ReadOptions::default())
+            .err()
+            .unwrap();
+        assert!(error.to_string().contains("expected one format"), "{error}");
+    }
+
+    #[test]
+    fn an_error_is_final() {
+        let bytes = zstd::encode_all(&TWO_VOLUMES.repeat(100_000)[..], 1).unwrap();
+        let mut opened = open_bytes("t", bytes[..bytes.len() - 20].to_vec(), &with(Volumes::Merge)).unwrap();
+        let mut batch = Batch::default();
+        let first = loop {
+            match opened.next_batch(&mut batch) {
+                Ok(()) => assert!(!batch.is_empty()),
+                Err(error) => break error,
+            }
+        };
+        assert!(first.to_string().contains("the zstd data is cut off"), "{first}");
+        assert_eq!(opened.next_batch(&mut batch), Err(first));
+        assert!(batch.is_empty() && !opened.report().complete);
+    }
+
+    #[test]
+    fn a_request_beyond_the_drive_is_named_with_its_line() {
+        let opened = open_bytes("t.trace", TWO_VOLUMES.to_vec(), &with(Volumes::Merge)).unwrap();
+        let mut fit = Fit::trace(opened, FitRule::Error, 8192, None).unwrap();
+        let error = fit.next_batch(&mut Batch::default()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("t.trace, line 2: request 2, a read of 4096 bytes at offset 5120, ends at byte 9216"),
+            "{error}"
+        );
+        assert!(
+            error.contains("the drive has 8192 bytes (8 KiB)") && error.contains("--fit compact"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn missing_files_and_no_files_are_errors() {
+        assert!(matches!(
+            open(&["/no/such/file".into()], &ReadOptions::default()),
+            Err(Error::Io(_))
+        ));
+        assert!(matches!(open(&[], &ReadOptions::default()), Err(Error::Input(_))));
+        assert!(
+            open(&[std::env::temp_dir()], &ReadOptions::default())
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("directory")
+        );
+    }
+}

@@ -81,3 +81,42 @@ impl<S: Source> Source for Sample<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synth;
+
+    fn count(mut source: impl Source) -> u64 {
+        let (mut batch, mut n) = (Batch::default(), 0);
+        loop {
+            source.next_batch(&mut batch).unwrap();
+            if batch.is_empty() {
+                return n;
+            }
+            n += batch.len() as u64;
+        }
+    }
+
+    fn generated() -> synth::Generator {
+        synth::parse("uniform:requests=100000", 1 << 30, 4096, 1).unwrap()
+    }
+
+    #[test]
+    fn a_head_ends_exactly() {
+        for n in [0, 1, 4096, 4097, 99_999, 100_000, 200_000] {
+            let head = Head::new(generated(), n);
+            assert_eq!(head.remaining(), Some(n.min(100_000)));
+            assert_eq!(count(head), n.min(100_000));
+        }
+    }
+
+    #[test]
+    fn a_sample_keeps_its_share() {
+        let n = count(Sample::new(generated(), 0.1, 3).unwrap());
+        // Three standard deviations of 1e5 draws at 0.1 are 285.
+        assert!(n.abs_diff(10_000) < 285, "{n}");
+        assert_eq!(count(Sample::new(generated(), 1.0, 3).unwrap()), 100_000);
+        assert!(Sample::new(generated(), 0.0, 3).is_err());
+    }
+}

@@ -215,7 +215,7 @@ impl<P: LineParser> Reader for TextReader<P> {
     }
 }
 
-/// A line as errors show it: its first 80 characters, with control and non-ASCII bytes escaped.
+/// A line as errors show it: its first 80 bytes, those that are not printable ASCII escaped.
 pub fn show_line(line: &[u8]) -> String {
     let shown: String = line
         .iter()
@@ -250,7 +250,7 @@ impl VolumeTable {
                 let expected = "one of at most 65536 devices with names of at most 255 bytes";
                 let id = u16::try_from(self.names.len()).ok().filter(|_| key.len() <= 255);
                 let id = id.ok_or(Defect { column: 0, expected })?;
-                self.names.push(String::from_utf8_lossy(key).replace(',', "."));
+                self.names.push(show_line(key).replace(',', "."));
                 self.index.insert(key.into(), id);
                 id
             }
@@ -551,5 +551,63 @@ mod tests {
         let mut c = Columns::<b','>::new(b"1");
         c.number().unwrap();
         assert!(c.number().is_err());
+    }
+
+    fn read(text: String) -> Result<crate::TraceReport> {
+        use ftlab_core::Source;
+        let mut opened = crate::open_bytes("t.csv", text.into_bytes(), &crate::ReadOptions::default())?;
+        let mut batch = Batch::default();
+        loop {
+            opened.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                return Ok(opened.report());
+            }
+        }
+    }
+
+    const GOOD: &str = "1,hm,0,Read,0,512,9\n";
+
+    #[test]
+    fn a_few_bad_lines_are_left_out_and_counted() {
+        let report = read(format!(
+            "{}\n# note\n1,hm,0,Raed,0,512,9\n{}1,hm\n",
+            GOOD.repeat(20),
+            GOOD.repeat(3)
+        ))
+        .unwrap();
+        assert_eq!((report.lines, report.records, report.skipped_total()), (27, 23, 2));
+        let first = report.first_bad.unwrap();
+        assert_eq!((first.line, first.text.as_str()), (23, "1,hm,0,Raed,0,512,9"));
+        assert_eq!(first.reason, "column 4: expected Read or Write");
+        assert_eq!(report.skipped[0].count, 2);
+    }
+
+    #[test]
+    fn many_bad_lines_are_an_error_that_names_the_first() {
+        let bad = "1,hm,0,Read,x,512,9\n";
+        assert!(read(GOOD.repeat(100) + &bad.repeat(10)).is_ok());
+        let error = read(GOOD.repeat(100) + &bad.repeat(11)).unwrap_err().to_string();
+        let expected = "t.csv, line 101: `1,hm,0,Read,x,512,9`: column 5: expected a whole number (11 of the first 111 \
+                        lines are bad)";
+        assert_eq!(error, expected);
+        // One in two hundred is fewer than 1 %, however many there are.
+        assert!(read((GOOD.repeat(199) + bad).repeat(30)).is_ok());
+    }
+
+    #[test]
+    fn a_file_of_bad_lines_is_refused_at_line_one() {
+        let options = crate::ReadOptions {
+            as_format: Some("spc".into()),
+            ..crate::ReadOptions::default()
+        };
+        use ftlab_core::Source;
+        for text in [GOOD.repeat(3), GOOD.repeat(3000)] {
+            let mut opened = crate::open_bytes("t", text.into_bytes(), &options).unwrap();
+            let error = opened.next_batch(&mut Batch::default()).unwrap_err().to_string();
+            assert!(
+                error.starts_with("t, line 1: `1,hm,0,Read,0,512,9`: column 2: expected a whole number"),
+                "{error}"
+            );
+        }
     }
 }

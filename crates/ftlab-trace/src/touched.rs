@@ -41,10 +41,12 @@ impl Marks {
         while unit <= last {
             let chunk = self.chunk((u64::from(volume) << VOLUME_SHIFT) | (unit / CHUNK_UNITS));
             let until = last.min(unit | (CHUNK_UNITS - 1));
-            for u in unit..=until {
-                chunk[(u % CHUNK_UNITS / 64) as usize] |= 1 << (u % 64);
+            while unit <= until {
+                let end = until.min(unit | 63);
+                let bits = u64::MAX >> (63 - (end - unit)) << (unit % 64);
+                chunk[(unit % CHUNK_UNITS / 64) as usize] |= bits;
+                unit = end + 1;
             }
-            unit = until + 1;
         }
     }
 
@@ -91,7 +93,7 @@ impl Marks {
     }
 }
 
-/// The units that reads and writes of a trace touch, in address order; about 10 bytes per 64 units where they are dense.
+/// The units that reads and writes of a trace touch, in address order; 80 bytes per 512 units where they are dense.
 #[derive(Clone, Debug, Default)]
 pub struct Touched {
     unit_shift: u32,

@@ -25,7 +25,7 @@
 
 use ftlab_core::{Batch, Error, OpKind, Result, flags};
 
-use super::{Claim, Reader, Sample};
+use super::{Claim, Reader, Sample, refuse_time_unit};
 use crate::input::Input;
 use crate::options::{ReadOptions, TimeUnit};
 use crate::text::{
@@ -220,7 +220,8 @@ pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
     Some(Claim { sure: true, reason })
 }
 
-pub fn open(mut input: Input, _options: &ReadOptions) -> Result<Box<dyn Reader>> {
+pub fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> {
+    refuse_time_unit("csv", options)?;
     let mut lines = 0;
     loop {
         input.fill()?;

@@ -46,7 +46,7 @@
 
 use ftlab_core::{Batch, Error, OpKind, Result};
 
-use super::{Claim, Progress, Reader, Sample};
+use super::{Claim, Progress, Reader, Sample, refuse_time_unit};
 use crate::input::{Input, LONGEST};
 use crate::options::ReadOptions;
 use crate::text::LARGEST;
@@ -106,7 +106,8 @@ pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
     })
 }
 
-pub fn open(mut input: Input, _options: &ReadOptions) -> Result<Box<dyn Reader>> {
+pub fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> {
+    refuse_time_unit("ftlab", options)?;
     let fixed: [u8; HEADER] = copy_of(need(&mut input, HEADER, "a header of 24 bytes")?);
     let word = |i: usize| u32_at(&fixed, i);
     if fixed[..8] != MAGIC {

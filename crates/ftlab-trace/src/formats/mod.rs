@@ -193,6 +193,17 @@ pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<(&'static Form
     }
 }
 
+/// Refuses a time unit for a format that fixes its own.
+fn refuse_time_unit(format: &str, options: &ReadOptions) -> Result<()> {
+    match options.time_unit {
+        None => Ok(()),
+        Some(unit) => Err(Error::input(format!(
+            "a time unit ({}) was given, but the format {format} fixes its own: expected none",
+            unit.name()
+        ))),
+    }
+}
+
 /// Names of all formats.
 pub fn names() -> Vec<&'static str> {
     catalogue().iter().map(|f| f.name).collect()

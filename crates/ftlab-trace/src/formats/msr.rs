@@ -21,7 +21,7 @@
 
 use ftlab_core::{Batch, Result};
 
-use super::{Claim, Reader, Sample};
+use super::{Claim, Reader, Sample, refuse_time_unit};
 use crate::input::Input;
 use crate::options::ReadOptions;
 use crate::text::{Columns, LARGEST, LineParser, Parsed, TextReader, VolumeTable, read_or_write, to_length};
@@ -63,7 +63,8 @@ pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
     })
 }
 
-pub fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn Reader>> {
+pub fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> {
+    refuse_time_unit("msr", options)?;
     Ok(Box::new(TextReader::with_header(Msr, input, &HEADER)?))
 }
 

@@ -110,6 +110,12 @@ impl Kind {
 ///
 /// `logical_bytes` and `unit_bytes` are the drive's; `run_seed` is used where the spec has no `seed`.
 pub fn parse(text: &str, logical_bytes: u64, unit_bytes: u32, run_seed: u64) -> Result<Generator> {
+    let (kind, params) = written(text).map_err(in_one_line)?;
+    from_table(&kind, params, logical_bytes, unit_bytes, run_seed)
+}
+
+/// The kind and the keys of a spec, as written.
+fn written(text: &str) -> Result<(String, Map<String, Value>)> {
     let head = text.split(':').next().unwrap_or("").trim();
     let (name, params) = if is_word(head) {
         let spec = PolicySpec::parse(text.trim())?;
@@ -147,11 +153,15 @@ pub fn from_table(
     unit_bytes: u32,
     run_seed: u64,
 ) -> Result<Generator> {
+    resolve(kind, params, logical_bytes, unit_bytes, run_seed).map_err(in_one_line)
+}
+
+fn resolve(kind: &str, params: Map<String, Value>, logical: u64, unit: u32, run_seed: u64) -> Result<Generator> {
     let names: Vec<&str> = catalogue().iter().map(|k| k.name).collect();
     let found = catalogue().iter().find(|k| k.name == kind);
     let found = found.ok_or_else(|| error::unknown("workload kind", kind, &names))?;
     let mut keys = Keys::new(found.name, params);
-    let common = Common::read(&mut keys, logical_bytes, unit_bytes, run_seed)?;
+    let common = Common::read(&mut keys, logical, unit, run_seed)?;
     let pattern = (found.new)(&mut keys, common.space)?;
     keys.finish()?;
     Ok(Generator::new(found.name, common, pattern))
@@ -161,6 +171,25 @@ pub fn from_table(
 pub fn is_spec(text: &str) -> bool {
     let head = text.split(':').next().unwrap_or("").trim();
     catalogue().iter().any(|kind| kind.name == head)
+}
+
+/// The error with line breaks and other control characters of the quoted spec escaped.
+fn in_one_line(error: Error) -> Error {
+    match error {
+        Error::Input(sentence) if sentence.contains(char::is_control) => Error::Input(
+            sentence
+                .chars()
+                .map(|c| {
+                    if c.is_control() {
+                        c.escape_default().to_string()
+                    } else {
+                        c.to_string()
+                    }
+                })
+                .collect(),
+        ),
+        other => other,
+    }
 }
 
 fn is_word(text: &str) -> bool {
