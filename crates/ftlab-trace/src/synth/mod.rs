@@ -117,32 +117,27 @@ pub fn parse(text: &str, logical_bytes: u64, unit_bytes: u32, run_seed: u64) -> 
 /// The kind and the keys of a spec, as written.
 fn written(text: &str) -> Result<(String, Map<String, Value>)> {
     let head = text.split(':').next().unwrap_or("").trim();
-    let (name, params) = if is_word(head) {
+    if is_word(head) {
         let spec = PolicySpec::parse(text.trim())?;
-        (spec.name, spec.params)
-    } else {
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
-            let place = e
-                .span()
-                .map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
-            Error::input(format!("workload, line {place}: {}", e.message().trim()))
-        })?;
-        let value = serde_json::to_value(table).unwrap_or(Value::Null);
-        let Value::Object(mut params) = value else {
-            return Err(Error::input(
-                "a workload is a TOML table, expected keys such as kind = \"uniform\"",
-            ));
-        };
-        match params.remove("kind") {
-            Some(Value::String(name)) => (name, params),
-            _ => {
-                return Err(Error::input(
-                    "a workload file needs the key `kind`, such as kind = \"uniform\"",
-                ));
-            }
-        }
+        return Ok((spec.name, spec.params));
+    }
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+        let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or("");
+        let line = before.matches('\n').count() + 1;
+        Error::input(format!("workload, line {line}: {}", e.message().trim()))
+    })?;
+    let value = serde_json::to_value(table).unwrap_or(Value::Null);
+    let Value::Object(mut params) = value else {
+        return Err(Error::input(
+            "a workload is a TOML table, expected keys such as kind = \"uniform\"",
+        ));
     };
-    from_table(&name, params, logical_bytes, unit_bytes, run_seed)
+    match params.remove("kind") {
+        Some(Value::String(name)) => Ok((name, params)),
+        _ => Err(Error::input(
+            "a workload file needs the key `kind`, such as kind = \"uniform\"",
+        )),
+    }
 }
 
 /// A generator from a kind's name and its keys, as an experiment's `workload` table gives them.
