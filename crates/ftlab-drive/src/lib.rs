@@ -6,3 +6,4 @@ pub mod front;
 pub mod schedule;
 pub mod state;
 pub mod timed;
+pub mod timeline;

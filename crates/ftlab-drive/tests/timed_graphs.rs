@@ -307,7 +307,7 @@ proptest! {
         reference.run();
         let mut timed = timed(&layout, &timing, policy);
         let log = Log::default();
-        timed.observe(Some(Box::new(log.clone())));
+        timed.observe(Some(Box::new(log.clone()))).unwrap();
         let (ids, done) = run(&mut timed, &graph);
         prop_assert!(done.iter().all(Option::is_some), "something never completed: {done:?}");
         let log = log.0.lock().unwrap();

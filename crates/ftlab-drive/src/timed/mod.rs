@@ -187,9 +187,12 @@ impl Timed {
         &mut self.host_out
     }
 
-    /// Reports everything from now on to `observer`.
-    pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.observer = observer;
+    /// Reports everything from now on to `observer`, in place of the one before, whose `finish` is the result.
+    pub fn observe(&mut self, observer: Option<Box<dyn Observer>>) -> Result<()> {
+        match std::mem::replace(&mut self.observer, observer) {
+            Some(mut before) => before.finish(),
+            None => Ok(()),
+        }
     }
 
     /// Begins a ticket; `seal` it once all of its operations have been issued.

@@ -1,5 +1,6 @@
 //! What an observer of the executor is told: each use of a channel, each hold of a die, each completion.
 
+use ftlab_core::Result;
 use ftlab_ftl::{Cause, Class, FlashOpKind, OpId};
 
 use crate::schedule::Phase;
@@ -30,4 +31,8 @@ pub trait Observer: Send {
     fn die(&mut self, die: u32, subject: &Subject, planes: u32, span: Span);
     /// `subject` has completed (a read after decoding).
     fn done(&mut self, _subject: &Subject, _now_ns: u64) {}
+    /// Nothing more will come; reports what went wrong on the way.
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
