@@ -26,6 +26,7 @@ macro_rules! presets {
 /// All presets: teaching and theory, benches, current drives, peers, the source documents' devices.
 pub const PRESETS: &[Preset] = presets![
     "tiny",
+    "small",
     "theory-10k",
     "bench-64g",
     "bench-64g-4u",
