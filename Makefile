@@ -6,6 +6,8 @@
 #   make docs       generated pages                      make clean       removes what make made
 
 PYTHON ?= python3
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 VENV   := .venv
 BIN    := $(VENV)/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
@@ -21,7 +23,7 @@ build: $(VENV)/stamp-built
 $(VENV)/stamp-packages: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ftlab needs Python 3.11 or later")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
+	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
 # One release build; the Python part is linked, not copied, so editing it needs no rebuild.
@@ -46,6 +48,7 @@ lint: build
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
 
 bench: build
 	$(BIN)/python benches/measure.py
