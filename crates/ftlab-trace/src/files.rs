@@ -40,12 +40,17 @@ struct OneFile {
 }
 
 impl Files {
-    pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
+    /// Opens the files; `sidecar` names the file from which some of the options come.
+    pub fn open(paths: &[PathBuf], options: &ReadOptions, sidecar: Option<&str>) -> Result<Self> {
         let mut inputs = Vec::with_capacity(paths.len());
         for path in paths {
             inputs.push(Input::open(path)?);
         }
-        Self::new(inputs, options)
+        let mut files = Self::new(inputs, options)?;
+        if let Some(sidecar) = sidecar {
+            files.reason += &format!("; options from {sidecar}");
+        }
+        Ok(files)
     }
 
     pub fn from_bytes(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> Result<Self> {

@@ -155,8 +155,7 @@ impl<S: Source> Source for Fit<S> {
     }
 }
 
-/// Addresses modulo `size`. A request over the end becomes two, one longer than the drive as many as it needs (a trim
-/// once over the whole drive).
+/// Addresses modulo `size`. A request over the end becomes two; one longer than the drive covers it once.
 fn wrap(batch: &mut Batch, size: u64) {
     batch.offset.iter_mut().for_each(|offset| *offset %= size);
     let over = |batch: &Batch, i: usize| batch.offset[i] + u64::from(batch.length[i]) > size;
@@ -169,7 +168,6 @@ fn wrap(batch: &mut Batch, size: u64) {
             rows::append(&mut parts, batch, i);
             continue;
         }
-        // Longer than the drive: one turn covers every unit.
         let mut left = u64::from(batch.length[i]).min(size);
         let mut offset = batch.offset[i];
         while left > 0 {

@@ -55,9 +55,11 @@ enum VolumeChoice {
 
 /// Opens one trace made of these files (merged by time if several; `-` is standard input).
 ///
+/// A file `NAME.ftlab.toml` beside a trace completes the options: `as = "msr"`, `time_unit = "us"`, `volumes = "merge"`.
 /// Where volumes have to be laid side by side, the files are scanned when a second volume appears, once.
 pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Opened> {
-    Opened::new(Files::open(paths, options)?, paths, options)
+    let (options, sidecar) = options.with_sidecar(paths)?;
+    Opened::new(Files::open(paths, &options, sidecar.as_deref())?, paths, &options)
 }
 
 /// Like [`open`], with the result of an earlier [`scan`] of the same files with the same options.
@@ -79,7 +81,8 @@ pub fn scan(paths: &[PathBuf], options: &ReadOptions) -> Result<Scan> {
             "standard input cannot be read twice: expected a file where the addresses must be known first",
         ));
     }
-    scan_files(Files::open(paths, options)?, paths, options)
+    let (options, sidecar) = options.with_sidecar(paths)?;
+    scan_files(Files::open(paths, &options, sidecar.as_deref())?, paths, &options)
 }
 
 /// Scans a trace held in memory.
@@ -474,6 +477,33 @@ mod tests {
         );
         assert!(
             error.contains("the drive has 8192 bytes (8 KiB)") && error.contains("--fit compact"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_sidecar_settles_what_the_content_leaves_open() {
+        let file = File::new("side.trace", TWO_VOLUMES);
+        let _sidecar = File::new("side.trace.ftlab.toml", b"time_unit = \"us\"\nvolumes = \"merge\"\n");
+        let paths = [file.0.clone()];
+        let (batch, report) = read(open(&paths, &ReadOptions::default()).unwrap()).unwrap();
+        assert_eq!(
+            (&batch.time_ns[..], batch.offset[1]),
+            (&[0, 100_000, 100_000][..], 5120)
+        );
+        assert!(report.reason.ends_with("side.trace.ftlab.toml"), "{}", report.reason);
+        let options = ReadOptions {
+            time_unit: Some(crate::TimeUnit::Milliseconds),
+            ..ReadOptions::default()
+        };
+        assert_eq!(
+            read(open(&paths, &options).unwrap()).unwrap().1.duration_ns,
+            100_000_000
+        );
+        let _sidecar = File::new("side.trace.ftlab.toml", b"\ntimeunit = \"us\"\n");
+        let error = open(&paths, &ReadOptions::default()).err().unwrap().to_string();
+        assert!(
+            error.contains("side.trace.ftlab.toml, line 2: unknown field `timeunit`"),
             "{error}"
         );
     }

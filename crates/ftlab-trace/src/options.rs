@@ -1,5 +1,7 @@
 //! How to read a trace: what detection and the format's defaults leave open.
 
+use std::path::PathBuf;
+
 use ftlab_core::{Error, Result, error};
 
 /// Options of [`open`](crate::open) and [`scan`](crate::scan); the default reads any known format by its content.
@@ -23,6 +25,55 @@ impl Default for ReadOptions {
             volumes: Volumes::SideBySide,
             unit_bytes: 4096,
         }
+    }
+}
+
+/// What a sidecar file `NAME.ftlab.toml` beside a trace may say: it settles what the content leaves open.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sidecar {
+    /// Name of the format.
+    #[serde(rename = "as")]
+    as_format: Option<String>,
+    time_unit: Option<String>,
+    volumes: Option<String>,
+}
+
+impl ReadOptions {
+    /// These options, completed by the sidecar of the first of `paths` that has one, and the sidecar's name. What the
+    /// options say already stays.
+    pub(crate) fn with_sidecar(&self, paths: &[PathBuf]) -> Result<(Self, Option<String>)> {
+        let mut options = self.clone();
+        let beside = paths.iter().map(|path| {
+            let mut name = path.clone().into_os_string();
+            name.push(".ftlab.toml");
+            PathBuf::from(name)
+        });
+        let Some(sidecar) = beside.into_iter().find(|path| path.is_file()) else {
+            return Ok((options, None));
+        };
+        let name = sidecar.display().to_string();
+        let text = std::fs::read_to_string(&sidecar).map_err(|e| Error::io(&sidecar, &e))?;
+        let said: Sidecar = toml::from_str(&text).map_err(|e| {
+            let line = e
+                .span()
+                .and_then(|span| text.get(..span.start))
+                .map_or(0, |t| t.matches('\n').count())
+                + 1;
+            let message = e.message().replace('\n', " ");
+            Error::input(format!(
+                "{name}, line {line}: {message}: expected `as`, `time_unit`, `volumes`"
+            ))
+        })?;
+        let in_sidecar = |e: Error| Error::input(format!("{name}: {e}"));
+        options.as_format = options.as_format.or(said.as_format);
+        if let (None, Some(unit)) = (options.time_unit, said.time_unit) {
+            options.time_unit = Some(TimeUnit::parse(&unit).map_err(in_sidecar)?);
+        }
+        if let (Volumes::SideBySide, Some(volumes)) = (&options.volumes, said.volumes) {
+            options.volumes = Volumes::parse(&volumes).map_err(in_sidecar)?;
+        }
+        Ok((options, Some(name)))
     }
 }
 

@@ -490,10 +490,10 @@ pub fn to_bytes(count: u64, unit_bytes: u64) -> Option<u64> {
     count.checked_mul(unit_bytes).filter(|&bytes| bytes <= LARGEST)
 }
 
-/// A request's length as the record holds it.
+/// A request's length as the record holds it; a request of no bytes is no request.
 #[inline]
 pub fn to_length(bytes: u64) -> Option<u32> {
-    u32::try_from(bytes).ok()
+    u32::try_from(bytes).ok().filter(|&length| length > 0)
 }
 
 /// Reads the letters and words that mean read and write.

@@ -268,7 +268,8 @@ fn the_bundled_recording_has_the_figures_of_its_readme() {
         (report.bytes_trimmed, report.footprint_4k),
         (11_874_410_496, Some(127_388))
     );
-    assert_eq!((report.end_byte, report.duration_ns / 100_000_000), (512 << 20, 972));
+    assert_eq!(report.end_byte, 512 << 20);
+    assert!((report.duration_ns as f64 / 1e9 - 97.2).abs() <= 0.05);
 }
 
 #[test]

@@ -167,13 +167,14 @@ impl LineParser for Csv {
             }
         };
         match to_length(length) {
+            _ if op == OpKind::Flush => push(0, 0),
             Some(length) => push(offset, length),
-            None if op == OpKind::Trim && length <= LONGEST_TRIM => {
+            None if op == OpKind::Trim && (1..=LONGEST_TRIM).contains(&length) => {
                 for from in (0..length).step_by(TRIM_PART as usize) {
                     push(offset + from, TRIM_PART.min(length - from) as u32);
                 }
             }
-            None => return Err(whole("a length below 4 GiB (16 TiB for a trim)")),
+            None => return Err(whole("a length above 0 and below 4 GiB (16 TiB for a trim)")),
         }
         Ok(())
     }

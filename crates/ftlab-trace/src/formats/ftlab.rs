@@ -28,7 +28,7 @@
 //! | time | u64 | ns since the start |
 //! | op | u8: 0 read, 1 write, 2 trim, 3 flush | |
 //! | offset | u64 | bytes |
-//! | length | u32 | bytes |
+//! | length | u32, 0 for a flush and only there | bytes |
 //! | volume | u16 | |
 //! | flags | u8: 1 FUA, 2 synchronous, 4 metadata | |
 //! | stream | u16 | |
@@ -273,6 +273,10 @@ fn decode(bytes: &[u8], n: usize, forms: u32, batch: &mut Batch) -> std::result:
         return Err("an offset beyond 2^60".to_owned());
     }
     columns.read(&mut batch.length, u32::from_le_bytes, true)?;
+    let empty = |(&op, &length): (&OpKind, &u32)| (op == OpKind::Flush) == (length == 0);
+    if !batch.op.iter().zip(&batch.length).all(empty) {
+        return Err("a request of no bytes that is not a flush, or a flush with bytes".to_owned());
+    }
     columns.read(&mut batch.volume, u16::from_le_bytes, true)?;
     columns.read(&mut batch.flags, u8::from_le_bytes, true)?;
     columns.read(&mut batch.stream, u16::from_le_bytes, false)?;

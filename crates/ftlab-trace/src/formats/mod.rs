@@ -68,6 +68,7 @@ impl Format {
 }
 
 /// Reads one file of a trace: batches with absolute times, addresses as in the file, volumes numbered as they appear.
+/// Every request but a flush covers at least one byte.
 pub trait Reader: Send {
     /// Appends the next requests to an empty batch; leaves it empty at the end.
     fn read(&mut self, batch: &mut Batch) -> Result<()>;

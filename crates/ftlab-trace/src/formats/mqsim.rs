@@ -37,7 +37,7 @@ impl LineParser for FiveColumns {
         let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a sector below 2^51"))?;
         let length = to_bytes(columns.number()?, 512)
             .and_then(to_length)
-            .ok_or_else(|| columns.defect("a size below 2^23 sectors"))?;
+            .ok_or_else(|| columns.defect("a size above 0 and below 2^23 sectors"))?;
         let op = match columns.number()? {
             0 => OpKind::Write,
             1 => OpKind::Read,

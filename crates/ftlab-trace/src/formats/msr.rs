@@ -49,7 +49,7 @@ impl LineParser for Msr {
         if offset > LARGEST {
             return Err(columns.defect("an offset below 2^60 bytes"));
         }
-        let length = to_length(columns.number()?).ok_or_else(|| columns.defect("a size below 4 GiB"))?;
+        let length = to_length(columns.number()?).ok_or_else(|| columns.defect("a size above 0 and below 4 GiB"))?;
         batch.push(time_ns, op, offset, length, volumes.id(device)?, 0);
         Ok(())
     }

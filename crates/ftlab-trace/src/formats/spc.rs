@@ -34,7 +34,7 @@ impl LineParser for Spc {
         let mut columns = Columns::<b','>::new(line);
         let asu = columns.key()?;
         let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a block below 2^51"))?;
-        let length = to_length(columns.number()?).ok_or_else(|| columns.defect("a size below 4 GiB"))?;
+        let length = to_length(columns.number()?).ok_or_else(|| columns.defect("a size above 0 and below 4 GiB"))?;
         let op = read_or_write(columns.text()?).ok_or_else(|| columns.defect("r or w"))?;
         let time_ns = time(&mut columns, self.unit)?;
         batch.push(time_ns, op, offset, length, volumes.id(asu)?, 0);
