@@ -3,7 +3,7 @@
 mod support;
 
 use ftlab_core::Layout;
-use ftlab_drive::timed::Timed;
+use ftlab_drive::timed::{Event, TicketInfo, Timed};
 use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use proptest::prelude::*;
@@ -181,10 +181,11 @@ fn graph(layout: &Layout, steps: &[Step]) -> Vec<(u64, Item)> {
 fn run(timed: &mut Timed, graph: &[(u64, Item)]) -> (Vec<OpId>, Vec<Option<u64>>) {
     let mut ids: Vec<OpId> = Vec::new();
     let mut done = vec![None; graph.len()];
+    let mut open: Option<(u64, Ticket, u32)> = None;
     let mut hear = |timed: &mut Timed, until| {
         while let Some((time, event)) = timed.pop(until) {
             match event {
-                ftlab_drive::timed::Event::Notice(key) => {
+                Event::Notice(key) => {
                     assert_eq!(
                         done[key as usize - 1].replace(time),
                         None,
@@ -192,7 +193,14 @@ fn run(timed: &mut Timed, graph: &[(u64, Item)]) -> (Vec<OpId>, Vec<Option<u64>>
                         key - 1
                     );
                 }
-                other => panic!("{other:?} without a ticket"),
+                Event::TicketDone(ticket) => {
+                    let end = timed.take(ticket);
+                    assert_eq!(
+                        end.parts.total_ns(),
+                        time - end.since_ns,
+                        "the parts sum to the latency"
+                    );
+                }
             }
         }
     };
@@ -200,11 +208,34 @@ fn run(timed: &mut Timed, graph: &[(u64, Item)]) -> (Vec<OpId>, Vec<Option<u64>>
         hear(timed, *time);
         let after: Vec<OpId> = item.after().iter().map(|&i| ids[i]).collect();
         let notice = number as u32 + 1;
+        // A ticket spans up to three things issued at one instant; every fourth thing has none.
+        let since_ns = timed.now_ns();
+        let fresh = !matches!(open, Some((since, _, left)) if since == since_ns && left > 0);
+        if fresh {
+            if let Some((_, ticket, _)) = open.take() {
+                timed.seal(ticket);
+            }
+            let info = TicketInfo {
+                since_ns,
+                ..TicketInfo::default()
+            };
+            open = Some((since_ns, timed.open(info), 3));
+        }
+        let ticket = match &mut open {
+            Some((_, ticket, left)) if number % 4 != 0 => {
+                *left -= 1;
+                *ticket
+            }
+            _ => Ticket::NONE,
+        };
         ids.push(match item {
-            Item::Op { op, .. } => timed.issue(noted(*op, notice), &after),
-            Item::JoinAll { .. } => timed.join(&after, Need::All, Ticket::NONE, notice),
-            Item::JoinFirst { .. } => timed.join(&after, Need::First, Ticket::NONE, notice),
+            Item::Op { op, .. } => timed.issue(FlashOp { notice, ticket, ..*op }, &after),
+            Item::JoinAll { .. } => timed.join(&after, Need::All, ticket, notice),
+            Item::JoinFirst { .. } => timed.join(&after, Need::First, ticket, notice),
         });
+    }
+    if let Some((_, ticket, _)) = open {
+        timed.seal(ticket);
     }
     while let Some(next) = timed.next_time() {
         hear(timed, next);
@@ -340,5 +371,59 @@ proptest! {
         let (_, slow_done) = run(&mut timed(&layout, &slow, policy), &slow_graph);
         let doubled: Vec<_> = done.iter().map(|time| time.map(|t| 2 * t)).collect();
         prop_assert_eq!(doubled, slow_done);
+    }
+
+    #[test]
+    fn cancelling_leaves_nothing_behind(
+        steps in steps(),
+        cancels in proptest::collection::vec((0..120usize, 0..120usize), 0..20),
+        timing in timings(),
+        policy in policies(),
+    ) {
+        let layout = layout([2, 2, 1, 2], 3, PAGES, 4096);
+        let graph = graph(&layout, &steps);
+        let mut timed = timed(&layout, &timing, policy);
+        let ticket = timed.open(TicketInfo::default());
+        let mut ids: Vec<OpId> = Vec::new();
+        let mut notices = Vec::new();
+        let mut cancelled = Vec::new();
+        let mut ticket_done = false;
+        let mut hear = |timed: &mut Timed, until| {
+            while let Some((_, event)) = timed.pop(until) {
+                match event {
+                    Event::Notice(key) => notices.push(key as usize - 1),
+                    Event::TicketDone(ticket) => {
+                        timed.take(ticket);
+                        ticket_done = true;
+                    }
+                }
+            }
+        };
+        for (number, (time, item)) in graph.iter().enumerate() {
+            hear(&mut timed, *time);
+            let after: Vec<OpId> = item.after().iter().map(|&i| ids[i]).collect();
+            let notice = number as u32 + 1;
+            ids.push(match item {
+                Item::Op { op, .. } => timed.issue(FlashOp { notice, ticket, ..*op }, &after),
+                Item::JoinAll { .. } => timed.join(&after, Need::All, ticket, notice),
+                Item::JoinFirst { .. } => timed.join(&after, Need::First, ticket, notice),
+            });
+            for &(_, target) in cancels.iter().filter(|(when, target)| *when == number && *target <= number) {
+                if !timed.is_done(ids[target]) {
+                    timed.cancel(ids[target]);
+                    cancelled.push(target);
+                }
+            }
+        }
+        timed.seal(ticket);
+        while let Some(next) = timed.next_time() {
+            hear(&mut timed, next);
+        }
+        prop_assert!(ticket_done && ids.iter().all(|&id| timed.is_done(id)));
+        prop_assert!((0..4).all(|die| timed.load(die).queued == 0 && timed.load(die).internal == 0));
+        notices.extend(&cancelled);
+        notices.sort_unstable();
+        notices.dedup();
+        prop_assert_eq!(notices, (0..graph.len()).collect::<Vec<_>>());
     }
 }

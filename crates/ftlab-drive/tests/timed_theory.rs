@@ -136,10 +136,7 @@ fn a_timeline_is_json_with_a_slice_for_every_transfer_and_hold_up_to_its_limit()
         t.observe(None).unwrap();
         let bytes = text.0.lock().unwrap().clone();
         let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(
-            json["otherData"]["slices_left_out"],
-            left_out
-        );
+        assert_eq!(json["otherData"]["slices_left_out"], left_out);
         let slices: Vec<_> = json["traceEvents"]
             .as_array()
             .unwrap()

@@ -7,7 +7,7 @@
 //! # Parameters
 //! None.
 //! # Not modelled
-//! MQSim's round robin over chips (here: the die that has waited longest); its GC urgency.
+//! MQSim's round robin over chips (here: the longest waiting operation); its GC urgency.
 //! # Errors
 //! None.
 //! # Cost

@@ -12,7 +12,7 @@
 //!    multi-plane operation follow each other on the channel in one go; the cell time is spent once; each read completes
 //!    with its own data. The die is held from the start of the command to the end of the last phase.
 //! 4. A channel carries one transfer at a time. It serves the die with the lowest phase rank, then the one that has waited
-//!    longest, then the lowest number on the channel.
+//!    longest (with a command: since the operation became ready; with data: since it left the cells), then the lowest number.
 //! 5. A mapping or host read may suspend a program or an erase (`suspend.rs`).
 //! 6. A read of a page whose program is unfinished is served from the controller's copy as soon as the program's data has
 //!    arrived there (its `after` inputs have completed); it costs no flash operation.
