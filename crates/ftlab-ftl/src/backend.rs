@@ -136,7 +136,7 @@ pub struct Load {
     pub idle_since_ns: Option<u64>,
 }
 
-/// The flash behind an FTL.
+/// The flash behind an FTL. Programs of one block start and complete in the order in which they were issued.
 pub trait Backend {
     /// False where every operation completes at once: dependencies need not be gathered.
     const TIMED: bool;

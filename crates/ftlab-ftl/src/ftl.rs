@@ -10,13 +10,14 @@ use crate::allocation::{self, AllocationPolicy};
 use crate::backend::{Backend, Counting, OpId, Ticket};
 use crate::buffer::{self, BufferPolicy};
 use crate::config::{FtlConfig, PoolScope};
+use crate::copies::Copies;
 use crate::counts::Counts;
 use crate::frontier::{Frontiers, NO_RU};
 use crate::gc::Job;
-use crate::indirection::Indirection;
+use crate::indirection::{Body, Indirection};
 use crate::mapping::{self, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
-use crate::record::{Entry, Record};
+use crate::record::{Entry, Record, Target};
 use crate::recovery::Recovery;
 use crate::roles::Roles;
 use crate::translation::Translation;
@@ -118,7 +119,7 @@ pub(crate) struct GcState {
     /// Live slots of the victim, or of the present step of it.
     pub slots: Vec<u32>,
     /// Programs of the copies made so far.
-    pub copies: Vec<OpId>,
+    pub copies: Copies,
     /// Destination frontiers' open places that received copies in the present collection.
     pub touched: Vec<usize>,
     /// Where each frontier continues within a pool of several lanes.
@@ -412,6 +413,22 @@ impl<B: Backend> Ftl<B> {
         let mut memory = self.mapping.memory();
         memory.push(("placement", self.placement.memory_bytes()));
         memory
+    }
+
+    /// Stamp of the data that a read of `lpn` returns, 0 for none (checked runs only).
+    pub fn stamp(&self, lpn: Lpn) -> u32 {
+        let Some(versions) = &self.versions else { return 0 };
+        if self.buffer.is_dirty(lpn) {
+            return versions.of_lpn(lpn);
+        }
+        match self.record.entry(lpn).target() {
+            Target::Unmapped => 0,
+            Target::Slot(slot) => versions.of_slot(slot),
+            Target::Vpn(vpn) => match &self.indirection.get(vpn).body {
+                Body::Copies(slots) => slots.first().map_or(0, |&slot| versions.of_slot(slot)),
+                _ => versions.of_lpn(lpn),
+            },
+        }
     }
 
     /// Hits and look-ups of the mapping cache.

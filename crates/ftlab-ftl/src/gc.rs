@@ -8,6 +8,7 @@ use ftlab_core::{LaneId, Lpn, RuId, Slot};
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::config::PoolScope;
+use crate::copies::Copies;
 use crate::ftl::Ftl;
 use crate::owner::{Owner, Packed};
 use crate::placement::Survivor;
@@ -22,7 +23,7 @@ pub(crate) struct Job {
     /// Offset in the unit up to which everything has been moved.
     pub done: u32,
     /// Programs of its copies so far.
-    pub copies: Vec<OpId>,
+    pub copies: Copies,
 }
 
 /// Kinds of notices; the low 24 bits are the pool.
@@ -331,6 +332,13 @@ impl<B: Backend> Ftl<B> {
     fn issue_erases(&mut self, victim: RuId, cause: Cause) {
         let first = self.layout.page_of(self.layout.first_slot(victim));
         let mut erases = Vec::new();
+        let copied = self.gc.copies.last_of_each_block(self.layout.width);
+        // Every erase waits for every copy: through one join, not through width × width edges.
+        let copied = match copied {
+            [] => None,
+            [only] => Some(*only),
+            many => Some(self.backend.join(many, Need::All, Ticket::NONE, 0)),
+        };
         for k in 0..self.layout.width {
             let op = FlashOp {
                 kind: FlashOpKind::Erase,
@@ -341,7 +349,7 @@ impl<B: Backend> Ftl<B> {
                 ticket: Ticket::NONE,
                 notice: 0,
             };
-            let id = self.backend.issue(op, &self.gc.copies);
+            let id = self.backend.issue(op, copied.as_slice());
             if self.recovery.is_some() {
                 erases.push(id);
             }
@@ -396,7 +404,7 @@ impl<B: Backend> Ftl<B> {
             ru,
             cause: Cause::Gc,
             done: 0,
-            copies: Vec::new(),
+            copies: Copies::default(),
         });
         self.step_job(pool);
     }
@@ -426,7 +434,7 @@ impl<B: Backend> Ftl<B> {
             return;
         }
         job.done += count;
-        job.copies.extend_from_slice(&self.gc.copies);
+        job.copies.append(&self.gc.copies);
         if job.done == all {
             std::mem::swap(&mut self.gc.copies, &mut job.copies);
             self.end(job.ru, job.cause);
@@ -438,7 +446,8 @@ impl<B: Backend> Ftl<B> {
         if self.gc.copies.is_empty() {
             self.backend.arm(1, key);
         } else {
-            self.backend.join(&self.gc.copies, Need::All, Ticket::NONE, key);
+            let width = self.layout.width;
+            self.backend.join(self.gc.copies.last_of_each_block(width), Need::All, Ticket::NONE, key);
         }
         self.gc.jobs[pool] = Some(job);
     }

@@ -7,6 +7,7 @@ pub mod backend;
 pub mod buffer;
 pub mod check;
 pub mod config;
+mod copies;
 pub mod counts;
 pub mod dedup;
 mod frontier;

@@ -183,7 +183,7 @@ impl<B: Backend> Ftl<B> {
             let id = self.backend.issue(op, &open.inputs);
             open.inputs.clear();
             if self.gc.collecting {
-                self.gc.copies.push(id);
+                self.gc.copies.push(open.ru, id);
             }
             if op.class == Class::HostWrite && !self.plain_buffer && op.ticket == Ticket::NONE {
                 self.buffering.in_flight.push_back(id);
