@@ -239,7 +239,7 @@ impl<F: Front> Device<F> {
     pub fn advance(&mut self, now: u64, completions: &mut Vec<Completion>) {
         self.run_until(now);
         self.outstanding -= self.completed.len();
-        completions.extend(self.completed.drain(..));
+        completions.append(&mut self.completed);
     }
 
     /// Power is cut: every request in flight is lost. The FTL must recover before the next request.
