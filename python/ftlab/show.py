@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+_FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9)
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -90,7 +91,9 @@ def with_ci(value: float | None, half_width: float | None, unit: str) -> str:
         return shown
     number, _, suffix = shown.partition(" ")
     prefix = number.lstrip("-.0123456789")
-    factor = value / float(number.removesuffix(prefix)) if prefix or suffix else 1.0
+    # The shown number is rounded: what it was divided by is the nearest of the factors there are.
+    rounded = value / float(number.removesuffix(prefix))
+    factor = min(_FACTORS, key=lambda candidate: abs(math.log(candidate / rounded)))
     # Two digits of the interval, and the mean to the same place.
     decimals = min(3, max(0, 1 - math.floor(math.log10(half_width / factor))))
     text = f"{value / factor:.{decimals}f}{prefix} ± {half_width / factor:.{decimals}f}{prefix}"

@@ -18,13 +18,14 @@ def line(runs: int) -> Progress | None:
 class Line:
     """One line on stderr, rewritten in place."""
 
-    def __init__(self, runs: int, stream: TextIO | None = None, clock: object = None) -> None:
+    def __init__(self, runs: int, stream: TextIO | None = None) -> None:
         self._runs = runs
         self._stream = stream or sys.stderr
         self._share: dict[int, float] = {}
         self._requests: dict[int, int] = {}
         self._phase = ""
-        self._phase_start = (time.monotonic(), 0.0)
+        # When the phase began, and the share and requests that were done by then.
+        self._start = (time.monotonic(), 0.0, 0)
 
     def __call__(
         self,
@@ -40,16 +41,16 @@ class Line:
         self._share[run] = done / total if total else 0.0
         self._requests[run] = done
         share = sum(self._share.values()) / self._runs
-        if self._runs == 1 and phase != self._phase:
-            self._phase, self._phase_start = phase, (time.monotonic(), share)
-        parts = [f"run {len(self._share)} of {self._runs}" if self._runs > 1 else phase]
-        if share > 0:
-            parts.append(f"{100 * share:3.0f} %")
         requests = sum(self._requests.values())
-        parts.append(f"{show.count(requests)} requests")
-        if wall_s > 0:
-            parts.append(f"{show.count(done * self._active() / wall_s)}/s")
-        if waf == waf:
+        several = self._runs > 1
+        if not several and phase != self._phase:
+            self._phase, self._start = phase, (time.monotonic(), share, requests)
+        parts = [f"run {len(self._share)} of {self._runs}" if several else phase, f"{show.count(requests)} requests"]
+        if share > 0:
+            parts.insert(1, f"{100 * share:3.0f} %")
+        if (rate := self._rate(requests)) > 0:
+            parts.append(f"{show.count(rate)}/s")
+        if waf == waf and not several:
             parts.append(f"WAF {waf:.3f}")
         parts.append(self._to_go(share))
         self._stream.write("\r\x1b[2K" + "  ".join(p for p in parts if p))
@@ -60,11 +61,12 @@ class Line:
         self._stream.write("\r\x1b[2K")
         self._stream.flush()
 
-    def _active(self) -> int:
-        return max(1, sum(share < 1 for share in self._share.values()))
+    def _rate(self, requests: int) -> float:
+        start, _, requests_then = self._start
+        return (requests - requests_then) / max(time.monotonic() - start, 1e-3)
 
     def _to_go(self, share: float) -> str:
-        start, share_then = self._phase_start
+        start, share_then, _ = self._start
         if share - share_then <= 0.005:
             return ""
         seconds = (time.monotonic() - start) * (1 - share) / (share - share_then)
