@@ -22,6 +22,8 @@ pub struct Open {
     pub ticket: Ticket,
     pub class: Class,
     pub cause: u8,
+    /// The page being filled holds copies made by garbage collection.
+    pub copied: bool,
 }
 
 impl Open {
@@ -34,6 +36,7 @@ impl Open {
             ticket: Ticket::NONE,
             class: Class::HostWrite,
             cause: 0,
+            copied: false,
         }
     }
 }

@@ -120,6 +120,8 @@ pub(crate) struct GcState {
     pub slots: Vec<u32>,
     /// Programs of the copies made so far.
     pub copies: Copies,
+    /// Programs of pages that hold copies, issued outside of a collection: erases wait for them too.
+    pub strays: Vec<OpId>,
     /// Destination frontiers' open places that received copies in the present collection.
     pub touched: Vec<usize>,
     /// Where each frontier continues within a pool of several lanes.
@@ -359,6 +361,7 @@ impl<B: Backend> Ftl<B> {
             self.checkpoint_if_due();
         }
         match request.op {
+            OpKind::Write if self.end_of_life => {}
             OpKind::Write => self.write(request, ticket),
             OpKind::Read => self.read(request, ticket),
             OpKind::Trim => self.trim(request, ticket),

@@ -36,21 +36,16 @@ impl<B: Backend> Ftl<B> {
         let hard = self.config.gc.hard;
         let mut fruitless = 0;
         while self.units.pools[pool].free <= hard {
-            let before = self.units.pools[pool].free;
-            let before_erases = self.counts.erases;
-            if !self.finish_job(pool) && !self.collect_one(pool, Cause::Gc) {
+            let before = self.space_made();
+            if !self.finish_job(pool) && !self.collect_one(pool, fruitless) {
                 return false;
             }
             if self.end_of_life {
                 return false;
             }
-            // A victim that is all valid gains nothing (FIFO and random may draw one); a whole round of them means that
+            // A victim that is all valid gains nothing (FIFO and random may draw one); two whole rounds of them mean that
             // there is nothing left to gain.
-            fruitless = if self.units.pools[pool].free > before || self.gained(before_erases) {
-                0
-            } else {
-                fruitless + 1
-            };
+            fruitless = if self.space_made() > before { 0 } else { fruitless + 1 };
             if fruitless > 2 * self.units.pools[pool].good + 16 {
                 return false;
             }
@@ -61,19 +56,37 @@ impl<B: Backend> Ftl<B> {
         true
     }
 
-    /// Whether collections since `before` erases have freed any space: dead units found in the last victim.
-    fn gained(&self, before: u64) -> bool {
-        let victims = self.counts.erases - before;
-        victims > 0 && self.gc.slots.len() < self.layout.slots_per_ru as usize
+    /// Units erased for further use less units programmed: grows when a collection frees space.
+    fn space_made(&self) -> i64 {
+        let reusable = self.units.total_erases as i64 - self.counts.retired as i64;
+        reusable * i64::from(self.layout.slots_per_ru) - self.counts.total_programmed() as i64
     }
 
-    fn collect_one(&mut self, pool: usize, cause: Cause) -> bool {
+    /// Collects the policy's victim. A policy that has found nothing `fruitless` times is overruled: drawing at random may
+    /// miss the last unit that has dead data for ever.
+    fn collect_one(&mut self, pool: usize, fruitless: u32) -> bool {
         let now = self.now();
         let per_ru = self.layout.slots_per_ru;
-        let Some(victim) = self.victim.choose(&mut self.units.closed(pool, per_ru), now) else {
+        let closed = &mut self.units.closed(pool, per_ru);
+        let Some(mut victim) = self.victim.choose(closed, now) else {
             return false;
         };
-        self.collect(victim, cause)
+        // A copied page may have to be padded, which loses this much.
+        let padding = if self.config.buffer.power_loss_protected {
+            0
+        } else {
+            self.layout.units_per_page - 1
+        };
+        let gains = |ru: RuId| closed.ru(ru).valid + padding < per_ru;
+        if !gains(victim) {
+            let Some(gainful) = closed.iter().find(|&ru| gains(ru)) else {
+                return false;
+            };
+            if fruitless > self.units.pools[pool].good {
+                victim = gainful;
+            }
+        }
+        self.collect(victim, Cause::Gc)
     }
 
     /// Moves everything live out of `victim` and erases it.
@@ -89,7 +102,7 @@ impl<B: Backend> Ftl<B> {
         let base = self.layout.first_slot(victim);
         let all = self.layout.slots_per_ru;
         if !self.move_live(victim, base, all, cause) {
-            self.abandon(victim);
+            self.abandon(victim, cause);
             return false;
         }
         self.end(victim, cause);
@@ -105,11 +118,11 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    fn abandon(&mut self, victim: RuId) {
+    fn abandon(&mut self, victim: RuId, cause: Cause) {
         self.gc.copies.clear();
         self.gc.touched.clear();
         self.units.abandon_collection(victim);
-        self.end_of_life = true;
+        self.end_of_life |= cause != Cause::Wear;
     }
 
     /// Moves the live units among `count` slots from `first` on. False when there is no room for them.
@@ -185,9 +198,11 @@ impl<B: Backend> Ftl<B> {
                 inputs.push(read);
             }
         }
-        if self.layout.units_per_page > 1 && self.gc.touched.last() != Some(&place) && !self.gc.touched.contains(&place)
-        {
-            self.gc.touched.push(place);
+        if self.layout.units_per_page > 1 {
+            self.frontiers.open[place].copied = true;
+            if self.gc.touched.last() != Some(&place) && !self.gc.touched.contains(&place) {
+                self.gc.touched.push(place);
+            }
         }
         let new = self.append(place, packed, cause, Class::Gc, Ticket::NONE);
         match lpn {
@@ -297,17 +312,41 @@ impl<B: Backend> Ftl<B> {
 
     /// All live data has been moved: erase.
     fn end(&mut self, victim: RuId, cause: Cause) {
-        // Without protected memory a copy must be in flash before its source is erased.
-        let mut touched = std::mem::take(&mut self.gc.touched);
         if !self.config.buffer.power_loss_protected {
-            self.gc.collecting = true;
-            for &place in &touched {
-                self.pad(place);
-            }
-            self.gc.collecting = false;
+            self.secure_copies();
         }
-        touched.clear();
-        self.gc.touched = touched;
+        self.gc.touched.clear();
+        self.erase(victim, cause);
+        let pool = self.units.pool_of(victim);
+        // The updates of translation pages that a move causes need room of their own.
+        let needed = if self.plain_mapping { 1 } else { 2 };
+        if cause != Cause::Wear
+            && let Some(cold) = self.wear.due(&self.units, pool)
+            && self.units.pools[pool].free >= needed
+        {
+            self.collect(cold, Cause::Wear);
+        }
+    }
+
+    /// Without protected memory, what replaces the victim's data must be in flash before the victim is erased: the copies,
+    /// and on a drive that recovers from a power cut also the newer versions and the trims that killed the rest of it.
+    fn secure_copies(&mut self) {
+        if self.recovery.is_some() {
+            self.write_journal(Ticket::NONE);
+        }
+        self.gc.collecting = true;
+        if self.recovery.is_some() {
+            (0..self.frontiers.open.len()).for_each(|place| self.pad(place));
+        } else {
+            let touched = std::mem::take(&mut self.gc.touched);
+            touched.iter().for_each(|&place| self.pad(place));
+            self.gc.touched = touched;
+        }
+        self.gc.collecting = false;
+    }
+
+    /// Erases a unit that holds nothing live and is being collected.
+    pub(crate) fn erase(&mut self, victim: RuId, cause: Cause) {
         if B::TIMED {
             self.issue_erases(victim, cause);
         }
@@ -320,16 +359,15 @@ impl<B: Backend> Ftl<B> {
             self.counts.retired += 1;
             self.check_life();
         }
-        let pool = self.units.pool_of(victim);
-        if cause != Cause::Wear
-            && let Some(cold) = self.wear.due(&self.units, pool)
-            && self.units.pools[pool].free > 0
-        {
-            self.collect(cold, Cause::Wear);
-        }
     }
 
     fn issue_erases(&mut self, victim: RuId, cause: Cause) {
+        let backend = &self.backend;
+        self.gc.strays.retain(|&id| !backend.is_done(id));
+        self.gc.copies.extend_from_slice(&self.gc.strays);
+        if let Some(recovery) = &mut self.recovery {
+            recovery.under_way(|id| backend.is_done(id), &mut self.gc.copies);
+        }
         let first = self.layout.page_of(self.layout.first_slot(victim));
         let mut erases = Vec::new();
         let copied = self.gc.copies.last_of_each_block(self.layout.width);
@@ -430,7 +468,7 @@ impl<B: Backend> Ftl<B> {
         }
         self.gc.copies.clear();
         if !self.move_live(job.ru, Slot(base.0 + job.done), count, job.cause) {
-            self.abandon(job.ru);
+            self.abandon(job.ru, job.cause);
             return;
         }
         job.done += count;
@@ -447,7 +485,8 @@ impl<B: Backend> Ftl<B> {
             self.backend.arm(1, key);
         } else {
             let width = self.layout.width;
-            self.backend.join(self.gc.copies.last_of_each_block(width), Need::All, Ticket::NONE, key);
+            self.backend
+                .join(self.gc.copies.last_of_each_block(width), Need::All, Ticket::NONE, key);
         }
         self.gc.jobs[pool] = Some(job);
     }
@@ -469,7 +508,7 @@ impl<B: Backend> Ftl<B> {
         ) {
             self.end(job.ru, job.cause);
         } else {
-            self.abandon(job.ru);
+            self.abandon(job.ru, job.cause);
         }
         self.gc.depth -= 1;
         true

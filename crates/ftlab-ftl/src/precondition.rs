@@ -113,10 +113,17 @@ impl Ftl<Counting> {
     /// Distributes the units of `share` over closed reclaim units of `lanes`.
     fn settle_lanes(&mut self, lanes: &[LaneId], share: Share, law: VictimLaw, random: &mut Stream) {
         let per_ru = self.layout.slots_per_ru;
-        // What collection keeps free, and one more unit for every frontier's lane that will be opened.
-        let opening = u32::from(self.frontiers.count) * lanes.len() as u32;
+        // As much is free as collection keeps free, so that the first unit to be opened starts it.
+        let gc = &self.config.gc;
+        let kept = if gc.preemptible || gc.background {
+            gc.soft
+        } else {
+            gc.hard
+        };
         let free: u32 = lanes.iter().map(|&lane| self.units.free_in_lane(lane) as u32).sum();
-        let reserve = (self.config.gc.hard + opening).min(free.saturating_sub(share.count.div_ceil(per_ru)));
+        let of_pool = self.units.pools[self.units.pool_of_lane(lanes[0])].lanes.len() as u32;
+        let reserve = (kept * lanes.len() as u32).div_ceil(of_pool);
+        let reserve = reserve.min(free.saturating_sub(share.count.div_ceil(per_ru)));
         let closed = free - reserve;
         let counts = self.valid_counts(law, closed, share.count, per_ru);
         let scatter = Scatter::new(share.count, random);

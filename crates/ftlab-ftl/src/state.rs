@@ -73,7 +73,10 @@ impl Ftl<Counting> {
                 continue;
             }
             if ru >= self.layout.rus || next > self.layout.slots_per_ru {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("open unit {ru} at {next}: out of range")));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("open unit {ru} at {next}: out of range"),
+                ));
             }
             (open.ru, open.base, open.next) = (RuId(ru), self.layout.first_slot(RuId(ru)).0, next);
             self.units.rus[ru as usize].place = place as u32;
@@ -102,7 +105,10 @@ impl Translation {
         for number in 0..self.tables().len() {
             let length = get_u32(input)? as usize;
             if length > 1 << 27 {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a table of {length} pages")));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("a table of {length} pages"),
+                ));
             }
             get_all(input, self.table_mut(number, length))?;
         }
@@ -140,13 +146,17 @@ impl Units {
         for _ in 0..self.orders().len() {
             let length = get_u32(input)? as usize;
             if length > self.rus.len() {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("an order of {length} units")));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("an order of {length} units"),
+                ));
             }
             let mut order = vec![0; length];
             get_all(input, &mut order)?;
             orders.push(order);
         }
-        self.restore(&orders).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
+        self.restore(&orders)
+            .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
     }
 }
 
@@ -163,7 +173,9 @@ fn put_all(out: &mut dyn Write, values: &[u32]) -> io::Result<()> {
     let mut block = Vec::with_capacity(4 * 4096);
     for values in values.chunks(4096) {
         block.clear();
-        values.iter().for_each(|value| block.extend_from_slice(&value.to_le_bytes()));
+        values
+            .iter()
+            .for_each(|value| block.extend_from_slice(&value.to_le_bytes()));
         out.write_all(&block)?;
     }
     Ok(())

@@ -355,10 +355,35 @@ impl Units {
         orders
     }
 
-    pub(crate) fn set_unit(&mut self, ru: usize, last_tick: u64, valid: u32, erases: u32, state: u8, frontier: u8) -> Result<(), String> {
-        let states = [RuState::Free, RuState::Open, RuState::Closed, RuState::Collecting, RuState::Bad];
-        let Some(&state) = states.get(state as usize) else { return Err(format!("unit {ru} has the unknown state {state}")) };
-        self.rus[ru] = Ru { valid, erases, last_tick, next: NONE, prev: NONE, place: 0, state, frontier };
+    pub(crate) fn set_unit(
+        &mut self,
+        ru: usize,
+        last_tick: u64,
+        valid: u32,
+        erases: u32,
+        state: u8,
+        frontier: u8,
+    ) -> Result<(), String> {
+        let states = [
+            RuState::Free,
+            RuState::Open,
+            RuState::Closed,
+            RuState::Collecting,
+            RuState::Bad,
+        ];
+        let Some(&state) = states.get(state as usize) else {
+            return Err(format!("unit {ru} has the unknown state {state}"));
+        };
+        self.rus[ru] = Ru {
+            valid,
+            erases,
+            last_tick,
+            next: NONE,
+            prev: NONE,
+            place: 0,
+            state,
+            frontier,
+        };
         Ok(())
     }
 
@@ -371,7 +396,10 @@ impl Units {
         let (of_pools, of_lanes) = orders.split_at(2 * self.pools.len());
         for (number, lists) in of_pools.chunks_exact(2).enumerate() {
             let lanes = self.pools[number].lanes.clone();
-            let good = lanes.iter().flat_map(|&lane| self.of_lane(lane)).filter(|ru| self.rus[ru.at()].state != RuState::Bad);
+            let good = lanes
+                .iter()
+                .flat_map(|&lane| self.of_lane(lane))
+                .filter(|ru| self.rus[ru.at()].state != RuState::Bad);
             let good = good.count() as u32;
             let pool = &mut self.pools[number];
             (pool.closed, pool.good, pool.free) = (lists[0].clone(), good, 0);
@@ -406,7 +434,11 @@ impl Units {
                 if self.rus[ru as usize].state != RuState::Free || (ru / self.blocks_per_lane) as usize != lane {
                     return Err(format!("unit {ru} is listed as free in lane {lane}, but is not"));
                 }
-                let key = if self.least_worn_first { self.rus[ru as usize].erases } else { self.free_sequence };
+                let key = if self.least_worn_first {
+                    self.rus[ru as usize].erases
+                } else {
+                    self.free_sequence
+                };
                 self.free_sequence = self.free_sequence.wrapping_add(1);
                 self.free[lane].push(Reverse((key, ru)));
                 self.pools[pool].free += 1;
