@@ -117,4 +117,17 @@ mod tests {
             (2, &[5][..], &[][..])
         );
     }
+
+    #[test]
+    fn a_part_takes_the_content_ids_of_its_units() {
+        let mut whole = Batch::default();
+        whole.push(1, OpKind::Write, 0, 3 * 4096, 0, 0);
+        whole.content.extend([7, 8, 9]);
+        whole.content_end.push(3);
+        let mut parts = Batch::default();
+        append_part(&mut parts, &whole, 0, 40960, 4096, 0);
+        append_part(&mut parts, &whole, 0, 0, 8192, 4096);
+        assert_eq!((parts.content_of(0), parts.content_of(1)), (&[7][..], &[8, 9][..]));
+        assert_eq!((parts.offset, parts.length), (vec![40960, 0], vec![4096, 8192]));
+    }
 }

@@ -399,6 +399,19 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_block_is_noticed_at_the_end() {
+        let (_, bytes) = sample();
+        let end = bytes.len() - BLOCK_HEADER - 8;
+        let first = bytes.iter().position(|&b| b == b'}').unwrap() + 1;
+        let error = open_bytes([&bytes[..first], &bytes[end..]].concat())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("the end block does not say 0"), "{error}");
+        let error = open_bytes([&bytes[..], b"x"].concat()).unwrap_err().to_string();
+        assert!(error.contains("expected nothing behind the end block"), "{error}");
+    }
+
+    #[test]
     fn what_lies_before_the_damage_is_kept() {
         let (batch, mut bytes) = sample();
         let last = bytes.len() - 1;
