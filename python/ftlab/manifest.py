@@ -13,7 +13,7 @@ from typing import Any
 from ftlab.runs import Run
 
 
-def manifest(run: Run, drive: dict[str, Any], version: str) -> dict[str, Any]:
+def manifest(run: Run, version: str) -> dict[str, Any]:
     """The content of `manifest.json`."""
     return {
         "schema": "ftlab.manifest/1",
@@ -24,7 +24,7 @@ def manifest(run: Run, drive: dict[str, Any], version: str) -> dict[str, Any]:
         "seed": run.spec.get("seed"),
         "repeat": run.spec.get("repeat", 0),
         "spec": run.spec,
-        "drive": drive,
+        "drive": run.summary.get("drive"),
         "wall_s": run.summary.get("perf", {}).get("wall_s"),
         "machine": machine(),
     }

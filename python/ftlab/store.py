@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import __version__
+from ftlab import __version__, _ftlab
 from ftlab.errors import FtlabIOError, InputError
 from ftlab.manifest import manifest
 from ftlab.runs import Run
@@ -50,14 +50,11 @@ def refusals(place: Path) -> Iterator[None]:
 
 def save_run(run: Run, folder: Path, *, report: bool = True) -> None:
     """Writes one run into an existing folder."""
-    from ftlab import _ftlab
-
     _json(folder / "summary.json", run.summary)
     for name, table in run.tables.items():
         table.write_parquet(folder / f"{name}.parquet", compression="zstd")
-    drive, toml = _ftlab.resolve_drive(json.dumps(run.spec["drive"]))
-    (folder / "drive.toml").write_text(toml, encoding="utf-8")
-    _json(folder / "manifest.json", manifest(run, json.loads(drive), __version__))
+    (folder / "drive.toml").write_text(_drive_file(run), encoding="utf-8")
+    _json(folder / "manifest.json", manifest(run, __version__))
     if report:
         from ftlab import report as pages
 
@@ -98,6 +95,17 @@ def load(folder: Path) -> Run | Comparison:
         run = _load_run(place, _load_json(place / "summary.json", place))
         grouped.setdefault(json.dumps(item["vary"]), (item["vary"], []))[1].append(run)
     return Comparison(tuple(Point(vary, tuple(runs)) for vary, runs in grouped.values()))
+
+
+def _drive_file(run: Run) -> str:
+    """The file of the drive that ran, which a workload may have made larger than the one asked for."""
+    asked = run.spec["drive"]
+    resolved, toml = _ftlab.resolve_drive(json.dumps(asked))
+    facts, used = json.loads(resolved), run.summary.get("drive") or {}
+    if used.get("raw_bytes") not in (None, facts.get("raw_bytes")):
+        blocks = used["raw_bytes"] // (used["block_bytes"] * used["planes"])
+        _, toml = _ftlab.resolve_drive(json.dumps({**asked, "set": [*asked["set"], f"geometry.blocks={blocks}"]}))
+    return toml
 
 
 def _load_run(folder: Path, summary: dict[str, Any]) -> Run:
