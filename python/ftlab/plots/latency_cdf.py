@@ -13,8 +13,9 @@ CAPTION = "Share of requests completed within a latency."
 
 
 def table(run: Run) -> pl.DataFrame | None:
-    """The run's histograms."""
-    return run.tables.get("latency")
+    """The run's histograms, but for operations that always take the same time."""
+    latency = run.tables.get("latency")
+    return None if latency is None else latency.filter(pl.len().over("op") > 1)
 
 
 def draw(latency: pl.DataFrame) -> alt.Chart:

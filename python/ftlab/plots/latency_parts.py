@@ -10,9 +10,7 @@ from ftlab.plots import axes, theme
 from ftlab.runs import Run
 
 TITLE = "Where the time goes"
-CAPTION = (
-    "Mean time of a request spent waiting in queues, on the map, in flash, on buses, and behind garbage collection."
-)
+CAPTION = "Parts of the mean latency, which stands at the name of each operation."
 HEIGHT = 150
 
 
@@ -42,7 +40,10 @@ def draw(parts: pl.DataFrame) -> alt.Chart:
         .mark_bar(height={"band": 0.7})
         .encode(
             x=alt.X(
-                "share:Q", title="Share of the mean latency", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])
+                "share:Q",
+                title="Share of the mean latency",
+                axis=alt.Axis(format="%", tickCount=5),
+                scale=alt.Scale(domain=[0, 1]),
             ),
             y=alt.Y("label:N", title=None, sort=data["label"].unique(maintain_order=True).to_list()),
             color=theme.colours("part:N", theme.TIME_PARTS, data["part"]),
