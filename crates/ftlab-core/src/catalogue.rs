@@ -66,6 +66,9 @@ impl PolicySpec {
     }
 }
 
+/// Makes a member from its parameters.
+type Build<T, S> = Box<dyn Fn(&Map<String, Value>, &mut S) -> Result<Box<T>> + Send + Sync>;
+
 /// One member of a family: its name, its documentation and how to make it.
 pub struct Member<T: ?Sized, S> {
     pub name: &'static str,
@@ -73,7 +76,7 @@ pub struct Member<T: ?Sized, S> {
     pub source: &'static str,
     /// Defaults of the parameters as JSON.
     pub defaults: Value,
-    build: Box<dyn Fn(&Map<String, Value>, &mut S) -> Result<Box<T>> + Send + Sync>,
+    build: Build<T, S>,
 }
 
 impl<T: ?Sized, S> Member<T, S> {

@@ -252,7 +252,7 @@ impl Layout {
         let (width, lanes) = match reclaim {
             ReclaimKind::Block => (1, geometry.total_planes()),
             ReclaimKind::Superblock { dies } => {
-                if dies == 0 || dies > total_dies || total_dies % dies != 0 {
+                if dies == 0 || dies > total_dies || !total_dies.is_multiple_of(dies) {
                     return Err(Error::input(format!(
                         "geometry.superblock_dies = {dies}: expected a divisor of the drive's {total_dies} dies"
                     )));
@@ -456,7 +456,8 @@ mod tests {
 
     #[test]
     fn impossible_geometries_are_refused_in_a_sentence() {
-        let cases: [(fn(&mut Geometry), &str); 4] = [
+        type Spoil = fn(&mut Geometry);
+        let cases: [(Spoil, &str); 4] = [
             (|g| g.blocks = 0, "geometry.blocks"),
             (|g| g.page_bytes = 10_000, "geometry.page_size"),
             (|g| g.unit_bytes = 100, "geometry.unit"),

@@ -9,11 +9,11 @@ use std::time::Instant;
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Geometry, Layout, Lpn, OpKind, PolicySpec, ReclaimKind, Stream};
 use ftlab_drive::config::HostLink;
-use ftlab_drive::device::{Admission, Device, Front, UnitRequest};
+use ftlab_drive::device::{Admission, Device, Front};
 use ftlab_drive::schedule;
 use ftlab_drive::timed::Timed;
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
+use ftlab_ftl::{HostRequest, Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
 
 fn main() {
     let only = std::env::args().nth(1);
@@ -30,7 +30,7 @@ fn main() {
             let started = Instant::now();
             while submitted < 32 {
                 let lpn = Lpn(draw.below(1 << 22) as u32);
-                device.submit(submitted, &UnitRequest::whole(op, lpn, 1), 0);
+                device.submit(submitted, &HostRequest::whole(op, lpn, 1), 0);
                 submitted += 1;
             }
             let mut done = 0;
@@ -41,7 +41,7 @@ fn main() {
                     hash = (hash ^ (c.done_ns - c.submitted_ns)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                     done += 1;
                     let lpn = Lpn(draw.below(1 << 22) as u32);
-                    device.submit(submitted, &UnitRequest::whole(op, lpn, 1), c.done_ns);
+                    device.submit(submitted, &HostRequest::whole(op, lpn, 1), c.done_ns);
                     submitted += 1;
                 }
             }
@@ -102,7 +102,7 @@ impl Front for Made {
         &mut self.timed
     }
 
-    fn admit(&mut self, request: &UnitRequest<'_>, ticket: Ticket) -> Admission {
+    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admission {
         let planes = self.layout.geometry.total_planes();
         let (place, plane) = (request.first.0 / planes, request.first.0 % planes);
         let mut op = FlashOp {

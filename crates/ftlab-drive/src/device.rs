@@ -13,51 +13,10 @@
 use std::collections::VecDeque;
 
 use ftlab_core::{Lpn, OpKind};
-use ftlab_ftl::Ticket;
+use ftlab_ftl::{HostRequest, Ticket};
 
 use crate::config::HostLink;
 use crate::timed::{Breakdown, Event, Link, Part, TicketInfo, Timed};
-
-/// A host request in mapping units.
-#[derive(Clone, Copy, Debug)]
-pub struct UnitRequest<'a> {
-    pub op: OpKind,
-    pub first: Lpn,
-    /// 0 for a flush.
-    pub units: u32,
-    /// Bytes of the first and of the last unit that the request does not cover.
-    pub head_skip: u32,
-    pub tail_skip: u32,
-    pub fua: bool,
-    /// Host stream; 0 = none.
-    pub stream: u16,
-    /// Program context; 0 = unknown.
-    pub pc: u64,
-    /// Content id of each unit; empty where unknown.
-    pub content: &'a [u64],
-}
-
-impl UnitRequest<'_> {
-    /// A request for whole units without any hints.
-    pub fn whole(op: OpKind, first: Lpn, units: u32) -> Self {
-        UnitRequest {
-            op,
-            first,
-            units,
-            head_skip: 0,
-            tail_skip: 0,
-            fua: false,
-            stream: 0,
-            pc: 0,
-            content: &[],
-        }
-    }
-
-    pub fn bytes(&self, unit_bytes: u32) -> u64 {
-        (u64::from(self.units) * u64::from(unit_bytes))
-            .saturating_sub(u64::from(self.head_skip) + u64::from(self.tail_skip))
-    }
-}
 
 /// Whether the FTL took a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +32,7 @@ pub trait Front {
 
     /// Issues the request's operations with `ticket` and seals it, now or, if it must wait, later. A refused request's
     /// ticket is sealed as well.
-    fn admit(&mut self, request: &UnitRequest<'_>, ticket: Ticket) -> Admission;
+    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admission;
 
     /// An operation's notice or a timer.
     fn notice(&mut self, key: u32);
@@ -111,7 +70,7 @@ struct Arriving {
     submitted_ns: u64,
     tag: u64,
     parts: Breakdown,
-    request: UnitRequest<'static>,
+    request: HostRequest<'static>,
     content: Vec<u64>,
 }
 
@@ -177,7 +136,7 @@ impl<F: Front> Device<F> {
 
     /// Gives the device a request at `now`, which must not lie before the time it has been advanced to.
     #[inline]
-    pub fn submit(&mut self, tag: u64, request: &UnitRequest<'_>, now: u64) {
+    pub fn submit(&mut self, tag: u64, request: &HostRequest<'_>, now: u64) {
         self.run_until(now);
         self.outstanding += 1;
         let mut parts = Breakdown::default();
@@ -213,7 +172,7 @@ impl<F: Front> Device<F> {
             submitted_ns: now,
             tag,
             parts,
-            request: UnitRequest {
+            request: HostRequest {
                 content: &[],
                 ..*request
             },
@@ -285,7 +244,7 @@ impl<F: Front> Device<F> {
                 let Some(a) = self.arriving[kind].pop_front() else {
                     break;
                 };
-                let request = UnitRequest {
+                let request = HostRequest {
                     content: &a.content,
                     ..a.request
                 };
@@ -296,7 +255,7 @@ impl<F: Front> Device<F> {
     }
 
     #[inline]
-    fn admit(&mut self, request: &UnitRequest<'_>, tag: u64, submitted_ns: u64, parts: Breakdown) {
+    fn admit(&mut self, request: &HostRequest<'_>, tag: u64, submitted_ns: u64, parts: Breakdown) {
         let backend = self.front.backend();
         let out_bytes = match request.op {
             OpKind::Read => request.bytes(self.unit_bytes),

@@ -4,7 +4,7 @@ use ftlab_core::{Layout, Lpn, Result};
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 
 use crate::config::DriveConfig;
-use crate::device::{Admission, Device, Front, UnitRequest};
+use crate::device::{Admission, Device, Front};
 use crate::schedule;
 use crate::timed::Timed;
 
@@ -20,19 +20,8 @@ impl Front for FtlFront {
     }
 
     #[inline]
-    fn admit(&mut self, request: &UnitRequest<'_>, ticket: Ticket) -> Admission {
-        let request = HostRequest {
-            op: request.op,
-            first: request.first,
-            units: request.units,
-            head_skip: request.head_skip,
-            tail_skip: request.tail_skip,
-            fua: request.fua,
-            stream: request.stream,
-            pc: request.pc,
-            content: request.content,
-        };
-        let admitted = self.ftl.admit(&request, ticket);
+    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admission {
+        let admitted = self.ftl.admit(request, ticket);
         self.ftl.backend.seal(ticket);
         match admitted {
             Admitted::Done => Admission::Taken,

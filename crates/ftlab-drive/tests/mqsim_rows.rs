@@ -7,7 +7,8 @@ mod support;
 
 use ftlab_core::{Lpn, OpKind, Stream};
 use ftlab_drive::config::HostLink;
-use ftlab_drive::device::{Completion, Device, UnitRequest};
+use ftlab_ftl::HostRequest;
+use ftlab_drive::device::{Completion, Device};
 use support::*;
 
 /// One die and plane per chip, or two of each.
@@ -50,7 +51,7 @@ fn mean_us(row: &Row, policy: &str, link: &HostLink) -> f64 {
             Addresses::Sequential => submitted % places,
         };
         let first = Lpn(place as u32 * units);
-        device.submit(submitted, &UnitRequest::whole(row.op, first, units), now);
+        device.submit(submitted, &HostRequest::whole(row.op, first, units), now);
         submitted += 1;
     };
     for _ in 0..row.depth {

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ftlab_core::{Lpn, OpKind, Stream};
-use ftlab_drive::device::{Completion, Device, UnitRequest};
+use ftlab_ftl::HostRequest;
+use ftlab_drive::device::{Completion, Device};
 use ftlab_drive::timeline::Timeline;
 use ftlab_flash::Timing;
 use support::*;
@@ -37,7 +38,7 @@ fn one_die_under_poisson_reads_is_an_m_d_1_queue() {
         arrival += -(1.0 - draw.unit()).ln() * service / rho;
         let now = arrival.round() as u64;
         let lpn = Lpn(draw.below(64 * 256) as u32);
-        device.submit(tag, &UnitRequest::whole(OpKind::Read, lpn, 1), now);
+        device.submit(tag, &HostRequest::whole(OpKind::Read, lpn, 1), now);
         device.advance(now, &mut completions);
         add(&mut completions);
     }
@@ -63,7 +64,7 @@ fn rate(ways: u32, op: OpKind, timing: &Timing, depth: u64) -> f64 {
     let mut completions: Vec<Completion> = Vec::new();
     let (mut submitted, mut done, mut last) = (0u64, 0u64, 0);
     while submitted < depth {
-        device.submit(submitted, &UnitRequest::whole(op, Lpn(submitted as u32), 1), 0);
+        device.submit(submitted, &HostRequest::whole(op, Lpn(submitted as u32), 1), 0);
         submitted += 1;
     }
     while done < 20_000 {
@@ -73,7 +74,7 @@ fn rate(ways: u32, op: OpKind, timing: &Timing, depth: u64) -> f64 {
             done += 1;
             last = c.done_ns;
             let lpn = Lpn((submitted % units) as u32);
-            device.submit(submitted, &UnitRequest::whole(op, lpn, 1), last);
+            device.submit(submitted, &HostRequest::whole(op, lpn, 1), last);
             submitted += 1;
         }
     }

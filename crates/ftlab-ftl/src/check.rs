@@ -102,6 +102,7 @@ impl<B: Backend> Ftl<B> {
                 Target::Vpn(vpn) => *references.entry(vpn).or_default() += 1,
             }
         }
+        self.check_places()?;
         for (vpn, page) in self.indirection.in_use() {
             let counted = match &page.body {
                 crate::indirection::Body::Pack { references, .. } => references.iter().sum(),
@@ -115,6 +116,21 @@ impl<B: Backend> Ftl<B> {
             }
         }
         Ok(())
+    }
+
+    /// What the mechanism's own directories point to is live.
+    fn check_places(&self) -> Result<(), String> {
+        let mut places = self.indirection.slots();
+        (0..=3).for_each(|table| places.extend(self.translation.slots_of(table)));
+        places.extend(self.translation.policy_slots());
+        places.extend(self.recovery.iter().flat_map(|recovery| recovery.journal()));
+        match places.into_iter().find(|&slot| !self.record.is_live(slot)) {
+            Some(slot) => Err(format!(
+                "{slot:?} is not live, but {:?} is said to lie there",
+                Owner::from(self.record.owner(slot))
+            )),
+            None => Ok(()),
+        }
     }
 
     fn check_units(&self) -> Result<(), String> {

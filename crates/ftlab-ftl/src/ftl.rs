@@ -46,6 +46,32 @@ pub struct HostRequest<'a> {
 }
 
 impl<'a> HostRequest<'a> {
+    /// A request for whole units without any hints.
+    pub fn whole(op: OpKind, first: Lpn, units: u32) -> Self {
+        HostRequest {
+            op,
+            first,
+            units,
+            head_skip: 0,
+            tail_skip: 0,
+            fua: false,
+            stream: 0,
+            pc: 0,
+            content: &[],
+        }
+    }
+
+    /// Bytes of data that the request carries; 0 for a trim or a flush.
+    pub fn bytes(&self, unit_bytes: u32) -> u64 {
+        match self.op {
+            OpKind::Read | OpKind::Write => {
+                let covered = u64::from(self.units) * u64::from(unit_bytes);
+                covered.saturating_sub(u64::from(self.head_skip) + u64::from(self.tail_skip))
+            }
+            OpKind::Trim | OpKind::Flush => 0,
+        }
+    }
+
     /// Request `i` of a batch whose addresses lie on the drive; a mapping unit has `1 << unit_shift` bytes.
     #[inline]
     pub fn of_batch(batch: &'a Batch, i: usize, unit_shift: u32) -> Self {
@@ -122,6 +148,8 @@ pub(crate) struct GcState {
     pub copies: Copies,
     /// Programs of pages that hold copies, issued outside of a collection: erases wait for them too.
     pub strays: Vec<OpId>,
+    /// What the erases being issued wait for.
+    pub before_erase: Vec<OpId>,
     /// Destination frontiers' open places that received copies in the present collection.
     pub touched: Vec<usize>,
     /// Where each frontier continues within a pool of several lanes.
@@ -222,7 +250,7 @@ impl Ftl<Counting> {
         let pools = pools(&layout, config.gc.pool);
         let units = Units::new(&layout, &pools, victim.orders(), wear.least_worn_first());
         let record = Record::new(config.logical_units, layout.slots());
-        let mut ftl = Ftl {
+        let ftl = Ftl {
             backend: Counting,
             record,
             units,
@@ -262,9 +290,6 @@ impl Ftl<Counting> {
             config,
         };
         ftl.check_room()?;
-        if ftl.recovery.is_some() {
-            ftl.checkpoint();
-        }
         Ok(ftl)
     }
 
@@ -274,7 +299,8 @@ impl Ftl<Counting> {
         let open = u64::from(self.frontiers.count) * u64::from(self.layout.lanes);
         let reserve = u64::from(self.config.gc.hard) * self.units.pools.len() as u64;
         let raw = u64::from(self.layout.slots());
-        let tables: u64 = self.translation.pages();
+        let checkpoint = if self.recovery.is_some() { self.checkpoint_units() } else { 0 };
+        let tables: u64 = self.translation.pages() + u64::from(checkpoint);
         let needed = u64::from(self.config.logical_units) + tables + (open + reserve + 1) * per_ru;
         if needed > raw {
             return Err(Error::input(format!(

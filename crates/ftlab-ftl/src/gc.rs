@@ -362,20 +362,24 @@ impl<B: Backend> Ftl<B> {
     }
 
     fn issue_erases(&mut self, victim: RuId, cause: Cause) {
-        let backend = &self.backend;
-        self.gc.strays.retain(|&id| !backend.is_done(id));
-        self.gc.copies.extend_from_slice(&self.gc.strays);
-        if let Some(recovery) = &mut self.recovery {
-            recovery.under_way(|id| backend.is_done(id), &mut self.gc.copies);
-        }
         let first = self.layout.page_of(self.layout.first_slot(victim));
         let mut erases = Vec::new();
-        let copied = self.gc.copies.last_of_each_block(self.layout.width);
+        let backend = &self.backend;
+        let before = &mut self.gc.before_erase;
+        before.clear();
+        match &mut self.recovery {
+            Some(recovery) => recovery.under_way(|id| backend.is_done(id), before),
+            None => {
+                before.extend_from_slice(self.gc.copies.last_of_each_block(self.layout.width));
+                self.gc.strays.retain(|&id| !backend.is_done(id));
+                before.extend_from_slice(&self.gc.strays);
+            }
+        }
         // Every erase waits for every copy: through one join, not through width × width edges.
-        let copied = match copied {
+        let copied = match before[..] {
             [] => None,
-            [only] => Some(*only),
-            many => Some(self.backend.join(many, Need::All, Ticket::NONE, 0)),
+            [only] => Some(only),
+            _ => Some(self.backend.join(before, Need::All, Ticket::NONE, 0)),
         };
         for k in 0..self.layout.width {
             let op = FlashOp {

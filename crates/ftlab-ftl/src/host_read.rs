@@ -50,8 +50,8 @@ impl<B: Backend> Ftl<B> {
             bytes += wanted;
         }
         self.read_page(page, bytes, ticket);
-        self.map_ready.clear();
-        if !self.plain_buffer {
+        self.wait_for_map(ticket);
+        if !self.plain_buffer && !self.end_of_life {
             self.drain_buffer(Ticket::NONE);
         }
     }

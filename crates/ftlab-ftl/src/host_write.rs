@@ -1,12 +1,12 @@
 //! Host writes, trims and flushes, and the write buffer between them and flash.
 
-use ftlab_core::Lpn;
+use ftlab_core::{Lpn, Slot};
 
 use crate::backend::{Backend, Cause, Class, Need, Ticket};
 use crate::ftl::{Ftl, HostRequest};
 use crate::mapping::Why;
 use crate::placement::HostWrite;
-use crate::record::Entry;
+use crate::record::{Entry, Target};
 
 impl<B: Backend> Ftl<B> {
     pub(crate) fn write(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
@@ -25,7 +25,9 @@ impl<B: Backend> Ftl<B> {
                 versions.written(request.first);
             }
             if self.program_unit(request.first, 0, Cause::Host, Class::HostWrite, ticket) {
-                self.end_page_of(0, ticket);
+                self.end_page_of(0, request);
+            } else {
+                self.refused(request.first);
             }
             return;
         }
@@ -46,11 +48,17 @@ impl<B: Backend> Ftl<B> {
                     self.read_old_version(lpn, Ticket::NONE);
                 }
                 self.roles.remember(lpn, request, content);
+                self.map_ready.clear();
                 continue;
             }
             if partial {
                 self.read_old_version(lpn, ticket);
             }
+            let Some(chosen) = self.store(lpn, request.stream, request.pc, content, ticket) else {
+                self.refused(lpn);
+                break;
+            };
+            frontier = chosen;
             if !self.plain_buffer {
                 if self.buffer.write_back() {
                     self.buffer.forget(lpn);
@@ -58,15 +66,18 @@ impl<B: Backend> Ftl<B> {
                     self.buffer.write(lpn);
                 }
             }
-            let Some(chosen) = self.store(lpn, request.stream, request.pc, content, ticket) else {
-                return;
-            };
-            frontier = chosen;
         }
         if through {
-            self.end_page_of(frontier, ticket);
+            self.end_page_of(frontier, request);
         } else {
             self.drain_buffer(ticket);
+        }
+    }
+
+    #[cold]
+    fn refused(&mut self, lpn: Lpn) {
+        if let Some(versions) = &mut self.versions {
+            versions.refused(lpn);
         }
     }
 
@@ -98,21 +109,28 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             self.map_changed(lpn.0, ticket);
         }
-        self.map_ready.clear();
+        self.wait_for_map(ticket);
         stored.then_some(frontier)
+    }
+
+    /// The request waits for its look-ups even if no data operation does.
+    #[inline]
+    pub(crate) fn wait_for_map(&mut self, ticket: Ticket) {
+        if B::TIMED && ticket != Ticket::NONE && !self.map_ready.is_empty() {
+            self.backend.join(&self.map_ready, Need::All, ticket, 0);
+        }
+        self.map_ready.clear();
     }
 
     /// A write that may not wait in memory has ended: program the pages that hold its last units.
     #[inline]
-    pub(crate) fn end_page_of(&mut self, frontier: u8, ticket: Ticket) {
+    pub(crate) fn end_page_of(&mut self, frontier: u8, request: &HostRequest<'_>) {
         if self.layout.units_per_page == 1 {
             return;
         }
-        if self.by_address || self.placement_may_split() {
-            for place in 0..self.frontiers.host as usize * self.layout.lanes as usize {
-                if !B::TIMED || self.frontiers.open[place].ticket == ticket {
-                    self.pad(place);
-                }
+        if self.may_split() {
+            for step in 0..request.units {
+                self.end_pages_of_unit(Lpn(request.first.0 + step));
             }
         } else {
             let place = self.frontiers.place(frontier, self.current_lane[frontier as usize]);
@@ -120,9 +138,29 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Whether the units of one request may go to several frontiers.
-    pub(crate) fn placement_may_split(&self) -> bool {
-        !self.plain_placement || !self.roles.is_none()
+    /// Whether the units of one request may lie in several pages that are not full.
+    fn may_split(&self) -> bool {
+        self.by_address || !self.plain_placement || !self.plain_mapping || !self.roles.is_none()
+    }
+
+    /// Programs the pages being assembled in which `lpn` lies.
+    fn end_pages_of_unit(&mut self, lpn: Lpn) {
+        match self.record.entry(lpn).target() {
+            Target::Unmapped => {}
+            Target::Slot(slot) => self.end_page_at(slot),
+            Target::Vpn(vpn) => {
+                for slot in self.indirection.slots_of(vpn) {
+                    self.end_page_at(slot);
+                }
+            }
+        }
+    }
+
+    fn end_page_at(&mut self, slot: Slot) {
+        if self.being_filled(self.layout.page_of(slot)) {
+            let ru = self.layout.ru_of(slot);
+            self.pad(self.units.rus[ru.at()].place as usize);
+        }
     }
 
     /// Programs what the buffer can no longer hold, and lets the request wait while too much is under way.
@@ -150,7 +188,13 @@ impl<B: Backend> Ftl<B> {
 
     pub(crate) fn evict_unit(&mut self, lpn: Lpn) -> bool {
         let (stream, pc, content) = self.roles.recall(lpn);
-        self.store(lpn, stream, pc, content, Ticket::NONE).is_some()
+        let stored = self.store(lpn, stream, pc, content, Ticket::NONE).is_some();
+        if !stored {
+            // A worn-out drive keeps what it can no longer program where it can be read.
+            self.buffer.write(lpn);
+            self.roles.keep(lpn, (stream, pc, content));
+        }
+        stored
     }
 
     pub(crate) fn trim(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
@@ -183,7 +227,7 @@ impl<B: Backend> Ftl<B> {
             if !self.plain_mapping {
                 self.map_changed(lpn.0, ticket);
             }
-            self.map_ready.clear();
+            self.wait_for_map(ticket);
         }
     }
 

@@ -160,6 +160,29 @@ impl Indirection {
         }
     }
 
+    /// The slots that hold the data of `vpn`.
+    pub fn slots_of(&self, vpn: u32) -> Vec<Slot> {
+        match &self.pages[vpn as usize].body {
+            Body::Copies(slots) => slots.clone(),
+            Body::Pack { slot, .. } => slot.iter().copied().collect(),
+            Body::Vector(chunks) => chunks.iter().filter_map(|chunk| self.first_slot(chunk.pack)).collect(),
+            Body::Unused => Vec::new(),
+        }
+    }
+
+    /// All slots that hold data of VPNs.
+    pub fn slots(&self) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        for (_, page) in self.in_use() {
+            match &page.body {
+                Body::Copies(copies) => slots.extend(copies),
+                Body::Pack { slot, .. } => slots.extend(slot),
+                Body::Vector(_) | Body::Unused => {}
+            }
+        }
+        slots
+    }
+
     /// Numbers and bodies of all VPNs in use.
     pub fn in_use(&self) -> impl Iterator<Item = (u32, &Virtual)> {
         self.pages

@@ -2,7 +2,7 @@
 
 use ftlab_core::{LaneId, Lpn, Slot};
 
-use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Ticket};
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
 use crate::frontier::NO_RU;
 use crate::ftl::Ftl;
 use crate::owner::Packed;
@@ -68,14 +68,32 @@ impl<B: Backend> Ftl<B> {
         let pool = self.units.pool_of_lane(lane);
         // Translation pages written on behalf of a collection use the reserve, as its copies do.
         if self.gc.depth == 0 && !self.make_room(pool) {
-            self.end_of_life = true;
-            return None;
+            let place = self.open_elsewhere(frontier, pool);
+            self.end_of_life |= place.is_none();
+            return place;
         }
         let place = self.open_in_pool(frontier, lane, false);
         if place.is_none() {
             self.end_of_life = true;
         }
         place
+    }
+
+    /// A place in another pool: the one of `full` has nothing left to collect.
+    fn open_elsewhere(&mut self, frontier: u8, full: usize) -> Option<usize> {
+        for pool in (0..self.units.pools.len()).filter(|&pool| pool != full) {
+            let lanes = self.units.pools[pool].lanes.clone();
+            let mut places = lanes.iter().map(|&lane| self.frontiers.place(frontier, lane));
+            let place = match places.find(|&place| self.frontiers.open[place].ru != NO_RU) {
+                None if self.make_room(pool) => self.open_in_pool(frontier, lanes[0], false),
+                open => open,
+            };
+            if let Some(place) = place {
+                self.current_lane[frontier as usize] = self.frontiers.of_place(place).1;
+                return Some(place);
+            }
+        }
+        None
     }
 
     /// The open place of `frontier` on `lane`, or on the pool's lane with the most free units when `lane` has none.
@@ -95,7 +113,16 @@ impl<B: Backend> Ftl<B> {
             self.current_lane[frontier as usize] = richest;
             return Some(place);
         }
-        None
+        self.any_open(frontier, pool)
+    }
+
+    /// No free unit is left in `pool`: what is open there takes the data, of the same frontier if it can be.
+    fn any_open(&self, frontier: u8, pool: usize) -> Option<usize> {
+        let lanes = &self.units.pools[pool].lanes;
+        std::iter::once(frontier)
+            .chain(0..self.frontiers.count)
+            .flat_map(|frontier| lanes.iter().map(move |&lane| self.frontiers.place(frontier, lane)))
+            .find(|&place| self.frontiers.open[place].ru != NO_RU)
     }
 
     pub(crate) fn open_unit(&mut self, frontier: u8, lane: LaneId, most_worn: bool) -> bool {
@@ -108,8 +135,10 @@ impl<B: Backend> Ftl<B> {
         (open.ru, open.base, open.next) = (ru, base, 0);
         if let Some(recovery) = &mut self.recovery {
             let backend = &self.backend;
-            let owners = &self.record.owners[base as usize..][..self.layout.slots_per_ru as usize];
-            recovery.reused(ru, owners, |id| backend.is_done(id));
+            let slots = base as usize..(base + self.layout.slots_per_ru) as usize;
+            let stamps = self.versions.as_ref().map(|versions| versions.stamps(slots.clone()));
+            let content = || (self.record.owners[slots].to_vec(), stamps.unwrap_or_default());
+            recovery.reused(ru, content, |id| backend.is_done(id));
         }
         true
     }
@@ -150,18 +179,17 @@ impl<B: Backend> Ftl<B> {
             versions.programmed(slot, lpn);
         }
         if self.layout.units_per_page == 1 || next % self.layout.units_per_page == 0 {
-            self.finish_page(place, slot);
+            self.finish_page(place, slot, 0);
         }
         slot
     }
 
     /// The page whose last slot is `last` is full: program it, and close the unit if it was its last page.
     #[inline]
-    pub(crate) fn finish_page(&mut self, place: usize, last: Slot) {
+    pub(crate) fn finish_page(&mut self, place: usize, last: Slot, padded: u32) {
         self.counts.page_programs += 1;
         let page = self.layout.page_of(last);
-        if let Some(recovery) = &mut self.recovery {
-            recovery.programmed(page);
+        if self.recovery.is_some() {
             // A unit superseded while its page was being assembled is written as padding: it must not come back.
             for slot in (page * self.layout.units_per_page..=last.0).map(Slot) {
                 if !self.record.is_live(slot) {
@@ -169,6 +197,7 @@ impl<B: Backend> Ftl<B> {
                 }
             }
         }
+        let mut program = OpId::DONE;
         if B::TIMED {
             let open = &mut self.frontiers.open[place];
             let op = FlashOp {
@@ -176,18 +205,25 @@ impl<B: Backend> Ftl<B> {
                 class: open.class,
                 cause: Cause::ALL[open.cause as usize],
                 page,
-                bytes: self.layout.geometry.page_bytes,
+                // Padding is not transferred: the page register is erased to ones.
+                bytes: self.layout.geometry.page_bytes - padded * self.layout.geometry.unit_bytes,
                 ticket: std::mem::replace(&mut open.ticket, Ticket::NONE),
                 notice: 0,
             };
-            let id = self.backend.issue(op, &open.inputs);
+            program = self.backend.issue(op, &open.inputs);
             open.inputs.clear();
             if self.gc.collecting {
-                self.gc.copies.push(open.ru, id);
+                self.gc.copies.push(open.ru, program);
+            }
+            if std::mem::take(&mut open.copied) && (self.config.gc.preemptible || self.config.gc.background) {
+                self.gc.strays.push(program);
             }
             if op.class == Class::HostWrite && !self.plain_buffer && op.ticket == Ticket::NONE {
-                self.buffering.in_flight.push_back(id);
+                self.buffering.in_flight.push_back(program);
             }
+        }
+        if let Some(recovery) = &mut self.recovery {
+            recovery.programmed(page, program);
         }
         let open = &mut self.frontiers.open[place];
         if open.next == self.layout.slots_per_ru {
@@ -210,7 +246,7 @@ impl<B: Backend> Ftl<B> {
             self.record.set_owner(Slot(slot), Packed::NONE);
         }
         self.counts.padding += u64::from(missing);
-        self.finish_page(place, Slot(first + missing - 1));
+        self.finish_page(place, Slot(first + missing - 1), missing);
     }
 
     /// The unit in `slot` is superseded or gone.

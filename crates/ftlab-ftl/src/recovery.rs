@@ -2,22 +2,28 @@
 //!
 //! # Model
 //! Every page's spare area (OOB) holds the owner of each of its units, written with the page. A checkpoint writes the
-//! whole map and the validity bits to flash every `ftl.checkpoint` host units. Between two checkpoints the order of
-//! programs is known from sequence numbers in the spare areas: the log here. After a power cut
-//! 1. the map of the last checkpoint is loaded;
+//! whole map and the validity bits to flash every `ftl.checkpoint` host units, and sooner when the journal has grown longer
+//! than that. Between two checkpoints the order of programs is known from sequence numbers in the spare areas: the log
+//! here. After a power cut
+//! 1. the map of the last checkpoint that is complete is loaded;
 //! 2. the spare areas of the pages programmed since are read in their order, each owner taking its newest place;
 //! 3. trims that the journal holds are applied at their place in that order.
 //!
-//! A page whose program had not completed is torn and holds nothing. An erase that had not completed has erased nothing
-//! that mattered: it waits for the copies. A unit that is superseded before its page is programmed is written as padding.
-//! What a buffer without power-loss protection had not programmed is lost; a protected one loses nothing.
+//! A page whose program had not completed is torn and holds nothing. What a buffer without power-loss protection had not
+//! programmed is lost; a protected one loses nothing. A drive without protection takes care that the newest durable
+//! version of a unit is in flash at any time:
+//! * an erase waits for every program that was issued before it, so for the copies and for newer versions alike;
+//! * before it, pages being assembled are padded and programmed, and the journal of trims is written: else an older
+//!   version still in flash could come back in place of the erased one;
+//! * a unit that is superseded before its page is programmed is written as padding.
 //!
 //! # Not modelled
 //! Units behind virtual page numbers: their tables are taken to be protected by capacitors, as CA-SSD does. Pages that a
-//! program interrupted on another page type of the same cells spoils.
+//! program interrupted on another page type of the same cells spoils. Room for two checkpoints at once: the pages of the
+//! last one and of its journal are taken to be readable until the next is complete.
 
 use ftlab_core::{Layout, Lpn, RuId, Slot};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::backend::{Backend, Cause, Class, OpId, Ticket};
 use crate::ftl::Ftl;
@@ -26,32 +32,60 @@ use crate::record::Entry;
 use crate::translation::CHECKPOINT_TABLE;
 use crate::units::RuState;
 
+/// In the log: a page that is gone, or the place of a checkpoint.
+const NO_PAGE: u32 = u32::MAX;
+
 /// What must be kept, beyond the spare areas, to rebuild the record.
 #[derive(Clone, Debug)]
 pub struct Recovery {
-    /// Validity at the last checkpoint: with the owners, this is the checkpoint's map.
-    live_at_checkpoint: Vec<u64>,
-    /// Pages programmed since, in order.
+    /// Validity at the last complete checkpoint: with the owners, this is the checkpoint's map.
+    base: Vec<u64>,
+    /// The checkpoint whose pages, or pages before it, are still being programmed.
+    next: Option<NextBase>,
+    /// Pages programmed since `base`, in order, and (timed backend) their operations.
     log: Vec<u32>,
-    /// Length of the log when a unit was erased, for units erased since the checkpoint.
+    programs: Vec<OpId>,
+    /// All programs of the log before this one have completed.
+    done: usize,
+    /// Length of the log when a unit was last erased, for units erased since the checkpoint.
     erased_at: FxHashMap<u32, u32>,
-    /// Trims since the checkpoint with the length of the log at that time; the first `durable_trims` are in the journal.
+    /// Trims since the checkpoint with the length of the log at that time.
     trims: Vec<(u32, u32)>,
-    durable_trims: usize,
-    journal: Vec<Slot>,
+    /// So many of them have been handed to the journal, and so many of these came through a power cut.
+    journalled: usize,
+    recovered_trims: usize,
+    journal: Vec<JournalPage>,
     checkpoint_pages: u32,
-    /// Units whose erase may not have completed: what they held.
-    ghosts: FxHashMap<u32, Ghost>,
+    /// Erases that may not have completed, oldest first, by unit.
+    ghosts: FxHashMap<u32, Vec<Ghost>>,
     last_checkpoint_tick: u64,
 }
 
-/// A unit that is logically erased while its erase may still be waiting.
+#[derive(Clone, Debug)]
+struct NextBase {
+    live: Vec<u64>,
+    /// Length of the log, of the trims and of the journal.
+    log: usize,
+    trims: usize,
+    journal: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct JournalPage {
+    slot: Slot,
+    /// The trims in it.
+    first: usize,
+    end: usize,
+    program: OpId,
+}
+
+/// What a unit held before an erase that may still be waiting.
 #[derive(Clone, Debug)]
 struct Ghost {
     erased_at_before: Option<u32>,
     erases: Vec<OpId>,
-    /// Its owners, saved when the unit was opened again.
-    owners: Option<Vec<u32>>,
+    /// Owners and stamps of its slots, saved when the unit was opened again.
+    content: Option<(Vec<u32>, Vec<u32>)>,
 }
 
 /// What a recovery read; the drive turns it into time.
@@ -68,14 +102,21 @@ pub struct RecoveryReport {
     pub lost_buffered_units: u64,
 }
 
+/// Trim records in one unit of the journal: LPN and sequence number, 8 bytes each.
+const TRIM_BYTES: u32 = 8;
+
 impl Recovery {
     pub fn new(layout: &Layout) -> Self {
         Recovery {
-            live_at_checkpoint: vec![0; (layout.slots() as usize).div_ceil(64)],
+            base: vec![0; (layout.slots() as usize).div_ceil(64)],
+            next: None,
             log: Vec::new(),
+            programs: Vec::new(),
+            done: 0,
             erased_at: FxHashMap::default(),
             trims: Vec::new(),
-            durable_trims: 0,
+            journalled: 0,
+            recovered_trims: 0,
             journal: Vec::new(),
             checkpoint_pages: 0,
             ghosts: FxHashMap::default(),
@@ -83,9 +124,31 @@ impl Recovery {
         }
     }
 
+    /// A page has been programmed by `program` (`DONE` on the counting backend).
     #[inline]
-    pub fn programmed(&mut self, page: u32) {
+    pub fn programmed(&mut self, page: u32, program: OpId) {
         self.log.push(page);
+        if program != OpId::DONE || !self.programs.is_empty() {
+            self.programs.resize(self.log.len() - 1, OpId::DONE);
+            self.programs.push(program);
+        }
+    }
+
+    fn program(&self, position: usize) -> OpId {
+        self.programs.get(position).copied().unwrap_or(OpId::DONE)
+    }
+
+    /// Adds every program that has not completed to `ids`.
+    pub(crate) fn under_way(&mut self, is_done: impl Fn(OpId) -> bool, ids: &mut Vec<OpId>) {
+        self.advance(&is_done);
+        let rest = self.done.min(self.programs.len());
+        ids.extend(self.programs[rest..].iter().copied().filter(|&id| !is_done(id)));
+    }
+
+    fn advance(&mut self, is_done: impl Fn(OpId) -> bool) {
+        while self.done < self.log.len() && is_done(self.program(self.done)) {
+            self.done += 1;
+        }
     }
 
     pub fn erased(&mut self, ru: RuId) {
@@ -95,23 +158,26 @@ impl Recovery {
     /// The unit's erase operations have been issued and may not have completed.
     pub(crate) fn erasing(&mut self, ru: RuId, erases: Vec<OpId>) {
         let erased_at_before = self.erased_at.get(&ru.0).copied();
-        self.ghosts.insert(
-            ru.0,
-            Ghost {
-                erased_at_before,
-                erases,
-                owners: None,
-            },
-        );
+        self.ghosts.entry(ru.0).or_default().push(Ghost {
+            erased_at_before,
+            erases,
+            content: None,
+        });
     }
 
     /// The unit is opened again.
-    pub(crate) fn reused(&mut self, ru: RuId, owners: &[u32], is_done: impl Fn(OpId) -> bool) {
-        if let Some(ghost) = self.ghosts.get_mut(&ru.0) {
-            if ghost.erases.iter().all(|&id| is_done(id)) {
+    pub(crate) fn reused(
+        &mut self,
+        ru: RuId,
+        content: impl FnOnce() -> (Vec<u32>, Vec<u32>),
+        is_done: impl Fn(OpId) -> bool,
+    ) {
+        let Some(ghosts) = self.ghosts.get_mut(&ru.0) else { return };
+        ghosts.retain(|ghost| !ghost.is_complete(&is_done));
+        match ghosts.last_mut() {
+            Some(last) => last.content = Some(content()),
+            None => {
                 self.ghosts.remove(&ru.0);
-            } else {
-                ghost.owners = Some(owners.to_vec());
             }
         }
     }
@@ -121,90 +187,187 @@ impl Recovery {
     }
 
     pub(crate) fn journal_moved(&mut self, old: Slot, new: Slot) {
-        let place = self.journal.iter_mut().find(|slot| **slot == old);
-        *place.unwrap_or_else(|| panic!("{old:?} is no page of the journal")) = new;
+        let page = self.journal.iter_mut().find(|page| page.slot == old);
+        page.unwrap_or_else(|| panic!("{old:?} is no page of the journal")).slot = new;
+    }
+
+    pub fn journal(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.journal.iter().map(|page| page.slot)
     }
 
     pub fn is_journal(&self, slot: Slot) -> bool {
-        self.journal.contains(&slot)
+        self.journal().any(|page| page == slot)
     }
 
     /// Bytes of sequence numbers and trims kept since the last checkpoint.
     pub fn bytes(&self) -> u64 {
-        (self.log.len() * 4 + self.trims.len() * 8 + self.live_at_checkpoint.len() * 8) as u64
+        (self.log.len() * 4 + self.programs.len() * 8 + self.trims.len() * 8 + self.base.len() * 8) as u64
+    }
+
+    /// Makes the next checkpoint the base; what came before it is not needed any more. The journal pages that it replaces
+    /// are handed to `dead`.
+    fn promote(&mut self, dead: &mut Vec<Slot>) {
+        let Some(next) = self.next.take() else { return };
+        let at = next.log as u32;
+        self.base = next.live;
+        self.log.drain(..next.log);
+        self.programs.drain(..next.log.min(self.programs.len()));
+        self.done -= next.log;
+        let after = |position: u32| position.checked_sub(at);
+        self.erased_at.retain(|_, position| match after(*position) {
+            Some(shifted) => {
+                *position = shifted;
+                true
+            }
+            None => false,
+        });
+        for ghost in self.ghosts.values_mut().flatten() {
+            ghost.erased_at_before = ghost.erased_at_before.and_then(after);
+        }
+        self.trims.drain(..next.trims);
+        self.trims.iter_mut().for_each(|(_, position)| *position -= at);
+        self.journalled = self.journalled.saturating_sub(next.trims);
+        self.recovered_trims = self.recovered_trims.saturating_sub(next.trims);
+        dead.extend(self.journal.drain(..next.journal).map(|page| page.slot));
+        for page in &mut self.journal {
+            page.first = page.first.saturating_sub(next.trims);
+            page.end = page.end.saturating_sub(next.trims);
+        }
+    }
+
+    /// Forgets what the power cut has undone: torn pages, erased ones, and trims that are not in the journal.
+    fn settle(&mut self, layout: &Layout, is_done: impl Fn(OpId) -> bool) -> u64 {
+        let mut torn = 0;
+        for position in 0..self.log.len() {
+            let page = self.log[position];
+            if page == NO_PAGE {
+                continue;
+            }
+            let erased = self.erased_at.get(&layout.ru_of(Slot(page * layout.units_per_page)).0);
+            if !is_done(self.program(position)) {
+                torn += 1;
+                self.log[position] = NO_PAGE;
+            } else if erased.is_some_and(|&at| at as usize > position) {
+                self.log[position] = NO_PAGE;
+            }
+        }
+        self.programs.clear();
+        self.done = self.log.len();
+        let mut durable = vec![false; self.trims.len()];
+        durable[..self.recovered_trims].fill(true);
+        for page in self.journal.drain(..).filter(|page| is_done(page.program)) {
+            durable[page.first..page.end].fill(true);
+        }
+        let mut durable = durable.into_iter();
+        self.trims.retain(|_| durable.next().unwrap_or(false));
+        self.recovered_trims = self.trims.len();
+        self.journalled = self.trims.len();
+        self.next = None;
+        torn
+    }
+
+    /// Capacitors have finished everything.
+    fn complete(&mut self) {
+        self.programs.clear();
+        self.done = self.log.len();
+        self.recovered_trims = self.trims.len();
+        self.ghosts.clear();
     }
 }
 
-/// Trim records in one unit of the journal: LPN and sequence number, 8 bytes each.
-const TRIM_BYTES: u32 = 8;
+impl Ghost {
+    fn is_complete(&self, is_done: impl Fn(OpId) -> bool) -> bool {
+        self.erases.iter().all(|&id| is_done(id))
+    }
+
+    /// No block of the unit has been erased. (Once one has, every program that the erase waited for has completed.)
+    fn is_whole(&self, is_done: impl Fn(OpId) -> bool) -> bool {
+        !self.erases.iter().any(|&id| is_done(id))
+    }
+}
 
 impl<B: Backend> Ftl<B> {
     /// Takes a checkpoint if enough has been written since the last one. Called between requests.
     pub fn checkpoint_if_due(&mut self) {
+        self.promote_checkpoint();
         if let Some(recovery) = &self.recovery
-            && self.tick - recovery.last_checkpoint_tick >= self.config.checkpoint_units
+            && recovery.next.is_none()
             && !self.end_of_life
+            && (self.tick - recovery.last_checkpoint_tick >= self.config.checkpoint_units
+                || recovery.journal.len() > recovery.checkpoint_pages.max(1) as usize)
         {
             self.checkpoint();
         }
     }
 
+    /// Units of a whole checkpoint.
+    pub(crate) fn checkpoint_units(&self) -> u32 {
+        self.config.logical_units.div_ceil(self.layout.geometry.unit_bytes / 4)
+    }
+
     /// Writes the map to flash (cause `metadata`) and starts a new log.
     pub fn checkpoint(&mut self) {
-        let entries_per_unit = self.layout.geometry.unit_bytes / 4;
-        let pages = if self.tick == 0 {
-            0
-        } else {
-            self.config.logical_units.div_ceil(entries_per_unit)
-        };
-        if pages > 0
-            && self
-                .recovery
-                .as_ref()
-                .is_some_and(|recovery| recovery.checkpoint_pages == 0)
-        {
-            self.translation.with_checkpoint(pages);
-        }
+        let pages = if self.tick == 0 { 0 } else { self.checkpoint_units() };
+        self.translation.with_checkpoint(pages);
         for tvpn in 0..pages {
-            if let Some(slot) = self.append_metadata(
-                Owner::Map {
-                    table: CHECKPOINT_TABLE,
-                    tvpn,
-                },
-                Cause::Metadata,
-                &[],
-            ) {
+            let owner = Owner::Map {
+                table: CHECKPOINT_TABLE,
+                tvpn,
+            };
+            if let Some(slot) = self.append_metadata(owner, Cause::Metadata, &[]) {
                 self.translation.page_moved(CHECKPOINT_TABLE, tvpn, slot);
             }
         }
         self.counts.checkpoints += u64::from(pages > 0);
+        // What the map says must be in flash; a protected page being assembled comes by the log.
+        if !self.config.buffer.power_loss_protected {
+            (0..self.frontiers.open.len()).for_each(|place| self.pad(place));
+        }
         let Some(mut recovery) = self.recovery.take() else {
             return;
         };
-        for slot in recovery.journal.drain(..) {
-            self.kill(slot);
-        }
-        // Units in pages still being assembled are not in flash: they stay out of the checkpoint and come by the log.
-        recovery.live_at_checkpoint.copy_from_slice(self.record.live_words());
+        let mut live = self.record.live_words().to_vec();
         for open in &self.frontiers.open {
             let filled = open.next % self.layout.units_per_page;
             for slot in open.base + open.next - filled..open.base + open.next {
-                recovery.live_at_checkpoint[slot as usize / 64] &= !(1 << (slot % 64));
+                live[slot as usize / 64] &= !(1 << (slot % 64));
             }
         }
-        recovery.log.clear();
-        recovery.erased_at.clear();
-        recovery.trims.clear();
-        recovery.durable_trims = 0;
+        // Its own place in the log tells erases before it from erases after it.
+        recovery.programmed(NO_PAGE, OpId::DONE);
+        recovery.next = Some(NextBase {
+            live,
+            log: recovery.log.len(),
+            trims: recovery.trims.len(),
+            journal: recovery.journal.len(),
+        });
         recovery.checkpoint_pages = pages;
         recovery.last_checkpoint_tick = self.tick;
         self.recovery = Some(recovery);
+        self.promote_checkpoint();
+    }
+
+    /// A checkpoint counts when it and all that was issued before it is in flash.
+    #[inline]
+    fn promote_checkpoint(&mut self) {
+        let backend = &self.backend;
+        let Some(recovery) = &mut self.recovery else { return };
+        let Some(end) = recovery.next.as_ref().map(|next| next.log) else {
+            return;
+        };
+        recovery.advance(|id| backend.is_done(id));
+        if recovery.done < end {
+            return;
+        }
+        let mut dead = Vec::new();
+        recovery.promote(&mut dead);
+        dead.into_iter().for_each(|slot| self.kill(slot));
     }
 
     /// Writes the trims since the last flush to the journal.
     pub(crate) fn write_journal(&mut self, ticket: Ticket) {
         let Some(recovery) = &self.recovery else { return };
-        let pending = recovery.trims.len() - recovery.durable_trims;
+        let pending = recovery.trims.len() - recovery.journalled;
         if pending == 0 {
             return;
         }
@@ -219,132 +382,161 @@ impl<B: Backend> Ftl<B> {
             };
             let owner = Packed::from(Owner::Journal);
             let slot = self.append(place, owner, Cause::Metadata, Class::HostWrite, ticket);
-            if let Some(recovery) = &mut self.recovery {
-                recovery.journal.push(slot);
-            }
             self.pad(place);
-        }
-        if let Some(recovery) = &mut self.recovery {
-            recovery.durable_trims = recovery.trims.len();
+            if let Some(recovery) = &mut self.recovery {
+                // Making room may have written some of them, or a checkpoint have replaced them.
+                let first = recovery.journalled;
+                let end = recovery.trims.len().min(first + per_unit);
+                let program = recovery.program(recovery.log.len() - 1);
+                recovery.journalled = end;
+                recovery.journal.push(JournalPage {
+                    slot,
+                    first,
+                    end,
+                    program,
+                });
+            }
         }
     }
 
     /// Power fails now: volatile state is lost, the record is rebuilt from what is in flash.
     ///
-    /// `torn` are the pages whose programs had been issued and had not completed. The backend must still know which
-    /// erases had completed; reset it afterwards.
+    /// The backend must still know which operations have completed. Reset it afterwards (with power-loss protection: once
+    /// everything that has been issued is complete), then call [`Ftl::power_on`].
     ///
     /// # Panics
     /// If the drive keeps no recovery information (`ftl.checkpoint` unset).
-    pub fn power_cut(&mut self, torn: &FxHashSet<u32>) -> RecoveryReport {
+    pub fn power_cut(&mut self) -> RecoveryReport {
         let mut report = RecoveryReport::default();
-        assert!(
-            self.recovery.is_some(),
-            "this drive keeps nothing to recover from: set ftl.checkpoint"
-        );
         let protected = self.config.buffer.power_loss_protected;
         if protected {
             // Capacitors finish what is under way and save the buffer, which comes back with the power.
-            for place in 0..self.frontiers.open.len() {
-                self.pad(place);
-            }
+            (0..self.frontiers.open.len()).for_each(|place| self.pad(place));
         } else {
             report.lost_buffered_units = self.buffer.dirty().len() as u64;
             self.buffer.clear();
-            self.roles.forget();
         }
-        let empty = FxHashSet::default();
-        let torn = if protected { &empty } else { torn };
-        report.torn_pages = torn.len() as u64;
-        let mut recovery = self.recovery.take().expect("checked above");
-        self.restore_ghosts(&mut recovery, protected);
+        self.roles.forget(protected);
+        let kept = self.recovery.as_mut();
+        let recovery = kept.expect("this drive keeps nothing to recover from: set ftl.checkpoint");
+        if protected {
+            recovery.complete();
+        }
+        self.promote_checkpoint();
+        let mut recovery = self.recovery.take().expect("as above");
+        let spoilt = self.restore_ghosts(&mut recovery);
+        let backend = &self.backend;
+        report.torn_pages = recovery.settle(&self.layout, |id| backend.is_done(id));
         self.stop_collections();
-        self.rebuild(&recovery, torn, &mut report);
-        self.recovery = Some(recovery);
         self.mapping.forget();
-        self.map_ready.clear();
-        self.buffering.in_flight.clear();
-        // A new checkpoint makes the state after recovery the base of the next log.
-        self.checkpoint();
+        self.rebuild(&recovery, &mut report);
+        self.recount(&spoilt);
+        self.recovery = Some(recovery);
         report
     }
 
-    /// Units whose erase had not completed hold their old data.
-    fn restore_ghosts(&mut self, recovery: &mut Recovery, protected: bool) {
-        let mut ghosts: Vec<(u32, Ghost)> = recovery.ghosts.drain().collect();
-        ghosts.sort_unstable_by_key(|(ru, _)| *ru);
-        for (ru, ghost) in ghosts {
-            if protected || ghost.erases.iter().all(|&id| self.backend.is_done(id)) {
-                continue;
-            }
-            let first = self.layout.first_slot(RuId(ru)).at();
-            if let Some(owners) = ghost.owners {
-                self.record.owners[first..first + owners.len()].copy_from_slice(&owners);
-            }
-            match ghost.erased_at_before {
+    /// Power is back, and the backend idle: what holds nothing is erased, and a checkpoint makes the rebuilt record the
+    /// base of the next log.
+    pub fn power_on(&mut self) {
+        let blank = |ru: &RuId| {
+            let unit = &self.units.rus[ru.at()];
+            unit.state == RuState::Closed && unit.valid == 0
+        };
+        let spent: Vec<RuId> = (0..self.layout.rus).map(RuId).filter(blank).collect();
+        for ru in spent {
+            self.units.begin_collection(ru);
+            self.erase(ru, Cause::Gc);
+        }
+        if !self.end_of_life {
+            self.checkpoint();
+        }
+        self.start_idle_copies();
+    }
+
+    /// Units whose erase had not begun hold their old data. Returns the units that must be erased before they are used.
+    fn restore_ghosts(&mut self, recovery: &mut Recovery) -> Vec<bool> {
+        let backend = &self.backend;
+        let is_done = |id| backend.is_done(id);
+        let mut spoilt = vec![false; self.layout.rus as usize];
+        let ghosts: Vec<(u32, Vec<Ghost>)> = recovery.ghosts.drain().collect();
+        for (ru, ghosts) in ghosts {
+            spoilt[ru as usize] = !ghosts.iter().all(|ghost| ghost.is_complete(is_done));
+            let mut whole = ghosts.into_iter().filter(|ghost| ghost.is_whole(is_done));
+            let Some(first) = whole.next() else { continue };
+            let undone = 1 + whole.count() as u32;
+            match first.erased_at_before {
                 Some(position) => recovery.erased_at.insert(ru, position),
                 None => recovery.erased_at.remove(&ru),
             };
+            if let Some((owners, stamps)) = first.content {
+                let at = self.layout.first_slot(RuId(ru)).at();
+                self.record.owners[at..at + owners.len()].copy_from_slice(&owners);
+                if let Some(versions) = &mut self.versions {
+                    versions.restore(at, &stamps);
+                }
+            }
+            if self.units.unerase(RuId(ru), undone) {
+                self.counts.retired = self.counts.retired.saturating_sub(1);
+            }
         }
+        spoilt
     }
 
     /// Open units are closed as they are, and collections under way are given up.
     fn stop_collections(&mut self) {
-        for job in &mut self.gc.jobs {
-            *job = None;
-        }
+        self.gc.jobs.fill_with(|| None);
+        self.gc.copies.clear();
+        self.gc.strays.clear();
+        self.gc.touched.clear();
         for open in &mut self.frontiers.open {
-            open.ru = crate::frontier::NO_RU;
+            (open.ru, open.next) = (crate::frontier::NO_RU, 0);
             open.inputs.clear();
             open.ticket = Ticket::NONE;
+            open.copied = false;
         }
+        self.map_ready.clear();
+        self.buffering.in_flight.clear();
     }
 
-    fn rebuild(&mut self, recovery: &Recovery, torn: &FxHashSet<u32>, report: &mut RecoveryReport) {
-        let virtual_lpns: Vec<(u32, u32)> = if self.indirection.is_empty() {
-            Vec::new()
-        } else {
-            let entries = self.record.map.iter().enumerate();
-            entries
-                .filter(|(_, e)| Entry(**e).as_slot().is_none() && **e != u32::MAX)
-                .map(|(l, e)| (l as u32, *e))
-                .collect()
-        };
-        let virtual_slots: Vec<Slot> = self.virtual_slots();
+    /// The map, from the base and the log.
+    fn rebuild(&mut self, recovery: &Recovery, report: &mut RecoveryReport) {
+        let entries = self.record.map.iter().enumerate();
+        let virtual_lpns: Vec<(usize, u32)> = entries
+            .filter(|(_, entry)| **entry != Entry::UNMAPPED.0 && Entry(**entry).as_slot().is_none())
+            .map(|(lpn, entry)| (lpn, *entry))
+            .collect();
         self.record.map.fill(Entry::UNMAPPED.0);
-        let slots = self.layout.slots();
-        let checkpoint = recovery.live_at_checkpoint.clone();
-        for slot in (0..slots)
-            .filter(|slot| checkpoint[*slot as usize / 64] >> (slot % 64) & 1 == 1)
-            .map(Slot)
-        {
-            if !recovery.erased_at.contains_key(&self.layout.ru_of(slot).0) {
-                self.adopt(slot);
+        self.translation.forget();
+        for (word, &bits) in recovery.base.iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                let slot = Slot(word as u32 * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+                if !recovery.erased_at.contains_key(&self.layout.ru_of(slot).0) {
+                    self.adopt(slot);
+                }
             }
         }
         let per_page = self.layout.units_per_page;
-        let mut trims = recovery.trims[..recovery.durable_trims].iter().peekable();
+        let mut trims = recovery.trims.iter().peekable();
         for (position, &page) in recovery.log.iter().enumerate() {
             while let Some((lpn, _)) = trims.next_if(|(_, at)| *at as usize <= position) {
                 self.record.map[*lpn as usize] = Entry::UNMAPPED.0;
             }
-            let first = page * per_page;
-            let erased = recovery.erased_at.get(&self.layout.ru_of(Slot(first)).0);
-            if erased.is_some_and(|at| *at as usize > position) || torn.contains(&page) {
-                continue;
+            if page != NO_PAGE {
+                report.scanned_pages += 1;
+                let first = page * per_page;
+                (first..first + per_page).for_each(|slot| self.adopt(Slot(slot)));
             }
-            report.scanned_pages += 1;
-            (first..first + per_page).for_each(|slot| self.adopt(Slot(slot)));
         }
         for (lpn, _) in trims {
             self.record.map[*lpn as usize] = Entry::UNMAPPED.0;
         }
         for (lpn, entry) in virtual_lpns {
-            self.record.map[lpn as usize] = entry;
+            self.record.map[lpn] = entry;
         }
         report.checkpoint_units = u64::from(recovery.checkpoint_pages);
         report.probed_pages = u64::from(self.layout.rus);
-        self.recount(&virtual_slots);
     }
 
     /// The owner in this slot's spare area takes the slot as its newest place.
@@ -352,44 +544,31 @@ impl<B: Backend> Ftl<B> {
         match Owner::from(self.record.owner(slot)) {
             Owner::Lpn(lpn) => self.record.set_entry(lpn, Entry::slot(slot)),
             Owner::Map { table, tvpn } => self.translation.page_moved(table, tvpn, slot),
-            Owner::Policy(page) => self.translation.policy_page_moved(page, slot),
-            Owner::Vpn(_) | Owner::Journal | Owner::None => {}
+            Owner::Policy(page) if self.mapping.is_live(page) => self.translation.policy_page_moved(page, slot),
+            Owner::Vpn(_) | Owner::Policy(_) | Owner::Journal | Owner::None => {}
         }
-    }
-
-    fn virtual_slots(&self) -> Vec<Slot> {
-        use crate::indirection::Body;
-        let mut slots = Vec::new();
-        for (_, page) in self.indirection.in_use() {
-            match &page.body {
-                Body::Copies(copies) => slots.extend(copies),
-                Body::Pack { slot, .. } => slots.extend(slot),
-                Body::Vector(_) | Body::Unused => {}
-            }
-        }
-        slots
     }
 
     /// Validity, valid counts and unit states from the rebuilt map.
-    fn recount(&mut self, virtual_slots: &[Slot]) {
+    fn recount(&mut self, spoilt: &[bool]) {
+        let protected = self.config.buffer.power_loss_protected;
         self.record.live_words_mut().fill(0);
-        for lpn in 0..self.config.logical_units {
-            if let Some(slot) = self.record.entry(Lpn(lpn)).as_slot() {
+        for lpn in (0..self.config.logical_units).map(Lpn) {
+            let entry = self.record.entry(lpn);
+            if let Some(slot) = entry.as_slot() {
                 self.record.set_live(slot);
             }
-            if let Some(versions) = &mut self.versions {
-                versions.recovered(Lpn(lpn), self.record.entry(Lpn(lpn)).as_slot());
+            if let Some(versions) = &mut self.versions
+                && !protected
+                && (entry == Entry::UNMAPPED || entry.as_slot().is_some())
+            {
+                versions.recovered(lpn, entry.as_slot());
             }
         }
-        virtual_slots.iter().for_each(|&slot| self.record.set_live(slot));
-        for table in 0..=CHECKPOINT_TABLE {
-            for slot in self.translation.slots_of(table) {
-                self.record.set_live(slot);
-            }
-        }
-        for slot in self.translation.policy_slots() {
-            self.record.set_live(slot);
-        }
+        let mut others = self.indirection.slots();
+        (0..=CHECKPOINT_TABLE).for_each(|table| others.extend(self.translation.slots_of(table)));
+        others.extend(self.translation.policy_slots());
+        others.into_iter().for_each(|slot| self.record.set_live(slot));
         let per_ru = self.layout.slots_per_ru;
         let valid: Vec<u32> = (0..self.layout.rus)
             .map(|ru| {
@@ -398,7 +577,6 @@ impl<B: Backend> Ftl<B> {
                 live
             })
             .collect();
-        self.units.recovered(&valid, self.tick);
-        debug_assert!(self.units.rus.iter().all(|ru| ru.state != RuState::Open));
+        self.units.recovered(&valid, spoilt, self.tick);
     }
 }

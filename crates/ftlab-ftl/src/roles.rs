@@ -84,9 +84,19 @@ impl Roles {
         }
     }
 
-    pub(crate) fn forget(&mut self) {
-        self.waiting.clear();
+    /// Power has failed; a protected buffer comes back with what it held.
+    pub(crate) fn forget(&mut self, protected: bool) {
+        if !protected {
+            self.waiting.clear();
+        }
         self.hedges.clear();
+    }
+
+    /// The unit could not be programmed and goes back into the buffer.
+    pub(crate) fn keep(&mut self, lpn: Lpn, placed_by: (u16, u64, Option<u64>)) {
+        if self.remembers {
+            self.waiting.insert(lpn.0, placed_by);
+        }
     }
 }
 
@@ -188,7 +198,10 @@ impl<B: Backend> Ftl<B> {
                 let lane = self.other_lane(&lanes);
                 self.open_for_copy(frontier, lane)
             };
-            let Some(place) = place else { return None };
+            let Some(place) = place else {
+                self.release(Entry::vpn(vpn));
+                return None;
+            };
             let cause = if copy == 0 { Cause::Host } else { Cause::Replication };
             // Two requests may not wait for one page, and a copy shares its page with whoever comes next: only the
             // first copy is waited for.
@@ -337,6 +350,7 @@ impl<B: Backend> Ftl<B> {
     fn issue_host_read(&mut self, page: u32, bytes: u32, ticket: Ticket) -> OpId {
         if self.being_filled(page) {
             self.counts.buffer_read_hits += 1;
+            self.wait_for_inputs(page, ticket);
             return OpId::DONE;
         }
         self.counts.data_page_reads += 1;
@@ -420,10 +434,9 @@ impl<B: Backend> Ftl<B> {
         let Some(mut hedge) = self.roles.hedges.get_mut(index).and_then(Option::take) else {
             return;
         };
-        if self.backend.is_done(hedge.join) {
-            return;
-        }
-        if let Some(page) = hedge.untried.pop() {
+        if !self.backend.is_done(hedge.join)
+            && let Some(page) = hedge.untried.pop()
+        {
             self.counts.hedged_reads += 1;
             let read = self.issue_host_read(page, hedge.bytes, Ticket::NONE);
             self.backend.join_more(hedge.join, read);
@@ -485,12 +498,13 @@ impl<B: Backend> Ftl<B> {
             _ => return,
         };
         let source = self.indirection.first_slot(vpn).expect("a copied unit lies in flash");
-        if B::TIMED {
+        let page = self.layout.page_of(source);
+        if B::TIMED && !self.being_filled(page) {
             let op = FlashOp {
                 kind: FlashOpKind::Read,
                 class: Class::Gc,
                 cause: Cause::Replication,
-                page: self.layout.page_of(source),
+                page,
                 bytes: self.layout.geometry.unit_bytes,
                 ticket: Ticket::NONE,
                 notice: 0,

@@ -43,10 +43,20 @@ impl Translation {
         translation
     }
 
-    /// Adds the table of checkpoint pages.
+    /// Adds the table of checkpoint pages, unless it is there.
     pub fn with_checkpoint(&mut self, pages: u32) {
-        self.directory[CHECKPOINT_TABLE as usize] = vec![NOWHERE; pages as usize];
-        self.loading[CHECKPOINT_TABLE as usize] = vec![OpId::DONE; pages as usize];
+        if pages > 0 {
+            self.directory[CHECKPOINT_TABLE as usize].resize(pages as usize, NOWHERE);
+            self.loading[CHECKPOINT_TABLE as usize].resize(pages as usize, OpId::DONE);
+        }
+    }
+
+    /// Nothing is known of where pages lie, and no load is pending (a power cut).
+    pub fn forget(&mut self) {
+        self.directory.iter_mut().for_each(|table| table.fill(NOWHERE));
+        self.loading.iter_mut().for_each(|table| table.fill(OpId::DONE));
+        self.policy_pages.fill(NOWHERE);
+        self.moved.clear();
     }
 
     /// Translation pages (and checkpoint pages) that the drive may hold at once.
@@ -69,7 +79,7 @@ impl Translation {
     }
 
     pub fn policy_page_moved(&mut self, page: u32, slot: Slot) {
-        self.policy_pages[page as usize] = slot.0;
+        self.set_policy_page(page, slot.0);
     }
 
     pub(crate) fn tables(&self) -> &[Vec<u32>] {

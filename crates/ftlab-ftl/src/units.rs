@@ -298,9 +298,23 @@ impl Units {
         self.rus[ru.at()].state
     }
 
+    /// So many erases of `ru` have not taken place. True if the unit had been retired by them.
+    pub(crate) fn unerase(&mut self, ru: RuId, undone: u32) -> bool {
+        let pool = self.pool_of(ru);
+        let unit = &mut self.rus[ru.at()];
+        unit.erases -= undone;
+        self.total_erases -= u64::from(undone);
+        let retired = unit.state == RuState::Bad;
+        if retired {
+            unit.state = RuState::Collecting;
+            self.pools[pool].good += 1;
+        }
+        retired
+    }
+
     /// After a power cut: `valid` counts as rebuilt. Units that were written are closed, whatever they were doing; free
-    /// ones stay free unless their old data turned out to be needed.
-    pub fn recovered(&mut self, valid: &[u32], tick: u64) {
+    /// ones stay free unless they are `spoilt`, so that they must be erased again.
+    pub(crate) fn recovered(&mut self, valid: &[u32], spoilt: &[bool], tick: u64) {
         for pool in &mut self.pools {
             pool.free = 0;
             pool.closed.clear();
@@ -318,20 +332,26 @@ impl Units {
             .collect();
         free.sort_unstable();
         let keys: rustc_hash::FxHashMap<u32, u32> = free.into_iter().map(|(key, ru)| (ru, key)).collect();
-        for (ru, &valid) in valid.iter().enumerate() {
-            let id = RuId(ru as u32);
-            let pool = self.pool_of(id);
-            let unit = &mut self.rus[ru];
-            unit.valid = valid;
-            match (unit.state, keys.get(&id.0)) {
+        // The sequence numbers in flash tell the order in which units were closed.
+        let mut order: Vec<u32> = (0..valid.len() as u32).collect();
+        order.sort_by_key(|&ru| match self.rus[ru as usize].state {
+            RuState::Closed => self.closed_at.get(ru as usize).copied().unwrap_or(0),
+            _ => u32::MAX,
+        });
+        for ru in order.into_iter().map(RuId) {
+            let pool = self.pool_of(ru);
+            let unit = &mut self.rus[ru.at()];
+            unit.valid = valid[ru.at()];
+            match (unit.state, keys.get(&ru.0)) {
                 (RuState::Bad, _) => {}
-                (RuState::Free, Some(&key)) if valid == 0 => {
-                    self.free[ru / self.blocks_per_lane as usize].push(Reverse((key, id.0)));
+                (RuState::Free, Some(&key)) if !spoilt[ru.at()] => {
+                    self.free[(ru.0 / self.blocks_per_lane) as usize].push(Reverse((key, ru.0)));
                     self.pools[pool].free += 1;
                 }
-                _ => {
+                (state, _) => {
+                    let tick = if state == RuState::Closed { unit.last_tick } else { tick };
                     unit.state = RuState::Open;
-                    self.close(id, tick);
+                    self.close(ru, tick);
                 }
             }
         }

@@ -8,6 +8,8 @@ pub struct Versions {
     lpn: Vec<u32>,
     slot: Vec<u32>,
     last: u32,
+    /// Stamp that the last write replaced.
+    before: u32,
 }
 
 impl Versions {
@@ -16,13 +18,14 @@ impl Versions {
             lpn: vec![0; logical_units as usize],
             slot: vec![0; slots as usize],
             last: 0,
+            before: 0,
         }
     }
 
     /// The host has written a new version.
     pub fn written(&mut self, lpn: Lpn) {
         self.last = self.last.wrapping_add(1).max(1);
-        self.lpn[lpn.at()] = self.last;
+        self.before = std::mem::replace(&mut self.lpn[lpn.at()], self.last);
     }
 
     /// The host has written data with a known content: equal contents have equal stamps.
@@ -59,6 +62,21 @@ impl Versions {
 
     pub fn of_slot(&self, slot: Slot) -> u32 {
         self.slot[slot.at()]
+    }
+
+    /// The write of `lpn` that was announced last has been refused: the version before it stays.
+    pub fn refused(&mut self, lpn: Lpn) {
+        self.lpn[lpn.at()] = self.before;
+    }
+
+    /// What a run of slots holds.
+    pub fn stamps(&self, slots: std::ops::Range<usize>) -> Vec<u32> {
+        self.slot[slots].to_vec()
+    }
+
+    /// Slots from `first` on hold again what they held.
+    pub fn restore(&mut self, first: usize, stamps: &[u32]) {
+        self.slot[first..first + stamps.len()].copy_from_slice(stamps);
     }
 
     /// After a power cut the surviving version is the last one.

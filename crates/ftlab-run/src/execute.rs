@@ -7,6 +7,7 @@ use std::time::Instant;
 use ftlab_core::{Catalogue, Error, Result, error};
 use ftlab_drive::config::{self, presets};
 use ftlab_drive::front::timed_device;
+use ftlab_drive::timeline::Timeline;
 use ftlab_ftl::{Counting, Ftl};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -67,8 +68,14 @@ pub fn run(spec: &RunSpec, observer: &mut (dyn Observer + Send)) -> Result<Outco
         }
         BackendKind::Timed => {
             let mut device = timed_device(&prepared.config, ftl)?;
+            if let Some(path) = &spec.trace_events {
+                let geometry = &prepared.config.layout.geometry;
+                let timeline = Timeline::create(path, geometry, spec.trace_events_limit)?;
+                device.front().ftl.backend.observe(Some(Box::new(timeline)))?;
+            }
             let mut measured = measure::time(&mut device, &mut workload, pace, spec.requests_table, &plan, &mut watch)?;
-            let front = device.into_front();
+            let mut front = device.into_front();
+            front.ftl.backend.observe(None)?;
             let stats = front.ftl.backend.stats();
             let summary = summary::summary(facts(&workload, notes), &front.ftl, &measured);
             let [dies, channels] = summary::utilisation(&stats);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ftlab_core::{Batch, OpKind, Result, Source};
-use ftlab_drive::device::{Completion, Device, UnitRequest};
+use ftlab_drive::device::{Completion, Device};
 use ftlab_drive::front::FtlFront;
 use ftlab_ftl::{Admitted, Backend, Counting, Ftl, HostRequest, Ticket};
 
@@ -255,7 +255,7 @@ pub fn time(
             under_way[tag as usize] =
                 UnderWay { arrived_ns: arrival, offset: feed.batch.offset[i], length: feed.batch.length[i] };
             let request = HostRequest::of_batch(&feed.batch, i, shift);
-            device.submit(u64::from(tag), &unit_request(&request), now);
+            device.submit(u64::from(tag), &request, now);
             feed.next += 1;
             if let Some(&ahead) = feed.batch.offset.get(feed.next + limit.min(8) as usize) {
                 device.prefetch(ftlab_core::Lpn((ahead >> shift) as u32), 1);
@@ -329,18 +329,4 @@ pub fn time(
         late_mean_ns: late_sum as f64 / submitted.max(1) as f64,
         late_max_ns: late_max,
     })
-}
-
-fn unit_request<'a>(request: &HostRequest<'a>) -> UnitRequest<'a> {
-    UnitRequest {
-        op: request.op,
-        first: request.first,
-        units: request.units,
-        head_skip: request.head_skip,
-        tail_skip: request.tail_skip,
-        fua: request.fua,
-        stream: request.stream,
-        pc: request.pc,
-        content: request.content,
-    }
 }

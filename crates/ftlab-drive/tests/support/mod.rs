@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Geometry, Layout, OpKind, PolicySpec, ReclaimKind};
 use ftlab_drive::config::HostLink;
-use ftlab_drive::device::{Admission, Front, UnitRequest};
+use ftlab_drive::device::{Admission, Front};
 use ftlab_drive::schedule::{self, Phase, Plan};
 use ftlab_drive::timed::{Event, Observer, Span, Subject, Timed};
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
+use ftlab_ftl::{HostRequest, Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
 
 /// channels, ways, dies, planes; blocks of pages of bytes; units of 4 KiB (or the page, if smaller).
 pub fn layout(hierarchy: [u32; 4], blocks: u32, pages: u32, page_bytes: u32) -> Layout {
@@ -193,7 +193,7 @@ impl Front for Trivial {
         &mut self.timed
     }
 
-    fn admit(&mut self, request: &UnitRequest<'_>, ticket: Ticket) -> Admission {
+    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admission {
         let g = self.layout.geometry.clone();
         let (planes, per_page) = (g.total_planes(), g.units_per_page());
         let mut unit = request.first.0;
