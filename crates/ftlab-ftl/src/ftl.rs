@@ -299,7 +299,11 @@ impl Ftl<Counting> {
         let open = u64::from(self.frontiers.count) * u64::from(self.layout.lanes);
         let reserve = u64::from(self.config.gc.hard) * self.units.pools.len() as u64;
         let raw = u64::from(self.layout.slots());
-        let checkpoint = if self.recovery.is_some() { self.checkpoint_units() } else { 0 };
+        let checkpoint = if self.recovery.is_some() {
+            self.checkpoint_units()
+        } else {
+            0
+        };
         let tables: u64 = self.translation.pages() + u64::from(checkpoint);
         let needed = u64::from(self.config.logical_units) + tables + (open + reserve + 1) * per_ru;
         if needed > raw {

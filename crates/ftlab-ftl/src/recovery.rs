@@ -25,7 +25,7 @@
 use ftlab_core::{Layout, Lpn, RuId, Slot};
 use rustc_hash::FxHashMap;
 
-use crate::backend::{Backend, Cause, Class, OpId, Ticket};
+use crate::backend::{Backend, Cause, Class, Need, OpId, Ticket};
 use crate::ftl::Ftl;
 use crate::owner::{Owner, Packed};
 use crate::record::Entry;
@@ -172,7 +172,9 @@ impl Recovery {
         content: impl FnOnce() -> (Vec<u32>, Vec<u32>),
         is_done: impl Fn(OpId) -> bool,
     ) {
-        let Some(ghosts) = self.ghosts.get_mut(&ru.0) else { return };
+        let Some(ghosts) = self.ghosts.get_mut(&ru.0) else {
+            return;
+        };
         ghosts.retain(|ghost| !ghost.is_complete(&is_done));
         match ghosts.last_mut() {
             Some(last) => last.content = Some(content()),
@@ -364,9 +366,16 @@ impl<B: Backend> Ftl<B> {
         dead.into_iter().for_each(|slot| self.kill(slot));
     }
 
-    /// Writes the trims since the last flush to the journal.
+    /// Writes the trims since the last flush to the journal; `ticket` waits for what an earlier one has left under way.
     pub(crate) fn write_journal(&mut self, ticket: Ticket) {
         let Some(recovery) = &self.recovery else { return };
+        if B::TIMED && ticket != Ticket::NONE {
+            let programs = recovery.journal.iter().map(|page| page.program);
+            let under_way: Vec<OpId> = programs.filter(|&id| !self.backend.is_done(id)).collect();
+            if !under_way.is_empty() {
+                self.backend.join(&under_way, Need::All, ticket, 0);
+            }
+        }
         let pending = recovery.trims.len() - recovery.journalled;
         if pending == 0 {
             return;

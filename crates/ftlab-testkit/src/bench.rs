@@ -1,0 +1,355 @@
+//! A drive, its flash and the reference, side by side.
+
+use ftlab_core::{Lpn, OpKind, Slot, Stream};
+use ftlab_ftl::{Admitted, Ftl, HostRequest, Overrides, Ticket};
+
+use crate::case::Case;
+use crate::double::Double;
+use crate::operation::Operation;
+use crate::reference::Reference;
+
+/// A request whose ticket has not completed.
+#[derive(Clone, Debug)]
+struct Unacknowledged {
+    ticket: Ticket,
+    request: u64,
+    /// LPNs that it makes durable when it completes; `None`: all that came before.
+    durable: Option<Vec<u32>>,
+}
+
+pub struct Bench<B: Double> {
+    pub ftl: Ftl<B>,
+    pub reference: Reference,
+    pub cuts: u32,
+    waiting: Vec<Unacknowledged>,
+    requests: u64,
+    /// Stamp of the last unit written, as the FTL counts them.
+    stamp: u32,
+    /// The FTL may give contents stamps of their own.
+    stamps_contents: bool,
+    random: Stream,
+    contents: Vec<u64>,
+    skip: u32,
+    checked: u32,
+}
+
+impl<B: Double> Bench<B> {
+    pub fn new(case: &Case, given: Overrides) -> Self {
+        let deduplicates = given.roles.is_some();
+        let ftl = case.build(given).unwrap_or_else(|fault| panic!("{fault}: {case:?}"));
+        let backend = B::new(&case.layout, case.config.seed);
+        let mut ftl = ftl.with_backend(backend);
+        ftl.start_idle_copies();
+        Bench {
+            ftl,
+            reference: Reference::new(case.config.logical_units),
+            cuts: 0,
+            waiting: Vec::new(),
+            requests: 0,
+            stamp: 0,
+            stamps_contents: deduplicates,
+            random: Stream::new(case.config.seed, "bench"),
+            contents: Vec::new(),
+            skip: case.layout.geometry.unit_bytes / 4,
+            checked: 0,
+        }
+    }
+
+    /// Carries out one operation and checks everything that can be checked quickly.
+    pub fn apply(&mut self, operation: &Operation) {
+        let units = self.reference.len();
+        match *operation {
+            Operation::Write {
+                first,
+                units: count,
+                head,
+                tail,
+                fua,
+                stream,
+                content,
+            } => {
+                let count = count.min(units);
+                let first = first.min(units - count);
+                self.write(first, count, head, tail, fua, stream, content);
+            }
+            Operation::Read {
+                first,
+                units: count,
+                head,
+                tail,
+            } => {
+                let count = count.min(units);
+                let request = self.request(OpKind::Read, first.min(units - count), count, head, tail);
+                self.admit(&request);
+            }
+            Operation::Trim {
+                first,
+                units: count,
+                head,
+                tail,
+            } => {
+                let count = count.min(units);
+                self.trim(first.min(units - count), count, head, tail);
+            }
+            Operation::Flush => self.flush(),
+            Operation::Run(steps) => self.run(steps),
+            Operation::Settle => self.settle(),
+            Operation::PowerCut => {
+                if self.ftl.config.checkpoint_units > 0 {
+                    self.power_cut();
+                }
+            }
+        }
+        self.notices();
+        self.acknowledge();
+        self.check_reads();
+        self.checked += 1;
+        if self.checked.is_multiple_of(4) || matches!(operation, Operation::PowerCut) {
+            self.check();
+        }
+    }
+
+    /// Every invariant.
+    pub fn check(&self) {
+        if let Err(fault) = self.ftl.check() {
+            panic!("{fault}");
+        }
+        self.check_programs();
+        self.check_flash();
+    }
+
+    fn request(&self, op: OpKind, first: u32, units: u32, head: bool, tail: bool) -> HostRequest<'static> {
+        HostRequest {
+            op,
+            first: Lpn(first),
+            units,
+            head_skip: u32::from(head) * self.skip,
+            tail_skip: u32::from(tail) * self.skip,
+            fua: false,
+            stream: 0,
+            pc: 0,
+            content: &[],
+        }
+    }
+
+    fn admit(&mut self, request: &HostRequest<'_>) -> (Ticket, Admitted) {
+        self.requests += 1;
+        let ticket = Ticket(self.requests as u32);
+        (ticket, self.ftl.admit(request, ticket))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one operation")]
+    fn write(&mut self, first: u32, units: u32, head: bool, tail: bool, fua: bool, stream: u16, content: u8) {
+        let contents = std::mem::take(&mut self.contents);
+        let mut contents = contents;
+        contents.clear();
+        if self.stamps_contents {
+            contents.extend((0..units).map(|i| 0x8000_0000 + u64::from(content) + u64::from(i % 3)));
+        }
+        let request = HostRequest {
+            fua,
+            stream,
+            content: &contents,
+            ..self.request(OpKind::Write, first, units, head, tail)
+        };
+        let worn_out = self.ftl.end_of_life;
+        let (ticket, admitted) = self.admit(&request);
+        self.contents = contents;
+        if worn_out {
+            return;
+        }
+        let lpns: Vec<u32> = (first..first + units).collect();
+        for &lpn in &lpns {
+            let stamp = self.ftl.stamp(Lpn(lpn));
+            if admitted == Admitted::Done {
+                self.stamp += 1;
+                assert!(
+                    stamp == self.stamp || self.stamps_contents,
+                    "LPN {lpn} reads {stamp} after the write of version {}",
+                    self.stamp
+                );
+            }
+            self.reference.changed(lpn, stamp, self.requests);
+        }
+        if admitted == Admitted::EndOfLife {
+            assert!(
+                self.ftl.config.erase_limit.is_some(),
+                "a drive that does not wear out is at its end of life: free units by pool {:?}",
+                self.ftl.units.pools.iter().map(|pool| pool.free).collect::<Vec<_>>()
+            );
+            return;
+        }
+        if !self.has_volatile_buffer() || fua {
+            self.waiting.push(Unacknowledged {
+                ticket,
+                request: self.requests,
+                durable: Some(lpns),
+            });
+        }
+    }
+
+    fn has_volatile_buffer(&self) -> bool {
+        matches!(self.ftl.config.buffer.policy.name.as_str(), "write_back" | "lru")
+    }
+
+    fn trim(&mut self, first: u32, units: u32, head: bool, tail: bool) {
+        let request = self.request(OpKind::Trim, first, units, head, tail);
+        self.admit(&request);
+        for lpn in first + u32::from(head)..(first + units).saturating_sub(u32::from(tail)) {
+            self.reference.changed(lpn, 0, self.requests);
+        }
+    }
+
+    fn flush(&mut self) {
+        let request = self.request(OpKind::Flush, 0, 0, false, false);
+        let (ticket, admitted) = self.admit(&request);
+        if admitted == Admitted::Done {
+            self.waiting.push(Unacknowledged {
+                ticket,
+                request: self.requests,
+                durable: None,
+            });
+        }
+    }
+
+    fn run(&mut self, steps: u32) {
+        for _ in 0..steps {
+            if !self.ftl.backend.run(1) {
+                return;
+            }
+            self.notices();
+        }
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..20_000 {
+            if !self.ftl.backend.run(1) {
+                return;
+            }
+            self.notices();
+        }
+    }
+
+    fn notices(&mut self) {
+        for _ in 0..64 {
+            let keys = self.ftl.backend.take_notices();
+            if keys.is_empty() {
+                return;
+            }
+            keys.into_iter().for_each(|key| self.ftl.notice(key));
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        let backend = &self.ftl.backend;
+        let (done, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition::<Vec<_>, _>(|request| backend.is_acknowledged(request.ticket));
+        self.waiting = waiting;
+        for request in done {
+            match request.durable {
+                Some(lpns) => lpns
+                    .iter()
+                    .for_each(|&lpn| self.reference.durable(lpn, request.request)),
+                None => self.reference.flushed(request.request, !self.has_volatile_buffer()),
+            }
+        }
+    }
+
+    fn power_cut(&mut self) {
+        self.cuts += 1;
+        self.run(self.random.clone().below(20) as u32);
+        self.random.next_u64();
+        self.acknowledge();
+        let protected = self.ftl.config.buffer.power_loss_protected;
+        self.ftl.power_cut();
+        self.ftl.backend.cut(protected);
+        self.check_flash();
+        self.waiting.clear();
+        for lpn in 0..self.reference.len() {
+            let found = self.ftl.stamp(Lpn(lpn));
+            let allowed = if protected {
+                found == self.reference.latest(lpn)
+            } else {
+                self.reference.allows(lpn, found)
+            };
+            assert!(
+                allowed,
+                "after power cut {} LPN {lpn} holds {found}; (stamp, request) since the last durable: {}",
+                self.cuts,
+                self.reference.show(lpn)
+            );
+            self.reference.settle(lpn, found);
+        }
+        if let Err(fault) = self.ftl.check() {
+            panic!("after power cut {}: {fault}", self.cuts);
+        }
+        self.ftl.power_on();
+    }
+
+    fn check_reads(&self) {
+        for lpn in 0..self.reference.len() {
+            let (found, expected) = (self.ftl.stamp(Lpn(lpn)), self.reference.latest(lpn));
+            assert!(found == expected, "LPN {lpn} reads {found}, last written {expected}");
+        }
+    }
+
+    /// Programs = the sum over causes: what flash saw is what the counters say, in whole pages.
+    fn check_programs(&self) {
+        let per_page = u64::from(self.ftl.layout.units_per_page);
+        let counts = &self.ftl.counts;
+        if self.cuts == 0 {
+            let assembling: u64 = self.ftl.open_units().map(|(_, next)| u64::from(next) % per_page).sum();
+            let (pages, total) = (counts.page_programs * per_page, counts.total_programmed());
+            assert!(
+                pages + assembling == total,
+                "{pages} units in whole pages and {assembling} in pages being assembled, but {total} by cause"
+            );
+        }
+        if let Some((programs, erases)) = self.ftl.backend.tally() {
+            assert!(
+                programs == counts.page_programs,
+                "flash programmed {programs} pages, counted {}",
+                counts.page_programs
+            );
+            assert!(
+                erases == counts.erases,
+                "flash erased {erases} blocks, counted {}",
+                counts.erases
+            );
+        }
+    }
+
+    /// Every live slot lies in a page that is programmed, or in one being assembled.
+    fn check_flash(&self) {
+        let (layout, record) = (&self.ftl.layout, &self.ftl.record);
+        let assembling: Vec<u32> = self
+            .ftl
+            .open_units()
+            .filter(|(_, next)| next % layout.units_per_page != 0)
+            .map(|(ru, next)| layout.page_of(Slot(layout.first_slot(ru).0 + next)))
+            .collect();
+        record.for_each_live(Slot(0), layout.slots(), |slot| {
+            let page = layout.page_of(slot);
+            assert!(
+                self.ftl.backend.holds(page) || assembling.contains(&page),
+                "{slot:?} is live, but page {page} of {:?} is not programmed",
+                layout.ru_of(slot)
+            );
+        });
+    }
+
+    /// A number that depends on everything the drive has become.
+    pub fn state_hash(&self) -> u64 {
+        use std::hash::{Hash, Hasher};
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.ftl.record.map.hash(&mut hasher);
+        self.ftl.record.owners.hash(&mut hasher);
+        self.ftl.record.live_words().hash(&mut hasher);
+        for ru in &self.ftl.units.rus {
+            (ru.valid, ru.erases, ru.last_tick, ru.state as u8).hash(&mut hasher);
+        }
+        format!("{:?}", self.ftl.counts).hash(&mut hasher);
+        hasher.finish()
+    }
+}

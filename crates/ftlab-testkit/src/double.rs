@@ -1,0 +1,55 @@
+//! What a test needs of a backend beyond the contract.
+
+use ftlab_core::Layout;
+use ftlab_ftl::{Backend, Counting, Ticket};
+
+/// A backend that stands in for flash.
+pub trait Double: Backend {
+    fn new(layout: &Layout, seed: u64) -> Self;
+
+    /// Lets up to `steps` operations or timers come to their end. False if nothing was under way.
+    fn run(&mut self, steps: u32) -> bool;
+
+    /// Notices raised since the last call, in order.
+    fn take_notices(&mut self) -> Vec<u32>;
+
+    /// Whether everything that carries `ticket` has completed.
+    fn is_acknowledged(&self, ticket: Ticket) -> bool;
+
+    /// Power fails; with protection everything that has been issued still completes.
+    fn cut(&mut self, protected: bool);
+
+    /// Whether `page` is programmed as far as has been issued; right after [`Double::cut`]: as far as has completed.
+    fn holds(&self, page: u32) -> bool;
+
+    /// Pages programmed and blocks erased so far, where it counts them.
+    fn tally(&self) -> Option<(u64, u64)>;
+}
+
+impl Double for Counting {
+    fn new(_: &Layout, _: u64) -> Self {
+        Counting
+    }
+
+    fn run(&mut self, _: u32) -> bool {
+        false
+    }
+
+    fn take_notices(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn is_acknowledged(&self, _: Ticket) -> bool {
+        true
+    }
+
+    fn cut(&mut self, _: bool) {}
+
+    fn holds(&self, _: u32) -> bool {
+        true
+    }
+
+    fn tally(&self) -> Option<(u64, u64)> {
+        None
+    }
+}

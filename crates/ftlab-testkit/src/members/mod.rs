@@ -1,0 +1,1 @@
+//! Policies that use the powers of the seams.
