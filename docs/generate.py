@@ -128,7 +128,7 @@ def drive_page(name: str) -> str:
 def drive_index(drives: list[Row]) -> str:
     """All presets."""
     text = (
-        f"{NOTE}# Drives\n\nThe drive files that come with ftlab: `--drive NAME`, and `--set table.key=value` to change one.\n"
+        f"{NOTE}# Drives\n\nThe drive files that come with ftlab. Use: `--drive NAME --set table.key=value`.\n"
         "[Every key](../drive-files.md) of a drive file is explained on a page of its own.\n\n"
     )
     return text + "".join(f"* [{drive['name']}]({drive['name']}.md): {drive['description']}\n" for drive in drives)

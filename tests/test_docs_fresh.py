@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import ftlab
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "recordings" / "README.md"])
@@ -26,3 +30,21 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     broken = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
     assert not broken, f"{page.relative_to(ROOT)}: {', '.join(broken)}"
+
+
+def test_every_figure_is_explained() -> None:
+    run = ftlab.run("uniform:read=0.5,requests=2000", drive="tiny", requests=True)
+    explained = set(re.findall(r"[a-z][a-z0-9_]*", (ROOT / "docs" / "output.md").read_text(encoding="utf-8")))
+    # Generators and policies have pages of their own; structures in memory are named by their policies.
+    own = {"workload": None, "memory": None, "drive": run.summary["drive"] | {"policies": None}}
+    keys = {key for key in names(run.summary | own) if key not in explained}
+    columns = {column for table in run.tables.values() for column in table.columns if column not in explained}
+    assert not keys | columns
+
+
+def names(figures: dict[str, Any]) -> Iterator[str]:
+    """Every key of nested figures."""
+    for key, value in figures.items():
+        yield key
+        if isinstance(value, dict):
+            yield from names(value)
