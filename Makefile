@@ -12,7 +12,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
 
-DEMO := recordings/db_bench.csv.zst --drive tiny --fit compact \
+DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
         --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
 
 .PHONY: all build demo test test-long lint bench docs clean

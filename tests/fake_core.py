@@ -28,7 +28,7 @@ class Outcome:
 
 
 def run_many(
-    specs: list[str], threads: int = 0, progress: Callable[..., object] | None = None
+    specs: list[str], threads: int = 0, progress: Callable[..., object] | None = None, members: object = ()
 ) -> tuple[list[Outcome | Exception], bool]:
     results: list[Outcome | Exception] = []
     interrupted = False

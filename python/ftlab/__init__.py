@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ftlab.comparison import Comparison, compare
     from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted
     from ftlab.grid import sweep
+    from ftlab.members import policy
     from ftlab.runs import Run, run
 
 _HOME = {
@@ -32,6 +33,7 @@ _HOME = {
     "drives": "catalogue",
     "formats": "catalogue",
     "policies": "catalogue",
+    "policy": "members",
     "run": "runs",
     "sweep": "grid",
     "theory": "catalogue",
@@ -51,6 +53,7 @@ __all__ = [
     "drives",
     "formats",
     "policies",
+    "policy",
     "run",
     "sweep",
     "theory",

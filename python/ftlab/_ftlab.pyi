@@ -6,6 +6,7 @@ from os import PathLike
 from typing import final
 
 __all__ = [
+    "Closed",
     "FtlabError",
     "FtlabIOError",
     "InputError",
@@ -39,6 +40,19 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
+class Closed:
+    @property
+    def units(self) -> builtins.list[int]: ...
+    @property
+    def valid(self) -> builtins.list[int]: ...
+    @property
+    def erases(self) -> builtins.list[int]: ...
+    @property
+    def last_tick(self) -> builtins.list[int]: ...
+    @property
+    def units_per_ru(self) -> int: ...
+
+@final
 class Outcome:
     @property
     def summary(self) -> str: ...
@@ -46,7 +60,10 @@ class Outcome:
     def tables(self) -> dict[str, Table]: ...
 
 def run_many(
-    specs: builtins.list[str], threads: int = 0, progress: _Progress | None = None
+    specs: builtins.list[str],
+    threads: int = 0,
+    progress: _Progress | None = None,
+    members: builtins.list[tuple[str, str, Callable[..., object]]] = ...,
 ) -> tuple[builtins.list[Outcome | BaseException], bool]: ...
 def list(what: str) -> str: ...
 def theory(drive: str) -> str: ...

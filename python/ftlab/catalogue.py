@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import _ftlab
+from ftlab import _ftlab, members
 from ftlab.errors import InputError
 from ftlab.spec import Changes, Source, drive_spec
 
@@ -53,7 +53,7 @@ def check(state: Source) -> dict[str, Any]:
 def entries(what: str) -> list[dict[str, Any]]:
     """A list of the core as it is, nested values included."""
     rows: list[dict[str, Any]] = json.loads(_ftlab.list(what))
-    return rows
+    return rows + (members.entries() if what == "policies" else [])
 
 
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

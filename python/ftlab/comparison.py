@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ftlab import _ftlab, runs, vary
+from ftlab import _ftlab, members, runs, vary
 from ftlab.errors import InputError, Interrupted
 from ftlab.headline import FIGURES, Summary, headline, worth_showing
 from ftlab.runs import Progress, Run
@@ -156,7 +156,8 @@ def plan(
 
 def execute(made: Plan, *, threads: int = 0, progress: Progress | None = None, title: str = "") -> Comparison:
     """Makes the planned runs on `threads` threads (0: all cores)."""
-    outcomes, interrupted = _ftlab.run_many([json.dumps(spec) for spec in made.specs], threads, progress)
+    specs = [json.dumps(spec) for spec in made.specs]
+    outcomes, interrupted = _ftlab.run_many(specs, threads, progress, members.registered())
     if len(outcomes) < len(made.specs):
         raise outcomes[0] if isinstance(outcomes[0], BaseException) else RuntimeError("fewer outcomes than runs")
     finished: list[Point] = []

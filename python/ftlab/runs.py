@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ftlab import _ftlab
+from ftlab import _ftlab, members
 from ftlab.errors import Interrupted
 from ftlab.headline import Summary, headline
 from ftlab.spec import RunOptions, Source, Spec, run_spec, workload_label
@@ -107,7 +107,7 @@ def run(workload: Source, drive: Source = "tiny", **options: Unpack[RunOptions])
 
 def execute(workload: Source, spec: Spec, progress: Progress | None = None) -> Run:
     """Runs one finished spec."""
-    (outcome,), interrupted = _ftlab.run_many([json.dumps(spec)], 1, progress)
+    (outcome,), interrupted = _ftlab.run_many([json.dumps(spec)], 1, progress, members.registered())
     if isinstance(outcome, BaseException):
         raise outcome
     result = from_outcome(workload_label(workload), spec, outcome)

@@ -1,6 +1,7 @@
 //! `ftlab._ftlab`: the door between Python and the core. Specs come in as JSON, tables go out as Arrow streams.
 
 mod error;
+mod members;
 mod table;
 mod watch;
 
@@ -53,21 +54,27 @@ impl PyOutcome {
 ///
 /// Gives the outcomes in order, an exception object in place of each that failed, and whether Ctrl-C stopped them.
 /// `progress(run, phase, done_requests, total_requests, done_bytes, waf, sim_time_ns, wall_s)` is called about five times
-/// a second on the calling thread.
+/// a second on the calling thread. `members` are policies written in Python: role, name, and a callable that makes one from
+/// the drive file's parameters.
 #[pyfunction]
-#[pyo3(signature = (specs, threads = 0, progress = None))]
+#[pyo3(signature = (specs, threads = 0, progress = None, members = Vec::new()))]
 fn run_many(
     py: Python<'_>,
     specs: Vec<String>,
     threads: usize,
     progress: Option<Py<PyAny>>,
+    members: Vec<(String, String, Py<PyAny>)>,
 ) -> PyResult<(Vec<Py<PyAny>>, bool)> {
     let specs = specs.iter().map(|json| ftlab_run::parse_spec(json));
     let specs: Vec<RunSpec> = specs.collect::<Result<_, _>>().map_err(to_py)?;
+    let (members, raised) = members::members(members)?;
     let (results, interrupted) = watch::watched(py, progress, |observer| match specs.as_slice() {
-        [spec] => vec![ftlab_run::run(spec, observer)],
-        many => ftlab_run::run_many(many, threads, observer),
+        [spec] => vec![ftlab_run::run(spec, &members, observer)],
+        many => ftlab_run::run_many(many, &members, threads, observer),
     })?;
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
     let results = results.into_iter().map(|result| match result {
         Ok(outcome) => Ok(Py::new(py, PyOutcome::new(py, outcome)?)?.into_any()),
         Err(error) => Ok(to_py(error).into_value(py).into_any()),
@@ -118,6 +125,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(m)?;
     m.add_class::<PyOutcome>()?;
+    m.add_class::<members::PyClosed>()?;
     m.add_class::<ArrowTable>()?;
     m.add_function(wrap_pyfunction!(run_many, m)?)?;
     m.add_function(wrap_pyfunction!(list, m)?)?;

@@ -12,6 +12,7 @@ use ftlab_ftl::{Counting, Ftl};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::members::Members;
 use crate::measure::{self, End, Limit, Plan};
 use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup, WorkloadSpec};
 use crate::summary::{self, Before, Facts};
@@ -23,14 +24,15 @@ use crate::{Observer, Progress};
 /// Host writes, in logical capacities, by which a drive is aged when theory has no steady state for its victim policy.
 const AGEING: f64 = 2.0;
 
-/// One run.
-pub fn run(spec: &RunSpec, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
+/// One run; the drive may name policies of `members` besides those of the catalogues.
+pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
     let break_at = spec.break_at.as_deref().map(BreakAt::parse).transpose()?;
     let mut prepared = workload::prepare(spec)?;
     let mut watch = Watch::new(observer);
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
-    let mut ftl = Ftl::new(prepared.config.layout.clone(), prepared.config.ftl.clone())?;
+    let given = members.overrides(&prepared.config.ftl)?;
+    let mut ftl = Ftl::with(prepared.config.layout.clone(), prepared.config.ftl.clone(), given)?;
     let mut notes = std::mem::take(&mut prepared.notes);
 
     let started = Instant::now();
@@ -193,7 +195,12 @@ fn save_state(spec: &RunSpec, ftl: Ftl<Counting>, prepared: &Prepared) -> Result
 /// Many runs, each on one thread; results in the order of `specs`, the same bytes for any number of threads.
 ///
 /// Progress of all runs goes to the one observer; when it stops one, the others stop as well and keep what they have.
-pub fn run_many(specs: &[RunSpec], threads: usize, observer: &mut (dyn Observer + Send)) -> Vec<Result<Outcome>> {
+pub fn run_many(
+    specs: &[RunSpec],
+    members: &Members,
+    threads: usize,
+    observer: &mut (dyn Observer + Send),
+) -> Vec<Result<Outcome>> {
     let shared = Mutex::new(observer);
     let stop = AtomicBool::new(false);
     let work = || {
@@ -202,7 +209,7 @@ pub fn run_many(specs: &[RunSpec], threads: usize, observer: &mut (dyn Observer 
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
-            self::run(spec, &mut Shared { run, observer: &shared, stop: &stop })
+            self::run(spec, members, &mut Shared { run, observer: &shared, stop: &stop })
         });
         outcomes.collect()
     };

@@ -6,6 +6,7 @@
 mod execute;
 mod latency;
 mod measure;
+mod members;
 mod sampler;
 mod spec;
 mod summary;
@@ -14,6 +15,7 @@ mod watch;
 mod workload;
 
 pub use execute::{check, list, resolve_drive, run, run_many, theory};
+pub use members::{Factory, Members};
 pub use spec::{
     Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Warmup, WorkloadSpec,
     parse_spec,

@@ -28,6 +28,7 @@ def compare(
     volumes: o.Volumes = None,
     time_unit: o.TimeUnit = None,
     verify: o.Verify = False,
+    plugin: o.Plugin = None,
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -36,9 +37,10 @@ def compare(
 
     Example: ftlab compare TRACE --vary ftl.victim=greedy,d_choices:d=5,fifo --vary ftl.op_ratio=0.07,0.28 --repeat 5
     """
-    from ftlab import comparison
+    from ftlab import comparison, members
     from ftlab.cli import grids
 
+    members.load(plugin or [])
     options = o.given(
         set=set_,
         backend=backend,

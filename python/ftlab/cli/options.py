@@ -51,6 +51,10 @@ TimeUnit = Annotated[
     typer.Option("--time-unit", metavar="UNIT", help="Unit of the time stamps, where the format leaves it open."),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Check every read against what was written.")]
+Plugin = Annotated[
+    list[str] | None,
+    typer.Option("--plugin", metavar="FILE.py", help="Python file that enters policies of its own. Repeatable."),
+]
 Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", metavar="DIR", help="Write tables, report.html and PNGs into a new folder."),

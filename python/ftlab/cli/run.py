@@ -41,6 +41,7 @@ def run(
     save_state: Annotated[
         bool, typer.Option("--save-state", help="Save the drive's state as DIR/state (needs --out).")
     ] = False,
+    plugin: o.Plugin = None,
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -48,7 +49,7 @@ def run(
     """Run a workload on a drive and print write amplification, latency and wear."""
     import contextlib
 
-    from ftlab import store
+    from ftlab import members, store
     from ftlab.cli import INTERRUPTED, progress, text
     from ftlab.errors import InputError, Interrupted
     from ftlab.runs import Run, execute
@@ -56,6 +57,7 @@ def run(
 
     if save_state and out is None:
         raise InputError("--save-state writes DIR/state: it needs --out DIR")
+    members.load(plugin or [])
     spec = run_spec(
         workload,
         drive,

@@ -15,13 +15,16 @@ def sweep(
         Path, typer.Argument(metavar="GRID.toml", help="Grid file: workload, drive, options, [set], [vary].")
     ],
     threads: o.Threads = 0,
+    plugin: o.Plugin = None,
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
     """Make the runs of a grid file and print one table."""
     from ftlab import grid as grids_of_files
+    from ftlab import members
     from ftlab.cli import grids
 
+    members.load(plugin or [])
     file = grids_of_files.read(grid)
     return grids.make(file.plan(), threads=threads, out=out, force=force, json=json, title=file.title)

@@ -1,0 +1,185 @@
+//! Policies written in Python: a slow adapter for prototypes, with the same rights as a member of the catalogue.
+//!
+//! A victim policy is an object with `choose(closed, tick)`, a placement policy one with `frontiers` and `host(lpn, stream,
+//! pc, tick)`, and perhaps `survivor(lpn, source, tick)`. The interpreter is entered for every call, so a run with one is
+//! tens of times slower. An exception ends the run and is raised when it has ended.
+
+use std::sync::{Arc, Mutex};
+
+use ftlab_core::{Error, Result, RuId};
+use ftlab_ftl::Now;
+use ftlab_ftl::placement::{HostWrite, PlacementPolicy, Survivor};
+use ftlab_ftl::units::Closed;
+use ftlab_ftl::victim::VictimPolicy;
+use ftlab_run::Members;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Map, Value};
+
+use crate::error::to_py;
+
+/// The first exception that a policy raised.
+#[derive(Clone, Default)]
+pub struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    fn keep(&self, error: PyErr) {
+        if let Ok(mut first) = self.0.lock() {
+            first.get_or_insert(error);
+        }
+    }
+
+    /// The exception, if there was one.
+    pub fn take(&self) -> Option<PyErr> {
+        self.0.lock().ok()?.take()
+    }
+}
+
+/// Role, name and factory of each policy that Python brings; a factory is called with the parameters as keywords.
+pub fn members(given: Vec<(String, String, Py<PyAny>)>) -> PyResult<(Members, Raised)> {
+    let mut members = Members::default();
+    let raised = Raised::default();
+    for (role, name, factory) in given {
+        let (raised, factory) = (raised.clone(), Arc::new(factory));
+        let added = match role.as_str() {
+            "victim" => members.add_victim(
+                &name,
+                Box::new(move |params| Ok(Box::new(PyVictim { object: make(&factory, params)?, raised: raised.clone() }))),
+            ),
+            "placement" => members.add_placement(
+                &name,
+                Box::new(move |params| Ok(Box::new(PyPlacement::new(make(&factory, params)?, raised.clone())?))),
+            ),
+            other => Err(Error::input(format!("role `{other}`: a policy in Python is a `victim` or a `placement`"))),
+        };
+        added.map_err(to_py)?;
+    }
+    Ok((members, raised))
+}
+
+/// Calls the factory with the parameters of the drive file.
+fn make(factory: &Py<PyAny>, params: &Map<String, Value>) -> Result<Py<PyAny>> {
+    Python::attach(|py| {
+        let keywords = PyDict::new(py);
+        for (key, value) in params {
+            match value {
+                Value::Bool(flag) => keywords.set_item(key, flag)?,
+                Value::Number(number) if number.is_f64() => keywords.set_item(key, number.as_f64())?,
+                Value::Number(number) => keywords.set_item(key, number.as_i64())?,
+                Value::String(text) => keywords.set_item(key, text)?,
+                other => keywords.set_item(key, other.to_string())?,
+            }
+        }
+        factory.call(py, (), Some(&keywords))
+    })
+    .map_err(|error| Error::input(format!("a policy in Python cannot be made: {error}")))
+}
+
+struct PyVictim {
+    object: Py<PyAny>,
+    raised: Raised,
+}
+
+/// What `choose` sees: parallel lists over the closed reclaim units of one pool.
+#[pyclass(name = "Closed", frozen, get_all, module = "ftlab._ftlab")]
+pub struct PyClosed {
+    units: Vec<u32>,
+    valid: Vec<u32>,
+    erases: Vec<u32>,
+    last_tick: Vec<u64>,
+    units_per_ru: u32,
+}
+
+impl PyVictim {
+    fn ask(&self, closed: &Closed<'_>, now: Now) -> PyResult<Option<RuId>> {
+        let rus: Vec<RuId> = closed.iter().collect();
+        let view = PyClosed {
+            units: rus.iter().map(|ru| ru.0).collect(),
+            valid: rus.iter().map(|&ru| closed.ru(ru).valid).collect(),
+            erases: rus.iter().map(|&ru| closed.ru(ru).erases).collect(),
+            last_tick: rus.iter().map(|&ru| closed.ru(ru).last_tick).collect(),
+            units_per_ru: closed.units_per_ru(),
+        };
+        let chosen: Option<u32> = Python::attach(|py| self.object.call_method1(py, "choose", (view, now.tick))?.extract(py))?;
+        match chosen {
+            Some(ru) if !rus.contains(&RuId(ru)) => {
+                Err(to_py(Error::input(format!("a victim policy in Python chose unit {ru}, which is not closed"))))
+            }
+            chosen => Ok(chosen.map(RuId)),
+        }
+    }
+}
+
+impl VictimPolicy for PyVictim {
+    fn choose(&mut self, closed: &mut Closed<'_>, now: Now) -> Option<RuId> {
+        self.ask(closed, now).unwrap_or_else(|error| {
+            self.raised.keep(error);
+            None
+        })
+    }
+}
+
+struct PyPlacement {
+    object: Py<PyAny>,
+    frontiers: u8,
+    own_survivors: u8,
+    asks_survivors: bool,
+    raised: Raised,
+}
+
+impl PyPlacement {
+    fn new(object: Py<PyAny>, raised: Raised) -> Result<Self> {
+        let read = Python::attach(|py| -> PyResult<(u8, u8, bool)> {
+            let bound = object.bind(py);
+            let own = if bound.hasattr("survivor_frontiers")? { bound.getattr("survivor_frontiers")?.extract()? } else { 0 };
+            Ok((bound.getattr("frontiers")?.extract()?, own, bound.hasattr("survivor")?))
+        });
+        let (frontiers, own_survivors, asks_survivors) =
+            read.map_err(|error| Error::input(format!("a placement policy in Python needs `frontiers`, 1 to 120: {error}")))?;
+        if !(1..=120).contains(&frontiers) || own_survivors > 100 {
+            return Err(Error::input(format!("a placement policy in Python has {frontiers} frontiers: expected 1 to 120")));
+        }
+        Ok(PyPlacement { object, frontiers, own_survivors, asks_survivors, raised })
+    }
+
+    /// The frontier that Python answered, held against the number there are.
+    fn within(&self, answer: PyResult<Option<u8>>, most: u8) -> Option<u8> {
+        match answer {
+            Ok(Some(frontier)) if frontier >= most => {
+                let sentence = format!("a placement policy in Python chose frontier {frontier} of {most}");
+                self.raised.keep(to_py(Error::input(sentence)));
+                None
+            }
+            Ok(answer) => answer,
+            Err(error) => {
+                self.raised.keep(error);
+                None
+            }
+        }
+    }
+}
+
+impl PlacementPolicy for PyPlacement {
+    fn host_frontiers(&self) -> u8 {
+        self.frontiers
+    }
+
+    fn own_survivor_frontiers(&self) -> u8 {
+        self.own_survivors
+    }
+
+    fn host(&mut self, write: &HostWrite) -> u8 {
+        let arguments = (write.lpn.0, write.stream, write.pc, write.now.tick);
+        let answer = Python::attach(|py| self.object.call_method1(py, "host", arguments)?.extract(py));
+        self.within(answer, self.frontiers).unwrap_or(0)
+    }
+
+    fn survivor(&mut self, survivor: &Survivor) -> Option<u8> {
+        if !self.asks_survivors {
+            return None;
+        }
+        let arguments = (survivor.lpn.0, survivor.from, survivor.now.tick);
+        let answer = Python::attach(|py| self.object.call_method1(py, "survivor", arguments)?.extract(py));
+        self.within(answer, self.frontiers + self.own_survivors)
+    }
+}

@@ -1,0 +1,63 @@
+//! Policies that are in no catalogue: made by the caller, under names of their own, for one call.
+
+use ftlab_core::{Error, Result};
+use ftlab_ftl::placement::{self, PlacementPolicy};
+use ftlab_ftl::victim::{self, VictimPolicy};
+use ftlab_ftl::{FtlConfig, Overrides};
+use serde_json::{Map, Value};
+
+/// Makes a policy from the parameters that the drive file gives it.
+pub type Factory<T> = Box<dyn Fn(&Map<String, Value>) -> Result<Box<T>> + Send + Sync>;
+
+/// Members beside those of the catalogues. A drive file names them like any other.
+#[derive(Default)]
+pub struct Members {
+    victims: Vec<(String, Factory<dyn VictimPolicy>)>,
+    placements: Vec<(String, Factory<dyn PlacementPolicy>)>,
+}
+
+impl Members {
+    /// Adds a victim policy.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn add_victim(&mut self, name: &str, factory: Factory<dyn VictimPolicy>) -> Result<()> {
+        refuse_taken("victim", name, &victim::catalogue().names(), self.victims.iter().map(|(known, _)| known))?;
+        self.victims.push((name.to_owned(), factory));
+        Ok(())
+    }
+
+    /// Adds a placement policy.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn add_placement(&mut self, name: &str, factory: Factory<dyn PlacementPolicy>) -> Result<()> {
+        refuse_taken("placement", name, &placement::catalogue().names(), self.placements.iter().map(|(known, _)| known))?;
+        self.placements.push((name.to_owned(), factory));
+        Ok(())
+    }
+
+    /// The members that `config` names, made for one drive.
+    pub(crate) fn overrides(&self, config: &FtlConfig) -> Result<Overrides> {
+        let mut overrides = Overrides::default();
+        if let Some((_, make)) = self.victims.iter().find(|(name, _)| *name == config.victim.name) {
+            overrides.victim = Some(make(&config.victim.params)?);
+        }
+        if let Some((_, make)) = self.placements.iter().find(|(name, _)| *name == config.placement.name) {
+            overrides.placement = Some(make(&config.placement.params)?);
+        }
+        Ok(overrides)
+    }
+}
+
+fn refuse_taken<'a>(
+    role: &str,
+    name: &str,
+    catalogue: &[&str],
+    mut given: impl Iterator<Item = &'a String>,
+) -> Result<()> {
+    if catalogue.contains(&name) || given.any(|known| known == name) {
+        return Err(Error::input(format!("{role} policy `{name}`: the name is taken")));
+    }
+    Ok(())
+}

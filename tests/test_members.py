@@ -1,0 +1,125 @@
+"""Policies written in Python, on the real core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ftlab
+from conftest import Command
+from ftlab import members
+from ftlab.errors import InputError
+from ftlab.members import Closed
+
+WORK = "uniform:size=4KiB,bytes=2x"
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    """Policies entered by a test are gone after it."""
+    before = dict(members._registered)
+    yield
+    members._registered.clear()
+    members._registered.update(before)
+
+
+def counted(victim: str, **options: object) -> ftlab.Run:
+    changes = [f"ftl.victim={victim}", *options.pop("set", [])]
+    return ftlab.run(WORK, drive="tiny", backend="counting", precondition="fill", set=changes, **options)
+
+
+def test_greedy_in_python_chooses_as_greedy_does() -> None:
+    @ftlab.policy("victim", "my_greedy")
+    class MyGreedy:
+        """The fewest valid; ties by erases, then by number."""
+
+        def choose(self, closed: Closed, tick: int) -> int | None:
+            return min(zip(closed.valid, closed.erases, closed.units, strict=True))[2] if closed.units else None
+
+    ours, theirs = counted("my_greedy"), counted("greedy")
+    assert ours.summary["counts"] == theirs.summary["counts"]
+    assert "my_greedy" in ftlab.policies("victim")["name"].to_list()
+
+
+def test_parameters_arrive_as_keywords_and_errors_come_out() -> None:
+    @ftlab.policy("victim", "picky")
+    class Picky:
+        def __init__(self, limit: int) -> None:
+            self.limit = limit
+
+        def choose(self, closed: Closed, tick: int) -> int | None:
+            if self.limit == 0:
+                raise ValueError("no limit")
+            return closed.units[0] if closed.units else None
+
+    assert counted("picky:limit=3").summary["counts"]["erases"] > 0
+    with pytest.raises(ValueError, match="no limit"):
+        counted("picky:limit=0")
+    with pytest.raises(InputError, match="cannot be made"):
+        counted("picky")
+
+
+def test_a_choice_that_is_not_closed_is_refused() -> None:
+    @ftlab.policy("victim", "wild")
+    class Wild:
+        def choose(self, closed: Closed, tick: int) -> int | None:
+            return 10**6
+
+    with pytest.raises(InputError, match="not closed"):
+        counted("wild")
+
+
+def test_placement_in_python_separates_as_manual_streams_do() -> None:
+    @ftlab.policy("placement", "by_stream")
+    class ByStream:
+        frontiers = 3
+
+        def host(self, lpn: int, stream: int, pc: int, tick: int) -> int:
+            return min(stream, 2)
+
+    changes = ["gc.separate_frontier=false", "ftl.victim=cost_benefit", "ftl.op_ratio=0.5"]
+
+    def hot_cold(placement: str) -> ftlab.Run:
+        return ftlab.run(
+            "hotcold:size=4KiB,bytes=4x,hot=0.1/0.9",
+            drive="tiny",
+            backend="counting",
+            precondition="fill",
+            set=[
+                f"ftl.placement={placement}",
+                "gc.separate_frontier=false",
+                "ftl.victim=cost_benefit",
+                "ftl.op_ratio=0.5",
+            ],
+        )
+
+    ours, theirs = hot_cold("by_stream"), hot_cold("manual:streams=2")
+    assert ours.summary["counts"] == theirs.summary["counts"]
+
+
+def test_a_plugin_file_enters_its_policies(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    command: Command = request.getfixturevalue("ftlab")
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "import ftlab\n"
+        '@ftlab.policy("victim", "first")\n'
+        "class First:\n"
+        "    def choose(self, closed, tick):\n"
+        "        return min(closed.units, default=None)\n"
+    )
+    options = ["--drive", "tiny", "--backend", "counting", "--set", "ftl.victim=first", "--plugin", plugin, "--json"]
+    done = command("run", "uniform:size=4KiB,bytes=1x", *options)
+    assert done.code == 0, done.err
+    assert '"erases"' in done.out
+
+
+def test_a_plugin_that_fails_is_one_sentence(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    command: Command = request.getfixturevalue("ftlab")
+    plugin = tmp_path / "broken.py"
+    plugin.write_text("1 / 0\n")
+    done = command("run", "uniform", "--plugin", plugin)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "ZeroDivisionError" in done.err
+    assert command("run", "uniform", "--plugin", tmp_path / "absent.py").code == 2
