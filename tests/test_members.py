@@ -87,12 +87,7 @@ def test_placement_in_python_separates_as_manual_streams_do() -> None:
             drive="tiny",
             backend="counting",
             precondition="fill",
-            set=[
-                f"ftl.placement={placement}",
-                "gc.separate_frontier=false",
-                "ftl.victim=cost_benefit",
-                "ftl.op_ratio=0.5",
-            ],
+            set=[f"ftl.placement={placement}", *changes],
         )
 
     ours, theirs = hot_cold("by_stream"), hot_cold("manual:streams=2")
