@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,28 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     broken = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
     assert not broken, f"{page.relative_to(ROOT)}: {', '.join(broken)}"
+
+
+def test_the_architecture_names_what_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(ftlab-[a-z]+/[a-z_/]+\.rs)`", text))
+    assert not [path for path in named if not (ROOT / "crates" / path).is_file()]
+    crates = [path.parent.name for path in (ROOT / "crates").glob("*/Cargo.toml")]
+    assert not [crate for crate in crates if f"crates/{crate}" not in text]
+
+
+def test_every_dependency_has_a_reason() -> None:
+    reasons = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## 15. Dependencies")[1]
+    manifests = [tomllib.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "crates").glob("*/Cargo.toml")]
+    tables = [manifest.get(table, {}) for manifest in manifests for table in ("dependencies", "dev-dependencies")]
+    used = {name for table in tables for name in table if not name.startswith("ftlab-")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    used |= {re.split(r"[<>=~!\[ ]", name)[0] for name in wanted}
+    assert not {name for name in used if f"`{name}`" not in reasons}
 
 
 def test_every_figure_is_explained() -> None:
