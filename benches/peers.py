@@ -69,7 +69,7 @@ def waf_rows(rows: list[dict[str, Any]]) -> list[str]:
         )
         theory = ftlab.theory(row["drive"], set=row["set"])
         waf = run.summary["waf"]["total"]
-        expected = theory["waf"]["greedy"]
+        expected = theory["waf"]["uniform"]["greedy"]
         lines.append(
             f"| {row['name']} | {row['peer']:.2f} | {waf:.3f} | {expected:.3f} | {waf / row['peer'] - 1:+.1%} "
             f"| {row.get('reason', '')} |"
