@@ -13,7 +13,7 @@ use ftlab_drive::device::{Admission, Device, Front};
 use ftlab_drive::schedule;
 use ftlab_drive::timed::Timed;
 use ftlab_flash::Timing;
-use ftlab_ftl::{HostRequest, Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
+use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, HostRequest, OpId, Ticket};
 
 fn main() {
     let only = std::env::args().nth(1);

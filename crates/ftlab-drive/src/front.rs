@@ -44,11 +44,17 @@ pub fn timed_device(config: &DriveConfig, prepared: Ftl<Counting>) -> Result<Dev
     let timed = timed_backend(config, &prepared.layout)?;
     let mut ftl = prepared.with_backend(timed);
     ftl.start_idle_copies();
-    Ok(Device::new(FtlFront { ftl }, &config.host, config.layout.geometry.unit_bytes))
+    Ok(Device::new(
+        FtlFront { ftl },
+        &config.host,
+        config.layout.geometry.unit_bytes,
+    ))
 }
 
 fn timed_backend(config: &DriveConfig, layout: &Layout) -> Result<Timed> {
-    let mut setup = schedule::Setup { timing: config.timing.clone() };
+    let mut setup = schedule::Setup {
+        timing: config.timing.clone(),
+    };
     let policy = schedule::catalogue().build(&config.schedule, &mut setup)?;
     Timed::new(layout, &config.timing, &policy.plan())
 }

@@ -3,6 +3,7 @@
 pub mod config;
 pub mod device;
 pub mod front;
+pub mod power;
 pub mod schedule;
 pub mod state;
 pub mod timed;

@@ -35,7 +35,10 @@ pub fn save(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> Resul
 }
 
 fn write(path: &Path, config: &DriveConfig, ftl: &Ftl<Counting>) -> std::io::Result<()> {
-    let mut out = Hashing { inner: BufWriter::new(File::create(path)?), hash: blake3::Hasher::new() };
+    let mut out = Hashing {
+        inner: BufWriter::new(File::create(path)?),
+        hash: blake3::Hasher::new(),
+    };
     let head = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "drive": config.resolved_toml(),
@@ -66,7 +69,14 @@ pub fn load_into(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> 
     let (saved, body) = open(path)?;
     let facts = |c: &DriveConfig| {
         let (layout, ftl) = (&c.layout, &c.ftl);
-        (layout.geometry.clone(), layout.reclaim, ftl.logical_units, ftl.mapping.clone(), ftl.placement.clone(), ftl.gc.clone())
+        (
+            layout.geometry.clone(),
+            layout.reclaim,
+            ftl.logical_units,
+            ftl.mapping.clone(),
+            ftl.placement.clone(),
+            ftl.gc.clone(),
+        )
     };
     if facts(&saved) != facts(config) {
         return Err(Error::input(format!(
@@ -82,7 +92,8 @@ pub fn load_into(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> 
         )));
     }
     fill(path, ftl, &body)?;
-    ftl.check().map_err(|fault| Error::input(format!("{}: the state breaks an invariant: {fault}", path.display())))?;
+    ftl.check()
+        .map_err(|fault| Error::input(format!("{}: the state breaks an invariant: {fault}", path.display())))?;
     ftl.resume();
     Ok(())
 }
@@ -97,17 +108,30 @@ fn fill(path: &Path, ftl: &mut Ftl<Counting>, body: &[u8]) -> Result<()> {
 fn open(path: &Path) -> Result<(DriveConfig, Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, &error))?;
     let mut bytes = Vec::new();
-    BufReader::new(file).read_to_end(&mut bytes).map_err(|error| Error::io(path, &error))?;
-    let not = |what: &str| Error::input(format!("{}: {what}; expected a state written by --save-state", path.display()));
+    BufReader::new(file)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::io(path, &error))?;
+    let not = |what: &str| {
+        Error::input(format!(
+            "{}: {what}; expected a state written by --save-state",
+            path.display()
+        ))
+    };
     if bytes.len() < MAGIC.len() + 4 + HASH || &bytes[..MAGIC.len()] != MAGIC {
         return Err(not("not a drive state"));
     }
     let (content, hash) = bytes.split_at(bytes.len() - HASH);
     if blake3::hash(content).as_bytes() != hash {
-        return Err(not(&format!("{} bytes whose checksum is wrong (truncated or damaged)", bytes.len())));
+        return Err(not(&format!(
+            "{} bytes whose checksum is wrong (truncated or damaged)",
+            bytes.len()
+        )));
     }
     let length = u32::from_le_bytes([content[8], content[9], content[10], content[11]]) as usize;
-    let head = content.get(12..12 + length).filter(|_| length <= MOST_HEAD).ok_or_else(|| not("its head is cut off"))?;
+    let head = content
+        .get(12..12 + length)
+        .filter(|_| length <= MOST_HEAD)
+        .ok_or_else(|| not("its head is cut off"))?;
     let head: Value = serde_json::from_slice(head).map_err(|_| not("its head is not readable"))?;
     let text = head["drive"].as_str().ok_or_else(|| not("its head names no drive"))?;
     let mut config = DriveConfig::parse(text, &path.display().to_string(), &[])?;

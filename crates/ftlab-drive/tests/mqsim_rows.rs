@@ -7,8 +7,8 @@ mod support;
 
 use ftlab_core::{Lpn, OpKind, Stream};
 use ftlab_drive::config::HostLink;
-use ftlab_ftl::HostRequest;
 use ftlab_drive::device::{Completion, Device};
+use ftlab_ftl::HostRequest;
 use support::*;
 
 /// One die and plane per chip, or two of each.

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ftlab_core::{Lpn, OpKind, Stream};
-use ftlab_ftl::HostRequest;
 use ftlab_drive::device::{Completion, Device};
 use ftlab_drive::timeline::Timeline;
 use ftlab_flash::Timing;
+use ftlab_ftl::HostRequest;
 use support::*;
 
 /// Poisson reads on one die are an M/D/1 queue: mean wait ρ·S / 2(1 − ρ) (Pollaczek and Khinchine, constant service).

@@ -12,8 +12,8 @@ use ftlab_ftl::{Counting, Ftl};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::members::Members;
 use crate::measure::{self, End, Limit, Plan};
+use crate::members::Members;
 use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup, WorkloadSpec};
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
@@ -28,6 +28,13 @@ const AGEING: f64 = 2.0;
 pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
     let break_at = spec.break_at.as_deref().map(BreakAt::parse).transpose()?;
     let mut prepared = workload::prepare(spec)?;
+    let mut power_cuts = spec.power_cuts.clone();
+    power_cuts.sort_unstable();
+    if !power_cuts.is_empty() && prepared.config.ftl.checkpoint_units == 0 {
+        return Err(Error::input(
+            "--power-cut: the drive keeps nothing to recover from; set ftl.checkpoint, e.g. to \"1GiB\"",
+        ));
+    }
     let mut watch = Watch::new(observer);
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
@@ -37,7 +44,10 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
 
     let started = Instant::now();
     precondition(spec, &mut ftl, &prepared, &mut watch, &mut notes)?;
-    let mut before = Before { precondition_s: started.elapsed().as_secs_f64(), warmup_s: 0.0 };
+    let mut before = Before {
+        precondition_s: started.elapsed().as_secs_f64(),
+        warmup_s: 0.0,
+    };
     let mut total_requests = workload.requests(&prepared);
     let started = Instant::now();
     if let Some(warmup) = spec.warmup {
@@ -47,7 +57,14 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
     before.warmup_s = started.elapsed().as_secs_f64();
     ftl.reset_counts();
 
-    let plan = Plan { phase: "measure", total_requests, limit: Limit::default(), break_at: break_at.as_ref() };
+    let plan = Plan {
+        phase: "measure",
+        total_requests,
+        limit: Limit::default(),
+        break_at: break_at.as_ref(),
+        power_cuts: &power_cuts,
+        config: &prepared.config,
+    };
     let pace = workload.pace(spec);
     let facts = |workload: &Workload, notes: Vec<String>| Facts {
         spec,
@@ -60,7 +77,9 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
     match spec.backend {
         BackendKind::Counting => {
             if spec.trace_events.is_some() {
-                return Err(Error::input("--trace-events needs the timed backend: counting has no time"));
+                return Err(Error::input(
+                    "--trace-events needs the timed backend: counting has no time",
+                ));
             }
             let measured = measure::count(&mut ftl, &mut workload, &plan, &mut watch)?;
             let summary = summary::summary(facts(&workload, notes), &ftl, &measured);
@@ -82,7 +101,13 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             let summary = summary::summary(facts(&workload, notes), &front.ftl, &measured);
             let [dies, channels] = summary::utilisation(&stats);
             let blocks = summary::blocks(&front.ftl);
-            let mut tables = vec![measured.series.table(true), measured.latencies.table(), blocks, dies, channels];
+            let mut tables = vec![
+                measured.series.table(true),
+                measured.latencies.table(),
+                blocks,
+                dies,
+                channels,
+            ];
             tables.extend(measured.rows.take().map(|rows| rows.table()));
             save_state(spec, front.ftl.with_backend(Counting), &prepared)?;
             Ok(Outcome { summary, tables })
@@ -97,7 +122,11 @@ fn precondition(
     watch: &mut Watch<'_>,
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    watch.report(Progress { phase: "precondition".to_owned(), waf: f64::NAN, ..Progress::default() });
+    watch.report(Progress {
+        phase: "precondition".to_owned(),
+        waf: f64::NAN,
+        ..Progress::default()
+    });
     match &spec.precondition {
         Precondition::None => notes.push("not preconditioned: a fresh drive".to_owned()),
         Precondition::Fill => {
@@ -110,7 +139,10 @@ fn precondition(
                 notes.push(state.sentence);
             } else {
                 age(spec, ftl, prepared, watch)?;
-                notes.push(format!("{}, then aged by {AGEING} drive writes of uniform overwrites", state.sentence));
+                notes.push(format!(
+                    "{}, then aged by {AGEING} drive writes of uniform overwrites",
+                    state.sentence
+                ));
             }
         }
         Precondition::State(path) => {
@@ -128,7 +160,14 @@ fn age(spec: &RunSpec, ftl: &mut Ftl<Counting>, prepared: &Prepared, watch: &mut
     let text = format!("uniform:size={unit}B,align={unit}B,bytes={AGEING}x");
     let generator = ftlab_trace::synth::parse(&text, logical, unit, spec.run_seed() ^ 0x4147_4549_4e47)?;
     let mut uniform = Workload::Generated(Box::new(generator));
-    let plan = Plan { phase: "precondition", total_requests: None, limit: Limit::default(), break_at: None };
+    let plan = Plan {
+        phase: "precondition",
+        total_requests: None,
+        limit: Limit::default(),
+        break_at: None,
+        power_cuts: &[],
+        config: &prepared.config,
+    };
     measure::count(ftl, &mut uniform, &plan, watch)?;
     ftl.reset_counts();
     Ok(())
@@ -145,21 +184,35 @@ fn warm_up(
 ) -> Result<u64> {
     let unit = u64::from(prepared.config.layout.geometry.unit_bytes);
     let limit = match warmup {
-        Warmup::Capacities(x) => {
-            Limit { host_units: Some((x * f64::from(ftl.config.logical_units)) as u64), requests: None }
-        }
-        Warmup::Bytes(bytes) => Limit { host_units: Some(bytes.div_ceil(unit)), requests: None },
+        Warmup::Capacities(x) => Limit {
+            host_units: Some((x * f64::from(ftl.config.logical_units)) as u64),
+            requests: None,
+        },
+        Warmup::Bytes(bytes) => Limit {
+            host_units: Some(bytes.div_ceil(unit)),
+            requests: None,
+        },
         Warmup::Share(share) => {
             let total = workload.requests(prepared).ok_or_else(|| {
                 Error::input("a warm-up as a share needs a workload of known length, not standard input")
             })?;
-            Limit { host_units: None, requests: Some((share * total as f64) as u64) }
+            Limit {
+                host_units: None,
+                requests: Some((share * total as f64) as u64),
+            }
         }
     };
     if limit.host_units == Some(0) || limit.requests == Some(0) {
         return Ok(0);
     }
-    let plan = Plan { phase: "warmup", total_requests: limit.requests, limit, break_at: None };
+    let plan = Plan {
+        phase: "warmup",
+        total_requests: limit.requests,
+        limit,
+        break_at: None,
+        power_cuts: &[],
+        config: &prepared.config,
+    };
     let own = matches!(spec.workload, WorkloadSpec::Trace(_));
     let measured = if own {
         measure::count(ftl, workload, &plan, watch)?
@@ -209,7 +262,15 @@ pub fn run_many(
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
-            self::run(spec, members, &mut Shared { run, observer: &shared, stop: &stop })
+            self::run(
+                spec,
+                members,
+                &mut Shared {
+                    run,
+                    observer: &shared,
+                    stop: &stop,
+                },
+            )
         });
         outcomes.collect()
     };
@@ -229,7 +290,10 @@ struct Shared<'a, 'b> {
 impl Observer for Shared<'_, '_> {
     fn progress(&mut self, progress: &Progress) -> bool {
         if let Ok(mut observer) = self.observer.lock() {
-            let go_on = observer.progress(&Progress { run: self.run, ..progress.clone() });
+            let go_on = observer.progress(&Progress {
+                run: self.run,
+                ..progress.clone()
+            });
             if !go_on {
                 self.stop.store(true, Ordering::Relaxed);
             }
@@ -244,20 +308,26 @@ pub fn list(what: &str) -> Result<Value> {
         "policies" => Ok(policies()),
         "drives" => {
             let drives = presets::names().into_iter().filter_map(presets::find);
-            Ok(drives.map(|preset| json!({ "name": preset.name, "description": preset.description() })).collect())
+            Ok(drives
+                .map(|preset| json!({ "name": preset.name, "description": preset.description() }))
+                .collect())
         }
         "formats" => {
             let formats = ftlab_trace::formats::catalogue().iter();
-            Ok(formats.map(|format| json!({ "name": format.name, "description": format.summary() })).collect())
+            Ok(formats
+                .map(|format| json!({ "name": format.name, "description": format.summary() }))
+                .collect())
         }
         "workloads" => {
             let kinds = ftlab_trace::synth::catalogue().iter();
-            let row = |kind: &ftlab_trace::synth::Kind| {
-                json!({ "name": kind.name, "description": kind.summary(), "documentation": kind.documentation() })
-            };
+            let row = |kind: &ftlab_trace::synth::Kind| json!({ "name": kind.name, "description": kind.summary(), "documentation": kind.documentation() });
             Ok(kinds.map(row).collect())
         }
-        other => Err(error::unknown("list", other, &["policies", "drives", "formats", "workloads"])),
+        other => Err(error::unknown(
+            "list",
+            other,
+            &["policies", "drives", "formats", "workloads"],
+        )),
     }
 }
 

@@ -18,12 +18,24 @@ struct OneOp {
     parts: [u128; 5],
 }
 
-const QUANTILES: [(&str, f64); 6] =
-    [("p50_ns", 0.5), ("p90_ns", 0.9), ("p95_ns", 0.95), ("p99_ns", 0.99), ("p999_ns", 0.999), ("p9999_ns", 0.9999)];
+const QUANTILES: [(&str, f64); 6] = [
+    ("p50_ns", 0.5),
+    ("p90_ns", 0.9),
+    ("p95_ns", 0.95),
+    ("p99_ns", 0.99),
+    ("p999_ns", 0.999),
+    ("p9999_ns", 0.9999),
+];
 const PARTS: [&str; 5] = ["queue_ns", "map_ns", "flash_ns", "transfer_ns", "gc_wait_ns"];
 
 fn parts_of(parts: &Breakdown) -> [u64; 5] {
-    [parts.queue_ns, parts.map_ns, parts.flash_ns, parts.transfer_ns, parts.gc_wait_ns]
+    [
+        parts.queue_ns,
+        parts.map_ns,
+        parts.flash_ns,
+        parts.transfer_ns,
+        parts.gc_wait_ns,
+    ]
 }
 
 impl Latencies {

@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use ftlab_core::{Batch, OpKind, Result, Source};
+use ftlab_drive::config::DriveConfig;
 use ftlab_drive::device::{Completion, Device};
 use ftlab_drive::front::FtlFront;
+use ftlab_drive::power::{self, PowerCut};
 use ftlab_ftl::{Admitted, Backend, Counting, Ftl, HostRequest, Ticket};
 
 use crate::Progress;
@@ -45,6 +47,8 @@ pub struct Measured {
     /// Open loop: how late requests were submitted, mean and most.
     pub late_mean_ns: f64,
     pub late_max_ns: u64,
+    /// Requests completed before each power cut, and what it did.
+    pub power_cuts: Vec<(u64, PowerCut)>,
 }
 
 /// How far a part of a run goes.
@@ -59,6 +63,9 @@ pub struct Plan<'a> {
     pub total_requests: Option<u64>,
     pub limit: Limit,
     pub break_at: Option<&'a BreakAt>,
+    /// Power fails after so many requests; ascending.
+    pub power_cuts: &'a [u64],
+    pub config: &'a DriveConfig,
 }
 
 fn reading<B: Backend>(ftl: &Ftl<B>, requests: u64, bytes: u64, time_ns: u64, sums: &Sums) -> Reading {
@@ -99,13 +106,20 @@ struct Sums {
 }
 
 /// Runs `workload` on the counting backend.
-pub fn count(ftl: &mut Ftl<Counting>, workload: &mut Workload, plan: &Plan<'_>, watch: &mut Watch<'_>) -> Result<Measured> {
+pub fn count(
+    ftl: &mut Ftl<Counting>,
+    workload: &mut Workload,
+    plan: &Plan<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Measured> {
     let started = Instant::now();
     let shift = ftl.layout.geometry.unit_bytes.trailing_zeros();
     let (mut requests, mut bytes) = (0, 0u64);
     let mut series = Sampler::default();
     let mut batch = Batch::default();
     let none = Sums::default();
+    let mut cuts = plan.power_cuts.iter().copied().peekable();
+    let mut power_cuts = Vec::new();
     let end = 'run: loop {
         workload.next_batch(&mut batch)?;
         if batch.is_empty() {
@@ -125,6 +139,9 @@ pub fn count(ftl: &mut Ftl<Counting>, workload: &mut Workload, plan: &Plan<'_>, 
             }
             requests += 1;
             bytes += u64::from(batch.length[i]);
+            if cuts.next_if(|&at| requests >= at).is_some() {
+                power_cuts.push((requests, power::cut_power(ftl, plan.config)));
+            }
             if series.due(requests) {
                 series.add(reading(ftl, requests, bytes, 0, &none));
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present(ftl, &none))) {
@@ -151,6 +168,7 @@ pub fn count(ftl: &mut Ftl<Counting>, workload: &mut Workload, plan: &Plan<'_>, 
         rows: None,
         late_mean_ns: 0.0,
         late_max_ns: 0,
+        power_cuts,
     })
 }
 
@@ -216,7 +234,12 @@ pub fn time(
         Pace::Open { speedup, limit } => (speedup, limit, true),
         Pace::Closed { depth } => (1.0, depth, false),
     };
-    let mut feed = Feed { workload, batch: Batch::default(), next: 0, over: false };
+    let mut feed = Feed {
+        workload,
+        batch: Batch::default(),
+        next: 0,
+        over: false,
+    };
     let mut under_way: Vec<UnderWay> = Vec::new();
     let mut idle_tags: Vec<u32> = Vec::new();
     let mut completions: Vec<Completion> = Vec::new();
@@ -228,6 +251,8 @@ pub fn time(
     let mut now = 0u64;
     let mut origin: Option<u64> = None;
     let mut until_report = 1024u32;
+    let mut cuts = plan.power_cuts.iter().copied().peekable();
+    let mut power_cuts = Vec::new();
     let end = 'run: loop {
         // Submit what may be submitted now.
         let mut next_arrival = None;
@@ -236,7 +261,11 @@ pub fn time(
             let arrival = if open {
                 let stamp = feed.batch.time_ns[i];
                 let since = stamp - *origin.get_or_insert(stamp);
-                if speedup == 1.0 { since } else { (since as f64 / speedup) as u64 }
+                if speedup == 1.0 {
+                    since
+                } else {
+                    (since as f64 / speedup) as u64
+                }
             } else {
                 now
             };
@@ -252,8 +281,11 @@ pub fn time(
             if tag as usize == under_way.len() {
                 under_way.push(UnderWay::default());
             }
-            under_way[tag as usize] =
-                UnderWay { arrived_ns: arrival, offset: feed.batch.offset[i], length: feed.batch.length[i] };
+            under_way[tag as usize] = UnderWay {
+                arrived_ns: arrival,
+                offset: feed.batch.offset[i],
+                length: feed.batch.length[i],
+            };
             let request = HostRequest::of_batch(&feed.batch, i, shift);
             device.submit(u64::from(tag), &request, now);
             feed.next += 1;
@@ -278,7 +310,11 @@ pub fn time(
         for done in completions.drain(..) {
             let tag = done.tag as usize;
             idle_tags.push(tag as u32);
-            let UnderWay { arrived_ns, offset, length } = under_way[tag];
+            let UnderWay {
+                arrived_ns,
+                offset,
+                length,
+            } = under_way[tag];
             if done.refused {
                 break 'run End::EndOfLife;
             }
@@ -286,11 +322,20 @@ pub fn time(
             latencies.record(done.op, latency_ns, &done.parts);
             match done.op {
                 OpKind::Read => (sums.read_ns, sums.reads) = (sums.read_ns + u128::from(latency_ns), sums.reads + 1),
-                OpKind::Write => (sums.write_ns, sums.writes) = (sums.write_ns + u128::from(latency_ns), sums.writes + 1),
+                OpKind::Write => {
+                    (sums.write_ns, sums.writes) = (sums.write_ns + u128::from(latency_ns), sums.writes + 1)
+                }
                 OpKind::Trim | OpKind::Flush => {}
             }
             if let Some(rows) = &mut rows {
-                let row = RequestRow { time_ns: arrived_ns, op: done.op, offset, length, latency_ns, parts: done.parts };
+                let row = RequestRow {
+                    time_ns: arrived_ns,
+                    op: done.op,
+                    offset,
+                    length,
+                    latency_ns,
+                    parts: done.parts,
+                };
                 rows.push(&row);
             }
             requests += 1;
@@ -305,6 +350,14 @@ pub fn time(
                 }
             }
             until_report = until_report.saturating_sub(1);
+        }
+        if cuts.next_if(|&at| requests >= at).is_some() {
+            let cut = device.cut_power(plan.config);
+            power_cuts.push((requests, cut));
+            // Nothing that was under way completes; the host comes back when the drive does.
+            under_way.clear();
+            idle_tags.clear();
+            now += cut.recovery_ns;
         }
         if until_report < 512 {
             until_report = 1024 + 512;
@@ -328,5 +381,6 @@ pub fn time(
         rows,
         late_mean_ns: late_sum as f64 / submitted.max(1) as f64,
         late_max_ns: late_max,
+        power_cuts,
     })
 }

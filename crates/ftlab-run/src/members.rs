@@ -22,7 +22,12 @@ impl Members {
     /// # Errors
     /// The name is taken.
     pub fn add_victim(&mut self, name: &str, factory: Factory<dyn VictimPolicy>) -> Result<()> {
-        refuse_taken("victim", name, &victim::catalogue().names(), self.victims.iter().map(|(known, _)| known))?;
+        refuse_taken(
+            "victim",
+            name,
+            &victim::catalogue().names(),
+            self.victims.iter().map(|(known, _)| known),
+        )?;
         self.victims.push((name.to_owned(), factory));
         Ok(())
     }
@@ -32,7 +37,12 @@ impl Members {
     /// # Errors
     /// The name is taken.
     pub fn add_placement(&mut self, name: &str, factory: Factory<dyn PlacementPolicy>) -> Result<()> {
-        refuse_taken("placement", name, &placement::catalogue().names(), self.placements.iter().map(|(known, _)| known))?;
+        refuse_taken(
+            "placement",
+            name,
+            &placement::catalogue().names(),
+            self.placements.iter().map(|(known, _)| known),
+        )?;
         self.placements.push((name.to_owned(), factory));
         Ok(())
     }

@@ -46,7 +46,11 @@ pub struct Sampler {
 
 impl Default for Sampler {
     fn default() -> Self {
-        Sampler { points: vec![Reading::default()], interval: FIRST_INTERVAL, next: FIRST_INTERVAL }
+        Sampler {
+            points: vec![Reading::default()],
+            interval: FIRST_INTERVAL,
+            next: FIRST_INTERVAL,
+        }
     }
 }
 
@@ -86,7 +90,10 @@ impl Sampler {
         };
         let per_write = |cause: usize| {
             column(&move |a: &Reading, b: &Reading| {
-                ratio((b.programmed[cause] - a.programmed[cause]) as f64, (b.host_writes - a.host_writes) as f64)
+                ratio(
+                    (b.programmed[cause] - a.programmed[cause]) as f64,
+                    (b.host_writes - a.host_writes) as f64,
+                )
             })
         };
         let seconds = |a: &Reading, b: &Reading| (b.time_ns - a.time_ns) as f64 / 1e9;
@@ -98,7 +105,10 @@ impl Sampler {
             .with("tick_units", Column::U64(pairs.iter().map(|(_, b)| b.tick).collect()))
             .with("time_ns", Column::U64(pairs.iter().map(|(_, b)| b.time_ns).collect()))
             .with("waf", waf);
-        for (cause, name) in ["host", "gc", "map", "wear", "replication", "metadata", "padding"].iter().enumerate() {
+        for (cause, name) in ["host", "gc", "map", "wear", "replication", "metadata", "padding"]
+            .iter()
+            .enumerate()
+        {
             table = table.with(name, per_write(cause));
         }
         let absent = || column(&|_, _| f64::NAN);
@@ -111,10 +121,10 @@ impl Sampler {
             [absent(), absent()]
         };
         let [iops, bytes] = rates;
-        table = table
-            .with("iops", iops)
-            .with("bytes_per_s", bytes)
-            .with("free_units", Column::U64(pairs.iter().map(|(_, b)| u64::from(b.free_units)).collect()));
+        table = table.with("iops", iops).with("bytes_per_s", bytes).with(
+            "free_units",
+            Column::U64(pairs.iter().map(|(_, b)| u64::from(b.free_units)).collect()),
+        );
         let latencies = if timed {
             [
                 column(&|a, b| ratio((b.read_ns - a.read_ns) as f64, (b.reads - a.reads) as f64)),
@@ -141,16 +151,26 @@ mod tests {
         let mut sampler = Sampler::default();
         for requests in 1..=1_000_000u64 {
             if sampler.due(requests) {
-                let mut reading = Reading { requests, host_writes: requests, tick: requests, ..Reading::default() };
+                let mut reading = Reading {
+                    requests,
+                    host_writes: requests,
+                    tick: requests,
+                    ..Reading::default()
+                };
                 reading.programmed[0] = requests;
                 reading.programmed[1] = 2 * requests;
                 sampler.add(reading);
             }
         }
-        sampler.finish(Reading { requests: 1_000_000, ..Reading::default() });
+        sampler.finish(Reading {
+            requests: 1_000_000,
+            ..Reading::default()
+        });
         let table = sampler.table(false);
         assert!((200..=MOST_POINTS).contains(&table.rows()), "{}", table.rows());
-        let Some(Column::F64(waf)) = table.column("waf") else { panic!() };
+        let Some(Column::F64(waf)) = table.column("waf") else {
+            panic!()
+        };
         assert!(waf[..waf.len() - 1].iter().all(|w| *w == 3.0));
     }
 }

@@ -43,6 +43,9 @@ pub struct RunSpec {
     /// Stop when this becomes true, e.g. `waf>3`.
     #[serde(default)]
     pub break_at: Option<String>,
+    /// Cut the power after so many completed requests, each time; the drive recovers and goes on.
+    #[serde(default)]
+    pub power_cuts: Vec<u64>,
     /// Save the state of the drive here at the end.
     #[serde(default)]
     pub save_state: Option<PathBuf>,

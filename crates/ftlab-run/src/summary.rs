@@ -1,6 +1,7 @@
 //! The summary of a run: the same keys everywhere.
 
 use ftlab_drive::config::DriveConfig;
+use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::TimedStats;
 use ftlab_ftl::{Backend, Cause, Class, Ftl};
 use serde_json::{Map, Value, json};
@@ -58,7 +59,13 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
                 "simulated_s": seconds,
             }),
         );
-        put("lateness", json!({ "mean_ns": measured.late_mean_ns, "max_ns": measured.late_max_ns }));
+        put(
+            "lateness",
+            json!({ "mean_ns": measured.late_mean_ns, "max_ns": measured.late_max_ns }),
+        );
+    }
+    if !measured.power_cuts.is_empty() {
+        put("power_cuts", measured.power_cuts.iter().map(power_cut).collect());
     }
     put("map_cache", map_cache(ftl));
     put("wear", wear(ftl));
@@ -79,6 +86,19 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
     Value::Object(all)
 }
 
+fn power_cut((requests, cut): &(u64, PowerCut)) -> Value {
+    json!({
+        "after_requests": requests,
+        "lost_requests": cut.lost_requests,
+        "lost_buffered_units": cut.report.lost_buffered_units,
+        "torn_pages": cut.report.torn_pages,
+        "checkpoint_units": cut.report.checkpoint_units,
+        "scanned_pages": cut.report.scanned_pages,
+        "probed_pages": cut.report.probed_pages,
+        "recovery_ns": cut.recovery_ns,
+    })
+}
+
 fn status(end: &End) -> String {
     match end {
         End::Done | End::Limit => "done".to_owned(),
@@ -92,7 +112,15 @@ fn status(end: &End) -> String {
 fn counts<B: Backend>(ftl: &Ftl<B>) -> Value {
     let c = &ftl.counts;
     let causes = ["miss_load", "evict_rmw", "gc_update", "policy"];
-    let by_cause = |values: [u64; 4]| Value::Object(causes.iter().map(|n| (*n).to_owned()).zip(values.map(Value::from)).collect());
+    let by_cause = |values: [u64; 4]| {
+        Value::Object(
+            causes
+                .iter()
+                .map(|n| (*n).to_owned())
+                .zip(values.map(Value::from))
+                .collect(),
+        )
+    };
     json!({
         "host_reads": c.host_reads,
         "host_writes": c.host_writes,
@@ -152,7 +180,12 @@ fn map_cache<B: Backend>(ftl: &Ftl<B>) -> Value {
 }
 
 fn memory<B: Backend>(ftl: &Ftl<B>) -> Value {
-    Value::Object(ftl.controller_memory().into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into())).collect())
+    Value::Object(
+        ftl.controller_memory()
+            .into_iter()
+            .map(|(name, bytes)| (name.to_owned(), bytes.into()))
+            .collect(),
+    )
 }
 
 fn wear<B: Backend>(ftl: &Ftl<B>) -> Value {
@@ -172,12 +205,16 @@ fn lifetime<B: Backend>(ftl: &Ftl<B>, config: &DriveConfig, measured: &Measured)
         Some(ftl.tick as f64 * unit)
     } else {
         let raw = f64::from(ftl.layout.slots()) * unit;
-        ftl.counts.waf().map(|waf| raw * f64::from(config.rated_pe_cycles) / waf)
+        ftl.counts
+            .waf()
+            .map(|waf| raw * f64::from(config.rated_pe_cycles) / waf)
     };
     let dwpd = tbw.map(|tbw| tbw / (user * 365.0 * config.warranty_years));
     let seconds = measured.sim_ns as f64 / 1e9;
     let rate = ftl.counts.host_writes as f64 * unit / seconds;
-    let years = tbw.filter(|_| seconds > 0.0 && rate > 0.0).map(|tbw| tbw / rate / (365.0 * 86400.0));
+    let years = tbw
+        .filter(|_| seconds > 0.0 && rate > 0.0)
+        .map(|tbw| tbw / rate / (365.0 * 86400.0));
     json!({
         "tbw_bytes": tbw,
         "dwpd": dwpd,
@@ -206,9 +243,18 @@ pub fn blocks<B: Backend>(ftl: &Ftl<B>) -> Table {
     let rus = &ftl.units.rus;
     Table::new("blocks")
         .with("ru", Column::U64((0..rus.len() as u64).collect()))
-        .with("erases", Column::U64(rus.iter().map(|ru| u64::from(ru.erases)).collect()))
-        .with("valid_units", Column::U64(rus.iter().map(|ru| u64::from(ru.valid)).collect()))
-        .with("state", Column::Text(rus.iter().map(|ru| format!("{:?}", ru.state).to_lowercase()).collect()))
+        .with(
+            "erases",
+            Column::U64(rus.iter().map(|ru| u64::from(ru.erases)).collect()),
+        )
+        .with(
+            "valid_units",
+            Column::U64(rus.iter().map(|ru| u64::from(ru.valid)).collect()),
+        )
+        .with(
+            "state",
+            Column::Text(rus.iter().map(|ru| format!("{:?}", ru.state).to_lowercase()).collect()),
+        )
 }
 
 /// The `dies` and `channels` tables: shares of the measured time.
@@ -217,13 +263,17 @@ pub fn utilisation(stats: &TimedStats) -> [Table; 2] {
     let dies = stats.die_busy_ns.len() as u64;
     let mut table = Table::new("dies").with("die", Column::U64((0..dies).collect()));
     for class in Class::ALL {
-        let share = stats.die_busy_ns.iter().map(|busy| busy[class as usize] as f64 / span).collect();
+        let share = stats
+            .die_busy_ns
+            .iter()
+            .map(|busy| busy[class as usize] as f64 / span)
+            .collect();
         table = table.with(class.name(), Column::F64(share));
     }
     let channels = stats.channel_busy_ns.len() as u64;
     let busy = stats.channel_busy_ns.iter().map(|busy| *busy as f64 / span).collect();
-    let channels =
-        Table::new("channels").with("channel", Column::U64((0..channels).collect())).with("busy", Column::F64(busy));
+    let channels = Table::new("channels")
+        .with("channel", Column::U64((0..channels).collect()))
+        .with("busy", Column::F64(busy));
     [table, channels]
 }
-

@@ -20,7 +20,12 @@ pub struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub fn new(observer: &'a mut (dyn Observer + Send)) -> Self {
         let now = Instant::now();
-        Watch { observer, started: now, last: now, stopped: false }
+        Watch {
+            observer,
+            started: now,
+            last: now,
+            stopped: false,
+        }
     }
 
     /// Whether a report is due. Asks the clock, so not for every request.
@@ -84,15 +89,24 @@ impl BreakAt {
     pub fn parse(text: &str) -> Result<Self> {
         let expected = || {
             let known = QUANTITIES.map(|(name, _)| name).join(", ");
-            Error::input(format!("break `{text}`: expected NAME>NUMBER or NAME<NUMBER with NAME one of {known}"))
+            Error::input(format!(
+                "break `{text}`: expected NAME>NUMBER or NAME<NUMBER with NAME one of {known}"
+            ))
         };
         let at = text.find(['<', '>']).ok_or_else(expected)?;
         let (name, rest) = text.split_at(at);
         let names = QUANTITIES.map(|(name, _)| name);
         let known = QUANTITIES.iter().find(|(known, _)| *known == name.trim());
-        let quantity = known.ok_or_else(|| error::unknown("quantity in --break", name.trim(), &names))?.1;
+        let quantity = known
+            .ok_or_else(|| error::unknown("quantity in --break", name.trim(), &names))?
+            .1;
         let limit = rest[1..].trim().parse().map_err(|_| expected())?;
-        Ok(BreakAt { quantity, above: rest.starts_with('>'), limit, text: text.trim().to_owned() })
+        Ok(BreakAt {
+            quantity,
+            above: rest.starts_with('>'),
+            limit,
+            text: text.trim().to_owned(),
+        })
     }
 
     pub fn holds(&self, present: &Present) -> bool {
@@ -105,7 +119,11 @@ impl BreakAt {
             Quantity::ReadMean => present.read_us,
             Quantity::WriteMean => present.write_us,
         };
-        if self.above { value > self.limit } else { value < self.limit }
+        if self.above {
+            value > self.limit
+        } else {
+            value < self.limit
+        }
     }
 
     pub fn text(&self) -> &str {
@@ -120,10 +138,19 @@ mod tests {
     #[test]
     fn a_condition_names_a_quantity_and_a_limit() {
         let at = BreakAt::parse("waf > 3").unwrap();
-        assert!(at.holds(&Present { waf: 3.1, ..Present::default() }));
-        assert!(!at.holds(&Present { waf: 3.0, ..Present::default() }));
+        assert!(at.holds(&Present {
+            waf: 3.1,
+            ..Present::default()
+        }));
+        assert!(!at.holds(&Present {
+            waf: 3.0,
+            ..Present::default()
+        }));
         let low = BreakAt::parse("free<4").unwrap();
-        assert!(low.holds(&Present { free: 3, ..Present::default() }));
+        assert!(low.holds(&Present {
+            free: 3,
+            ..Present::default()
+        }));
         for bad in ["waf", "waf>x", ">3", "wav>3"] {
             assert!(BreakAt::parse(bad).is_err(), "{bad}");
         }

@@ -50,7 +50,12 @@ impl Workload {
                     None => ftlab_trace::open(&trace.paths, &options)?,
                 };
                 let rule = fit_rule(spec.fit);
-                Ok(Workload::Trace(Box::new(Fitted::trace(opened, rule, logical_bytes, prepared.scan.as_ref())?)))
+                Ok(Workload::Trace(Box::new(Fitted::trace(
+                    opened,
+                    rule,
+                    logical_bytes,
+                    prepared.scan.as_ref(),
+                )?)))
             }
             WorkloadSpec::Generator(generator) => {
                 let seed = match part {
@@ -58,7 +63,11 @@ impl Workload {
                     Part::Warmup => spec.run_seed() ^ 0x5741_524d_5550,
                 };
                 let generator = synth::parse(&generator.spec, logical_bytes, geometry.unit_bytes, seed)?;
-                let generator = if part == Part::Warmup { generator.endless() } else { generator };
+                let generator = if part == Part::Warmup {
+                    generator.endless()
+                } else {
+                    generator
+                };
                 Ok(Workload::Generated(Box::new(generator)))
             }
         }
@@ -95,7 +104,10 @@ impl Workload {
     }
 
     pub fn pace(&self, spec: &RunSpec) -> Pace {
-        let open = Pace::Open { speedup: spec.speedup, limit: OPEN_LIMIT };
+        let open = Pace::Open {
+            speedup: spec.speedup,
+            limit: OPEN_LIMIT,
+        };
         match (spec.arrivals, spec.qd) {
             (Some(Arrivals::Open), _) => open,
             (Some(Arrivals::Asap), _) => Pace::Closed { depth: ASAP_DEPTH },
@@ -197,7 +209,12 @@ fn read_options(trace: &TraceSpec, unit_bytes: u32) -> Result<ReadOptions> {
     Ok(ReadOptions {
         as_format: trace.format.clone(),
         time_unit: trace.time_unit.as_deref().map(TimeUnit::parse).transpose()?,
-        volumes: trace.volumes.as_deref().map(Volumes::parse).transpose()?.unwrap_or_default(),
+        volumes: trace
+            .volumes
+            .as_deref()
+            .map(Volumes::parse)
+            .transpose()?
+            .unwrap_or_default(),
         unit_bytes,
     })
 }

@@ -13,7 +13,7 @@ use ftlab_drive::device::{Admission, Front};
 use ftlab_drive::schedule::{self, Phase, Plan};
 use ftlab_drive::timed::{Event, Observer, Span, Subject, Timed};
 use ftlab_flash::Timing;
-use ftlab_ftl::{HostRequest, Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
+use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, HostRequest, OpId, Ticket};
 
 /// channels, ways, dies, planes; blocks of pages of bytes; units of 4 KiB (or the page, if smaller).
 pub fn layout(hierarchy: [u32; 4], blocks: u32, pages: u32, page_bytes: u32) -> Layout {
