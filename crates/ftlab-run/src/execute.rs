@@ -27,6 +27,7 @@ const AGEING: f64 = 2.0;
 /// One run; the drive may name policies of `members` besides those of the catalogues.
 pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
     let break_at = spec.break_at.as_deref().map(BreakAt::parse).transpose()?;
+    members.known(&workload::load_drive(&spec.drive)?)?;
     let mut prepared = workload::prepare(spec)?;
     let mut power_cuts = spec.power_cuts.clone();
     power_cuts.sort_unstable();
@@ -254,6 +255,14 @@ pub fn run_many(
     threads: usize,
     observer: &mut (dyn Observer + Send),
 ) -> Vec<Result<Outcome>> {
+    // A drive that cannot be built is found before the first run, not after hours of the others.
+    let faults: Vec<Result<()>> = specs
+        .iter()
+        .map(|spec| workload::load_drive(&spec.drive).and_then(|config| members.known(&config)))
+        .collect();
+    if let Some(fault) = faults.iter().find_map(|fault| fault.as_ref().err()) {
+        return specs.iter().map(|_| Err(fault.clone())).collect();
+    }
     let shared = Mutex::new(observer);
     let stop = AtomicBool::new(false);
     let work = || {
@@ -276,7 +285,10 @@ pub fn run_many(
     };
     match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
         Ok(pool) => pool.install(work),
-        Err(error) => vec![Err(Error::Io(format!("cannot start {threads} threads: {error}")))],
+        Err(error) => {
+            let sentence = format!("cannot start {threads} threads: {error}");
+            specs.iter().map(|_| Err(Error::Io(sentence.clone()))).collect()
+        }
     }
 }
 
@@ -360,7 +372,9 @@ fn policies() -> Value {
 
 /// What theory says the drive must measure.
 pub fn theory(drive: &DriveSpec) -> Result<Value> {
-    Ok(config::theory_report(&workload::load_drive(drive)?))
+    let config = workload::load_drive(drive)?;
+    Members::default().known(&config)?;
+    Ok(config::theory_report(&config))
 }
 
 /// Checks the invariants of a saved drive state. A violation is part of the answer; a file that is no state is an error.

@@ -1,6 +1,7 @@
 //! Policies that are in no catalogue: made by the caller, under names of their own, for one call.
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Result, error};
+use ftlab_drive::config::DriveConfig;
 use ftlab_ftl::placement::{self, PlacementPolicy};
 use ftlab_ftl::victim::{self, VictimPolicy};
 use ftlab_ftl::{FtlConfig, Overrides};
@@ -44,6 +45,39 @@ impl Members {
             self.placements.iter().map(|(known, _)| known),
         )?;
         self.placements.push((name.to_owned(), factory));
+        Ok(())
+    }
+
+    /// Refuses names that are neither in a catalogue nor here, before anything is built or run.
+    pub(crate) fn known(&self, config: &DriveConfig) -> Result<()> {
+        let ftl = &config.ftl;
+        let mut victims = victim::catalogue().names();
+        victims.extend(self.victims.iter().map(|(name, _)| name.as_str()));
+        let mut placements = placement::catalogue().names();
+        placements.extend(self.placements.iter().map(|(name, _)| name.as_str()));
+        for (role, spec, names) in [
+            ("victim", &ftl.victim, victims),
+            ("placement", &ftl.placement, placements),
+            ("mapping", &ftl.mapping, ftlab_ftl::mapping::catalogue().names()),
+            ("wear", &ftl.wear, ftlab_ftl::wear::catalogue().names()),
+            (
+                "allocation",
+                &ftl.allocation,
+                ftlab_ftl::allocation::catalogue().names(),
+            ),
+            ("dedup", &ftl.dedup, ftlab_ftl::dedup::catalogue().names()),
+            (
+                "replication",
+                &ftl.replication,
+                ftlab_ftl::replication::catalogue().names(),
+            ),
+            ("buffer", &ftl.buffer.policy, ftlab_ftl::buffer::catalogue().names()),
+            ("schedule", &config.schedule, ftlab_drive::schedule::catalogue().names()),
+        ] {
+            if !names.contains(&spec.name.as_str()) {
+                return Err(error::unknown(&format!("{role} policy"), &spec.name, &names));
+            }
+        }
         Ok(())
     }
 
