@@ -105,8 +105,14 @@ impl Frontiers {
         }
     }
 
-    /// Most survivor frontiers that one collection can open at once.
+    /// Whether survivors share the open units of host writes.
+    pub fn survivors_join_host(&self) -> bool {
+        self.shared_gc.is_none() && self.first_internal.is_none()
+    }
+
+    /// Most frontiers that one collection can open at once: those of survivors, and the one for the translation pages and
+    /// the journal that it causes.
     pub fn survivor_frontiers(&self, own: u8) -> u32 {
-        u32::from(own.max(1))
+        u32::from(own.max(1)) + u32::from(self.metadata.is_some())
     }
 }

@@ -142,6 +142,8 @@ pub struct Ftl<B> {
 pub(crate) struct GcState {
     /// The collection under way in each pool, if it is done in steps.
     pub jobs: Vec<Option<Job>>,
+    /// Pools that will be looked at when their dies have been idle.
+    pub waits_for_idle: Vec<bool>,
     /// Live slots of the victim, or of the present step of it.
     pub slots: Vec<u32>,
     /// Programs of the copies made so far.
@@ -270,6 +272,7 @@ impl Ftl<Counting> {
                 .then(|| Versions::new(config.logical_units, layout.slots())),
             gc: GcState {
                 jobs: vec![None; pools.len()],
+                waits_for_idle: vec![false; pools.len()],
                 turn: vec![0; frontiers.count as usize * pools.len()],
                 ..GcState::default()
             },
@@ -293,7 +296,8 @@ impl Ftl<Counting> {
         Ok(ftl)
     }
 
-    /// A drive needs, beyond its logical units, the GC reserve of every pool and an open unit for every frontier and lane.
+    /// A drive needs, beyond its logical units, the GC reserve of every pool and an open unit for every frontier and lane;
+    /// and, where copies cannot wait in protected memory for a page to fill, what padding loses of every unit.
     fn check_room(&self) -> Result<()> {
         let per_ru = u64::from(self.layout.slots_per_ru);
         let open = u64::from(self.frontiers.count) * u64::from(self.layout.lanes);
@@ -304,14 +308,17 @@ impl Ftl<Counting> {
         } else {
             0
         };
-        let tables: u64 = self.translation.pages() + u64::from(checkpoint);
-        let needed = u64::from(self.config.logical_units) + tables + (open + reserve + 1) * per_ru;
+        // The journal may become as long as a checkpoint.
+        let tables: u64 = self.translation.pages() + 2 * u64::from(checkpoint);
+        let padding = u64::from(self.layout.rus) * u64::from(self.padding_per_collection());
+        let beyond = tables + padding + (open + reserve + 1) * per_ru;
+        let needed = u64::from(self.config.logical_units) + beyond;
         if needed > raw {
             return Err(Error::input(format!(
                 "too little spare: {} logical units, {tables} translation pages, {open} open and {reserve} reserved reclaim \
-                 units of {per_ru} units and one more need {needed} units, but the drive has {raw}; raise ftl.op_ratio above {:.3}",
+                 units of {per_ru} units and one more, and {padding} units lost to padding need {needed} units, but the drive                  has {raw}; raise ftl.op_ratio above {:.3}",
                 self.config.logical_units,
-                raw as f64 / (raw.saturating_sub(tables + (open + reserve + 1) * per_ru)).max(1) as f64 - 1.0
+                raw as f64 / raw.saturating_sub(beyond).max(1) as f64 - 1.0
             )));
         }
         let most = self
@@ -319,8 +326,13 @@ impl Ftl<Counting> {
             .survivor_frontiers(self.placement.own_survivor_frontiers());
         if self.config.gc.hard < most {
             return Err(Error::input(format!(
-                "gc.hard = {}: expected at least {most}, a free unit for each frontier of survivors",
-                self.config.gc.hard
+                "gc.hard = {}: expected at least {most}, a free unit for each frontier of survivors{}",
+                self.config.gc.hard,
+                if self.frontiers.metadata.is_some() {
+                    " and one for translation pages, journal and checkpoints"
+                } else {
+                    ""
+                }
             )));
         }
         Ok(())

@@ -30,6 +30,8 @@ pub(crate) struct Job {
 pub(crate) const NOTICE_STEP: u32 = 1 << 24;
 pub(crate) const NOTICE_IDLE: u32 = 2 << 24;
 
+const SHORTEST_WAIT_NS: u64 = 10_000;
+
 impl<B: Backend> Ftl<B> {
     /// Collects in `pool` until it has more free units than the hard threshold. False if that cannot be done.
     pub(crate) fn make_room(&mut self, pool: usize) -> bool {
@@ -62,29 +64,33 @@ impl<B: Backend> Ftl<B> {
         reusable * i64::from(self.layout.slots_per_ru) - self.counts.total_programmed() as i64
     }
 
-    /// Collects the policy's victim. A policy that has found nothing `fruitless` times is overruled: drawing at random may
-    /// miss the last unit that has dead data for ever.
+    /// Most units that are lost because the last page of a collection's copies may not wait until it is full.
+    pub(crate) fn padding_per_collection(&self) -> u32 {
+        if self.config.buffer.power_loss_protected {
+            0
+        } else {
+            self.layout.units_per_page - 1
+        }
+    }
+
+    /// Collects the policy's victim. The emptiest unit is taken instead when part of the reserve is gone (after a power cut),
+    /// and when the policy has found nothing `fruitless` times: drawing at random may miss the last dead data for ever.
     fn collect_one(&mut self, pool: usize, fruitless: u32) -> bool {
         let now = self.now();
-        let per_ru = self.layout.slots_per_ru;
+        let (per_ru, padding) = (self.layout.slots_per_ru, self.padding_per_collection());
         let closed = &mut self.units.closed(pool, per_ru);
         let Some(mut victim) = self.victim.choose(closed, now) else {
             return false;
         };
-        // A copied page may have to be padded, which loses this much.
-        let padding = if self.config.buffer.power_loss_protected {
-            0
-        } else {
-            self.layout.units_per_page - 1
-        };
         let gains = |ru: RuId| closed.ru(ru).valid + padding < per_ru;
-        if !gains(victim) {
-            let Some(gainful) = closed.iter().find(|&ru| gains(ru)) else {
-                return false;
-            };
-            if fruitless > self.units.pools[pool].good {
-                victim = gainful;
-            }
+        if !gains(victim) && !closed.iter().any(gains) {
+            return false;
+        }
+        if fruitless > closed.len() as u32 || closed.free() < self.config.gc.hard {
+            victim = closed
+                .iter()
+                .min_by_key(|&ru| (closed.ru(ru).valid, ru))
+                .unwrap_or(victim);
         }
         self.collect(victim, Cause::Gc)
     }
@@ -229,7 +235,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// A live unit that no LPN owns directly has moved.
-    fn owner_moved(&mut self, packed: Packed, old: Slot, new: Slot) {
+    pub(crate) fn owner_moved(&mut self, packed: Packed, old: Slot, new: Slot) {
         match Owner::from(packed) {
             Owner::Vpn(vpn) => self.indirection.moved(vpn, old, new),
             Owner::Map { table, tvpn } => {
@@ -425,9 +431,19 @@ impl<B: Backend> Ftl<B> {
             return;
         }
         if self.config.gc.preemptible {
-            self.start_job(pool, false);
+            // Work that begins while nothing else is going on counts as background work.
+            let background = self.config.gc.background && self.pool_is_idle(pool, 0);
+            self.start_job(pool, background);
         } else {
-            self.backend.arm(self.config.gc.idle_ns, NOTICE_IDLE | pool as u32);
+            self.wait_for_idle(pool);
+        }
+    }
+
+    /// Looks at the pool again after the idle time, and not all the time when that is nothing.
+    fn wait_for_idle(&mut self, pool: usize) {
+        if !std::mem::replace(&mut self.gc.waits_for_idle[pool], true) {
+            let delay = self.config.gc.idle_ns.max(SHORTEST_WAIT_NS);
+            self.backend.arm(delay, NOTICE_IDLE | pool as u32);
         }
     }
 
@@ -456,6 +472,10 @@ impl<B: Backend> Ftl<B> {
         self.gc.depth += 1;
         self.step_job_inside(pool);
         self.gc.depth -= 1;
+        // The reserve is for the copies: host writes may not fill a unit that was opened from it before it is replaced.
+        if self.units.pools[pool].free < self.config.gc.hard && self.frontiers.survivors_join_host() {
+            self.finish_job(pool);
+        }
     }
 
     fn step_job_inside(&mut self, pool: usize) {
@@ -521,11 +541,12 @@ impl<B: Backend> Ftl<B> {
     /// A notice that garbage collection asked for.
     pub(crate) fn gc_notice(&mut self, key: u32) {
         let pool = (key & 0xff_ffff) as usize;
+        self.gc.waits_for_idle[pool] &= key & !0xff_ffff != NOTICE_IDLE;
         if key & !0xff_ffff == NOTICE_STEP {
             let mid_idle = !self.config.gc.preemptible && !self.pool_is_idle(pool, 0);
-            if mid_idle {
+            if mid_idle && self.gc.jobs[pool].is_some() {
                 // Background work gives way; it goes on when the dies are idle again.
-                self.backend.arm(self.config.gc.idle_ns, NOTICE_IDLE | pool as u32);
+                self.wait_for_idle(pool);
             } else {
                 self.step_job(pool);
             }
@@ -536,7 +557,7 @@ impl<B: Backend> Ftl<B> {
                 self.start_job(pool, true);
             }
         } else if self.units.pools[pool].free <= self.config.gc.soft || self.gc.jobs[pool].is_some() {
-            self.backend.arm(self.config.gc.idle_ns, NOTICE_IDLE | pool as u32);
+            self.wait_for_idle(pool);
         }
     }
 

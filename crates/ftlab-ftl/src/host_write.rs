@@ -138,9 +138,10 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Whether the units of one request may lie in several pages that are not full.
+    /// Whether the units of one request may lie in several pages that are not full: by address, by stream, or because a
+    /// collection in between has put copies elsewhere.
     fn may_split(&self) -> bool {
-        self.by_address || !self.plain_placement || !self.plain_mapping || !self.roles.is_none()
+        self.layout.lanes > 1 || !self.plain_placement || !self.plain_mapping || !self.roles.is_none()
     }
 
     /// Programs the pages being assembled in which `lpn` lies.
@@ -242,7 +243,6 @@ impl<B: Backend> Ftl<B> {
             for place in 0..self.frontiers.open.len() {
                 self.pad(place);
             }
-            self.buffering.in_flight.clear();
             self.backend.barrier(ticket);
         }
         if self.recovery.is_some() && !self.config.buffer.power_loss_protected {

@@ -38,6 +38,28 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
+    /// An open place of `frontier` for a page of the drive's own, which has no address: the lanes take turns.
+    pub(crate) fn place_for_own(&mut self, frontier: u8) -> Option<usize> {
+        if !self.by_address || self.layout.lanes == 1 {
+            return self.place_for(Lpn(0), frontier);
+        }
+        let current = self.current_lane[frontier as usize];
+        let open = &self.frontiers.open[self.frontiers.place(frontier, current)];
+        let filling = open.ru != NO_RU && open.next % self.layout.units_per_page != 0;
+        let lane = if filling {
+            current
+        } else {
+            LaneId((current.0 + 1) % self.layout.lanes)
+        };
+        self.current_lane[frontier as usize] = lane;
+        let place = self.frontiers.place(frontier, lane);
+        if self.frontiers.open[place].ru != NO_RU {
+            Some(place)
+        } else {
+            self.open_for_host(frontier, lane)
+        }
+    }
+
     #[inline]
     pub(crate) fn next_lane(&mut self, lpn: Lpn, frontier: u8) -> LaneId {
         if self.layout.lanes == 1 {
@@ -113,16 +135,30 @@ impl<B: Backend> Ftl<B> {
             self.current_lane[frontier as usize] = richest;
             return Some(place);
         }
-        self.any_open(frontier, pool)
+        let lanes = &self.units.pools[pool].lanes;
+        self.any_open(frontier, lanes.iter().copied())
+            .or_else(|| self.open_any(frontier, most_worn))
     }
 
-    /// No free unit is left in `pool`: what is open there takes the data, of the same frontier if it can be.
-    fn any_open(&self, frontier: u8, pool: usize) -> Option<usize> {
-        let lanes = &self.units.pools[pool].lanes;
+    /// No free unit is left: what is open on `lanes` takes the data, of the same frontier if it can be.
+    fn any_open(&self, frontier: u8, lanes: impl Iterator<Item = LaneId> + Clone) -> Option<usize> {
         std::iter::once(frontier)
             .chain(0..self.frontiers.count)
-            .flat_map(|frontier| lanes.iter().map(move |&lane| self.frontiers.place(frontier, lane)))
+            .flat_map(|frontier| lanes.clone().map(move |lane| self.frontiers.place(frontier, lane)))
             .find(|&place| self.frontiers.open[place].ru != NO_RU)
+    }
+
+    /// The pool has no room at all (after a power cut): the rest of the drive helps.
+    fn open_any(&mut self, frontier: u8, most_worn: bool) -> Option<usize> {
+        let lanes = || (0..self.layout.lanes).map(LaneId);
+        match lanes().find(|&lane| self.units.free_in_lane(lane) > 0) {
+            Some(lane) => {
+                let place = self.frontiers.place(frontier, lane);
+                let open = self.frontiers.open[place].ru != NO_RU || self.open_unit(frontier, lane, most_worn);
+                open.then_some(place)
+            }
+            None => self.any_open(frontier, lanes()),
+        }
     }
 
     pub(crate) fn open_unit(&mut self, frontier: u8, lane: LaneId, most_worn: bool) -> bool {

@@ -20,12 +20,13 @@
 //! # Not modelled
 //! Units behind virtual page numbers: their tables are taken to be protected by capacitors, as CA-SSD does. Pages that a
 //! program interrupted on another page type of the same cells spoils. Room for two checkpoints at once: the pages of the
-//! last one and of its journal are taken to be readable until the next is complete.
+//! last one and of its journal are taken to be readable until the next is complete. A second power cut while a drive that
+//! came up without a single free unit writes one again from memory ([`Ftl::power_on`] says whether it does).
 
 use ftlab_core::{Layout, Lpn, RuId, Slot};
 use rustc_hash::FxHashMap;
 
-use crate::backend::{Backend, Cause, Class, Need, OpId, Ticket};
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::ftl::Ftl;
 use crate::owner::{Owner, Packed};
 use crate::record::Entry;
@@ -386,7 +387,7 @@ impl<B: Backend> Ftl<B> {
             .metadata
             .expect("a drive with a journal has a metadata frontier");
         for _ in 0..pending.div_ceil(per_unit) {
-            let Some(place) = self.place_for(Lpn(0), frontier) else {
+            let Some(place) = self.place_for_own(frontier) else {
                 return;
             };
             let owner = Packed::from(Owner::Journal);
@@ -445,8 +446,8 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Power is back, and the backend idle: what holds nothing is erased, and a checkpoint makes the rebuilt record the
-    /// base of the next log.
-    pub fn power_on(&mut self) {
+    /// base of the next log. True if the drive must not lose power again until what it has issued is complete.
+    pub fn power_on(&mut self) -> bool {
         let blank = |ru: &RuId| {
             let unit = &self.units.rus[ru.at()];
             unit.state == RuState::Closed && unit.valid == 0
@@ -456,10 +457,69 @@ impl<B: Backend> Ftl<B> {
             self.units.begin_collection(ru);
             self.erase(ru, Cause::Gc);
         }
+        let full = self.units.pools.iter().all(|pool| pool.free == 0);
+        if full {
+            self.fold();
+        }
         if !self.end_of_life {
             self.checkpoint();
         }
         self.start_idle_copies();
+        full
+    }
+
+    /// Not one unit is free, because the collection that was to free one has been interrupted: the emptiest unit is read
+    /// into memory, erased and written again.
+    fn fold(&mut self) {
+        let closed = (0..self.layout.rus).map(RuId);
+        let closed = closed.filter(|ru| self.units.rus[ru.at()].state == RuState::Closed);
+        let Some(victim) = closed.min_by_key(|ru| (self.units.rus[ru.at()].valid, ru.0)) else {
+            return;
+        };
+        let mut held = Vec::new();
+        let (first, count) = (self.layout.first_slot(victim), self.layout.slots_per_ru);
+        self.record.for_each_live(first, count, |slot| held.push(slot));
+        self.units.begin_collection(victim);
+        let stamps: Vec<u32> = held
+            .iter()
+            .map(|&slot| self.versions.as_ref().map_or(0, |versions| versions.of_slot(slot)))
+            .collect();
+        for pages in held.chunk_by(|&a, &b| self.layout.page_of(a) == self.layout.page_of(b)) {
+            self.counts.gc_page_reads += 1;
+            if B::TIMED {
+                self.backend.issue(
+                    FlashOp {
+                        kind: FlashOpKind::Read,
+                        class: Class::Gc,
+                        cause: Cause::Gc,
+                        page: self.layout.page_of(pages[0]),
+                        bytes: pages.len() as u32 * self.layout.geometry.unit_bytes,
+                        ticket: Ticket::NONE,
+                        notice: 0,
+                    },
+                    &[],
+                );
+            }
+        }
+        held.iter().for_each(|&slot| self.kill(slot));
+        self.erase(victim, Cause::Gc);
+        let (lane, from) = (self.layout.lane_of(victim), self.units.rus[victim.at()].frontier);
+        let Some(place) = self.open_in_pool(from, lane, false) else {
+            self.end_of_life = true;
+            return;
+        };
+        for (&old, stamp) in held.iter().zip(stamps) {
+            let owner = self.record.owner(old);
+            let new = self.append(place, owner, Cause::Gc, Class::Gc, Ticket::NONE);
+            match owner.as_lpn() {
+                Some(lpn) => self.record.set_entry(lpn, Entry::slot(new)),
+                None => self.owner_moved(owner, old, new),
+            }
+            if let Some(versions) = &mut self.versions {
+                versions.restore(new.at(), &[stamp]);
+            }
+        }
+        self.pad(place);
     }
 
     /// Units whose erase had not begun hold their old data. Returns the units that must be erased before they are used.
@@ -494,6 +554,7 @@ impl<B: Backend> Ftl<B> {
     /// Open units are closed as they are, and collections under way are given up.
     fn stop_collections(&mut self) {
         self.gc.jobs.fill_with(|| None);
+        self.gc.waits_for_idle.fill(false);
         self.gc.copies.clear();
         self.gc.strays.clear();
         self.gc.touched.clear();

@@ -297,7 +297,7 @@ impl<B: Backend> Ftl<B> {
         *filled += 1;
         if usize::from(*filled) == CHUNKS {
             self.indirection.filling = None;
-            let place = self.place_for(Lpn(0), frontier)?;
+            let place = self.place_for_own(frontier)?;
             let slot = self.append(
                 place,
                 Packed::from(Owner::Vpn(pack)),

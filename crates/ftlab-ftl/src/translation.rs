@@ -1,6 +1,6 @@
 //! Translation pages in flash: the directory of where they lie, and the execution of a mapping policy's charges.
 
-use ftlab_core::{Lpn, Slot};
+use ftlab_core::Slot;
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
 use crate::ftl::Ftl;
@@ -243,7 +243,7 @@ impl<B: Backend> Ftl<B> {
             .metadata
             .expect("a drive with translation pages has a metadata frontier");
         // Making room may move the old copy, so it is looked up afterwards.
-        let place = self.place_for(Lpn(0), frontier)?;
+        let place = self.place_for_own(frontier)?;
         let old = match owner {
             Owner::Map { table, tvpn } => self.translation.slot_of(table, tvpn),
             _ => None,

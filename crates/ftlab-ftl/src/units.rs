@@ -576,6 +576,11 @@ impl Closed<'_> {
         self.len() == 0
     }
 
+    /// Free units of the pool.
+    pub fn free(&self) -> u32 {
+        self.units.pools[self.pool].free
+    }
+
     /// Closed unit number `index`, in no particular order (for sampling).
     #[inline]
     pub fn nth(&self, index: usize) -> RuId {

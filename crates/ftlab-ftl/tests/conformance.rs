@@ -8,8 +8,11 @@ use ftlab_testkit::operation::Mix;
 use ftlab_testkit::shrink::run_or_shrink;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
 
-/// `LENGTH` random operations on each drive of `numbers`.
-fn drive<B: Double>(numbers: std::ops::Range<u64>, wish: Wish, cuts: bool, length: usize) {
+/// `length` random operations on each of `count` drives from number `first` on. `FTLAB_CASE=4711` runs that drive only,
+/// `FTLAB_EFFORT=50` so many times as many drives.
+fn drive<B: Double>(first: u64, count: u64, wish: Wish, cuts: bool, length: usize) {
+    let effort = std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
+    let numbers = first..first + count * effort;
     let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
     for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
         let case = Case::draw(number, wish);
@@ -26,7 +29,7 @@ fn drive<B: Double>(numbers: std::ops::Range<u64>, wish: Wish, cuts: bool, lengt
 
 #[test]
 fn counting_drives_read_back_what_was_written() {
-    drive::<Counting>(0..300, Wish::default(), false, 600);
+    drive::<Counting>(0, 300, Wish::default(), false, 600);
 }
 
 #[test]
@@ -35,7 +38,7 @@ fn no_rule_of_flash_is_broken_in_order_of_issue() {
         steps: true,
         ..Wish::default()
     };
-    drive::<Instant>(1000..1300, wish, false, 600);
+    drive::<Instant>(1000000, 300, wish, false, 600);
 }
 
 #[test]
@@ -44,7 +47,7 @@ fn late_completions_change_no_data() {
         steps: true,
         ..Wish::default()
     };
-    drive::<Late>(2000..2200, wish, false, 400);
+    drive::<Late>(2000000, 200, wish, false, 400);
 }
 
 #[test]
@@ -53,7 +56,7 @@ fn worn_out_drives_stay_readable() {
         wears_out: true,
         ..Wish::default()
     };
-    drive::<Instant>(3000..3200, wish, false, 800);
+    drive::<Instant>(3000000, 200, wish, false, 800);
 }
 
 #[test]
@@ -62,8 +65,8 @@ fn power_cuts_lose_only_what_the_standard_allows() {
         recovers: true,
         ..Wish::default()
     };
-    drive::<Counting>(4000..4150, wish, true, 400);
-    drive::<Instant>(5000..5100, wish, true, 400);
+    drive::<Counting>(4000000, 150, wish, true, 400);
+    drive::<Instant>(5000000, 100, wish, true, 400);
     let wish = Wish { steps: true, ..wish };
-    drive::<Late>(6000..6300, wish, true, 300);
+    drive::<Late>(6000000, 300, wish, true, 300);
 }

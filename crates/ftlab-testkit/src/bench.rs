@@ -8,6 +8,8 @@ use crate::double::Double;
 use crate::operation::Operation;
 use crate::reference::Reference;
 
+const QUEUE_DEPTH: usize = 32;
+
 /// A request whose ticket has not completed.
 #[derive(Clone, Debug)]
 struct Unacknowledged {
@@ -22,6 +24,7 @@ pub struct Bench<B: Double> {
     pub reference: Reference,
     pub cuts: u32,
     waiting: Vec<Unacknowledged>,
+    under_way: Vec<Ticket>,
     requests: u64,
     /// Stamp of the last unit written, as the FTL counts them.
     stamp: u32,
@@ -45,6 +48,7 @@ impl<B: Double> Bench<B> {
             reference: Reference::new(case.config.logical_units),
             cuts: 0,
             waiting: Vec::new(),
+            under_way: Vec::new(),
             requests: 0,
             stamp: 0,
             stamps_contents: deduplicates,
@@ -132,9 +136,22 @@ impl<B: Double> Bench<B> {
         }
     }
 
+    /// At most [`QUEUE_DEPTH`] requests are under way: before one more is admitted, others must complete.
     fn admit(&mut self, request: &HostRequest<'_>) -> (Ticket, Admitted) {
+        loop {
+            let backend = &self.ftl.backend;
+            self.under_way.retain(|&ticket| !backend.is_acknowledged(ticket));
+            if self.under_way.len() < QUEUE_DEPTH {
+                break;
+            }
+            let progress = self.ftl.backend.run(1);
+            assert!(progress, "requests that never complete: {:?}", self.under_way);
+            self.notices();
+        }
+        self.acknowledge();
         self.requests += 1;
         let ticket = Ticket(self.requests as u32);
+        self.under_way.push(ticket);
         (ticket, self.ftl.admit(request, ticket))
     }
 
@@ -174,8 +191,8 @@ impl<B: Double> Bench<B> {
         if admitted == Admitted::EndOfLife {
             assert!(
                 self.ftl.config.erase_limit.is_some(),
-                "a drive that does not wear out is at its end of life: free units by pool {:?}",
-                self.ftl.units.pools.iter().map(|pool| pool.free).collect::<Vec<_>>()
+                "a drive that does not wear out is at its end of life: {}",
+                self.show_units()
             );
             return;
         }
@@ -186,6 +203,11 @@ impl<B: Double> Bench<B> {
                 durable: Some(lpns),
             });
         }
+    }
+
+    fn show_units(&self) -> String {
+        let units = self.ftl.units.rus.iter();
+        units.map(|ru| format!("{:?} {}, ", ru.state, ru.valid)).collect()
     }
 
     fn has_volatile_buffer(&self) -> bool {
@@ -266,6 +288,7 @@ impl<B: Double> Bench<B> {
         self.ftl.backend.cut(protected);
         self.check_flash();
         self.waiting.clear();
+        self.under_way.clear();
         for lpn in 0..self.reference.len() {
             let found = self.ftl.stamp(Lpn(lpn));
             let allowed = if protected {
@@ -284,7 +307,9 @@ impl<B: Double> Bench<B> {
         if let Err(fault) = self.ftl.check() {
             panic!("after power cut {}: {fault}", self.cuts);
         }
-        self.ftl.power_on();
+        if self.ftl.power_on() {
+            self.settle();
+        }
     }
 
     fn check_reads(&self) {

@@ -86,7 +86,8 @@ impl Case {
         let allocation = cycle(&ALLOCATIONS, 1);
         let (separate_frontier, internal_streams) = [(true, false), (false, false), (false, true)][pick(3)];
         let preemptible = wish.steps && pick(2) == 0;
-        let hard = 1 + wish.reserve + pick(2) as u32;
+        let checkpoints = wish.recovers || pick(3) == 0;
+        let hard = 1 + wish.reserve.max(u32::from(checkpoints)) + pick(2) as u32;
         let gc = GcConfig {
             pool: [PoolScope::Lane, PoolScope::Die, PoolScope::Drive][pick(3)],
             hard,
@@ -118,11 +119,7 @@ impl Case {
             gc,
             buffer,
             erase_limit: wish.wears_out.then(|| 3 + pick(6) as u32),
-            checkpoint_units: if wish.recovers || pick(3) == 0 {
-                20 + pick(600) as u64
-            } else {
-                0
-            },
+            checkpoint_units: if checkpoints { 20 + pick(600) as u64 } else { 0 },
             seed: number,
             verify: true,
         };

@@ -287,7 +287,10 @@ impl Double for Late {
         for _ in 0..steps {
             self.now_ns += 1 + self.random.below(50_000);
             let now = self.now_ns;
-            if let Some(timer) = self.timers.iter().position(|&(due, _)| due <= now) {
+            let due = self.timers.iter().position(|&(due, _)| due <= now);
+            if let Some(timer) = due
+                && (self.ready.is_empty() || self.random.below(2) == 0)
+            {
                 let (_, key) = self.timers.remove(timer);
                 self.notices.push(key);
                 continue;
