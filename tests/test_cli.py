@@ -158,6 +158,10 @@ def test_the_progress_line_has_rate_waf_and_time_to_go() -> None:
     assert "ETA 0:00" in last
 
 
+def test_help_reads_as_written(ftlab: Command) -> None:
+    assert "%%" not in "".join(ftlab(verb, "--help").out for verb in ("run", "compare", "sweep", "theory", "check"))
+
+
 def test_help_is_quick_and_loads_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv = ['ftlab', '--help']\nfrom ftlab.cli import main\ntry: main()\nexcept SystemExit: pass\n"

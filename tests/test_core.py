@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import polars as pl
 import pytest
 
 import ftlab
-from ftlab import _ftlab, runs, spec
+from conftest import Command
+from ftlab import _ftlab, headline, runs, spec
 from ftlab.errors import FtlabError, InputError
 
 COMMAND = [sys.executable, "-c", "from ftlab.cli import main; main()"]
@@ -142,6 +144,76 @@ def test_the_saved_drive_file_is_the_drive_that_ran(tmp_path: Path) -> None:
     assert used["logical_bytes"] >= 2000 * 65536
     assert json.loads(again) == used
     assert json.loads((folder / "manifest.json").read_text())["drive"] == used
+
+
+def test_every_headline_figure_is_in_the_summary() -> None:
+    summary = ftlab.run("uniform:requests=2e4,read=0.5", drive="tiny").summary
+    for figure in headline.FIGURES:
+        value = summary
+        for key in figure.path:
+            assert key in value, f"{figure.name}: no {'.'.join(figure.path)}"
+            value = value[key]
+
+
+POWER = ("--drive", "small", "--set", "ftl.checkpoint=16MiB", "--set", "gc.hard=2")
+
+
+def test_power_cuts_are_made_and_shown(ftlab: Command) -> None:
+    done = ftlab("run", "uniform:requests=2e4", *POWER, "--power-cut", 15000, "--power-cut", 500)
+    assert done.code == 0, done.err
+    table = [line.split() for line in done.out.split("power cut  ")[1].splitlines()[2:4]]
+    assert [row[:2] for row in table] == [["1", "500"], ["2", "15,000"]]
+    summary = json.loads(ftlab("run", "uniform:requests=2e4", *POWER, "--power-cut", 500, "--json").out)
+    (cut,) = summary["power_cuts"]
+    assert cut["recovery_ns"] > 0
+    explained = (Path(__file__).parent.parent / "docs" / "output.md").read_text(encoding="utf-8")
+    assert not [key for key in cut if f"`{key}`" not in explained]
+
+
+def test_a_power_cut_needs_something_to_recover_from(ftlab: Command) -> None:
+    done = ftlab("run", "uniform:requests=2e4", "--power-cut", 500)
+    assert done.code == 2
+    assert "ftl.checkpoint" in done.err
+
+
+def test_the_end_of_life_is_told_with_what_was_written(ftlab: Command) -> None:
+    worn = ("uniform:bytes=300x", "--backend", "counting", "--set", "ftl.erase_limit=60")
+    done = ftlab("run", *worn)
+    assert done.code == 0
+    second = done.out.split("\n\n")[1]
+    assert second.startswith("END OF LIFE: the host had written ")
+    assert re.search(r"[GM]B .* TBW, .* DWPD over 5 years$", second)
+    compared = ftlab("compare", *worn, "--vary", "ftl.victim=greedy,fifo").out
+    assert "greedy: END OF LIFE" in compared
+    assert "fifo: END OF LIFE" in compared
+
+
+def test_a_break_is_told(ftlab: Command) -> None:
+    done = ftlab("run", "uniform:requests=1e5", "--precondition", "fill", "--break", "waf>2")
+    assert "\n\nBROKE OFF: waf>2 became true" in done.out
+
+
+def test_what_was_read_of_a_trace_is_told(ftlab: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "a.csv"
+    lines = ["time_us,op,offset,length", "0,write,0,8192", "5,wrte,0,4096", "1000000,read,4096,4096", "x,y", ""]
+    trace.write_text("\n".join(lines))
+    for verb, *more in (("run",), ("compare", "--vary", "ftl.victim=greedy,fifo")):
+        out = ftlab(verb, trace, "--precondition", "none", *more).out
+        assert "trace     csv (a header line" in out
+        assert "requests  2 in 5 lines\n" in out
+        assert re.search(r"skipped   2 lines: 1 × .*the first: .*a\.csv, line 3: '5,wrte,0,4096' \(", out)
+        assert "mix       50.0 % reads; 4 KiB read, 8 KiB written\n" in out
+        assert "extent    footprint 8 KiB in 8 KiB from byte 0\n" in out
+        assert "time      1.00 s, 2 requests/s on average" in out
+
+
+def test_check_takes_a_run_folder(ftlab: Command, tmp_path: Path) -> None:
+    for name, more in (("with", ("--save-state",)), ("without", ())):
+        ftlab("run", "uniform:requests=1000", "--backend", "counting", "--out", tmp_path / name, *more)
+    assert ftlab("check", tmp_path / "with").out == ftlab("check", tmp_path / "with" / "state").out
+    done = ftlab("check", tmp_path / "without")
+    assert done.code == 2
+    assert "a folder without a saved state" in done.err
 
 
 def test_every_plot_of_a_real_run_can_be_drawn(tmp_path: Path) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import ftlab
 from ftlab import plots, report
 from ftlab.errors import InputError
+from ftlab.headline import BY_NAME
+from ftlab.plots import axes
 from ftlab.runs import Run
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -68,9 +71,51 @@ def test_names_cannot_break_the_page(tmp_path: Path) -> None:
 def test_an_unfinished_or_empty_run_can_be_drawn(tmp_path: Path) -> None:
     run = ftlab.run("uniform")
     empty = {name: table.clear() for name, table in run.tables.items()}
-    summary = {"complete": False, "status": "interrupted", "waf": {"total": None}, "latency": {"read": None}}
+    summary = {"complete": False, "status": "stopped", "waf": {"total": None}, "latency": {"read": None}}
     report.write(Run(workload="w", spec=run.spec, summary=summary, tables=empty), tmp_path)
-    assert "stopped before its end" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "STOPPED before its end" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_that_broke_off_says_so_at_the_top(tmp_path: Path) -> None:
+    run = ftlab.run("uniform")
+    cut = {"after_requests": 700, "lost_requests": 3, "recovery_ns": 16_800_000}
+    summary = run.summary | {"complete": False, "status": "break: waf>2", "power_cuts": [cut]}
+    report.write(Run(workload="w", spec=run.spec, summary=summary, tables=run.tables), tmp_path)
+    own = without_library((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert own.index("BROKE OFF: waf&gt;2") < own.index('class="tiles"')
+    assert "<td>16.8 ms</td>" in own
+
+
+def test_what_reads_the_same_is_not_called_best() -> None:
+    comparison = ftlab.compare("uniform", vary={"qd": [1, 8]})
+    for point, iops in zip(comparison.points, (48_000.01, 48_000.02), strict=True):
+        point.runs[0].summary["throughput"] = {"iops": iops, "bytes_per_s": iops * 4096}
+    shown = [BY_NAME["iops"], BY_NAME["bytes_per_s"]]
+    assert not any(cell["best"] for row in report.comparison_rows(comparison, shown) for cell in row["cells"])
+    assert report.comparison_tiles(comparison, shown)[0].detail == "the same at every point"
+
+
+@pytest.mark.parametrize(
+    ("values", "least"),
+    [([1296.6867, 1296.6872], 0.04), ([2.0, 2.0], 0.04), ([90.0, 100.0], 0.1), ([1.0, 3.5], 1.0), ([0.0, 0.0], 0.0)],
+)
+def test_an_axis_never_zooms_into_noise(values: list[float], least: float) -> None:
+    low, high = axes.linear(pl.Series(values)).to_dict()["domain"]
+    assert low <= min(values) <= max(values) <= high
+    assert low >= 0
+    assert high > low
+    assert (high - low) / high >= least
+    assert low == 0 or min(values) >= 0.75 * max(values)
+
+
+def test_thinned_figures_are_weighted_by_what_they_are_ratios_of() -> None:
+    ticks, times = [100, 110, 1110], [10, 1010, 1011]
+    series = pl.DataFrame({"tick_units": ticks, "time_ns": times, "waf": [1.0, 5.0, 2.0], "iops": [1.0, 3.0, 999.0]})
+    one = axes.thin(series, "tick_units", points=1)
+    # The first interval counts as long as the second: 10 units, 1000 ns.
+    assert one["waf"].to_list() == [pytest.approx((1 * 10 + 5 * 10 + 2 * 1000) / 1020)]
+    assert one["iops"].to_list() == [pytest.approx((1 * 1000 + 3 * 1000 + 999 * 1) / 2001)]
+    assert one["tick_units"].to_list() == [1110]
 
 
 def test_an_unknown_plot_or_figure_is_named() -> None:

@@ -60,6 +60,12 @@ def test_options_and_drives_can_be_varied() -> None:
     assert [(s["drive"]["name"], s["qd"]) for s in specs] == [("tiny", 1), ("tiny", 8), ("tlc-1tb", 1), ("tlc-1tb", 8)]
 
 
+def test_an_option_may_be_idle_at_some_points_but_not_at_all() -> None:
+    assert len(ftlab.compare("uniform", vary={"backend": ["timed", "counting"]}, qd=8).points) == 2
+    with pytest.raises(InputError, match="qd: no effect here"):
+        ftlab.compare("uniform", vary={"ftl.victim": ["greedy", "fifo"]}, backend="counting", qd=8)
+
+
 def test_ctrl_c_hands_over_what_was_done() -> None:
     with pytest.raises(Interrupted) as caught:
         ftlab.run("stop")

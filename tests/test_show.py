@@ -38,6 +38,22 @@ def test_shown(shown: str, text: str) -> None:
     assert shown == text
 
 
+@pytest.mark.parametrize(
+    ("figures", "unit", "texts"),
+    [
+        ([(1.0, None), (2.4, None)], "", ["1.000", "2.400"]),
+        ([(47.0, 0.0), (75.3, 12.4), (46.0, 2.5), (None, None)], "", ["47.0", "75.3 ± 12.4", "46.0 ± 2.5", "–"]),
+        ([(19.0, None), (7.0, None)], "", ["19", "7"]),
+        ([(1.5e3, None), (7.0, None)], "", ["1.50k", "7"]),
+        ([(4e5, None), (1.19e7, None)], "ns", ["400 us", "11.9 ms"]),
+    ],
+)
+def test_a_column_has_the_same_decimals(
+    figures: list[tuple[float | None, float | None]], unit: str, texts: list[str]
+) -> None:
+    assert show.column(figures, unit) == texts
+
+
 def test_columns_are_aligned() -> None:
     table = show.text_table(["name", "waf"], [["greedy", "2.1"], ["fifo", "12.0"]])
     assert table.splitlines() == ["name     waf", "──────  ────", "greedy   2.1", "fifo    12.0"]

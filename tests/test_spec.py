@@ -53,12 +53,28 @@ def test_a_drive_file_is_read(tmp_path: Path) -> None:
         ("uniform", {"warmup": "4"}, "warmup `4`"),
         ("uniform", {"qd": 8, "arrivals": "open"}, "qd belongs to closed arrivals"),
         ("uniform", {"qd": -1}, "-1"),
+        ("uniform", {"speedup": 2.0}, "speedup: no effect here"),
+        ("uniform:rate=1e3", {"speedup": 2.0, "qd": 8}, "speedup: no effect here"),
+        ("uniform", {"backend": "counting", "qd": 8}, "qd: no effect here: the counting backend"),
+        ("uniform", {"backend": "counting", "requests": True}, "requests: no effect here"),
+        ("uniform", {"backend": "counting", "arrivals": "closed"}, "arrivals: no effect here"),
+        ("uniform", {"volumes": "0"}, "volumes: no effect here"),
+        ("uniform", {"trace_events_limit": 10}, "it limits the timeline"),
     ],
 )
 def test_wrong_words_are_one_sentence(workload: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         run_spec(workload, "tiny", options)
     assert "\n" not in str(caught.value)
+
+
+def test_options_with_an_effect_are_taken(tmp_path: Path) -> None:
+    trace = tmp_path / "a.csv"
+    trace.write_text("time_us,op,offset,length\n0,write,0,4096\n")
+    assert run_spec(trace, "tiny", {"speedup": 2.0})["speedup"] == 2
+    assert run_spec("uniform:read=0.5,rate=1e3", "tiny", {"speedup": 2.0})["speedup"] == 2
+    assert run_spec("uniform", "tiny", {"speedup": 1, "qd": 2, "requests": False})["qd"] == 2
+    assert run_spec("uniform", "tiny", {"power_cuts": (10, 20)})["power_cuts"] == [10, 20]
 
 
 def test_everything_exported_is_there() -> None:

@@ -45,8 +45,13 @@ def theory(drive: Source = "tiny", *, set: Changes = ()) -> dict[str, Any]:
 
 
 def check(state: Source) -> dict[str, Any]:
-    """The invariants of a saved drive state, each held or not."""
-    result: dict[str, Any] = json.loads(_ftlab.check(Path(state)))
+    """The invariants of a saved drive state, each held or not; of a run folder, the state in it."""
+    path = Path(state)
+    if path.is_dir():
+        if not (path / "state").is_file():
+            raise InputError(f"{path}: a folder without a saved state; expected a state, or a run folder with `state`")
+        path /= "state"
+    result: dict[str, Any] = json.loads(_ftlab.check(path))
     return result
 
 

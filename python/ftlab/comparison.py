@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, members, runs, vary
 from ftlab.errors import InputError, Interrupted
-from ftlab.headline import FIGURES, Summary, headline, worth_showing
+from ftlab.headline import FIGURES, Summary, ending, headline, worth_showing
 from ftlab.runs import Progress, Run
-from ftlab.spec import RunOptions, Source, Spec, run_spec, workload_label
+from ftlab.spec import RunOptions, Source, Spec, idle_options, some_spec, workload_label
 
 if TYPE_CHECKING:
     import altair as alt
@@ -66,6 +66,20 @@ class Comparison:
     def complete(self) -> bool:
         """Whether every run was made and reached its end."""
         return not self.failures and all(run.complete for point in self.points for run in point.runs)
+
+    @property
+    def endings(self) -> list[str]:
+        """A sentence for each point with a run that did not come to its plain end."""
+        sentences = [(point.label, ending(run.summary)) for point in self.points for run in point.runs]
+        return list(dict.fromkeys(f"{label}: {sentence}" for label, sentence in sentences if sentence))
+
+    @property
+    def traces(self) -> dict[str, dict[str, Any]]:
+        """What was read of each trace, by its name."""
+        runs = [run for point in self.points for run in point.runs if run.summary.get("trace")]
+        # Of a trace that several runs read, the report that covers most of it.
+        runs.sort(key=lambda run: run.summary["trace"].get("records", 0))
+        return {run.workload: run.summary["trace"] for run in runs}
 
     @property
     def summaries(self) -> list[Summary]:
@@ -142,15 +156,22 @@ def plan(
     if len(set(labels)) < len(labels):
         labels = [str(w) for w in workloads]
     made = Plan([], [], [], repeat)
+    idle: list[dict[str, str]] = []
     for workload, label in zip(workloads, labels, strict=True):
         for point in vary.points(spanned):
             changes = {k: v for k, v in point.items() if k != "drive"}
-            spec = run_spec(workload, point["drive"] if drives else drive, vary.applied(changes, options))
+            given = vary.applied(changes, options)
+            spec = some_spec(workload, point["drive"] if drives else drive, given)
+            idle.append(idle_options(spec, given))
             _ftlab.resolve_drive(json.dumps(spec["drive"]))
             for i in range(repeat):
                 made.points.append(({"workload": label} if len(workloads) > 1 or not point else {}) | point)
                 made.labels.append(label)
                 made.specs.append({**spec, "repeat": i})
+    # An option may be idle at some points (a queue depth where backends are varied), but not at all of them.
+    for name in idle[0]:
+        if all(name in point for point in idle):
+            raise InputError(idle[0][name])
     return made
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ftlab import show
+
 Summary = dict[str, Any]
 
 
@@ -47,7 +49,6 @@ FIGURES = (
     Figure("wear_std", ("wear", "std"), "erases std"),
     Figure("tbw_bytes", ("lifetime", "tbw_bytes"), "TBW", "B", "higher"),
     Figure("dwpd", ("lifetime", "dwpd"), "DWPD", "", "higher"),
-    Figure("requests", ("perf", "requests"), "requests", "", "higher"),
 )
 BY_NAME = {figure.name: figure for figure in FIGURES}
 
@@ -68,6 +69,58 @@ TERMINAL = (
 def headline(summary: Mapping[str, Any]) -> dict[str, float | None]:
     """Every figure of the summary by column name."""
     return {figure.name: figure.of(summary) for figure in FIGURES}
+
+
+def ending(summary: Mapping[str, Any]) -> str | None:
+    """How a run ended, in a sentence; None if it came to its plain end."""
+    status = str(summary.get("status", "done"))
+    if status == "end of life":
+        life, drive = summary.get("lifetime") or {}, summary.get("drive") or {}
+        written = life.get("tbw_bytes") or 0
+        measured = (summary.get("counts") or {}).get("host_writes", 0) * drive.get("unit_bytes", 0)
+        return (
+            f"END OF LIFE: the host had written {show.decimal_size(written)} since the drive was new"
+            f" ({show.decimal_size(measured)} in the measurement):"
+            f" {written / 1e12:.4g} TBW, {show.digits(life.get('dwpd') or 0)} DWPD"
+            f" over {life.get('warranty_years', 0):g} years"
+        )
+    if status.startswith("break: "):
+        return f"BROKE OFF: {status.removeprefix('break: ')} became true; the figures are those until then"
+    if not summary.get("complete", True):
+        return "STOPPED before its end; the figures are those until then"
+    return None
+
+
+def trace_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was read of a trace, in a few short lines: each a name and what there is to say."""
+    lines, records, seconds = trace.get("lines", 0), trace.get("records", 0), trace.get("duration_ns", 0) / 1e9
+    read = f"{records:,}" + (f" in {lines:,} lines" if lines else "")
+    facts = [
+        ("trace", f"{trace.get('format')} ({trace.get('reason')})"),
+        ("requests", read + ("" if trace.get("complete", True) else ", as far as the run went")),
+    ]
+    skipped = trace.get("skipped") or []
+    if lines and not skipped:
+        facts[-1] = (facts[-1][0], f"{facts[-1][1]}; none skipped")
+    if skipped:
+        reasons = ", ".join(f"{item['count']:,} × {item['reason']}" for item in skipped)
+        bad = trace.get("first_bad")
+        first = f"; the first: {bad['file']}, line {bad['line']}: {bad['text']!r} ({bad['reason']})" if bad else ""
+        facts.append(("skipped", f"{sum(item['count'] for item in skipped):,} lines: {reasons}{first}"))
+    if trace.get("out_of_order"):
+        facts.append(("order", f"{trace['out_of_order']:,} requests were stamped before the one ahead of them"))
+    words = ("read", "written", "trimmed")
+    amounts = [f"{show.size(n)} {word}" for word in words if (n := trace.get(f"bytes_{word}"))]
+    facts.append(("mix", "; ".join([f"{trace.get('read_share', 0):.1%} reads".replace("%", " %"), ", ".join(amounts)])))
+    footprint = trace.get("footprint_4k")
+    extent = f"{show.size(trace.get('span_bytes', 0))} from byte {trace.get('first_byte', 0):,}"
+    facts.append(("extent", f"footprint {show.size(footprint * 4096)} in {extent}" if footprint else extent))
+    if seconds:
+        rate = f"{show.count(records / seconds)} requests/s on average"
+        facts.append(("time", f"{show.duration(seconds * 1e9)}, {rate}"))
+    if len(trace.get("volumes") or []) > 1:
+        facts.append(("volumes", ", ".join(str(volume["name"]) for volume in trace["volumes"])))
+    return facts
 
 
 def percentile_title(name: str) -> str:

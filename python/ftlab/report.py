@@ -24,7 +24,9 @@ from ftlab.headline import (
     TERMINAL,
     Figure,
     Summary,
+    ending,
     percentile_title,
+    trace_facts,
     worth_showing,
 )
 from ftlab.plots import theme, varied
@@ -34,6 +36,7 @@ from ftlab.runs import Run
 _WIDE = frozenset({"waf", "throughput", "latency_series"})
 
 _FEW_DIES = 16
+_MOST_TILES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Tile:
-    """One of the three numbers that matter."""
+    """One of the few numbers that matter."""
 
     title: str
     value: str
@@ -102,9 +105,11 @@ def write_run(run: Run, folder: Path) -> None:
         subheading=drive_text(run.summary),
         facts=run_facts(run),
         tiles=run_tiles(run.summary),
+        warnings=[sentence] if (sentence := ending(run.summary)) else [],
         notes=notes(run.summary),
         sections=[section for section in sections if section.charts],
         latency=latency_rows(run.summary),
+        power_cuts=power_cut_table(run.summary),
         details=details(run.summary),
     )
     _save(page, charts.values(), folder)
@@ -135,7 +140,8 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
         facts=_comparison_facts(comparison, workloads, drives),
         tiles=comparison_tiles(comparison, shown),
         notes=list(dict.fromkeys(note for summary in summaries for note in notes(summary))),
-        failures=comparison.failures,
+        warnings=[*(f"not finished: {failure}" for failure in comparison.failures), *comparison.endings],
+        traces={name: trace_facts(trace) for name, trace in comparison.traces.items()},
         sections=[section for section in sections if section.charts],
         keys=comparison.keys,
         figures=shown,
@@ -166,7 +172,7 @@ def run_charts(run: Run) -> list[Chart]:
 
 
 def run_tiles(summary: Summary) -> list[Tile]:
-    """Write amplification, the latency that users feel, throughput; without time: wear and lifetime."""
+    """Write amplification, the latency that users feel, throughput, wear and lifetime."""
     waf, latency, throughput = (summary.get(key) or {} for key in ("waf", "latency", "throughput"))
     tiles = []
     if waf.get("total") is not None:
@@ -187,17 +193,13 @@ def run_tiles(summary: Summary) -> list[Tile]:
             Tile("Throughput", show.rate(throughput["bytes_per_s"]), f"{show.count(throughput.get('iops') or 0)} IOPS")
         )
     wear, life = summary.get("wear") or {}, summary.get("lifetime") or {}
-    if len(tiles) < 3 and wear.get("mean") is not None:
-        detail = f"max {show.digits(wear['max'])}, standard deviation {show.digits(wear.get('std', 0))}"
+    if life.get("tbw_bytes"):
+        worn = ", when it wore out" if life.get("worn_out") else f" at {life.get('pe_cycles', 0):,} cycles"
+        detail = f"{show.digits(life.get('dwpd') or 0)} drive writes a day over {life.get('warranty_years', 0):g} years"
+        tiles.append(Tile(f"Endurance{worn}", f"{life['tbw_bytes'] / 1e12:.4g} TBW", detail))
+    if len(tiles) < _MOST_TILES and wear.get("mean") is not None:
+        detail = f"max {show.count(wear['max'])}, standard deviation {show.digits(wear.get('std', 0))}"
         tiles.append(Tile("Erases per block", show.digits(wear["mean"]), detail))
-    if len(tiles) < 3 and life.get("tbw_bytes"):
-        tiles.append(
-            Tile(
-                "Lifetime",
-                f"{life['tbw_bytes'] / 1e12:.4g} TBW",
-                f"{show.digits(life.get('dwpd') or 0)} drive writes a day",
-            )
-        )
     return tiles
 
 
@@ -213,34 +215,39 @@ def comparison_tiles(comparison: Comparison, shown: Iterable[Figure]) -> list[Ti
         value, point = (min if figure.better == "lower" else max)(found, key=lambda pair: pair[0])
         word = "Lowest" if figure.better == "lower" else "Highest"
         title = varied.title(name)
-        tiles.append(
-            Tile(f"{word} {title if title[1:2].isupper() else title.lower()}", _quantity(value, figure), point.label)
-        )
+        shown_value = _quantity(value, figure)
+        if len(found) > 1 and all(_quantity(other, figure) == shown_value for other, _ in found):
+            tiles.append(Tile(title, shown_value, "the same at every point"))
+            continue
+        tiles.append(Tile(f"{word} {title if title[1:2].isupper() else title.lower()}", shown_value, point.label))
     return tiles
 
 
 def comparison_rows(comparison: Comparison, shown: list[Figure]) -> list[dict[str, Any]]:
     """The table of a comparison: per cell its text, the length of its bar, and whether it is the best of its column."""
     columns = [[point.figure(figure.name) for point in comparison.points] for figure in shown]
+    texts = [show.column(column, figure.unit) for figure, column in zip(shown, columns, strict=True)]
     rows = []
     for i, point in enumerate(comparison.points):
         cells = []
-        for figure, column in zip(shown, columns, strict=True):
-            value, half_width = column[i]
-            peers = [column[j][0] for j, other in enumerate(comparison.points) if _same_workload(point, other)]
-            present = [v for v in peers if v is not None]
+        for figure, column, written in zip(shown, columns, texts, strict=True):
+            value = column[i][0]
+            peers = [j for j, other in enumerate(comparison.points) if _same_workload(point, other)]
+            present = [v for j in peers if (v := column[j][0]) is not None]
             if not present:
                 cells.append({"mean": "–", "interval": "", "bar": 0, "best": False})
                 continue
             best = min(present) if figure.better == "lower" else max(present)
-            mean, _, interval = show.with_ci(value, half_width, figure.unit).replace(" us", " µs").partition(" ± ")
+            mean, _, interval = written[i].replace(" us", " µs").partition(" ± ")
+            # What reads the same is equally good.
+            alike = [written[j] for j in peers if column[j][0] == best]
             bar = 100 * value / max(present) if value and max(present) else 0
             cells.append(
                 {
                     "mean": mean,
                     "interval": interval,
                     "bar": round(bar, 1),
-                    "best": value == best and len(set(present)) > 1,
+                    "best": written[i] in alike and len({written[j] for j in peers}) > 1,
                 }
             )
         rows.append({"keys": list(point.vary.values()), "runs": len(point.runs), "cells": cells})
@@ -267,14 +274,13 @@ def details(summary: Summary) -> list[tuple[str, list[tuple[str, str]]]]:
     titles = {
         "drive": "Drive",
         "workload": "Workload",
-        "trace": "What was read",
         "counts": "Counts",
         "map_cache": "Map cache",
         "wear": "Wear",
         "lifetime": "Lifetime",
         "perf": "The simulation itself",
     }
-    tables = []
+    tables = [("What was read", trace_facts(summary["trace"]))] if summary.get("trace") else []
     for key, title in titles.items():
         rows = [(name.replace("_", " "), _value(name, v)) for name, v in _flat(summary.get(key) or {}) if v is not None]
         if rows:
@@ -307,18 +313,24 @@ def run_facts(run: Run) -> list[str]:
 
 
 def notes(summary: Summary) -> list[str]:
-    """Remarks of the run, and a warning if it is not whole."""
-    stopped = (
-        [] if summary.get("complete", True) else [f"stopped before its end ({summary.get('status', 'interrupted')})"]
-    )
-    return [*stopped, *summary.get("notes", [])]
+    """Remarks of the run on what it did by itself."""
+    return list(summary.get("notes", []))
+
+
+def power_cut_table(summary: Summary) -> dict[str, Any]:
+    """The table of power cuts: a row for each."""
+    cuts = summary.get("power_cuts") or []
+    names = list(cuts[0]) if cuts else []
+    rows = [[str(i), *(_value(name, cut[name]) for name in names)] for i, cut in enumerate(cuts, 1)]
+    return {"header": [name.removesuffix("_ns").replace("_", " ") for name in names], "rows": rows}
 
 
 def _comparison_facts(comparison: Comparison, workloads: list[str], drives: list[str]) -> list[str]:
     repeats = max((len(point.runs) for point in comparison.points), default=0)
     facts = [*(f"workload {w}" for w in workloads), *(f"drive {d}" for d in drives)]
-    first = comparison.points[0].runs[0].spec if comparison.points else {}
-    facts += [f"{first.get('backend', 'timed')} backend", f"precondition {first.get('precondition', 'theory')}"]
+    # How all runs were made; what differs is in the table.
+    made = [run_facts(run) for point in comparison.points for run in point.runs]
+    facts += [fact for fact in (made[0] if made else []) if all(fact in other for other in made)]
     return [*facts, f"{repeats} runs per point" if repeats > 1 else "one run per point"]
 
 

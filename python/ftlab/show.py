@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 _FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9)
+_PLAIN = re.compile(r"-?\d+(\.\d+)?")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -32,6 +34,11 @@ def size(n: float) -> str:
     while abs(n) >= 1024 and unit < len(_BINARY) - 1:
         n, unit = n / 1024, unit + 1
     return f"{digits(n)} {_BINARY[unit]}" if n % 1 else f"{n:.0f} {_BINARY[unit]}"
+
+
+def decimal_size(n: float) -> str:
+    """Bytes in decimal units, as data sheets give what a drive endures: 1.35 TB."""
+    return f"{_scaled(n, ' ')}B"
 
 
 def rate(bytes_per_s: float) -> str:
@@ -100,6 +107,18 @@ def with_ci(value: float | None, half_width: float | None, unit: str) -> str:
     return f"{text} {suffix}" if suffix else text
 
 
+def column(figures: Iterable[tuple[float | None, float | None]], unit: str) -> list[str]:
+    """Means with their intervals as a column: plain numbers get the same decimals all the way down."""
+    pairs = list(figures)
+    texts = [with_ci(value, half_width, unit) for value, half_width in pairs]
+    numbers = [text.partition(" ± ")[0] for text in texts if text != "–"]
+    # What has a unit or a prefix is scaled for itself.
+    if unit or not all(_PLAIN.fullmatch(number) for number in numbers):
+        return texts
+    decimals = max((len(number.partition(".")[2]) for number in numbers), default=0)
+    return [_fixed(*pair, decimals) for pair in pairs]
+
+
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
     """Aligned columns, the first `left` to the left and the others to the right."""
     body = [list(row) for row in rows]
@@ -110,6 +129,13 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int =
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(header), "  ".join("─" * w for w in widths), *map(line, body)])
+
+
+def _fixed(value: float | None, half_width: float | None, decimals: int) -> str:
+    if value is None or not math.isfinite(value):
+        return "–"
+    interval = f" ± {half_width:.{decimals}f}" if half_width and math.isfinite(half_width) else ""
+    return f"{value:.{decimals}f}{interval}"
 
 
 def _scaled(value: float, space: str) -> str:

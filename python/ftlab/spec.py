@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypedDict
@@ -51,6 +52,8 @@ class RunOptions(TypedDict, total=False):
     """Most events in that timeline."""
     break_at: str
     """Stop when this becomes true, e.g. `waf>3`."""
+    power_cuts: Sequence[int]
+    """Cut the power after so many completed requests; the drive recovers and goes on (needs `ftl.checkpoint`)."""
     save_state: Source
     """Save the drive's state here at the end."""
     verify: bool
@@ -59,11 +62,50 @@ class RunOptions(TypedDict, total=False):
 
 OPTIONS = frozenset(RunOptions.__annotations__)
 _OF_THE_TRACE = ("format", "volumes", "time_unit")
+_OF_TIME = ("qd", "arrivals", "speedup", "requests", "trace_events", "trace_events_limit")
 _PATHS = ("trace_events", "save_state")
+_RATE = re.compile(r"(^|[:,\s])rate\s*=")
 
 
 def run_spec(workload: Source, drive: Source, options: Mapping[str, Any]) -> Spec:
     """The spec of one run, with words and ranges checked by the core and its defaults filled in."""
+    spec = some_spec(workload, drive, options)
+    for sentence in idle_options(spec, options).values():
+        raise InputError(sentence)
+    return spec
+
+
+def idle_options(spec: Spec, options: Mapping[str, Any]) -> dict[str, str]:
+    """The given options that change nothing in this run, each with a sentence that says why."""
+    given = {key: value for key, value in options.items() if value is not None and value is not False}
+    idle: dict[str, str] = {}
+
+    def check(names: Iterable[str], why: str) -> None:
+        idle.update({name: f"{name}: no effect here: {why}" for name in names if name in given and name not in idle})
+
+    if spec["backend"] == "counting":
+        check(_OF_TIME, "the counting backend has no time; leave it out, or take backend `timed`")
+    if given.get("speedup") != 1 and not _by_time_stamps(spec):
+        check(
+            ["speedup"],
+            "requests come when others complete, not by time stamps (a trace or a generator with `rate` has them)",
+        )
+    if "trace" not in spec["workload"]:
+        check(_OF_THE_TRACE, "the workload is a generator, and it belongs to traces")
+    if not spec["trace_events"]:
+        check(["trace_events_limit"], "it limits the timeline of `trace_events`")
+    return idle
+
+
+def _by_time_stamps(spec: Spec) -> bool:
+    if spec["arrivals"] is not None or spec["qd"] is not None:
+        return bool(spec["arrivals"] == "open")
+    workload = spec["workload"]
+    return "trace" in workload or _RATE.search(workload["generator"]["spec"]) is not None
+
+
+def some_spec(workload: Source, drive: Source, options: Mapping[str, Any]) -> Spec:
+    """As `run_spec`, whether or not every option has an effect."""
     unknown = options.keys() - OPTIONS - {"repeat"}
     if unknown:
         raise InputError(f"unknown option `{min(unknown)}` (known: {', '.join(sorted(OPTIONS))})")
@@ -78,6 +120,8 @@ def run_spec(workload: Source, drive: Source, options: Mapping[str, Any]) -> Spe
     for key in _PATHS:
         if key in rest:
             rest[key] = str(rest[key])
+    if "power_cuts" in rest:
+        rest["power_cuts"] = list(rest["power_cuts"])
     normalised: Spec = json.loads(_ftlab.normalise_spec(json.dumps(spec | rest)))
     return normalised
 

@@ -75,6 +75,8 @@ def applied(point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in point.items():
         if key in ("qd", "seed", "speedup"):
             changed[key] = _number(key, value)
+        elif key == "power_cuts":
+            changed[key] = [_number(key, value)]
         elif key in OPTIONS:
             changed[key] = value
         else:

@@ -11,7 +11,7 @@ from ftlab.cli import options as o
 
 
 def check(
-    state: Annotated[Path, typer.Argument(metavar="STATE", help="A state written with --save-state.")],
+    state: Annotated[Path, typer.Argument(metavar="STATE", help="A state saved with --save-state, or its run folder.")],
     json: o.Json = False,
 ) -> int:
     """Check the invariants of a saved drive state; exit code 1 if one does not hold."""

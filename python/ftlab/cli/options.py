@@ -31,7 +31,7 @@ Precondition = Annotated[
 ]
 Warmup = Annotated[
     str | None,
-    typer.Option("--warmup", metavar="AMOUNT", help="Before the measurement: 4x capacities, 10GiB, 25%% of requests."),
+    typer.Option("--warmup", metavar="AMOUNT", help="Before the measurement: 4x capacities, 10GiB, 25% of requests."),
 ]
 Arrivals = Annotated[
     str | None,
@@ -49,6 +49,10 @@ Volumes = Annotated[str | None, typer.Option("--volumes", metavar="WHICH", help=
 TimeUnit = Annotated[
     str | None,
     typer.Option("--time-unit", metavar="UNIT", help="Unit of the time stamps, where the format leaves it open."),
+]
+PowerCut = Annotated[
+    list[int] | None,
+    typer.Option("--power-cut", metavar="N", help="Cut the power after N completed requests. Repeatable."),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Check every read against what was written.")]
 Plugin = Annotated[

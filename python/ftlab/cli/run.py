@@ -38,6 +38,7 @@ def run(
     break_at: Annotated[
         str | None, typer.Option("--break", metavar="CONDITION", help="Stop when it becomes true: 'waf>3'.")
     ] = None,
+    power_cuts: o.PowerCut = None,
     save_state: Annotated[
         bool, typer.Option("--save-state", help="Save the drive's state as DIR/state (needs --out).")
     ] = False,
@@ -79,6 +80,7 @@ def run(
             trace_events=trace_events,
             trace_events_limit=trace_events_limit,
             break_at=break_at,
+            power_cuts=power_cuts,
         ),
     )
     line = progress.line(1)

@@ -10,7 +10,17 @@ from typing import Any
 from ftlab import show
 from ftlab.catalogue import is_plain
 from ftlab.comparison import Comparison
-from ftlab.headline import LATENCY_PARTS, OPS, PARTS, PERCENTILES, TERMINAL, percentile_title, worth_showing
+from ftlab.headline import (
+    LATENCY_PARTS,
+    OPS,
+    PARTS,
+    PERCENTILES,
+    TERMINAL,
+    ending,
+    percentile_title,
+    trace_facts,
+    worth_showing,
+)
 from ftlab.runs import Run
 
 
@@ -32,9 +42,34 @@ def note(sentence: str) -> None:
 def run_text(run: Run) -> str:
     """A run: one head line, write amplification by class, latency by operation, wear, notes."""
     summary = run.summary
-    blocks = [f"{run.workload} on {drive_line(summary)}", _waf(summary), _latency(summary), _facts(summary)]
-    blocks += [f"note: {sentence}" for sentence in summary.get("notes", [])]
-    return "\n\n".join(block for block in blocks[:4] if block) + ("\n\n" + "\n".join(blocks[4:]) if blocks[4:] else "")
+    blocks = [
+        f"{run.workload} on {drive_line(summary)}",
+        ending(summary),
+        trace_text(summary.get("trace")),
+        _waf(summary),
+        _latency(summary),
+        power_cuts(summary),
+        _facts(summary),
+        "\n".join(f"note: {sentence}" for sentence in summary.get("notes", [])),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def trace_text(trace: Mapping[str, Any] | None) -> str:
+    """What was read of a trace, and what was left out and why."""
+    if not trace:
+        return ""
+    return "\n".join(f"{name.ljust(9)} {says}" for name, says in trace_facts(trace))
+
+
+def power_cuts(summary: Mapping[str, Any]) -> str:
+    """A row for each power cut: when, what was lost, what recovery read, how long it took."""
+    cuts = summary.get("power_cuts") or []
+    if not cuts:
+        return ""
+    names = list(cuts[0])
+    header = ["power cut", *(name.removesuffix("_ns").replace("_", " ") for name in names)]
+    return show.text_table(header, [[f"{i}", *(show.named(n, cut[n]) for n in names)] for i, cut in enumerate(cuts, 1)])
 
 
 def drive_line(summary: Mapping[str, Any]) -> str:
@@ -84,7 +119,7 @@ def _facts(summary: Mapping[str, Any]) -> str:
     if throughput.get("iops"):
         facts.append(f"{show.count(throughput['iops'])} IOPS, {show.rate(throughput.get('bytes_per_s') or 0)}")
     if wear.get("mean") is not None:
-        facts.append(f"erases per block: mean {show.digits(wear['mean'])}, max {show.digits(wear['max'])}")
+        facts.append(f"erases per block: mean {show.digits(wear['mean'])}, max {show.count(wear['max'])}")
     if life.get("tbw_bytes"):
         facts.append(f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life.get('dwpd') or 0)} DWPD")
     perf = summary.get("perf") or {}
@@ -100,11 +135,15 @@ def comparison_text(comparison: Comparison) -> str:
         return "no run was finished"
     shown = worth_showing(TERMINAL, summaries)
     header = [*comparison.keys, *(figure.title for figure in shown)]
-    rows = [
-        [*point.vary.values(), *(show.with_ci(*point.figure(figure.name), figure.unit) for figure in shown)]
-        for point in comparison.points
+    columns = [show.column([point.figure(f.name) for point in comparison.points], f.unit) for f in shown]
+    cells = zip(*columns, strict=True) if columns else ([] for _ in comparison.points)
+    rows = [[*point.vary.values(), *figures] for point, figures in zip(comparison.points, cells, strict=True)]
+    blocks = [
+        show.text_table(header, rows, left=len(comparison.keys)),
+        "\n".join(comparison.endings),
+        *(f"{name}\n{trace_text(trace)}" for name, trace in comparison.traces.items()),
     ]
-    return show.text_table(header, rows, left=len(comparison.keys))
+    return "\n\n".join(block for block in blocks if block)
 
 
 def value_text(value: Any, indent: str = "") -> str:

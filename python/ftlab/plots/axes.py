@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from ftlab import show
+from ftlab.headline import PARTS
 
 Axis = TypeVar("Axis", alt.X, alt.Y)
 
@@ -26,17 +27,25 @@ DURATION = (
 )
 
 
-def over_time(series: pl.DataFrame) -> tuple[pl.DataFrame, str]:
-    """The series with a column `x` and its title: simulated time where there is one, else host units written."""
+def time_axis(series: pl.DataFrame) -> tuple[str, float, str]:
+    """The column of a chart over time, its divisor and title: simulated time, or without it host units written."""
     span_ns = series["time_ns"].max() if series.height else 0
     if isinstance(span_ns, (int, float)) and span_ns > 0:
-        factor, unit = next(
-            (f, u)
-            for f, u in ((3600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1, "ns"))
-            if span_ns >= 3 * f or f == 1
-        )
-        return thin(series.with_columns(x=pl.col("time_ns") / factor)), f"Simulated time ({unit})"
-    return thin(series.with_columns(x=pl.col("tick_units").cast(pl.Float64))), "Units written by the host"
+        units = ((3600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1.0, "ns"))
+        factor, unit = next((f, u) for f, u in units if span_ns >= 3 * f or f == 1)
+        return "time_ns", factor, f"Simulated time ({unit})"
+    return "tick_units", 1.0, "Units written by the host"
+
+
+def over_time(series: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """The series thinned, with a column `x`, and the title of that axis."""
+    column, factor, title = time_axis(series)
+    return thin(series, column).with_columns(x=pl.col(column) / factor), title
+
+
+def line_of(series: pl.DataFrame) -> pl.DataFrame | None:
+    """The series if it makes a line, for which a single point is not enough."""
+    return series if series.height > 1 else None
 
 
 def shown(ns: float) -> str:
@@ -44,14 +53,44 @@ def shown(ns: float) -> str:
     return show.duration(ns).replace("us", "µs")
 
 
-def thin(series: pl.DataFrame) -> pl.DataFrame:
-    """At most `POINTS` rows: means over equal numbers of rows (of a text, the first)."""
-    if series.height <= POINTS:
+def thin(series: pl.DataFrame, over: str, points: int = POINTS) -> pl.DataFrame:
+    """At most `points` rows, evenly over the axis `over`: of each figure the mean by what it is a ratio of.
+
+    Write amplification is weighted by what the host wrote, rates by time, latencies by requests; what is neither is the
+    last value of its place.
+    """
+    if not series.height:
         return series
-    numbers = [name for name, kind in series.schema.items() if kind.is_numeric()]
-    means = [pl.col(name).mean() if name in numbers else pl.col(name).first() for name in series.columns]
-    group = pl.int_range(pl.len()) * POINTS // pl.len()
-    return series.group_by(group.alias("group"), maintain_order=True).agg(means).drop("group")
+    written, spent = _steps("tick_units"), _steps("time_ns")
+    # Without time every interval counts alike; so does one without a rate.
+    requests = (pl.col("iops") * spent).fill_null(0.0)
+    weights = dict.fromkeys(("waf", *PARTS), written)
+    weights |= {"iops": spent, "bytes_per_s": spent, "read_ns": requests, "write_ns": requests}
+    means = [
+        ((pl.col(name) * weight).sum() / weight.filter(pl.col(name).is_finite()).sum()).fill_nan(None).alias(name)
+        for name, weight in weights.items()
+        if name in series.columns
+    ]
+    rest = [pl.col(name).last() for name in series.columns if name not in weights]
+    end = float(series[over].max() or 1)  # type: ignore[arg-type]
+    place = (pl.col(over) * (points / end)).ceil().cast(pl.Int64)
+    known = series.with_columns(pl.col(*(name for name in weights if name in series.columns)).fill_nan(None))
+    return known.group_by(place.alias("place"), maintain_order=True).agg(means + rest).drop("place")
+
+
+def _steps(column: str) -> pl.Expr:
+    """The length of each interval, of which the ends are known; the first counts as long as the second."""
+    return pl.col(column).cast(pl.Float64).diff().backward_fill().fill_null(1.0)
+
+
+def linear(values: pl.Series) -> alt.Scale:
+    """A scale from zero; values that differ little get a span of their own, at least 5 % of the largest."""
+    finite = values.cast(pl.Float64).drop_nulls().drop_nans()
+    low, high = (float(finite.min()), float(finite.max())) if finite.len() else (0.0, 1.0)  # type: ignore[arg-type]
+    if low < 0.75 * high or high <= 0:
+        return alt.Scale(domain=[min(low, 0.0), high * 1.05 or 1.0])
+    middle, half = (low + high) / 2, max(0.65 * (high - low), 0.025 * high)
+    return alt.Scale(zero=False, domain=[middle - half, middle + half])
 
 
 def duration(field: str, values: pl.Series, channel: type[Axis], title: str = "Latency") -> Axis:

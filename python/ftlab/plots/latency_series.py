@@ -15,7 +15,7 @@ CAPTION = "Mean latency of the requests completed in each interval."
 def table(run: Run) -> pl.DataFrame | None:
     """The run's series, where it has time."""
     series = run.tables.get("series")
-    return None if series is None or not series["time_ns"].sum() else series
+    return None if series is None or not series["time_ns"].sum() else axes.line_of(series)
 
 
 def draw(series: pl.DataFrame) -> alt.Chart:

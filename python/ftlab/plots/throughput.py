@@ -15,7 +15,7 @@ CAPTION = "Bytes of reads and writes completed per second of simulated time."
 def table(run: Run) -> pl.DataFrame | None:
     """The run's series, where it has time."""
     series = run.tables.get("series")
-    return None if series is None or not series["bytes_per_s"].sum() else series
+    return None if series is None or not series["bytes_per_s"].sum() else axes.line_of(series)
 
 
 def draw(series: pl.DataFrame) -> alt.Chart:
@@ -23,7 +23,12 @@ def draw(series: pl.DataFrame) -> alt.Chart:
     data, title = axes.over_time(series)
     return (
         alt.Chart(data.with_columns(mb_per_s=pl.col("bytes_per_s") / 1e6))
-        .mark_area(color=theme.SERIES[0], opacity=0.25, line={"color": theme.SERIES[0], "strokeWidth": 1.5})
+        .mark_area(
+            interpolate="step-before",
+            color=theme.SERIES[0],
+            opacity=0.25,
+            line={"color": theme.SERIES[0], "strokeWidth": 1.5},
+        )
         .encode(
             x=alt.X("x:Q", title=title, axis=alt.Axis(format="~s"), scale=alt.Scale(nice=False)),
             y=alt.Y("mb_per_s:Q", title="Throughput (MB/s)"),

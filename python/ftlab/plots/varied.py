@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # More lines than this in one chart can't be told apart.
 MOST_LINES = 16
+# Places on the axis of such lines: single intervals of many runs over each other would be a thicket.
+_PLACES = 60
 
 
 def title(figure: str) -> str:
@@ -101,9 +103,18 @@ def _lines(data: pl.DataFrame, x: str, keys: list[str], rest: list[str], figure:
         ),
         color=_colour(data, rest, keys),
     )
-    y = alt.Y("value:Q", title=_axis_title(figure), scale=alt.Scale(zero=False, padding=10), axis=_axis(figure))
+    y = _y(data, figure)
     line = base.mark_line(point={"size": 60, "filled": True}).encode(y=y, tooltip=_tooltip(data, keys, figure))
     return base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=_axis_title(figure)), y2="high:Q") + line
+
+
+def _y(data: pl.DataFrame, figure: str) -> alt.Y:
+    """From zero, or what lies far from it in a sensible span; latencies that differ by far have a logarithmic axis."""
+    spread = pl.concat([data["low"], data["high"], data["value"]])
+    low, high = float(spread.min()), float(spread.max())  # type: ignore[arg-type]
+    if BY_NAME[figure].unit == "ns" and low > 0 and high > 20 * low:
+        return axes.duration("value", spread, alt.Y, _axis_title(figure))
+    return alt.Y("value:Q", title=_axis_title(figure), scale=axes.linear(spread), axis=_axis(figure))
 
 
 def _bars(data: pl.DataFrame, y: str, keys: list[str], rest: list[str], figure: str) -> alt.LayerChart:
@@ -140,17 +151,16 @@ def waf_lines(series: pl.DataFrame, keys: list[str]) -> alt.Chart:
     # One axis for all: time only where every run has it.
     timed = finite.group_by("label").agg(pl.col("time_ns").max())["time_ns"].min()
     frame = finite if timed else finite.with_columns(time_ns=pl.lit(0))
-    whole, axis = axes.over_time(frame.select("tick_units", "time_ns"))
-    factor = float(frame["time_ns"].max() or frame["tick_units"].max() or 1) / float(whole["x"].max() or 1)  # type: ignore[arg-type]
-    column = "time_ns" if timed else "tick_units"
-    thinned = pl.concat([axes.thin(part) for part in frame.partition_by("label", maintain_order=True)])
+    column, factor, axis = axes.time_axis(frame)
+    parts = frame.partition_by("label", maintain_order=True)
+    thinned = pl.concat([axes.thin(part, column, _PLACES) for part in parts])
     data = thinned.with_columns(x=pl.col(column) / factor)
     return (
         alt.Chart(data.select("x", "waf", "label", *_key_columns(data)))
         .mark_line(strokeWidth=1.5)
         .encode(
             x=alt.X("x:Q", title=axis, axis=alt.Axis(format="~s"), scale=alt.Scale(nice=False)),
-            y=alt.Y("waf:Q", title="Write amplification", scale=alt.Scale(zero=False)),
+            y=alt.Y("waf:Q", title="Write amplification", scale=axes.linear(data["waf"])),
             tooltip=[alt.Tooltip("label:N", title="Run"), alt.Tooltip("waf:Q", title="WAF", format=".3f")],
             **_told_apart(series, keys),
         )

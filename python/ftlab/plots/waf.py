@@ -16,7 +16,7 @@ CAPTION = "Units programmed per unit written by the host, by cause, in each inte
 def table(run: Run) -> pl.DataFrame | None:
     """The run's series, where something was written."""
     series = run.tables.get("series")
-    return None if series is None else series.filter(pl.col("waf").is_finite())
+    return None if series is None else axes.line_of(series.filter(pl.col("waf").is_finite()))
 
 
 def draw(series: pl.DataFrame) -> alt.Chart:
@@ -27,7 +27,7 @@ def draw(series: pl.DataFrame) -> alt.Chart:
     order = pl.col("part").replace_strict({part: i for i, part in enumerate(parts)}, return_dtype=pl.Int64)
     return (
         alt.Chart(long.with_columns(order=order))
-        .mark_area(opacity=0.9, line=False)
+        .mark_area(interpolate="step-before", opacity=0.9, line=False)
         .encode(
             x=alt.X("x:Q", title=title, axis=alt.Axis(format="~s"), scale=alt.Scale(nice=False)),
             y=alt.Y("value:Q", title="Write amplification", stack="zero"),
