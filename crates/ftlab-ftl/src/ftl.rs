@@ -133,6 +133,8 @@ pub struct Ftl<B> {
     pub(crate) by_address: bool,
     /// Lane of the page that each frontier is filling.
     pub(crate) current_lane: Vec<LaneId>,
+    /// The program issued last (timed backend).
+    pub(crate) last_program: OpId,
     /// What the data operations of the request being admitted wait for.
     pub(crate) map_ready: Vec<OpId>,
 }
@@ -280,6 +282,7 @@ impl Ftl<Counting> {
                 in_flight: Default::default(),
                 allowance: allowance as usize,
             },
+            last_program: OpId::DONE,
             map_ready: Vec::new(),
             frontiers,
             victim,
@@ -385,6 +388,7 @@ impl<B: Backend> Ftl<B> {
             plain_buffer: self.plain_buffer,
             by_address: self.by_address,
             current_lane: self.current_lane,
+            last_program: OpId::DONE,
             map_ready: self.map_ready,
         }
     }
@@ -474,6 +478,24 @@ impl<B: Backend> Ftl<B> {
                 _ => versions.of_lpn(lpn),
             },
         }
+    }
+
+    /// Figures that the policies report of themselves, by role.
+    pub fn policy_reports(&self) -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
+        let mut reports = vec![
+            ("mapping", self.mapping.report()),
+            ("placement", self.placement.report()),
+            ("victim", self.victim.report()),
+        ];
+        reports.extend(self.roles.dedup.as_ref().map(|policy| ("dedup", policy.report())));
+        reports.extend(
+            self.roles
+                .replication
+                .as_ref()
+                .map(|policy| ("replication", policy.report())),
+        );
+        reports.retain(|(_, figures)| !figures.is_empty());
+        reports
     }
 
     /// Hits and look-ups of the mapping cache.

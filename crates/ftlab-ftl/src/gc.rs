@@ -11,7 +11,7 @@ use crate::config::PoolScope;
 use crate::copies::Copies;
 use crate::ftl::Ftl;
 use crate::owner::{Owner, Packed};
-use crate::placement::Survivor;
+use crate::placement::{Event, Survivor};
 use crate::record::Entry;
 use crate::units::RuState;
 
@@ -79,7 +79,12 @@ impl<B: Backend> Ftl<B> {
         let now = self.now();
         let (per_ru, padding) = (self.layout.slots_per_ru, self.padding_per_collection());
         let closed = &mut self.units.closed(pool, per_ru);
-        let Some(mut victim) = self.victim.choose(closed, now) else {
+        // A placement policy may bring its own rule.
+        let chosen = match self.placement.victim() {
+            Some(own) => own.choose(closed, now),
+            None => self.victim.choose(closed, now),
+        };
+        let Some(mut victim) = chosen else {
             return false;
         };
         let gains = |ru: RuId| closed.ru(ru).valid + padding < per_ru;
@@ -116,6 +121,16 @@ impl<B: Backend> Ftl<B> {
     }
 
     fn begin(&mut self, victim: RuId, cause: Cause) {
+        if !self.plain_placement {
+            let unit = &self.units.rus[victim.at()];
+            let event = Event::Collecting {
+                frontier: unit.frontier,
+                valid: unit.valid,
+                last_tick: unit.last_tick,
+            };
+            let now = self.now();
+            self.placement.on(event, now);
+        }
         self.units.begin_collection(victim);
         self.counts.victim_valid += u64::from(self.units.rus[victim.at()].valid);
         match cause {
@@ -220,7 +235,7 @@ impl<B: Backend> Ftl<B> {
                 );
                 self.record.set_entry(lpn, Entry::slot(new));
                 if !self.plain_mapping {
-                    self.translation.moved.push(lpn.0);
+                    self.translation.moved[0].push(lpn.0);
                 }
             }
             None => self.owner_moved(packed, slot, new),
@@ -237,7 +252,12 @@ impl<B: Backend> Ftl<B> {
     /// A live unit that no LPN owns directly has moved.
     pub(crate) fn owner_moved(&mut self, packed: Packed, old: Slot, new: Slot) {
         match Owner::from(packed) {
-            Owner::Vpn(vpn) => self.indirection.moved(vpn, old, new),
+            Owner::Vpn(vpn) => {
+                self.indirection.moved(vpn, old, new);
+                if !self.plain_mapping {
+                    self.translation.moved[1].push(vpn);
+                }
+            }
             Owner::Map { table, tvpn } => {
                 self.translation.page_moved(table, tvpn, new);
                 self.mapping.page_moved(Owner::Map { table, tvpn }, new);
@@ -450,9 +470,12 @@ impl<B: Backend> Ftl<B> {
     fn start_job(&mut self, pool: usize, background: bool) {
         let now = self.now();
         let per_ru = self.layout.slots_per_ru;
-        let Some(ru) = self.victim.choose(&mut self.units.closed(pool, per_ru), now) else {
-            return;
+        let closed = &mut self.units.closed(pool, per_ru);
+        let chosen = match self.placement.victim() {
+            Some(own) => own.choose(closed, now),
+            None => self.victim.choose(closed, now),
         };
+        let Some(ru) = chosen else { return };
         if self.units.rus[ru.at()].valid == per_ru {
             return;
         }

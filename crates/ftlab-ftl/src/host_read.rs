@@ -13,7 +13,8 @@ impl<B: Backend> Ftl<B> {
         self.counts.host_read_requests += 1;
         self.counts.host_reads += u64::from(request.units);
         if !self.plain_mapping {
-            self.look_up(request.first.0, request.units, Why::HostRead, ticket);
+            let end = request.first.0 + request.units;
+            self.look_up(0, request.first.0..end, end, Why::HostRead, ticket);
         }
         let unit_bytes = self.layout.geometry.unit_bytes;
         let (mut page, mut bytes) = (u32::MAX, 0);

@@ -5,8 +5,19 @@ use ftlab_core::{Lpn, Slot};
 use crate::backend::{Backend, Cause, Class, Need, Ticket};
 use crate::ftl::{Ftl, HostRequest};
 use crate::mapping::Why;
-use crate::placement::HostWrite;
+use crate::placement::{Event, HostWrite};
 use crate::record::{Entry, Target};
+
+/// What is known of a unit that is being written, beside its address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Context {
+    pub stream: u16,
+    pub pc: u64,
+    pub content: Option<u64>,
+    pub first_of_request: bool,
+    /// The LPN after the last one of its request.
+    pub request_end: u32,
+}
 
 impl<B: Backend> Ftl<B> {
     pub(crate) fn write(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
@@ -54,7 +65,14 @@ impl<B: Backend> Ftl<B> {
             if partial {
                 self.read_old_version(lpn, ticket);
             }
-            let Some(chosen) = self.store(lpn, request.stream, request.pc, content, ticket) else {
+            let context = Context {
+                stream: request.stream,
+                pc: request.pc,
+                content,
+                first_of_request: step == 0,
+                request_end: request.first.0 + request.units,
+            };
+            let Some(chosen) = self.store(lpn, &context, ticket) else {
                 self.refused(lpn);
                 break;
             };
@@ -82,17 +100,18 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Writes one unit past the buffer: look-up, dedup, placement, program. Returns the frontier, `None` at end of life.
-    pub(crate) fn store(&mut self, lpn: Lpn, stream: u16, pc: u64, content: Option<u64>, ticket: Ticket) -> Option<u8> {
+    pub(crate) fn store(&mut self, lpn: Lpn, context: &Context, ticket: Ticket) -> Option<u8> {
         if !self.plain_mapping {
-            self.look_up(lpn.0, 1, Why::HostWrite, ticket);
+            self.look_up(0, lpn.0..lpn.0 + 1, context.request_end, Why::HostWrite, ticket);
         }
         let frontier = if self.plain_placement {
             0
         } else {
             self.placement.host(&HostWrite {
                 lpn,
-                stream,
-                pc,
+                stream: context.stream,
+                pc: context.pc,
+                first_of_request: context.first_of_request,
                 now: self.now(),
             })
         };
@@ -104,10 +123,10 @@ impl<B: Backend> Ftl<B> {
         let stored = if self.roles.is_none() {
             self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket)
         } else {
-            self.store_with_roles(lpn, frontier, content, ticket)
+            self.store_with_roles(lpn, frontier, context, ticket)
         };
         if !self.plain_mapping {
-            self.map_changed(lpn.0, ticket);
+            self.map_changed(0, lpn.0, ticket);
         }
         self.wait_for_map(ticket);
         stored.then_some(frontier)
@@ -189,7 +208,14 @@ impl<B: Backend> Ftl<B> {
 
     pub(crate) fn evict_unit(&mut self, lpn: Lpn) -> bool {
         let (stream, pc, content) = self.roles.recall(lpn);
-        let stored = self.store(lpn, stream, pc, content, Ticket::NONE).is_some();
+        let context = Context {
+            stream,
+            pc,
+            content,
+            first_of_request: true,
+            request_end: lpn.0 + 1,
+        };
+        let stored = self.store(lpn, &context, Ticket::NONE).is_some();
         if !stored {
             // A worn-out drive keeps what it can no longer program where it can be read.
             self.buffer.write(lpn);
@@ -210,12 +236,16 @@ impl<B: Backend> Ftl<B> {
             if let Some(versions) = &mut self.versions {
                 versions.trimmed(lpn);
             }
+            if !self.plain_placement {
+                let now = self.now();
+                self.placement.on(Event::Trimmed(lpn), now);
+            }
             let old = self.record.entry(lpn);
             if old == Entry::UNMAPPED {
                 continue;
             }
             if !self.plain_mapping {
-                self.look_up(lpn.0, 1, Why::Trim, ticket);
+                self.look_up(0, lpn.0..lpn.0 + 1, end, Why::Trim, ticket);
             }
             match old.as_slot() {
                 Some(slot) => self.kill(slot),
@@ -226,7 +256,7 @@ impl<B: Backend> Ftl<B> {
                 recovery.trimmed(lpn);
             }
             if !self.plain_mapping {
-                self.map_changed(lpn.0, ticket);
+                self.map_changed(0, lpn.0, ticket);
             }
             self.wait_for_map(ticket);
         }
@@ -246,7 +276,7 @@ impl<B: Backend> Ftl<B> {
             self.backend.barrier(ticket);
         }
         if self.recovery.is_some() && !self.config.buffer.power_loss_protected {
-            self.write_journal(ticket);
+            self.flush_journal(ticket);
         }
     }
 }

@@ -247,6 +247,7 @@ impl<B: Backend> Ftl<B> {
                 notice: 0,
             };
             program = self.backend.issue(op, &open.inputs);
+            self.last_program = program;
             open.inputs.clear();
             if self.gc.collecting {
                 self.gc.copies.push(open.ru, program);

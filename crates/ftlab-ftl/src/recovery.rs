@@ -367,16 +367,20 @@ impl<B: Backend> Ftl<B> {
         dead.into_iter().for_each(|slot| self.kill(slot));
     }
 
-    /// Writes the trims since the last flush to the journal; `ticket` waits for what an earlier one has left under way.
+    /// Writes the trims since the last flush to the journal; `ticket` waits for all of it that is under way.
+    pub(crate) fn flush_journal(&mut self, ticket: Ticket) {
+        self.write_journal(ticket);
+        let Some(recovery) = &self.recovery else { return };
+        // Trims may have been written before, on behalf of a collection.
+        let programs = recovery.journal.iter().map(|page| page.program);
+        let under_way: Vec<OpId> = programs.filter(|&id| !self.backend.is_done(id)).collect();
+        if B::TIMED && ticket != Ticket::NONE && !under_way.is_empty() {
+            self.backend.join(&under_way, Need::All, ticket, 0);
+        }
+    }
+
     pub(crate) fn write_journal(&mut self, ticket: Ticket) {
         let Some(recovery) = &self.recovery else { return };
-        if B::TIMED && ticket != Ticket::NONE {
-            let programs = recovery.journal.iter().map(|page| page.program);
-            let under_way: Vec<OpId> = programs.filter(|&id| !self.backend.is_done(id)).collect();
-            if !under_way.is_empty() {
-                self.backend.join(&under_way, Need::All, ticket, 0);
-            }
-        }
         let pending = recovery.trims.len() - recovery.journalled;
         if pending == 0 {
             return;

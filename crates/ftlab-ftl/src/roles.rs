@@ -7,7 +7,9 @@ use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Load, Need, Op
 use crate::config::FtlConfig;
 use crate::dedup::{self, ChunkSource, Decision, DedupPolicy, DedupWrite};
 use crate::ftl::{Ftl, HostRequest};
+use crate::host_write::Context;
 use crate::indirection::{Body, CHUNKS, Chunk, MAX_COPIES, Released};
+use crate::mapping::Why;
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
 use crate::replication::{self, ReadPlan, ReplicationPolicy};
@@ -102,13 +104,14 @@ impl Roles {
 
 impl<B: Backend> Ftl<B> {
     /// Stores one unit on a drive that deduplicates or replicates. False at end of life.
-    pub(crate) fn store_with_roles(&mut self, lpn: Lpn, frontier: u8, content: Option<u64>, ticket: Ticket) -> bool {
+    pub(crate) fn store_with_roles(&mut self, lpn: Lpn, frontier: u8, context: &Context, ticket: Ticket) -> bool {
+        let content = context.content;
         let now = self.now();
         let decision = match (&mut self.roles.dedup, content) {
             (Some(dedup), Some(content)) => dedup.write(&DedupWrite {
                 lpn,
                 content,
-                pc: 0,
+                pc: context.pc,
                 now,
             }),
             _ => Decision::Bypass,
@@ -155,6 +158,14 @@ impl<B: Backend> Ftl<B> {
     fn stamp_content(&mut self, lpn: Lpn, content: Option<u64>) {
         if let (Some(versions), Some(content)) = (&mut self.versions, content) {
             versions.written_content(lpn, content);
+        }
+    }
+
+    /// A virtual page has been made or has got another place: its entry in table 1 changes.
+    fn vpn_changed(&mut self, vpn: u32, ticket: Ticket) {
+        if !self.plain_mapping {
+            self.look_up(1, vpn..vpn + 1, vpn + 1, Why::HostWrite, ticket);
+            self.map_changed(1, vpn, ticket);
         }
     }
 
@@ -317,6 +328,9 @@ impl<B: Backend> Ftl<B> {
 
     /// Reads a unit behind a virtual page number.
     pub(crate) fn read_indirect(&mut self, lpn: Lpn, vpn: u32, bytes: u32, ticket: Ticket) {
+        if !self.plain_mapping {
+            self.look_up(1, vpn..vpn + 1, vpn + 1, Why::HostRead, ticket);
+        }
         match &self.indirection.get(vpn).body {
             Body::Copies(slots) if slots.len() == 1 => {
                 let slot = slots[0];
@@ -458,18 +472,24 @@ impl<B: Backend> Ftl<B> {
     /// If some die is idle, makes the copy that the replication policy wants; then asks again after the same time.
     fn copy_when_idle(&mut self) {
         let now = self.now();
-        let Some(policy) = &mut self.roles.replication else {
-            return;
+        let idle_ns = self.roles.replication.as_ref().and_then(|policy| policy.idle_ns());
+        let Some(idle_ns) = idle_ns else { return };
+        let idle: Vec<LaneId> = (0..self.layout.lanes)
+            .map(LaneId)
+            .filter(|&lane| self.lane_is_idle(lane, idle_ns))
+            .collect();
+        let wanted = match &mut self.roles.replication {
+            Some(policy) if !idle.is_empty() => policy.when_idle(now),
+            _ => None,
         };
-        let Some(idle_ns) = policy.idle_ns() else { return };
-        if let Some(lpn) = policy.when_idle(now) {
-            self.add_copy(lpn);
+        if let Some(lpn) = wanted {
+            self.add_copy(lpn, &idle);
         }
         self.backend.arm(idle_ns, NOTICE_COPY);
     }
 
-    /// Makes one more copy of `lpn` on another lane.
-    fn add_copy(&mut self, lpn: Lpn) {
+    /// Makes one more copy of `lpn`, on one of the `idle` lanes that has none yet.
+    fn add_copy(&mut self, lpn: Lpn, idle: &[LaneId]) {
         let (vpn, slots) = match self.record.entry(lpn).target() {
             Target::Unmapped => return,
             Target::Slot(slot) => (None, vec![slot]),
@@ -482,7 +502,9 @@ impl<B: Backend> Ftl<B> {
             .iter()
             .map(|&slot| self.layout.lane_of(self.layout.ru_of(slot)))
             .collect();
-        let lane = self.other_lane(&lanes);
+        let Some(&lane) = idle.iter().find(|lane| !lanes.contains(lane)) else {
+            return;
+        };
         let Some(place) = self.open_for_copy(0, lane) else {
             return;
         };

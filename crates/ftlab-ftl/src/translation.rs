@@ -1,8 +1,10 @@
 //! Translation pages in flash: the directory of where they lie, and the execution of a mapping policy's charges.
 
+use std::ops::Range;
+
 use ftlab_core::Slot;
 
-use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::ftl::Ftl;
 use crate::mapping::{Charge, MapCause, RecordView, Table, Why};
 use crate::owner::{Owner, Packed};
@@ -20,9 +22,10 @@ pub struct Translation {
     loading: [Vec<OpId>; 4],
     /// Slot of each policy-owned page.
     policy_pages: Vec<u32>,
-    /// LPNs moved by the collection under way.
-    pub(crate) moved: Vec<u32>,
+    /// LPNs and virtual pages moved by the collection under way.
+    pub(crate) moved: [Vec<u32>; 2],
     charges: Vec<Charge>,
+    stage: Vec<OpId>,
     entries_per_page: [u32; 4],
 }
 
@@ -56,12 +59,19 @@ impl Translation {
         self.directory.iter_mut().for_each(|table| table.fill(NOWHERE));
         self.loading.iter_mut().for_each(|table| table.fill(OpId::DONE));
         self.policy_pages.fill(NOWHERE);
-        self.moved.clear();
+        self.moved.iter_mut().for_each(Vec::clear);
     }
 
     /// Translation pages (and checkpoint pages) that the drive may hold at once.
     pub fn pages(&self) -> u64 {
         self.directory.iter().map(|table| table.len() as u64).sum()
+    }
+
+    /// Whether the policy keeps `table` in flash, and the table has the keys below `end`.
+    #[inline]
+    pub fn is_paged(&self, table: u8, end: u32) -> bool {
+        let pages = self.directory[table as usize].len() as u64;
+        u64::from(end) <= pages * u64::from(self.entries_per_page[table as usize])
     }
 
     pub fn slot_of(&self, table: u8, tvpn: u32) -> Option<Slot> {
@@ -120,83 +130,119 @@ impl Translation {
 }
 
 impl<B: Backend> Ftl<B> {
-    /// Asks the mapping policy for the entries of a host request and executes what that costs.
-    pub(crate) fn look_up(&mut self, first: u32, count: u32, why: Why, ticket: Ticket) {
+    /// Asks the mapping policy for the entries of `keys` and executes what that costs. A table that the policy does not page
+    /// costs nothing.
+    pub(crate) fn look_up(&mut self, table: u8, keys: Range<u32>, request_end: u32, why: Why, ticket: Ticket) {
+        if !self.translation.is_paged(table, keys.end) {
+            return;
+        }
         let mut charges = std::mem::take(&mut self.translation.charges);
         let view = RecordView {
             entries: &self.record.map,
+            request_end,
         };
-        self.mapping.look_up(0, first, count, why, view, &mut charges);
-        self.execute(&mut charges, ticket);
+        self.mapping
+            .look_up(table, keys.start, keys.end - keys.start, why, view, &mut charges);
+        self.execute(charges, ticket);
     }
 
     /// Tells the mapping policy that the entry of `key` has changed.
-    pub(crate) fn map_changed(&mut self, key: u32, ticket: Ticket) {
+    pub(crate) fn map_changed(&mut self, table: u8, key: u32, ticket: Ticket) {
+        if !self.translation.is_paged(table, key + 1) {
+            return;
+        }
         let mut charges = std::mem::take(&mut self.translation.charges);
         let view = RecordView {
             entries: &self.record.map,
+            request_end: key + 1,
         };
-        self.mapping.updated(0, key, view, &mut charges);
-        self.execute(&mut charges, ticket);
+        self.mapping.updated(table, key, view, &mut charges);
+        self.execute(charges, ticket);
     }
 
-    /// Tells the mapping policy which LPNs a collection has moved.
+    /// Tells the mapping policy which LPNs (table 0) and virtual pages (table 1) a collection has moved.
     pub(crate) fn charge_moves(&mut self) {
-        let mut moved = std::mem::take(&mut self.translation.moved);
-        moved.sort_unstable();
-        let mut charges = std::mem::take(&mut self.translation.charges);
-        let view = RecordView {
-            entries: &self.record.map,
-        };
-        self.mapping.moved(0, &moved, view, &mut charges);
-        moved.clear();
-        self.translation.moved = moved;
-        self.execute(&mut charges, Ticket::NONE);
+        for table in 0..2u8 {
+            let mut moved = std::mem::take(&mut self.translation.moved[table as usize]);
+            if !moved.is_empty() {
+                moved.sort_unstable();
+                let mut charges = std::mem::take(&mut self.translation.charges);
+                let view = RecordView {
+                    entries: &self.record.map,
+                    request_end: 0,
+                };
+                self.mapping.moved(table, &moved, view, &mut charges);
+                moved.clear();
+                self.execute(charges, Ticket::NONE);
+            }
+            self.translation.moved[table as usize] = moved;
+        }
     }
 
-    fn execute(&mut self, charges: &mut Vec<Charge>, ticket: Ticket) {
-        for &charge in charges.iter() {
+    /// Turns charges into operations. `stage` are the operations since the last [`Charge::Then`], `before` what they wait for.
+    fn execute(&mut self, mut charges: Vec<Charge>, ticket: Ticket) {
+        let mut before = OpId::DONE;
+        let mut stage = std::mem::take(&mut self.translation.stage);
+        for charge in charges.drain(..) {
+            let after = if before == OpId::DONE { None } else { Some(before) };
             match charge {
                 Charge::Load { table, tvpn, cause } => {
-                    let id = self.load_translation(table, tvpn, cause);
+                    let id = self.load_translation(table, tvpn, cause, after.as_slice());
                     if cause == MapCause::MissLoad && id != OpId::DONE && ticket != Ticket::NONE {
                         self.map_ready.push(id);
                     }
+                    stage.push(id);
                 }
-                Charge::Store { table, tvpn, cause } => self.store_translation(table, tvpn, cause),
+                Charge::Store { table, tvpn, cause } => {
+                    self.counts.trans_programs[cause as usize] += 1;
+                    let loaded = self.translation.loading[table as usize][tvpn as usize];
+                    let inputs = [loaded, before];
+                    if let Some(slot) = self.append_metadata(Owner::Map { table, tvpn }, Cause::Map, &inputs) {
+                        self.translation.page_moved(table, tvpn, slot);
+                    }
+                    stage.push(self.last_program);
+                }
                 Charge::Probe { page } => {
                     if let Some(slot) = self.translation.policy_slot(page) {
                         self.counts.trans_reads[MapCause::Policy as usize] += 1;
-                        let id = self.read_map_page(slot);
+                        let id = self.read_map_page(slot, after.as_slice());
                         if ticket != Ticket::NONE {
                             self.map_ready.push(id);
                         }
+                        stage.push(id);
                     }
                 }
                 Charge::Write { page } => {
-                    if let Some(old) = self.translation.policy_slot(page) {
-                        self.kill(old);
-                        self.translation.set_policy_page(page, NOWHERE);
-                    }
+                    self.drop_policy_page(page);
                     self.counts.trans_programs[MapCause::Policy as usize] += 1;
-                    if let Some(slot) = self.append_metadata(Owner::Policy(page), Cause::Map, &[]) {
+                    if let Some(slot) = self.append_metadata(Owner::Policy(page), Cause::Map, &[before]) {
                         self.translation.set_policy_page(page, slot.0);
                     }
+                    stage.push(self.last_program);
                 }
-                Charge::Drop { page } => {
-                    if let Some(old) = self.translation.policy_slot(page) {
-                        self.kill(old);
-                        self.translation.set_policy_page(page, NOWHERE);
+                Charge::Drop { page } => self.drop_policy_page(page),
+                Charge::Then => {
+                    if B::TIMED {
+                        before = self.backend.join(&stage, Need::All, Ticket::NONE, 0);
                     }
+                    stage.clear();
                 }
             }
         }
-        charges.clear();
-        self.translation.charges = std::mem::take(charges);
+        stage.clear();
+        self.translation.stage = stage;
+        self.translation.charges = charges;
+    }
+
+    fn drop_policy_page(&mut self, page: u32) {
+        if let Some(old) = self.translation.policy_slot(page) {
+            self.kill(old);
+            self.translation.set_policy_page(page, NOWHERE);
+        }
     }
 
     /// Reads a translation page; one that is already on its way is not read twice.
-    fn load_translation(&mut self, table: u8, tvpn: u32, cause: MapCause) -> OpId {
+    fn load_translation(&mut self, table: u8, tvpn: u32, cause: MapCause, after: &[OpId]) -> OpId {
         let pending = self.translation.loading[table as usize][tvpn as usize];
         if !self.backend.is_done(pending) {
             return pending;
@@ -205,12 +251,12 @@ impl<B: Backend> Ftl<B> {
             return OpId::DONE;
         };
         self.counts.trans_reads[cause as usize] += 1;
-        let id = self.read_map_page(slot);
+        let id = self.read_map_page(slot, after);
         self.translation.loading[table as usize][tvpn as usize] = id;
         id
     }
 
-    fn read_map_page(&mut self, slot: Slot) -> OpId {
+    fn read_map_page(&mut self, slot: Slot, after: &[OpId]) -> OpId {
         self.counts.map_page_reads += 1;
         let page = self.layout.page_of(slot);
         if !B::TIMED || self.being_filled(page) {
@@ -225,15 +271,7 @@ impl<B: Backend> Ftl<B> {
             ticket: Ticket::NONE,
             notice: 0,
         };
-        self.backend.issue(op, &[])
-    }
-
-    fn store_translation(&mut self, table: u8, tvpn: u32, cause: MapCause) {
-        self.counts.trans_programs[cause as usize] += 1;
-        let after = self.translation.loading[table as usize][tvpn as usize];
-        if let Some(slot) = self.append_metadata(Owner::Map { table, tvpn }, Cause::Map, &[after]) {
-            self.translation.page_moved(table, tvpn, slot);
-        }
+        self.backend.issue(op, after)
     }
 
     /// Programs a page of the drive's own at the metadata frontier; the old copy of the same owner dies.

@@ -18,9 +18,9 @@ pub fn run_or_shrink(name: &str, operations: Vec<Operation>, run: impl Fn(&[Oper
     let mut shortest = operations;
     let mut attempts = 0;
     let mut length = shortest.len() / 2;
-    while length > 0 && attempts < 600 {
+    while length > 0 && attempts < 3000 {
         let mut start = 0;
-        while start < shortest.len() && attempts < 600 {
+        while start < shortest.len() && attempts < 3000 {
             let mut shorter = shortest.clone();
             shorter.drain(start..(start + length).min(shortest.len()));
             attempts += 1;
@@ -40,7 +40,7 @@ pub fn run_or_shrink(name: &str, operations: Vec<Operation>, run: impl Fn(&[Oper
     std::panic::set_hook(hook);
     let shown: Vec<String> = shortest
         .iter()
-        .take(60)
+        .skip(shortest.len().saturating_sub(60))
         .map(|operation| format!("  {operation:?}"))
         .collect();
     panic!("{name}\n{} operations: {fault}\n{}", shortest.len(), shown.join("\n"));

@@ -42,6 +42,11 @@ pub enum Decision {
 }
 
 pub trait DedupPolicy: Send {
+    /// Figures of the policy's own for the summary, since the drive was new.
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     fn write(&mut self, write: &DedupWrite) -> Decision;
 
     /// The unit of `content` is now virtual page `vpn`.

@@ -42,8 +42,9 @@ pub enum MapCause {
     Policy,
 }
 
-/// One flash access that a mapping policy asks for. Charges of one answer are executed in order; a store waits for the
-/// load of the same page, and the request that caused the answer waits for every [`Charge::Load`] with `MissLoad`.
+/// One flash access that a mapping policy asks for. Charges of one answer are issued in order and run side by side, except
+/// that a store waits for the load of the same page and that [`Charge::Then`] makes what follows wait for what precedes.
+/// The request that caused the answer waits for every [`Charge::Load`] with `MissLoad` and every probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charge {
     /// Read translation page `tvpn`; free if it has never been written.
@@ -56,12 +57,17 @@ pub enum Charge {
     Write { page: u32 },
     /// The policy gives up its page.
     Drop { page: u32 },
+    /// Everything after this waits for everything before it: an eviction that must be in flash before the load.
+    Then,
 }
 
 /// The record as a policy may read it: the raw entry of each LPN (`u32::MAX`: unmapped).
 #[derive(Clone, Copy)]
 pub struct RecordView<'a> {
     pub entries: &'a [u32],
+    /// The key after the last one of the host request that this access belongs to, for prefetching within a request. The
+    /// key after the accessed ones where there is no request (an eviction from the write buffer, a collection).
+    pub request_end: u32,
 }
 
 /// Counters of a mapping cache.
@@ -72,12 +78,17 @@ pub struct CacheCounts {
 }
 
 pub trait MappingPolicy: Send {
+    /// Figures of the policy's own for the summary, since the drive was new.
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// Everything is in memory: nothing need be asked or told.
     fn is_page(&self) -> bool {
         false
     }
 
-    /// The tables that lie in flash; at most 4.
+    /// The tables that lie in flash; at most 3. Table 1, if there is one, is keyed by virtual page number.
     fn tables(&self) -> Vec<Table>;
 
     /// The request needs the entries of `count` keys from `first` on. On a write or trim they will be changed.

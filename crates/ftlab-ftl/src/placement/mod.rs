@@ -3,6 +3,7 @@
 use ftlab_core::{Catalogue, Lpn, member};
 
 use crate::Now;
+use crate::victim::VictimPolicy;
 
 pub mod manual;
 pub mod none;
@@ -15,7 +16,18 @@ pub struct HostWrite {
     pub stream: u16,
     /// Program-context signature; 0 = unknown.
     pub pc: u64,
+    /// The first unit of its host request.
+    pub first_of_request: bool,
     pub now: Now,
+}
+
+/// What a placement policy is told besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The host has given up a unit.
+    Trimmed(Lpn),
+    /// A collection has begun on a unit that `frontier` filled, of which `valid` mapping units are live.
+    Collecting { frontier: u8, valid: u32, last_tick: u64 },
 }
 
 /// A live unit that garbage collection moves.
@@ -29,6 +41,11 @@ pub struct Survivor {
 
 /// Chooses frontiers. Frontiers are numbered from 0; each owns one open unit per lane.
 pub trait PlacementPolicy: Send {
+    /// Figures of the policy's own for the summary, since the drive was new.
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// Frontiers that host writes use.
     fn host_frontiers(&self) -> u8;
 
@@ -44,6 +61,14 @@ pub trait PlacementPolicy: Send {
     fn survivor(&mut self, _survivor: &Survivor) -> Option<u8> {
         None
     }
+
+    /// A placement policy with a victim rule of its own (MiDAS, SFS, MultiLog) is asked instead of `ftl.victim`.
+    fn victim(&mut self) -> Option<&mut dyn VictimPolicy> {
+        None
+    }
+
+    /// Something happened that the policy did not decide.
+    fn on(&mut self, _event: Event, _now: Now) {}
 
     /// Whether every host write goes to frontier 0 and every survivor is left to the drive: nothing need be asked.
     fn is_none(&self) -> bool {

@@ -18,6 +18,11 @@ pub struct ReadPlan {
 }
 
 pub trait ReplicationPolicy: Send {
+    /// Figures of the policy's own for the summary, since the drive was new.
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// Copies to program with a host write, 1 to 4.
     fn copies(&mut self, lpn: Lpn, now: Now) -> u8;
 

@@ -14,6 +14,11 @@ pub mod windowed_greedy;
 
 /// Chooses the next unit to reclaim (a block or a superblock: the policy cannot tell).
 pub trait VictimPolicy: Send {
+    /// Figures of the policy's own for the summary, since the drive was new.
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// Which orders of the closed units the mechanism must keep for `choose`.
     fn orders(&self) -> Orders {
         Orders::default()
