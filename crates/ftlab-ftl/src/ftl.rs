@@ -187,17 +187,8 @@ impl Ftl<Counting> {
 
     /// A new drive, some of whose policies are given instead of named.
     pub fn with(layout: Layout, config: FtlConfig, given: Overrides) -> Result<Self> {
-        let victim = match given.victim {
-            Some(victim) => victim,
-            None => {
-                let mut setup = victim::Setup {
-                    random: Stream::new(config.seed, "victim"),
-                };
-                victim::catalogue().build(&config.victim, &mut setup)?
-            }
-        };
         let wear = wear::catalogue().build(&config.wear, &mut wear::Setup::default())?;
-        let placement = match given.placement {
+        let mut placement = match given.placement {
             Some(placement) => placement,
             None => {
                 let mut setup = placement::Setup {
@@ -205,6 +196,15 @@ impl Ftl<Counting> {
                     units_per_ru: layout.slots_per_ru,
                 };
                 placement::catalogue().build(&config.placement, &mut setup)?
+            }
+        };
+        let victim = match given.victim.or_else(|| placement.victim()) {
+            Some(victim) => victim,
+            None => {
+                let mut setup = victim::Setup {
+                    random: Stream::new(config.seed, "victim"),
+                };
+                victim::catalogue().build(&config.victim, &mut setup)?
             }
         };
         let mapping = match given.mapping {
@@ -224,7 +224,7 @@ impl Ftl<Counting> {
         };
         let tables = mapping.tables();
         let metadata = !tables.is_empty() || config.checkpoint_units > 0;
-        let levels = config.wear.name == "static";
+        let levels = wear.moves_cold_data();
         let frontiers = Frontiers::new(placement.as_ref(), &config.gc, metadata, levels, layout.lanes);
         let allocation = allocation::catalogue().build(
             &config.allocation,
@@ -252,7 +252,8 @@ impl Ftl<Counting> {
             )));
         }
         let pools = pools(&layout, config.gc.pool);
-        let units = Units::new(&layout, &pools, victim.orders(), wear.least_worn_first());
+        let orders = placement.victim().map_or_else(|| victim.orders(), |own| own.orders());
+        let units = Units::new(&layout, &pools, orders, wear.least_worn_first());
         let record = Record::new(config.logical_units, layout.slots());
         let ftl = Ftl {
             backend: Counting,
@@ -319,7 +320,8 @@ impl Ftl<Counting> {
         if needed > raw {
             return Err(Error::input(format!(
                 "too little spare: {} logical units, {tables} translation pages, {open} open and {reserve} reserved reclaim \
-                 units of {per_ru} units and one more, and {padding} units lost to padding need {needed} units, but the drive                  has {raw}; raise ftl.op_ratio above {:.3}",
+                 units of {per_ru} units and one more, and {padding} units lost to padding need {needed} units, but the drive \
+                 has {raw}; raise ftl.op_ratio above {:.3}",
                 self.config.logical_units,
                 raw as f64 / raw.saturating_sub(beyond).max(1) as f64 - 1.0
             )));
@@ -462,6 +464,11 @@ impl<B: Backend> Ftl<B> {
         let mut memory = self.mapping.memory();
         memory.push(("placement", self.placement.memory_bytes()));
         memory
+    }
+
+    /// What lies behind virtual page numbers.
+    pub fn indirection(&self) -> &Indirection {
+        &self.indirection
     }
 
     /// Stamp of the data that a read of `lpn` returns, 0 for none (checked runs only).

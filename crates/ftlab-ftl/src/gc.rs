@@ -586,12 +586,18 @@ impl<B: Backend> Ftl<B> {
 
     /// Whether every die of the pool has had nothing to do for `idle_ns`.
     fn pool_is_idle(&self, pool: usize, idle_ns: u64) -> bool {
+        self.units.pools[pool]
+            .lanes
+            .iter()
+            .all(|&lane| self.lane_is_idle(lane, idle_ns))
+    }
+
+    /// Whether every die of the lane has had nothing to do for `idle_ns`.
+    pub(crate) fn lane_is_idle(&self, lane: LaneId, idle_ns: u64) -> bool {
         let now = self.backend.now_ns();
-        self.units.pools[pool].lanes.iter().all(|&lane| {
-            self.layout.lane_planes(lane).iter().all(|&plane| {
-                let load = self.backend.load(self.layout.die_of_plane(plane));
-                load.idle_since_ns.is_some_and(|since| now - since >= idle_ns)
-            })
+        self.layout.lane_planes(lane).iter().all(|&plane| {
+            let load = self.backend.load(self.layout.die_of_plane(plane));
+            load.idle_since_ns.is_some_and(|since| now - since >= idle_ns)
         })
     }
 }

@@ -47,11 +47,14 @@ impl<B: Backend> Ftl<B> {
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
             self.tick += 1;
+            let content = request.content.get(step as usize).copied();
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);
+                if let (Some(content), true) = (content, self.roles.dedup.is_some()) {
+                    versions.written_content(lpn, content);
+                }
             }
             let partial = (step == 0 && request.head_skip > 0) || (step + 1 == request.units && request.tail_skip > 0);
-            let content = request.content.get(step as usize).copied();
             if !self.plain_buffer && !through {
                 if self.buffer.write(lpn) {
                     self.counts.buffer_write_hits += 1;
@@ -240,13 +243,14 @@ impl<B: Backend> Ftl<B> {
                 let now = self.now();
                 self.placement.on(Event::Trimmed(lpn), now);
             }
-            let old = self.record.entry(lpn);
-            if old == Entry::UNMAPPED {
+            if self.record.entry(lpn) == Entry::UNMAPPED {
                 continue;
             }
             if !self.plain_mapping {
                 self.look_up(0, lpn.0..lpn.0 + 1, end, Why::Trim, ticket);
             }
+            // The look-up may have written translation pages, so that a collection has moved the unit.
+            let old = self.record.entry(lpn);
             match old.as_slot() {
                 Some(slot) => self.kill(slot),
                 None => self.release(old),

@@ -119,13 +119,11 @@ impl<B: Backend> Ftl<B> {
         match decision {
             Decision::Existing(vpn) => {
                 self.counts.dedup_hits += 1;
-                self.stamp_content(lpn, content);
                 self.indirection.acquire(vpn);
                 self.repoint(lpn, Entry::vpn(vpn));
                 true
             }
             Decision::New => {
-                self.stamp_content(lpn, content);
                 let copies = self
                     .roles
                     .replication
@@ -155,11 +153,6 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    fn stamp_content(&mut self, lpn: Lpn, content: Option<u64>) {
-        if let (Some(versions), Some(content)) = (&mut self.versions, content) {
-            versions.written_content(lpn, content);
-        }
-    }
 
     /// A virtual page has been made or has got another place: its entry in table 1 changes.
     fn vpn_changed(&mut self, vpn: u32, ticket: Ticket) {
@@ -229,6 +222,7 @@ impl<B: Backend> Ftl<B> {
             }
         }
         self.repoint(lpn, Entry::vpn(vpn));
+        self.vpn_changed(vpn, ticket);
         Some(vpn)
     }
 
@@ -284,6 +278,7 @@ impl<B: Backend> Ftl<B> {
         }
         let vpn = self.indirection.create(Body::Vector(chunks), 1);
         self.repoint(lpn, Entry::vpn(vpn));
+        self.vpn_changed(vpn, ticket);
         true
     }
 
@@ -549,6 +544,7 @@ impl<B: Backend> Ftl<B> {
             slots.push(slot);
         }
         self.pad(place);
+        self.vpn_changed(vpn, Ticket::NONE);
     }
 
     /// Hands a notice of the backend to whoever asked for it.

@@ -71,6 +71,11 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
     put("wear", wear(ftl));
     put("lifetime", lifetime(ftl, config, measured));
     put("memory", memory(ftl));
+    let reports = ftl.policy_reports().into_iter().map(|(role, figures)| {
+        let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), json!(value)));
+        (role.to_owned(), Value::Object(figures.collect()))
+    });
+    put("policies", Value::Object(reports.collect()));
     put(
         "perf",
         json!({

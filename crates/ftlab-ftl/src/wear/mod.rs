@@ -13,6 +13,11 @@ pub trait WearPolicy: Send {
     /// Free units are taken least worn first instead of in the order of their erasure.
     fn least_worn_first(&self) -> bool;
 
+    /// Whether `due` ever names a unit: such a drive has a frontier of its own for what is moved.
+    fn moves_cold_data(&self) -> bool {
+        false
+    }
+
     /// Called after each erase of a unit of `pool`: the closed unit whose data should move to a worn unit now.
     fn due(&mut self, _units: &Units, _pool: usize) -> Option<RuId> {
         None

@@ -64,6 +64,10 @@ impl WearPolicy for Static {
         true
     }
 
+    fn moves_cold_data(&self) -> bool {
+        true
+    }
+
     fn due(&mut self, units: &Units, pool: usize) -> Option<RuId> {
         if self.erases.len() <= pool {
             self.erases.resize(units.pools.len(), 0);
