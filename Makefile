@@ -2,7 +2,7 @@
 #
 #   make demo       compare victim policies and over-provisioning on a bundled real trace; writes out/demo/report.html
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
-#   make lint       formatting, lints, types             make bench       speed, recorded in docs/measured.md
+#   make lint       formatting, lints, types             make bench       speed, for docs/measured.md
 #   make docs       generated pages                      make clean       removes what make made
 
 PYTHON ?= python3
@@ -12,10 +12,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
 
+# The stamp is worth nothing without the module itself.
+MISSING := $(if $(wildcard python/ftlab/_ftlab*.so),,module-is-missing)
+
 DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
         --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
 
-.PHONY: all build demo test test-long lint bench docs clean
+.PHONY: all build demo test test-rust test-python test-long lint bench docs clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -27,20 +30,27 @@ $(VENV)/stamp-packages: pyproject.toml
 	touch $@
 
 # One release build; the Python part is linked, not copied, so editing it needs no rebuild.
-$(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES)
+$(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras dev
 	touch $@
+
+.PHONY: module-is-missing
+module-is-missing:
 
 demo: build
 	$(BIN)/ftlab compare $(DEMO) --out out/demo --force
 
-test: build
+test: test-rust test-python
+
+test-rust: build
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest --quiet
+
+test-python: build
+	$(BIN)/python -m pytest
 
 test-long: test
 	cargo test --workspace --release --quiet -- --ignored
-	$(BIN)/python -m pytest --quiet -m long
+	$(BIN)/python -m pytest -m long
 
 lint: build
 	cargo fmt --check
@@ -57,4 +67,4 @@ docs: build
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) target out
+	rm -rf $(VENV) target out python/ftlab/_ftlab*.so
