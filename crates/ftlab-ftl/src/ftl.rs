@@ -198,7 +198,7 @@ impl Ftl<Counting> {
                 placement::catalogue().build(&config.placement, &mut setup)?
             }
         };
-        let victim = match given.victim.or_else(|| placement.victim()) {
+        let victim = match given.victim {
             Some(victim) => victim,
             None => {
                 let mut setup = victim::Setup {

@@ -4,7 +4,6 @@ use ftlab_core::{Catalogue, Lpn, member};
 
 use crate::Now;
 use crate::victim::VictimPolicy;
-use crate::victim::VictimPolicy;
 
 pub mod manual;
 pub mod none;
@@ -70,12 +69,6 @@ pub trait PlacementPolicy: Send {
 
     /// Something happened that the policy did not decide.
     fn on(&mut self, _event: Event, _now: Now) {}
-
-    /// The victim rule that belongs to this placement, if it brings one: it stands in for `ftl.victim`. The two may share
-    /// state, for which both then hold an `Arc<Mutex<_>>`.
-    fn victim(&self) -> Option<Box<dyn VictimPolicy>> {
-        None
-    }
 
     /// Whether every host write goes to frontier 0 and every survivor is left to the drive: nothing need be asked.
     fn is_none(&self) -> bool {
