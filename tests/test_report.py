@@ -116,6 +116,12 @@ def test_thinned_figures_are_weighted_by_what_they_are_ratios_of() -> None:
     assert one["waf"].to_list() == [pytest.approx((1 * 10 + 5 * 10 + 2 * 1000) / 1020)]
     assert one["iops"].to_list() == [pytest.approx((1 * 1000 + 3 * 1000 + 999 * 1) / 2001)]
     assert one["tick_units"].to_list() == [1110]
+    two = axes.thin(series, "time_ns", points=2)
+    assert two["waf"].to_list() == [1.0, pytest.approx((5 * 10 + 2 * 1000) / 1010)]
+    assert two["iops"].to_list() == [1.0, pytest.approx((3 * 1000 + 999 * 1) / 1001)]
+    # The last row lies in the last place, whatever the rounding.
+    for end in range(61, 400):
+        assert axes.thin(pl.DataFrame({"tick_units": range(end), "time_ns": range(end)}), "tick_units", 60).height == 60
 
 
 def test_an_unknown_plot_or_figure_is_named() -> None:

@@ -61,26 +61,28 @@ def thin(series: pl.DataFrame, over: str, points: int = POINTS) -> pl.DataFrame:
     """
     if not series.height:
         return series
-    written, spent = _steps("tick_units"), _steps("time_ns")
-    # Without time every interval counts alike; so does one without a rate.
-    requests = (pl.col("iops") * spent).fill_null(0.0)
-    weights = dict.fromkeys(("waf", *PARTS), written)
-    weights |= {"iops": spent, "bytes_per_s": spent, "read_ns": requests, "write_ns": requests}
-    means = [
-        ((pl.col(name) * weight).sum() / weight.filter(pl.col(name).is_finite()).sum()).fill_nan(None).alias(name)
-        for name, weight in weights.items()
-        if name in series.columns
-    ]
-    rest = [pl.col(name).last() for name in series.columns if name not in weights]
+    weights = dict.fromkeys(("waf", *PARTS), "written")
+    weights |= {"iops": "spent", "bytes_per_s": "spent", "read_ns": "requests", "write_ns": "requests"}
+    figures = [name for name in weights if name in series.columns]
+    known = series.with_columns(pl.col(figures).fill_nan(None), written=_steps("tick_units"), spent=_steps("time_ns"))
+    asked = (pl.col("iops") * pl.col("spent")).fill_null(0.0) if "iops" in figures else pl.lit(1.0)
     end = float(series[over].max() or 1)  # type: ignore[arg-type]
-    place = (pl.col(over) * (points / end)).ceil().cast(pl.Int64)
-    known = series.with_columns(pl.col(*(name for name in weights if name in series.columns)).fill_nan(None))
-    return known.group_by(place.alias("place"), maintain_order=True).agg(means + rest).drop("place")
+    place = (pl.col(over) * (points / end)).ceil().clip(1, points).cast(pl.Int64)
+    means = [_mean(name, weights[name]) for name in figures]
+    rest = [pl.col(name).last() for name in series.columns if name not in weights]
+    places = known.with_columns(requests=asked).group_by(place.alias("place"), maintain_order=True)
+    return places.agg(means + rest).select(series.columns)
 
 
 def _steps(column: str) -> pl.Expr:
     """The length of each interval, of which the ends are known; the first counts as long as the second."""
     return pl.col(column).cast(pl.Float64).diff().backward_fill().fill_null(1.0)
+
+
+def _mean(name: str, weight: str) -> pl.Expr:
+    """The mean of what is known of a figure; nothing where nothing is."""
+    of_known = pl.col(weight).filter(pl.col(name).is_not_null())
+    return ((pl.col(name) * pl.col(weight)).sum() / of_known.sum()).fill_nan(None)
 
 
 def linear(values: pl.Series) -> alt.Scale:

@@ -119,7 +119,9 @@ def _y(data: pl.DataFrame, figure: str) -> alt.Y:
 
 def _bars(data: pl.DataFrame, y: str, keys: list[str], rest: list[str], figure: str) -> alt.LayerChart:
     order = data[y].unique(maintain_order=True).to_list()
-    room = alt.Scale(domain=[0, float(data["high"].max()) * 1.25])  # type: ignore[arg-type]
+    # The labels stand behind the bars; those with an interval are long.
+    label = 0.45 if data["shown"].str.contains("±").any() else 0.25
+    room = alt.Scale(domain=[0, float(data["high"].max()) * (1 + label)])  # type: ignore[arg-type]
     base = alt.Chart(data).encode(y=alt.Y(f"{y}:N", title=_key(y, keys), sort=order))
     if rest:
         base = base.encode(yOffset=alt.YOffset("series:N", sort=data["series"].unique(maintain_order=True).to_list()))
@@ -206,7 +208,9 @@ def _told_apart(data: pl.DataFrame, keys: list[str]) -> dict[str, alt.Color | al
     }
     if len(columns) == 2:
         title = _key(columns[1], keys)
-        channels["strokeDash"] = alt.StrokeDash(f"{columns[1]}:N", legend=alt.Legend(symbolType="stroke", title=title))
+        order = data[columns[1]].unique(maintain_order=True).to_list()
+        legend = alt.Legend(symbolType="stroke", title=title)
+        channels["strokeDash"] = alt.StrokeDash(f"{columns[1]}:N", sort=order, legend=legend)
     elif len(columns) > 2:
         channels["strokeDash"] = alt.StrokeDash("label:N", legend=None)
     return channels
