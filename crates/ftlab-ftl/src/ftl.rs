@@ -344,6 +344,28 @@ impl Ftl<Counting> {
     }
 }
 
+/// Write frontiers of a drive: its placement policy's, survivors', metadata's, wear levelling's.
+///
+/// # Errors
+/// A placement or wear policy that is in no catalogue, or whose parameters are refused.
+pub fn frontiers_of(config: &FtlConfig, layout: &Layout) -> Result<u32> {
+    let mut setup = placement::Setup {
+        logical_units: config.logical_units,
+        units_per_ru: layout.slots_per_ru,
+    };
+    let placement = placement::catalogue().build(&config.placement, &mut setup)?;
+    let wear = wear::catalogue().build(&config.wear, &mut wear::Setup::default())?;
+    let metadata = config.mapping.name != "page" || config.checkpoint_units > 0;
+    let frontiers = Frontiers::new(
+        placement.as_ref(),
+        &config.gc,
+        metadata,
+        wear.moves_cold_data(),
+        layout.lanes,
+    );
+    Ok(u32::from(frontiers.count))
+}
+
 /// The lanes of each pool.
 fn pools(layout: &Layout, scope: PoolScope) -> Vec<Vec<LaneId>> {
     let lanes = (0..layout.lanes).map(LaneId);

@@ -329,7 +329,7 @@ impl<B: Backend> Ftl<B> {
         let current = lanes[*turn as usize % lanes.len()];
         let open = &self.frontiers.open[self.frontiers.place(frontier, current)];
         // The page being assembled is filled first; a full one passes the turn on.
-        if open.ru != crate::frontier::NO_RU && open.next % self.layout.units_per_page != 0 {
+        if open.ru != crate::frontier::NO_RU && !open.next.is_multiple_of(self.layout.units_per_page) {
             return current;
         }
         *turn = (*turn + 1) % lanes.len() as u32;

@@ -35,7 +35,7 @@ pub mod wear;
 pub use backend::{Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
 pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
 pub use counts::Counts;
-pub use ftl::{Admitted, Ftl, HostRequest, Overrides};
+pub use ftl::{Admitted, Ftl, HostRequest, Overrides, frontiers_of};
 
 /// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

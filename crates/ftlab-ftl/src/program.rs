@@ -45,7 +45,7 @@ impl<B: Backend> Ftl<B> {
         }
         let current = self.current_lane[frontier as usize];
         let open = &self.frontiers.open[self.frontiers.place(frontier, current)];
-        let filling = open.ru != NO_RU && open.next % self.layout.units_per_page != 0;
+        let filling = open.ru != NO_RU && !open.next.is_multiple_of(self.layout.units_per_page);
         let lane = if filling {
             current
         } else {
@@ -69,7 +69,7 @@ impl<B: Backend> Ftl<B> {
             // A page is filled before the next lane gets one.
             let current = self.current_lane[frontier as usize];
             let open = &self.frontiers.open[self.frontiers.place(frontier, current)];
-            if open.ru != NO_RU && open.next % self.layout.units_per_page != 0 {
+            if open.ru != NO_RU && !open.next.is_multiple_of(self.layout.units_per_page) {
                 return current;
             }
         }
@@ -186,7 +186,7 @@ impl<B: Backend> Ftl<B> {
         let slot = Slot(open.base + open.next);
         let ru = open.ru;
         if B::TIMED {
-            if open.next % self.layout.units_per_page == 0 {
+            if open.next.is_multiple_of(self.layout.units_per_page) {
                 (open.class, open.cause) = (class, cause as u8);
             } else if (class as u8) < open.class as u8 {
                 open.class = class;
@@ -214,7 +214,7 @@ impl<B: Backend> Ftl<B> {
         {
             versions.programmed(slot, lpn);
         }
-        if self.layout.units_per_page == 1 || next % self.layout.units_per_page == 0 {
+        if self.layout.units_per_page == 1 || next.is_multiple_of(self.layout.units_per_page) {
             self.finish_page(place, slot, 0);
         }
         slot
@@ -273,7 +273,7 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn pad(&mut self, place: usize) {
         let per_page = self.layout.units_per_page;
         let open = &mut self.frontiers.open[place];
-        if open.ru == NO_RU || open.next % per_page == 0 {
+        if open.ru == NO_RU || open.next.is_multiple_of(per_page) {
             return;
         }
         let first = open.base + open.next;

@@ -23,18 +23,26 @@ pub struct Roles {
     waiting: FxHashMap<u32, (u16, u64, Option<u64>)>,
     remembers: bool,
     hedges: Vec<Option<Hedge>>,
+    races: u32,
     plan: ReadPlan,
 }
 
 /// A read that races its copies.
 struct Hedge {
+    /// Tells its notices from those of an earlier race in the same place.
+    number: u32,
     join: OpId,
     reads: Vec<OpId>,
-    /// Pages still to be tried, the next one last.
-    untried: Vec<u32>,
+    vpn: u32,
+    /// Copies still to be tried, the next one last.
+    untried: Vec<Slot>,
     bytes: u32,
     after_ns: u64,
 }
+
+/// A race in a notice's low 24 bits: its number and its place, both cut to 12 bits.
+const RACES: u32 = 1 << 12;
+const PLACES: u32 = 1 << 12;
 
 pub(crate) const NOTICE_HEDGE: u32 = 3 << 24;
 pub(crate) const NOTICE_WON: u32 = 4 << 24;
@@ -92,6 +100,19 @@ impl Roles {
             self.waiting.clear();
         }
         self.hedges.clear();
+    }
+
+    /// Takes the race that the notice `key` is for, unless it is over.
+    fn race_of(&mut self, key: u32) -> Option<(usize, Hedge)> {
+        let (number, place) = (key / PLACES, key % PLACES);
+        let mut races = self
+            .hedges
+            .iter()
+            .enumerate()
+            .skip(place as usize)
+            .step_by(PLACES as usize);
+        let (index, _) = races.find(|(_, race)| race.as_ref().is_some_and(|race| race.number == number))?;
+        self.hedges[index].take().map(|hedge| (index, hedge))
     }
 
     /// The unit could not be programmed and goes back into the buffer.
@@ -152,7 +173,6 @@ impl<B: Backend> Ftl<B> {
             Decision::Chunks(sources) => self.store_chunks(lpn, frontier, sources, ticket),
         }
     }
-
 
     /// A virtual page has been made or has got another place: its entry in table 1 changes.
     fn vpn_changed(&mut self, vpn: u32, ticket: Ticket) {
@@ -333,10 +353,9 @@ impl<B: Backend> Ftl<B> {
                 self.issue_host_read(self.layout.page_of(slot), bytes, ticket);
             }
             Body::Copies(slots) => {
-                let pages: Vec<u32> = slots.iter().map(|&slot| self.layout.page_of(slot)).collect();
                 let slots = slots.clone();
                 slots.iter().for_each(|&slot| self.check_read(lpn, slot));
-                self.race(lpn, &pages, bytes, ticket);
+                self.race(lpn, vpn, &slots, bytes, ticket);
             }
             Body::Vector(chunks) => {
                 let mut pages: Vec<u32> = Vec::with_capacity(CHUNKS);
@@ -379,12 +398,12 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Reads the first copy of the policy's order and, if asked, the next ones after a delay; the first to complete wins.
-    fn race(&mut self, lpn: Lpn, pages: &[u32], bytes: u32, ticket: Ticket) {
-        let loads: Vec<Load> = pages
+    fn race(&mut self, lpn: Lpn, vpn: u32, slots: &[Slot], bytes: u32, ticket: Ticket) {
+        let loads: Vec<Load> = slots
             .iter()
-            .map(|&page| {
-                self.backend
-                    .load(self.layout.die_of_plane(self.layout.address(page).plane))
+            .map(|&slot| {
+                let plane = self.layout.address(self.layout.page_of(slot)).plane;
+                self.backend.load(self.layout.die_of_plane(plane))
             })
             .collect();
         let now = self.now();
@@ -395,8 +414,9 @@ impl<B: Backend> Ftl<B> {
             Some(policy) => policy.read(lpn, &loads, now, &mut plan),
             None => plan.order.push(0),
         }
-        let mut untried: Vec<u32> = plan.order.iter().rev().map(|&copy| pages[copy as usize]).collect();
+        let mut untried: Vec<Slot> = plan.order.iter().rev().map(|&copy| slots[copy as usize]).collect();
         let first = untried.pop().expect("a read plan names at least one copy");
+        let first = self.layout.page_of(first);
         match plan.hedge_after_ns {
             Some(after_ns) if B::TIMED && !untried.is_empty() && !self.being_filled(first) => {
                 let read = self.issue_host_read(first, bytes, Ticket::NONE);
@@ -405,17 +425,19 @@ impl<B: Backend> Ftl<B> {
                 if free.is_none() {
                     self.roles.hedges.push(None);
                 }
-                let join = self
-                    .backend
-                    .join(&[read], Need::First, ticket, NOTICE_WON | index as u32);
+                self.roles.races = (self.roles.races + 1) % RACES;
+                let key = self.roles.races * PLACES + index as u32 % PLACES;
+                let join = self.backend.join(&[read], Need::First, ticket, NOTICE_WON | key);
                 self.roles.hedges[index] = Some(Hedge {
+                    number: self.roles.races,
                     join,
                     reads: vec![read],
+                    vpn,
                     untried,
                     bytes,
                     after_ns,
                 });
-                self.backend.arm(after_ns, NOTICE_HEDGE | index as u32);
+                self.backend.arm(after_ns, NOTICE_HEDGE | key);
             }
             _ => {
                 self.issue_host_read(first, bytes, ticket);
@@ -426,11 +448,11 @@ impl<B: Backend> Ftl<B> {
 
     /// A notice that a race or an idle copy asked for.
     pub(crate) fn role_notice(&mut self, key: u32) {
-        let index = (key & 0xff_ffff) as usize;
+        let low = key & 0xff_ffff;
         match key & !0xff_ffff {
-            NOTICE_HEDGE => self.hedge(index),
+            NOTICE_HEDGE => self.hedge(low),
             NOTICE_WON => {
-                if let Some(hedge) = self.roles.hedges.get_mut(index).and_then(Option::take) {
+                if let Some((_, hedge)) = self.roles.race_of(low) {
                     hedge.reads.iter().for_each(|&read| self.backend.cancel(read));
                 }
             }
@@ -439,19 +461,22 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    fn hedge(&mut self, index: usize) {
-        let Some(mut hedge) = self.roles.hedges.get_mut(index).and_then(Option::take) else {
+    fn hedge(&mut self, key: u32) {
+        let Some((index, mut hedge)) = self.roles.race_of(key) else {
             return;
         };
         if !self.backend.is_done(hedge.join)
-            && let Some(page) = hedge.untried.pop()
+            && let Some(slot) = hedge.untried.pop()
         {
-            self.counts.hedged_reads += 1;
-            let read = self.issue_host_read(page, hedge.bytes, Ticket::NONE);
-            self.backend.join_more(hedge.join, read);
-            hedge.reads.push(read);
+            // A copy that has been moved or superseded since is no longer there to be read.
+            if self.indirection.lies_at(hedge.vpn, slot) {
+                self.counts.hedged_reads += 1;
+                let read = self.issue_host_read(self.layout.page_of(slot), hedge.bytes, Ticket::NONE);
+                self.backend.join_more(hedge.join, read);
+                hedge.reads.push(read);
+            }
             if !hedge.untried.is_empty() {
-                self.backend.arm(hedge.after_ns, NOTICE_HEDGE | index as u32);
+                self.backend.arm(hedge.after_ns, NOTICE_HEDGE | key);
             }
         }
         self.roles.hedges[index] = Some(hedge);

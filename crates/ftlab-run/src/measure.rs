@@ -29,7 +29,7 @@ pub enum End {
     /// The user's condition holds.
     Broken(String),
     /// The drive takes no more writes.
-    EndOfLife,
+    WornOut,
     /// The limit of a warm-up is reached.
     Limit,
 }
@@ -135,7 +135,7 @@ pub fn count(
                 ftl.prefetch_old(first_unit(i + AHEAD_OLD));
             }
             if ftl.admit(&HostRequest::of_batch(&batch, i, shift), Ticket::NONE) == Admitted::EndOfLife {
-                break 'run End::EndOfLife;
+                break 'run End::WornOut;
             }
             requests += 1;
             bytes += u64::from(batch.length[i]);
@@ -316,7 +316,7 @@ pub fn time(
                 length,
             } = under_way[tag];
             if done.refused {
-                break 'run End::EndOfLife;
+                break 'run End::WornOut;
             }
             let latency_ns = done.done_ns - arrived_ns;
             latencies.record(done.op, latency_ns, &done.parts);

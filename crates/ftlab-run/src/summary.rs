@@ -109,7 +109,7 @@ fn status(end: &End) -> String {
         End::Done | End::Limit => "done".to_owned(),
         End::Stopped => "stopped".to_owned(),
         End::Broken(condition) => format!("break: {condition}"),
-        End::EndOfLife => "end of life".to_owned(),
+        End::WornOut => "end of life".to_owned(),
     }
 }
 
@@ -205,7 +205,7 @@ fn wear<B: Backend>(ftl: &Ftl<B>) -> Value {
 fn lifetime<B: Backend>(ftl: &Ftl<B>, config: &DriveConfig, measured: &Measured) -> Value {
     let unit = f64::from(ftl.layout.geometry.unit_bytes);
     let user = f64::from(ftl.config.logical_units) * unit;
-    let worn_out = measured.end == End::EndOfLife;
+    let worn_out = measured.end == End::WornOut;
     let tbw = if worn_out {
         Some(ftl.tick as f64 * unit)
     } else {

@@ -189,15 +189,14 @@ pub fn load_drive(drive: &DriveSpec) -> Result<DriveConfig> {
 fn grow(drive: &DriveSpec, config: &DriveConfig, needed: u64) -> Result<DriveConfig> {
     let geometry = &config.layout.geometry;
     let row = geometry.raw_units() / u64::from(geometry.blocks);
-    let mut blocks = (needed as f64 * (1.0 + config.op_ratio()) / row as f64).ceil() as u64;
-    for _ in 0..16 {
+    let least = (needed as f64 * (1.0 + config.op_ratio()) / row as f64).ceil() as u64;
+    for blocks in least..least + 16 {
         let mut larger = drive.clone();
         larger.set.push(format!("geometry.blocks={blocks}"));
         let config = load_drive(&larger)?;
         if u64::from(config.ftl.logical_units) >= needed {
             return Ok(config);
         }
-        blocks += 1;
     }
     Err(ftlab_core::Error::input(format!(
         "drive {}: cannot be made to hold {needed} units: set ftl.op_ratio rather than ftl.logical_size",

@@ -17,7 +17,7 @@ pub struct Space {
     pub reserve: u64,
     /// In open reclaim units: one for each frontier and lane.
     pub open: u64,
-    /// Translation pages of a mapping that keeps its map in flash (estimate: 4 bytes a unit).
+    /// Translation pages of a mapping that keeps its map in flash (estimate: 4 bytes a unit), and checkpoint and journal.
     pub map: u64,
 }
 
@@ -27,9 +27,12 @@ impl DriveConfig {
         pools(&self.layout, self.ftl.gc.pool)
     }
 
-    /// Write frontiers that the drive has whatever its placement policy: the host's, survivors', translation pages'.
+    /// Write frontiers of the drive. A placement policy that is in no catalogue (one in Python) counts as `none`.
     pub fn frontiers(&self) -> u32 {
-        1 + u32::from(self.ftl.gc.separate_frontier || self.ftl.gc.internal_streams) + u32::from(self.maps_in_flash())
+        ftlab_ftl::frontiers_of(&self.ftl, &self.layout).unwrap_or_else(|_| {
+            1 + u32::from(self.ftl.gc.separate_frontier || self.ftl.gc.internal_streams)
+                + u32::from(self.maps_in_flash())
+        })
     }
 
     /// Free reclaim units at which collection starts, in one pool: where a drive in steady state stays (the counting
@@ -50,12 +53,13 @@ impl DriveConfig {
             logical: u64::from(self.ftl.logical_units),
             reserve: u64::from(self.pools()) * u64::from(self.reserve_per_pool()) * unit,
             open: u64::from(self.frontiers()) * u64::from(self.layout.lanes) * unit,
-            map: if self.maps_in_flash() {
-                self.map_bytes().div_ceil(u64::from(self.layout.geometry.unit_bytes))
-            } else {
-                0
-            },
+            map: u64::from(self.maps_in_flash()) * self.map_units()
+                + 2 * u64::from(self.ftl.checkpoint_units > 0) * self.map_units(),
         }
+    }
+
+    fn map_units(&self) -> u64 {
+        self.map_bytes().div_ceil(u64::from(self.layout.geometry.unit_bytes))
     }
 
     /// Bytes of the whole logical-to-physical map at 4 bytes a unit.
