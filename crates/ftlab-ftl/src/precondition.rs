@@ -313,7 +313,7 @@ mod tests {
             let mut seen = vec![0; units as usize];
             for first in 0..lanes {
                 let stride = lanes * per_page;
-                let rest = (units % stride as u32).saturating_sub(first * per_page).min(per_page);
+                let rest = (units % stride).saturating_sub(first * per_page).min(per_page);
                 let share = Share {
                     first,
                     count: units / stride * per_page + rest,
