@@ -65,6 +65,12 @@ def test_every_figure_is_explained() -> None:
     assert not keys | columns
 
 
+@pytest.mark.parametrize("drive", sorted((ROOT / "drives").glob("*.toml")), ids=lambda path: path.stem)
+def test_a_drive_cites_what_a_reader_can_find(drive: Path) -> None:
+    cited = re.findall(r"[\w/-]+\.md\b", drive.read_text(encoding="utf-8"))
+    assert not [page for page in cited if not (ROOT / page).is_file()]
+
+
 def names(figures: dict[str, Any]) -> Iterator[str]:
     """Every key of nested figures."""
     for key, value in figures.items():
