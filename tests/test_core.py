@@ -163,6 +163,9 @@ def test_power_cuts_are_made_and_shown(ftlab: Command) -> None:
     assert done.code == 0, done.err
     table = [line.split() for line in done.out.split("power cut  ")[1].splitlines()[2:4]]
     assert [row[:2] for row in table] == [["1", "500"], ["2", "15,000"]]
+    assert "not cut" not in done.out
+    late = ftlab("run", "uniform:requests=2e4", *POWER, "--power-cut", 15000, "--power-cut", 25000).out
+    assert "power was not cut after 25,000 requests" in late
     summary = json.loads(ftlab("run", "uniform:requests=2e4", *POWER, "--power-cut", 500, "--json").out)
     (cut,) = summary["power_cuts"]
     assert cut["recovery_ns"] > 0

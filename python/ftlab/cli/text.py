@@ -49,6 +49,7 @@ def run_text(run: Run) -> str:
         _waf(summary),
         _latency(summary),
         power_cuts(summary),
+        _missed_cuts(run),
         _facts(summary),
         "\n".join(f"note: {sentence}" for sentence in summary.get("notes", [])),
     ]
@@ -70,6 +71,16 @@ def power_cuts(summary: Mapping[str, Any]) -> str:
     names = list(cuts[0])
     header = ["power cut", *(name.removesuffix("_ns").replace("_", " ") for name in names)]
     return show.text_table(header, [[f"{i}", *(show.named(n, cut[n]) for n in names)] for i, cut in enumerate(cuts, 1)])
+
+
+def _missed_cuts(run: Run) -> str:
+    """Power cuts that were asked for and did not come, for the run was over."""
+    missed = sorted(run.spec.get("power_cuts") or [])[len(run.summary.get("power_cuts") or []) :]
+    return (
+        f"power was not cut after {', '.join(f'{n:,}' for n in missed)} requests: the run ended before"
+        if missed
+        else ""
+    )
 
 
 def drive_line(summary: Mapping[str, Any]) -> str:
