@@ -65,15 +65,15 @@ pub struct Recovery {
 #[derive(Clone, Debug)]
 struct NextBase {
     live: Vec<u64>,
-    /// Length of the log, of the trims and of the journal.
+    /// Length of the log and of the trims.
     log: usize,
     trims: usize,
-    journal: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct JournalPage {
-    slot: Slot,
+    /// `None`: a shorter journal replaces it; it counts until that is in flash.
+    slot: Option<Slot>,
     /// The trims in it.
     first: usize,
     end: usize,
@@ -190,12 +190,12 @@ impl Recovery {
     }
 
     pub(crate) fn journal_moved(&mut self, old: Slot, new: Slot) {
-        let page = self.journal.iter_mut().find(|page| page.slot == old);
-        page.unwrap_or_else(|| panic!("{old:?} is no page of the journal")).slot = new;
+        let page = self.journal.iter_mut().find(|page| page.slot == Some(old));
+        page.unwrap_or_else(|| panic!("{old:?} is no page of the journal")).slot = Some(new);
     }
 
     pub fn journal(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.journal.iter().map(|page| page.slot)
+        self.journal.iter().filter_map(|page| page.slot)
     }
 
     pub fn is_journal(&self, slot: Slot) -> bool {
@@ -231,11 +231,16 @@ impl Recovery {
         self.trims.iter_mut().for_each(|(_, position)| *position -= at);
         self.journalled = self.journalled.saturating_sub(next.trims);
         self.recovered_trims = self.recovered_trims.saturating_sub(next.trims);
-        dead.extend(self.journal.drain(..next.journal).map(|page| page.slot));
-        for page in &mut self.journal {
-            page.first = page.first.saturating_sub(next.trims);
-            page.end = page.end.saturating_sub(next.trims);
-        }
+        self.journal.retain_mut(|page| {
+            let needed = page.end > next.trims;
+            if needed {
+                page.first = page.first.saturating_sub(next.trims);
+                page.end -= next.trims;
+            } else {
+                dead.extend(page.slot);
+            }
+            needed
+        });
     }
 
     /// Forgets what the power cut has undone: torn pages, erased ones, and trims that are not in the journal.
@@ -297,7 +302,7 @@ impl<B: Backend> Ftl<B> {
             && recovery.next.is_none()
             && !self.end_of_life
             && (self.tick - recovery.last_checkpoint_tick >= self.config.checkpoint_units
-                || recovery.journal.len() > recovery.checkpoint_pages.max(1) as usize)
+                || recovery.journal().count() > recovery.checkpoint_pages.max(1) as usize)
         {
             self.checkpoint();
         }
@@ -342,7 +347,6 @@ impl<B: Backend> Ftl<B> {
             live,
             log: recovery.log.len(),
             trims: recovery.trims.len(),
-            journal: recovery.journal.len(),
         });
         recovery.checkpoint_pages = pages;
         recovery.last_checkpoint_tick = self.tick;
@@ -390,27 +394,48 @@ impl<B: Backend> Ftl<B> {
             .frontiers
             .metadata
             .expect("a drive with a journal has a metadata frontier");
-        for _ in 0..pending.div_ceil(per_unit) {
-            let Some(place) = self.place_for_own(frontier) else {
-                return;
-            };
+        self.shorten_journal(per_unit);
+        // Making room may write the journal, or a checkpoint replace it.
+        while let Some(recovery) = &self.recovery
+            && recovery.journalled < recovery.trims.len()
+            && let Some(place) = self.place_for_own(frontier)
+        {
             let owner = Packed::from(Owner::Journal);
             let slot = self.append(place, owner, Cause::Metadata, Class::HostWrite, ticket);
             self.pad(place);
             if let Some(recovery) = &mut self.recovery {
-                // Making room may have written some of them, or a checkpoint have replaced them.
                 let first = recovery.journalled;
                 let end = recovery.trims.len().min(first + per_unit);
                 let program = recovery.program(recovery.log.len() - 1);
                 recovery.journalled = end;
                 recovery.journal.push(JournalPage {
-                    slot,
+                    slot: Some(slot),
                     first,
                     end,
                     program,
                 });
             }
         }
+    }
+
+    /// A journal of many pages that hold a few trims each is written anew.
+    fn shorten_journal(&mut self, per_unit: usize) {
+        let backend = &self.backend;
+        let Some(recovery) = &mut self.recovery else { return };
+        if recovery.journal().count() <= 2 * recovery.trims.len().div_ceil(per_unit) {
+            return;
+        }
+        let complete = |page: &JournalPage| page.slot.is_none() || backend.is_done(page.program);
+        if recovery.journal.iter().all(complete) {
+            recovery.journal.retain(|page| page.slot.is_some());
+        }
+        let replaced: Vec<Slot> = recovery
+            .journal
+            .iter_mut()
+            .filter_map(|page| page.slot.take())
+            .collect();
+        recovery.journalled = 0;
+        replaced.into_iter().for_each(|slot| self.kill(slot));
     }
 
     /// Power fails now: volatile state is lost, the record is rebuilt from what is in flash.

@@ -223,8 +223,12 @@ impl<B: Backend> Ftl<B> {
                 self.open_for_copy(frontier, lane)
             };
             let Some(place) = place else {
-                self.release(Entry::vpn(vpn));
-                return None;
+                if copy == 0 {
+                    self.release(Entry::vpn(vpn));
+                    return None;
+                }
+                // A drive that is too full for a further copy does without.
+                break;
             };
             let cause = if copy == 0 { Cause::Host } else { Cause::Replication };
             // Two requests may not wait for one page, and a copy shares its page with whoever comes next: only the
@@ -269,7 +273,6 @@ impl<B: Backend> Ftl<B> {
         }
         let pool = self.units.pool_of_lane(lane);
         if !self.make_room(pool) {
-            self.end_of_life = true;
             return None;
         }
         self.open_in_pool(frontier, lane, false)

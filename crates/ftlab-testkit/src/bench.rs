@@ -38,7 +38,7 @@ pub struct Bench<B: Double> {
 
 impl<B: Double> Bench<B> {
     pub fn new(case: &Case, given: Overrides) -> Self {
-        let deduplicates = given.roles.is_some();
+        let deduplicates = given.roles.as_ref().is_some_and(|roles| roles.dedup.is_some());
         let ftl = case.build(given).unwrap_or_else(|fault| panic!("{fault}: {case:?}"));
         let backend = B::new(&case.layout, case.config.seed);
         let mut ftl = ftl.with_backend(backend);
@@ -180,11 +180,11 @@ impl<B: Double> Bench<B> {
             let stamp = self.ftl.stamp(Lpn(lpn));
             if admitted == Admitted::Done {
                 self.stamp += 1;
-                assert!(
-                    stamp == self.stamp || self.stamps_contents,
-                    "LPN {lpn} reads {stamp} after the write of version {}",
-                    self.stamp
-                );
+                let written = match self.contents.get((lpn - first) as usize) {
+                    Some(&content) => ftlab_ftl::verify::content_stamp(content),
+                    None => self.stamp,
+                };
+                assert!(stamp == written, "LPN {lpn} reads {stamp} after the write of {written}");
             }
             self.reference.changed(lpn, stamp, self.requests);
         }

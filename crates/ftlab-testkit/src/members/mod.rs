@@ -1,1 +1,15 @@
 //! Policies that use the powers of the seams.
+
+pub mod chunk_dedup;
+pub mod lifetimes;
+pub mod mapping_cache;
+pub mod two_copies;
+pub mod two_streams;
+pub mod unit_dedup;
+
+pub use chunk_dedup::ChunkDedup;
+pub use lifetimes::Lifetimes;
+pub use mapping_cache::MappingCache;
+pub use two_copies::TwoCopies;
+pub use two_streams::TwoStreams;
+pub use unit_dedup::UnitDedup;

@@ -1,0 +1,286 @@
+//! The powers of the seams, proved by policies that use them: the same operations and checks as for the catalogue.
+
+use ftlab_core::{Lpn, Slot, Stream};
+use ftlab_ftl::dedup::DedupPolicy;
+use ftlab_ftl::indirection::Body;
+use ftlab_ftl::owner::Owner;
+use ftlab_ftl::record::Target;
+use ftlab_ftl::replication::ReplicationPolicy;
+use ftlab_ftl::roles::Roles;
+use ftlab_ftl::{Counting, Overrides};
+use ftlab_testkit::case::{Wish, most_units};
+use ftlab_testkit::members::chunk_dedup::{Shelf, chunks_of};
+use ftlab_testkit::members::{ChunkDedup, Lifetimes, MappingCache, TwoCopies, TwoStreams, UnitDedup};
+use ftlab_testkit::operation::Mix;
+use ftlab_testkit::shrink::run_or_shrink;
+use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
+
+/// As `conformance`, with policies given by `make`; `inspect` looks at the drive after each operation.
+fn drive<B: Double>(
+    numbers: std::ops::Range<u64>,
+    wish: Wish,
+    adapt: impl Fn(&mut Case),
+    make: impl Fn(&Case) -> Overrides,
+    inspect: impl Fn(&Bench<B>),
+) {
+    let effort = std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
+    let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
+    let numbers = numbers.start..numbers.start + (numbers.end - numbers.start) * effort;
+    for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
+        let mut case = Case::draw(number, wish);
+        adapt(&mut case);
+        let mut random = Stream::new(number, "operations");
+        let mix = Mix::draw(case.config.logical_units, wish.recovers, &mut random);
+        let operations: Vec<Operation> = (0..400).map(|_| mix.next(&mut random)).collect();
+        run_or_shrink(&format!("case {number}: {}", case.show()), operations, |operations| {
+            let mut bench = Bench::<B>::new(&case, make(&case));
+            for operation in operations {
+                bench.apply(operation);
+                inspect(&bench);
+            }
+            bench.check();
+        });
+    }
+}
+
+/// Room for tables of `entry_bytes`, `tables` of them, with some policy pages, and for what collection adds to them.
+fn with_tables(case: &mut Case, entry_bytes: u32, tables: u32) {
+    let per_page = case.layout.geometry.unit_bytes / entry_bytes;
+    let lanes = case.layout.lanes;
+    // A metadata frontier, its reserve, and the tables themselves.
+    let extra = (2 * lanes) * case.layout.slots_per_ru + 16 + case.config.logical_units.div_ceil(per_page) * tables;
+    case.config.logical_units = case.config.logical_units.saturating_sub(extra).max(8);
+}
+
+fn cached(case: &Case, number: u32) -> MappingCache {
+    let units = case.config.logical_units;
+    let mut cache = MappingCache::new(units, case.layout.geometry.unit_bytes, 1 + number % 7);
+    cache.entry_bytes = [4, 8, 16][number as usize % 3];
+    cache.second_table = number % 2 == 1;
+    cache.own_pages = if number % 4 > 1 { 3 } else { 0 };
+    cache
+}
+
+fn with_cache(case: &Case) -> Overrides {
+    Overrides {
+        mapping: Some(Box::new(cached(case, case.config.seed as u32))),
+        ..Overrides::default()
+    }
+}
+
+fn tables_of(case: &mut Case) {
+    let cache = cached(case, case.config.seed as u32);
+    with_tables(case, cache.entry_bytes, 1 + u32::from(cache.second_table));
+}
+
+fn steps() -> Wish {
+    Wish {
+        steps: true,
+        reserve: 2,
+        ..Wish::default()
+    }
+}
+
+fn cuts(protected: Option<bool>) -> Wish {
+    Wish {
+        recovers: true,
+        protected,
+        ..steps()
+    }
+}
+
+#[test]
+fn every_cached_mapping_entry_equals_the_record() {
+    drive::<Counting>(0..60, steps(), tables_of, with_cache, |_| {});
+    drive::<Instant>(100..160, steps(), tables_of, with_cache, |_| {});
+    drive::<Late>(200..260, steps(), tables_of, with_cache, |_| {});
+}
+
+#[test]
+fn a_mapping_cache_survives_power_cuts() {
+    drive::<Late>(300..380, cuts(None), tables_of, with_cache, |_| {});
+}
+
+#[test]
+fn two_streams_and_their_survivors_stay_apart() {
+    let make = |_: &Case| Overrides {
+        placement: Some(Box::new(TwoStreams)),
+        ..Overrides::default()
+    };
+    let adapt = |case: &mut Case| {
+        case.config.gc.separate_frontier = false;
+        case.config.gc.internal_streams = false;
+        case.config.placement = ftlab_core::PolicySpec::named("none");
+        case.config.wear = ftlab_core::PolicySpec::named("none");
+        // Five frontiers instead of up to three, and some air: a full drive may have to mix.
+        let extra = case.layout.slots_per_ru * case.layout.lanes * 5;
+        case.config.logical_units = case.config.logical_units.saturating_sub(extra).max(8);
+    };
+    fn apart<B: Double>(bench: &Bench<B>) {
+        for ru in 0..bench.ftl.layout.rus {
+            let (first, count) = (bench.ftl.layout.slots_per_ru * ru, bench.ftl.layout.slots_per_ru);
+            let mut seen = [false; 2];
+            bench.ftl.record.for_each_live(Slot(first), count, |slot| {
+                if let Owner::Lpn(lpn) = Owner::from(bench.ftl.record.owner(slot)) {
+                    seen[lpn.at() % 2] = true;
+                }
+            });
+            assert!(seen != [true, true], "unit {ru} holds both streams");
+        }
+    }
+    drive::<Counting>(400..460, steps(), adapt, make, apart);
+    drive::<Late>(500..540, steps(), adapt, make, apart);
+}
+
+fn roles(dedup: Option<Box<dyn DedupPolicy>>, replication: Option<Box<dyn ReplicationPolicy>>) -> Overrides {
+    Overrides {
+        roles: Some(Roles::given(dedup, replication)),
+        ..Overrides::default()
+    }
+}
+
+/// Everything may need two places, and copies are padded at once.
+fn half(case: &mut Case) {
+    case.config.logical_units = (case.config.logical_units / (2 * case.layout.units_per_page)).max(4);
+}
+
+fn with_copies(case: &Case) -> Overrides {
+    let policy = TwoCopies::new(case.config.logical_units, case.config.seed % 2 == 0);
+    roles(None, Some(Box::new(policy)))
+}
+
+#[test]
+fn two_copies_and_racing_reads_return_the_last_version() {
+    drive::<Counting>(600..640, steps(), half, with_copies, |_| {});
+    drive::<Instant>(700..740, steps(), half, with_copies, |_| {});
+    drive::<Late>(800..880, steps(), half, with_copies, |_| {});
+    drive::<Late>(900..940, cuts(Some(true)), half, with_copies, |_| {});
+}
+
+/// At most as many copies as asked for, on different lanes where there are two.
+#[test]
+fn copies_lie_on_different_lanes() {
+    let mut case = Case::plain_lanes(4, 20, 8, 1);
+    case.config.logical_units = most_units(&case.layout, &case.config) / 3;
+    let policy = TwoCopies::new(case.config.logical_units, false);
+    let mut bench = Bench::<Instant>::new(&case, roles(None, Some(Box::new(policy))));
+    let mut random = Stream::new(1, "lanes");
+    for _ in 0..400 {
+        bench.apply(&Operation::Write {
+            first: random.below(u64::from(case.config.logical_units)) as u32,
+            units: 1,
+            head: false,
+            tail: false,
+            fua: false,
+            stream: 0,
+            content: 0,
+        });
+    }
+    let placed = |lpn: u32| match bench.ftl.record.entry(Lpn(lpn)).target() {
+        Target::Vpn(vpn) => bench.ftl.indirection().slots_of(vpn),
+        _ => Vec::new(),
+    };
+    for slots in (0..case.config.logical_units)
+        .map(placed)
+        .filter(|slots| !slots.is_empty())
+    {
+        let mut lanes: Vec<_> = slots
+            .iter()
+            .map(|&slot| case.layout.lane_of(case.layout.ru_of(slot)))
+            .collect();
+        lanes.dedup();
+        assert_eq!(lanes.len(), 2, "copies at {slots:?}");
+    }
+}
+
+fn deduplicating(_: &Case) -> Overrides {
+    roles(Some(Box::new(UnitDedup::default())), None)
+}
+
+#[test]
+fn whole_unit_dedup_returns_the_content_written() {
+    drive::<Counting>(1000..1040, steps(), |_| {}, deduplicating, |_| {});
+    drive::<Instant>(1100..1140, steps(), |_| {}, deduplicating, |_| {});
+    drive::<Late>(1200..1240, steps(), |_| {}, deduplicating, |_| {});
+    drive::<Late>(1300..1340, cuts(Some(true)), |_| {}, deduplicating, |_| {});
+}
+
+#[test]
+fn dedup_and_replication_work_together() {
+    let make = |case: &Case| {
+        let policy = TwoCopies::new(case.config.logical_units, false);
+        roles(Some(Box::new(UnitDedup::default())), Some(Box::new(policy)))
+    };
+    drive::<Late>(1400..1440, steps(), half, make, |_| {});
+}
+
+/// The contents of every unit that is stored as chunks, as the packs hold them.
+fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf) {
+    let shelf = shelf.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for lpn in 0..bench.reference.len() {
+        let Target::Vpn(vpn) = bench.ftl.record.entry(Lpn(lpn)).target() else {
+            continue;
+        };
+        let Body::Vector(chunks) = &bench.ftl.indirection().get(vpn).body else {
+            panic!("LPN {lpn} is no vector")
+        };
+        let found = chunks.map(|chunk| shelf.get(&(chunk.pack, chunk.index)).copied());
+        let stamp = bench.ftl.stamp(Lpn(lpn));
+        assert_eq!(
+            found,
+            chunks_of(u64::from(stamp)).map(Some),
+            "LPN {lpn} should hold content {stamp:#x}"
+        );
+    }
+}
+
+fn drive_chunks<B: Double>(numbers: std::ops::Range<u64>, wish: Wish) {
+    let shelf = std::cell::RefCell::new(Shelf::default());
+    let make = |_: &Case| {
+        let dedup = ChunkDedup::default();
+        *shelf.borrow_mut() = dedup.shelf.clone();
+        roles(Some(Box::new(dedup)), None)
+    };
+    let adapt = |case: &mut Case| {
+        case.config.buffer.policy = ftlab_core::PolicySpec::named("none");
+        case.config.buffer.capacity_units = 0;
+        case.config.logical_units = (case.config.logical_units / 2).max(8);
+    };
+    drive::<B>(numbers, wish, adapt, make, |bench| {
+        chunks_are_right(bench, &shelf.borrow());
+    });
+}
+
+#[test]
+fn quarter_unit_dedup_returns_the_content_written() {
+    drive_chunks::<Counting>(1500..1540, steps());
+    drive_chunks::<Instant>(1600..1640, steps());
+    drive_chunks::<Late>(1700..1740, steps());
+    drive_chunks::<Late>(1800..1830, cuts(Some(true)));
+}
+
+#[test]
+fn one_object_fills_two_roles() {
+    let mut case = Case::plain(40, 8, 1);
+    case.config.logical_units = 200;
+    case.config.victim = ftlab_core::PolicySpec::named("random");
+    let given = Overrides {
+        placement: Some(Box::new(Lifetimes::new(case.config.logical_units))),
+        ..Overrides::default()
+    };
+    let mut bench = Bench::<Instant>::new(&case, given);
+    let mut random = Stream::new(1, "roles");
+    let mix = Mix::draw(200, false, &mut random);
+    (0..2000).for_each(|_| bench.apply(&mix.next(&mut random)));
+    assert!(bench.ftl.counts.gc_collections > 0);
+    let reports = bench.ftl.policy_reports();
+    let (_, figures) = reports
+        .iter()
+        .find(|(role, _)| *role == "placement")
+        .expect("it reports");
+    assert_eq!(
+        figures[..],
+        [("victims", bench.ftl.counts.gc_collections as f64)],
+        "every victim is its choice"
+    );
+}
