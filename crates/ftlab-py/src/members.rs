@@ -44,13 +44,20 @@ pub fn members(given: Vec<(String, String, Py<PyAny>)>) -> PyResult<(Members, Ra
         let added = match role.as_str() {
             "victim" => members.add_victim(
                 &name,
-                Box::new(move |params| Ok(Box::new(PyVictim { object: make(&factory, params)?, raised: raised.clone() }))),
+                Box::new(move |params| {
+                    Ok(Box::new(PyVictim {
+                        object: make(&factory, params)?,
+                        raised: raised.clone(),
+                    }))
+                }),
             ),
             "placement" => members.add_placement(
                 &name,
                 Box::new(move |params| Ok(Box::new(PyPlacement::new(make(&factory, params)?, raised.clone())?))),
             ),
-            other => Err(Error::input(format!("role `{other}`: a policy in Python is a `victim` or a `placement`"))),
+            other => Err(Error::input(format!(
+                "role `{other}`: a policy in Python is a `victim` or a `placement`"
+            ))),
         };
         added.map_err(to_py)?;
     }
@@ -100,11 +107,12 @@ impl PyVictim {
             last_tick: rus.iter().map(|&ru| closed.ru(ru).last_tick).collect(),
             units_per_ru: closed.units_per_ru(),
         };
-        let chosen: Option<u32> = Python::attach(|py| self.object.call_method1(py, "choose", (view, now.tick))?.extract(py))?;
+        let chosen: Option<u32> =
+            Python::attach(|py| self.object.call_method1(py, "choose", (view, now.tick))?.extract(py))?;
         match chosen {
-            Some(ru) if !rus.contains(&RuId(ru)) => {
-                Err(to_py(Error::input(format!("a victim policy in Python chose unit {ru}, which is not closed"))))
-            }
+            Some(ru) if !rus.contains(&RuId(ru)) => Err(to_py(Error::input(format!(
+                "a victim policy in Python chose unit {ru}, which is not closed"
+            )))),
             chosen => Ok(chosen.map(RuId)),
         }
     }
@@ -131,15 +139,30 @@ impl PyPlacement {
     fn new(object: Py<PyAny>, raised: Raised) -> Result<Self> {
         let read = Python::attach(|py| -> PyResult<(u8, u8, bool)> {
             let bound = object.bind(py);
-            let own = if bound.hasattr("survivor_frontiers")? { bound.getattr("survivor_frontiers")?.extract()? } else { 0 };
+            let own = if bound.hasattr("survivor_frontiers")? {
+                bound.getattr("survivor_frontiers")?.extract()?
+            } else {
+                0
+            };
             Ok((bound.getattr("frontiers")?.extract()?, own, bound.hasattr("survivor")?))
         });
-        let (frontiers, own_survivors, asks_survivors) =
-            read.map_err(|error| Error::input(format!("a placement policy in Python needs `frontiers`, 1 to 120: {error}")))?;
+        let (frontiers, own_survivors, asks_survivors) = read.map_err(|error| {
+            Error::input(format!(
+                "a placement policy in Python needs `frontiers`, 1 to 120: {error}"
+            ))
+        })?;
         if !(1..=120).contains(&frontiers) || own_survivors > 100 {
-            return Err(Error::input(format!("a placement policy in Python has {frontiers} frontiers: expected 1 to 120")));
+            return Err(Error::input(format!(
+                "a placement policy in Python has {frontiers} frontiers: expected 1 to 120"
+            )));
         }
-        Ok(PyPlacement { object, frontiers, own_survivors, asks_survivors, raised })
+        Ok(PyPlacement {
+            object,
+            frontiers,
+            own_survivors,
+            asks_survivors,
+            raised,
+        })
     }
 
     /// The frontier that Python answered, held against the number there are.

@@ -19,6 +19,9 @@ use crate::workload::{Pace, Workload};
 const AHEAD_MAP: usize = 16;
 const AHEAD_OLD: usize = 8;
 
+/// Host units after which write amplification may end a run.
+const SETTLED_UNITS: u64 = 4096;
+
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -86,7 +89,12 @@ fn reading<B: Backend>(ftl: &Ftl<B>, requests: u64, bytes: u64, time_ns: u64, su
 
 fn present<B: Backend>(ftl: &Ftl<B>, sums: &Sums) -> Present {
     Present {
-        waf: ftl.counts.waf().unwrap_or(0.0),
+        // A ratio of a handful of writes says nothing: one collection would break off every run.
+        waf: ftl
+            .counts
+            .waf()
+            .filter(|_| ftl.counts.host_writes >= SETTLED_UNITS)
+            .unwrap_or(f64::NAN),
         free: ftl.units.pools.iter().map(|pool| pool.free).min().unwrap_or(0),
         erases: ftl.counts.erases,
         retired: ftl.counts.retired,

@@ -148,7 +148,7 @@ fn best_static_split_in_fifo_and_in_greedy_pools() {
             );
         }
     }
-    // The rows of theory.md, by spare factor.
+    // Values of independent Monte Carlo runs and mean-field solutions, by spare factor.
     for (hot, row) in [
         ((0.2, 0.8), ["4.935", "3.571", "2.938", "1.998", "1.563"]),
         ((0.1, 0.9), ["3.093", "2.336", "1.987", "1.481", "1.257"]),

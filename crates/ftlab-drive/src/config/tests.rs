@@ -291,7 +291,7 @@ fn unknown_drives_and_missing_files_are_told_apart() {
 
 #[test]
 fn unloaded_latencies_are_the_sums_that_mqsim_measures() {
-    // mqsim-reference.md 2.2, rows of queue depth 1 and 4 KiB; 16 KiB adds 36.864 us of transfer and 3.744 us of link.
+    // MQSim 7ec40e3, measured: rows of queue depth 1 and 4 KiB; 16 KiB adds 36.864 us of transfer and 3.744 us of link.
     for name in [
         "bench-16g",
         "mqsim-matrix-a-4k",
