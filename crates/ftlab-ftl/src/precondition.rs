@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_shares_of_static_lanes_cover_every_unit_once() {
-        for (units, lanes, per_page) in [(100, 4, 1), (103, 4, 4), (64, 8, 2), (7, 2, 4)] {
+        for (units, lanes, per_page) in [(100u32, 4, 1), (103, 4, 4), (64, 8, 2), (7, 2, 4)] {
             let mut seen = vec![0; units as usize];
             for first in 0..lanes {
                 let stride = lanes * per_page;
