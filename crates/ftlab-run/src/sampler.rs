@@ -148,29 +148,36 @@ mod tests {
 
     #[test]
     fn a_long_run_keeps_few_points_and_loses_nothing() {
+        let at = |requests: u64| {
+            let mut reading = Reading {
+                requests,
+                host_writes: requests,
+                tick: requests,
+                ..Reading::default()
+            };
+            reading.programmed[0] = requests;
+            reading.programmed[1] = 2 * requests;
+            reading
+        };
         let mut sampler = Sampler::default();
         for requests in 1..=1_000_000u64 {
             if sampler.due(requests) {
-                let mut reading = Reading {
-                    requests,
-                    host_writes: requests,
-                    tick: requests,
-                    ..Reading::default()
-                };
-                reading.programmed[0] = requests;
-                reading.programmed[1] = 2 * requests;
-                sampler.add(reading);
+                sampler.add(at(requests));
             }
         }
-        sampler.finish(Reading {
-            requests: 1_000_000,
-            ..Reading::default()
-        });
+        sampler.finish(at(1_000_000));
         let table = sampler.table(false);
         assert!((200..=MOST_POINTS).contains(&table.rows()), "{}", table.rows());
         let Some(Column::F64(waf)) = table.column("waf") else {
-            panic!()
+            panic!("no column `waf`");
         };
-        assert!(waf[..waf.len() - 1].iter().all(|w| *w == 3.0));
+        assert!(
+            waf.iter().all(|w| *w == 3.0),
+            "merged intervals lose or invent programs"
+        );
+        let Some(Column::U64(ticks)) = table.column("tick_units") else {
+            panic!("no column `tick_units`");
+        };
+        assert_eq!(ticks.last(), Some(&1_000_000));
     }
 }
