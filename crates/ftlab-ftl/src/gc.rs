@@ -9,6 +9,7 @@ use ftlab_core::{LaneId, Lpn, RuId, Slot};
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::config::PoolScope;
 use crate::copies::Copies;
+use crate::frontier::NO_RU;
 use crate::ftl::Ftl;
 use crate::owner::{Owner, Packed};
 use crate::placement::{Event, Survivor};
@@ -35,9 +36,20 @@ const SHORTEST_WAIT_NS: u64 = 10_000;
 impl<B: Backend> Ftl<B> {
     /// Collects in `pool` until it has more free units than the hard threshold. False if that cannot be done.
     pub(crate) fn make_room(&mut self, pool: usize) -> bool {
+        self.make_room_at(pool, usize::MAX)
+    }
+
+    /// As [`Ftl::make_room`]; but where survivors share the frontier of the host, the rest of the unit that they have opened
+    /// at `place` is room enough. Otherwise several victims' survivors would fill units of their own, and one frontier would
+    /// separate survivors as two do.
+    pub(crate) fn make_room_at(&mut self, pool: usize, place: usize) -> bool {
         let hard = self.config.gc.hard;
         let mut fruitless = 0;
         while self.units.pools[pool].free <= hard {
+            let open = self.frontiers.open.get(place);
+            if open.is_some_and(|open| open.ru != NO_RU) && self.units.pools[pool].free == hard {
+                break;
+            }
             let before = self.space_made();
             if !self.finish_job(pool) && !self.collect_one(pool, fruitless) {
                 return false;
@@ -314,7 +326,7 @@ impl<B: Backend> Ftl<B> {
             self.survivor_lane(lpn, frontier, pool)
         };
         let place = self.frontiers.place(frontier, lane);
-        if self.frontiers.open[place].ru != crate::frontier::NO_RU {
+        if self.frontiers.open[place].ru != NO_RU {
             return Some(place);
         }
         self.open_in_pool(frontier, lane, cause == Cause::Wear)
@@ -329,7 +341,7 @@ impl<B: Backend> Ftl<B> {
         let current = lanes[*turn as usize % lanes.len()];
         let open = &self.frontiers.open[self.frontiers.place(frontier, current)];
         // The page being assembled is filled first; a full one passes the turn on.
-        if open.ru != crate::frontier::NO_RU && !open.next.is_multiple_of(self.layout.units_per_page) {
+        if open.ru != NO_RU && !open.next.is_multiple_of(self.layout.units_per_page) {
             return current;
         }
         *turn = (*turn + 1) % lanes.len() as u32;

@@ -500,9 +500,14 @@ impl<B: Backend> Ftl<B> {
     /// Not one unit is free, because the collection that was to free one has been interrupted: the emptiest unit is read
     /// into memory, erased and written again.
     fn fold(&mut self) {
-        let closed = (0..self.layout.rus).map(RuId);
-        let closed = closed.filter(|ru| self.units.rus[ru.at()].state == RuState::Closed);
-        let Some(victim) = closed.min_by_key(|ru| (self.units.rus[ru.at()].valid, ru.0)) else {
+        let limit = self.config.erase_limit.unwrap_or(u32::MAX);
+        let survives = |ru: &RuId| {
+            let unit = &self.units.rus[ru.at()];
+            unit.state == RuState::Closed && unit.erases + 1 < limit
+        };
+        let units = (0..self.layout.rus).map(RuId).filter(survives);
+        let Some(victim) = units.min_by_key(|ru| (self.units.rus[ru.at()].valid, ru.0)) else {
+            self.end_of_life = true;
             return;
         };
         let mut held = Vec::new();

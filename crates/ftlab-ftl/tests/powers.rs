@@ -145,7 +145,7 @@ fn half(case: &mut Case) {
 }
 
 fn with_copies(case: &Case) -> Overrides {
-    let policy = TwoCopies::new(case.config.logical_units, case.config.seed % 2 == 0);
+    let policy = TwoCopies::new(case.config.logical_units, case.config.seed.is_multiple_of(2));
     roles(None, Some(Box::new(policy)))
 }
 

@@ -1,48 +1,14 @@
-//! Write amplification against closed forms: uniform random overwrites from a sequential fill.
+//! Write amplification against closed forms and reference tables, on drives small enough for every test run; the long
+//! check is `theory_long`.
 
 mod common;
 
+use common::waf::{Frontiers, Hot, Run, compare, write};
 use common::{config, one_lane};
-use ftlab_core::theory::{self, VictimLaw};
-use ftlab_core::{Lpn, OpKind, PolicySpec, Stream};
-use ftlab_ftl::{Ftl, HostRequest, Ticket};
+use ftlab_core::theory::VictimLaw;
+use ftlab_ftl::{Ftl, Ticket};
 
-fn write(lpn: u64) -> HostRequest<'static> {
-    HostRequest {
-        op: OpKind::Write,
-        first: Lpn(lpn as u32),
-        units: 1,
-        head_skip: 0,
-        tail_skip: 0,
-        fua: false,
-        stream: 0,
-        pc: 0,
-        content: &[],
-    }
-}
-
-/// Measured write amplification and the theory's value at the drive's effective spare.
-fn measure(victim: &str, law: VictimLaw, blocks: u32, pages: u32, spare: f64) -> (f64, f64) {
-    let layout = one_lane(blocks, pages);
-    let mut config = config(&layout, spare);
-    config.victim = PolicySpec::parse(victim).unwrap();
-    let units = u64::from(config.logical_units);
-    let (hard, slots) = (config.gc.hard, layout.slots());
-    let mut ftl = Ftl::new(layout, config).unwrap();
-    ftl.precondition_fill();
-    let mut random = Stream::new(7, "workload");
-    for _ in 0..6 * units {
-        ftl.admit(&write(random.below(units)), Ticket::NONE);
-    }
-    ftl.reset_counts();
-    for _ in 0..5 * units {
-        ftl.admit(&write(random.below(units)), Ticket::NONE);
-    }
-    let usable = f64::from(slots) - f64::from(hard * pages) - f64::from(ftl.frontier_count() * pages) / 2.0;
-    let rho = units as f64 / usable;
-    (ftl.counts.waf().unwrap(), theory::waf(law, rho, pages))
-}
-
+/// 2,000 blocks read up to 1 % off: the mean-field limits are those of many blocks.
 #[test]
 fn uniform_writes_meet_the_closed_forms() {
     let cases = [
@@ -53,16 +19,50 @@ fn uniform_writes_meet_the_closed_forms() {
         ("d_choices:d=2", VictimLaw::DChoices(2), 0.20),
         ("d_choices:d=10", VictimLaw::DChoices(10), 0.10),
     ];
-    for (victim, law, spare) in cases {
-        let (measured, expected) = measure(victim, law, 2000, 64, spare);
-        let error = measured / expected - 1.0;
-        println!(
-            "{victim} {spare}: {measured:.3} against {expected:.3} ({:+.2} %)",
-            error * 100.0
-        );
-        assert!(
-            error.abs() < 0.015,
-            "{victim} at spare {spare}: {measured} against {expected}"
-        );
+    let rows = cases.map(|(victim, law, spare)| {
+        let run = Run::uniform(victim, 2000, 64, spare);
+        (format!("{victim} at spare {spare}"), run, run.theory(law), 0.01)
+    });
+    compare("uniform writes, 2,000 blocks of 64", rows.to_vec());
+}
+
+/// 80/20 at an over-provisioning of 0.28: what the victim policy makes of an oracle's labels.
+#[test]
+fn hot_and_cold_data_apart_pay_off_as_the_victim_policy_lets_them() {
+    let cases = [
+        ("greedy", 2.40),
+        ("d_choices", 2.06),
+        ("cost_benefit", 1.83),
+        ("fifo", 2.82),
+    ];
+    let rows = cases.map(|(victim, expected)| {
+        let run = Run {
+            hot: Some(Hot {
+                units: 0.2,
+                writes: 0.8,
+            }),
+            frontiers: Frontiers::Classes,
+            warmup: 8.0,
+            measure: 6.0,
+            ..Run::uniform(victim, 1000, 64, 1.0 - 1.0 / 1.28)
+        };
+        (victim.to_owned(), run, expected, 0.02)
+    });
+    compare("80/20, oracle labels, OP 0.28, 1,000 blocks of 64", rows.to_vec());
+}
+
+#[test]
+fn sequential_overwrite_amplifies_nothing() {
+    for victim in ["greedy", "fifo", "cost_benefit", "windowed_greedy"] {
+        let layout = one_lane(200, 64);
+        let mut config = config(&layout, 0.1);
+        config.victim = ftlab_core::PolicySpec::named(victim);
+        let units = config.logical_units;
+        let mut ftl = Ftl::new(layout, config).unwrap();
+        for lpn in (0..5).flat_map(|_| 0..units) {
+            ftl.admit(&write(lpn, 0), Ticket::NONE);
+        }
+        assert_eq!(ftl.counts.waf(), Some(1.0), "{victim}");
+        assert!(ftl.counts.erases > 0);
     }
 }

@@ -18,9 +18,10 @@ pub fn fuzz_drive(bytes: &[u8]) {
     let wish = Wish {
         recovers: drive[1] & 1 != 0,
         steps: drive[1] & 2 != 0,
+        wears_out: drive[1] & 4 != 0,
         ..Wish::default()
     };
-    let case = Case::draw(u64::from(drive[0]) + 256 * u64::from(drive[1] >> 2), wish);
+    let case = Case::draw(u64::from(drive[0]) + 256 * u64::from(drive[1] >> 3), wish);
     let mut bench = Bench::<Late>::new(&case, Overrides::default());
     for operation in decode(operations, case.config.logical_units) {
         bench.apply(&operation);

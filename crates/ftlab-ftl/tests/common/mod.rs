@@ -1,5 +1,7 @@
 //! Small drives for the tests of this crate.
 
+pub mod waf;
+
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Geometry, Layout, PolicySpec, ReclaimKind};
 use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, PoolScope};
