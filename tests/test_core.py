@@ -222,3 +222,31 @@ def test_check_takes_a_run_folder(ftlab: Command, tmp_path: Path) -> None:
 def test_every_plot_of_a_real_run_can_be_drawn(tmp_path: Path) -> None:
     run = ftlab.run("hotcold:requests=2e4,read=0.3,trim=0.02", drive="tiny")
     assert (run.save(tmp_path / "a") / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        ["ftl.allocation=CWDP", "gc.pool=die"],
+        ["ftl.victim=cost_benefit", "gc.pool=drive"],
+        ["ftl.victim=d_choices:d=3", "gc.separate_frontier=false"],
+        ["ftl.victim=random", "ftl.wear=static:threshold=3,interval=8"],
+        ["ftl.placement=manual:streams=2", "gc.internal_streams=true", "ftl.op_ratio=0.5"],
+        ["buffer.policy=write_back", "buffer.capacity=256KiB"],
+        ["buffer.policy=lru", "buffer.capacity=256KiB", "buffer.power_loss_protected=true"],
+        ["geometry.page_size=16KiB", "geometry.blocks=32", "ftl.op_ratio=0.5", "buffer.policy=write_back"],
+        ["geometry.reclaim=superblock", "ftl.op_ratio=0.3"],
+    ],
+    ids=lambda changes: " ".join(changes) or "plain",
+)
+def test_both_backends_count_the_same(changes: list[str]) -> None:
+    """One request at a time: the order of admission is that of the workload, and nothing is preempted."""
+    work = "mixed:size=4KiB*0.7/20KiB*0.3,align=512B,requests=15000,read=0.3,trim=0.05,flush=200,qd=1"
+    timed, counting = (
+        ftlab.run(work, drive="tiny", set=changes, backend=backend, verify=True).summary
+        for backend in ("timed", "counting")
+    )
+    assert timed["counts"] == counting["counts"]
+    assert timed["waf"] == counting["waf"]
+    assert timed["counts"]["erases"] > 0
