@@ -79,25 +79,25 @@ pub struct Member<T: ?Sized, S> {
     build: Build<T, S>,
 }
 
+/// The head (`//!` lines) of a source text, as Markdown: the documentation page of whatever the file holds.
+pub fn documentation(source: &str) -> String {
+    let head = source.lines().map_while(|line| line.strip_prefix("//!"));
+    head.map(|line| line.strip_prefix(' ').unwrap_or("").to_owned() + "\n")
+        .collect()
+}
+
+/// The first line of [`documentation`].
+pub fn summary(source: &str) -> String {
+    documentation(source).lines().next().unwrap_or("").to_owned()
+}
+
 impl<T: ?Sized, S> Member<T, S> {
-    /// The `//!` lines of the member's file, as Markdown.
     pub fn documentation(&self) -> String {
-        self.source
-            .lines()
-            .take_while(|line| line.starts_with("//!"))
-            .map(|line| {
-                line.trim_start_matches("//!")
-                    .strip_prefix(' ')
-                    .unwrap_or("")
-                    .to_owned()
-                    + "\n"
-            })
-            .collect()
+        documentation(self.source)
     }
 
-    /// The first sentence of the documentation.
     pub fn summary(&self) -> String {
-        self.documentation().lines().next().unwrap_or("").to_owned()
+        summary(self.source)
     }
 }
 

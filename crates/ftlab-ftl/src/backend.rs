@@ -118,6 +118,22 @@ pub struct FlashOp {
     pub notice: u32,
 }
 
+impl FlashOp {
+    /// A read of `bytes` of a page for the host.
+    #[inline]
+    pub fn host_read(page: u32, bytes: u32, ticket: Ticket) -> Self {
+        FlashOp {
+            kind: FlashOpKind::Read,
+            class: Class::HostRead,
+            cause: Cause::Host,
+            page,
+            bytes,
+            ticket,
+            notice: 0,
+        }
+    }
+}
+
 /// How many inputs a join waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {

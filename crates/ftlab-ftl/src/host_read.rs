@@ -2,7 +2,7 @@
 
 use ftlab_core::{Lpn, Slot};
 
-use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, Ticket};
+use crate::backend::{Backend, FlashOp, Need, OpId, Ticket};
 use crate::ftl::{Ftl, HostRequest};
 use crate::mapping::Why;
 use crate::record::Target;
@@ -60,27 +60,25 @@ impl<B: Backend> Ftl<B> {
     /// Reads `bytes` of a page for the host; `page` is `u32::MAX` for none.
     #[inline]
     pub(crate) fn read_page(&mut self, page: u32, bytes: u32, ticket: Ticket) {
-        if page == u32::MAX {
-            return;
+        if page != u32::MAX {
+            self.issue_host_read(page, bytes, ticket);
         }
+    }
+
+    /// Reads `bytes` of a page for the host, from the controller if the page is still being assembled there.
+    #[inline]
+    pub(crate) fn issue_host_read(&mut self, page: u32, bytes: u32, ticket: Ticket) -> OpId {
         if self.being_filled(page) {
             self.counts.buffer_read_hits += 1;
             self.wait_for_inputs(page, ticket);
-            return;
+            return OpId::DONE;
         }
         self.counts.data_page_reads += 1;
-        if B::TIMED {
-            let op = FlashOp {
-                kind: FlashOpKind::Read,
-                class: Class::HostRead,
-                cause: Cause::Host,
-                page,
-                bytes,
-                ticket,
-                notice: 0,
-            };
-            self.backend.issue(op, &self.map_ready);
+        if !B::TIMED {
+            return OpId::DONE;
         }
+        self.backend
+            .issue(FlashOp::host_read(page, bytes, ticket), &self.map_ready)
     }
 
     /// Whether `page` is still being assembled in the controller.
@@ -128,15 +126,7 @@ impl<B: Backend> Ftl<B> {
         }
         self.counts.data_page_reads += 1;
         if B::TIMED {
-            let op = FlashOp {
-                kind: FlashOpKind::Read,
-                class: Class::HostRead,
-                cause: Cause::Host,
-                page,
-                bytes: self.layout.geometry.unit_bytes,
-                ticket,
-                notice: 0,
-            };
+            let op = FlashOp::host_read(page, self.layout.geometry.unit_bytes, ticket);
             let id = self.backend.issue(op, &[]);
             self.map_ready.push(id);
         }

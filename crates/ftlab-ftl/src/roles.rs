@@ -378,28 +378,6 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    fn issue_host_read(&mut self, page: u32, bytes: u32, ticket: Ticket) -> OpId {
-        if self.being_filled(page) {
-            self.counts.buffer_read_hits += 1;
-            self.wait_for_inputs(page, ticket);
-            return OpId::DONE;
-        }
-        self.counts.data_page_reads += 1;
-        if !B::TIMED {
-            return OpId::DONE;
-        }
-        let op = FlashOp {
-            kind: FlashOpKind::Read,
-            class: Class::HostRead,
-            cause: Cause::Host,
-            page,
-            bytes,
-            ticket,
-            notice: 0,
-        };
-        self.backend.issue(op, &self.map_ready)
-    }
-
     /// Reads the first copy of the policy's order and, if asked, the next ones after a delay; the first to complete wins.
     fn race(&mut self, lpn: Lpn, vpn: u32, slots: &[Slot], bytes: u32, ticket: Ticket) {
         let loads: Vec<Load> = slots

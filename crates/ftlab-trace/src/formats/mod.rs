@@ -7,6 +7,7 @@ pub mod mqsim;
 pub mod msr;
 pub mod spc;
 
+use ftlab_core::catalogue as core_catalogue;
 use ftlab_core::{Batch, Error, Result, error};
 
 use crate::input::Input;
@@ -41,24 +42,14 @@ pub fn catalogue() -> &'static [Format] {
 }
 
 impl Format {
-    /// The format's documentation (the head of its file), as Markdown.
+    /// The head of its file, as Markdown.
     pub fn documentation(&self) -> String {
-        self.source
-            .lines()
-            .take_while(|line| line.starts_with("//!"))
-            .map(|line| {
-                line.trim_start_matches("//!")
-                    .strip_prefix(' ')
-                    .unwrap_or("")
-                    .to_owned()
-                    + "\n"
-            })
-            .collect()
+        core_catalogue::documentation(self.source)
     }
 
     /// The first sentence of the documentation.
     pub fn summary(&self) -> String {
-        self.documentation().lines().next().unwrap_or("").to_owned()
+        core_catalogue::summary(self.source)
     }
 
     /// A reader of `input`, which is taken to be in this format.

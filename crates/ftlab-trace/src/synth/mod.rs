@@ -30,6 +30,7 @@ pub mod uniform;
 pub mod zipf;
 mod zipf_draw;
 
+use ftlab_core::catalogue as core_catalogue;
 use ftlab_core::{Batch, Error, OpKind, PolicySpec, Result, Source, Stream, error};
 use rand_distr::Distribution;
 use serde_json::{Map, Value};
@@ -85,24 +86,14 @@ pub fn catalogue() -> &'static [Kind] {
 }
 
 impl Kind {
-    /// The kind's documentation (the head of its file), as Markdown.
+    /// The head of its file, as Markdown.
     pub fn documentation(&self) -> String {
-        self.source
-            .lines()
-            .take_while(|line| line.starts_with("//!"))
-            .map(|line| {
-                line.trim_start_matches("//!")
-                    .strip_prefix(' ')
-                    .unwrap_or("")
-                    .to_owned()
-                    + "\n"
-            })
-            .collect()
+        core_catalogue::documentation(self.source)
     }
 
     /// The first sentence of the documentation.
     pub fn summary(&self) -> String {
-        self.documentation().lines().next().unwrap_or("").to_owned()
+        core_catalogue::summary(self.source)
     }
 }
 
