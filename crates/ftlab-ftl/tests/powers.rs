@@ -284,3 +284,58 @@ fn one_object_fills_two_roles() {
         "every victim is its choice"
     );
 }
+
+/// A cold cache of two entries over two translation pages: the data read of a miss waits for the load of its translation
+/// page, and a second miss on the same page shares it.
+#[test]
+fn a_data_read_waits_for_the_load_of_its_translation_page() {
+    let mut case = Case::plain(60, 8, 1);
+    case.config.logical_units = 200;
+    case.config.gc.hard = 2;
+    let cache = MappingCache::new(200, case.layout.geometry.unit_bytes, 2);
+    let given = Overrides {
+        mapping: Some(Box::new(cache)),
+        ..Overrides::default()
+    };
+    let mut bench = Bench::<Late>::new(&case, given);
+    let write = |first| Operation::Write {
+        first,
+        units: 1,
+        head: false,
+        tail: false,
+        fua: false,
+        stream: 0,
+        content: 0,
+    };
+    let read = |first| Operation::Read {
+        first,
+        units: 1,
+        head: false,
+        tail: false,
+    };
+    for lpn in [0, 1, 2, 3, 150, 151, 152, 153] {
+        bench.apply(&write(lpn));
+    }
+    // Leaves two clean entries behind, so that nothing need be written back.
+    bench.apply(&read(150));
+    bench.apply(&read(151));
+    bench.apply(&Operation::Settle);
+    let loads = |bench: &Bench<Late>| bench.ftl.counts.trans_reads[0];
+    let before = loads(&bench);
+    bench.apply(&read(0));
+    let class_of = |bench: &Bench<Late>| bench.ftl.backend.ready().iter().map(|op| op.class).collect::<Vec<_>>();
+    assert_eq!(
+        class_of(&bench),
+        [ftlab_ftl::Class::Mapping],
+        "the load goes first, alone"
+    );
+    bench.apply(&read(1));
+    assert_eq!(loads(&bench), before + 1, "one load serves both");
+    assert_eq!(class_of(&bench), [ftlab_ftl::Class::Mapping]);
+    bench.apply(&Operation::Run(1));
+    assert_eq!(
+        class_of(&bench),
+        [ftlab_ftl::Class::HostRead; 2],
+        "then both data reads may start"
+    );
+}

@@ -2,11 +2,12 @@
 //! check is `theory_long`.
 
 mod common;
+mod waf;
 
-use common::waf::{Frontiers, Hot, Run, compare, write};
-use common::{config, one_lane};
+use common::{config, one_lane, write};
 use ftlab_core::theory::VictimLaw;
 use ftlab_ftl::{Ftl, Ticket};
+use waf::{Frontiers, Hot, Run, compare};
 
 /// 2,000 blocks read up to 1 % off: the mean-field limits are those of many blocks.
 #[test]
@@ -46,7 +47,13 @@ fn hot_and_cold_data_apart_pay_off_as_the_victim_policy_lets_them() {
             measure: 6.0,
             ..Run::uniform(victim, 1000, 64, 1.0 - 1.0 / 1.28)
         };
-        (victim.to_owned(), run, expected, 0.02)
+        // Greedy: see `theory_long` on its ties.
+        (
+            victim.to_owned(),
+            run,
+            expected,
+            if victim == "greedy" { 0.025 } else { 0.01 },
+        )
     });
     compare("80/20, oracle labels, OP 0.28, 1,000 blocks of 64", rows.to_vec());
 }

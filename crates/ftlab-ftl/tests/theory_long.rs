@@ -1,9 +1,10 @@
 //! The long check against theory: every row of the reference tables. `cargo test --release -p ftlab-ftl -- --ignored`
 
 mod common;
+mod waf;
 
-use common::waf::{Frontiers, Hot, Run, compare};
 use ftlab_core::theory::VictimLaw;
+use waf::{Frontiers, Hot, Run, compare};
 
 const LAWS: [(&str, VictimLaw); 6] = [
     ("greedy", VictimLaw::Greedy),
@@ -62,7 +63,18 @@ const SKEWED: [Skewed; 6] = [
     (0.28, 0.1, 0.9, [[3.25, 2.86, 2.39], [3.25, 2.11, 1.58], [3.21, 1.79, 1.39], [3.29, 3.30, 3.30]]),
 ];
 
-fn skewed(frontiers: Frontiers, column: usize, tolerance: f64) {
+/// 1 % for two drives of 3,000 blocks and a table of three digits; a little more for cost-benefit, whose column was made
+/// with 1,500 blocks. Greedy is allowed 2.5 %: the table's tie goes to the unit that lost its last page most recently, ours to
+/// the least worn, which under skew is better by up to 2 % (with the table's rule it meets every row within 0.4 %).
+fn tolerance_of(victim: &str) -> f64 {
+    match victim {
+        "greedy" => 0.025,
+        "cost_benefit" => 0.015,
+        _ => 0.01,
+    }
+}
+
+fn skewed(frontiers: Frontiers, column: usize) {
     let mut rows = Vec::new();
     for (op, units, writes, values) in SKEWED {
         for (victim, values) in POLICIES.into_iter().zip(values) {
@@ -74,7 +86,7 @@ fn skewed(frontiers: Frontiers, column: usize, tolerance: f64) {
                 ..Run::uniform(victim, 3000, 64, 1.0 - 1.0 / (1.0 + op))
             };
             let name = format!("{victim} OP {op}, {writes} on {units}");
-            rows.push((name, run, values[column], tolerance));
+            rows.push((name, run, values[column], tolerance_of(victim)));
         }
     }
     compare(&format!("hot and cold, {frontiers:?}, 3,000 blocks of 64"), rows);
@@ -83,17 +95,17 @@ fn skewed(frontiers: Frontiers, column: usize, tolerance: f64) {
 #[test]
 #[ignore = "long: make test-long"]
 fn hot_and_cold_through_one_frontier() {
-    skewed(Frontiers::Shared, 0, 0.02);
+    skewed(Frontiers::Shared, 0);
 }
 
 #[test]
 #[ignore = "long: make test-long"]
 fn hot_and_cold_with_a_frontier_for_survivors() {
-    skewed(Frontiers::Separate, 1, 0.02);
+    skewed(Frontiers::Separate, 1);
 }
 
 #[test]
 #[ignore = "long: make test-long"]
 fn hot_and_cold_with_oracle_labels() {
-    skewed(Frontiers::Classes, 2, 0.02);
+    skewed(Frontiers::Classes, 2);
 }

@@ -120,6 +120,7 @@ impl<B: Double> Bench<B> {
         }
         self.check_programs();
         self.check_flash();
+        self.check_wear();
     }
 
     fn request(&self, op: OpKind, first: u32, units: u32, head: bool, tail: bool) -> HostRequest<'static> {
@@ -342,6 +343,14 @@ impl<B: Double> Bench<B> {
                 "flash erased {erases} blocks, counted {}",
                 counts.erases
             );
+        }
+    }
+
+    fn check_wear(&self) {
+        if let Some(limit) = self.ftl.config.erase_limit {
+            for (number, ru) in self.ftl.units.rus.iter().enumerate() {
+                assert!(ru.erases <= limit, "unit {number} has been erased {} times", ru.erases);
+            }
         }
     }
 

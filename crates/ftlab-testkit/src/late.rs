@@ -165,6 +165,19 @@ impl Late {
     }
 }
 
+impl Late {
+    /// Flash operations that wait for nothing, in order of issue.
+    pub fn ready(&self) -> Vec<FlashOp> {
+        let mut ready = self.ready.clone();
+        ready.sort_unstable();
+        let op = |id: u32| match self.operations[id as usize].work {
+            Work::Flash(op) => Some(op),
+            Work::Join { .. } => None,
+        };
+        ready.into_iter().filter_map(op).collect()
+    }
+}
+
 fn is_internal(class: Class) -> bool {
     matches!(class, Class::Gc | Class::Erase)
 }

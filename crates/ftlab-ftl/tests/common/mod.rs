@@ -1,10 +1,8 @@
 //! Small drives for the tests of this crate.
 
-pub mod waf;
-
 use ftlab_core::geometry::PlaneOrder;
-use ftlab_core::{Geometry, Layout, PolicySpec, ReclaimKind};
-use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, PoolScope};
+use ftlab_core::{Geometry, Layout, Lpn, OpKind, PolicySpec, ReclaimKind};
+use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, HostRequest, PoolScope};
 
 /// One lane of `blocks` blocks of `pages` pages of one unit: the drive of the closed forms.
 pub fn one_lane(blocks: u32, pages: u32) -> Layout {
@@ -56,5 +54,20 @@ pub fn config(layout: &Layout, spare_factor: f64) -> FtlConfig {
         checkpoint_units: 0,
         seed: 1,
         verify: false,
+    }
+}
+
+/// A write of one whole unit.
+pub fn write(lpn: u32, stream: u16) -> HostRequest<'static> {
+    HostRequest {
+        op: OpKind::Write,
+        first: Lpn(lpn),
+        units: 1,
+        head_skip: 0,
+        tail_skip: 0,
+        fua: false,
+        stream,
+        pc: 0,
+        content: &[],
     }
 }

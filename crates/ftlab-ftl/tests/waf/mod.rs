@@ -1,10 +1,10 @@
 //! Write amplification of one-lane drives of one unit a page, from a sequential fill.
 
 use ftlab_core::theory::{self, EffectiveSpare, VictimLaw};
-use ftlab_core::{Lpn, OpKind, PolicySpec, Stream};
-use ftlab_ftl::{Ftl, HostRequest, Ticket};
+use ftlab_core::{PolicySpec, Stream};
+use ftlab_ftl::{Ftl, Ticket};
 
-use super::{config, one_lane};
+use crate::common::{config, one_lane, write};
 
 /// Which units are written into which open unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,20 +102,6 @@ impl Run {
         }
         ftl.check().unwrap();
         ftl.counts.waf().unwrap()
-    }
-}
-
-pub fn write(lpn: u32, stream: u16) -> HostRequest<'static> {
-    HostRequest {
-        op: OpKind::Write,
-        first: Lpn(lpn),
-        units: 1,
-        head_skip: 0,
-        tail_skip: 0,
-        fua: false,
-        stream,
-        pc: 0,
-        content: &[],
     }
 }
 

@@ -1,0 +1,38 @@
+//! What wear levelling is for: with data of which most is never written again, the spread of erase counts.
+
+mod common;
+
+use common::{config, one_lane, write};
+use ftlab_core::{PolicySpec, Stream};
+use ftlab_ftl::{Ftl, Ticket};
+
+/// Most and fewest erases after writing 40 drive capacities to the first tenth of the units.
+fn spread(wear: &str) -> (u32, u32, u64) {
+    let layout = one_lane(100, 16);
+    let mut config = config(&layout, 0.15);
+    config.wear = PolicySpec::parse(wear).unwrap();
+    let units = config.logical_units;
+    let mut ftl = Ftl::new(layout, config).unwrap();
+    ftl.precondition_fill();
+    let mut random = Stream::new(3, "wear");
+    for _ in 0..40 * units {
+        ftl.admit(&write(random.below(u64::from(units / 10)) as u32, 0), Ticket::NONE);
+    }
+    ftl.check().unwrap();
+    let erases = ftl.units.rus.iter().map(|ru| ru.erases);
+    (
+        erases.clone().max().unwrap(),
+        erases.min().unwrap(),
+        ftl.counts.wear_collections,
+    )
+}
+
+#[test]
+fn static_levelling_bounds_the_spread_and_the_others_leave_cold_units_alone() {
+    let (most, fewest, moves) = spread("static:threshold=10,interval=8");
+    assert!(moves > 0 && most - fewest <= 20, "{most} to {fewest}");
+    for wear in ["none", "dynamic"] {
+        let (most, fewest, moves) = spread(wear);
+        assert!(moves == 0 && fewest <= 1 && most > 60, "{wear}: {most} to {fewest}");
+    }
+}
