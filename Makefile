@@ -62,6 +62,7 @@ lint: build
 
 bench: build
 	$(BIN)/python benches/measure.py
+	cargo run --release --quiet --package ftlab-trace --example parse_speed
 
 docs: build
 	$(BIN)/python docs/generate.py
