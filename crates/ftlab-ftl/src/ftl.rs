@@ -144,9 +144,8 @@ pub struct Ftl<B> {
 pub(crate) struct GcState {
     /// The collection under way in each pool, if it is done in steps.
     pub jobs: Vec<Option<Job>>,
-    /// Pools that will be looked at when their dies have been idle, and pools whose next step has been called for.
+    /// Pools that will be looked at when their dies have been idle.
     pub waits_for_idle: Vec<bool>,
-    pub waits_for_step: Vec<bool>,
     /// Live slots of the victim, or of the present step of it.
     pub slots: Vec<u32>,
     /// Programs of the copies made so far.
@@ -277,7 +276,6 @@ impl Ftl<Counting> {
             gc: GcState {
                 jobs: vec![None; pools.len()],
                 waits_for_idle: vec![false; pools.len()],
-                waits_for_step: vec![false; pools.len()],
                 turn: vec![0; frontiers.count as usize * pools.len()],
                 ..GcState::default()
             },
@@ -330,14 +328,13 @@ impl Ftl<Counting> {
         }
         let most = self
             .frontiers
-            .survivor_frontiers(self.placement.own_survivor_frontiers())
-            + self.translation.tables_in_flash().saturating_sub(1);
+            .survivor_frontiers(self.placement.own_survivor_frontiers());
         if self.config.gc.hard < most {
             return Err(Error::input(format!(
                 "gc.hard = {}: expected at least {most}, a free unit for each frontier of survivors{}",
                 self.config.gc.hard,
                 if self.frontiers.metadata.is_some() {
-                    ", and one for each table of translation pages or for journal and checkpoints"
+                    " and one for translation pages, journal and checkpoints"
                 } else {
                     ""
                 }
