@@ -144,8 +144,9 @@ pub struct Ftl<B> {
 pub(crate) struct GcState {
     /// The collection under way in each pool, if it is done in steps.
     pub jobs: Vec<Option<Job>>,
-    /// Pools that will be looked at when their dies have been idle.
+    /// Pools that will be looked at when their dies have been idle, and pools whose next step has been called for.
     pub waits_for_idle: Vec<bool>,
+    pub waits_for_step: Vec<bool>,
     /// Live slots of the victim, or of the present step of it.
     pub slots: Vec<u32>,
     /// Programs of the copies made so far.
@@ -276,6 +277,7 @@ impl Ftl<Counting> {
             gc: GcState {
                 jobs: vec![None; pools.len()],
                 waits_for_idle: vec![false; pools.len()],
+                waits_for_step: vec![false; pools.len()],
                 turn: vec![0; frontiers.count as usize * pools.len()],
                 ..GcState::default()
             },
@@ -328,13 +330,14 @@ impl Ftl<Counting> {
         }
         let most = self
             .frontiers
-            .survivor_frontiers(self.placement.own_survivor_frontiers());
+            .survivor_frontiers(self.placement.own_survivor_frontiers())
+            + self.translation.tables_in_flash().saturating_sub(1);
         if self.config.gc.hard < most {
             return Err(Error::input(format!(
                 "gc.hard = {}: expected at least {most}, a free unit for each frontier of survivors{}",
                 self.config.gc.hard,
                 if self.frontiers.metadata.is_some() {
-                    " and one for translation pages, journal and checkpoints"
+                    ", and one for each table of translation pages or for journal and checkpoints"
                 } else {
                     ""
                 }

@@ -44,22 +44,22 @@ impl<B: Backend> Ftl<B> {
     /// separate survivors as two do.
     pub(crate) fn make_room_at(&mut self, pool: usize, place: usize) -> bool {
         let hard = self.config.gc.hard;
-        let mut fruitless = 0;
+        let (mut fruitless, mut most) = (0, self.space_made());
         while self.units.pools[pool].free <= hard {
             let open = self.frontiers.open.get(place);
             if open.is_some_and(|open| open.ru != NO_RU) && self.units.pools[pool].free == hard {
                 break;
             }
-            let before = self.space_made();
             if !self.finish_job(pool) && !self.collect_one(pool, fruitless) {
                 return false;
             }
             if self.end_of_life {
                 return false;
             }
-            // A victim that is all valid gains nothing (FIFO and random may draw one); two whole rounds of them mean that
-            // there is nothing left to gain.
-            fruitless = if self.space_made() > before { 0 } else { fruitless + 1 };
+            // A victim that is all valid gains nothing (FIFO and random may draw one), nor does one whose translation pages
+            // cost as much; two whole rounds of them mean that there is nothing left to gain.
+            fruitless = if self.space_made() > most { 0 } else { fruitless + 1 };
+            most = most.max(self.space_made());
             if fruitless > 2 * self.units.pools[pool].good + 16 {
                 return false;
             }
@@ -357,7 +357,7 @@ impl<B: Backend> Ftl<B> {
         self.erase(victim, cause);
         let pool = self.units.pool_of(victim);
         // The updates of translation pages that a move causes need room of their own.
-        let needed = if self.plain_mapping { 1 } else { 2 };
+        let needed = 1 + self.translation.tables_in_flash();
         if cause != Cause::Wear
             && let Some(cold) = self.wear.due(&self.units, pool)
             && self.units.pools[pool].free >= needed
@@ -471,6 +471,13 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
+    /// The job of the pool goes on with the next event, or when an earlier job's last step would have.
+    fn step_soon(&mut self, pool: usize) {
+        if !std::mem::replace(&mut self.gc.waits_for_step[pool], true) {
+            self.backend.arm(1, NOTICE_STEP | pool as u32);
+        }
+    }
+
     /// Looks at the pool again after the idle time, and not all the time when that is nothing.
     fn wait_for_idle(&mut self, pool: usize) {
         if !std::mem::replace(&mut self.gc.waits_for_idle[pool], true) {
@@ -480,6 +487,10 @@ impl<B: Backend> Ftl<B> {
     }
 
     fn start_job(&mut self, pool: usize, background: bool) {
+        // Below the reserve collection is urgent, and not in steps.
+        if self.units.pools[pool].free < self.config.gc.hard {
+            return;
+        }
         let now = self.now();
         let per_ru = self.layout.slots_per_ru;
         let closed = &mut self.units.closed(pool, per_ru);
@@ -541,8 +552,8 @@ impl<B: Backend> Ftl<B> {
         // Copies that wait in a page being assembled have no program yet; the step then goes on after its reads.
         let key = NOTICE_STEP | pool as u32;
         if self.gc.copies.is_empty() {
-            self.backend.arm(1, key);
-        } else {
+            self.step_soon(pool);
+        } else if !std::mem::replace(&mut self.gc.waits_for_step[pool], true) {
             let width = self.layout.width;
             self.backend
                 .join(self.gc.copies.last_of_each_block(width), Need::All, Ticket::NONE, key);
@@ -576,7 +587,11 @@ impl<B: Backend> Ftl<B> {
     /// A notice that garbage collection asked for.
     pub(crate) fn gc_notice(&mut self, key: u32) {
         let pool = (key & 0xff_ffff) as usize;
-        self.gc.waits_for_idle[pool] &= key & !0xff_ffff != NOTICE_IDLE;
+        if key & !0xff_ffff == NOTICE_IDLE {
+            self.gc.waits_for_idle[pool] = false;
+        } else {
+            self.gc.waits_for_step[pool] = false;
+        }
         if key & !0xff_ffff == NOTICE_STEP {
             let mid_idle = !self.config.gc.preemptible && !self.pool_is_idle(pool, 0);
             if mid_idle && self.gc.jobs[pool].is_some() {

@@ -589,6 +589,7 @@ impl<B: Backend> Ftl<B> {
     fn stop_collections(&mut self) {
         self.gc.jobs.fill_with(|| None);
         self.gc.waits_for_idle.fill(false);
+        self.gc.waits_for_step.fill(false);
         self.gc.copies.clear();
         self.gc.strays.clear();
         self.gc.touched.clear();

@@ -67,6 +67,12 @@ impl Translation {
         self.directory.iter().map(|table| table.len() as u64).sum()
     }
 
+    /// Tables that the policy keeps in flash. A collection may cause as many programs in each as it moves units.
+    pub fn tables_in_flash(&self) -> u32 {
+        let tables = &self.directory[..CHECKPOINT_TABLE as usize];
+        tables.iter().filter(|table| !table.is_empty()).count() as u32
+    }
+
     /// Whether the policy keeps `table` in flash, and the table has the keys below `end`.
     #[inline]
     pub fn is_paged(&self, table: u8, end: u32) -> bool {

@@ -43,15 +43,6 @@ fn drive<B: Double>(
     }
 }
 
-/// Room for tables of `entry_bytes`, `tables` of them, with some policy pages, and for what collection adds to them.
-fn with_tables(case: &mut Case, entry_bytes: u32, tables: u32) {
-    let per_page = case.layout.geometry.unit_bytes / entry_bytes;
-    let lanes = case.layout.lanes;
-    // A metadata frontier, its reserve, and the tables themselves.
-    let extra = (2 * lanes) * case.layout.slots_per_ru + 16 + case.config.logical_units.div_ceil(per_page) * tables;
-    case.config.logical_units = case.config.logical_units.saturating_sub(extra).max(8);
-}
-
 fn cached(case: &Case, number: u32) -> MappingCache {
     let units = case.config.logical_units;
     let mut cache = MappingCache::new(units, case.layout.geometry.unit_bytes, 1 + number % 7);
@@ -68,9 +59,14 @@ fn with_cache(case: &Case) -> Overrides {
     }
 }
 
+/// Room for the tables, and so much spare that a collection frees more than the updates of translation pages that it
+/// causes: each unit moved may cost one page in each table.
 fn tables_of(case: &mut Case) {
-    let cache = cached(case, case.config.seed as u32);
-    with_tables(case, cache.entry_bytes, 1 + u32::from(cache.second_table));
+    while case.build(with_cache(case)).is_err() && case.config.logical_units > 1 {
+        case.config.logical_units -= 1 + case.config.logical_units / 64;
+    }
+    let share = if case.layout.slots_per_ru < 16 { 3 } else { 2 };
+    case.config.logical_units = case.config.logical_units.min(case.layout.slots() / share).max(1);
 }
 
 fn steps() -> Wish {

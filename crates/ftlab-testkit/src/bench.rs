@@ -1,6 +1,7 @@
 //! A drive, its flash and the reference, side by side.
 
 use ftlab_core::{Lpn, OpKind, Slot, Stream};
+use ftlab_ftl::record::Entry;
 use ftlab_ftl::{Admitted, Ftl, HostRequest, Overrides, Ticket};
 
 use crate::case::Case;
@@ -317,6 +318,11 @@ impl<B: Double> Bench<B> {
         for lpn in 0..self.reference.len() {
             let (found, expected) = (self.ftl.stamp(Lpn(lpn)), self.reference.latest(lpn));
             assert!(found == expected, "LPN {lpn} reads {found}, last written {expected}");
+            let entry = self.ftl.record.entry(Lpn(lpn));
+            assert!(
+                expected != 0 || entry == Entry::UNMAPPED,
+                "LPN {lpn} holds nothing, but is mapped to {entry:?}"
+            );
         }
     }
 
