@@ -21,8 +21,10 @@ use crate::watch::{BreakAt, Watch};
 use crate::workload::{self, Part, Prepared, Workload};
 use crate::{Observer, Progress};
 
-/// Host writes, in logical capacities, by which a drive is aged when theory has no steady state for its victim policy.
+/// Host writes, in logical capacities, by which a drive is aged when theory has no steady state for its victim policy; on a
+/// large drive no more than so many units, so that it is ready in seconds (`--warmup` asks for more).
 const AGEING: f64 = 2.0;
+const MOST_AGEING_UNITS: f64 = 16e6;
 
 /// One run; the drive may name policies of `members` besides those of the catalogues.
 pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
@@ -141,8 +143,9 @@ fn precondition(
             } else {
                 age(spec, ftl, prepared, watch)?;
                 notes.push(format!(
-                    "{}, then aged by {AGEING} drive writes of uniform overwrites",
-                    state.sentence
+                    "{}, then aged by {:.3} drive writes of uniform overwrites (--warmup asks for more)",
+                    state.sentence,
+                    ageing(ftl)
                 ));
             }
         }
@@ -154,11 +157,16 @@ fn precondition(
     Ok(())
 }
 
+/// Logical capacities by which `ftl` is aged.
+fn ageing(ftl: &Ftl<Counting>) -> f64 {
+    AGEING.min(MOST_AGEING_UNITS / f64::from(ftl.config.logical_units))
+}
+
 /// Uniform overwrites on the counting backend, from a state that is only near the steady one.
 fn age(spec: &RunSpec, ftl: &mut Ftl<Counting>, prepared: &Prepared, watch: &mut Watch<'_>) -> Result<()> {
     let unit = prepared.config.layout.geometry.unit_bytes;
     let logical = u64::from(ftl.config.logical_units) * u64::from(unit);
-    let text = format!("uniform:size={unit}B,align={unit}B,bytes={AGEING}x");
+    let text = format!("uniform:size={unit}B,align={unit}B,bytes={}x", ageing(ftl));
     let generator = ftlab_trace::synth::parse(&text, logical, unit, spec.run_seed() ^ 0x4147_4549_4e47)?;
     let mut uniform = Workload::Generated(Box::new(generator));
     let plan = Plan {
