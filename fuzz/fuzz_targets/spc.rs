@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ftlab_trace::fuzz::fuzz_spc(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| ftlab_trace::fuzz::fuzz_format("spc", bytes));

@@ -7,36 +7,46 @@ use std::path::PathBuf;
 use ftlab_core::{Batch, Error, Result};
 use rustc_hash::FxHashMap;
 
-use crate::formats::{Reader, detect};
+use crate::clock::Clock;
+use crate::formats::{Detected, Reader, detect};
 use crate::input::Input;
+use crate::labels::Labels;
 use crate::options::ReadOptions;
-use crate::report::TraceReport;
+use crate::report::{Choice, Skipped, TraceReport};
 use crate::rows;
 
 /// The readers of a trace's files. Times start at 0 and never decrease.
 ///
 /// Several files are merged by time, a tie going to the file named first. A volume of the same name in two files is the
-/// same volume.
+/// same volume, and so with labels. A file without a byte is passed over beside others: a CPU without events leaves one.
+///
+/// A damaged file ends the trace where its damage begins; what came before is given out first.
 pub struct Files {
     format: String,
     reason: String,
+    choices: Vec<Choice>,
     files: Vec<OneFile>,
     /// Files with a request at hand, the earliest on top. Unused with one file.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     started: bool,
     volumes: Vec<String>,
     numbers: FxHashMap<String, u16>,
+    labels: Labels,
     first_time: Option<u64>,
-    out_of_order: u64,
+    /// What goes wrong next, once the requests before it have been given out.
+    failed: Option<Error>,
 }
 
 struct OneFile {
     reader: Box<dyn Reader>,
     /// The trace's numbers of the file's volumes.
     numbers: Vec<u16>,
+    /// The trace's numbers of the file's labels.
+    labels: Vec<u16>,
     batch: Batch,
     next: usize,
-    clock: u64,
+    clock: Clock,
+    failed: Option<Error>,
 }
 
 impl Files {
@@ -59,44 +69,63 @@ impl Files {
 
     fn new(inputs: Vec<Input>, options: &ReadOptions) -> Result<Self> {
         let mut files = Vec::with_capacity(inputs.len());
-        let mut chosen: Option<(&'static str, String, String)> = None;
+        let mut chosen: Option<(Detected, String)> = None;
+        let mut left = inputs.len();
+        let mut empty = 0u32;
         for mut input in inputs {
             let name = input.name().to_owned();
-            let (format, reason) = detect(&mut input, options)?;
-            match &chosen {
-                Some((first, _, first_file)) if *first != format.name => {
+            left -= 1;
+            input.fill()?;
+            if input.bytes().is_empty() && (left > 0 || chosen.is_some()) {
+                empty += 1;
+                continue;
+            }
+            let found = detect(&mut input, options)?;
+            let format = found.format;
+            // All files are read alike: with the guesses that the first one led to.
+            let settings = match &chosen {
+                Some((first, first_file)) if first.format.name != format.name => {
                     return Err(Error::input(format!(
-                        "{name} is in the format {}, but {first_file} in {first}: expected one format for all files of a trace",
-                        format.name
+                        "{name} is in the format {}, but {first_file} in {}: expected one format for all files of a trace",
+                        format.name, first.format.name
                     )));
                 }
-                Some(_) => {}
-                None => chosen = Some((format.name, reason, name)),
-            }
+                Some((first, _)) => first.settings.clone(),
+                None => found.settings.clone(),
+            };
+            chosen.get_or_insert((found, name));
             files.push(OneFile {
-                reader: format.open(input, options)?,
+                reader: format.open(input, &settings)?,
                 numbers: Vec::new(),
+                labels: Vec::new(),
                 batch: Batch::default(),
                 next: 0,
-                clock: 0,
+                clock: Clock::default(),
+                failed: None,
             });
         }
-        let Some((format, mut reason, _)) = chosen else {
+        let Some((first, _)) = chosen else {
             return Err(Error::input("no trace file was named: expected at least one"));
         };
+        let mut reason = first.reason;
         if files.len() > 1 {
             reason += &format!("; {} files merged by time", files.len());
         }
+        if empty > 0 {
+            reason += &format!("; {empty} empty files passed over");
+        }
         Ok(Files {
-            format: format.to_owned(),
+            format: first.format.name.to_owned(),
             reason,
+            choices: first.choices,
             files,
             queue: BinaryHeap::new(),
             started: false,
             volumes: Vec::new(),
             numbers: FxHashMap::default(),
+            labels: Labels::default(),
             first_time: None,
-            out_of_order: 0,
+            failed: None,
         })
     }
 
@@ -109,7 +138,7 @@ impl Files {
     }
 
     pub fn labels(&self) -> &[String] {
-        self.files.first().map_or(&[], |f| f.reader.labels())
+        self.labels.names()
     }
 
     /// Fills an empty batch with the next requests; leaves it empty at the end.
@@ -120,6 +149,7 @@ impl Files {
         } else {
             self.merge(batch)?;
         }
+        self.labels.label_processes(batch);
         if let Some(&first) = batch.time_ns.first() {
             let start = *self.first_time.get_or_insert(first);
             batch.time_ns.iter_mut().for_each(|t| *t -= start);
@@ -127,19 +157,24 @@ impl Files {
         Ok(())
     }
 
-    /// The next batch of one file: clock clamped, volumes renumbered.
+    /// The next batch of one file: clock clamped, volumes and labels renumbered.
     fn refill(&mut self, which: usize) -> Result<()> {
         let file = &mut self.files[which];
         file.batch.clear();
         file.next = 0;
-        file.reader.read(&mut file.batch)?;
-        let mut clock = file.clock;
-        for time in &mut file.batch.time_ns {
-            self.out_of_order += u64::from(*time < clock);
-            clock = clock.max(*time);
-            *time = clock;
+        if let Some(error) = &file.failed {
+            return Err(error.clone());
         }
-        file.clock = clock;
+        if let Err(error) = file.reader.read(&mut file.batch) {
+            if file.batch.is_empty() {
+                return Err(error);
+            }
+            file.failed = Some(error);
+        }
+        file.clock.run(&mut file.batch.time_ns);
+        if file.batch.is_empty() {
+            file.clock.end();
+        }
         for name in &file.reader.volumes()[file.numbers.len()..] {
             let next = u16::try_from(self.volumes.len());
             let number = match (self.numbers.get(name), next) {
@@ -163,10 +198,24 @@ impl Files {
                 *volume = file.numbers[usize::from(*volume)];
             }
         }
+        for name in &file.reader.labels()[file.labels.len()..] {
+            file.labels.push(self.labels.number(name));
+        }
+        if file.labels.iter().enumerate().any(|(i, &n)| i != usize::from(n)) {
+            for label in &mut file.batch.label {
+                *label = file.labels.get(usize::from(*label)).copied().unwrap_or(0);
+            }
+        }
+        for (pid, name) in file.reader.take_process_names() {
+            self.labels.name_process(pid, &name);
+        }
         Ok(())
     }
 
     fn merge(&mut self, batch: &mut Batch) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
         if !self.started {
             self.started = true;
             for which in 0..self.files.len() {
@@ -191,8 +240,11 @@ impl Files {
                 rows::append(batch, &file.batch, file.next);
                 file.next += 1;
             }
-            if file.next == file.batch.len() {
-                self.refill(which)?;
+            if file.next == file.batch.len()
+                && let Err(error) = self.refill(which)
+            {
+                self.failed = Some(error);
+                break;
             }
             self.enqueue(which);
         }
@@ -232,19 +284,20 @@ impl Files {
         let mut report = TraceReport {
             format: self.format.clone(),
             reason: self.reason.clone(),
-            out_of_order: self.out_of_order,
+            choices: self.choices.clone(),
+            timed: self.files.iter().all(|f| f.reader.timed()),
+            has_operations: self.files.iter().all(|f| f.reader.has_operations()),
             ..TraceReport::default()
         };
         for file in &self.files {
             let progress = file.reader.progress();
             report.files.push(file.reader.input().name().to_owned());
             report.lines += progress.lines;
-            for skipped in progress.skipped {
-                match report.skipped.iter_mut().find(|s| s.reason == skipped.reason) {
-                    Some(known) => known.count += skipped.count,
-                    None => report.skipped.push(skipped),
-                }
-            }
+            report.out_of_order += file.clock.out_of_order;
+            report.clock_jumps += file.clock.jumps;
+            report.stray_times += file.clock.strays;
+            add_up(&mut report.skipped, progress.skipped);
+            add_up(&mut report.left_out, progress.left_out);
             if report.first_bad.is_none() {
                 report.first_bad = progress.first_bad;
             }
@@ -266,5 +319,15 @@ impl Files {
             all.update(file.reader.input().hash().as_bytes());
         }
         Some(all.finalize().to_hex().to_string())
+    }
+}
+
+/// Adds counts to those of the same reason.
+fn add_up(all: &mut Vec<Skipped>, more: Vec<Skipped>) {
+    for skipped in more {
+        match all.iter_mut().find(|s| s.reason == skipped.reason) {
+            Some(known) => known.count += skipped.count,
+            None => all.push(skipped),
+        }
     }
 }

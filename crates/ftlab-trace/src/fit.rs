@@ -153,6 +153,14 @@ impl<S: Source> Source for Fit<S> {
     fn remaining(&self) -> Option<u64> {
         self.inner.remaining()
     }
+
+    fn volume_names(&self) -> Vec<String> {
+        self.inner.volume_names()
+    }
+
+    fn label_names(&self) -> Vec<String> {
+        self.inner.label_names()
+    }
 }
 
 /// Addresses modulo `size`. A request over the end becomes two; one longer than the drive covers it once.
@@ -181,7 +189,8 @@ fn wrap(batch: &mut Batch, size: u64) {
     *batch = parts;
 }
 
-fn compact(batch: &mut Batch, touched: &Touched) {
+/// Untouched units left out; of trims only what is touched stays.
+pub(crate) fn compact(batch: &mut Batch, touched: &Touched) {
     let mut empty = false;
     for i in 0..batch.len() {
         if batch.op[i] == OpKind::Flush {

@@ -16,35 +16,15 @@ pub fn fuzz_detect(bytes: &[u8]) {
     trace(bytes, None);
 }
 
-/// `formats/csv.rs`.
-pub fn fuzz_csv(bytes: &[u8]) {
-    trace(bytes, Some("csv"));
-}
-
-/// `formats/disksim.rs`.
-pub fn fuzz_disksim(bytes: &[u8]) {
-    trace(bytes, Some("disksim"));
-}
-
-/// `formats/ftlab.rs`. Checksums are set right first, so that what is behind them is reached.
-pub fn fuzz_ftlab(bytes: &[u8]) {
-    trace(bytes, Some("ftlab"));
-    trace(&with_checksums(bytes), Some("ftlab"));
-}
-
-/// `formats/mqsim.rs`.
-pub fn fuzz_mqsim(bytes: &[u8]) {
-    trace(bytes, Some("mqsim"));
-}
-
-/// `formats/msr.rs`.
-pub fn fuzz_msr(bytes: &[u8]) {
-    trace(bytes, Some("msr"));
-}
-
-/// `formats/spc.rs`.
-pub fn fuzz_spc(bytes: &[u8]) {
-    trace(bytes, Some("spc"));
+/// The reader of the named format. In ftlab's own form checksums are set right as well, so that what is behind them is reached.
+pub fn fuzz_format(name: &str, bytes: &[u8]) {
+    trace(bytes, Some(name));
+    if name == "recording" {
+        ftlab_record::fuzz::fuzz_recording(bytes);
+    }
+    if name == "ftlab" {
+        trace(&with_checksums(bytes), Some(name));
+    }
 }
 
 /// `synth::parse`: a spec in one line or in TOML.
@@ -58,7 +38,7 @@ pub fn fuzz_spec(bytes: &[u8]) {
                 if let Err(error) = generator.next_batch(&mut batch) {
                     check_sentence(&error);
                 }
-                check_batch(&batch);
+                check_batch(&batch, &text);
                 assert!(
                     (0..batch.len()).all(|i| batch.offset[i] + u64::from(batch.length[i]) <= 64 << 20),
                     "{text}: a request beyond the drive"
@@ -112,7 +92,7 @@ fn read_all(mut opened: Opened) -> Result<u64> {
         if batch.is_empty() {
             break;
         }
-        check_batch(&batch);
+        check_batch(&batch, "a trace");
         assert!(batch.time_ns[0] >= clock && batch.time_ns.is_sorted(), "time goes back");
         clock = batch.time_ns.last().copied().unwrap_or(clock);
         requested += batch.length.iter().map(|&l| u64::from(l)).sum::<u64>();
@@ -127,7 +107,8 @@ fn read_all(mut opened: Opened) -> Result<u64> {
     Ok(if records > FEW_REQUESTS { u64::MAX } else { requested })
 }
 
-fn check_batch(batch: &Batch) {
+/// Every column has one value a request, and content ends where the last request's ends.
+pub(crate) fn check_batch(batch: &Batch, what: &str) {
     let n = batch.len();
     let fixed = [
         batch.time_ns.len(),
@@ -138,7 +119,7 @@ fn check_batch(batch: &Batch) {
     ];
     assert!(
         fixed.iter().all(|&len| len == n),
-        "columns of {fixed:?} for {n} requests"
+        "{what}: columns of {fixed:?} for {n} requests"
     );
     let optional = [
         batch.stream.len(),
@@ -149,11 +130,12 @@ fn check_batch(batch: &Batch) {
     ];
     assert!(
         optional.iter().all(|&len| len == 0 || len == n),
-        "optional columns of {optional:?} for {n} requests"
+        "{what}: optional columns of {optional:?} for {n} requests"
     );
     assert_eq!(
         batch.content_end.last().map_or(0, |&end| end as usize),
-        batch.content.len()
+        batch.content.len(),
+        "{what}"
     );
 }
 

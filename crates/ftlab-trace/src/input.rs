@@ -1,19 +1,20 @@
 //! Bytes of a trace: a file or standard input, decompressed, in a sliding buffer.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use flate2::read::MultiGzDecoder;
 use ftlab_core::{Error, Result};
+
+use crate::packing::{MAGIC_BYTES, Packing};
 
 /// Bytes asked of the decompressor at a time.
 const BLOCK: usize = 1 << 20;
+/// Bytes decompressed at a time: at most so many are lost before damage, as decoders don't say how far they came.
+const PIECE: usize = 16 << 10;
 /// No line and no block of a binary form is longer; more is a sign that the file is something else.
 pub const LONGEST: usize = 64 << 20;
-/// Zstandard streams may ask for a window this large (as a power of two) and no larger.
-const WINDOW_LOG: u32 = 27;
 
 /// The decompressed bytes of one file, seen through a buffer that holds what has not been consumed.
 pub struct Input {
@@ -25,15 +26,10 @@ pub struct Input {
     start: usize,
     end: usize,
     ended: bool,
+    /// Why nothing more can be read, once what came before has been given out.
+    failed: Option<Error>,
     /// Decompressed bytes consumed so far: the offset of `bytes()[0]`.
     consumed: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Packing {
-    Plain,
-    Gzip,
-    Zstandard,
 }
 
 /// What passed through below the decompressor.
@@ -41,6 +37,8 @@ enum Packing {
 struct RawState {
     hash: blake3::Hasher,
     read: u64,
+    /// Of these, the bytes that the decompressor has used up.
+    used: u64,
     size: Option<u64>,
     refused: Option<io::ErrorKind>,
 }
@@ -72,29 +70,24 @@ impl Input {
             size,
             ..RawState::default()
         }));
-        let mut magic = Vec::with_capacity(4);
+        let mut magic = Vec::with_capacity(MAGIC_BYTES);
         (&mut source)
-            .take(4)
+            .take(MAGIC_BYTES as u64)
             .read_to_end(&mut magic)
             .map_err(|e| Error::Io(format!("{name}: {e}")))?;
-        let packing = match magic.as_slice() {
-            [0x1f, 0x8b, ..] => Packing::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd] => Packing::Zstandard,
-            _ => Packing::Plain,
-        };
+        let packing = Packing::of(&magic);
         let whole = Watched {
             inner: io::Cursor::new(magic).chain(source),
             state: Arc::clone(&raw),
         };
         let stream: Box<dyn Read + Send> = match packing {
             Packing::Plain => Box::new(whole),
-            Packing::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(BLOCK / 4, whole))),
-            Packing::Zstandard => {
-                let mut decoder = zstd::Decoder::new(whole).map_err(|e| Error::Io(format!("{name}: {e}")))?;
-                decoder
-                    .window_log_max(WINDOW_LOG)
-                    .map_err(|e| Error::Io(format!("{name}: {e}")))?;
-                Box::new(decoder)
+            _ => {
+                let source = Used {
+                    inner: BufReader::with_capacity(BLOCK / 4, whole),
+                    state: Arc::clone(&raw),
+                };
+                packing.unpack(source).map_err(|e| Error::Io(format!("{name}: {e}")))?
             }
         };
         Ok(Input {
@@ -106,6 +99,7 @@ impl Input {
             start: 0,
             end: 0,
             ended: false,
+            failed: None,
             consumed: 0,
         })
     }
@@ -140,28 +134,42 @@ impl Input {
     }
 
     /// Reads about 1 MiB more behind the present bytes; without effect at the end of the file.
+    ///
+    /// What could be read before damage is given out first; the error comes when nothing more follows, and stays.
     pub fn fill(&mut self) -> Result<()> {
         if self.ended {
             return Ok(());
+        }
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
         }
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
-        let goal = self.end + BLOCK;
+        let before = self.end;
+        let goal = before + BLOCK;
         if self.buffer.len() < goal {
             self.buffer.resize(goal, 0);
         }
         while self.end < goal {
-            match self.stream.read(&mut self.buffer[self.end..goal]) {
+            let upto = match self.packing {
+                Packing::Plain => goal,
+                _ => goal.min(self.end + PIECE),
+            };
+            match self.stream.read(&mut self.buffer[self.end..upto]) {
                 Ok(0) => {
                     self.ended = true;
                     break;
                 }
                 Ok(n) => self.end += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.broken(&e)),
+                Err(e) => {
+                    let error = self.broken(&e);
+                    self.failed = Some(error.clone());
+                    return if self.end > before { Ok(()) } else { Err(error) };
+                }
             }
         }
         Ok(())
@@ -185,25 +193,31 @@ impl Input {
         self.raw.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn broken(&mut self, cause: &io::Error) -> Error {
-        self.ended = true;
-        let (read, refused) = {
+    fn broken(&self, cause: &io::Error) -> Error {
+        let (used, refused) = {
             let raw = self.state();
-            (raw.read, raw.refused)
+            (raw.used, raw.refused)
         };
         let name = &self.name;
-        let what = match (self.packing, refused) {
-            (Packing::Plain, _) | (_, Some(_)) => return Error::Io(format!("{name}: {cause}")),
-            (Packing::Gzip, None) => "gzip",
-            (Packing::Zstandard, None) => "zstd",
-        };
+        if self.packing == Packing::Plain || refused.is_some() {
+            return Error::Io(format!("{name}: {cause}"));
+        }
+        let what = self.packing.name();
+        if let Some(limit) = self.packing.memory_limit_mib()
+            && cause.to_string().contains("memory")
+        {
+            return Error::input(format!(
+                "{name}: the {what} data asks for too much memory at byte {used} of the file, expected at most {limit} \
+                 MiB ({cause})"
+            ));
+        }
         let state = if cause.kind() == io::ErrorKind::UnexpectedEof {
             "is cut off"
         } else {
             "is damaged"
         };
         Error::input(format!(
-            "{name}: the {what} data {state} near byte {read} of the file, expected a complete {what} stream ({cause})"
+            "{name}: the {what} data {state} near byte {used} of the file, expected a complete {what} stream ({cause})"
         ))
     }
 }
@@ -230,6 +244,43 @@ impl<R: Read> Read for Watched<R> {
     }
 }
 
+/// Counts what the decompressor uses up.
+struct Used<R> {
+    inner: R,
+    state: Arc<Mutex<RawState>>,
+}
+
+impl<R: BufRead> Read for Used<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(target)?;
+        self.note(read);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Used<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.inner.consume(amount);
+        self.note(amount);
+    }
+}
+
+impl<R> Used<R> {
+    fn note(&self, amount: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.used += amount as u64;
+    }
+}
+
+/// Whether `path` gives its bytes only once: standard input, a pipe.
+pub fn is_stream(path: &Path) -> bool {
+    path == Path::new("-") || std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -254,35 +305,146 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    fn bzip2(text: &[u8]) -> Vec<u8> {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn xz(text: &[u8]) -> Vec<u8> {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstandard(text: &[u8]) -> Vec<u8> {
+        zstd::encode_all(text, 3).unwrap()
+    }
+
+    type Pack = fn(&[u8]) -> Vec<u8>;
+
+    /// Each packing with what packs a text.
+    const PACKERS: [(&str, Pack); 4] = [("gzip", gzip), ("bzip2", bzip2), ("xz", xz), ("zstd", zstandard)];
+
     #[test]
     fn compression_is_told_by_the_first_bytes() {
         let text = b"0 0 1 2 0\n".repeat(1000);
-        for packed in [text.clone(), gzip(&text), zstd::encode_all(&text[..], 3).unwrap()] {
-            assert_eq!(drain(Input::from_bytes("t", packed).unwrap()).unwrap(), text);
+        for (_, pack) in PACKERS {
+            assert_eq!(drain(Input::from_bytes("t", pack(&text)).unwrap()).unwrap(), text);
+            assert_eq!(drain(Input::from_bytes("t", pack(b"")).unwrap()).unwrap(), b"");
         }
-        assert_eq!(drain(Input::from_bytes("t", vec![]).unwrap()).unwrap(), b"");
-        assert_eq!(drain(Input::from_bytes("t", b"ab".to_vec()).unwrap()).unwrap(), b"ab");
+        for plain in [&text[..], b"", b"ab"] {
+            assert_eq!(drain(Input::from_bytes("t", plain.to_vec()).unwrap()).unwrap(), plain);
+        }
     }
 
     #[test]
-    fn gzip_members_one_after_the_other_are_one_stream() {
-        let two = [gzip(b"one\n"), gzip(b"two\n")].concat();
-        assert_eq!(drain(Input::from_bytes("t", two).unwrap()).unwrap(), b"one\ntwo\n");
-    }
-
-    #[test]
-    fn a_cut_stream_is_one_sentence_with_a_byte() {
-        let text: Vec<u8> = (0..5000)
-            .flat_map(|i: u32| format!("{i} {}\n", i * i).into_bytes())
-            .collect();
-        for (kind, packed) in [("gzip", gzip(&text)), ("zstd", zstd::encode_all(&text[..], 3).unwrap())] {
-            let cut = packed[..packed.len() / 2].to_vec();
-            let error = drain(Input::from_bytes("t.z", cut).unwrap()).unwrap_err().to_string();
-            assert!(
-                error.starts_with(&format!("t.z: the {kind} data is cut off near byte")),
-                "{error}"
+    fn streams_one_after_the_other_are_one() {
+        for (kind, pack) in PACKERS {
+            let two = [pack(b"one\n"), pack(b"two\n")].concat();
+            assert_eq!(
+                drain(Input::from_bytes("t", two).unwrap()).unwrap(),
+                b"one\ntwo\n",
+                "{kind}"
             );
         }
+    }
+
+    fn numbers() -> Vec<u8> {
+        (0..50_000u32)
+            .flat_map(|i| format!("{i} {}\n", i.wrapping_mul(i) ^ 0x5bd1).into_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn what_lies_before_the_damage_comes_first_then_one_sentence_with_a_byte() {
+        let text = numbers();
+        for (kind, pack) in PACKERS {
+            let packed = pack(&text);
+            // bzip2 gives out whole blocks of 100 kB only, so the cut lies behind the first.
+            let cut = packed.len() * 3 / 4;
+            let mut broken = packed.clone();
+            broken[cut] ^= 0xff;
+            broken[cut + 1] ^= 0xff;
+            for (how, bytes) in [("is cut off", packed[..cut].to_vec()), ("is damaged", broken)] {
+                let mut input = Input::from_bytes("t.z", bytes).unwrap();
+                let mut got = Vec::new();
+                let error = loop {
+                    if let Err(error) = input.fill() {
+                        break error.to_string();
+                    }
+                    assert!(!input.ended(), "{kind} {how}: no error");
+                    got.extend_from_slice(input.bytes());
+                    input.consume(input.bytes().len());
+                };
+                let sentence = format!("t.z: the {kind} data {how} near byte ");
+                assert!(error.starts_with(&sentence), "{kind}: {error}");
+                let byte = error[sentence.len()..]
+                    .split(' ')
+                    .next()
+                    .unwrap()
+                    .parse::<usize>()
+                    .unwrap();
+                // A decoder may notice the damage later, never before.
+                assert!(
+                    byte + 1 >= cut.min(packed.len()) && byte <= packed.len(),
+                    "{kind}: {cut}: {error}"
+                );
+                assert!(got.len() > text.len() / 10, "{kind} {how}: {} bytes", got.len());
+                // What was decoded near the damage may be wrong where no checksum has been reached.
+                let sure = got.len() / 2;
+                assert!(text.starts_with(&got[..sure]), "{kind} {how}");
+                assert_eq!(input.fill().unwrap_err().to_string(), error, "the error stays");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_that_asks_for_much_memory_is_refused() {
+        use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
+        let mut options = LzmaOptions::new_preset(0).unwrap();
+        options.dict_size(512 << 20);
+        let stream = Stream::new_stream_encoder(Filters::new().lzma2(&options), Check::Crc32).unwrap();
+        let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+        encoder.write_all(b"1 2 3\n").unwrap();
+        let greedy_xz = encoder.finish().unwrap();
+        // A frame header with the window descriptor 0x98 (2^(10 + 19) bytes) and an empty last block.
+        let greedy_zstd = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x98, 0x01, 0x00, 0x00];
+        for (kind, limit, bytes) in [("xz", 256, greedy_xz), ("zstd", 128, greedy_zstd)] {
+            let error = drain(Input::from_bytes("t", bytes).unwrap()).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("t: the {kind} data asks for too much memory at byte ")),
+                "{error}"
+            );
+            assert!(error.contains(&format!("expected at most {limit} MiB")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_refused_at_the_longest_line() {
+        // 200 MiB of zero bytes are a few hundred bytes to some packings.
+        let zeros = vec![0u8; 200 << 20];
+        for (kind, pack) in [PACKERS[1], PACKERS[3]] {
+            let bytes = pack(&zeros);
+            assert!(bytes.len() < 1 << 18, "{kind}: {}", bytes.len());
+            let options = crate::ReadOptions {
+                as_format: Some("msr".into()),
+                ..crate::ReadOptions::default()
+            };
+            let mut batch = ftlab_core::Batch::default();
+            let error = crate::open_bytes("t", bytes, &options)
+                .and_then(|mut opened| ftlab_core::Source::next_batch(&mut opened, &mut batch))
+                .unwrap_err();
+            let expected = "t: line 1 is longer than 64 MiB, expected lines of text";
+            assert_eq!(error.to_string(), expected, "{kind}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_a_stream() {
+        assert!(is_stream(Path::new("-")) && is_stream(Path::new("/dev/null")));
+        assert!(!is_stream(Path::new("/no/such/file")) && !is_stream(&std::env::temp_dir()));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Block traces and generated workloads, as streams of [`Batch`](ftlab_core::Batch)es.
 //!
 //! ```text
-//! files ─ decompress ─ detect ─ reader ─ clock and volumes ─ Fit ─ Head/Sample ─► Source
-//! spec  ─ synth::parse ─────────────────────────────────────────────────────────► Source
+//! files ─ decompress ─ detect ─ reader ─ clock and volumes ─ filters ─ Fit ─► Source
+//! spec  ─ synth::parse ───────────────────────────────── filters ─ Fit ─► Source
 //! ```
 //!
 //! The shortest uses:
@@ -21,15 +21,24 @@
 //!
 //! A new format is one file in [`formats`], a new generator one file in [`synth`], each with one line in its catalogue.
 
+mod clock;
+pub mod convert;
 mod files;
+pub mod filters;
 pub mod fit;
 pub mod formats;
 pub mod fuzz;
 mod input;
+pub mod inspect;
+mod labels;
+pub mod model;
 mod open;
 mod options;
+mod packing;
+mod records;
 mod report;
 mod rows;
+mod settings;
 mod stats;
 pub mod synth;
 mod take;
@@ -37,10 +46,12 @@ mod text;
 mod touched;
 pub mod write;
 
+pub use convert::{ConvertOptions, ConvertProgress, ConvertReport, convert};
 pub use fit::{Fit, FitRule};
-pub use input::Input;
+pub use input::{Input, is_stream};
 pub use open::{Opened, Scan, open, open_bytes, open_scanned, scan, scan_bytes};
-pub use options::{ReadOptions, TimeUnit, Volumes};
-pub use report::{BadLine, Skipped, TraceReport, VolumeReport};
-pub use take::{Head, Sample};
+pub use options::{ReadOptions, Volumes};
+pub use report::{BadLine, Choice, Skipped, TraceReport, VolumeReport};
+pub use settings::{Codes, Setting, Settings, TimeUnit};
+pub use take::Head;
 pub use touched::Touched;

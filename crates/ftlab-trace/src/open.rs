@@ -6,6 +6,7 @@ use ftlab_core::{Batch, Error, Result, Source};
 use rustc_hash::FxHashMap;
 
 use crate::files::Files;
+use crate::input::is_stream;
 use crate::options::{ReadOptions, Volumes};
 use crate::report::{TraceReport, VolumeReport};
 use crate::rows;
@@ -76,10 +77,11 @@ pub fn open_bytes(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> Result<O
 
 /// Reads the whole trace once, in constant memory but for one bit per touched unit.
 pub fn scan(paths: &[PathBuf], options: &ReadOptions) -> Result<Scan> {
-    if paths.iter().any(|path| path == Path::new("-")) {
-        return Err(Error::input(
-            "standard input cannot be read twice: expected a file where the addresses must be known first",
-        ));
+    if let Some(stream) = paths.iter().find(|path| is_stream(path)) {
+        return Err(Error::input(format!(
+            "{} cannot be read twice: expected a file where the addresses must be known first",
+            stream_name(stream)
+        )));
     }
     let (options, sidecar) = options.with_sidecar(paths)?;
     scan_files(Files::open(paths, &options, sidecar.as_deref())?, paths, &options)
@@ -227,6 +229,7 @@ impl Opened {
             })
             .collect();
         report.complete = self.complete;
+        report.timed &= !self.complete || report.records < 2 || report.duration_ns > 0;
         report.footprint_4k = self.scanned.as_ref().and_then(|s| s.footprint_4k);
         report
     }
@@ -234,7 +237,8 @@ impl Opened {
     fn advance(&mut self, batch: &mut Batch) -> Result<()> {
         loop {
             batch.clear();
-            self.files.read(batch)?;
+            let before = self.stats.records();
+            self.files.read(batch).map_err(|error| after(error, before))?;
             if batch.is_empty() {
                 self.complete = true;
                 return self.check_only();
@@ -268,11 +272,13 @@ impl Opened {
 
     fn lay_out(&mut self, batch: &mut Batch) -> Result<()> {
         if matches!(self.volumes, VolumeChoice::FirstOnly) && batch.volume.iter().any(|&v| v != 0) {
-            if self.paths.is_empty() || self.paths.iter().any(|path| path == Path::new("-")) {
-                return Err(Error::input(
-                    "the trace has several volumes, and standard input cannot be read twice to lay them side by side: \
-                     expected a file, or volumes `merge` or `only:NAME`",
-                ));
+            let stream = self.paths.iter().find(|path| is_stream(path));
+            if self.paths.is_empty() || stream.is_some() {
+                return Err(Error::input(format!(
+                    "the trace has several volumes, and {} cannot be read twice to lay them side by side: expected a file, \
+                     or volumes `merge` or `only:NAME`",
+                    stream.map_or("memory".to_owned(), |path| stream_name(path))
+                )));
             }
             let scan = scan(&self.paths, &self.options)?;
             self.use_scan(&scan);
@@ -293,6 +299,27 @@ impl Opened {
             }
         }
         Ok(())
+    }
+}
+
+/// An error with the number of requests that were read before it; none are not worth a word.
+fn after(error: Error, requests: u64) -> Error {
+    let add = |sentence: String| match requests {
+        0 => sentence,
+        1 => format!("{sentence}, after 1 request"),
+        n => format!("{sentence}, after {n} requests"),
+    };
+    match error {
+        Error::Input(sentence) => Error::Input(add(sentence)),
+        Error::Io(sentence) => Error::Io(add(sentence)),
+        Error::Interrupted => Error::Interrupted,
+    }
+}
+
+fn stream_name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
     }
 }
 
@@ -318,6 +345,14 @@ impl Source for Opened {
     fn remaining(&self) -> Option<u64> {
         let total = self.scanned.as_ref()?.records;
         Some(total.saturating_sub(self.stats.records()))
+    }
+
+    fn volume_names(&self) -> Vec<String> {
+        self.files.volumes().to_vec()
+    }
+
+    fn label_names(&self) -> Vec<String> {
+        self.files.labels().to_vec()
     }
 }
 
@@ -454,14 +489,21 @@ mod tests {
     fn an_error_is_final() {
         let bytes = zstd::encode_all(&TWO_VOLUMES.repeat(100_000)[..], 1).unwrap();
         let mut opened = open_bytes("t", bytes[..bytes.len() - 20].to_vec(), &with(Volumes::Merge)).unwrap();
-        let mut batch = Batch::default();
+        let (mut batch, mut requests) = (Batch::default(), 0);
         let first = loop {
             match opened.next_batch(&mut batch) {
                 Ok(()) => assert!(!batch.is_empty()),
                 Err(error) => break error,
             }
+            requests += batch.len();
         };
         assert!(first.to_string().contains("the zstd data is cut off"), "{first}");
+        // zstd gives out whole blocks of 128 KiB, about 11,000 lines: all but the last or two.
+        assert!(requests > 270_000, "{requests}");
+        assert!(
+            first.to_string().ends_with(&format!(", after {requests} requests")),
+            "{first}"
+        );
         assert_eq!(opened.next_batch(&mut batch), Err(first));
         assert!(batch.is_empty() && !opened.report().complete);
     }
@@ -493,7 +535,10 @@ mod tests {
         );
         assert!(report.reason.ends_with("side.trace.ftlab.toml"), "{}", report.reason);
         let options = ReadOptions {
-            time_unit: Some(crate::TimeUnit::Milliseconds),
+            settings: crate::Settings {
+                time_unit: Some(crate::TimeUnit::Milliseconds),
+                ..crate::Settings::default()
+            },
             ..ReadOptions::default()
         };
         assert_eq!(

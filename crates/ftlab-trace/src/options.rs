@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use ftlab_core::{Error, Result, error};
 
+use crate::settings::{Setting, Settings};
+
 /// Options of [`open`](crate::open) and [`scan`](crate::scan); the default reads any known format by its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Forces the format of this name instead of detecting it (`--as`).
     pub as_format: Option<String>,
-    /// Unit of the time column, where the format leaves it open; `None` means the format's own default.
-    pub time_unit: Option<TimeUnit>,
+    /// What the content leaves open; `None` is guessed by the format.
+    pub settings: Settings,
     /// What becomes of several devices in one trace.
     pub volumes: Volumes,
     /// Bytes of the units in which a scan records what was touched: the drive's mapping unit.
@@ -21,7 +23,7 @@ impl Default for ReadOptions {
     fn default() -> Self {
         ReadOptions {
             as_format: None,
-            time_unit: None,
+            settings: Settings::default(),
             volumes: Volumes::SideBySide,
             unit_bytes: 4096,
         }
@@ -36,13 +38,42 @@ struct Sidecar {
     #[serde(rename = "as")]
     as_format: Option<String>,
     time_unit: Option<String>,
+    codes: Option<String>,
+    address_unit: Option<String>,
+    size_unit: Option<String>,
+    columns: Option<String>,
+    event: Option<String>,
+    op: Option<String>,
+    replay: Option<String>,
     volumes: Option<String>,
+}
+
+impl Sidecar {
+    fn settings(&self) -> Result<Settings> {
+        let mut settings = Settings::default();
+        for setting in Setting::ALL {
+            let text = match setting {
+                Setting::TimeUnit => &self.time_unit,
+                Setting::Codes => &self.codes,
+                Setting::AddressUnit => &self.address_unit,
+                Setting::SizeUnit => &self.size_unit,
+                Setting::Columns => &self.columns,
+                Setting::Event => &self.event,
+                Setting::Op => &self.op,
+                Setting::Replay => &self.replay,
+            };
+            if let Some(text) = text {
+                settings.set(setting, text)?;
+            }
+        }
+        Ok(settings)
+    }
 }
 
 impl ReadOptions {
     /// These options, completed by the sidecar of the first of `paths` that has one, and the sidecar's name. What the
     /// options say already stays.
-    pub(crate) fn with_sidecar(&self, paths: &[PathBuf]) -> Result<(Self, Option<String>)> {
+    pub fn with_sidecar(&self, paths: &[PathBuf]) -> Result<(Self, Option<String>)> {
         let mut options = self.clone();
         let beside = paths.iter().map(|path| {
             let mut name = path.clone().into_os_string();
@@ -61,15 +92,14 @@ impl ReadOptions {
                 .map_or(0, |t| t.matches('\n').count())
                 + 1;
             let message = e.message().replace('\n', " ");
+            let settings = Setting::ALL.map(Setting::name).join("`, `");
             Error::input(format!(
-                "{name}, line {line}: {message}: expected `as`, `time_unit`, `volumes`"
+                "{name}, line {line}: {message}: expected `as`, `volumes`, `{settings}`"
             ))
         })?;
         let in_sidecar = |e: Error| Error::input(format!("{name}: {e}"));
+        options.settings = options.settings.or(&said.settings().map_err(in_sidecar)?);
         options.as_format = options.as_format.or(said.as_format);
-        if let (None, Some(unit)) = (options.time_unit, said.time_unit) {
-            options.time_unit = Some(TimeUnit::parse(&unit).map_err(in_sidecar)?);
-        }
         if let (Volumes::SideBySide, Some(volumes)) = (&options.volumes, said.volumes) {
             options.volumes = Volumes::parse(&volumes).map_err(in_sidecar)?;
         }
@@ -80,7 +110,7 @@ impl ReadOptions {
 /// What becomes of a trace with several devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Volumes {
-    /// One address range after the other, in ascending order of the volumes' names (numbers as numbers).
+    /// One address range after the other, in the order in which the volumes first appear.
     #[default]
     SideBySide,
     /// All in one address range, as if they were one device.
@@ -107,55 +137,6 @@ impl Volumes {
     }
 }
 
-/// Unit of a time column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
-    Picoseconds,
-    Nanoseconds,
-    Microseconds,
-    Milliseconds,
-    Seconds,
-}
-
-impl TimeUnit {
-    /// Parses `ps`, `ns`, `us`, `ms` or `s`.
-    pub fn parse(text: &str) -> Result<Self> {
-        Ok(match text.trim() {
-            "ps" => TimeUnit::Picoseconds,
-            "ns" => TimeUnit::Nanoseconds,
-            "us" | "µs" => TimeUnit::Microseconds,
-            "ms" => TimeUnit::Milliseconds,
-            "s" => TimeUnit::Seconds,
-            other => {
-                return Err(Error::input(format!(
-                    "time unit `{other}`: expected ps, ns, us, ms or s"
-                )));
-            }
-        })
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TimeUnit::Picoseconds => "ps",
-            TimeUnit::Nanoseconds => "ns",
-            TimeUnit::Microseconds => "us",
-            TimeUnit::Milliseconds => "ms",
-            TimeUnit::Seconds => "s",
-        }
-    }
-
-    /// The unit as a power of ten of a nanosecond: 9 for seconds, −3 for picoseconds.
-    pub(crate) fn exponent(self) -> i32 {
-        match self {
-            TimeUnit::Picoseconds => -3,
-            TimeUnit::Nanoseconds => 0,
-            TimeUnit::Microseconds => 3,
-            TimeUnit::Milliseconds => 6,
-            TimeUnit::Seconds => 9,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,13 +149,6 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("did you mean `merge`")
-        );
-        assert_eq!(TimeUnit::parse("us").unwrap(), TimeUnit::Microseconds);
-        assert!(
-            TimeUnit::parse("hours")
-                .unwrap_err()
-                .to_string()
-                .contains("expected ps")
         );
     }
 }

@@ -7,8 +7,10 @@ use serde::Serialize;
 pub struct TraceReport {
     /// Name of the format, as in the catalogue.
     pub format: String,
-    /// Why this format was chosen, and which choice was made where the content leaves one open.
+    /// Why this format was chosen.
     pub reason: String,
+    /// What the content leaves open, with the values taken.
+    pub choices: Vec<Choice>,
     pub files: Vec<String>,
     /// True when everything below covers the whole trace.
     pub complete: bool,
@@ -18,6 +20,8 @@ pub struct TraceReport {
     pub records: u64,
     /// Lines left out, by reason.
     pub skipped: Vec<Skipped>,
+    /// Lines and records that parse and are no requests of this trace, by reason.
+    pub left_out: Vec<Skipped>,
     pub first_bad: Option<BadLine>,
     pub reads: u64,
     pub writes: u64,
@@ -38,10 +42,28 @@ pub struct TraceReport {
     /// Last arrival minus first, after clamping.
     pub duration_ns: u64,
     pub volumes: Vec<VolumeReport>,
+    /// False when the trace carries no times, or one and the same everywhere.
+    pub timed: bool,
+    /// False when the trace does not tell reads from writes.
+    pub has_operations: bool,
     /// Requests whose time stamp lay before their predecessor's; they arrive together with it.
     pub out_of_order: u64,
-    /// BLAKE3 of the files' bytes as stored, one after the other; known at the end.
+    /// Times the clock was set: from there on time goes on from the request before.
+    pub clock_jumps: u64,
+    /// Requests with a stray time stamp far from those around them; they arrive together with the one before.
+    pub stray_times: u64,
+    /// BLAKE3 of the one file's bytes as stored, or of the files' digests one after the other; known at the end.
     pub checksum: Option<String>,
+}
+
+/// A value taken for something that the content leaves open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// Name of the setting, such as `time_unit`.
+    pub setting: String,
+    pub value: String,
+    /// True when an option or a sidecar gave it; false when it was guessed.
+    pub given: bool,
 }
 
 /// Lines left out for one reason.

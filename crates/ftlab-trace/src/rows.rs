@@ -1,6 +1,6 @@
 //! Moving single requests between batches, optional columns included.
 
-use ftlab_core::Batch;
+use ftlab_core::{Batch, OpKind};
 
 /// Appends request `i` of `from`; an optional column that only one of the two has is filled with zeros.
 pub fn append(to: &mut Batch, from: &Batch, i: usize) {
@@ -13,16 +13,8 @@ pub fn append(to: &mut Batch, from: &Batch, i: usize) {
         from.volume[i],
         from.flags[i],
     );
-    append_optional(&mut to.stream, &from.stream, i, n);
-    append_optional(&mut to.pc, &from.pc, i, n);
-    append_optional(&mut to.pid, &from.pid, i, n);
-    append_optional(&mut to.label, &from.label, i, n);
-    if !from.content_end.is_empty() || !to.content_end.is_empty() {
-        let end = to.content.len() as u32;
-        to.content_end.resize(n, end);
-        to.content.extend_from_slice(from.content_of(i));
-        to.content_end.push(to.content.len() as u32);
-    }
+    let content = (!from.content_end.is_empty()).then(|| from.content_of(i));
+    append_optional(to, &context(from, i), content, n);
 }
 
 /// Appends a part of request `i`: `length` bytes at `offset`, which begin `done` bytes into it. Content ids stand for
@@ -42,10 +34,78 @@ pub fn append_part(to: &mut Batch, from: &Batch, i: usize, offset: u64, length: 
     }
 }
 
-fn append_optional<T: Copy + Default>(to: &mut Vec<T>, from: &[T], i: usize, n: usize) {
-    if !from.is_empty() || !to.is_empty() {
+/// What a request has besides time, operation, place and content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    pub volume: u16,
+    pub flags: u8,
+    pub stream: Option<u16>,
+    pub pc: Option<u64>,
+    pub pid: Option<u32>,
+    pub label: Option<u16>,
+}
+
+impl Context {
+    /// Whether both say the same, an absent column being a zero.
+    pub fn same(&self, other: &Context) -> bool {
+        let plain = |c: &Context| {
+            let numbers = (
+                c.stream.unwrap_or(0),
+                c.pc.unwrap_or(0),
+                c.pid.unwrap_or(0),
+                c.label.unwrap_or(0),
+            );
+            (c.volume, c.flags, numbers)
+        };
+        plain(self) == plain(other)
+    }
+}
+
+/// The context of request `i`.
+pub fn context(batch: &Batch, i: usize) -> Context {
+    Context {
+        volume: batch.volume[i],
+        flags: batch.flags[i],
+        stream: batch.stream.get(i).copied(),
+        pc: batch.pc.get(i).copied(),
+        pid: batch.pid.get(i).copied(),
+        label: batch.label.get(i).copied(),
+    }
+}
+
+/// Appends a write that was made elsewhere; `content` is `None` where the stream has no content ids.
+pub fn append_write(
+    to: &mut Batch,
+    time_ns: u64,
+    offset: u64,
+    length: u32,
+    context: &Context,
+    content: Option<&[u64]>,
+) {
+    let n = to.len();
+    to.push(time_ns, OpKind::Write, offset, length, context.volume, context.flags);
+    append_optional(to, context, content, n);
+}
+
+/// Appends the optional columns of a request to a batch of `n` before it.
+#[inline]
+fn append_optional(to: &mut Batch, context: &Context, content: Option<&[u64]>, n: usize) {
+    append_value(&mut to.stream, context.stream, n);
+    append_value(&mut to.pc, context.pc, n);
+    append_value(&mut to.pid, context.pid, n);
+    append_value(&mut to.label, context.label, n);
+    if content.is_some() || !to.content_end.is_empty() {
+        let end = to.content.len() as u32;
+        to.content_end.resize(n, end);
+        to.content.extend_from_slice(content.unwrap_or(&[]));
+        to.content_end.push(to.content.len() as u32);
+    }
+}
+
+fn append_value<T: Copy + Default>(to: &mut Vec<T>, value: Option<T>, n: usize) {
+    if value.is_some() || !to.is_empty() {
         to.resize(n, T::default());
-        to.push(from.get(i).copied().unwrap_or_default());
+        to.push(value.unwrap_or_default());
     }
 }
 
@@ -56,17 +116,7 @@ pub fn retain(batch: &mut Batch, mut keep: impl FnMut(&Batch, usize) -> bool) {
         return;
     }
     if !batch.content_end.is_empty() {
-        let mut content = Vec::new();
-        let ends: Vec<u32> = (0..batch.len())
-            .map(|i| {
-                if kept[i] {
-                    content.extend_from_slice(batch.content_of(i));
-                }
-                content.len() as u32
-            })
-            .collect();
-        batch.content = content;
-        batch.content_end = ends;
+        retain_content(batch, |_, i| kept[i]);
         retain_column(&mut batch.content_end, &kept);
     }
     retain_column(&mut batch.time_ns, &kept);
@@ -81,6 +131,21 @@ pub fn retain(batch: &mut Batch, mut keep: impl FnMut(&Batch, usize) -> bool) {
     retain_column(&mut batch.label, &kept);
 }
 
+/// Keeps the content ids of the requests for which `keep` answers true; the others have none afterwards.
+pub fn retain_content(batch: &mut Batch, mut keep: impl FnMut(&Batch, usize) -> bool) {
+    let mut content = Vec::with_capacity(batch.content.len());
+    let ends: Vec<u32> = (0..batch.content_end.len())
+        .map(|i| {
+            if keep(batch, i) {
+                content.extend_from_slice(batch.content_of(i));
+            }
+            content.len() as u32
+        })
+        .collect();
+    batch.content = content;
+    batch.content_end = ends;
+}
+
 fn retain_column<T>(column: &mut Vec<T>, kept: &[bool]) {
     if !column.is_empty() {
         let mut kept = kept.iter();
@@ -91,7 +156,6 @@ fn retain_column<T>(column: &mut Vec<T>, kept: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ftlab_core::OpKind;
 
     #[test]
     fn optional_columns_stay_as_long_as_the_others() {

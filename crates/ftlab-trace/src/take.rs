@@ -1,6 +1,6 @@
-//! Parts of a source: its first requests, or a sample of them.
+//! The first requests of a source.
 
-use ftlab_core::{Batch, Error, Result, Source, Stream};
+use ftlab_core::{Batch, Result, Source};
 
 use crate::rows;
 
@@ -38,47 +38,13 @@ impl<S: Source> Source for Head<S> {
     fn remaining(&self) -> Option<u64> {
         self.inner.remaining().map(|n| n.min(self.left))
     }
-}
 
-/// Each request kept with the same probability, independently; times stay as they are.
-pub struct Sample<S> {
-    inner: S,
-    rate: f64,
-    random: Stream,
-}
-
-impl<S: Source> Sample<S> {
-    /// `rate` lies in (0, 1].
-    pub fn new(inner: S, rate: f64, seed: u64) -> Result<Self> {
-        if !(rate > 0.0 && rate <= 1.0) {
-            return Err(Error::input(format!(
-                "sampling rate {rate}: expected more than 0, at most 1"
-            )));
-        }
-        Ok(Sample {
-            inner,
-            rate,
-            random: Stream::new(seed, "trace sample"),
-        })
+    fn volume_names(&self) -> Vec<String> {
+        self.inner.volume_names()
     }
 
-    pub fn inner(&self) -> &S {
-        &self.inner
-    }
-}
-
-impl<S: Source> Source for Sample<S> {
-    fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
-        loop {
-            self.inner.next_batch(batch)?;
-            if batch.is_empty() || self.rate >= 1.0 {
-                return Ok(());
-            }
-            rows::retain(batch, |_, _| self.random.unit() < self.rate);
-            if !batch.is_empty() {
-                return Ok(());
-            }
-        }
+    fn label_names(&self) -> Vec<String> {
+        self.inner.label_names()
     }
 }
 
@@ -109,14 +75,5 @@ mod tests {
             assert_eq!(head.remaining(), Some(n.min(100_000)));
             assert_eq!(count(head), n.min(100_000));
         }
-    }
-
-    #[test]
-    fn a_sample_keeps_its_share() {
-        let n = count(Sample::new(generated(), 0.1, 3).unwrap());
-        // Three standard deviations of 1e5 draws at 0.1 are 285.
-        assert!(n.abs_diff(10_000) < 285, "{n}");
-        assert_eq!(count(Sample::new(generated(), 1.0, 3).unwrap()), 100_000);
-        assert!(Sample::new(generated(), 0.0, 3).is_err());
     }
 }

@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 
 use crate::formats::{Progress, Reader, is_header};
 use crate::input::{Input, LONGEST};
-use crate::options::TimeUnit;
 use crate::report::{BadLine, Skipped};
+use crate::settings::TimeUnit;
 
 /// Bad lines that are forgiven whatever their share.
 pub const FEW: u64 = 10;
@@ -46,7 +46,43 @@ impl Defect {
 pub trait LineParser: Send {
     /// Appends the request of `line` (without its end), with an absolute time in nanoseconds.
     fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed;
+
+    /// Appends what was held back, at the end of the file.
+    fn finish(&mut self, _batch: &mut Batch) {}
+
+    /// Good lines that gave no request, by reason.
+    fn left_out(&self) -> Vec<Skipped> {
+        Vec::new()
+    }
+
+    /// Names of the label column's values.
+    fn labels(&self) -> &[String] {
+        &[]
+    }
+
+    /// False when the format carries no times.
+    fn timed(&self) -> bool {
+        true
+    }
+
+    /// False when the format does not tell reads from writes.
+    fn has_operations(&self) -> bool {
+        true
+    }
 }
+
+/// Reasons for leaving good lines out, with how many lines each concerned; those that concerned none are not listed.
+pub fn left_out(counts: &[(&str, u64)]) -> Vec<Skipped> {
+    let met = counts.iter().filter(|(_, count)| *count > 0);
+    met.map(|&(reason, count)| Skipped {
+        reason: reason.to_owned(),
+        count,
+    })
+    .collect()
+}
+
+/// Why a line of no bytes is left out.
+pub const EMPTY: &str = "a request of no bytes";
 
 /// A reader of any text format: splits lines, counts, applies the rule about bad ones.
 pub struct TextReader<P> {
@@ -165,6 +201,7 @@ impl<P: LineParser> Reader for TextReader<P> {
                 if self.bad > self.good {
                     self.too_many_bad()?;
                 }
+                self.parser.finish(batch);
                 break;
             };
             self.lines += 1;
@@ -202,8 +239,21 @@ impl<P: LineParser> Reader for TextReader<P> {
                     count: *count,
                 })
                 .collect(),
+            left_out: self.parser.left_out(),
             first_bad: self.first_bad.clone(),
         }
+    }
+
+    fn labels(&self) -> &[String] {
+        self.parser.labels()
+    }
+
+    fn timed(&self) -> bool {
+        self.parser.timed()
+    }
+
+    fn has_operations(&self) -> bool {
+        self.parser.has_operations()
     }
 
     fn volumes(&self) -> &[String] {
@@ -234,6 +284,11 @@ pub struct VolumeTable {
 }
 
 impl VolumeTable {
+    /// The names, by number.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// The number of the device called `key`; a comma in it shows as a dot (`host,disk` is `host.disk`).
     #[inline]
     pub fn id(&mut self, key: &[u8]) -> Parsed<u16> {
@@ -387,24 +442,18 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
         Ok(key)
     }
 
-    /// A number, or nothing.
-    #[inline]
-    pub fn optional_number(&mut self) -> Parsed<Option<u64>> {
-        match self.line.get(self.at) {
-            Some(&byte) if byte != SEPARATOR => self.number().map(Some),
-            _ => {
-                self.end_column();
-                Ok(None)
-            }
-        }
-    }
-
     /// Passes a column whatever is in it.
     #[inline]
     pub fn skip(&mut self) {
         let rest = &self.line[self.at..];
         self.at += rest.iter().position(|&b| b == SEPARATOR).unwrap_or(rest.len());
         self.end_column();
+    }
+
+    /// The first byte of the next column; its separator where it is empty.
+    #[inline]
+    pub fn peek(&self) -> Option<u8> {
+        self.line.get(self.at).copied()
     }
 
     /// True when the line has no further column.
@@ -494,6 +543,19 @@ pub fn to_bytes(count: u64, unit_bytes: u64) -> Option<u64> {
 #[inline]
 pub fn to_length(bytes: u64) -> Option<u32> {
     u32::try_from(bytes).ok().filter(|&length| length > 0)
+}
+
+/// A number of at most `most` hexadecimal digits (16 at the most), with or without `0x`.
+#[inline]
+pub fn hexadecimal(text: &[u8], most: usize) -> Option<u64> {
+    let digits = text.strip_prefix(b"0x").unwrap_or(text);
+    if digits.is_empty() || digits.len() > most {
+        return None;
+    }
+    digits.iter().try_fold(0, |number, &digit| {
+        let digit = char::from(digit).to_digit(16)?;
+        Some(number << 4 | u64::from(digit))
+    })
 }
 
 /// Reads the letters and words that mean read and write.
@@ -588,7 +650,7 @@ mod tests {
         assert!(read(GOOD.repeat(100) + &bad.repeat(10)).is_ok());
         let error = read(GOOD.repeat(100) + &bad.repeat(11)).unwrap_err().to_string();
         let expected = "t.csv, line 101: `1,hm,0,Read,x,512,9`: column 5: expected a whole number (11 of the first 111 \
-                        lines are bad)";
+                        lines are bad), after 100 requests";
         assert_eq!(error, expected);
         // One in two hundred is fewer than 1 %, however many there are.
         assert!(read((GOOD.repeat(199) + bad).repeat(30)).is_ok());

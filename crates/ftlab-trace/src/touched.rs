@@ -68,6 +68,33 @@ impl Marks {
         self.chunks.iter().map(count).sum()
     }
 
+    /// Lengths of the contiguous ranges marked, in units and in order of address.
+    pub fn runs(&self, mut each: impl FnMut(u64)) {
+        let mut order: Vec<(u64, &[u64; WORDS])> = self.keys.iter().copied().zip(&self.chunks).collect();
+        order.sort_unstable_by_key(|(key, _)| *key);
+        let (mut start, mut end) = (0, 0);
+        for (key, chunk) in order {
+            for (word, &bits) in chunk.iter().enumerate() {
+                let mut bits = bits;
+                while bits != 0 {
+                    let (from, ones) = (bits.trailing_zeros(), (bits >> bits.trailing_zeros()).trailing_ones());
+                    let at = key * CHUNK_UNITS + word as u64 * 64 + u64::from(from);
+                    if at != end {
+                        if end > start {
+                            each(end - start);
+                        }
+                        start = at;
+                    }
+                    end = at + u64::from(ones);
+                    bits &= (!0u64).checked_shl(from + ones).unwrap_or(0);
+                }
+            }
+        }
+        if end > start {
+            each(end - start);
+        }
+    }
+
     /// The set over the addresses as laid out: `bases[volume]` in bytes, multiples of a chunk.
     pub fn lay_out(&self, bases: &[u64]) -> Touched {
         let place = |key: u64| {

@@ -1,43 +1,43 @@
 //! DiskSim ASCII traces, five columns between blanks, times in milliseconds.
 //!
 //! # Origin
-//! Bucy et al., "The DiskSim Simulation Environment Version 4.0 Reference Manual", CMU-PDL-08-101, input traces.
+//! Bucy et al., "The DiskSim Simulation Environment Version 4.0 Reference Manual", CMU-PDL-08-101, input traces; its reader
+//! takes the flags as a hexadecimal word.
 //!
 //! # Columns
 //! | column | meaning | unit |
 //! | --- | --- | --- |
-//! | 1 time | arrival, with a fraction | ms, unless `time_unit` says otherwise |
+//! | 1 time | arrival, with a fraction | ms, unless the values or `time_unit` say otherwise |
 //! | 2 device | volume | |
-//! | 3 block | first block | 512 B |
-//! | 4 size | length | 512 B |
-//! | 5 flags | 0 = write, 1 = read | |
+//! | 3 block | first block | 512 B, or `address_unit` |
+//! | 4 size | length | 512 B, or `size_unit` |
+//! | 5 flags | hexadecimal; bit 0: 0 = write, 1 = read, or `codes` | |
 //!
-//! The same columns as MQSim's form; what tells them apart is the decimal point in the times.
+//! How the units are told by the values, and DiskSim's form from MQSim's: `five_columns.rs`.
 //!
 //! # What is dropped
-//! Columns behind the fifth. Flags other than 0 and 1 are bad lines.
+//! The other flags (deadlines, synchronous, mapped: hints to the simulated disk scheduler) and columns behind the fifth,
+//! such as the batch number of the form with batches. Requests of no bytes, counted.
 
 use ftlab_core::Result;
 
-use super::mqsim::{FiveColumns, shape};
+use super::five_columns::{self, Dialect};
 use super::{Claim, Reader, Sample};
 use crate::input::Input;
-use crate::options::{ReadOptions, TimeUnit};
-use crate::text::TextReader;
+use crate::settings::{Setting, Settings};
 
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    shape(sample)?.then(|| Claim {
-        sure: false,
-        reason:
-            "five columns, times with a decimal point, the last column 0 or 1: DiskSim ASCII, taken as 1 = read and \
-                 times in ms (a time unit can be given)"
-                .to_owned(),
-    })
+pub const SETTINGS: &[Setting] = five_columns::SETTINGS;
+
+pub fn sample() -> Vec<u8> {
+    b"26.214000\t0\t303574\t1\t0\n26.5\t0\t240840\t1\t1\n1.5e3 0 55596 8 81\n".to_vec()
 }
 
-pub fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> {
-    let unit = options.time_unit.unwrap_or(TimeUnit::Milliseconds);
-    Ok(Box::new(TextReader::new(FiveColumns { unit }, input)))
+pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
+    five_columns::claim(sample, Dialect::Disksim)
+}
+
+pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
+    five_columns::open(input, settings, Dialect::Disksim)
 }
 
 #[cfg(test)]
@@ -52,5 +52,14 @@ mod tests {
         assert_eq!(batch.time_ns, [26_214_000, 26_500_000, 78_000_000]);
         assert_eq!(batch.op, [OpKind::Write, OpKind::Read, OpKind::Read]);
         assert_eq!(batch.length, [512, 512, 4096]);
+    }
+
+    #[test]
+    fn the_lowest_flag_is_the_operation() {
+        // 0x80 synchronous, 0x102 asynchronous and time-critical; a sixth column is passed over.
+        let (format, batch) = read(b"1 0 0 8 80 3\n2 0 8 8 0x103 4\n3 0 16 8 f 5\n");
+        assert_eq!(format, "disksim");
+        assert_eq!(batch.op, [OpKind::Write, OpKind::Read, OpKind::Read]);
+        assert_eq!(batch.time_ns, [1_000_000, 2_000_000, 3_000_000]);
     }
 }

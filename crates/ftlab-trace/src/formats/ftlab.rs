@@ -1,7 +1,7 @@
 //! ftlab's own binary form: columns in blocks, made to be read fast.
 //!
 //! # Origin
-//! ftlab, version 1. All numbers are little-endian.
+//! ftlab, version 2. All numbers are little-endian. Version 1 had no blocks of names.
 //!
 //! # Columns
 //! The file is a header, blocks, and an end block.
@@ -9,7 +9,7 @@
 //! | header | bytes |
 //! | --- | --- |
 //! | magic `89 46 54 4c 41 42 0d 0a` | 8 |
-//! | version, 1 | 4 |
+//! | version, 2 (1 is read as well) | 4 |
 //! | flags: bit 0 = the volumes lie in one address space | 4 |
 //! | length of the names | 4 |
 //! | CRC-32 of the 20 bytes before and of the names | 4 |
@@ -17,7 +17,7 @@
 //!
 //! | block | bytes |
 //! | --- | --- |
-//! | requests n, at most 65536; 0 in the end block | 4 |
+//! | requests n, at most 65536; 0 in the end block and in a block of names | 4 |
 //! | length of the columns | 4 |
 //! | form of each column, two bits each, lowest first: 0 absent, 1 one value for all, 2 n values | 4 |
 //! | CRC-32 of the 12 bytes before and of the columns | 4 |
@@ -39,20 +39,25 @@
 //! | content ids; their count is the last end | u64 | |
 //!
 //! The first six are always there. The end block's columns are the number of requests as a u64; a file without an end
-//! block is cut off.
+//! block is cut off. A block of names has 1 in the place of the forms, and JSON like the header's instead of columns: names
+//! that follow on those so far, before they are needed.
 //!
 //! # What is dropped
 //! Nothing.
 
 use ftlab_core::{Batch, Error, OpKind, Result};
 
-use super::{Claim, Progress, Reader, Sample, refuse_time_unit};
+use super::{Claim, Progress, Reader, Sample, Strength};
 use crate::input::{Input, LONGEST};
-use crate::options::ReadOptions;
+use crate::settings::{Setting, Settings};
 use crate::text::LARGEST;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FTLAB\r\n";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+/// In the place of a block's forms: a block of names.
+pub(crate) const NAMES: u32 = 1;
+/// Most bytes of names, in the header or in a block.
+const MOST_NAMES: usize = 1 << 24;
 /// Flag of the header.
 pub(crate) const ONE_ADDRESS_SPACE: u32 = 1;
 pub(crate) const MOST_RECORDS: usize = 1 << 16;
@@ -93,32 +98,57 @@ pub struct Names {
 struct Blocks {
     input: Input,
     names: Names,
+    name_bytes: usize,
     one_address_space: bool,
     records: u64,
     blocks: u64,
     ended: bool,
 }
 
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    sample.bytes.starts_with(&MAGIC).then(|| Claim {
-        sure: true,
-        reason: "the magic number of ftlab's own form".to_owned(),
-    })
+pub const SETTINGS: &[Setting] = &[];
+
+/// Five requests with every column.
+pub fn sample() -> Vec<u8> {
+    let mut batch = Batch::default();
+    for i in 0..5u16 {
+        let time = u64::from(i);
+        batch.push(time, OpKind::ALL[usize::from(i) % 4], time << 12, 4096, i % 2, 1);
+        if batch.op.last() == Some(&OpKind::Flush) {
+            batch.length[usize::from(i)] = 0;
+        }
+        batch.stream.push(i);
+        batch.pc.push(time << 40);
+        batch.pid.push(7);
+        batch.label.push(i % 3);
+        batch.content.push(time);
+        batch.content_end.push(batch.content.len() as u32);
+    }
+    let names = Names {
+        volumes: vec!["a".to_owned(), "b".to_owned()],
+        labels: vec!["log".to_owned(), "data".to_owned(), "index".to_owned()],
+    };
+    crate::write::to_bytes("ftlab", &batch, &names).unwrap_or_default()
 }
 
-pub fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> {
-    refuse_time_unit("ftlab", options)?;
+pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
+    sample
+        .bytes
+        .starts_with(&MAGIC)
+        .then(|| Claim::new(Strength::Sure, "the magic number of ftlab's own form"))
+}
+
+pub fn open(mut input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
     let fixed: [u8; HEADER] = copy_of(need(&mut input, HEADER, "a header of 24 bytes")?);
     let word = |i: usize| u32_at(&fixed, i);
     if fixed[..8] != MAGIC {
         return Err(damaged(&input, 0, "expected the magic number of ftlab's own form"));
     }
-    if word(8) != VERSION {
-        let found = format!("version {} is not known, expected version {VERSION}", word(8));
+    if !(1..=VERSION).contains(&word(8)) {
+        let found = format!("version {} is not known, expected at most {VERSION}", word(8));
         return Err(damaged(&input, 8, &found));
     }
     let length = word(16) as usize;
-    if length > 1 << 24 {
+    if length > MOST_NAMES {
         return Err(damaged(&input, 16, "expected names of at most 16 MiB"));
     }
     let bytes = &need(&mut input, HEADER + length, "the names of the header")?[HEADER..];
@@ -133,6 +163,7 @@ pub fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> 
     Ok(Box::new(Blocks {
         input,
         names,
+        name_bytes: length,
         one_address_space,
         records: 0,
         blocks: 0,
@@ -142,9 +173,36 @@ pub fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> 
 
 impl Reader for Blocks {
     fn read(&mut self, batch: &mut Batch) -> Result<()> {
-        if self.ended {
-            return Ok(());
+        while !self.ended && batch.is_empty() {
+            self.block(batch)?;
         }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+
+    fn volumes(&self) -> &[String] {
+        &self.names.volumes
+    }
+
+    fn labels(&self) -> &[String] {
+        &self.names.labels
+    }
+
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn one_address_space(&self) -> bool {
+        self.one_address_space
+    }
+}
+
+impl Blocks {
+    /// The next block: requests, names, or the end.
+    fn block(&mut self, batch: &mut Batch) -> Result<()> {
         let what = "a block's header (the file has no end block)";
         let header: [u8; BLOCK_HEADER] = copy_of(need(&mut self.input, BLOCK_HEADER, what)?);
         let (n, length, forms) = (
@@ -169,7 +227,20 @@ impl Reader for Blocks {
                 &format!("the checksum of block {block} does not match"),
             ));
         }
-        if n == 0 {
+        if n == 0 && forms == NAMES {
+            let new: Option<Names> = serde_json::from_slice(columns).ok();
+            let room = MOST_NAMES.saturating_sub(self.name_bytes);
+            let Some(new) = new.filter(|_| columns.len() <= room) else {
+                return Err(damaged(
+                    &self.input,
+                    0,
+                    "expected names as JSON, all of them at most 16 MiB",
+                ));
+            };
+            self.name_bytes += columns.len();
+            self.names.volumes.extend(new.volumes);
+            self.names.labels.extend(new.labels);
+        } else if n == 0 {
             let total = (columns.len() == 8).then(|| u64_at(columns, 0));
             if total != Some(self.records) {
                 let counted = self.records;
@@ -183,7 +254,7 @@ impl Reader for Blocks {
         self.input.consume(BLOCK_HEADER + length);
         self.records += n as u64;
         self.blocks += 1;
-        if n == 0 {
+        if n == 0 && forms != NAMES {
             self.ended = true;
             if self.input.bytes().is_empty() {
                 self.input.fill()?;
@@ -197,26 +268,6 @@ impl Reader for Blocks {
             self.names.volumes.push(self.names.volumes.len().to_string());
         }
         Ok(())
-    }
-
-    fn progress(&self) -> Progress {
-        Progress::default()
-    }
-
-    fn volumes(&self) -> &[String] {
-        &self.names.volumes
-    }
-
-    fn labels(&self) -> &[String] {
-        &self.names.labels
-    }
-
-    fn input(&self) -> &Input {
-        &self.input
-    }
-
-    fn one_address_space(&self) -> bool {
-        self.one_address_space
     }
 }
 
@@ -356,7 +407,7 @@ fn copy_of<const N: usize>(bytes: &[u8]) -> [u8; N] {
 mod tests {
     use super::super::testing::{read, read_all};
     use super::*;
-    use crate::write::Writer;
+    use crate::write::{Options, Writer};
 
     fn sample() -> (Batch, Vec<u8>) {
         let mut batch = Batch::default();
@@ -366,16 +417,13 @@ mod tests {
         batch.pc = vec![7, 8, 9];
         batch.content = vec![11, 12];
         batch.content_end = vec![2, 2, 2];
-        let shared = crate::write::testing::Shared::default();
-        let mut writer = crate::write::ftlab::Ftlab::new(Box::new(shared.clone()), &Names::default(), false).unwrap();
-        writer.write(&batch).unwrap();
-        Box::new(writer).finish().unwrap();
-        (batch, shared.bytes())
+        let bytes = crate::write::to_bytes("ftlab", &batch, &Names::default()).unwrap();
+        (batch, bytes)
     }
 
     fn open_bytes(bytes: Vec<u8>) -> Result<Batch> {
         let input = Input::from_bytes("t.ftlab", bytes)?;
-        let mut reader = open(input, &ReadOptions::default())?;
+        let mut reader = open(input, &Settings::default())?;
         read_all(reader.as_mut())
     }
 
@@ -383,6 +431,36 @@ mod tests {
     fn three_requests() {
         let (batch, bytes) = sample();
         assert_eq!(read(&bytes), ("ftlab", batch));
+    }
+
+    #[test]
+    fn names_that_come_later_are_there_in_time() {
+        let (batch, _) = sample();
+        let mut writer = Writer::new("ftlab", &Options::default(), Vec::new()).unwrap();
+        let mut names = Names::default();
+        names.volumes.push("a".to_owned());
+        writer.names(&names);
+        let mut first = Batch::default();
+        for i in 0..Batch::TARGET as u64 {
+            first.push(i, OpKind::Read, 0, 512, 0, 0);
+        }
+        writer.write(&first).unwrap();
+        names.volumes.push("b".to_owned());
+        names.labels.push("log".to_owned());
+        writer.names(&names);
+        writer.write(&batch).unwrap();
+        let input = Input::from_bytes("t", writer.finish().unwrap().sink).unwrap();
+        let mut reader = open(input, &Settings::default()).unwrap();
+        let mut read = Batch::default();
+        reader.read(&mut read).unwrap();
+        assert_eq!((read.len(), reader.volumes()), (Batch::TARGET, &["a".to_owned()][..]));
+        read.clear();
+        reader.read(&mut read).unwrap();
+        assert_eq!(
+            (&read, reader.volumes()),
+            (&batch, &["a".to_owned(), "b".to_owned()][..])
+        );
+        assert_eq!(reader.labels(), ["log"]);
     }
 
     #[test]
@@ -416,7 +494,7 @@ mod tests {
         let (batch, mut bytes) = sample();
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
-        let mut reader = open(Input::from_bytes("t", bytes).unwrap(), &ReadOptions::default()).unwrap();
+        let mut reader = open(Input::from_bytes("t", bytes).unwrap(), &Settings::default()).unwrap();
         let mut first = Batch::default();
         reader.read(&mut first).unwrap();
         assert_eq!(first, batch);

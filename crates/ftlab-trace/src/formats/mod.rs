@@ -1,18 +1,48 @@
 //! The trace formats: one file each, one line each in the catalogue, told by content.
 
+pub mod alibaba;
+pub mod android;
+pub mod arc;
+pub mod blkparse;
+pub mod blktrace;
+mod block_events;
+pub mod cloudphysics;
 pub mod csv;
+mod csv_header;
+mod csv_layout;
+mod digest;
 pub mod disksim;
+mod fields;
+pub mod fio;
+pub mod fiu;
+mod five_columns;
 pub mod ftlab;
+pub mod lcs;
+pub mod midas;
+pub mod most;
 pub mod mqsim;
 pub mod msr;
+mod names;
+pub mod nexus5;
+mod objects;
+pub mod oracle_general;
+pub mod pixel6a;
+pub mod recording;
+mod scsi;
 pub mod spc;
+pub mod ssdsim;
+pub mod systor;
+pub mod tencent;
+pub mod vscsi;
+pub mod wiscsee;
 
 use ftlab_core::catalogue as core_catalogue;
 use ftlab_core::{Batch, Error, Result, error};
 
 use crate::input::Input;
 use crate::options::ReadOptions;
-use crate::report::{BadLine, Skipped};
+use crate::report::{BadLine, Choice, Skipped};
+use crate::settings::{Setting, Settings};
 use crate::text::{LineParser, VolumeTable, show_line};
 
 /// One trace format.
@@ -20,8 +50,11 @@ pub struct Format {
     /// Its name in `--as`, which is also its file's name.
     pub name: &'static str,
     source: &'static str,
+    /// What its content may leave open; other settings are refused.
+    pub settings: &'static [Setting],
+    sample: fn() -> Vec<u8>,
     detect: fn(&Sample<'_>) -> Option<Claim>,
-    open: fn(Input, &ReadOptions) -> Result<Box<dyn Reader>>,
+    open: fn(Input, &Settings) -> Result<Box<dyn Reader>>,
 }
 
 /// `format!(a, b)`: the formats of these modules, each under its module's name.
@@ -30,6 +63,8 @@ macro_rules! formats {
         &[$(Format {
             name: stringify!($module),
             source: include_str!(concat!(stringify!($module), ".rs")),
+            settings: $module::SETTINGS,
+            sample: $module::sample,
             detect: $module::detect,
             open: $module::open,
         }),+]
@@ -37,8 +72,13 @@ macro_rules! formats {
 }
 
 /// All formats. Where several recognise a file equally surely, the first one here is taken.
+#[rustfmt::skip]
 pub fn catalogue() -> &'static [Format] {
-    formats!(ftlab, csv, msr, spc, mqsim, disksim)
+    formats!(
+        ftlab, recording, csv, pixel6a, cloudphysics, blktrace, vscsi, lcs, oracle_general, fio,
+        blkparse, fiu, android, most, wiscsee, nexus5, msr, spc, alibaba, tencent, systor,
+        mqsim, ssdsim, disksim, midas, arc
+    )
 }
 
 impl Format {
@@ -53,15 +93,36 @@ impl Format {
     }
 
     /// A reader of `input`, which is taken to be in this format.
-    pub fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> {
-        (self.open)(input, options)
+    pub fn open(&self, input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
+        (self.open)(input, settings)
+    }
+
+    /// A small file in this format, for tests and the documentation.
+    pub fn sample(&self) -> Vec<u8> {
+        (self.sample)()
+    }
+
+    /// Refuses settings that this format does not leave open.
+    fn check(&self, settings: &Settings) -> Result<()> {
+        let fixed = Setting::ALL.into_iter().filter(|s| !self.settings.contains(s));
+        for setting in fixed {
+            if let Some(value) = settings.get(setting) {
+                return Err(Error::input(format!(
+                    "{} {value} was given, but the format {} fixes its own: expected none",
+                    setting.name(),
+                    self.name
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
 /// Reads one file of a trace: batches with absolute times, addresses as in the file, volumes numbered as they appear.
 /// Every request but a flush covers at least one byte.
 pub trait Reader: Send {
-    /// Appends the next requests to an empty batch; leaves it empty at the end.
+    /// Appends the next requests to an empty batch; leaves it empty at the end. On an error the batch holds the requests
+    /// before the damage, and the reader is not called again.
     fn read(&mut self, batch: &mut Batch) -> Result<()>;
     fn progress(&self) -> Progress;
     /// Names of the volumes seen so far, by number.
@@ -70,10 +131,22 @@ pub trait Reader: Send {
     fn labels(&self) -> &[String] {
         &[]
     }
+    /// Names of processes met since the last call, for requests that carry process ids; forgets them.
+    fn take_process_names(&mut self) -> Vec<(u32, String)> {
+        Vec::new()
+    }
     fn input(&self) -> &Input;
     /// True when volumes already lie in one address space and must not be laid out again.
     fn one_address_space(&self) -> bool {
         false
+    }
+    /// False when the format carries no times; all are 0 then.
+    fn timed(&self) -> bool {
+        true
+    }
+    /// False when the format does not tell reads from writes.
+    fn has_operations(&self) -> bool {
+        true
     }
 }
 
@@ -85,15 +158,51 @@ pub struct Progress {
     pub batch_lines: Option<(u64, u64)>,
     /// True when each line of the last batch gave one request.
     pub batch_exact: bool,
+    /// Lines and records that do not parse.
     pub skipped: Vec<Skipped>,
+    /// Those that parse and are left out by the format's rule (other events, empty requests).
+    pub left_out: Vec<Skipped>,
     pub first_bad: Option<BadLine>,
 }
 
 /// A format's answer that a file is its own.
 pub struct Claim {
-    /// Sure: a magic number or a header says so. Otherwise the columns merely fit.
-    pub sure: bool,
+    pub strength: Strength,
+    /// Why, and why the guesses.
     pub reason: String,
+    /// A value for each of the format's settings, guessed from the content or the format's default.
+    pub guess: Settings,
+}
+
+/// How surely a file is of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// The columns fit.
+    Fits,
+    /// They fit, and their values look like this format's and not another's.
+    Likely,
+    /// A magic number or a header says so.
+    Sure,
+}
+
+impl Claim {
+    /// A claim of a format that leaves nothing open.
+    pub fn new(strength: Strength, reason: impl Into<String>) -> Self {
+        Claim {
+            strength,
+            reason: reason.into(),
+            guess: Settings::default(),
+        }
+    }
+}
+
+/// What [`detect`] found: the format, and the settings to open it with.
+pub struct Detected {
+    pub format: &'static Format,
+    pub reason: String,
+    pub settings: Settings,
+    /// Each setting that the format leaves open, with its value and where that comes from.
+    pub choices: Vec<Choice>,
 }
 
 /// The first bytes of a file, as detection sees them.
@@ -101,6 +210,8 @@ pub struct Sample<'a> {
     pub bytes: &'a [u8],
     /// Complete lines without their ends; no comments, no empty ones.
     pub lines: Vec<&'a [u8]>,
+    /// Names of the columns, where an option gives them.
+    pub columns: Option<&'a str>,
 }
 
 impl<'a> Sample<'a> {
@@ -117,7 +228,11 @@ impl<'a> Sample<'a> {
             .filter(|line| !line.trim_ascii().is_empty() && line[0] != b'#')
             .take(Self::LINES)
             .collect();
-        Sample { bytes, lines }
+        Sample {
+            bytes,
+            lines,
+            columns: None,
+        }
     }
 
     /// The lines without a first one that holds one of these words (in lower case), and whether there was one.
@@ -146,54 +261,82 @@ pub(crate) fn is_header(line: &[u8], words: &[&str]) -> bool {
 }
 
 /// Chooses the format of `input` by its content, or takes the one that the options force; says why.
-pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<(&'static Format, String)> {
-    if let Some(name) = &options.as_format {
-        let format = catalogue().iter().find(|f| f.name == name);
-        let format = format.ok_or_else(|| error::unknown("trace format", name, &names()))?;
-        return Ok((format, format!("forced to {name}")));
-    }
+pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<Detected> {
     input.fill()?;
     let name = input.name().to_owned();
     let bytes = input.bytes();
+    let sample = Sample {
+        columns: options.settings.columns.as_deref(),
+        ..Sample::new(bytes, input.ended())
+    };
+    if let Some(forced) = &options.as_format {
+        let format = catalogue().iter().find(|f| f.name == forced);
+        let format = format.ok_or_else(|| error::unknown("trace format", forced, &names()))?;
+        let claim = (format.detect)(&sample);
+        let guess = claim.as_ref().map(|claim| &claim.guess);
+        let reason = match &claim {
+            Some(claim) => format!("forced to {forced}: {}", claim.reason),
+            None => format!("forced to {forced}"),
+        };
+        return settle(format, reason, guess, options);
+    }
     if bytes.is_empty() {
         let known = names().join(", ");
         return Err(Error::input(format!(
             "{name}: the file is empty, expected a trace ({known})"
         )));
     }
-    let sample = Sample::new(bytes, input.ended());
     let mut claims: Vec<(&Format, Claim)> = catalogue()
         .iter()
         .filter_map(|f| (f.detect)(&sample).map(|claim| (f, claim)))
         .collect();
-    claims.sort_by_key(|(_, claim)| !claim.sure);
-    let others: Vec<&str> = claims.iter().skip(1).map(|(f, _)| f.name).collect();
-    match claims.first() {
-        Some((format, claim)) if claim.sure || others.is_empty() => Ok((format, claim.reason.clone())),
-        Some((format, claim)) => {
-            let others = others.join(", ");
-            let reason = format!("{}; it also reads as {others} (--as settles it)", claim.reason);
-            Ok((format, reason))
-        }
-        None => {
-            let first = show_line(bytes.split(|&b| b == b'\n').next().unwrap_or(bytes));
-            let known = names().join(", ");
-            Err(Error::input(format!(
-                "{name}, line 1: `{first}` is in no known trace format (known: {known}; --as forces one)"
-            )))
-        }
+    // Stable: among equals the first of the catalogue stays first.
+    claims.sort_by_key(|(_, claim)| std::cmp::Reverse(claim.strength));
+    let Some((format, claim)) = claims.first() else {
+        let first = show_line(bytes.split(|&b| b == b'\n').next().unwrap_or(bytes));
+        let known = names().join(", ");
+        return Err(Error::input(format!(
+            "{name}, line 1: `{first}` is in no known trace format (known: {known}; --as forces one)"
+        )));
+    };
+    let rivals: Vec<&str> = claims[1..]
+        .iter()
+        .filter(|(_, other)| other.strength == claim.strength && claim.strength != Strength::Sure)
+        .map(|(f, _)| f.name)
+        .collect();
+    let mut reason = claim.reason.clone();
+    if !rivals.is_empty() {
+        reason += &format!("; it also reads as {} (--as settles it)", rivals.join(", "));
     }
+    settle(format, reason, Some(&claim.guess), options)
 }
 
-/// Refuses a time unit for a format that fixes its own.
-fn refuse_time_unit(format: &str, options: &ReadOptions) -> Result<()> {
-    match options.time_unit {
-        None => Ok(()),
-        Some(unit) => Err(Error::input(format!(
-            "a time unit ({}) was given, but the format {format} fixes its own: expected none",
-            unit.name()
-        ))),
-    }
+/// The options' settings, completed by the guesses.
+fn settle(
+    format: &'static Format,
+    reason: String,
+    guess: Option<&Settings>,
+    options: &ReadOptions,
+) -> Result<Detected> {
+    format.check(&options.settings)?;
+    let settings = match guess {
+        Some(guess) => options.settings.or(guess),
+        None => options.settings.clone(),
+    };
+    let choices = format.settings.iter().filter_map(|&setting| {
+        let given = options.settings.get(setting).is_some();
+        settings.get(setting).map(|value| Choice {
+            setting: setting.name().to_owned(),
+            value,
+            given,
+        })
+    });
+    Ok(Detected {
+        format,
+        reason,
+        choices: choices.collect(),
+        settings,
+    })
 }
 
 /// Names of all formats.
@@ -211,9 +354,9 @@ pub(crate) mod testing {
     pub fn read(text: &[u8]) -> (&'static str, Batch) {
         let options = ReadOptions::default();
         let mut input = Input::from_bytes("sample", text.to_vec()).unwrap();
-        let (format, _) = detect(&mut input, &options).unwrap();
-        let mut reader = format.open(input, &options).unwrap();
-        (format.name, read_all(reader.as_mut()).unwrap())
+        let found = detect(&mut input, &options).unwrap();
+        let mut reader = found.format.open(input, &found.settings).unwrap();
+        (found.format.name, read_all(reader.as_mut()).unwrap())
     }
 
     pub fn read_all(reader: &mut dyn Reader) -> Result<Batch> {
@@ -233,9 +376,10 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use super::testing::read_all;
     use super::*;
 
-    fn detect_text(text: &[u8]) -> Result<(&'static Format, String)> {
+    fn detect_text(text: &[u8]) -> Result<Detected> {
         detect(
             &mut Input::from_bytes("t", text.to_vec()).unwrap(),
             &ReadOptions::default(),
@@ -247,9 +391,9 @@ mod tests {
         let error = |text: &[u8]| detect_text(text).err().unwrap().to_string();
         assert!(error(b"").starts_with("t: the file is empty"), "{}", error(b""));
         let rubbish = error(b"\x00\x01\xffhello\nworld");
-        assert!(
-            rubbish.starts_with("t, line 1: `\\x00\\x01\\xffhello` is in no known trace format (known: ftlab, csv")
-        );
+        assert!(rubbish.starts_with(
+            "t, line 1: `\\x00\\x01\\xffhello` is in no known trace format (known: ftlab, recording, csv"
+        ));
         assert!(error(b"once upon a time").contains("`once upon a time`"));
     }
 
@@ -265,6 +409,20 @@ mod tests {
             error.contains("unknown trace format `mqsin`; did you mean `mqsim`?"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn every_sample_is_recognised_as_what_it_is() {
+        for format in catalogue() {
+            let mut input = Input::from_bytes("sample", format.sample()).unwrap();
+            let found = detect(&mut input, &ReadOptions::default()).unwrap();
+            assert_eq!(found.format.name, format.name, "{}", found.reason);
+            let choices: Vec<&str> = found.choices.iter().map(|c| c.setting.as_str()).collect();
+            let open: Vec<&str> = format.settings.iter().map(|s| s.name()).collect();
+            assert_eq!(choices, open, "{}: every open setting is guessed", format.name);
+            let batch = read_all(found.format.open(input, &found.settings).unwrap().as_mut()).unwrap();
+            assert!(batch.len() >= 3, "{}: {} requests", format.name, batch.len());
+        }
     }
 
     #[test]

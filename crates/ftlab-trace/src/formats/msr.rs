@@ -17,18 +17,22 @@
 //! A header line is passed over.
 //!
 //! # What is dropped
-//! The response time: it belongs to the traced disks.
+//! The response time, which belongs to the traced disks and may be missing. Requests of no bytes, counted.
 
 use ftlab_core::{Batch, Result};
 
-use super::{Claim, Reader, Sample, refuse_time_unit};
+use super::{Claim, Reader, Sample, Strength};
 use crate::input::Input;
-use crate::options::ReadOptions;
-use crate::text::{Columns, LARGEST, LineParser, Parsed, TextReader, VolumeTable, read_or_write, to_length};
+use crate::report::Skipped;
+use crate::settings::{Setting, Settings};
+use crate::text::{Columns, EMPTY, LARGEST, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write};
 
 const HEADER: [&str; 1] = ["timestamp,"];
 
-struct Msr;
+#[derive(Default)]
+struct Msr {
+    empty: u64,
+}
 
 impl LineParser for Msr {
     #[inline]
@@ -49,23 +53,40 @@ impl LineParser for Msr {
         if offset > LARGEST {
             return Err(columns.defect("an offset below 2^60 bytes"));
         }
-        let length = to_length(columns.number()?).ok_or_else(|| columns.defect("a size above 0 and below 4 GiB"))?;
+        let length = u32::try_from(columns.number()?).map_err(|_| columns.defect("a size below 4 GiB"))?;
+        if length == 0 {
+            self.empty += 1;
+            return Ok(());
+        }
         batch.push(time_ns, op, offset, length, volumes.id(device)?, 0);
         Ok(())
     }
+
+    fn left_out(&self) -> Vec<Skipped> {
+        left_out(&[(EMPTY, self.empty)])
+    }
+}
+
+pub const SETTINGS: &[Setting] = &[];
+
+pub fn sample() -> Vec<u8> {
+    b"128166372003061629,hm,0,Read,383496192,32768,413\n128166372016382155,prxy,1,Write,2822144,4096,1121\n\
+      128166372026382245,hm,0,Write,0,512,55\n"
+        .to_vec()
 }
 
 pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
     let (lines, header) = sample.body(&HEADER);
-    Sample::fits(lines, &mut Msr).then(|| Claim {
-        sure: header,
-        reason: "comma separated, a file time, host, disk, `Read` or `Write`, offset, size: MSR Cambridge".to_owned(),
+    Sample::fits(lines, &mut Msr::default()).then(|| {
+        Claim::new(
+            if header { Strength::Sure } else { Strength::Fits },
+            "comma separated, a file time, host, disk, `Read` or `Write`, offset, size: MSR Cambridge",
+        )
     })
 }
 
-pub fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>> {
-    refuse_time_unit("msr", options)?;
-    Ok(Box::new(TextReader::with_header(Msr, input, &HEADER)?))
+pub fn open(input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
+    Ok(Box::new(TextReader::with_header(Msr::default(), input, &HEADER)?))
 }
 
 #[cfg(test)]
@@ -94,5 +115,18 @@ mod tests {
             b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n128166372003061629,hm,0,Read,383496192,32768,413\n",
         );
         assert_eq!((format, batch.len()), ("msr", 1));
+    }
+
+    #[test]
+    fn a_missing_response_time_and_a_request_of_no_bytes() {
+        let (format, batch) = read(
+            b"128166372003061629,src1,0,read,512,4096\n128166372003061630,src1,0,write,0,0,5\n\
+              128166372003061631,src1,1,W,0,512,\n",
+        );
+        assert_eq!(
+            (format, batch.op.as_slice()),
+            ("msr", [OpKind::Read, OpKind::Write].as_slice())
+        );
+        assert_eq!((batch.length, batch.volume), (vec![4096, 512], vec![0, 1]));
     }
 }

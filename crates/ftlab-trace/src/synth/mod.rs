@@ -20,23 +20,35 @@
 //!
 //! Operations, sizes, offsets and arrivals draw from streams of their own: changing the share of reads leaves the offsets
 //! as they were.
+//!
+//! Two further kinds of names make whole requests rather than places for them, and have keys of their own: [`fitted`], a
+//! workload that a model file describes (a TOML with `kind = "fitted"` is one), and the [`named`] workloads, models that
+//! come with the program.
 
+pub mod correlated;
+pub mod fitted;
 pub mod hotcold;
 pub mod mixed;
+pub mod named;
 mod permutation;
+mod placed;
 pub mod sequential;
 mod spec;
+mod time;
 pub mod uniform;
 pub mod zipf;
 mod zipf_draw;
 
 use ftlab_core::catalogue as core_catalogue;
-use ftlab_core::{Batch, Error, OpKind, PolicySpec, Result, Source, Stream, error};
-use rand_distr::Distribution;
+use ftlab_core::{Batch, Error, PolicySpec, Result, Source, Stream, error};
 use serde_json::{Map, Value};
 
+use self::fitted::Fitted;
+use self::placed::Placed;
+use crate::model::Model;
+
+use spec::Common;
 pub use spec::{Arrivals, Keys};
-use spec::{Common, Ops, Sizes};
 
 /// Chooses where requests go.
 pub trait Pattern: Send {
@@ -80,9 +92,41 @@ macro_rules! kinds {
     };
 }
 
-/// All kinds.
+/// The kinds that place requests.
 pub fn catalogue() -> &'static [Kind] {
-    kinds!(uniform, sequential, zipf, hotcold, mixed)
+    kinds!(uniform, sequential, zipf, hotcold, mixed, correlated)
+}
+
+/// A name that a spec may begin with.
+pub struct Entry {
+    pub name: &'static str,
+    /// A sentence.
+    pub summary: String,
+    /// Markdown.
+    pub documentation: String,
+}
+
+const FITTED: &str = "fitted";
+
+/// All names: the kinds, `fitted`, the named workloads.
+pub fn entries() -> Vec<Entry> {
+    let kinds = catalogue().iter().map(|kind| Entry {
+        name: kind.name,
+        summary: kind.summary(),
+        documentation: kind.documentation(),
+    });
+    let source = include_str!("fitted.rs");
+    let fitted = Entry {
+        name: FITTED,
+        summary: core_catalogue::summary(source),
+        documentation: core_catalogue::documentation(source),
+    };
+    let named = named::WORKLOADS.iter().map(|workload| Entry {
+        name: workload.name,
+        summary: workload.summary(),
+        documentation: workload.documentation(),
+    });
+    kinds.chain([fitted]).chain(named).collect()
 }
 
 impl Kind {
@@ -112,22 +156,27 @@ fn written(text: &str) -> Result<(String, Map<String, Value>)> {
         let spec = PolicySpec::parse(text.trim())?;
         return Ok((spec.name, spec.params));
     }
-    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
-        let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or("");
-        let line = before.matches('\n').count() + 1;
-        Error::input(format!("workload, line {line}: {}", e.message().trim()))
-    })?;
-    let value = serde_json::to_value(table).unwrap_or(Value::Null);
-    let Value::Object(mut params) = value else {
-        return Err(Error::input(
-            "a workload is a TOML table, expected keys such as kind = \"uniform\"",
-        ));
-    };
+    let mut params = table("workload", text)?;
     match params.remove("kind") {
         Some(Value::String(name)) => Ok((name, params)),
         _ => Err(Error::input(
             "a workload file needs the key `kind`, such as kind = \"uniform\"",
         )),
+    }
+}
+
+/// The keys of a TOML text; `what` it is of, for errors.
+pub(crate) fn table(what: &str, text: &str) -> Result<Map<String, Value>> {
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+        let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or("");
+        let line = before.matches('\n').count() + 1;
+        Error::input(format!("{what}, line {line}: {}", e.message().trim()))
+    })?;
+    match serde_json::to_value(table) {
+        Ok(Value::Object(keys)) => Ok(keys),
+        _ => Err(Error::input(format!(
+            "a {what} is a TOML table, expected keys and values"
+        ))),
     }
 }
 
@@ -143,24 +192,109 @@ pub fn from_table(
 }
 
 fn resolve(kind: &str, params: Map<String, Value>, logical: u64, unit: u32, run_seed: u64) -> Result<Generator> {
-    let names: Vec<&str> = catalogue().iter().map(|k| k.name).collect();
+    if kind == FITTED {
+        return fitted_to_model(params, logical, run_seed);
+    }
+    if let Some(workload) = named::find(kind) {
+        let (model, mut asked) = workload.read()?;
+        asked.extend(params);
+        return from_model(workload.name, Map::new(), model, asked, logical, run_seed);
+    }
     let found = catalogue().iter().find(|k| k.name == kind);
-    let found = found.ok_or_else(|| error::unknown("workload kind", kind, &names))?;
-    let mut keys = Keys::new(found.name, params);
+    let found = found.ok_or_else(|| {
+        let kinds = catalogue().iter().map(|kind| kind.name);
+        let named = named::WORKLOADS.iter().map(|workload| workload.name);
+        let names: Vec<&str> = kinds.chain([FITTED]).chain(named).collect();
+        error::unknown("workload kind", kind, &names)
+    })?;
+    let mut keys = Keys::new("workload", found.name, params);
     let common = Common::read(&mut keys, logical, unit, run_seed)?;
     let pattern = (found.new)(&mut keys, common.space)?;
     keys.finish()?;
-    Ok(Generator::new(found.name, common, pattern))
+    Ok(Generator {
+        kind: found.name,
+        body: Body::Placed(Box::new(Placed::new(common, pattern))),
+    })
 }
 
-/// Whether `text` names a generator (a known kind, alone or before a colon) rather than a file.
+/// The model is a file, or it stands among the keys.
+fn fitted_to_model(mut params: Map<String, Value>, logical: u64, run_seed: u64) -> Result<Generator> {
+    let mut described = Map::new();
+    let (model, asked) = match params.remove("model") {
+        Some(Value::String(path)) => {
+            let file = std::path::PathBuf::from(&path);
+            let text = std::fs::read_to_string(&file).map_err(|e| Error::io(&file, &e))?;
+            described.insert("model".to_owned(), path.clone().into());
+            let (model, mut asked) =
+                model_and_keys(&text).map_err(|e| Error::input(format!("{}: {e}", file.display())))?;
+            asked.extend(params);
+            (model, asked)
+        }
+        Some(other) => {
+            return Err(Error::input(format!(
+                "workload `fitted`: `model` = {other}: expected the path of a model file"
+            )));
+        }
+        None if params.contains_key("version") => {
+            let (model, asked) = apart(params)?;
+            let text = model.to_toml();
+            described.insert("title".to_owned(), model.title.clone().into());
+            described.insert("digest".to_owned(), blake3::hash(text.as_bytes()).to_hex()[..16].into());
+            (model, asked)
+        }
+        None => {
+            return Err(Error::input(
+                "workload `fitted`: needs the key `model`, the path of a model file: fitted:model=FILE",
+            ));
+        }
+    };
+    from_model(FITTED, described, model, asked, logical, run_seed)
+}
+
+/// A generator from a model, which `described` tells from others of this kind, and the keys beside it.
+fn from_model(
+    kind: &'static str,
+    described: Map<String, Value>,
+    model: Model,
+    asked: Map<String, Value>,
+    logical: u64,
+    run_seed: u64,
+) -> Result<Generator> {
+    let mut keys = Keys::new("workload", kind, asked);
+    let fitted = Fitted::new(model, &mut keys, logical, run_seed)?;
+    keys.finish()?;
+    Ok(Generator {
+        kind,
+        body: Body::Fitted(described, Box::new(fitted)),
+    })
+}
+
+/// The model of a file, and the keys of a spec that stand in it.
+fn model_and_keys(text: &str) -> Result<(Model, Map<String, Value>)> {
+    let (kind, params) = written(text)?;
+    match kind.as_str() {
+        FITTED => apart(params),
+        other => Err(Error::input(format!(
+            "kind = \"{other}\": expected a model file, kind = \"fitted\""
+        ))),
+    }
+}
+
+/// A model's keys, and those of a spec.
+fn apart(mut params: Map<String, Value>) -> Result<(Model, Map<String, Value>)> {
+    let taken = fitted::KEYS.iter().filter_map(|key| params.remove_entry(*key));
+    let asked = taken.collect();
+    Ok((Model::from_keys(params)?, asked))
+}
+
+/// Whether `text` names a generator (a known name, alone or before a colon) rather than a file.
 pub fn is_spec(text: &str) -> bool {
     let head = text.split(':').next().unwrap_or("").trim();
-    catalogue().iter().any(|kind| kind.name == head)
+    head == FITTED || named::find(head).is_some() || catalogue().iter().any(|kind| kind.name == head)
 }
 
 /// The error with line breaks and other control characters of the quoted spec escaped.
-fn in_one_line(error: Error) -> Error {
+pub(crate) fn in_one_line(error: Error) -> Error {
     match error {
         Error::Input(sentence) if sentence.contains(char::is_control) => Error::Input(
             sentence
@@ -185,168 +319,86 @@ fn is_word(text: &str) -> bool {
 /// A generated workload.
 pub struct Generator {
     kind: &'static str,
-    common: Common,
-    pattern: Box<dyn Pattern>,
-    left: u64,
-    op_random: Stream,
-    size_random: Stream,
-    place_random: Stream,
-    clock: Clock,
-    writes_to_flush: u64,
+    body: Body,
+}
+
+enum Body {
+    Placed(Box<Placed>),
+    /// With the keys that say which model it is.
+    Fitted(Map<String, Value>, Box<Fitted>),
 }
 
 impl Generator {
-    fn new(kind: &'static str, common: Common, pattern: Box<dyn Pattern>) -> Self {
-        let stream = |name| Stream::new(common.seed, name);
-        Generator {
-            kind,
-            left: common.requests,
-            op_random: stream("workload operations"),
-            size_random: stream("workload sizes"),
-            place_random: stream("workload offsets"),
-            clock: Clock {
-                random: stream("workload arrivals"),
-                now: 0,
-                carry: 0.0,
-            },
-            writes_to_flush: common.flush,
-            common,
-            pattern,
-        }
-    }
-
-    /// The resolved spec: every key with the value in use; [`from_table`] reads it back but for `kind`.
+    /// The resolved spec: every key with the value in use; [`from_table`] reads it back but for `kind` (of a model that
+    /// stood in the spec itself it has title and digest only).
     pub fn describe(&self) -> Value {
-        let mut keys = Map::new();
-        keys.insert("kind".to_owned(), self.kind.into());
-        self.common.describe(&mut keys);
-        self.pattern.describe(&mut keys);
+        let mut keys = Map::from_iter([("kind".to_owned(), self.kind.into())]);
+        match &self.body {
+            Body::Placed(placed) => {
+                placed.common.describe(&mut keys);
+                placed.pattern.describe(&mut keys);
+            }
+            Body::Fitted(described, fitted) => {
+                keys.extend(described.clone());
+                fitted.describe(&mut keys);
+            }
+        }
         Value::Object(keys)
     }
 
     pub fn arrivals(&self) -> Arrivals {
-        self.common.arrivals
+        match &self.body {
+            Body::Placed(placed) => placed.common.arrivals,
+            Body::Fitted(_, fitted) => fitted.arrivals(),
+        }
     }
 
     /// Names of the `label` column's values; empty when the workload has none.
     pub fn labels(&self) -> &'static [&'static str] {
-        self.pattern.labels()
+        match &self.body {
+            Body::Placed(placed) => placed.pattern.labels(),
+            Body::Fitted(..) => &[],
+        }
     }
 
     /// Reads, writes and trims of the whole workload.
     pub fn requests(&self) -> u64 {
-        self.common.requests
+        match &self.body {
+            Body::Placed(placed) => placed.common.requests,
+            Body::Fitted(_, fitted) => fitted.requests(),
+        }
     }
 
     /// Goes on for ever, whatever `requests` or `bytes` says: for callers that stop by their own measure.
     pub fn endless(mut self) -> Self {
-        self.left = u64::MAX;
+        match &mut self.body {
+            Body::Placed(placed) => placed.left = u64::MAX,
+            Body::Fitted(_, fitted) => fitted.left = u64::MAX,
+        }
         self
-    }
-
-    fn fill_ops(&mut self, n: usize, op: &mut Vec<OpKind>) {
-        let Ops { read, trim } = self.common.ops;
-        if let Some(always) = self.common.ops.always() {
-            op.resize(n, always);
-            return;
-        }
-        let (below_read, below_trim) = (threshold(read), threshold(read + trim));
-        op.extend((0..n).map(|_| {
-            let draw = self.op_random.next_u64() >> 1;
-            // Arithmetic instead of branches: a mix is unpredictable by design.
-            let code = u8::from(draw >= below_read) + u8::from(draw >= below_trim);
-            [OpKind::Read, OpKind::Trim, OpKind::Write][usize::from(code)]
-        }));
-    }
-
-    fn fill_lengths(&mut self, n: usize, length: &mut Vec<u32>) {
-        match &self.common.sizes {
-            Sizes::One(size) => length.resize(n, *size),
-            Sizes::Many(sizes) => length.extend((0..n).map(|_| {
-                let draw = self.size_random.unit();
-                sizes
-                    .iter()
-                    .find(|s| draw < s.up_to)
-                    .or(sizes.last())
-                    .map_or(0, |s| s.bytes)
-            })),
-        }
-    }
-
-    fn fill_times(&mut self, n: usize, time_ns: &mut Vec<u64>) {
-        match self.common.arrivals {
-            Arrivals::Closed { .. } => time_ns.resize(n, 0),
-            Arrivals::Open { per_second } => {
-                let fixed = self.common.fixed_gaps;
-                time_ns.extend((0..n).map(|_| self.clock.next(1e9 / per_second, fixed)));
-            }
-        }
-    }
-
-    /// Puts a flush behind each so many writes.
-    fn add_flushes(&mut self, batch: &mut Batch) {
-        let mut with = Batch::default();
-        for i in 0..batch.len() {
-            crate::rows::append(&mut with, batch, i);
-            if batch.op[i] == OpKind::Write {
-                self.writes_to_flush -= 1;
-                if self.writes_to_flush == 0 {
-                    self.writes_to_flush = self.common.flush;
-                    let mut flush = Batch::default();
-                    flush.push(batch.time_ns[i], OpKind::Flush, 0, 0, 0, 0);
-                    crate::rows::append(&mut with, &flush, 0);
-                }
-            }
-        }
-        *batch = with;
     }
 }
 
 impl Source for Generator {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
         batch.clear();
-        let n = self.left.min(Batch::TARGET as u64) as usize;
-        self.left -= n as u64;
-        self.fill_times(n, &mut batch.time_ns);
-        self.fill_ops(n, &mut batch.op);
-        self.fill_lengths(n, &mut batch.length);
-        batch.volume.resize(n, 0);
-        batch.flags.resize(n, 0);
-        self.pattern.place(batch, &mut self.place_random);
-        if self.common.flush > 0 {
-            self.add_flushes(batch);
+        match &mut self.body {
+            Body::Placed(placed) => placed.fill(batch),
+            Body::Fitted(_, fitted) => fitted.fill(batch),
         }
         Ok(())
     }
 
     fn remaining(&self) -> Option<u64> {
-        (self.left < u64::MAX / 2).then_some(self.left)
-    }
-}
-
-/// Arrivals with a given mean gap.
-struct Clock {
-    random: Stream,
-    now: u64,
-    /// The part of a nanosecond by which the clock is late, so that rates are exact in the long run.
-    carry: f64,
-}
-
-impl Clock {
-    #[inline]
-    fn next(&mut self, mean_gap: f64, fixed: bool) -> u64 {
-        let arrival = self.now;
-        let gap: f64 = if fixed {
-            mean_gap
-        } else {
-            let draw: f64 = rand_distr::Exp1.sample(self.random.generator());
-            mean_gap * draw
+        let left = match &self.body {
+            Body::Placed(placed) => placed.left,
+            Body::Fitted(_, fitted) => fitted.left,
         };
-        let exact = gap + self.carry;
-        let whole = exact as u64;
-        self.carry = exact - whole as f64;
-        self.now = self.now.saturating_add(whole);
-        arrival
+        (left < u64::MAX / 2).then_some(left)
+    }
+
+    fn label_names(&self) -> Vec<String> {
+        self.labels().iter().map(|&name| name.to_owned()).collect()
     }
 }
 
@@ -358,6 +410,7 @@ fn threshold(share: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ftlab_core::OpKind;
 
     pub fn all(spec: &str) -> Batch {
         let mut generator = parse(spec, 1 << 30, 4096, 7).unwrap();

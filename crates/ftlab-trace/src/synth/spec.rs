@@ -1,5 +1,7 @@
 //! What was written in a spec, and what it means for a drive.
 
+use std::ops::RangeInclusive;
+
 use ftlab_core::{Error, OpKind, Result, error, units};
 use serde_json::{Map, Value, json};
 
@@ -19,18 +21,26 @@ pub enum Arrivals {
 
 /// The keys of a spec, taken one by one; what is left at the end is unknown.
 pub struct Keys {
+    /// What the spec is of, for messages: `workload` or `filter`.
+    what: &'static str,
     kind: &'static str,
     values: Map<String, Value>,
     known: Vec<&'static str>,
 }
 
 impl Keys {
-    pub(super) fn new(kind: &'static str, values: Map<String, Value>) -> Self {
+    pub(crate) fn new(what: &'static str, kind: &'static str, values: Map<String, Value>) -> Self {
         Keys {
+            what,
             kind,
             values,
             known: Vec::new(),
         }
+    }
+
+    /// Whether a key was written that nobody has taken yet.
+    pub fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
     }
 
     /// A value as written, as text.
@@ -76,6 +86,27 @@ impl Keys {
         units::bytes(&text).map_err(|e| self.wrong_as(key, &e))
     }
 
+    /// A size with its unit, between bounds.
+    pub fn bytes_within(&mut self, key: &'static str, default: u64, range: RangeInclusive<u64>) -> Result<u64> {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        let bytes = units::bytes(&text).map_err(|e| self.wrong_as(key, &e))?;
+        if !range.contains(&bytes) {
+            let (least, most) = (units::show_bytes(*range.start()), units::show_bytes(*range.end()));
+            return Err(self.wrong(key, &text, &format!("{least} to {most}")));
+        }
+        Ok(bytes)
+    }
+
+    /// Nanoseconds from a time with its unit.
+    pub fn nanoseconds(&mut self, key: &'static str, default: u64) -> Result<u64> {
+        let Some(text) = self.text(key) else {
+            return Ok(default);
+        };
+        units::nanoseconds(&text).map_err(|e| self.wrong_as(key, &e))
+    }
+
     /// `true` or `false`.
     pub fn switch(&mut self, key: &'static str, default: bool) -> Result<bool> {
         match self.text(key).as_deref() {
@@ -89,17 +120,18 @@ impl Keys {
     /// "workload `zipf`: `theta` = x: expected y".
     pub fn wrong(&self, key: &str, value: &str, expected: &str) -> Error {
         Error::input(format!(
-            "workload `{}`: `{key}` = {value}: expected {expected}",
-            self.kind
+            "{} `{}`: `{key}` = {value}: expected {expected}",
+            self.what, self.kind
         ))
     }
 
-    fn wrong_as(&self, key: &str, cause: &Error) -> Error {
-        Error::input(format!("workload `{}`: `{key}`: {cause}", self.kind))
+    /// "workload `zipf`: `span`: CAUSE".
+    pub fn wrong_as(&self, key: &str, cause: &Error) -> Error {
+        Error::input(format!("{} `{}`: `{key}`: {cause}", self.what, self.kind))
     }
 
     /// Refuses the keys that nobody took.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         match self.values.keys().next() {
             Some(key) => Err(error::unknown(&format!("key of `{}`", self.kind), key, &self.known)),
             None => Ok(()),
@@ -312,7 +344,7 @@ fn size(keys: &Keys, text: &str) -> Result<u32> {
 }
 
 /// A share of the capacity, or bytes.
-fn span(keys: &mut Keys, logical_bytes: u64) -> Result<u64> {
+pub(super) fn span(keys: &mut Keys, logical_bytes: u64) -> Result<u64> {
     let Some(text) = keys.text("span") else {
         return Ok(logical_bytes);
     };
@@ -352,7 +384,7 @@ fn requests(keys: &mut Keys, sizes: &Sizes, logical_bytes: u64) -> Result<u64> {
     Ok((total / sizes.mean()).ceil() as u64)
 }
 
-fn arrivals(keys: &mut Keys) -> Result<Arrivals> {
+pub(super) fn arrivals(keys: &mut Keys) -> Result<Arrivals> {
     let (depth, rate) = (keys.count("qd")?, keys.text("rate"));
     match (depth, rate) {
         (Some(_), Some(_)) => Err(Error::input("a workload has either `qd` or `rate`")),

@@ -1,60 +1,47 @@
-//! Writes MSR Cambridge lines; its columns are described with the [reader](crate::formats::msr).
+//! Writes MSR Cambridge lines; the columns are described with the [reader](crate::formats::msr).
 //!
 //! Times are rounded down to 100 ns and counted from the start of 2007; the response time is 0. A volume called
-//! `host.disk` gives both columns, any other is disk n of the host `ftlab`. The form has neither trims nor flushes.
-
-use std::io::Write;
+//! `host.disk` gives both columns, any other is a disk of the host `ftlab`.
 
 use ftlab_core::{Batch, OpKind, Result};
 
-use super::{Names, Text, Writer, refused};
+use super::text::number;
+use super::{Form, Holds, Keys, Named, VolumeNames};
+
+pub const ENDINGS: &[&str] = &["msr"];
 
 /// 1 January 2007 in 100 ns since 1601.
 const START: u64 = 128_120_832_000_000_000;
 
-/// A writer of MSR Cambridge lines.
-pub struct Msr {
-    text: Text,
-    names: Vec<String>,
+pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
+    let holds = Holds {
+        volumes: VolumeNames::HostDisk,
+        tick_ns: Some(100),
+        // Readers count ns since 1601 in 64 bits.
+        latest_ns: u64::MAX - 99 - START * 100,
+        ..Holds::reads_and_writes()
+    };
+    Ok((Box::new(Msr), holds))
 }
 
-impl Msr {
-    pub fn new(sink: Box<dyn Write + Send>, names: &Names) -> Self {
-        Msr {
-            text: Text::new(sink),
-            names: names.volumes.clone(),
-        }
-    }
-}
+struct Msr;
 
-impl Writer for Msr {
-    fn write(&mut self, batch: &Batch) -> Result<()> {
+impl Form for Msr {
+    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
         for i in 0..batch.len() {
-            let kind = match batch.op[i] {
-                OpKind::Read => "Read",
-                OpKind::Write => "Write",
-                OpKind::Trim | OpKind::Flush => return Err(refused("msr", batch, i, "it has reads and writes only")),
-            };
-            let volume = batch.volume[i];
-            let (time, offset, length) = (START + batch.time_ns[i] / 100, batch.offset[i], batch.length[i]);
-            match self
-                .names
-                .get(usize::from(volume))
-                .and_then(|name| name.rsplit_once('.'))
-            {
-                Some((host, disk)) => {
-                    self.text
-                        .line(format_args!("{time},{host},{disk},{kind},{offset},{length},0"));
-                }
-                None => self
-                    .text
-                    .line(format_args!("{time},ftlab,{volume},{kind},{offset},{length},0")),
-            }
+            number(out, START + batch.time_ns[i] / 100);
+            out.push(b',');
+            out.extend_from_slice(named.volume(batch, i));
+            out.extend_from_slice(if batch.op[i] == OpKind::Read {
+                b",Read,"
+            } else {
+                b",Write,"
+            });
+            number(out, batch.offset[i]);
+            out.push(b',');
+            number(out, batch.length[i].into());
+            out.extend_from_slice(b",0\n");
         }
-        self.text.pass_on()
-    }
-
-    fn finish(self: Box<Self>) -> Result<()> {
-        self.text.finish()
+        Ok(())
     }
 }

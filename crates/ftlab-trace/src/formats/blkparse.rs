@@ -1,0 +1,382 @@
+//! blkparse's text, in its default format.
+//!
+//! # Origin
+//! `blkparse` of the blktrace tools prints Linux block-layer events, one line each (its manual page; sdsc/blktrace,
+//! `blkparse_fmt.c`).
+//!
+//! # Columns
+//! Between blanks:
+//!
+//! | column | meaning | unit |
+//! | --- | --- | --- |
+//! | 1 device | major,minor: the volume, shown as `8.16` | |
+//! | 2 cpu, 3 sequence | passed over | |
+//! | 4 time | since the start of the trace | s, nine decimals |
+//! | 5 pid | process id | |
+//! | 6 action | the event: `Q` queued, `D` issued to the driver, `C` completed, and others | |
+//! | 7 RWBS | operation and flags, see below | |
+//! | 8 sector | first sector | 512 B |
+//! | 9 `+`, 10 count | length; both are missing in a request without data | 512 B |
+//! | rest | `[process]`, the label; the error code in a C line; a time in parentheses before it is passed over | |
+//!
+//! RWBS: an optional `F` in front (flush before), then `R` read, `W` write, `D` discard, `F` flush or `N` no data, then any
+//! of `F` force unit access, `S` synchronous, `M` metadata, `A` ahead, `B` barrier (flush before, and durable). A flush
+//! before data becomes a request of its own at the same time.
+//!
+//! One event stands for a request, settable as `event`. By default D, which is what the device saw; but Q where the
+//! beginning of the file has fewer than half as many D as Q, because then most requests were merged by the traced machine's
+//! scheduler; C where there is neither. A Q of a stacked device (`A` lines) is one of the lower device as well: volumes tell
+//! them apart.
+//!
+//! # What is dropped
+//! Other events, messages, plugging; the summary at the end; packet commands and requests without data that are no flush;
+//! completion errors. A request that was requeued was issued twice, and is read twice from D events. C lines name no
+//! process. Output of other columns (`-f`, `-F`) is refused.
+
+use ftlab_core::{Batch, Error, Result};
+
+use super::block_events::{Events, Flushes, rwbs};
+use super::names::Names;
+use super::{Claim, Reader, Sample, Strength};
+use crate::input::Input;
+use crate::report::Skipped;
+use crate::settings::{Setting, Settings, TimeUnit};
+use crate::text::{Columns, Defect, LineParser, Parsed, TextReader, VolumeTable, time, to_bytes};
+
+/// How lines of the summary begin, blanks in front left out.
+const SUMMARY: [&[u8]; 14] = [
+    b"CPU",
+    b"Total",
+    b"Reads ",
+    b"Read ",
+    b"Writes ",
+    b"Write ",
+    b"IO unplugs",
+    b"Throughput",
+    b"Events",
+    b"Skips",
+    b"Input file",
+    b"Device:",
+    b"Allocation wait",
+    b"Dispatch wait",
+];
+
+struct Blkparse {
+    /// The event that stands for a request.
+    event: u8,
+    labels: Names,
+    others: Events,
+    summary: u64,
+    empty: u64,
+}
+
+impl Blkparse {
+    fn new(event: char) -> Self {
+        Blkparse {
+            event: event as u8,
+            labels: Names::default(),
+            others: Events::default(),
+            summary: 0,
+            empty: 0,
+        }
+    }
+
+    /// A line that does not begin with a device: one of the summary, or damage.
+    #[cold]
+    fn not_an_event(&mut self, line: &[u8]) -> Parsed {
+        let line = line.trim_ascii_start();
+        if !SUMMARY.iter().any(|start| line.starts_with(start)) {
+            return Err(Defect {
+                column: 1,
+                expected: "a device as major,minor (of blkparse's output only the default format is read)",
+            });
+        }
+        self.summary += 1;
+        Ok(())
+    }
+}
+
+/// The columns up to the action, where the line begins as an event does: the device, and the action.
+#[inline]
+fn event<'a>(columns: &mut Columns<'a, b' '>) -> Parsed<(&'a [u8], u64, u64, &'a [u8])> {
+    let device = columns.key()?;
+    columns.key()?;
+    columns.key()?;
+    let time_ns = time(columns, TimeUnit::Seconds)?;
+    let pid = columns.number()?;
+    Ok((device, time_ns, pid, columns.key()?))
+}
+
+#[inline]
+fn begins_with_device(line: &[u8]) -> bool {
+    let from = line
+        .iter()
+        .position(|b| !matches!(b, b' ' | b'\t'))
+        .unwrap_or(line.len());
+    let digits = |from: usize| line[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+    let comma = from + digits(from);
+    if comma == from || line.get(comma) != Some(&b',') {
+        return false;
+    }
+    let end = comma + 1 + digits(comma + 1);
+    end > comma + 1 && matches!(line.get(end), Some(b' ' | b'\t'))
+}
+
+impl LineParser for Blkparse {
+    #[inline]
+    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+        if !begins_with_device(line) {
+            return self.not_an_event(line);
+        }
+        let mut columns = Columns::<b' '>::new(line);
+        let (device, time_ns, pid, action) = event(&mut columns)?;
+        if action != [self.event] {
+            let known = self.others.count(action);
+            return known
+                .then_some(())
+                .ok_or_else(|| columns.defect("an action such as Q, D or C"));
+        }
+        let pid = u32::try_from(pid).map_err(|_| columns.defect("a process id"))?;
+        let rwbs = rwbs(columns.key()?).ok_or_else(|| columns.defect("RWBS letters such as R, WS or FWS"))?;
+        let (offset, length) = data(line, &mut columns)?;
+        let rest = &line[columns.position()..];
+        let volume = volumes.id(device)?;
+        let requests = rwbs.push(batch, time_ns, offset, length, volume);
+        if requests == 0 {
+            self.empty += 1;
+            return Ok(());
+        }
+        let label = (self.event != b'C').then(|| self.labels.id(in_brackets(rest)));
+        for _ in 0..requests {
+            batch.pid.push(pid);
+            batch.label.extend(label);
+        }
+        Ok(())
+    }
+
+    fn left_out(&self) -> Vec<Skipped> {
+        let mut left_out = self.others.left_out();
+        let more = [
+            ("no data and no flush, or a packet command", self.empty),
+            ("a line of blkparse's summary", self.summary),
+        ];
+        left_out.extend(crate::text::left_out(&more));
+        left_out
+    }
+
+    fn labels(&self) -> &[String] {
+        self.labels.all()
+    }
+}
+
+/// The first byte and the length; both 0 in a request without data, which has no sector or a lone one.
+#[inline]
+fn data(line: &[u8], columns: &mut Columns<'_, b' '>) -> Parsed<(u64, u32)> {
+    match line.get(columns.position()) {
+        Some(b'0'..=b'9') => {}
+        Some(b'[' | b'(') | None => return Ok((0, 0)),
+        Some(_) => return columns.number().map(|_| (0, 0)),
+    }
+    let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a sector below 2^51"))?;
+    if line.get(columns.position()) != Some(&b'+') {
+        return Ok((0, 0));
+    }
+    columns.skip();
+    let length = to_bytes(columns.number()?, 512).and_then(|bytes| u32::try_from(bytes).ok());
+    Ok((
+        offset,
+        length.ok_or_else(|| columns.defect("a count below 2^23 sectors"))?,
+    ))
+}
+
+/// The process: what is between the first `[` and the last `]`, which may be part of the name.
+#[inline]
+fn in_brackets(rest: &[u8]) -> &[u8] {
+    let rest = rest.trim_ascii_end();
+    let Some(rest) = rest.strip_suffix(b"]") else {
+        return b"";
+    };
+    let from = match rest.first() {
+        Some(b'[') => 0,
+        _ => rest.iter().position(|&b| b == b'[').unwrap_or(rest.len()),
+    };
+    rest.get(from + 1..).unwrap_or(b"")
+}
+
+pub const SETTINGS: &[Setting] = &[Setting::Event];
+
+pub fn sample() -> Vec<u8> {
+    b"  8,16   5        1     0.000000000 18615  A   R 1444645666 + 256 <- (8,17) 1444645632\n\
+      \x20 8,16   5        2     0.000001850 18615  Q   R 1444645666 + 256 [java]\n\
+      \x20 8,16   5        4     0.000008750 18615  P   N [java]\n\
+      \x20 8,16   5        7     0.000046560 18615  U   N [java] 1\n\
+      \x20 8,16   5        8     0.000047000 18615  D   R 1444645666 + 256 [java]\n\
+      \x20 8,16   2        1     0.001000000   301  D FWS [jbd2/sda1-8]\n\
+      \x20 8,0    2        0     0.001500000     0  m   N cfq18615S / insert_request\n\
+      \x20 8,0    2        2     0.002000000   301  D WFSM 2056 + 8 [Intent[]]\n\
+      \x20 8,0    2        3     0.002100000     0  C  WS 507928 [0]\n\
+      CPU5 (8,16):\n\x20Reads Queued:           1,      128KiB\t Writes Queued:           0,        0KiB\n"
+        .to_vec()
+}
+
+pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
+    if !Sample::fits(&sample.lines, &mut Blkparse::new('D')) {
+        return None;
+    }
+    let lines = || {
+        sample
+            .bytes
+            .split(|&b| b == b'\n')
+            .filter(|line| begins_with_device(line))
+    };
+    let mut events = Events::default();
+    let mut met = 0;
+    for line in lines() {
+        if let Ok((.., action)) = event(&mut Columns::new(line)) {
+            met += u64::from(events.count(action));
+        }
+    }
+    if met == 0 {
+        return None;
+    }
+    let (chosen, why) = events.choose();
+    let mut flushes = Flushes::default();
+    for line in lines() {
+        let mut columns = Columns::new(line);
+        if let Ok((.., action)) = event(&mut columns)
+            && action == [chosen as u8]
+            && let Some(rwbs) = columns.key().ok().and_then(rwbs)
+        {
+            flushes.count(rwbs, data(line, &mut columns).is_ok_and(|(_, length)| length > 0));
+        }
+    }
+    Some(Claim {
+        strength: Strength::Likely,
+        reason: format!(
+            "lines of a device as major,minor, cpu, sequence, time, pid, action: blkparse; {why}{}",
+            flushes.clause()
+        ),
+        guess: Settings {
+            event: Some(chosen),
+            ..Settings::default()
+        },
+    })
+}
+
+pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
+    let event = settings.event.unwrap_or('D');
+    if !matches!(event, 'Q' | 'D' | 'C') {
+        return Err(Error::input(format!("event `{event}`: expected Q, D or C")));
+    }
+    Ok(Box::new(TextReader::new(Blkparse::new(event), input)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ftlab_core::{OpKind, flags};
+
+    use super::super::testing::{read, read_all};
+    use super::*;
+
+    fn read_events(text: &[u8], event: char) -> (Batch, Vec<String>, Vec<Skipped>) {
+        let settings = Settings {
+            event: Some(event),
+            ..Settings::default()
+        };
+        let mut reader = open(Input::from_bytes("t", text.to_vec()).unwrap(), &settings).unwrap();
+        let batch = read_all(reader.as_mut()).unwrap();
+        (batch, reader.labels().to_vec(), reader.progress().left_out)
+    }
+
+    #[test]
+    fn issued_requests_with_their_flags_and_processes() {
+        let (batch, labels, left_out) = read_events(&sample(), 'D');
+        assert_eq!(batch.time_ns, [47_000, 1_000_000, 2_000_000]);
+        assert_eq!(batch.op, [OpKind::Read, OpKind::Flush, OpKind::Write]);
+        assert_eq!(batch.offset, [1_444_645_666 * 512, 0, 2056 * 512]);
+        assert_eq!(batch.length, [131_072, 0, 4096]);
+        assert_eq!(batch.volume, [0, 0, 1]);
+        assert_eq!(
+            batch.flags,
+            [0, flags::SYNC, flags::FUA | flags::SYNC | flags::METADATA]
+        );
+        assert_eq!((batch.pid, batch.label), (vec![18615, 301, 301], vec![0, 1, 2]));
+        assert_eq!(labels, ["java", "jbd2/sda1-8", "Intent[]"]);
+        let counts: Vec<(&str, u64)> = left_out.iter().map(|s| (&s.reason[..7], s.count)).collect();
+        let events = ["event Q", "event C", "event A", "event P", "event U", "event m"];
+        assert_eq!(counts[..6], events.map(|e| (e, 1)));
+        assert_eq!(counts[6..], [("a line ", 2)]);
+    }
+
+    #[test]
+    fn completions_have_an_error_code_and_no_name() {
+        let text = b"  8,16 3 7 0.000011950 0 C R 4938888 + 256 [0]\n\
+                       8,16 3 8 0.000012000 0 C WSM 8192 [0]\n\
+                       8,16 3 9 0.000013000 0 C  FN 0 [0]\n\
+                       8,16 3 9 0.000014000 0 C  R 36 (12 00 00 24) [0]\n\
+                       8,16 3 9 0.000015000 0 C  W 16 + 8 (     471) [-5]\n";
+        let (batch, labels, left_out) = read_events(text, 'C');
+        assert_eq!(batch.op, [OpKind::Read, OpKind::Flush, OpKind::Write]);
+        assert_eq!((batch.label.len(), labels.len()), (0, 0));
+        assert_eq!(batch.pid, [0, 0, 0]);
+        assert_eq!(left_out[0].count, 2);
+    }
+
+    #[test]
+    fn a_flush_before_data_is_read_as_two_requests() {
+        let (batch, labels, _) = read_events(
+            b"8,0 0 1 0.5 7 Q FWFSM 8 + 8 [a b]\n8,0 0 2 0.6 7 Q W 8 + 8 ( 12) [c]\n",
+            'Q',
+        );
+        assert_eq!(batch.op, [OpKind::Flush, OpKind::Write, OpKind::Write]);
+        assert_eq!(batch.time_ns, [500_000_000, 500_000_000, 600_000_000]);
+        assert_eq!((batch.pid.len(), batch.label), (3, vec![0, 0, 1]));
+        assert_eq!(labels, ["a b", "c"]);
+    }
+
+    #[test]
+    fn the_event_follows_from_the_whole_beginning() {
+        let line = |action: &str, i: u32| format!("8,0 1 {i} 0.{i:09} 5 {action} WS {} + 8 [x]\n", i * 8);
+        let text = |queued, issued| {
+            let queued = (0..queued).map(|i| line("Q", i));
+            queued.chain((0..issued).map(|i| line("D", i))).collect::<String>()
+        };
+        let (format, batch) = read(text(300, 150).as_bytes());
+        assert_eq!((format, batch.len()), ("blkparse", 150));
+        assert_eq!(read(text(300, 149).as_bytes()).1.len(), 300);
+    }
+
+    #[test]
+    fn odd_lines_are_bad_lines() {
+        let good = "8,0 1 1 0.1 5 D WS 8 + 8 [x]\n";
+        for bad in [
+            "8,0 1 1 0.1 5 D WS 8 + \n",
+            "8,0 1 1 -0.1 5 D WS 8 + 8 [x]\n",
+            "8,0 1 1 0.1 99999999999 D WS 8 + 8 [x]\n",
+            "8,0 1 1 0.1 5 D WS 99999999999999999999 + 8 [x]\n",
+            "8,0 1 1 0.1 5 D WS 8 + 8388608 [x]\n",
+            "8,0 1 1 0.1 5 D QS 8 + 8 [x]\n",
+            "8,0 1 1 0.1 5 Z WS 8 + 8 [x]\n",
+            "8,0 1 1\n",
+            "8,0\0 1 1 0.1 5 D WS 8 + 8 [x]\n",
+            "8:0 1 1 0.1 5 D WS 8 + 8 [x]\n",
+        ] {
+            let text = format!("{good}{bad}{good}");
+            let settings = Settings::default();
+            let mut reader = open(Input::from_bytes("t", text.into_bytes()).unwrap(), &settings).unwrap();
+            assert_eq!(read_all(reader.as_mut()).unwrap().len(), 2, "{bad}");
+            assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_output_of_blkparse_is_refused_with_a_clear_sentence() {
+        let text = b"0.000001 java Q 1444645666 256\n".repeat(20);
+        let mut reader = open(Input::from_bytes("t", text).unwrap(), &Settings::default()).unwrap();
+        let error = read_all(reader.as_mut()).unwrap_err().to_string();
+        assert!(
+            error.contains("of blkparse's output only the default format is read"),
+            "{error}"
+        );
+    }
+}

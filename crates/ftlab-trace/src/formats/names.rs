@@ -1,0 +1,94 @@
+//! Names of the label column: processes and kinds of file, numbered as they appear.
+
+use rustc_hash::FxHashMap;
+
+/// Labels are 16 bits wide; names beyond these share the last number.
+const MOST: usize = u16::MAX as usize;
+/// Bytes of a name that count and are shown.
+const LONGEST: usize = 255;
+
+/// A table of at most 65 535 names and, behind them, `other` for all further ones.
+#[derive(Debug, Default)]
+pub struct Names {
+    names: Vec<String>,
+    index: FxHashMap<Box<[u8]>, u16>,
+    /// Traces repeat a name many times in a row.
+    last: Option<(Vec<u8>, u16)>,
+}
+
+impl Names {
+    /// The number of `name`; an empty one is called `unknown`.
+    #[inline]
+    pub fn id(&mut self, name: &[u8]) -> u16 {
+        match &self.last {
+            Some((last, id)) if last.as_slice() == name => *id,
+            _ => self.look_up(name),
+        }
+    }
+
+    fn look_up(&mut self, name: &[u8]) -> u16 {
+        let name = &name[..name.len().min(LONGEST)];
+        let id = match self.index.get(name) {
+            Some(&id) => id,
+            None => self.enter(name),
+        };
+        let (last, last_id) = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(name);
+        *last_id = id;
+        id
+    }
+
+    fn enter(&mut self, name: &[u8]) -> u16 {
+        let id = self.names.len().min(MOST);
+        if self.names.len() < MOST {
+            self.names.push(match name {
+                b"" => "unknown".to_owned(),
+                name => String::from_utf8_lossy(name).replace(|c: char| c.is_control(), " "),
+            });
+            self.index.insert(name.into(), id as u16);
+        } else if self.names.len() == MOST {
+            self.names.push("other".to_owned());
+        }
+        id as u16
+    }
+
+    /// The names by number.
+    pub fn all(&self) -> &[String] {
+        &self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_its_number() {
+        let mut names = Names::default();
+        let ids: Vec<u16> = ["java", "java", "", "a\tb", "java"]
+            .iter()
+            .map(|n| names.id(n.as_bytes()))
+            .collect();
+        assert_eq!(ids, [0, 0, 1, 2, 0]);
+        assert_eq!(names.all(), ["java", "unknown", "a b"]);
+    }
+
+    #[test]
+    fn names_beyond_the_width_of_a_label_share_one() {
+        let mut names = Names::default();
+        for i in 0..70_000u32 {
+            let id = names.id(format!("p{i}").as_bytes());
+            assert_eq!(u32::from(id), i.min(65_535));
+        }
+        assert_eq!(names.id(b"p5"), 5);
+        assert_eq!((names.all().len(), names.all()[65_535].as_str()), (65_536, "other"));
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        let mut names = Names::default();
+        let id = names.id(&[b'x'; 300]);
+        assert_eq!((id, names.id(&[b'x'; 255]), names.all()[0].len()), (0, 0, 255));
+    }
+}

@@ -1,0 +1,63 @@
+//! Which of several models of a trace is kept: the one whose workload is most like the trace.
+//!
+//! Two things are not told by the trace alone. How often an object must be referenced for its references to be planned
+//! together (the others are placed one by one): hot pages need it, files written and read in long overlapping runs are spoilt
+//! by it. And how much room clusters of pages have between them, that is, whether what reaches beyond a cluster meets fresh
+//! pages or another cluster. So each of [`LEAST`] with each of [`ROOM`] is tried: its workload is generated, inspected as the
+//! trace was, and compared; the best are compared again with other seeds.
+//! # Cost
+//! Each try generates and inspects an episode, cut down to [`MOST`] requests.
+
+use ftlab_core::Result;
+
+use super::deviation::{deviations, distance};
+use super::{Model, PAGE};
+use crate::inspect::{InspectOptions, Inspection, inspect};
+use crate::synth;
+
+/// References from which on an object's are planned together.
+const LEAST: [u64; 6] = [1, 3, 5, 9, 33, 1 << 40];
+/// Requests generated for a comparison at most; a longer episode is made smaller with its objects.
+const MOST: u64 = 1 << 20;
+/// Pages per page touched over which the clusters are spread, where the span has as many.
+const ROOM: [f64; 2] = [1.0, 3.0];
+/// Models that are looked at twice, and the seeds by which.
+const FINAL: usize = 4;
+const SEEDS: u64 = 3;
+/// Bytes of a model file at most where one of the models is as small.
+const FILE: usize = 100_000;
+
+/// The model of `make(least)`, with some room, whose workload comes nearest to `original`; the first of equals.
+pub(super) fn choose(original: &Inspection, make: impl Fn(u64) -> Model) -> Result<Model> {
+    let mut tried = Vec::with_capacity(LEAST.len() * ROOM.len());
+    for least in LEAST {
+        let made = make(least);
+        for room in ROOM {
+            let model = Model { room, ..made.clone() };
+            tried.push((far(original, &model, 1)?, model));
+        }
+    }
+    tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+    tried.truncate(FINAL);
+    for (sum, model) in &mut tried {
+        for seed in 2..=SEEDS {
+            *sum += far(original, model, seed)?;
+        }
+    }
+    tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(tried.swap_remove(0).1)
+}
+
+fn far(original: &Inspection, model: &Model, seed: u64) -> Result<f64> {
+    let text = model.to_toml();
+    let too_large = if text.len() > FILE { 1e6 } else { 0.0 };
+    let footprint = (MOST as f64 / model.requests as f64).min(1.0);
+    let spec = format!("footprint = {footprint:?}\n{text}");
+    // Room for what lies behind the last page.
+    let mut workload = synth::parse(&spec, model.span + 256 * PAGE, PAGE as u32, seed)?;
+    let made = inspect(&mut workload, InspectOptions::default())?;
+    let mut found = deviations(original, &made);
+    // A smaller workload has fewer pages on purpose.
+    found.retain(|figure| footprint == 1.0 || figure.figure != "pages");
+    Ok(distance(&found) + too_large)
+}

@@ -1,0 +1,22 @@
+//! Writes DiskSim ASCII, five columns; they are described with the [reader](crate::formats::disksim).
+//!
+//! Times have a decimal point and are exact to the nanosecond.
+//!
+//! # Options
+//! | key | meaning | default |
+//! | --- | --- | --- |
+//! | `time_unit` | `ps`, `ns`, `us`, `ms` or `s`; DiskSim itself takes ms | `ms` |
+
+use ftlab_core::Result;
+
+use super::mqsim::{FiveColumns, Times, five_columns, time_unit};
+use super::{Form, Holds, Keys};
+use crate::settings::TimeUnit;
+
+pub const ENDINGS: &[&str] = &["disksim", "dis"];
+
+pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
+    let times = Times::new(time_unit(keys, TimeUnit::Milliseconds)?, true);
+    let holds = times.limit(five_columns());
+    Ok((Box::new(FiveColumns { times }), holds))
+}

@@ -1,0 +1,20 @@
+//! Writes SSDSim ASCII, five columns; they are described with the [reader](crate::formats::ssdsim).
+//!
+//! # Options
+//! | key | meaning | default |
+//! | --- | --- | --- |
+//! | `time_unit` | `ps`, `ns`, `us`, `ms` or `s`, whole numbers; SSDSim itself takes ns | `ns` |
+
+use ftlab_core::Result;
+
+use super::mqsim::{FiveColumns, Times, five_columns, time_unit};
+use super::{Form, Holds, Keys};
+use crate::settings::TimeUnit;
+
+pub const ENDINGS: &[&str] = &["ssdsim", "ascii"];
+
+pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
+    let times = Times::new(time_unit(keys, TimeUnit::Nanoseconds)?, false);
+    let holds = times.limit(five_columns());
+    Ok((Box::new(FiveColumns { times }), holds))
+}
