@@ -17,9 +17,27 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An input error from any displayable sentence.
+    /// An input error from any displayable sentence. What it quotes of the input may be long or hold line ends: it stays one line
+    /// that can be read, the middle of a very long one left out.
     pub fn input(sentence: impl Into<String>) -> Self {
-        Error::Input(sentence.into())
+        let mut sentence: String = sentence.into();
+        if sentence.contains(|c: char| c.is_control()) {
+            let escaped = |c: char| {
+                if c.is_control() {
+                    c.escape_default().collect()
+                } else {
+                    c.to_string()
+                }
+            };
+            sentence = sentence.chars().map(escaped).collect();
+        }
+        if sentence.len() > LONGEST_SENTENCE {
+            let from_end = sentence.chars().rev().take(300).count();
+            let end: String = sentence.chars().skip(sentence.chars().count() - from_end).collect();
+            let start: String = sentence.chars().take(300).collect();
+            sentence = format!("{start} … {end}");
+        }
+        Error::Input(sentence)
     }
 
     /// An operating-system error with the file it concerns.
@@ -27,6 +45,9 @@ impl Error {
         Error::Io(format!("{}: {}", file.display(), cause))
     }
 }
+
+/// Bytes of a sentence that is left as it is: the longest list of names is not half as long.
+const LONGEST_SENTENCE: usize = 1900;
 
 /// The known name nearest to `name`, for "did you mean" hints: at most a third of its letters may differ.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -41,22 +62,26 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// "unknown X `name`; did you mean `y`? known: a, b, c".
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     let hint = nearest(name, known.iter().copied()).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-    Error::Input(format!("unknown {what} `{name}`{hint} (known: {})", known.join(", ")))
+    Error::input(format!("unknown {what} `{name}`{hint} (known: {})", known.join(", ")))
 }
 
+/// Letters to insert, remove, replace, or change places with their neighbour.
 fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = [vec![0; b.len() + 1], (0..=b.len()).collect(), vec![0; b.len() + 1]];
+    for i in 0..a.len() {
+        let [older, old, row] = &mut rows;
         row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        for j in 0..b.len() {
+            let substituted = old[j] + usize::from(a[i] != b[j]);
+            row[j + 1] = substituted.min(old[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                row[j + 1] = row[j + 1].min(older[j - 1] + 1);
+            }
         }
+        rows.rotate_left(1);
     }
-    row[b.len()]
+    rows[1][b.len()]
 }
 
 #[cfg(test)]
@@ -67,6 +92,19 @@ mod tests {
     fn nearest_finds_the_misspelt_name_and_refuses_a_strange_one() {
         assert_eq!(nearest("gredy", ["greedy", "fifo"]), Some("greedy"));
         assert_eq!(nearest("op_ration", ["op_ratio", "victim"]), Some("op_ratio"));
+        assert_eq!(nearest("haed", ["head", "shift"]), Some("head"));
         assert_eq!(nearest("banana", ["greedy", "fifo"]), None);
+    }
+
+    #[test]
+    fn a_sentence_is_one_line_that_can_be_read() {
+        let quoted = format!("`{}`\n: expected less", "é\t".repeat(5000));
+        let sentence = Error::input(quoted).to_string();
+        assert!(
+            sentence.starts_with("`é\\té") && sentence.ends_with("é\\t`\\n: expected less"),
+            "{sentence}"
+        );
+        assert!(sentence.len() < 1900 && sentence.contains(" … ") && !sentence.contains('\n'));
+        assert_eq!(Error::input("plain").to_string(), "plain");
     }
 }

@@ -370,6 +370,16 @@ impl Layout {
         let page_row = block * self.geometry.pages + row;
         ((page_row * self.lanes + lane) * self.width + k) * self.units_per_page + unit
     }
+
+    /// The slot with this number in striping order.
+    pub fn unstriped(&self, number: u32) -> Slot {
+        let (page, unit) = self.by_unit.split(number);
+        let (page, k) = self.by_width.split(page);
+        let (page_row, lane) = (page / self.lanes, page % self.lanes);
+        let (block, row) = (page_row / self.geometry.pages, page_row % self.geometry.pages);
+        let first = (lane * self.geometry.blocks + block) * self.slots_per_ru;
+        Slot(first + (row * self.width + k) * self.units_per_page + unit)
+    }
 }
 
 #[cfg(test)]
@@ -424,6 +434,8 @@ mod tests {
                 let layout = Layout::new(geometry(), reclaim, PlaneOrder::parse(order).unwrap()).unwrap();
                 assert_eq!(u64::from(layout.slots()), layout.geometry.raw_units());
                 let mut striped: Vec<u32> = (0..layout.slots()).map(|s| layout.striped(Slot(s))).collect();
+                let back = striped.iter().map(|&number| layout.unstriped(number).0);
+                assert!(back.eq(0..layout.slots()));
                 striped.sort_unstable();
                 assert!(striped.iter().enumerate().all(|(i, &s)| i as u32 == s));
                 let mut addresses: Vec<_> = (0..layout.slots() / 4).map(|p| layout.address(p)).collect();

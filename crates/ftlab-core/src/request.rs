@@ -139,4 +139,32 @@ pub trait Source: Send {
     fn remaining(&self) -> Option<u64> {
         None
     }
+
+    /// Names of the `volume` column's values seen so far, by number; empty where the source has none.
+    fn volume_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Names of the `label` column's values seen so far, by number; empty where the source has none.
+    fn label_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl<S: Source + ?Sized> Source for Box<S> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
+        (**self).next_batch(batch)
+    }
+
+    fn remaining(&self) -> Option<u64> {
+        (**self).remaining()
+    }
+
+    fn volume_names(&self) -> Vec<String> {
+        (**self).volume_names()
+    }
+
+    fn label_names(&self) -> Vec<String> {
+        (**self).label_names()
+    }
 }

@@ -61,6 +61,10 @@ pub struct FtlConfig {
     pub buffer: BufferConfig,
     /// Erases after which a block is retired; `None`: blocks never wear out.
     pub erase_limit: Option<u32>,
+    /// Bytes of the controller's memory for what a mapping policy keeps of the map, the directory (GTD) excepted.
+    pub map_cache_bytes: u64,
+    /// A miss that comes while its translation page is being read shares that read.
+    pub share_loads: bool,
     /// Host units between two checkpoints of the map; 0: no recovery information is kept (and none is charged).
     pub checkpoint_units: u64,
     pub seed: u64,

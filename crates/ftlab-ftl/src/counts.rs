@@ -25,6 +25,10 @@ pub struct Counts {
     /// Flash pages read for the host.
     pub data_page_reads: u64,
     pub gc_page_reads: u64,
+    /// Among them, of units that hold translation pages and other metadata.
+    pub gc_trans_reads: u64,
+    /// Translation pages and pages of mapping policies that collection moved, in units: among those programmed for it.
+    pub gc_trans_programs: u64,
     pub map_page_reads: u64,
     /// Units programmed, by cause in the order of [`Cause`], and units of padding.
     pub programmed: [u64; 6],
@@ -32,6 +36,8 @@ pub struct Counts {
     /// Translation pages read and programmed, by the order of `MapCause`.
     pub trans_reads: [u64; 4],
     pub trans_programs: [u64; 4],
+    /// Data pages read for their spare areas, as the mapping policy knew a place only nearly.
+    pub spare_reads: u64,
     pub page_programs: u64,
     pub gc_collections: u64,
     pub gc_background_collections: u64,
@@ -39,6 +45,8 @@ pub struct Counts {
     /// Live units of collected victims, summed.
     pub victim_valid: u64,
     pub erases: u64,
+    /// Among them, of units that held translation pages and other metadata.
+    pub erases_trans: u64,
     pub retired: u64,
     pub checkpoints: u64,
     pub replica_programs: u64,

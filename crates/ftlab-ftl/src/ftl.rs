@@ -3,6 +3,8 @@
 //! Host operations come in through [`Ftl::admit`]. Their logical effect is complete when `admit` returns; on the timed
 //! backend the operations they issued then run in time, and the request's ticket completes with the last of them.
 
+use std::sync::Arc;
+
 use ftlab_core::request::flags;
 use ftlab_core::{Batch, Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Stream};
 
@@ -15,7 +17,7 @@ use crate::counts::Counts;
 use crate::frontier::{Frontiers, NO_RU};
 use crate::gc::Job;
 use crate::indirection::{Body, Indirection};
-use crate::mapping::{self, MappingPolicy};
+use crate::mapping::{self, Ahead, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
 use crate::record::{Entry, Record, Target};
 use crate::recovery::Recovery;
@@ -215,6 +217,9 @@ impl Ftl<Counting> {
                 let mut setup = mapping::Setup {
                     logical_units: config.logical_units,
                     unit_bytes,
+                    cache_bytes: config.map_cache_bytes,
+                    layout: Some(Arc::new(layout.clone())),
+                    checked: config.verify,
                 };
                 mapping::catalogue().build(&config.mapping, &mut setup)?
             }
@@ -315,7 +320,7 @@ impl Ftl<Counting> {
             0
         };
         // The journal may become as long as a checkpoint.
-        let tables: u64 = self.translation.pages() + 2 * u64::from(checkpoint);
+        let tables: u64 = self.translation.pages() + u64::from(self.mapping.own_pages()) + 2 * u64::from(checkpoint);
         let padding = u64::from(self.layout.rus) * u64::from(self.padding_per_collection());
         let beyond = tables + padding + (open + reserve + 1) * per_ru;
         let needed = u64::from(self.config.logical_units) + beyond;
@@ -451,11 +456,17 @@ impl<B: Backend> Ftl<B> {
     #[inline(always)]
     pub fn prefetch_map(&self, lpn: u32) {
         self.record.prefetch_entry(lpn);
+        if !self.plain_mapping {
+            self.mapping.prefetch(lpn, Ahead::Far);
+        }
     }
 
     /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now.
     #[inline(always)]
     pub fn prefetch_old(&self, lpn: u32) {
+        if !self.plain_mapping {
+            self.mapping.prefetch(lpn, Ahead::Near);
+        }
         if let Some(&entry) = self.record.map.get(lpn as usize)
             && let Some(slot) = Entry(entry).as_slot()
         {
@@ -528,6 +539,11 @@ impl<B: Backend> Ftl<B> {
         );
         reports.retain(|(_, figures)| !figures.is_empty());
         reports
+    }
+
+    /// What the mapping cache costs the simulator.
+    pub fn map_host_memory(&self) -> mapping::HostMemory {
+        self.mapping.host_memory()
     }
 
     /// Hits and look-ups of the mapping cache.

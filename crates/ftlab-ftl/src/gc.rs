@@ -36,18 +36,18 @@ const SHORTEST_WAIT_NS: u64 = 10_000;
 impl<B: Backend> Ftl<B> {
     /// Collects in `pool` until it has more free units than the hard threshold. False if that cannot be done.
     pub(crate) fn make_room(&mut self, pool: usize) -> bool {
-        self.make_room_at(pool, usize::MAX)
+        self.make_room_at(pool, None)
     }
 
     /// As [`Ftl::make_room`]; but where survivors share the frontier of the host, the rest of the unit that they have opened
     /// at `place` is room enough. Otherwise several victims' survivors would fill units of their own, and one frontier would
     /// separate survivors as two do.
-    pub(crate) fn make_room_at(&mut self, pool: usize, place: usize) -> bool {
+    pub(crate) fn make_room_at(&mut self, pool: usize, place: Option<usize>) -> bool {
         let hard = self.config.gc.hard;
         let (mut fruitless, mut most) = (0, self.space_made());
         while self.units.pools[pool].free <= hard {
-            let open = self.frontiers.open.get(place);
-            if open.is_some_and(|open| open.ru != NO_RU) && self.units.pools[pool].free == hard {
+            let is_open = |place: usize| self.frontiers.open[place].ru != NO_RU;
+            if place.is_some_and(is_open) && self.units.pools[pool].free == hard {
                 break;
             }
             if !self.finish_job(pool) && !self.collect_one(pool, fruitless) {
@@ -128,8 +128,7 @@ impl<B: Backend> Ftl<B> {
             self.abandon(victim, cause);
             return false;
         }
-        self.end(victim, cause);
-        true
+        self.end(victim, cause)
     }
 
     fn begin(&mut self, victim: RuId, cause: Cause) {
@@ -172,12 +171,14 @@ impl<B: Backend> Ftl<B> {
         let lane = self.layout.lane_of(victim);
         let pool = self.units.pool_of_lane(lane);
         let (mut page, mut read) = (u32::MAX, OpId::DONE);
+        let of_map = u64::from(self.holds_metadata(victim));
         let mut complete = true;
         for (i, &slot) in slots.iter().enumerate() {
             let slot = Slot(slot);
             let holds = self.layout.page_of(slot);
             if holds != page {
                 page = holds;
+                self.counts.gc_trans_reads += of_map;
                 read = self.read_for_gc(page, &slots[i..], cause);
             }
             if !self.relocate(slot, from, lane, pool, cause, read) {
@@ -187,10 +188,16 @@ impl<B: Backend> Ftl<B> {
         }
         self.gc.collecting = false;
         self.gc.slots = slots;
-        if complete && !self.plain_mapping {
+        // Also of what was moved before room ran out: the cache must not keep old places.
+        if !self.plain_mapping {
             self.charge_moves();
         }
         complete
+    }
+
+    /// Whether the unit was filled with translation pages, and what else does not belong to the host.
+    fn holds_metadata(&self, ru: RuId) -> bool {
+        Some(self.units.rus[ru.at()].frontier) == self.frontiers.metadata
     }
 
     /// One read for all the live units of a page; `live` are the slots still to be moved, those of the page first.
@@ -250,7 +257,11 @@ impl<B: Backend> Ftl<B> {
                     self.translation.moved[0].push(lpn.0);
                 }
             }
-            None => self.owner_moved(packed, slot, new),
+            None => {
+                let of_map = matches!(Owner::from(packed), Owner::Map { .. } | Owner::Policy(_));
+                self.counts.gc_trans_programs += u64::from(of_map && cause == Cause::Gc);
+                self.owner_moved(packed, slot, new);
+            }
         }
         if let Some(versions) = &mut self.versions {
             versions.moved(slot, new);
@@ -348,10 +359,11 @@ impl<B: Backend> Ftl<B> {
         lanes[*turn as usize]
     }
 
-    /// All live data has been moved: erase.
-    fn end(&mut self, victim: RuId, cause: Cause) {
-        if !self.config.buffer.power_loss_protected {
-            self.secure_copies();
+    /// All live data has been moved: erase. False if that would lose what the host was promised.
+    fn end(&mut self, victim: RuId, cause: Cause) -> bool {
+        if !self.config.buffer.power_loss_protected && !self.secure_copies() {
+            self.abandon(victim, cause);
+            return false;
         }
         self.gc.touched.clear();
         self.erase(victim, cause);
@@ -364,13 +376,16 @@ impl<B: Backend> Ftl<B> {
         {
             self.collect(cold, Cause::Wear);
         }
+        true
     }
 
     /// Without protected memory, what replaces the victim's data must be in flash before the victim is erased: the copies,
-    /// and on a drive that recovers from a power cut also the newer versions and the trims that killed the rest of it.
-    fn secure_copies(&mut self) {
-        if self.recovery.is_some() {
-            self.write_journal(Ticket::NONE);
+    /// and on a drive that recovers from a power cut also the newer versions and the trims that killed the rest of it. False
+    /// if no page is left for the journal, as units have worn out: after an erase an older version of a trimmed unit could
+    /// come back.
+    fn secure_copies(&mut self) -> bool {
+        if self.recovery.is_some() && !self.write_journal(Ticket::NONE) {
+            return false;
         }
         self.gc.collecting = true;
         if self.recovery.is_some() {
@@ -381,6 +396,7 @@ impl<B: Backend> Ftl<B> {
             self.gc.touched = touched;
         }
         self.gc.collecting = false;
+        true
     }
 
     /// Erases a unit that holds nothing live and is being collected.
@@ -390,7 +406,14 @@ impl<B: Backend> Ftl<B> {
         }
         self.gc.copies.clear();
         self.counts.erases += u64::from(self.layout.width);
+        if self.holds_metadata(victim) {
+            self.counts.erases_trans += u64::from(self.layout.width);
+        }
         if let Some(recovery) = &mut self.recovery {
+            debug_assert!(
+                self.config.buffer.power_loss_protected || recovery.is_journalled(),
+                "{victim:?} is erased before the trims that emptied it are in the journal"
+            );
             recovery.erased(victim);
         }
         if self.units.erased(victim, self.config.erase_limit) == RuState::Bad {
@@ -510,7 +533,8 @@ impl<B: Backend> Ftl<B> {
             done: 0,
             copies: Copies::default(),
         });
-        self.step_job(pool);
+        // Not at once: the host write that has just made room is about to open a unit.
+        self.step_soon(pool);
     }
 
     /// Moves the next few live units of the pool's job; when nothing is left, erases.

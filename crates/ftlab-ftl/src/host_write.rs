@@ -24,23 +24,12 @@ impl<B: Backend> Ftl<B> {
         self.counts.host_write_requests += 1;
         self.counts.host_writes += u64::from(request.units);
         if self.plain_buffer
-            && self.plain_mapping
             && self.plain_placement
             && self.roles.is_none()
             && request.units == 1
             && request.head_skip | request.tail_skip == 0
         {
-            // The common case of a page-mapped drive: one whole unit.
-            self.tick += 1;
-            if let Some(versions) = &mut self.versions {
-                versions.written(request.first);
-            }
-            if self.program_unit(request.first, 0, Cause::Host, Class::HostWrite, ticket) {
-                self.end_page_of(0, request);
-            } else {
-                self.refused(request.first);
-            }
-            return;
+            return self.write_plain(request, ticket);
         }
         let through = !self.buffer.write_back() || request.fua;
         let mut frontier = 0;
@@ -92,6 +81,30 @@ impl<B: Backend> Ftl<B> {
             self.end_page_of(frontier, request);
         } else {
             self.drain_buffer(ticket);
+        }
+    }
+
+    /// The common case: one whole unit, and nobody to ask where it goes.
+    #[inline]
+    fn write_plain(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
+        let lpn = request.first;
+        self.tick += 1;
+        if let Some(versions) = &mut self.versions {
+            versions.written(lpn);
+        }
+        if !self.plain_mapping {
+            self.look_up(0, lpn.0..lpn.0 + 1, lpn.0 + 1, Why::HostWrite, ticket);
+        }
+        let stored = self.program_unit(lpn, 0, Cause::Host, Class::HostWrite, ticket);
+        if !self.plain_mapping {
+            self.map_changed(0, lpn.0, ticket);
+            self.wait_for_map(ticket);
+        }
+        if !stored {
+            self.refused(lpn);
+        }
+        if stored || !self.plain_mapping {
+            self.end_page_of(0, request);
         }
     }
 

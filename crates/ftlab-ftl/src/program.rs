@@ -89,7 +89,7 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn open_for_host(&mut self, frontier: u8, lane: LaneId) -> Option<usize> {
         let pool = self.units.pool_of_lane(lane);
         // Translation pages written on behalf of a collection use the reserve, as its copies do.
-        if self.gc.depth == 0 && !self.make_room_at(pool, self.frontiers.place(frontier, lane)) {
+        if self.gc.depth == 0 && !self.make_room_at(pool, Some(self.frontiers.place(frontier, lane))) {
             let place = self.open_elsewhere(frontier, pool);
             self.end_of_life |= place.is_none();
             return place;

@@ -152,6 +152,11 @@ impl Recovery {
         }
     }
 
+    /// Every trim has been handed to the journal.
+    pub(crate) fn is_journalled(&self) -> bool {
+        self.journalled == self.trims.len()
+    }
+
     pub fn erased(&mut self, ru: RuId) {
         self.erased_at.insert(ru.0, self.log.len() as u32);
     }
@@ -383,11 +388,12 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    pub(crate) fn write_journal(&mut self, ticket: Ticket) {
-        let Some(recovery) = &self.recovery else { return };
+    /// False if there is no room for all of them.
+    pub(crate) fn write_journal(&mut self, ticket: Ticket) -> bool {
+        let Some(recovery) = &self.recovery else { return true };
         let pending = recovery.trims.len() - recovery.journalled;
         if pending == 0 {
-            return;
+            return true;
         }
         let per_unit = (self.layout.geometry.unit_bytes / TRIM_BYTES) as usize;
         let frontier = self
@@ -416,6 +422,7 @@ impl<B: Backend> Ftl<B> {
                 });
             }
         }
+        self.recovery.as_ref().is_none_or(Recovery::is_journalled)
     }
 
     /// A journal of many pages that hold a few trims each is written anew.
@@ -489,6 +496,13 @@ impl<B: Backend> Ftl<B> {
         let full = self.units.pools.iter().all(|pool| pool.free == 0);
         if full {
             self.fold();
+        }
+        // The units that were open have been closed as they were, at the cost of the reserve. It is filled again while no
+        // trim is pending: later a collection may need it for the journal before it may erase anything.
+        for pool in 0..self.units.pools.len() {
+            if !self.end_of_life && self.units.pools[pool].free <= self.config.gc.hard {
+                self.make_room(pool);
+            }
         }
         if !self.end_of_life {
             self.checkpoint();

@@ -6,7 +6,7 @@ use ftlab_core::Slot;
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::ftl::Ftl;
-use crate::mapping::{Charge, MapCause, RecordView, Table, Why};
+use crate::mapping::{Ahead, Charge, MapCause, RecordView, Table, Why};
 use crate::owner::{Owner, Packed};
 
 const NOWHERE: u32 = u32::MAX;
@@ -142,14 +142,13 @@ impl<B: Backend> Ftl<B> {
         if !self.translation.is_paged(table, keys.end) {
             return;
         }
-        let mut charges = std::mem::take(&mut self.translation.charges);
         let view = RecordView {
             entries: &self.record.map,
             request_end,
         };
-        self.mapping
-            .look_up(table, keys.start, keys.end - keys.start, why, view, &mut charges);
-        self.execute(charges, ticket);
+        let (count, charges) = (keys.end - keys.start, &mut self.translation.charges);
+        self.mapping.look_up(table, keys.start, count, why, view, charges);
+        self.execute(ticket);
     }
 
     /// Tells the mapping policy that the entry of `key` has changed.
@@ -157,13 +156,12 @@ impl<B: Backend> Ftl<B> {
         if !self.translation.is_paged(table, key + 1) {
             return;
         }
-        let mut charges = std::mem::take(&mut self.translation.charges);
         let view = RecordView {
             entries: &self.record.map,
             request_end: key + 1,
         };
-        self.mapping.updated(table, key, view, &mut charges);
-        self.execute(charges, ticket);
+        self.mapping.updated(table, key, view, &mut self.translation.charges);
+        self.execute(ticket);
     }
 
     /// Tells the mapping policy which LPNs (table 0) and virtual pages (table 1) a collection has moved.
@@ -172,21 +170,36 @@ impl<B: Backend> Ftl<B> {
             let mut moved = std::mem::take(&mut self.translation.moved[table as usize]);
             if !moved.is_empty() {
                 moved.sort_unstable();
-                let mut charges = std::mem::take(&mut self.translation.charges);
                 let view = RecordView {
                     entries: &self.record.map,
                     request_end: 0,
                 };
-                self.mapping.moved(table, &moved, view, &mut charges);
+                if table == 0 {
+                    for ahead in [Ahead::Far, Ahead::Near] {
+                        moved.iter().for_each(|&key| self.mapping.prefetch(key, ahead));
+                    }
+                }
+                self.mapping.moved(table, &moved, view, &mut self.translation.charges);
                 moved.clear();
-                self.execute(charges, Ticket::NONE);
+                self.execute(Ticket::NONE);
             }
             self.translation.moved[table as usize] = moved;
         }
     }
 
-    /// Turns charges into operations. `stage` are the operations since the last [`Charge::Then`], `before` what they wait for.
-    fn execute(&mut self, mut charges: Vec<Charge>, ticket: Ticket) {
+    /// Turns the charges of an answer into operations. A hit, which is most answers, has none.
+    #[inline(always)]
+    fn execute(&mut self, ticket: Ticket) {
+        if !self.translation.charges.is_empty() {
+            self.carry_out(ticket);
+        }
+    }
+
+    /// `stage` are the operations since the last [`Charge::Then`], `before` what they wait for. A program may lead to a
+    /// collection, whose charges are carried out inside.
+    #[inline(never)]
+    fn carry_out(&mut self, ticket: Ticket) {
+        let mut charges = std::mem::take(&mut self.translation.charges);
         let mut before = OpId::DONE;
         let mut stage = std::mem::take(&mut self.translation.stage);
         for charge in charges.drain(..) {
@@ -220,15 +233,31 @@ impl<B: Backend> Ftl<B> {
                 }
                 Charge::Write { page } => {
                     self.drop_policy_page(page);
-                    self.counts.trans_programs[MapCause::Policy as usize] += 1;
                     if let Some(slot) = self.append_metadata(Owner::Policy(page), Cause::Map, &[before]) {
+                        self.counts.trans_programs[MapCause::Policy as usize] += 1;
                         self.translation.set_policy_page(page, slot.0);
+                        stage.push(self.last_program);
                     }
-                    stage.push(self.last_program);
                 }
                 Charge::Drop { page } => self.drop_policy_page(page),
+                Charge::ReadSpare { near, right } => {
+                    let page = |slot: Slot| self.layout.page_of(slot);
+                    let units = self.layout.units_per_page;
+                    let first = page(near) * units;
+                    let is_live = (first..first + units).any(|slot| self.record.is_live(Slot(slot)));
+                    let slot = if is_live { near } else { right };
+                    if self.being_filled(page(slot)) {
+                        continue;
+                    }
+                    self.counts.spare_reads += 1;
+                    let id = self.read_for_map(slot, after.as_slice());
+                    if ticket != Ticket::NONE {
+                        self.map_ready.push(id);
+                    }
+                    stage.push(id);
+                }
                 Charge::Then => {
-                    if B::TIMED {
+                    if B::TIMED && !stage.is_empty() {
                         before = self.backend.join(&stage, Need::All, Ticket::NONE, 0);
                     }
                     stage.clear();
@@ -247,10 +276,10 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Reads a translation page; one that is already on its way is not read twice.
+    /// Reads a translation page; one that is already on its way is not read twice, unless each miss is to read for itself.
     fn load_translation(&mut self, table: u8, tvpn: u32, cause: MapCause, after: &[OpId]) -> OpId {
         let pending = self.translation.loading[table as usize][tvpn as usize];
-        if !self.backend.is_done(pending) {
+        if self.config.share_loads && !self.backend.is_done(pending) {
             return pending;
         }
         let Some(slot) = self.translation.slot_of(table, tvpn) else {
@@ -264,6 +293,10 @@ impl<B: Backend> Ftl<B> {
 
     fn read_map_page(&mut self, slot: Slot, after: &[OpId]) -> OpId {
         self.counts.map_page_reads += 1;
+        self.read_for_map(slot, after)
+    }
+
+    fn read_for_map(&mut self, slot: Slot, after: &[OpId]) -> OpId {
         let page = self.layout.page_of(slot);
         if !B::TIMED || self.being_filled(page) {
             return OpId::DONE;
@@ -288,6 +321,12 @@ impl<B: Backend> Ftl<B> {
             .expect("a drive with translation pages has a metadata frontier");
         // Making room may move the old copy, so it is looked up afterwards.
         let place = self.place_for_own(frontier)?;
+        if let Owner::Policy(page) = owner
+            && !self.mapping.is_live(page)
+        {
+            // Making room has moved data that the page speaks of, and the policy gave it up.
+            return None;
+        }
         let old = match owner {
             Owner::Map { table, tvpn } => self.translation.slot_of(table, tvpn),
             _ => None,

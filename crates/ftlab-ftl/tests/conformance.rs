@@ -1,9 +1,12 @@
 //! Every member of every seam against the naive reference: random operations on tiny drives, and after each of them
 //! every LPN reads its last version and the invariants hold.
 
+use std::sync::Arc;
+
 use ftlab_core::Stream;
-use ftlab_ftl::{Counting, Overrides};
-use ftlab_testkit::case::Wish;
+use ftlab_ftl::{Counting, Overrides, mapping};
+use ftlab_testkit::case::{MAPPINGS, Wish};
+use ftlab_testkit::members::Watched;
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::shrink::run_or_shrink;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
@@ -20,10 +23,29 @@ fn drive<B: Double>(first: u64, count: u64, wish: Wish, cuts: bool, length: usiz
         let mix = Mix::draw(case.config.logical_units, cuts, &mut random);
         let operations: Vec<Operation> = (0..length).map(|_| mix.next(&mut random)).collect();
         run_or_shrink(&format!("case {number}: {}", case.show()), operations, |operations| {
-            let mut bench = Bench::<B>::new(&case, Overrides::default());
+            let mut bench = Bench::<B>::new(&case, watched(&case));
             operations.iter().for_each(|operation| bench.apply(operation));
             bench.check();
         });
+    }
+}
+
+/// The mapping policy of the case, watched for changes that get lost.
+fn watched(case: &Case) -> Overrides {
+    let mut setup = mapping::Setup {
+        logical_units: case.config.logical_units,
+        unit_bytes: case.layout.geometry.unit_bytes,
+        cache_bytes: case.config.map_cache_bytes,
+        layout: Some(Arc::new(case.layout.clone())),
+        checked: true,
+    };
+    let policy = mapping::catalogue().build(&case.config.mapping, &mut setup).unwrap();
+    if policy.is_page() {
+        return Overrides::default();
+    }
+    Overrides {
+        mapping: Some(Box::new(Watched::new(policy, setup.unit_bytes))),
+        ..Overrides::default()
     }
 }
 
@@ -69,4 +91,105 @@ fn power_cuts_lose_only_what_the_standard_allows() {
     drive::<Instant>(5000000, 100, wish, true, 400);
     let wish = Wish { steps: true, ..wish };
     drive::<Late>(6000000, 300, wish, true, 300);
+}
+
+#[test]
+fn every_mapping_cache_serves_the_last_version() {
+    let wish = Wish {
+        mapping: true,
+        ..Wish::default()
+    };
+    drive::<Counting>(7000000, 200, wish, false, 500);
+    let steps = Wish { steps: true, ..wish };
+    drive::<Instant>(7100000, 100, steps, false, 500);
+    drive::<Late>(7200000, 150, steps, false, 300);
+    let worn = Wish {
+        wears_out: true,
+        ..wish
+    };
+    drive::<Instant>(7300000, 60, worn, false, 700);
+}
+
+#[test]
+fn every_mapping_cache_survives_power_cuts() {
+    let wish = Wish {
+        mapping: true,
+        recovers: true,
+        ..Wish::default()
+    };
+    drive::<Counting>(7400000, 60, wish, true, 400);
+    drive::<Late>(7500000, 120, Wish { steps: true, ..wish }, true, 300);
+}
+
+#[test]
+fn every_member_of_the_mapping_family_is_tried() {
+    for name in ftlab_ftl::mapping::catalogue().names() {
+        let tried = MAPPINGS.iter().any(|spec| spec.split(':').next() == Some(name));
+        assert!(tried || name == "page", "{name} is not among the drawn mappings");
+    }
+}
+
+const FIGURES: [&str; 8] = [
+    "corr_reads_true",
+    "corr_reads_false",
+    "preloaded_used",
+    "corr_programs",
+    "corr_pages_moved",
+    "corr_removed_by_write",
+    "corr_removed_by_collection",
+    "corr_removed_by_quality",
+];
+
+/// Drives with correlated pages under reads, some writes and power cuts; the sums of the figures, and the cuts.
+fn correlated<B: Double>(numbers: std::ops::Range<u64>, wish: Wish) -> ([f64; 8], u32) {
+    let mut seen = [0.0; 8];
+    let mut cuts = 0;
+    for number in numbers {
+        let mut case = Case::draw(number, wish);
+        if !case.config.mapping.show().contains("pairs") {
+            continue;
+        }
+        // A dozen entries beside the directory, so that reads miss.
+        case.config.map_cache_bytes = 300;
+        let mut random = Stream::new(number, "operations");
+        let mix = Mix::draw(case.config.logical_units, true, &mut random).mostly_reads();
+        let operations: Vec<Operation> = (0..1200).map(|_| mix.next(&mut random)).collect();
+        let sums = std::cell::Cell::new(([0.0; 8], 0));
+        run_or_shrink(&format!("case {number}: {}", case.show()), operations, |operations| {
+            let mut bench = Bench::<B>::new(&case, watched(&case));
+            operations.iter().for_each(|operation| bench.apply(operation));
+            bench.check();
+            let reports = bench.ftl.policy_reports();
+            let mapping = reports.iter().find(|(role, _)| *role == "mapping");
+            let report = mapping.map(|(_, report)| report.clone()).unwrap_or_default();
+            let figure = |name: &str| {
+                report
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map_or(0.0, |(_, value)| *value)
+            };
+            sums.set((FIGURES.map(figure), bench.cuts));
+        });
+        let (figures, more) = sums.get();
+        seen.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
+        cuts += more;
+    }
+    (seen, cuts)
+}
+
+/// Nobody would notice a stale correlated page on drives that hardly read one.
+#[test]
+fn correlated_pages_serve_no_stale_entry() {
+    let wish = Wish {
+        mapping: true,
+        recovers: true,
+        ..Wish::default()
+    };
+    let (counting, cuts) = correlated::<Counting>(7_600_000..7_600_220, wish);
+    let (late, more) = correlated::<Late>(7_700_000..7_700_220, Wish { steps: true, ..wish });
+    assert!(cuts > 20 && more > 20, "{cuts} and {more} power cuts");
+    for (at, name) in FIGURES.iter().enumerate() {
+        let times = counting[at] + late[at];
+        assert!(times >= 20.0, "{name}: {times}");
+    }
 }

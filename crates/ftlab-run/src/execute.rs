@@ -12,9 +12,9 @@ use ftlab_ftl::{Counting, Ftl};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::measure::{self, End, Limit, Plan};
+use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
-use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup, WorkloadSpec};
+use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
 use crate::watch::{BreakAt, Watch};
@@ -52,9 +52,17 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
         warmup_s: 0.0,
     };
     let mut total_requests = workload.requests(&prepared);
+    let mut held = Held::default();
     let started = Instant::now();
     if let Some(warmup) = spec.warmup {
-        let used = warm_up(spec, warmup, &mut ftl, &prepared, &mut workload, &mut watch)?;
+        let used = warm_up(
+            spec,
+            warmup,
+            &mut ftl,
+            &prepared,
+            (&mut workload, &mut held),
+            &mut watch,
+        )?;
         total_requests = total_requests.map(|total| total.saturating_sub(used));
     }
     before.warmup_s = started.elapsed().as_secs_f64();
@@ -68,12 +76,19 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
         power_cuts: &power_cuts,
         config: &prepared.config,
     };
-    let pace = workload.pace(spec);
+    let pace = workload.pace(spec, &prepared);
+    if workload.untimed(spec, &prepared) && spec.backend == BackendKind::Timed {
+        notes.push(
+            "the trace has no times: 32 requests are kept under way (--qd or --arrivals asks for another pace)"
+                .to_owned(),
+        );
+    }
     let facts = |workload: &Workload, notes: Vec<String>| Facts {
         spec,
         config: &prepared.config,
         workload: described.clone(),
         trace: trace_report(workload, &prepared),
+        filters: workload.filter_reports(),
         notes,
         before,
     };
@@ -84,7 +99,7 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
                     "--trace-events needs the timed backend: counting has no time",
                 ));
             }
-            let measured = measure::count(&mut ftl, &mut workload, &plan, &mut watch)?;
+            let measured = measure::count(&mut ftl, &mut workload, &mut held, &plan, &mut watch)?;
             let summary = summary::summary(facts(&workload, notes), &ftl, &measured);
             let tables = vec![measured.series.table(false), summary::blocks(&ftl)];
             save_state(spec, ftl, &prepared)?;
@@ -97,7 +112,15 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
                 let timeline = Timeline::create(path, geometry, spec.trace_events_limit)?;
                 device.front().ftl.backend.observe(Some(Box::new(timeline)))?;
             }
-            let mut measured = measure::time(&mut device, &mut workload, pace, spec.requests_table, &plan, &mut watch)?;
+            let mut measured = measure::time(
+                &mut device,
+                &mut workload,
+                held,
+                pace,
+                spec.requests_table,
+                &plan,
+                &mut watch,
+            )?;
             let mut front = device.into_front();
             front.ftl.backend.observe(None)?;
             let stats = front.ftl.backend.stats();
@@ -118,7 +141,7 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
     }
 }
 
-fn precondition(
+pub(crate) fn precondition(
     spec: &RunSpec,
     ftl: &mut Ftl<Counting>,
     prepared: &Prepared,
@@ -130,11 +153,22 @@ fn precondition(
         waf: f64::NAN,
         ..Progress::default()
     });
-    match &spec.precondition {
-        Precondition::None => notes.push("not preconditioned: a fresh drive".to_owned()),
+    let chosen = match (&spec.precondition, ftl.config.mapping.name == "page") {
+        (Precondition::Auto, true) => &Precondition::Theory,
+        (Precondition::Auto, false) => &Precondition::Fill,
+        (given, _) => given,
+    };
+    match chosen {
+        Precondition::Auto | Precondition::None => {
+            notes.push("not preconditioned: a fresh drive".to_owned());
+        }
         Precondition::Fill => {
             ftl.precondition_fill();
             notes.push("preconditioned by one sequential fill".to_owned());
+        }
+        Precondition::Scatter => {
+            ftl.precondition_scatter();
+            notes.push("preconditioned by one fill in scattered order".to_owned());
         }
         Precondition::Theory => {
             let state = ftl.precondition_theory();
@@ -177,18 +211,19 @@ fn age(spec: &RunSpec, ftl: &mut Ftl<Counting>, prepared: &Prepared, watch: &mut
         power_cuts: &[],
         config: &prepared.config,
     };
-    measure::count(ftl, &mut uniform, &plan, watch)?;
+    measure::count(ftl, &mut uniform, &mut Held::default(), &plan, watch)?;
     ftl.reset_counts();
     Ok(())
 }
 
-/// Runs the warm-up on the counting backend; returns the requests it took from the measured workload.
-fn warm_up(
+/// Runs the warm-up on the counting backend; returns the requests it took from the measured workload. What it leaves of a
+/// batch is `held`.
+pub(crate) fn warm_up(
     spec: &RunSpec,
     warmup: Warmup,
     ftl: &mut Ftl<Counting>,
     prepared: &Prepared,
-    workload: &mut Workload,
+    (workload, held): (&mut Workload, &mut Held),
     watch: &mut Watch<'_>,
 ) -> Result<u64> {
     let unit = u64::from(prepared.config.layout.geometry.unit_bytes);
@@ -222,12 +257,12 @@ fn warm_up(
         power_cuts: &[],
         config: &prepared.config,
     };
-    let own = matches!(spec.workload, WorkloadSpec::Trace(_));
+    let own = workload.warms_up_itself();
     let measured = if own {
-        measure::count(ftl, workload, &plan, watch)?
+        measure::count(ftl, workload, held, &plan, watch)?
     } else {
         let mut endless = Workload::open(spec, prepared, Part::Warmup)?;
-        measure::count(ftl, &mut endless, &plan, watch)?
+        measure::count(ftl, &mut endless, &mut Held::default(), &plan, watch)?
     };
     match measured.end {
         End::Done => Err(Error::input(format!(
@@ -239,7 +274,7 @@ fn warm_up(
     }
 }
 
-fn trace_report(workload: &Workload, prepared: &Prepared) -> Option<Value> {
+pub(crate) fn trace_report(workload: &Workload, prepared: &Prepared) -> Option<Value> {
     let mut report = workload.report()?;
     if let Some(scan) = &prepared.scan {
         report.footprint_4k = scan.report.footprint_4k;
@@ -322,7 +357,7 @@ impl Observer for Shared<'_, '_> {
     }
 }
 
-/// What there is to choose from: `policies`, `drives`, `formats` or `workloads`.
+/// What there is to choose from: `policies`, `drives`, `formats`, `workloads` or `filters`.
 pub fn list(what: &str) -> Result<Value> {
     match what {
         "policies" => Ok(policies()),
@@ -334,21 +369,39 @@ pub fn list(what: &str) -> Result<Value> {
         }
         "formats" => {
             let formats = ftlab_trace::formats::catalogue().iter();
-            Ok(formats
-                .map(|format| json!({ "name": format.name, "description": format.summary() }))
-                .collect())
+            Ok(formats.map(format).collect())
         }
         "workloads" => {
-            let kinds = ftlab_trace::synth::catalogue().iter();
-            let row = |kind: &ftlab_trace::synth::Kind| json!({ "name": kind.name, "description": kind.summary(), "documentation": kind.documentation() });
+            let entries = ftlab_trace::synth::entries().into_iter();
+            let row = |entry: ftlab_trace::synth::Entry| json!({ "name": entry.name, "description": entry.summary, "documentation": entry.documentation });
+            Ok(entries.map(row).collect())
+        }
+        "filters" => {
+            let kinds = ftlab_trace::filters::catalogue().iter();
+            let row = |kind: &ftlab_trace::filters::Kind| json!({ "name": kind.name, "description": kind.summary(), "documentation": kind.documentation() });
             Ok(kinds.map(row).collect())
         }
         other => Err(error::unknown(
             "list",
             other,
-            &["policies", "drives", "formats", "workloads"],
+            &["policies", "drives", "formats", "workloads", "filters"],
         )),
     }
+}
+
+/// A trace format: what is read, what is written, what it leaves open, and a sample where it is text.
+fn format(format: &ftlab_trace::formats::Format) -> Value {
+    let settings = format.settings.iter().map(|setting| setting.name());
+    let form = ftlab_trace::write::named(format.name).ok();
+    json!({
+        "name": format.name,
+        "description": format.summary(),
+        "written": form.is_some(),
+        "open": settings.collect::<Vec<_>>(),
+        "sample": String::from_utf8(format.sample()).ok().filter(|text| !text.contains('\0')),
+        "documentation": format.documentation(),
+        "writing": form.map(ftlab_trace::write::Format::documentation),
+    })
 }
 
 /// Every member of every family, with its parameters, their defaults and its documentation.

@@ -4,18 +4,24 @@
 //! back: the summary and tables of plain columns. [`run`] and [`run_many`] report to an [`Observer`], which may stop them.
 
 mod execute;
+mod filtered;
 mod latency;
 mod measure;
 mod members;
+mod mrc;
+mod record;
 mod sampler;
 mod spec;
 mod summary;
 mod table;
+pub mod traces;
 mod watch;
 mod workload;
 
 pub use execute::{check, list, resolve_drive, run, run_many, theory};
 pub use members::{Factory, Members};
+pub use mrc::{MrcSpec, mrc};
+pub use record::{ContextsSpec, RecordSpec, contexts, record};
 pub use spec::{
     Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Warmup, WorkloadSpec,
     parse_spec,

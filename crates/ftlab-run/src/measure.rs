@@ -113,10 +113,19 @@ struct Sums {
     writes: u64,
 }
 
-/// Runs `workload` on the counting backend.
+/// A batch of which a part has been run: where a warm-up of so many requests ends, the measurement goes on.
+#[derive(Default)]
+pub struct Held {
+    batch: Batch,
+    /// The next request of `batch`.
+    next: usize,
+}
+
+/// Runs what is `held`, then `workload` on the counting backend.
 pub fn count(
     ftl: &mut Ftl<Counting>,
     workload: &mut Workload,
+    held: &mut Held,
     plan: &Plan<'_>,
     watch: &mut Watch<'_>,
 ) -> Result<Measured> {
@@ -124,25 +133,30 @@ pub fn count(
     let shift = ftl.layout.geometry.unit_bytes.trailing_zeros();
     let (mut requests, mut bytes) = (0, 0u64);
     let mut series = Sampler::default();
-    let mut batch = Batch::default();
+    let Held { batch, next } = held;
     let none = Sums::default();
     let mut cuts = plan.power_cuts.iter().copied().peekable();
     let mut power_cuts = Vec::new();
     let end = 'run: loop {
-        workload.next_batch(&mut batch)?;
+        if *next == batch.len() {
+            workload.next_batch(batch)?;
+            *next = 0;
+        }
         if batch.is_empty() {
             break End::Done;
         }
-        let n = batch.len();
+        let left = plan.limit.requests.map_or(u64::MAX, |most| most - requests);
+        let (first, n) = (*next, batch.len().min(next.saturating_add(left as usize)));
+        *next = n;
         let first_unit = |i: usize| (batch.offset[i] >> shift) as u32;
-        for i in 0..n {
+        for i in first..n {
             if i + AHEAD_MAP < n {
                 ftl.prefetch_map(first_unit(i + AHEAD_MAP));
             }
             if i + AHEAD_OLD < n {
                 ftl.prefetch_old(first_unit(i + AHEAD_OLD));
             }
-            if ftl.admit(&HostRequest::of_batch(&batch, i, shift), Ticket::NONE) == Admitted::EndOfLife {
+            if ftl.admit(&HostRequest::of_batch(batch, i, shift), Ticket::NONE) == Admitted::EndOfLife {
                 break 'run End::WornOut;
             }
             requests += 1;
@@ -227,10 +241,11 @@ impl Feed<'_> {
     }
 }
 
-/// Runs `workload` on a device with time.
+/// Runs what is `held`, then `workload` on a device with time.
 pub fn time(
     device: &mut Device<FtlFront>,
     workload: &mut Workload,
+    held: Held,
     pace: Pace,
     keep_rows: bool,
     plan: &Plan<'_>,
@@ -244,8 +259,8 @@ pub fn time(
     };
     let mut feed = Feed {
         workload,
-        batch: Batch::default(),
-        next: 0,
+        batch: held.batch,
+        next: held.next,
         over: false,
     };
     let mut under_way: Vec<UnderWay> = Vec::new();

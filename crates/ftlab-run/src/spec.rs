@@ -1,10 +1,13 @@
 //! What the user asked for. Defaults live here and nowhere else; names and units are checked on the way in.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ftlab_core::{Error, Result, error, units};
+use ftlab_trace::{Opened, ReadOptions, Scan, Setting, Settings, TraceReport, Volumes};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,6 +15,9 @@ use serde_json::Value;
 pub struct RunSpec {
     pub drive: DriveSpec,
     pub workload: WorkloadSpec,
+    /// Filters between the workload and the drive, in order: `["lru:share=0.05", "head:requests=1e6"]`.
+    #[serde(default)]
+    pub filters: Vec<String>,
     #[serde(default)]
     pub backend: BackendKind,
     #[serde(default)]
@@ -91,9 +97,8 @@ pub enum WorkloadSpec {
     Generator(GeneratorSpec),
 }
 
-/// Trace files, read one after the other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Trace files, merged by time into one trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceSpec {
     pub paths: Vec<PathBuf>,
     /// `None`: told by the content.
@@ -102,9 +107,63 @@ pub struct TraceSpec {
     /// Which of the trace's devices, and whether side by side or merged.
     #[serde(default)]
     pub volumes: Option<String>,
-    /// Unit of the time stamps, where the format leaves it open.
-    #[serde(default)]
-    pub time_unit: Option<String>,
+    /// What a format may leave open, by the names of `ftlab_trace::Setting`: the one list of them. As serde cannot refuse
+    /// unknown keys beside it, [`TraceSpec::checked`] does.
+    #[serde(flatten)]
+    pub settings: BTreeMap<String, Option<String>>,
+}
+
+impl TraceSpec {
+    /// How to read the trace, with units of `unit_bytes` where it must be scanned.
+    pub fn read_options(&self, unit_bytes: u32) -> Result<ReadOptions> {
+        let mut settings = Settings::default();
+        for (name, value) in &self.settings {
+            let known = Setting::ALL.into_iter().find(|setting| setting.name() == name);
+            let setting =
+                known.ok_or_else(|| error::unknown("key of a trace", name, &Setting::ALL.map(Setting::name)))?;
+            if let Some(text) = value {
+                settings.set(setting, text)?;
+            }
+        }
+        Ok(ReadOptions {
+            as_format: self.format.clone(),
+            settings,
+            volumes: self
+                .volumes
+                .as_deref()
+                .map(Volumes::parse)
+                .transpose()?
+                .unwrap_or_default(),
+            unit_bytes,
+        })
+    }
+
+    /// Opens the trace; with what `scan` found, where it was scanned.
+    pub(crate) fn open(&self, unit_bytes: u32, scan: Option<&Scan>) -> Result<Opened> {
+        let options = self.read_options(unit_bytes)?;
+        match scan {
+            Some(scan) => ftlab_trace::open_scanned(&self.paths, &options, scan),
+            None => ftlab_trace::open(&self.paths, &options),
+        }
+    }
+
+    /// The trace as a run's summary has it.
+    pub(crate) fn describe(&self, report: &TraceReport, fit: Fit) -> Value {
+        json!({
+            "kind": "trace",
+            "files": self.paths,
+            "format": report.format,
+            "fit": fit.name(),
+        })
+    }
+
+    /// What serde cannot check.
+    pub(crate) fn checked(&self) -> Result<()> {
+        if self.paths.is_empty() {
+            return Err(Error::input("a trace workload needs at least one file"));
+        }
+        self.read_options(4096).map(|_| ())
+    }
 }
 
 /// A generator: `KIND[:key=value,...]` or the text of a generator file.
@@ -127,11 +186,16 @@ pub enum BackendKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Precondition {
-    /// The steady state that theory gives for the victim policy, or the nearest known one and aged from there.
+    /// [`Precondition::Theory`] where the map is in memory, [`Precondition::Fill`] where it lies in flash: scattered as theory
+    /// has them, the units of one block belong to as many translation pages, all of which a collection would rewrite.
     #[default]
+    Auto,
+    /// The steady state that theory gives for the victim policy, or the nearest known one and aged from there.
     Theory,
     /// Every logical unit written once, in order.
     Fill,
+    /// Every logical unit written once, in scattered order.
+    Scatter,
     /// A fresh drive.
     None,
     /// A state saved by `save_state`.
@@ -218,15 +282,17 @@ impl TryFrom<String> for Precondition {
 
     fn try_from(text: String) -> Result<Self> {
         match text.as_str() {
+            "auto" => Ok(Precondition::Auto),
             "theory" => Ok(Precondition::Theory),
             "fill" => Ok(Precondition::Fill),
+            "scatter" => Ok(Precondition::Scatter),
             "none" => Ok(Precondition::None),
             other => match other.strip_prefix("state:") {
                 Some(path) if !path.is_empty() => Ok(Precondition::State(path.into())),
                 _ => Err(error::unknown(
                     "precondition",
                     other,
-                    &["theory", "fill", "none", "state:PATH"],
+                    &["auto", "theory", "fill", "scatter", "none", "state:PATH"],
                 )),
             },
         }
@@ -236,8 +302,10 @@ impl TryFrom<String> for Precondition {
 impl From<Precondition> for String {
     fn from(value: Precondition) -> String {
         match value {
+            Precondition::Auto => "auto".to_owned(),
             Precondition::Theory => "theory".to_owned(),
             Precondition::Fill => "fill".to_owned(),
+            Precondition::Scatter => "scatter".to_owned(),
             Precondition::None => "none".to_owned(),
             Precondition::State(path) => format!("state:{}", path.display()),
         }
@@ -283,7 +351,7 @@ impl RunSpec {
     }
 
     /// What serde cannot check: values that are out of range or exclude each other.
-    fn checked(self) -> Result<Self> {
+    pub(crate) fn checked(self) -> Result<Self> {
         if !(self.speedup > 0.0 && self.speedup.is_finite()) {
             return Err(Error::input(format!(
                 "speedup {}: expected a number above 0",
@@ -296,20 +364,23 @@ impl RunSpec {
         if self.qd.is_some() && matches!(self.arrivals, Some(Arrivals::Open | Arrivals::Asap)) {
             return Err(Error::input("qd belongs to closed arrivals, not to `open` or `asap`"));
         }
-        if let WorkloadSpec::Trace(trace) = &self.workload
-            && trace.paths.is_empty()
-        {
-            return Err(Error::input("a trace workload needs at least one file"));
+        if let WorkloadSpec::Trace(trace) = &self.workload {
+            trace.checked()?;
         }
+        ftlab_trace::filters::check(&self.filters)?;
         Ok(self)
     }
 }
 
-/// Reads a spec from JSON. Messages carry no position: the user never saw this text.
+/// Reads a spec from JSON.
 pub fn parse_spec(json: &str) -> Result<RunSpec> {
-    let value: Value = serde_json::from_str(json).map_err(|e| Error::input(format!("run spec: {e}")))?;
-    let spec: RunSpec = serde_json::from_value(value).map_err(|e| Error::input(e.to_string()))?;
-    spec.checked()
+    from_json::<RunSpec>("run spec", json)?.checked()
+}
+
+/// Reads any spec from JSON, unchecked. What is wrong with its keys is said without a position: the user never saw this text.
+pub(crate) fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+    let value: Value = serde_json::from_str(json).map_err(|e| Error::input(format!("{what}: {e}")))?;
+    serde_json::from_value(value).map_err(|e| Error::input(e.to_string()))
 }
 
 #[cfg(test)]
@@ -330,7 +401,7 @@ mod tests {
     fn what_is_left_out_gets_its_default() {
         let spec = parse_spec(MINIMAL).unwrap();
         assert_eq!(spec.backend, BackendKind::Timed);
-        assert_eq!(spec.precondition, Precondition::Theory);
+        assert_eq!(spec.precondition, Precondition::Auto);
         assert_eq!((spec.speedup, spec.seed, spec.fit), (1.0, 1, Fit::Error));
     }
 
@@ -341,6 +412,24 @@ mod tests {
         assert_eq!(spec.warmup, Some(Warmup::Capacities(2.5)));
         let again = serde_json::to_string(&spec).unwrap();
         assert_eq!(parse_spec(&again).unwrap(), spec);
+    }
+
+    #[test]
+    fn settings_of_a_trace_are_those_that_readers_know() {
+        let spec = |key: &str| {
+            let json = r#"{"drive": {"name": "tiny"}, "workload": {"trace": {"paths": ["a"], KEY}}}"#;
+            parse_spec(&json.replace("KEY", key))
+        };
+        let WorkloadSpec::Trace(trace) = spec(r#""codes": "read=0", "time_unit": null"#).unwrap().workload else {
+            panic!("not a trace")
+        };
+        let options = trace.read_options(4096).unwrap();
+        assert_eq!(options.settings.get(Setting::Codes).as_deref(), Some("read=0"));
+        assert_eq!(options.settings.get(Setting::TimeUnit), None);
+        let refused = |key: &str| spec(key).unwrap_err().to_string();
+        assert!(refused(r#""adress_unit": "512""#).contains("did you mean `address_unit`"));
+        assert!(refused(r#""codes": "1=read""#).contains("read=1"));
+        assert!(refused(r#""volumes": "marge""#).contains("merge"));
     }
 
     #[test]
@@ -365,5 +454,6 @@ mod tests {
         assert!(refusal(r#""precondition": "state:""#).contains("state:PATH"));
         assert!(refusal(r#""speedup": 0"#).contains("above 0"));
         assert!(refusal(r#""qd": 8, "arrivals": "open""#).contains("closed"));
+        assert!(refusal(r#""filters": ["haed:requests=1"]"#).contains("did you mean `head`?"));
     }
 }

@@ -4,6 +4,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::TimedStats;
 use ftlab_ftl::{Backend, Cause, Class, Ftl};
+use ftlab_trace::filters::FilterReport;
 use serde_json::{Map, Value, json};
 
 use crate::measure::{End, Measured};
@@ -25,6 +26,7 @@ pub struct Facts<'a> {
     pub config: &'a DriveConfig,
     pub workload: Value,
     pub trace: Option<Value>,
+    pub filters: Vec<FilterReport>,
     pub notes: Vec<String>,
     pub before: Before,
 }
@@ -43,6 +45,9 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
     put("workload", facts.workload);
     if let Some(trace) = facts.trace {
         put("trace", trace);
+    }
+    if !facts.filters.is_empty() {
+        put("filters", json!(facts.filters));
     }
     put("backend", if timed { "timed" } else { "counting" }.into());
     put("seed", facts.spec.run_seed().into());
@@ -76,6 +81,7 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
         (role.to_owned(), Value::Object(figures.collect()))
     });
     put("policies", Value::Object(reports.collect()));
+    let host = ftl.map_host_memory();
     put(
         "perf",
         json!({
@@ -86,6 +92,8 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
             "host_units_per_s": ratio((ftl.counts.host_writes + ftl.counts.host_reads) as f64, measured.wall_s),
             "peak_rss_bytes": peak_rss_bytes(),
             "bytes_per_unit": ftl.record.bytes() as f64 / f64::from(ftl.layout.slots()),
+            "map_cache_bytes": host.bytes,
+            "bytes_per_cached_entry": ratio(host.bytes as f64, host.entries as f64),
         }),
     );
     Value::Object(all)
@@ -142,18 +150,22 @@ fn counts<B: Backend>(ftl: &Ftl<B>) -> Value {
         "data_programs": c.data_programs(),
         "gc_data_reads": c.gc_page_reads,
         "gc_data_programs": c.gc_data_programs(),
+        "gc_trans_reads": c.gc_trans_reads,
+        "gc_trans_programs": c.gc_trans_programs,
         "wear_programs": c.programmed[Cause::Wear as usize],
         "replica_programs": c.programmed[Cause::Replication as usize],
         "metadata_programs": c.programmed[Cause::Metadata as usize],
         "padding": c.padding,
         "trans_reads": by_cause(c.trans_reads),
         "trans_programs": by_cause(c.trans_programs),
+        "spare_reads": c.spare_reads,
         "page_programs": c.page_programs,
         "gc_collections": c.gc_collections,
         "gc_background_collections": c.gc_background_collections,
         "gc_victim_valid_mean": ratio(c.victim_valid as f64, (c.gc_collections + c.wear_collections) as f64),
         "wear_collections": c.wear_collections,
         "erases": c.erases,
+        "erases_trans": c.erases_trans,
         "retired": c.retired,
         "checkpoints": c.checkpoints,
         "dedup_hits": c.dedup_hits,
@@ -236,7 +248,7 @@ fn ratio(part: f64, whole: f64) -> Value {
 }
 
 /// Peak resident memory of this process; 0 where the system does not tell.
-fn peak_rss_bytes() -> u64 {
+pub(crate) fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());

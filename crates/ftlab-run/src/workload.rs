@@ -1,12 +1,16 @@
-//! The workload of a run: a trace fitted to the drive, or a generator.
+//! The workload of a run: a trace or a generator, filtered and fitted to the drive.
+
+use std::sync::Arc;
 
 use ftlab_core::{Batch, Result, Source, units};
 use ftlab_drive::config::DriveConfig;
+use ftlab_trace::filters::FilterReport;
 use ftlab_trace::synth::{self, Generator};
-use ftlab_trace::{Fit as Fitted, FitRule, Opened, ReadOptions, Scan, TimeUnit, TraceReport, Volumes};
-use serde_json::{Value, json};
+use ftlab_trace::{Fit as Fitted, FitRule, Opened, Scan, TraceReport};
+use serde_json::Value;
 
-use crate::spec::{Arrivals, DriveSpec, Fit, RunSpec, TraceSpec, WorkloadSpec};
+use crate::filtered::{FilteredRequests, Filters, Origin, Sizes};
+use crate::spec::{Arrivals, DriveSpec, Fit, RunSpec, WorkloadSpec};
 
 /// How requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,13 +25,19 @@ pub enum Pace {
 pub const OPEN_LIMIT: u32 = 65_535;
 /// Requests under way of a host that goes as fast as possible.
 pub const ASAP_DEPTH: u32 = 1024;
-/// Requests under way of a generator that names neither `qd` nor `rate`.
+/// Requests under way of closed arrivals without a depth.
 const DEFAULT_DEPTH: u32 = 1;
+/// Requests under way of a trace without times: without a queue it would measure the host, all at once only a backlog.
+const UNTIMED_DEPTH: u32 = 32;
 
 /// The drive as the workload makes it, and what was found out about the trace on the way.
 pub struct Prepared {
     pub config: DriveConfig,
-    pub scan: Option<Scan>,
+    pub scan: Option<Arc<Scan>>,
+    /// `None`: the run has none.
+    filters: Option<Filters>,
+    /// The drive before it grew: what a filtered generator's sizes refer to.
+    sizes: Sizes,
     pub notes: Vec<String>,
 }
 
@@ -35,6 +45,7 @@ pub struct Prepared {
 pub enum Workload {
     Trace(Box<Fitted<Opened>>),
     Generated(Box<Generator>),
+    Filtered(Box<FilteredRequests>),
 }
 
 impl Workload {
@@ -42,19 +53,21 @@ impl Workload {
     pub fn open(spec: &RunSpec, prepared: &Prepared, part: Part) -> Result<Self> {
         let geometry = &prepared.config.layout.geometry;
         let logical_bytes = u64::from(prepared.config.ftl.logical_units) * u64::from(geometry.unit_bytes);
+        if let Some(filters) = &prepared.filters {
+            let rule = fit_rule(spec.fit);
+            let (scan, sizes) = (prepared.scan.as_ref(), prepared.sizes);
+            let requests = FilteredRequests::open(spec, filters, scan, sizes, rule, logical_bytes)?;
+            return Ok(Workload::Filtered(Box::new(requests)));
+        }
         match &spec.workload {
             WorkloadSpec::Trace(trace) => {
-                let options = read_options(trace, geometry.unit_bytes)?;
-                let opened = match &prepared.scan {
-                    Some(scan) => ftlab_trace::open_scanned(&trace.paths, &options, scan)?,
-                    None => ftlab_trace::open(&trace.paths, &options)?,
-                };
+                let opened = trace.open(geometry.unit_bytes, prepared.scan.as_deref())?;
                 let rule = fit_rule(spec.fit);
                 Ok(Workload::Trace(Box::new(Fitted::trace(
                     opened,
                     rule,
                     logical_bytes,
-                    prepared.scan.as_ref(),
+                    prepared.scan.as_deref(),
                 )?)))
             }
             WorkloadSpec::Generator(generator) => {
@@ -78,19 +91,22 @@ impl Workload {
         match self {
             Workload::Trace(_) => prepared.scan.as_ref().map(|scan| scan.report.records),
             Workload::Generated(generator) => Some(generator.requests()),
+            Workload::Filtered(requests) => requests.requests(prepared.filters.as_ref()?),
         }
+    }
+
+    /// Whether the warm-up takes the first of these requests. A generator has others for it, unless filters stand behind
+    /// it: they may have an end that the generator doesn't know.
+    pub fn warms_up_itself(&self) -> bool {
+        !matches!(self, Workload::Generated(_))
     }
 
     /// What the workload is, for the summary.
     pub fn describe(&self, spec: &RunSpec) -> Value {
         match (self, &spec.workload) {
-            (Workload::Trace(trace), WorkloadSpec::Trace(spec_trace)) => json!({
-                "kind": "trace",
-                "files": spec_trace.paths,
-                "format": trace.inner().report().format,
-                "fit": spec.fit.name(),
-            }),
+            (Workload::Trace(opened), WorkloadSpec::Trace(trace)) => trace.describe(&opened.inner().report(), spec.fit),
             (Workload::Generated(generator), _) => generator.describe(),
+            (Workload::Filtered(requests), _) => requests.describe(spec),
             _ => Value::Null,
         }
     }
@@ -100,10 +116,32 @@ impl Workload {
         match self {
             Workload::Trace(trace) => Some(trace.inner().report()),
             Workload::Generated(_) => None,
+            Workload::Filtered(requests) => requests.report(),
         }
     }
 
-    pub fn pace(&self, spec: &RunSpec) -> Pace {
+    /// What each filter did so far; none without filters.
+    pub fn filter_reports(&self) -> Vec<FilterReport> {
+        match self {
+            Workload::Filtered(requests) => requests.reports(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether requests come in a closed loop because the trace has no times and nobody asked for a pace.
+    pub fn untimed(&self, spec: &RunSpec, prepared: &Prepared) -> bool {
+        let timed = || match &prepared.scan {
+            Some(scan) => Some(scan.report.timed),
+            None => self.report().map(|report| report.timed),
+        };
+        spec.arrivals.is_none() && spec.qd.is_none() && timed() == Some(false)
+    }
+
+    pub fn pace(&self, spec: &RunSpec, prepared: &Prepared) -> Pace {
+        let generated = |arrivals: synth::Arrivals, open: Pace| match arrivals {
+            synth::Arrivals::Closed { queue_depth } => Pace::Closed { depth: queue_depth },
+            synth::Arrivals::Open { .. } => open,
+        };
         let open = Pace::Open {
             speedup: spec.speedup,
             limit: OPEN_LIMIT,
@@ -113,11 +151,13 @@ impl Workload {
             (Some(Arrivals::Asap), _) => Pace::Closed { depth: ASAP_DEPTH },
             (_, Some(depth)) => Pace::Closed { depth },
             (Some(Arrivals::Closed), None) => Pace::Closed { depth: DEFAULT_DEPTH },
+            (None, None) if self.untimed(spec, prepared) => Pace::Closed { depth: UNTIMED_DEPTH },
             (None, None) => match self {
                 Workload::Trace(_) => open,
-                Workload::Generated(generator) => match generator.arrivals() {
-                    synth::Arrivals::Closed { queue_depth } => Pace::Closed { depth: queue_depth },
-                    synth::Arrivals::Open { .. } => open,
+                Workload::Generated(generator) => generated(generator.arrivals(), open),
+                Workload::Filtered(requests) => match requests.origin {
+                    Origin::Trace(_) => open,
+                    Origin::Generator { arrivals, .. } => generated(arrivals, open),
                 },
             },
         }
@@ -129,6 +169,7 @@ impl Source for Workload {
         match self {
             Workload::Trace(trace) => trace.next_batch(batch),
             Workload::Generated(generator) => generator.next_batch(batch),
+            Workload::Filtered(requests) => requests.next_batch(batch),
         }
     }
 }
@@ -146,12 +187,26 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
     let mut notes = Vec::new();
     let mut scan = None;
     if let WorkloadSpec::Trace(trace) = &spec.workload {
-        let options = read_options(trace, config.layout.geometry.unit_bytes)?;
-        if trace.paths.iter().all(|path| path.as_os_str() != "-") {
-            scan = Some(ftlab_trace::scan(&trace.paths, &options)?);
+        let options = trace.read_options(config.layout.geometry.unit_bytes)?;
+        if !trace.paths.iter().any(|path| ftlab_trace::is_stream(path)) {
+            scan = Some(Arc::new(ftlab_trace::scan(&trace.paths, &options)?));
         }
     }
-    if let (Some(scan), Fit::Grow | Fit::Compact) = (&scan, spec.fit) {
+    let unit_bytes = config.layout.geometry.unit_bytes;
+    let sizes = Sizes {
+        unit_bytes,
+        logical_bytes: u64::from(config.ftl.logical_units) * u64::from(unit_bytes),
+    };
+    let filters = match spec.filters.is_empty() {
+        true => None,
+        false => Some(Filters::prepare(spec, sizes, scan.as_ref())?),
+    };
+    // The drive must hold what comes out of the filters.
+    let reach = match &filters {
+        Some(filters) => filters.survey.as_ref(),
+        None => scan.as_deref(),
+    };
+    if let (Some(scan), Fit::Grow | Fit::Compact) = (reach, spec.fit) {
         let unit = u64::from(config.layout.geometry.unit_bytes);
         let (needed, what) = match spec.fit {
             Fit::Grow => (scan.report.end_byte.div_ceil(unit), "span"),
@@ -169,7 +224,13 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
     }
     config.ftl.seed = spec.run_seed();
     config.ftl.verify = spec.verify;
-    Ok(Prepared { config, scan, notes })
+    Ok(Prepared {
+        config,
+        scan,
+        filters,
+        sizes,
+        notes,
+    })
 }
 
 pub fn load_drive(drive: &DriveSpec) -> Result<DriveConfig> {
@@ -202,20 +263,6 @@ fn grow(drive: &DriveSpec, config: &DriveConfig, needed: u64) -> Result<DriveCon
         "drive {}: cannot be made to hold {needed} units: set ftl.op_ratio rather than ftl.logical_size",
         drive.name
     )))
-}
-
-fn read_options(trace: &TraceSpec, unit_bytes: u32) -> Result<ReadOptions> {
-    Ok(ReadOptions {
-        as_format: trace.format.clone(),
-        time_unit: trace.time_unit.as_deref().map(TimeUnit::parse).transpose()?,
-        volumes: trace
-            .volumes
-            .as_deref()
-            .map(Volumes::parse)
-            .transpose()?
-            .unwrap_or_default(),
-        unit_bytes,
-    })
 }
 
 fn fit_rule(fit: Fit) -> FitRule {

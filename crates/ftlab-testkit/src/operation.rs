@@ -68,6 +68,13 @@ impl Mix {
         }
     }
 
+    /// Two reads for each other operation, all over the drive: what is kept for reads lives long enough to be read.
+    pub fn mostly_reads(mut self) -> Self {
+        self.weights[1] += 2 * self.weights.iter().sum::<u64>();
+        self.hot = 100;
+        self
+    }
+
     pub fn next(&self, random: &mut Stream) -> Operation {
         let mut draw = random.below(self.weights.iter().sum());
         let mut kind = 0;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::quantity::{
-    Bandwidth, ByteTime, Interval, Policy, Size, Threshold, Time, Times, count_or_all, count_or_none,
+    Bandwidth, ByteTime, Interval, MapCache, Policy, Size, Threshold, Time, Times, count_or_all, count_or_none,
 };
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -178,6 +178,8 @@ pub struct FtlTable {
     pub op_ratio: Option<f64>,
     pub logical_size: Option<Size>,
     pub mapping: Policy,
+    pub map_cache: MapCache,
+    pub share_loads: bool,
     pub victim: Policy,
     pub placement: Policy,
     pub wear: Policy,
@@ -198,6 +200,8 @@ impl Default for FtlTable {
             op_ratio: None,
             logical_size: None,
             mapping: Policy::named("page"),
+            map_cache: MapCache::BlockTable,
+            share_loads: true,
             victim: Policy::named("greedy"),
             placement: Policy::named("none"),
             wear: Policy::named("dynamic"),

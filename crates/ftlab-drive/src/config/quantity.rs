@@ -215,6 +215,44 @@ impl<'de> Deserialize<'de> for Threshold {
     }
 }
 
+/// Memory for the map: bytes, a share of the whole map, or what a block-mapped drive's table takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MapCache {
+    BlockTable,
+    Bytes(u64),
+    Percent(f64),
+}
+
+impl MapCache {
+    /// In bytes, for a map of `map` bytes and `blocks` erase blocks of logical capacity.
+    pub fn bytes(self, map: u64, blocks: u64) -> u64 {
+        match self {
+            MapCache::BlockTable => 4 * blocks,
+            MapCache::Bytes(bytes) => bytes,
+            MapCache::Percent(percent) => (map as f64 * percent / 100.0) as u64,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MapCache {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let text = text.trim();
+        let percent = text
+            .strip_suffix('%')
+            .and_then(|number| number.trim().parse::<f64>().ok());
+        match (text, percent) {
+            ("block_table", _) => Ok(MapCache::BlockTable),
+            (_, Some(percent)) if (0.0..=100.0).contains(&percent) => Ok(MapCache::Percent(percent)),
+            _ => units::bytes(text).map(MapCache::Bytes).map_err(|_| {
+                de::Error::custom(format!(
+                    "`{text}`: expected bytes such as \"256KiB\", a share of the whole map such as \"5%\", or \"block_table\""
+                ))
+            }),
+        }
+    }
+}
+
 /// A count with a word for its absence: `3000` or `"none"`, `8` or `"all"`.
 fn count_or<'de, D: Deserializer<'de>>(deserializer: D, word: &'static str) -> Result<Option<u32>, D::Error> {
     struct Either(&'static str);

@@ -19,6 +19,8 @@ pub fn resolve(file: &DriveFile) -> Result<DriveConfig> {
     let ftl = FtlConfig {
         logical_units,
         mapping: file.ftl.mapping.0.clone(),
+        map_cache_bytes: map_cache(&file.ftl, &layout, logical_units),
+        share_loads: file.ftl.share_loads,
         placement: file.ftl.placement.0.clone(),
         victim: file.ftl.victim.0.clone(),
         wear: file.ftl.wear.0.clone(),
@@ -153,6 +155,12 @@ fn logical_units(table: &FtlTable, layout: &Layout) -> Result<u32> {
         )));
     }
     small("ftl.logical_size in units", units)
+}
+
+fn map_cache(table: &FtlTable, layout: &Layout, logical_units: u32) -> u64 {
+    let units_per_block = layout.geometry.pages * layout.units_per_page;
+    let blocks = u64::from(logical_units.div_ceil(units_per_block));
+    table.map_cache.bytes(4 * u64::from(logical_units), blocks)
 }
 
 /// The op_ratio with the fewest digits that gives exactly this logical size.

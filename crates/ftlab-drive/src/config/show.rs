@@ -109,6 +109,8 @@ impl DriveConfig {
                 vec![
                     ("op_ratio", format!("{:?}", self.op_ratio())),
                     ("mapping", policy(&ftl.mapping)),
+                    ("map_cache", quoted(Size(ftl.map_cache_bytes))),
+                    ("share_loads", ftl.share_loads.to_string()),
                     ("victim", policy(&ftl.victim)),
                     ("placement", policy(&ftl.placement)),
                     ("wear", policy(&ftl.wear)),

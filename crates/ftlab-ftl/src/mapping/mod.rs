@@ -5,11 +5,28 @@
 //! to program. The mechanism turns charges into flash operations, keeps the global translation directory (where each
 //! translation page lies) and lets host requests wait for their loads.
 
-use ftlab_core::{Catalogue, Result, Slot, member};
+use std::ops::Range;
+use std::sync::Arc;
+
+use ftlab_core::{Catalogue, Error, Layout, Result, Slot, member};
 
 use crate::owner::Owner;
 
+pub mod arena;
+pub mod cdftl;
+pub mod cpftl;
+pub mod dftl;
+pub mod grouped;
+pub mod leaftl;
 pub mod page;
+pub mod paging;
+pub mod places;
+pub mod recency;
+pub mod replacement;
+pub mod sftl;
+#[cfg(test)]
+mod testing;
+pub mod tpftl;
 
 /// A demand-paged table: `keys` entries of `entry_bytes`, as many to a translation page as fit a mapping unit.
 ///
@@ -28,6 +45,13 @@ pub enum Why {
     Trim,
 }
 
+/// How soon a look-up will come: what is found by the key itself is fetched from afar, what lies behind that when it is near.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ahead {
+    Far,
+    Near,
+}
+
 /// Why a translation page is read or programmed (the causes of `trans_reads` and `trans_programs`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -44,7 +68,7 @@ pub enum MapCause {
 
 /// One flash access that a mapping policy asks for. Charges of one answer are issued in order and run side by side, except
 /// that a store waits for the load of the same page and that [`Charge::Then`] makes what follows wait for what precedes.
-/// The request that caused the answer waits for every [`Charge::Load`] with `MissLoad` and every probe.
+/// The request that caused the answer waits for every [`Charge::Load`] with `MissLoad`, every probe and every spare area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charge {
     /// Read translation page `tvpn`; free if it has never been written.
@@ -53,10 +77,15 @@ pub enum Charge {
     Store { table: u8, tvpn: u32, cause: MapCause },
     /// Read a page that the policy owns; the request waits for it.
     Probe { page: u32 },
-    /// Program a page that the policy owns (owner `Policy(page)`), replacing its old copy.
+    /// Program a page that the policy owns (owner `Policy(page)`), replacing its old copy. Not done if the collection that
+    /// makes room for it has moved data and the policy has given the page up for it.
     Write { page: u32 },
     /// The policy gives up its page.
     Drop { page: u32 },
+    /// Read the data page at `near`, whose spare area says that what is looked for lies at `right`; the request waits for it. If
+    /// nothing live is there (it may not be programmed), the page of `right` is read in its stead. For policies that know
+    /// places only nearly. Counted as `spare_reads`, not among translation pages.
+    ReadSpare { near: Slot, right: Slot },
     /// Everything after this waits for everything before it: an eviction that must be in flash before the load.
     Then,
 }
@@ -70,11 +99,40 @@ pub struct RecordView<'a> {
     pub request_end: u32,
 }
 
+impl<'a> RecordView<'a> {
+    /// The entries of a run of keys.
+    pub fn page(&self, keys: Range<u32>) -> &'a [u32] {
+        &self.entries[keys.start as usize..keys.end as usize]
+    }
+
+    /// The same for a single access.
+    pub fn alone(self, key: u32) -> Self {
+        RecordView {
+            request_end: key + 1,
+            ..self
+        }
+    }
+}
+
 /// Counters of a mapping cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     pub lookups: u64,
     pub hits: u64,
+}
+
+/// What a mapping cache costs the simulator, beside what the model says that it costs the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostMemory {
+    /// Entries that can be looked up without reading flash.
+    pub entries: u64,
+    /// Bytes that are allocated to keep track of them.
+    pub bytes: u64,
+}
+
+/// Bytes allocated by a vector.
+pub fn allocated<T>(vector: &Vec<T>) -> u64 {
+    (vector.capacity() * size_of::<T>()) as u64
 }
 
 pub trait MappingPolicy: Send {
@@ -102,11 +160,19 @@ pub trait MappingPolicy: Send {
         charges: &mut Vec<Charge>,
     );
 
+    /// A look-up of `key` will come soon: brings what it will touch into the processor's cache. No effect on the model.
+    fn prefetch(&self, _key: u32, _ahead: Ahead) {}
+
     /// The record's entry of `key` has changed (after `look_up` with `HostWrite` or `Trim`).
     fn updated(&mut self, table: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>);
 
     /// Garbage collection has moved the data of `keys`; called once per victim, in ascending order of keys.
     fn moved(&mut self, table: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>);
+
+    /// The most pages of its own that the policy keeps in flash at once; the drive must have room for them.
+    fn own_pages(&self) -> u32 {
+        0
+    }
 
     /// Whether the policy still needs the page with this number that it wrote.
     fn is_live(&self, _page: u32) -> bool {
@@ -116,7 +182,8 @@ pub trait MappingPolicy: Send {
     /// A translation page or policy page has been moved by garbage collection.
     fn page_moved(&mut self, _owner: Owner, _slot: Slot) {}
 
-    /// The cached entry of `key` as (raw record entry, dirty), for the test that holds it against the record.
+    /// The cached entry of `key` as (raw record entry, dirty), for the test that holds it against the record. The record
+    /// knows what is cached, so policies may keep copies, and answer, only if [`Setup::checked`].
     fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)>;
 
     fn counts(&self) -> CacheCounts;
@@ -128,6 +195,11 @@ pub trait MappingPolicy: Send {
 
     /// Bytes of the controller's memory in use, by structure.
     fn memory(&self) -> Vec<(&'static str, u64)>;
+
+    /// The simulator's memory for the same; nothing where nothing is cached.
+    fn host_memory(&self) -> HostMemory {
+        HostMemory::default()
+    }
 }
 
 /// What a mapping policy is made with.
@@ -135,10 +207,31 @@ pub trait MappingPolicy: Send {
 pub struct Setup {
     pub logical_units: u32,
     pub unit_bytes: u32,
+    /// Bytes of the controller's memory for everything that a policy keeps of the map, the global translation directory
+    /// (GTD), which all members need alike, excepted.
+    pub cache_bytes: u64,
+    pub layout: Option<Arc<Layout>>,
+    /// What is cached will be held against the record.
+    pub checked: bool,
+}
+
+impl Setup {
+    /// How many entries of `entry_bytes` the budget holds; at least two, at most all.
+    pub fn entries(&self, policy: &str, entry_bytes: u32) -> Result<u32> {
+        let entries = self.cache_bytes.checked_div(u64::from(entry_bytes)).unwrap_or(0);
+        if entries < 2 {
+            return Err(Error::input(format!(
+                "ftl.map_cache = {} bytes holds {entries} entries of {entry_bytes} bytes: mapping policy `{policy}` expects \
+                 room for at least 2",
+                self.cache_bytes
+            )));
+        }
+        Ok(entries.min(u64::from(self.logical_units)).max(2) as u32)
+    }
 }
 
 pub fn catalogue() -> Catalogue<dyn MappingPolicy, Setup> {
-    member!(Catalogue::new("mapping"), page)
+    member!(Catalogue::new("mapping"), page, dftl, sftl, tpftl, cdftl, cpftl, leaftl)
 }
 
 /// For policies made outside the catalogue (tests, Python).

@@ -51,6 +51,8 @@ pub fn config(layout: &Layout, spare_factor: f64) -> FtlConfig {
             power_loss_protected: false,
         },
         erase_limit: None,
+        map_cache_bytes: 0,
+        share_loads: true,
         checkpoint_units: 0,
         seed: 1,
         verify: false,

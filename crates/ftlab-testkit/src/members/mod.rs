@@ -6,6 +6,7 @@ pub mod mapping_cache;
 pub mod two_copies;
 pub mod two_streams;
 pub mod unit_dedup;
+pub mod watched;
 
 pub use chunk_dedup::ChunkDedup;
 pub use lifetimes::Lifetimes;
@@ -13,3 +14,4 @@ pub use mapping_cache::MappingCache;
 pub use two_copies::TwoCopies;
 pub use two_streams::TwoStreams;
 pub use unit_dedup::UnitDedup;
+pub use watched::Watched;

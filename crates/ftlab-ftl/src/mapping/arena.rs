@@ -1,0 +1,519 @@
+//! Cached mapping entries: nodes in an arena, found by key through open addressing, linked in any number of lists.
+
+use std::fmt::Debug;
+use std::ops::{Deref, DerefMut, Range};
+
+use ftlab_core::memory::prefetch;
+
+use super::{Ahead, allocated};
+
+/// No node.
+pub const NONE: u32 = u32::MAX;
+
+/// What a policy keeps with an entry beside its key and its place in a list.
+pub trait Beside: Copy + Debug + Send {
+    /// A type of the alignment that keeps a node from lying across two lines of the processor's cache.
+    type Line: Copy + Debug + Send;
+
+    fn new(entry: u32) -> Self;
+}
+
+/// Nothing is kept: the record knows the entry.
+impl Beside for () {
+    type Line = Line16;
+
+    fn new(_: u32) -> Self {}
+}
+
+/// All that some policy needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// The record's raw entry of the key when it was last loaded, updated or moved.
+    pub entry: u32,
+    /// For the policy: a number that says where the entry came from.
+    pub origin: u32,
+    /// For the policy: an age or a time.
+    pub stamp: u64,
+}
+
+impl Beside for Kept {
+    type Line = Line32;
+
+    fn new(entry: u32) -> Self {
+        Kept {
+            entry,
+            origin: 0,
+            stamp: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(16))]
+pub struct Line16;
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub struct Line32;
+
+/// One cached entry: 16 bytes, and what is kept beside. The latter reads as if it were a part of the node.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<B: Beside = Kept> {
+    pub key: u32,
+    before: u32,
+    after: u32,
+    pub dirty: bool,
+    /// For the policy: a list, a class, where the entry came from.
+    pub tag: u8,
+    beside: B,
+    _line: [B::Line; 0],
+}
+
+impl<B: Beside> Deref for Node<B> {
+    type Target = B;
+
+    #[inline]
+    fn deref(&self) -> &B {
+        &self.beside
+    }
+}
+
+impl<B: Beside> DerefMut for Node<B> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut B {
+        &mut self.beside
+    }
+}
+
+/// A doubly linked list of nodes. Front = most recent by convention.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    front: u32,
+    back: u32,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List::EMPTY
+    }
+}
+
+impl List {
+    pub const EMPTY: List = List {
+        front: NONE,
+        back: NONE,
+        len: 0,
+    };
+
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The least recent node.
+    pub fn back(&self) -> Option<u32> {
+        (self.back != NONE).then_some(self.back)
+    }
+}
+
+/// The arena. It grows to the largest number of entries held and allocates no more after that.
+///
+/// Costs a node and 13 to 26 bytes in the table for each entry: the simulator's memory, not the drive's.
+#[derive(Clone, Debug)]
+pub struct Arena<B: Beside = Kept> {
+    nodes: Vec<Node<B>>,
+    unused: Vec<u32>,
+    /// Key and node, `NONE` = empty; a power of two, at most five eighths full. Keys are here as well as in the nodes so that a
+    /// search touches no node but the right one, and a removal only its own.
+    table: Vec<(u32, u32)>,
+    len: u32,
+}
+
+impl<B: Beside> Arena<B> {
+    /// Room for `expected` entries.
+    pub fn new(expected: u32) -> Self {
+        let mut arena = Arena {
+            nodes: Vec::new(),
+            unused: Vec::new(),
+            table: Vec::new(),
+            len: 0,
+        };
+        arena.make_table(expected);
+        arena
+    }
+
+    /// An empty table for so many nodes, and room for them.
+    fn make_table(&mut self, nodes: u32) {
+        let places = (u64::from(nodes) * 8 / 5 + 16).next_power_of_two().min(1 << 32);
+        self.table = vec![(0, NONE); places as usize];
+        self.nodes
+            .reserve_exact((nodes as usize).saturating_sub(self.nodes.len()));
+    }
+
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the search for `key` begins.
+    #[inline]
+    fn home(&self, key: u32) -> usize {
+        // The high bits of a product with 2^32 divided by the golden ratio spread neighbours far apart.
+        let bits = self.table.len().trailing_zeros();
+        (key.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
+    }
+
+    /// The node of `key`, if it is cached.
+    #[inline]
+    pub fn find(&self, key: u32) -> Option<u32> {
+        let (mask, mut at) = (self.table.len() - 1, self.home(key));
+        loop {
+            let (found, node) = self.table[at];
+            if node == NONE {
+                return None;
+            }
+            if found == key {
+                return Some(node);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The same where the key was probably found at, or has been inserted as, the node `hint`.
+    #[inline]
+    pub fn find_near(&self, key: u32, hint: u32) -> Option<u32> {
+        match self.nodes.get(hint as usize) {
+            Some(node) if node.key == key => Some(hint),
+            _ => self.find(key),
+        }
+    }
+
+    /// Brings what [`Arena::find`] reads for `key`, or (nearer) the node that it finds, into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, key: u32, ahead: Ahead) {
+        match ahead {
+            Ahead::Far => prefetch(&self.table, self.home(key)),
+            Ahead::Near => {
+                if let Some(node) = self.find(key) {
+                    prefetch(&self.nodes, node as usize);
+                }
+            }
+        }
+    }
+
+    /// Makes what is cached of `keys` clean, and returns how many entries were dirty.
+    pub fn clean(&mut self, keys: Range<u32>) -> u64 {
+        let mut dirty = 0;
+        for key in keys {
+            if let Some(node) = self.find(key) {
+                dirty += u64::from(std::mem::take(&mut self.nodes[node as usize].dirty));
+            }
+        }
+        dirty
+    }
+
+    #[inline]
+    pub fn node(&self, node: u32) -> &Node<B> {
+        &self.nodes[node as usize]
+    }
+
+    #[inline]
+    pub fn node_mut(&mut self, node: u32) -> &mut Node<B> {
+        &mut self.nodes[node as usize]
+    }
+
+    /// Adds an entry, which belongs to no list yet.
+    ///
+    /// # Panics
+    /// In debug builds, if the key is present.
+    pub fn insert(&mut self, key: u32, entry: u32) -> u32 {
+        debug_assert!(self.find(key).is_none(), "key {key} is cached twice");
+        if (u64::from(self.len) + 1) * 8 > self.table.len() as u64 * 5 {
+            self.grow();
+        }
+        let fresh = Node {
+            key,
+            before: NONE,
+            after: NONE,
+            dirty: false,
+            tag: 0,
+            beside: B::new(entry),
+            _line: [],
+        };
+        let node = match self.unused.pop() {
+            Some(node) => {
+                self.nodes[node as usize] = fresh;
+                node
+            }
+            None => {
+                self.nodes.push(fresh);
+                self.nodes.len() as u32 - 1
+            }
+        };
+        self.len += 1;
+        self.enter(key, node);
+        node
+    }
+
+    fn enter(&mut self, key: u32, node: u32) {
+        let (mask, mut at) = (self.table.len() - 1, self.home(key));
+        while self.table[at].1 != NONE {
+            at = (at + 1) & mask;
+        }
+        self.table[at] = (key, node);
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.table);
+        self.make_table(self.nodes.len().saturating_mul(2) as u32);
+        for (key, node) in old {
+            if node != NONE {
+                self.enter(key, node);
+            }
+        }
+    }
+
+    /// Removes a node that belongs to no list any more.
+    pub fn remove(&mut self, node: u32) {
+        // No key any more: see `find_near`.
+        let key = std::mem::replace(&mut self.nodes[node as usize].key, NONE);
+        self.unused.push(node);
+        let (mask, mut hole) = (self.table.len() - 1, self.home(key));
+        while self.table[hole].1 != node {
+            hole = (hole + 1) & mask;
+        }
+        // Entries behind the hole move up if their search would stop at it.
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let found = self.table[at];
+            if found.1 == NONE {
+                break;
+            }
+            let home = self.home(found.0);
+            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
+                self.table[hole] = found;
+                hole = at;
+            }
+        }
+        self.table[hole] = (0, NONE);
+        self.len -= 1;
+    }
+
+    pub fn push_front(&mut self, list: &mut List, node: u32) {
+        let old = std::mem::replace(&mut list.front, node);
+        self.link(node, NONE, old);
+        if old == NONE {
+            list.back = node;
+        } else {
+            self.nodes[old as usize].before = node;
+        }
+        list.len += 1;
+    }
+
+    pub fn push_back(&mut self, list: &mut List, node: u32) {
+        let old = std::mem::replace(&mut list.back, node);
+        self.link(node, old, NONE);
+        if old == NONE {
+            list.front = node;
+        } else {
+            self.nodes[old as usize].after = node;
+        }
+        list.len += 1;
+    }
+
+    fn link(&mut self, node: u32, before: u32, after: u32) {
+        let node = &mut self.nodes[node as usize];
+        (node.before, node.after) = (before, after);
+    }
+
+    /// Takes a node out of the list it is in.
+    pub fn unlink(&mut self, list: &mut List, node: u32) {
+        let Node { before, after, .. } = self.nodes[node as usize];
+        if before == NONE {
+            list.front = after;
+        } else {
+            self.nodes[before as usize].after = after;
+        }
+        if after == NONE {
+            list.back = before;
+        } else {
+            self.nodes[after as usize].before = before;
+        }
+        list.len -= 1;
+    }
+
+    #[inline]
+    pub fn touch(&mut self, list: &mut List, node: u32) {
+        if list.front != node {
+            self.unlink(list, node);
+            self.push_front(list, node);
+        }
+    }
+
+    /// The node in front of this one in its list.
+    pub fn before(&self, node: u32) -> Option<u32> {
+        let before = self.nodes[node as usize].before;
+        (before != NONE).then_some(before)
+    }
+
+    /// Nodes from the back (least recent) to the front.
+    pub fn from_back(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
+        let mut at = list.back;
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(at as usize)?;
+            Some(std::mem::replace(&mut at, node.before))
+        })
+    }
+
+    /// Bytes of the simulator's memory.
+    pub fn bytes(&self) -> u64 {
+        allocated(&self.nodes) + allocated(&self.unused) + allocated(&self.table)
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.unused.clear();
+        self.table.fill((0, NONE));
+        self.len = 0;
+    }
+}
+
+impl Arena {
+    /// The cached entry of `key`, and whether it is dirty.
+    pub fn cached(&self, key: u32) -> Option<(u32, bool)> {
+        let node = self.node(self.find(key)?);
+        Some((node.entry, node.dirty))
+    }
+}
+
+/// Unordered chains of nodes beside the lists: a node may be in one chain as well. For what must be found without walking a list,
+/// such as a page's dirty entries.
+#[derive(Clone, Debug, Default)]
+pub struct Chains {
+    /// Neighbours of each node, by number.
+    links: Vec<[u32; 2]>,
+}
+
+impl Chains {
+    /// Adds a node to the chain that begins at `head`.
+    pub fn add(&mut self, head: &mut u32, node: u32) {
+        if self.links.len() <= node as usize {
+            self.links.resize(node as usize + 1, [NONE, NONE]);
+        }
+        self.links[node as usize] = [NONE, *head];
+        if *head != NONE {
+            self.links[*head as usize][0] = node;
+        }
+        *head = node;
+    }
+
+    /// Takes a node out of its chain.
+    pub fn remove(&mut self, head: &mut u32, node: u32) {
+        let [before, after] = self.links[node as usize];
+        match before {
+            NONE => *head = after,
+            before => self.links[before as usize][1] = after,
+        }
+        if after != NONE {
+            self.links[after as usize][0] = before;
+        }
+    }
+
+    /// Bytes of the simulator's memory.
+    pub fn bytes(&self) -> u64 {
+        allocated(&self.links)
+    }
+
+    /// The node behind this one.
+    pub fn next(&self, node: u32) -> u32 {
+        self.links[node as usize][1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftlab_core::Stream;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn behaves_like_a_map_with_lists() {
+        let mut random = Stream::new(5, "arena");
+        let mut arena: Arena = Arena::new(4);
+        let mut lists = [List::default(), List::default()];
+        let mut model: BTreeMap<u32, (u32, u8)> = BTreeMap::new();
+        let mut orders: [Vec<u32>; 2] = [Vec::new(), Vec::new()];
+        for step in 0..20_000u32 {
+            let key = random.below(97) as u32 * 0x0100_0001;
+            match (arena.find(key), random.below(4)) {
+                (None, _) => {
+                    let node = arena.insert(key, step);
+                    let which = random.below(2) as usize;
+                    arena.node_mut(node).tag = which as u8;
+                    arena.push_front(&mut lists[which], node);
+                    orders[which].push(key);
+                    model.insert(key, (step, which as u8));
+                }
+                (Some(node), 0 | 1) => {
+                    let which = usize::from(arena.node(node).tag);
+                    arena.unlink(&mut lists[which], node);
+                    arena.remove(node);
+                    orders[which].retain(|&k| k != key);
+                    model.remove(&key);
+                }
+                (Some(node), 2) => {
+                    let which = usize::from(arena.node(node).tag);
+                    arena.touch(&mut lists[which], node);
+                    orders[which].retain(|&k| k != key);
+                    orders[which].push(key);
+                }
+                (Some(node), _) => arena.node_mut(node).entry = *model.get(&key).map(|(e, _)| e).unwrap(),
+            }
+            assert_eq!(arena.len() as usize, model.len());
+            if step % 97 == 0 {
+                for (key, (entry, tag)) in &model {
+                    let node = arena.node(arena.find(*key).unwrap());
+                    assert_eq!((node.key, node.entry, node.tag), (*key, *entry, *tag));
+                }
+                for which in 0..2 {
+                    let keys: Vec<u32> = arena.from_back(&lists[which]).map(|n| arena.node(n).key).collect();
+                    assert_eq!(keys, orders[which]);
+                    assert_eq!(lists[which].len() as usize, keys.len());
+                }
+            }
+        }
+        arena.clear();
+        assert!(arena.is_empty() && arena.find(0).is_none());
+    }
+
+    #[test]
+    fn chains_lose_nodes_from_anywhere() {
+        let (mut chains, mut head) = (Chains::default(), NONE);
+        (0..4).for_each(|node| chains.add(&mut head, node));
+        let nodes = |chains: &Chains, head: u32| {
+            let mut all = Vec::new();
+            let mut at = head;
+            while at != NONE {
+                all.push(at);
+                at = chains.next(at);
+            }
+            all
+        };
+        chains.remove(&mut head, 2);
+        assert_eq!(nodes(&chains, head), [3, 1, 0]);
+        chains.remove(&mut head, 3);
+        chains.remove(&mut head, 0);
+        assert_eq!(nodes(&chains, head), [1]);
+        chains.remove(&mut head, 1);
+        assert_eq!(head, NONE);
+    }
+}

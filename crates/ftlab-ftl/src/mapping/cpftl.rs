@@ -1,0 +1,641 @@
+//! CPFTL: entries that are read one after the other, wherever they lie, share a flash page; changed entries are kept apart.
+//!
+//! # Model
+//! * **Base ("SP")**: entries are cached, loaded ahead and written back as `tpftl` does it.
+//! * **Correlated translation pages**: a mining run gives groups of LPNs that are read soon after each other. Their entries are
+//!   programmed into pages of their own, the most supported groups first, 8 bytes for an LPN and its entry, up to
+//!   `page_lpns` in a page. They are written with the answer to the first read (from look-up `start` on), and again after a
+//!   power cut, when the directory is lost; and, with `renew`, those that were removed every `renew` look-ups, as after a mining
+//!   run that finds the same. An LPN that is not mapped then is left out.
+//! * **Mining during the run** (`online`): the LPNs of reads go into a buffer. When it is full it is mined as `ftlab mine` does it
+//!   with its miner `clustered`; with the answer to that read the pages there are are given up, those of the groups found are
+//!   written, and the buffer is empty again. After a power cut the groups mined are lost, as the buffer is; a set that was given
+//!   is not, until the first mining replaces it.
+//! * **Prediction directory**: of each page the smallest and largest LPN, a Bloom filter, hits and loads, within `directory` bytes
+//!   of `ftl.map_cache`. What does not fit, the least supported pages, is not kept.
+//! * **Read**: a miss reads each page whose filter matches, one after the other, until one holds the LPN; that brings the
+//!   entries of all the LPN's groups there into the cache, up to `load_limit` of it. If none does, the regular load follows.
+//! * **Write, trim, collection**: an entry that changes makes the pages that hold it stale, so they are given up whole. To know
+//!   which, each page whose filter matches is read (`write_check=load`) or given up unread (`directory`). A collection reads a page
+//!   once for all that it moved.
+//! * **Adaptive removal**: after `min_loads` loads a page goes when its hits per load, each entry counted once a load, are fewer
+//!   than those of regular loads in the last `removal_window` look-ups (entries loaded ahead and used).
+//! * **Dirty entry index**: changed entries in nodes by translation page, apart from the clean cache, up to `dirty_share` of the
+//!   entries' bytes. The least recent node is written with one read and one program and leaves; entries that were read since
+//!   their write go to the clean cache (`after_write_back`). For loading ahead an entry is cached wherever it is. With `skew`, a
+//!   node of fewer than `second_chance` entries whose translation page is among the frequently updated ones goes to the front
+//!   instead, once until it is changed again.
+//!
+//! The steps of the published ablation: no set and `dei=off` (SP); a set with `directory=search,dei=off` (SP+CM or SP+CC, by the miner
+//! of the set); `dei=off` (with the predictor); `dei=on` (DEI); the defaults (DEI S).
+//!
+//! # Parameters
+//! * `correlations` (file of `ftlab mine`, default none): the groups. LPNs beyond the drive are left out and counted.
+//! * `pairs` (default none): groups written here, key first, as in `1-900/4-30-31`; behind those of the file.
+//! * `start`, `renew` (look-ups, default 0): when the pages are first written, and how often removed ones again; 0: never again.
+//! * `online` (reads, default 0: never): the buffer's size in pages read, 4 bytes each; at least two windows. 131072 in the author's
+//!   emulator. `online_pages` (count, default 293, as published for the lowest support): the most pages that mined groups
+//!   become, for which the drive keeps room.
+//! * `support`, `least`, `confidence`, `window`, `region`, `mass`, `region_pairs`: of mining during the run, as for `ftlab mine` and with its
+//!   defaults (0.001, 2, 0, 512, 4096, 0.9, 4096).
+//! * `directory` (bytes, a share of `ftl.map_cache` or `search`; default 0.25): the most it may take; it takes what its live pages
+//!   need, and the entries have the rest. A filter costs 1.8 bytes for an LPN, an entry 6 and more, so where sets are good a large
+//!   directory is, and where they are not their pages go. Published are 16 of 272 KiB, 0.059, which hold 9,100 LPNs at the
+//!   default `false_positive`. `search` knows exactly which page holds what, in memory that is not counted.
+//! * `false_positive` (share, default 0.001): of a filter whose page is full; sizes all filters.
+//! * `filter_bits` (bits, default 0): size of a filter instead; 0: as `false_positive` says.
+//! * `fit` (`pages` or `filters`, default `pages`): when the directory is too small, keep fewer pages, or all with smaller filters.
+//!   The published sizes leave it open: 293 pages in 16 KiB have 40 bytes of filter each.
+//! * `page_lpns` (LPNs, default 0): most in a correlated page; 0: what a page has room for or, if the directory has no room for
+//!   even one filter of that size, what it has room for. A write removes fewer LPNs with a smaller page.
+//! * `bring` (`groups` or `keyed`, default `groups`): what a load brings beside the LPN: all its groups there, or the group whose key
+//!   it is. The text calls an LPN the key of its group and has a page that holds it bring "the correlated entries".
+//! * `load_limit` (share, above 0, default 0.25): of the clean cache that one load may fill, the best supported members first, one in
+//!   any case. Assumed: at the published sizes a load fills less than a tenth; a small cache would be flooded.
+//! * `write_check` (`load` or `directory`, default `load`).
+//! * `removal` (`regular`, `off` or hits per load; default `regular`), `removal_floor` (hits per load, default 0.1): the threshold, and the
+//!   least that it may be. `min_loads` (count, default 16), `removal_window` (look-ups, default 65536). Assumed.
+//! * `dei` (`off`, `on` or `skew`, default `skew`): the dirty entry index.
+//! * `dirty_share` (share, above 0 and below 1, default 0.5): assumed. What changed entries do not use is the clean cache's. With
+//!   0.3 excerpts of real traces need about as many translation reads, 3 % fewer in the median, but a fifth more writes.
+//! * `after_write_back` (`read`, `clean` or `drop`, default `read`): which entries of a node go to the clean cache when it has been
+//!   written: those read since their write, all, none. The text has changed entries removed because few are ever read again (8 to
+//!   17 % of the writes of Financial), to leave room for others. On eight runs of excerpts of real traces `drop` needs from 7 % fewer
+//!   to 5 % more translation reads than `read`, `clean` from 1 to 16 % more. Only where the same places are read and written
+//!   all the time is `clean` better.
+//! * `second_chance` (entries, default 16), `frequent` (default 0.05): below 1 the share of the translation pages that counts as
+//!   frequently updated, else the updates that make a page so. Assumed. Updates are counted during the run, in a byte each.
+//! * `write_miss` (`defer` or `load`, default `defer`): with a dirty entry index, whether a write of an entry that is in neither
+//!   structure reads its translation page, as with `tpftl`. Deferred, as in the published loop, a write reads nothing but
+//!   correlated pages, and the write-back's read tells where the old data lies. A deferred write is counted as a hit, as nothing is
+//!   read for it; `writes_deferred` says how many they were.
+//! * `request_prefetch`, `selective_prefetch`, `clean_first`, `batch`, `threshold`, `order`, `entry_bytes`, `node_bytes`, `serial`: as for
+//!   `tpftl`. Entries and nodes of the dirty entry index take as many bytes.
+//!
+//! # Not modelled
+//! The time of mining during the run: the source does it when the drive is idle. Its memory, the buffer and the miner's own
+//! (`mining_peak_bytes`), is reported and not taken from `ftl.map_cache`: the source has memory beside it. Separate translation
+//! blocks by update frequency. Correlated pages share the frontier of translation pages. Updates counted before the run. That old
+//! data of a deferred write counts as valid until the write-back: its place is known at once.
+//!
+//! # Errors
+//! A set mined in another unit than the drive's, a directory without room for one page, a buffer of less than two windows, or a cache that does not hold two nodes with
+//! an entry each in its clean part and one in its dirty part is refused.
+//!
+//! # Cost
+//! A miss asks all filters at once: a few words for each 64 pages. Each change of an entry does the same. Mining
+//! takes 0.2 to 10 microseconds for each read in the buffer, by how often the same pages come together.
+//!
+//! # Source
+//! Zhou, PhD thesis, University of Central Florida 2018, chapter 3. What is marked as assumed is not given there, nor are the layout
+//! of a page and which of an LPN's groups a load brings.
+
+mod correlated;
+mod directory;
+mod dirty;
+mod figures;
+mod filters;
+mod online;
+mod params;
+mod plan;
+mod quality;
+mod set;
+#[cfg(test)]
+mod tests;
+mod updates;
+
+use ftlab_core::{Error, Result, Slot};
+
+use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, WANTED};
+use super::paging::{self, Paging, SLOT_BYTES};
+use super::{Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
+use crate::owner::Owner;
+use correlated::Pages;
+use directory::Directory;
+use dirty::{DirtyIndex, Left};
+use figures::{Because, Figures};
+use online::Online;
+pub use params::Params;
+use params::{AfterWriteBack, Bring, Dei, Removal, RemovalKind, WriteCheck, WriteMiss};
+use plan::{LaidOut, Plan};
+use quality::Quality;
+use set::Given;
+use updates::UpdateTable;
+
+pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+    params.check()?;
+    let given = Given::new(&params.correlations, &params.pairs, setup)?;
+    let plan = params.plan(setup)?;
+    let online = params.online(setup)?;
+    let LaidOut {
+        pages,
+        directory,
+        left_out,
+        bytes: for_pages,
+    } = plan.lay_out(&given.groups)?;
+    // Sets that are mined later vary in size: there must be room for the directory's whole budget.
+    let (own_pages, for_directory) = match online {
+        Some(_) => plan
+            .lay_out(&[vec![0, 1]])
+            .map(|_| (plan.most_pages(), plan.budget.unwrap_or(0)))?,
+        None => (pages.len(), for_pages),
+    };
+    let paging = Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES);
+    let updates = (params.dei == Dei::Skew).then(|| UpdateTable::new(paging.pages(), params.frequent));
+    let for_updates = updates.as_ref().map_or(0, UpdateTable::bytes);
+    let beside = for_directory + for_updates;
+    let budget = setup.cache_bytes.saturating_sub(beside);
+    let node = u64::from(params.entry_bytes) + u64::from(params.node_bytes);
+    let limit = match params.dei {
+        Dei::Off => 0,
+        Dei::On | Dei::Skew => (params.dirty_share * budget as f64) as u64,
+    };
+    if budget - limit < 2 * node || (limit < node && params.dei != Dei::Off) {
+        return Err(Error::input(format!(
+            "ftl.map_cache = {} bytes, {beside} of them for the directory and the update counts, {limit} for changed entries: mapping \
+             policy `cpftl` expects {} for the others and {node} for changed ones",
+            setup.cache_bytes,
+            2 * node
+        )));
+    }
+    let follows = params.removal == Removal::Named(RemovalKind::Regular);
+    let floor = match params.removal {
+        Removal::Below(below) => below,
+        Removal::Named(RemovalKind::Regular) => params.removal_floor,
+        Removal::Named(RemovalKind::Off) => 0.0,
+    };
+    let budget_alone = setup.cache_bytes - for_updates;
+    let entries = (budget_alone / node).min(u64::from(setup.logical_units)) as u32;
+    Ok(Box::new(Cpftl {
+        cache: Grouped::new(params.base(), paging, budget_alone, entries),
+        dirty: (params.dei != Dei::Off).then(|| DirtyIndex::new(paging, limit, params.entry_bytes, params.node_bytes)),
+        quality: Quality::new(params.min_loads.max(1), floor, follows, params.removal_window),
+        due: (pages.len() > 0).then_some(params.start),
+        probed: vec![0; own_pages],
+        first_origin: 0,
+        online,
+        plan,
+        calls: 0,
+        found: Vec::new(),
+        group: Vec::new(),
+        leaving: Vec::new(),
+        look_ups: 0,
+        lpns_left_out: given.left_out,
+        pages_left_out: left_out,
+        counts: CacheCounts::default(),
+        figures: Figures::default(),
+        params,
+        paging,
+        budget: budget_alone,
+        updates,
+        pages,
+        directory,
+    }))
+}
+
+struct Cpftl {
+    params: Params,
+    paging: Paging,
+    /// Bytes for entries, clean and dirty, and the directory.
+    budget: u64,
+    cache: Grouped,
+    dirty: Option<DirtyIndex>,
+    updates: Option<UpdateTable>,
+    pages: Pages,
+    directory: Directory,
+    quality: Quality,
+    /// From which look-up on pages that are not live are to be written.
+    due: Option<u64>,
+    plan: Plan,
+    online: Option<Online>,
+    /// The `origin` of entries that page 0 brings; entries that pages of earlier sets brought have other numbers.
+    first_origin: u32,
+    /// The last collection that read each page, as many as there may be, and the number of collections.
+    probed: Vec<u64>,
+    calls: u64,
+    /// For the time of a look-up.
+    found: Vec<u32>,
+    group: Vec<(u32, u32)>,
+    leaving: Vec<Left>,
+    /// Since the drive was new.
+    look_ups: u64,
+    lpns_left_out: u64,
+    pages_left_out: u64,
+    counts: CacheCounts,
+    figures: Figures,
+}
+
+impl Cpftl {
+    /// A look-up of an entry that is cached. False if it is not.
+    #[inline]
+    fn hit(&mut self, key: u32, why: Why) -> bool {
+        if let Some(dirty) = &mut self.dirty
+            && let Some(id) = dirty.find(key)
+        {
+            dirty.hit(key, id, why == Why::HostRead, self.cache.clock);
+            self.figures.hits_dirty += 1;
+            return true;
+        }
+        let Some(id) = self.cache.arena.find(key) else {
+            return false;
+        };
+        let cached = self.cache.arena.node(id);
+        let (origin, was_dirty) = (cached.origin, cached.dirty);
+        match self.cache.hit(key, id) {
+            CORRELATED => {
+                self.figures.hits_correlated += 1;
+                self.figures.preloaded_used += 1;
+                let page = origin.wrapping_sub(self.first_origin);
+                if (page as usize) < self.pages.len() {
+                    let page = self.pages.page_mut(page);
+                    page.hits += u32::from(page.live);
+                }
+            }
+            CORRELATED_USED => self.figures.hits_correlated += 1,
+            _ if was_dirty => self.figures.hits_dirty += 1,
+            _ => self.figures.hits_regular += 1,
+        }
+        true
+    }
+
+    /// A read that misses: the correlated pages that may hold the entry, one after the other.
+    fn search(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) -> bool {
+        if self.pages.live() == 0 {
+            return false;
+        }
+        self.figures.searches += 1;
+        let mut found = std::mem::take(&mut self.found);
+        self.directory.ask(key, &self.pages, &mut found);
+        let mut served = false;
+        for &page in &found {
+            charges.push(Charge::Probe { page });
+            self.pages.page_mut(page).loads += 1;
+            served = self.pages.holds(page, key);
+            if served {
+                self.figures.true_reads += 1;
+                self.preload(page, key, record, charges);
+            } else {
+                self.figures.false_reads += 1;
+                charges.push(Charge::Then);
+            }
+            if self.params.removal != Removal::Named(RemovalKind::Off) && self.quality.fails(self.pages.page(page)) {
+                self.remove(page, Because::Quality, charges);
+            }
+            if served {
+                break;
+            }
+        }
+        self.found = found;
+        served
+    }
+
+    /// The page has been read for the entry of `key`, which it holds: what it holds beside it comes into the cache too.
+    fn preload(&mut self, page: u32, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        let mut group = std::mem::take(&mut self.group);
+        group.clear();
+        self.pages
+            .correlated(page, key, self.params.bring == Bring::Keyed, &mut group);
+        self.cache.make_room(self.paging.page_of(key), charges);
+        let wanted = self.cache.insert(key, record.entries[key as usize], WANTED);
+        // The best one in any case, or a tiny cache would get nothing for its read.
+        let most = (self.params.load_limit * self.cache.budget as f64) as u64;
+        let mut brought = 0;
+        for &(lpn, entry) in &group {
+            debug_assert_eq!(
+                entry, record.entries[lpn as usize],
+                "page {page} is stale for LPN {lpn}"
+            );
+            let is_dirty = self.dirty.as_ref().is_some_and(|dirty| dirty.find(lpn).is_some());
+            if is_dirty || self.cache.arena.find(lpn).is_some() {
+                continue;
+            }
+            let tvpn = self.paging.page_of(lpn);
+            let price = self.cache.price(tvpn);
+            let too_many = brought > 0 && brought + price > most;
+            if too_many || !self.cache.make_room_beside(wanted, tvpn, charges) {
+                break;
+            }
+            brought += price;
+            let id = self.cache.insert(lpn, entry, CORRELATED);
+            self.cache.arena.node_mut(id).origin = self.first_origin.wrapping_add(page);
+            self.figures.preloaded += 1;
+        }
+        self.group = group;
+    }
+
+    fn load(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        let dirty = &self.dirty;
+        let is_dirty = |key| dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
+        self.cache.miss_beside(key, record, charges, is_dirty);
+        self.figures.loads += 1;
+        paging::load(self.paging.page_of(key), charges);
+    }
+
+    fn remove(&mut self, page: u32, because: Because, charges: &mut Vec<Charge>) {
+        self.pages.remove(page);
+        self.directory.remove(page);
+        self.share(charges);
+        self.figures.removed[because as usize] += 1;
+        charges.push(Charge::Drop { page });
+    }
+
+    /// The entry of `key` changes: no page that holds it may be believed any more.
+    fn invalidate(&mut self, key: u32, because: Because, charges: &mut Vec<Charge>) {
+        if self.pages.live() == 0 {
+            return;
+        }
+        let mut found = std::mem::take(&mut self.found);
+        self.directory.ask(key, &self.pages, &mut found);
+        let mut holds_any = false;
+        for &page in &found {
+            let holds = self.pages.holds(page, key);
+            holds_any |= holds;
+            if self.params.write_check == WriteCheck::Load {
+                let again = matches!(because, Because::Collection)
+                    && std::mem::replace(&mut self.probed[page as usize], self.calls) == self.calls;
+                if !again {
+                    charges.push(Charge::Probe { page });
+                    self.figures.check_true_reads += u64::from(holds);
+                    self.figures.check_false_reads += u64::from(!holds);
+                }
+                if !holds {
+                    continue;
+                }
+            }
+            self.remove(page, because, charges);
+        }
+        self.figures.updates += u64::from(holds_any);
+        self.found = found;
+        debug_assert!(self.pages.with(key).next().is_none(), "a filter denied LPN {key}");
+    }
+
+    /// Groups that have just been mined: their pages, due now, replace those there are.
+    fn replace(&mut self, groups: &[Vec<u32>], charges: &mut Vec<Charge>) {
+        // Only a directory that has no room for the smallest set is refused, and that has been tried.
+        let Ok(laid_out) = self.plan.lay_out(groups) else {
+            return;
+        };
+        for page in 0..self.pages.len() as u32 {
+            if self.pages.page(page).live {
+                self.remove(page, Because::Mining, charges);
+            }
+        }
+        self.first_origin = self.first_origin.wrapping_add(self.pages.len() as u32);
+        self.probed.fill(0);
+        (self.pages, self.directory) = (laid_out.pages, laid_out.directory);
+        self.pages_left_out = laid_out.left_out;
+        self.due = (self.pages.len() > 0).then_some(self.look_ups);
+    }
+
+    /// Writes the pages that are due and not in flash.
+    fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        for page in 0..self.pages.len() as u32 {
+            if !self.pages.page(page).live && self.pages.fill(page, record) {
+                self.directory.add(page, &self.pages);
+                self.figures.written += 1;
+                charges.push(Charge::Write { page });
+            }
+        }
+        self.share(charges);
+        self.due = (self.params.renew > 0).then(|| self.look_ups + self.params.renew);
+    }
+
+    /// Clean entries get what changed ones and the directory leave.
+    fn share(&mut self, charges: &mut Vec<Charge>) {
+        let dirty = self.dirty.as_ref().map_or(0, DirtyIndex::used);
+        self.cache.budget = self.budget - self.directory.bytes(self.pages.live()) - dirty;
+        self.cache.shrink(charges);
+    }
+
+    /// A changed entry, which the clean cache does not hold, enters the dirty entry index.
+    fn put_dirty(&mut self, key: u32, entry: u32, charges: &mut Vec<Charge>) {
+        let tvpn = self.paging.page_of(key);
+        while let Some(dirty) = &mut self.dirty
+            && dirty.find(key).is_none()
+            && !dirty.fits(tvpn)
+        {
+            let (updates, most) = (&self.updates, self.params.second_chance);
+            let frequent =
+                |tvpn, entries| entries < most && updates.as_ref().is_some_and(|table| table.is_frequent(tvpn));
+            let Some((victim, spared)) = dirty.victim(frequent) else {
+                break;
+            };
+            self.figures.second_chances += spared;
+            paging::rewrite(victim, MapCause::EvictRmw, charges);
+            if self.params.serial {
+                charges.push(Charge::Then);
+            }
+            self.flush(victim, charges);
+        }
+        if let Some(dirty) = &mut self.dirty {
+            dirty.put(key, entry, self.cache.clock);
+            self.cache.set_beside(tvpn, true);
+        }
+        self.share(charges);
+    }
+
+    /// The translation page has been programmed with its changed entries, which leave the index.
+    fn flush(&mut self, tvpn: u32, charges: &mut Vec<Charge>) {
+        let mut stay = std::mem::take(&mut self.leaving);
+        stay.clear();
+        if let Some(dirty) = &mut self.dirty {
+            let kept = self.params.after_write_back;
+            let stored = dirty.take(tvpn, |left| {
+                if kept == AfterWriteBack::Clean || (kept == AfterWriteBack::Read && left.read) {
+                    stay.push(left);
+                }
+            });
+            self.figures.dirty_stores += u64::from(stored > 0);
+            self.figures.dirty_stored += u64::from(stored);
+        }
+        self.share(charges);
+        // Their bytes have just become the clean cache's, so there is room unless it was short of some before.
+        for left in &stay {
+            self.cache.make_room(tvpn, charges);
+            self.cache.insert_since(left.key, left.entry, WANTED, left.last_use);
+        }
+        self.cache.set_beside(tvpn, false);
+        self.leaving = stay;
+    }
+
+    /// Collection with a dirty entry index.
+    fn moved_beside_dirty(&mut self, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        // First every place is brought up to date, so that whatever leaves meanwhile leaves as it is now.
+        for &key in keys {
+            let entry = record.entries[key as usize];
+            if let Some(dirty) = &mut self.dirty
+                && let Some(id) = dirty.find(key)
+            {
+                dirty.refresh(id, entry);
+            } else if let Some(id) = self.cache.arena.find(key) {
+                self.cache.arena.node_mut(id).entry = entry;
+            }
+        }
+        let paging = self.paging;
+        for of_page in keys.chunk_by(|&a, &b| paging.page_of(a) == paging.page_of(b)) {
+            let tvpn = paging.page_of(of_page[0]);
+            let missing = of_page.iter().any(|&key| self.cached(0, key).is_none());
+            if missing {
+                paging::rewrite(tvpn, MapCause::GcUpdate, charges);
+                self.flush(tvpn, charges);
+                continue;
+            }
+            for &key in of_page {
+                if self.dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some()) {
+                    continue;
+                }
+                self.cache.set_beside(tvpn, true);
+                if let Some(id) = self.cache.arena.find(key) {
+                    self.cache.discard(key, id);
+                }
+                self.put_dirty(key, record.entries[key as usize], charges);
+            }
+        }
+    }
+}
+
+impl MappingPolicy for Cpftl {
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        self.figures()
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        self.paging.tables()
+    }
+
+    fn look_up(&mut self, _: u8, first: u32, count: u32, why: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        for key in first..first + count {
+            self.counts.lookups += 1;
+            self.look_ups += 1;
+            self.cache.tick();
+            if why != Why::HostRead {
+                self.invalidate(key, Because::Write, charges);
+            }
+            if self.hit(key, why) {
+                self.counts.hits += 1;
+            } else if why == Why::HostRead {
+                if !self.search(key, record, charges) {
+                    self.load(key, record, charges);
+                }
+            } else if self.dirty.is_none() || self.params.write_miss == WriteMiss::Load {
+                self.load(key, record, charges);
+            } else {
+                self.counts.hits += 1;
+                self.figures.deferred += 1;
+            }
+        }
+        let used = self.cache.figures.prefetched_used;
+        self.quality.observe(self.look_ups, self.figures.loads, used);
+        if why == Why::HostRead && self.online.is_some() {
+            for key in first..first + count {
+                if let Some(groups) = self.online.as_mut().and_then(|online| online.read(key)) {
+                    self.replace(&groups, charges);
+                }
+            }
+        }
+        // With the answer to a read, so that no entry of the answer is about to change.
+        if why == Why::HostRead && self.due.is_some_and(|due| self.look_ups >= due) {
+            self.write_pages(record, charges);
+        }
+    }
+
+    fn prefetch(&self, key: u32, ahead: Ahead) {
+        self.cache.prefetch(key, ahead);
+        if let Some(dirty) = &self.dirty {
+            dirty.prefetch(key, ahead);
+        }
+    }
+
+    fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        // Nearly always done by the look-up; a page may have been written since.
+        if self.pages.with(key).next().is_some() {
+            self.invalidate(key, Because::Write, charges);
+        }
+        if let Some(updates) = &mut self.updates {
+            updates.count(self.paging.page_of(key));
+        }
+        if self.dirty.is_none() {
+            return self.cache.updated(key, record, charges);
+        }
+        self.cache.set_beside(self.paging.page_of(key), true);
+        if let Some(id) = self.cache.arena.find(key) {
+            self.cache.discard(key, id);
+        }
+        self.put_dirty(key, record.entries[key as usize], charges);
+    }
+
+    fn moved(&mut self, _: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        self.calls += 1;
+        for &key in keys {
+            self.invalidate(key, Because::Collection, charges);
+        }
+        match self.dirty.is_some() {
+            true => self.moved_beside_dirty(keys, record, charges),
+            false => self.cache.moved(keys, record, charges),
+        }
+    }
+
+    fn own_pages(&self) -> u32 {
+        self.probed.len() as u32
+    }
+
+    fn is_live(&self, page: u32) -> bool {
+        (page as usize) < self.pages.len() && self.pages.page(page).live
+    }
+
+    fn page_moved(&mut self, owner: Owner, _: Slot) {
+        self.figures.moved += u64::from(matches!(owner, Owner::Policy(_)));
+    }
+
+    fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)> {
+        if table != 0 {
+            return None;
+        }
+        if let Some(dirty) = &self.dirty
+            && let Some(id) = dirty.find(key)
+        {
+            return Some((dirty.entry(id), true));
+        }
+        self.cache.arena.cached(key)
+    }
+
+    fn counts(&self) -> CacheCounts {
+        self.counts
+    }
+
+    fn reset_counts(&mut self) {
+        self.counts = CacheCounts::default();
+    }
+
+    fn forget(&mut self) {
+        self.cache.clear();
+        self.dirty.iter_mut().for_each(DirtyIndex::clear);
+        self.updates.iter_mut().for_each(UpdateTable::clear);
+        self.pages.remove_all();
+        self.directory.remove_all();
+        if let Some(online) = &mut self.online {
+            online.forget();
+            // A set that was given can be read again; one that was mined is lost.
+            if online.figures.runs > 0 {
+                (self.pages, self.directory) = (Pages::default(), Directory::default());
+            }
+        }
+        self.cache.budget = self.budget;
+        self.due = (self.pages.len() > 0).then_some(self.params.start);
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("map_cache", self.cache.used),
+            ("dirty_entry_index", self.dirty.as_ref().map_or(0, DirtyIndex::used)),
+            ("prediction_directory", self.directory.bytes(self.pages.live())),
+            ("mining_buffer", self.online.as_ref().map_or(0, Online::bytes)),
+            ("update_counts", self.updates.as_ref().map_or(0, UpdateTable::bytes)),
+            ("gtd", self.paging.directory_bytes()),
+        ]
+    }
+
+    fn host_memory(&self) -> HostMemory {
+        self.cache.host_memory()
+    }
+}

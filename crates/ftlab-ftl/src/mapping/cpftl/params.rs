@@ -1,0 +1,301 @@
+//! The parameters of `cpftl`, and what is refused of them.
+
+use ftlab_core::{Error, Result, units};
+use ftlab_mine::{Clustered, Threshold};
+use serde::{Deserialize, Serialize};
+
+use super::super::Setup;
+use super::super::tpftl::{self, NodeOrder};
+use super::correlated::PAIR_BYTES;
+use super::online::Online;
+use super::plan::Plan;
+
+/// Most reads that are buffered for mining: 1 GiB.
+const MOST_READS: u32 = 1 << 28;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    pub correlations: String,
+    pub pairs: String,
+    pub start: u64,
+    pub renew: u64,
+    pub online: u32,
+    pub online_pages: u32,
+    pub support: f64,
+    pub least: u32,
+    pub confidence: f64,
+    pub window: u32,
+    pub region: u32,
+    pub mass: f64,
+    pub region_pairs: u32,
+    pub directory: DirectorySize,
+    pub false_positive: f64,
+    pub filter_bits: u32,
+    pub fit: Fit,
+    pub page_lpns: u32,
+    pub bring: Bring,
+    pub load_limit: f64,
+    pub write_check: WriteCheck,
+    pub removal: Removal,
+    pub removal_floor: f64,
+    pub min_loads: u32,
+    pub removal_window: u64,
+    pub dei: Dei,
+    pub dirty_share: f64,
+    pub after_write_back: AfterWriteBack,
+    pub second_chance: u32,
+    pub frequent: f64,
+    pub write_miss: WriteMiss,
+    pub request_prefetch: bool,
+    pub selective_prefetch: bool,
+    pub clean_first: bool,
+    pub batch: bool,
+    pub threshold: i32,
+    pub order: NodeOrder,
+    pub entry_bytes: u32,
+    pub node_bytes: u32,
+    pub serial: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum DirectorySize {
+    /// Below 1 a share of the cache, else bytes.
+    Number(f64),
+    /// Bytes with their unit, or `search`.
+    Text(String),
+}
+
+impl DirectorySize {
+    /// Bytes of a cache of so many; none: full search.
+    fn bytes(&self, cache_bytes: u64) -> Result<Option<u64>> {
+        let refused = |given: &dyn std::fmt::Display| {
+            Error::input(format!(
+                "mapping policy `cpftl`: directory = {given}: expected bytes, a share of ftl.map_cache, or `search`"
+            ))
+        };
+        match self {
+            DirectorySize::Number(share) if (0.0..1.0).contains(share) => Ok(Some((share * cache_bytes as f64) as u64)),
+            DirectorySize::Number(bytes) if *bytes >= 1.0 && bytes.is_finite() => Ok(Some(*bytes as u64)),
+            DirectorySize::Number(number) => Err(refused(number)),
+            DirectorySize::Text(text) if text == "search" => Ok(None),
+            DirectorySize::Text(text) => units::bytes(text).map(Some).map_err(|_| refused(text)),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fit {
+    Pages,
+    Filters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteCheck {
+    Load,
+    Directory,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bring {
+    Groups,
+    Keyed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterWriteBack {
+    Read,
+    Clean,
+    Drop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Removal {
+    Below(f64),
+    Named(RemovalKind),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RemovalKind {
+    Regular,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dei {
+    Off,
+    On,
+    Skew,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteMiss {
+    Load,
+    Defer,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let base = tpftl::Params::default();
+        let miner = Clustered::default();
+        Params {
+            correlations: String::new(),
+            pairs: String::new(),
+            start: 0,
+            renew: 0,
+            online: 0,
+            online_pages: 293,
+            support: miner.threshold.support,
+            least: miner.threshold.least,
+            confidence: miner.threshold.confidence,
+            window: miner.window,
+            region: miner.region.unwrap_or(u32::MAX),
+            mass: miner.mass,
+            region_pairs: miner.region_pairs,
+            directory: DirectorySize::Number(0.25),
+            false_positive: 0.001,
+            filter_bits: 0,
+            fit: Fit::Pages,
+            page_lpns: 0,
+            bring: Bring::Groups,
+            load_limit: 0.25,
+            write_check: WriteCheck::Load,
+            removal: Removal::Named(RemovalKind::Regular),
+            removal_floor: 0.1,
+            min_loads: 16,
+            removal_window: 65536,
+            dei: Dei::Skew,
+            dirty_share: 0.5,
+            after_write_back: AfterWriteBack::Read,
+            second_chance: 16,
+            frequent: 0.05,
+            write_miss: WriteMiss::Defer,
+            request_prefetch: base.request_prefetch,
+            selective_prefetch: base.selective_prefetch,
+            clean_first: base.clean_first,
+            batch: base.batch,
+            threshold: base.threshold,
+            order: base.order,
+            entry_bytes: base.entry_bytes,
+            node_bytes: base.node_bytes,
+            serial: base.serial,
+        }
+    }
+}
+
+impl Params {
+    pub(super) fn base(&self) -> tpftl::Params {
+        tpftl::Params {
+            request_prefetch: self.request_prefetch,
+            selective_prefetch: self.selective_prefetch,
+            clean_first: self.clean_first,
+            batch: self.batch,
+            threshold: self.threshold,
+            order: self.order,
+            entry_bytes: self.entry_bytes,
+            node_bytes: self.node_bytes,
+            serial: self.serial,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |name: &str, value: f64, expected: &str| {
+            Err(Error::input(format!(
+                "mapping policy `cpftl`: {name} = {value}: expected {expected}"
+            )))
+        };
+        if self.threshold < 1 {
+            return refuse("threshold", f64::from(self.threshold), "at least 1");
+        }
+        if self.entry_bytes == 0 {
+            return refuse("entry_bytes", 0.0, "at least 1");
+        }
+        if !(self.dirty_share > 0.0 && self.dirty_share < 1.0) {
+            return refuse("dirty_share", self.dirty_share, "a share above 0 and below 1");
+        }
+        if !(self.false_positive > 0.0 && self.false_positive < 1.0) {
+            return refuse("false_positive", self.false_positive, "a share above 0 and below 1");
+        }
+        if !(self.load_limit > 0.0 && self.load_limit <= 1.0) {
+            return refuse("load_limit", self.load_limit, "a share above 0, at most 1");
+        }
+        if !(self.frequent > 0.0 && self.frequent < 256.0) {
+            return refuse("frequent", self.frequent, "a share above 0 or a count below 256");
+        }
+        if self.removal_window == 0 {
+            return refuse("removal_window", 0.0, "at least 1");
+        }
+        let rate = |rate: f64| rate >= 0.0 && rate.is_finite();
+        if !rate(self.removal_floor) {
+            return refuse("removal_floor", self.removal_floor, "hits per load, 0 or more");
+        }
+        match self.removal {
+            Removal::Below(below) if !rate(below) => refuse("removal", below, "`regular`, `off` or hits per load"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The buffer and the miner for mining during the run, if that is wanted.
+    pub(super) fn online(&self, setup: &Setup) -> Result<Option<Online>> {
+        if self.online == 0 {
+            return Ok(None);
+        }
+        let refuse = |what: String| Err(Error::input(format!("mapping policy `cpftl`: {what}")));
+        if u64::from(self.online) < 2 * u64::from(self.window) || self.online > MOST_READS {
+            return refuse(format!(
+                "online = {}: expected 0, or at least two windows of {} reads and at most {MOST_READS}",
+                self.online, self.window
+            ));
+        }
+        if self.online_pages == 0 {
+            return refuse("online_pages = 0: expected at least 1".to_owned());
+        }
+        let miner = Clustered {
+            region: Some(self.region),
+            window: self.window,
+            mass: self.mass,
+            region_pairs: self.region_pairs,
+            threshold: Threshold {
+                support: self.support,
+                least: self.least,
+                confidence: self.confidence,
+                ..Threshold::default()
+            },
+            ..Clustered::default()
+        };
+        match Online::new(miner, self.online, setup.unit_bytes) {
+            Ok(online) => Ok(Some(online)),
+            Err(cause) => refuse(cause.to_string()),
+        }
+    }
+
+    pub(super) fn plan(&self, setup: &Setup) -> Result<Plan> {
+        let room = (setup.unit_bytes / PAIR_BYTES).max(2);
+        Ok(Plan {
+            page_lpns: match self.page_lpns {
+                0 => room,
+                lpns => lpns.clamp(2, room),
+            },
+            may_be_smaller: self.page_lpns == 0 && self.fit == Fit::Pages && self.filter_bits == 0,
+            budget: self.directory.bytes(setup.cache_bytes)?,
+            cache_bytes: setup.cache_bytes,
+            units: setup.logical_units,
+            most_pages: match self.online {
+                0 => usize::MAX,
+                _ => self.online_pages as usize,
+            },
+            false_positive: self.false_positive,
+            filter_bits: self.filter_bits,
+            fit: self.fit,
+        })
+    }
+}

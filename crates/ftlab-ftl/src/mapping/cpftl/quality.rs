@@ -1,0 +1,54 @@
+//! Adaptive removal: a correlated page that brings less than what regular loads bring is given up.
+//!
+//! Both are measured as hits per load: how many of the entries that came along with the wanted one are used before they leave, each
+//! counted once.
+
+use super::correlated::Page;
+
+/// The rule of removal.
+#[derive(Clone, Copy, Debug)]
+pub struct Quality {
+    pub min_loads: u32,
+    /// Hits per load below which a page goes; updated every `window` look-ups if it `follows` the regular loads.
+    pub threshold: f64,
+    pub floor: f64,
+    pub follows: bool,
+    pub window: u64,
+    until: u64,
+    /// Regular loads, and hits on what they brought along, when the window began.
+    loads: u64,
+    hits: u64,
+}
+
+impl Quality {
+    pub fn new(min_loads: u32, floor: f64, follows: bool, window: u64) -> Self {
+        Quality {
+            min_loads,
+            threshold: floor,
+            floor,
+            follows,
+            window,
+            until: window,
+            loads: 0,
+            hits: 0,
+        }
+    }
+
+    /// So many look-ups, regular loads and hits on entries that these brought along have there been.
+    #[inline]
+    pub fn observe(&mut self, look_ups: u64, loads: u64, hits: u64) {
+        if look_ups < self.until {
+            return;
+        }
+        self.until = look_ups + self.window;
+        let regular = (hits - self.hits) as f64 / (loads - self.loads).max(1) as f64;
+        (self.loads, self.hits) = (loads, hits);
+        if self.follows {
+            self.threshold = regular.max(self.floor);
+        }
+    }
+
+    pub fn fails(&self, page: &Page) -> bool {
+        page.loads >= self.min_loads && f64::from(page.hits) < self.threshold * f64::from(page.loads)
+    }
+}

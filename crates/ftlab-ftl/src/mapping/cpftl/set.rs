@@ -1,0 +1,72 @@
+//! Where the groups come from: a file of a mining run, or pairs written in the parameters.
+
+use std::path::Path;
+
+use ftlab_core::{Error, Result};
+use ftlab_mine::CorrelationSet;
+
+use super::super::Setup;
+
+/// Groups, key first, best first; and how many LPNs lie beyond the drive and were left out.
+pub struct Given {
+    pub groups: Vec<Vec<u32>>,
+    pub left_out: u64,
+}
+
+impl Given {
+    /// From the file `correlations` and the groups of `pairs`; both may be empty.
+    pub fn new(correlations: &str, pairs: &str, setup: &Setup) -> Result<Self> {
+        let mut given = Given {
+            groups: Vec::new(),
+            left_out: 0,
+        };
+        if !correlations.is_empty() && correlations != "none" {
+            given.read(Path::new(correlations), setup)?;
+        }
+        for group in pairs.split('/').filter(|group| !group.trim().is_empty()) {
+            let lpns: std::result::Result<Vec<u32>, _> = group.split('-').map(|lpn| lpn.trim().parse()).collect();
+            let Ok(lpns) = lpns else {
+                return Err(Error::input(format!(
+                    "mapping policy `cpftl`: pairs: `{group}`: expected LPNs as in 1-9/4-30-31"
+                )));
+            };
+            given.add(lpns, setup.logical_units);
+        }
+        Ok(given)
+    }
+
+    fn read(&mut self, path: &Path, setup: &Setup) -> Result<()> {
+        let set = CorrelationSet::read(path)?;
+        if set.about().unit != setup.unit_bytes {
+            return Err(Error::input(format!(
+                "{}: mined in units of {} bytes; expected {}, the drive's mapping unit",
+                path.display(),
+                set.about().unit,
+                setup.unit_bytes
+            )));
+        }
+        for group in set.groups().iter() {
+            let members = group.members.iter().map(|member| member.0);
+            self.add(
+                std::iter::once(group.key.0).chain(members).collect(),
+                setup.logical_units,
+            );
+        }
+        Ok(())
+    }
+
+    /// Without what lies beyond the drive, and each LPN of the group once.
+    fn add(&mut self, lpns: Vec<u32>, units: u32) {
+        let key_is_there = lpns.first().is_some_and(|&key| key < units);
+        let mut group: Vec<u32> = Vec::new();
+        for &lpn in lpns.iter().filter(|&&lpn| key_is_there && lpn < units) {
+            if !group.contains(&lpn) {
+                group.push(lpn);
+            }
+        }
+        self.left_out += lpns.iter().filter(|&&lpn| lpn >= units).count() as u64;
+        if group.len() > 1 {
+            self.groups.push(group);
+        }
+    }
+}

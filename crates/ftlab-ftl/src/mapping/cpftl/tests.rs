@@ -1,0 +1,701 @@
+use ftlab_core::{PolicySpec, Stream};
+
+use super::super::testing::Harness;
+use super::super::{Setup, catalogue};
+
+/// Translation pages of 16 entries over 256 LPNs, correlated pages of 8 LPNs; so many nodes and entries beside `extra` bytes.
+fn harness(params: &str, nodes: u64, entries: u64, extra: u64) -> Harness {
+    Harness::new(&format!("cpftl:{params}"), 256, 64, 16 * nodes + 6 * entries + extra)
+}
+
+fn count(words: &str, word: &str) -> u64 {
+    words.split(' ').filter(|&other| other == word).count() as u64
+}
+
+/// All reads of flash that an answer asks for.
+fn reads(words: &str) -> u64 {
+    ["load", "probe", "evict", "gc"]
+        .iter()
+        .map(|word| count(words, word))
+        .sum()
+}
+
+const QUIET: &str = "request_prefetch=false,selective_prefetch=false";
+
+#[test]
+fn planted_pairs_hit_every_second_time_where_lru_never_does() {
+    // 64 pairs far apart, read in turn: 128 entries, of which a cache of 1000 bytes holds at most 45.
+    let pair = |i: u32| (32 * i, 2048 + 32 * (13 * i % 64) + 1);
+    let pairs: Vec<String> = (0..64).map(pair).map(|(a, b)| format!("{a}-{b}")).collect();
+    // The directory takes 16 bytes and a filter of 64 x 10 / ln 2 = 928 bits for each of two pages.
+    for (directory, filtered) in [("search", 0), ("300", 2 * (16 + 116))] {
+        let spec = format!("cpftl:dei=off,directory={directory},pairs={}", pairs.join("/"));
+        let mut with = Harness::new(&spec, 4096, 512, 1000 + filtered);
+        let mut without = Harness::new("tpftl", 4096, 512, 1000);
+        // The first read writes two pages of 32 pairs.
+        assert_eq!(with.read(4095), "load 31 write 0 write 1");
+        without.read(4095);
+        let (mut probes, mut loads, mut plain) = (0, 0, 0);
+        for _ in 0..3 {
+            for (a, b) in (0..64).map(pair) {
+                for key in [a, b] {
+                    let words = with.read(key);
+                    probes += count(&words, "probe");
+                    loads += count(&words, "load");
+                    plain += count(&without.read(key), "load");
+                }
+            }
+        }
+        // The bound: of each pair the second, and the first only if it stayed, which it cannot.
+        assert_eq!(with.hits(), (3 * 64, 3 * 128 + 1));
+        assert_eq!((loads, plain, without.hits().0), (0, 3 * 128, 0));
+        let wrong = with.figure("corr_reads_false") as u64;
+        assert_eq!(probes, 3 * 64 + wrong);
+        assert!(wrong <= 4 * filtered.min(1), "{wrong}");
+        assert_eq!(with.figure("preloaded_used"), 3.0 * 64.0);
+    }
+}
+
+#[test]
+fn a_write_of_one_member_removes_its_page() {
+    let spec = format!("dei=off,directory=search,{QUIET},pairs=3-100/5-200/7-130/9-140/11-250");
+    let mut h = harness(&spec, 4, 8, 0);
+    // Pages of four pairs.
+    assert_eq!(h.read(60), "load 3 write 0 write 1");
+    assert_eq!(h.read(100), "probe 0");
+    assert_eq!(h.policy.cached(0, 3), Some((3, false)));
+    // 5 is in page 0, which is read to be sure, and given up.
+    assert_eq!(h.write(5), "probe 0 drop 0 load 0");
+    assert_eq!(h.read(130), "load 8");
+    assert_eq!(h.read(250), "probe 1");
+    // As does a move of data, once for all that moved.
+    assert_eq!(h.moved(&[11, 250]), "probe 1 drop 1");
+    assert_eq!(
+        (
+            h.figure("corr_removed_by_write"),
+            h.figure("corr_removed_by_collection")
+        ),
+        (1.0, 1.0)
+    );
+    assert_eq!(h.figure("corr_pages_live"), 0.0);
+}
+
+#[test]
+fn a_page_that_cannot_be_told_apart_is_read_in_vain_or_given_up_unread() {
+    // A filter of 8 bits takes anything near for held.
+    let spec = |more: &str| {
+        format!("dei=off,directory=40,filter_bits=8,removal=off,{QUIET},pairs=3-100-104-108-112-116-120-124{more}")
+    };
+    let mut h = harness(&spec(""), 4, 8, 40);
+    h.read(60);
+    let probed: Vec<u32> = (4..100)
+        .filter(|&key| h.read(key).starts_with("probe 0 then load"))
+        .collect();
+    assert!(probed.len() > 20, "{probed:?}");
+    assert_eq!(h.figure("corr_reads_false"), probed.len() as f64);
+    assert!(h.figure("corr_false_positive") > 0.2);
+    // Beyond the largest LPN it is never asked.
+    (125..200).for_each(|key| assert!(!h.read(key).contains("probe")));
+    let mut h = harness(&spec(",write_check=directory"), 4, 8, 40);
+    h.read(60);
+    assert!(h.write(probed[0]).starts_with("drop 0 "));
+    // Which of them pass depends on the filter alone, so the one above did; a read in vain leaves the page alone.
+    let mut h = harness(&spec(""), 4, 8, 40);
+    h.read(60);
+    assert!(h.write(probed[0]).starts_with("probe 0 "));
+    assert_eq!(h.figure("corr_pages_live"), 1.0);
+}
+
+#[test]
+fn what_the_directory_does_not_take_is_the_entries() {
+    // Room for two nodes of an entry, 22 bytes each, beside one page of 17; for three without.
+    let spec = format!("dei=off,directory=17,filter_bits=8,removal=off,{QUIET},pairs=3-100");
+    let mut h = harness(&spec, 2, 2, 22);
+    let cached = |h: &Harness, keys: [u32; 4]| keys.map(|key| h.policy.cached(0, key).is_some());
+    let bytes = |h: &Harness| {
+        let memory = h.policy.memory();
+        memory
+            .iter()
+            .find(|(name, _)| *name == "prediction_directory")
+            .unwrap()
+            .1
+    };
+    [20, 40, 60].iter().for_each(|&key| drop(h.read(key)));
+    assert_eq!(
+        (bytes(&h), cached(&h, [20, 40, 60, 3])),
+        (17, [false, true, true, false])
+    );
+    // Its write gives the page up: a third entry fits.
+    h.write(3);
+    assert_eq!((bytes(&h), cached(&h, [20, 40, 60, 3])), (0, [false, true, true, true]));
+}
+
+#[test]
+fn pages_come_back_after_a_power_cut_and_with_a_new_run() {
+    let mut h = harness(
+        &format!("directory=search,dei=off,renew=10,{QUIET},pairs=3-100"),
+        4,
+        8,
+        0,
+    );
+    h.entries[100] = u32::MAX;
+    // One LPN alone is not worth a page.
+    assert_eq!(h.read(60), "load 3");
+    h.entries[100] = 777;
+    let answers: Vec<String> = (0..10).map(|_| h.read(60)).collect();
+    assert_eq!(answers.iter().filter(|words| *words == "write 0").count(), 1);
+    h.policy.forget();
+    assert!(!h.policy.is_live(0));
+    assert_eq!(h.read(3), "load 0 write 0");
+    assert!(h.policy.is_live(0) && h.policy.own_pages() == 1);
+}
+
+#[test]
+fn a_page_that_brings_nothing_is_given_up() {
+    let spec = format!("directory=search,dei=off,min_loads=4,{QUIET},pairs=3-100");
+    let mut h = harness(&spec, 1, 1, 22);
+    h.read(60);
+    // Two entries: 3 and what it brings along push each other out with what is read in between; 100 is never used.
+    for round in 0..4 {
+        let words = h.read(3);
+        assert_eq!(words, if round < 3 { "probe 0" } else { "probe 0 drop 0" });
+        h.read(150);
+        h.read(200);
+    }
+    assert_eq!(
+        (h.read(3).as_str(), h.figure("corr_removed_by_quality")),
+        ("load 0", 1.0)
+    );
+    // One that is used stays; so does a useless one where removal is off.
+    for (more, used) in [("", true), (",removal=off", false)] {
+        let mut h = harness(&format!("{spec}{more}"), 1, 1, 22);
+        h.read(60);
+        for _ in 0..20 {
+            assert_eq!(h.read(3), "probe 0");
+            if used {
+                assert_eq!(h.read(100), "");
+            }
+            h.read(150);
+            h.read(200);
+        }
+    }
+}
+
+#[test]
+fn changed_entries_leave_by_translation_page() {
+    // 100 bytes for entries, half of them for changed ones: two nodes and three entries.
+    let mut h = harness(&format!("dei=on,write_miss=load,{QUIET}"), 0, 0, 100);
+    assert_eq!(h.write(0), "load 0");
+    assert_eq!(h.write(1), "load 0");
+    assert_eq!(h.write(16), "load 1");
+    assert_eq!(
+        (h.figure("dirty_nodes"), h.policy.cached(0, 1)),
+        (2.0, Some((257, true)))
+    );
+    // A read of a changed entry, so that it stays when its node goes; the node of 16 is now the least recent.
+    assert_eq!(h.read(1), "");
+    assert_eq!(h.write(32), "load 2 evict 1");
+    assert_eq!(h.policy.cached(0, 16), None);
+    assert_eq!(h.write(48), "load 3 evict 0");
+    assert_eq!(
+        (h.policy.cached(0, 0), h.policy.cached(0, 1)),
+        (None, Some((257, false)))
+    );
+    assert_eq!(
+        (h.figure("dirty_node_stores"), h.figure("dirty_entries_stored")),
+        (2.0, 3.0)
+    );
+    assert_eq!(h.figure("hits_dirty"), 1.0);
+    // Deferred, the write-back's read is the only one, and a write never misses.
+    let mut h = harness(&format!("dei=on,{QUIET}"), 0, 0, 100);
+    assert_eq!(
+        (h.write(0), h.write(16), h.write(32)),
+        ("".into(), "".into(), "evict 0".into())
+    );
+    let counts = h.policy.counts();
+    assert_eq!((counts.lookups, counts.hits, h.figure("writes_deferred")), (3, 3, 3.0));
+}
+
+#[test]
+fn what_has_been_written_back_stays_as_asked() {
+    // Two nodes of changed entries; 0 has been read since its write, 1 not. The third node pushes theirs out.
+    for (kept, expected) in [
+        ("read", [true, false]),
+        ("clean", [true, true]),
+        ("drop", [false, false]),
+    ] {
+        let mut h = harness(
+            &format!("dei=on,write_miss=load,after_write_back={kept},{QUIET}"),
+            0,
+            0,
+            100,
+        );
+        for key in [0, 1, 16] {
+            h.write(key);
+        }
+        h.read(0);
+        // Now the node of 16 is the least recent one.
+        assert_eq!(h.write(32), "load 2 evict 1");
+        assert_eq!(h.write(48), "load 3 evict 0");
+        assert_eq!([0, 1].map(|key| h.policy.cached(0, key).is_some()), expected, "{kept}");
+    }
+    // What stays keeps its age: 16 was used before 0, so it is 16 that makes room, though it came later.
+    let mut h = harness(&format!("dei=on,after_write_back=clean,{QUIET}"), 5, 5, 0);
+    h.write(16);
+    h.write(0);
+    assert_eq!((h.moved(&[0, 5]), h.moved(&[16, 21])), ("gc 0".into(), "gc 1".into()));
+    for key in [100, 120, 140] {
+        h.read(key);
+    }
+    assert_eq!([0, 16].map(|key| h.policy.cached(0, key).is_some()), [true, true]);
+    h.read(200);
+    assert_eq!([0, 16].map(|key| h.policy.cached(0, key).is_some()), [true, false]);
+}
+
+#[test]
+fn changed_entries_count_as_cached_for_loading_ahead() {
+    // Three changed entries take 34 of 156 bytes; five nodes of an entry are all that fits beside them.
+    let mut h = harness("dei=on,threshold=1", 0, 0, 156);
+    for key in [0, 1, 2] {
+        h.write(key);
+    }
+    for key in [64, 80, 96, 112, 128] {
+        h.read(key);
+    }
+    // A node leaves to make room, which turns selective loading on: three predecessors bring three followers.
+    h.read(3);
+    let ahead: Vec<u32> = (4..10).filter(|&key| h.policy.cached(0, key).is_some()).collect();
+    assert_eq!(ahead, [4, 5, 6]);
+    // A page whose entries have all changed is still cached; it leaves when it is written, and that turns loading on.
+    for (leaves, followers) in [(true, 3), (false, 0)] {
+        let mut h = harness("dei=on,threshold=1", 9, 9, 0);
+        for key in [0, 16, 17, 18] {
+            h.write(key);
+        }
+        if leaves {
+            assert_eq!(h.moved(&[0, 5]), "gc 0");
+        }
+        h.read(19);
+        let ahead = (20..32).filter(|&key| h.policy.cached(0, key).is_some()).count();
+        assert_eq!(ahead, followers);
+    }
+}
+
+#[test]
+fn a_load_fills_no_more_than_its_share() {
+    // Each of the members has a translation page of its own, 22 bytes. A fifth of 330 bytes is 66: three of them.
+    let pairs = "pairs=3-20-36-52-68-84-100";
+    for (limit, brought) in [("1", 6), ("0.2", 3), ("0.001", 1)] {
+        let mut h = harness(
+            &format!("directory=search,dei=off,load_limit={limit},{QUIET},{pairs}"),
+            0,
+            0,
+            330,
+        );
+        h.read(60);
+        assert_eq!(h.read(3), "probe 0");
+        // The best supported first.
+        let there = [20, 36, 52, 68, 84, 100].map(|key| h.policy.cached(0, key).is_some());
+        assert_eq!(there, std::array::from_fn(|member| member < brought), "{limit}");
+    }
+}
+
+#[test]
+fn a_key_brings_its_group_and_a_member_nothing() {
+    let spec = |bring| format!("directory=search,dei=off,bring={bring},load_limit=1,{QUIET},pairs=3-100");
+    for (bring, by_member) in [("groups", true), ("keyed", false)] {
+        let mut h = harness(&spec(bring), 4, 8, 0);
+        h.read(60);
+        assert_eq!(h.read(100), "probe 0");
+        assert_eq!(h.policy.cached(0, 3).is_some(), by_member, "{bring}");
+        let mut h = harness(&spec(bring), 4, 8, 0);
+        h.read(60);
+        assert_eq!(h.read(3), "probe 0");
+        assert!(h.policy.cached(0, 100).is_some(), "{bring}");
+    }
+}
+
+#[test]
+fn pages_are_as_full_as_asked_or_as_the_directory_has_room_for() {
+    let pairs = "pairs=1-101/2-102/3-103/4-104/5-105/6-106";
+    // Pages of eight LPNs; two pages, or three of four LPNs.
+    for (page_lpns, pages) in [(0, 2), (4, 3), (2, 6), (99, 2)] {
+        let h = harness(&format!("directory=search,page_lpns={page_lpns},{pairs}"), 9, 9, 0);
+        assert_eq!(h.policy.own_pages(), pages, "{page_lpns}");
+    }
+    // A filter of 8 LPNs has 8 x 10 / ln 2 = 116 bits, 15 bytes: 31 with its head. In 25 bytes there is room for 9 of filter,
+    // 72 bits, which take 4 LPNs at 14.4 bits each; of such pages one fits, and two do not.
+    let mut h = harness(&format!("directory=25,{QUIET},{pairs}"), 9, 9, 25);
+    assert_eq!((h.policy.own_pages(), h.figure("corr_pages_left_out")), (1, 2.0));
+    h.read(60);
+    assert_eq!(h.read(102), "probe 0");
+    assert!(!h.read(103).starts_with("probe 0 load"));
+    // With the size given, it is refused.
+    assert!(refused(&format!("directory=25,page_lpns=8,{pairs}"), 4000).contains("directory: 25 of the 4000 bytes"));
+}
+
+#[test]
+fn collection_writes_changed_entries_with_what_is_not_cached() {
+    let mut h = harness(&format!("dei=on,{QUIET}"), 0, 0, 200);
+    h.write(0);
+    h.read(3);
+    // All cached: the clean one becomes a changed one, and nothing is written.
+    assert_eq!(h.moved(&[0, 3]), "");
+    assert_eq!(h.policy.cached(0, 3).map(|(_, dirty)| dirty), Some(true));
+    assert_eq!(h.moved(&[0, 5]), "gc 0");
+    assert_eq!((h.policy.cached(0, 0), h.figure("dirty_nodes")), (None, 0.0));
+}
+
+#[test]
+fn frequently_changed_pages_stay_longer() {
+    // Pages of two and more updates are frequent. 16 bytes of counts, and as above two nodes and three entries of changes.
+    let mut h = harness(
+        &format!("dei=skew,write_miss=load,frequent=2,second_chance=3,{QUIET}"),
+        0,
+        0,
+        116,
+    );
+    h.write(0);
+    h.write(0);
+    h.write(16);
+    // Page 0 is the least recent, but frequent and small: page 1 goes.
+    assert_eq!(h.write(32), "load 2 evict 1");
+    // It had its chance: now it goes, though page 2 is older by a place in the order.
+    assert_eq!(h.write(33), "load 2");
+    assert_eq!(h.write(48), "load 3 evict 0");
+    assert_eq!(h.figure("second_chances"), 1.0);
+    // All protected: the least recent one goes, and the policy comes back.
+    let mut h = harness(
+        &format!("dei=skew,write_miss=load,frequent=1,second_chance=99,{QUIET}"),
+        0,
+        0,
+        116,
+    );
+    h.write(0);
+    h.write(16);
+    assert_eq!(h.write(32), "load 2 evict 0");
+}
+
+/// Random accesses of all kinds; the answers one by one.
+fn answers(h: &mut Harness, steps: u32, seed: u64, mut seen: impl FnMut(&Harness, &str)) {
+    let mut random = Stream::new(seed, "accesses");
+    let units = h.entries.len() as u64;
+    for _ in 0..steps {
+        // Half of them in a tenth of the keys.
+        let limit = if random.below(2) == 0 { units / 10 } else { units };
+        let key = random.below(limit) as u32;
+        let words = match random.below(10) {
+            0..=4 => h.read(key),
+            5 => h.read_run(key, 1 + random.below(9).min(units - 1 - u64::from(key)) as u32),
+            6..=8 => h.write(key),
+            _ => {
+                let mut keys: Vec<u32> = (0..6).map(|_| random.below(units) as u32).collect();
+                keys.sort_unstable();
+                keys.dedup();
+                h.moved(&keys)
+            }
+        };
+        seen(h, &words);
+    }
+}
+
+#[test]
+fn without_a_set_it_does_what_its_base_does() {
+    for (more, seed) in [("", 1), ("serial=true,order=mru,batch=false", 2)] {
+        let mut base = Vec::new();
+        let mut h = Harness::new(&format!("tpftl:{more}"), 2000, 512, 700);
+        answers(&mut h, 4000, seed, |_, words| base.push(words.to_owned()));
+        let hits = h.hits();
+        let mut at = 0;
+        let mut h = Harness::new(&format!("cpftl:dei=off,{more}"), 2000, 512, 700);
+        answers(&mut h, 4000, seed, |_, words| {
+            assert_eq!(words, base[at], "access {at}");
+            at += 1;
+        });
+        assert_eq!(h.hits(), hits);
+    }
+}
+
+#[test]
+fn the_budget_holds_and_no_entry_is_stale() {
+    let pairs = "1-900-30-31/40-1500/3-77-1200/901-2/1999-4/600-601-602/17-1000/18-1001/19-1002";
+    for (seed, params) in [
+        "directory=search",
+        "directory=200,false_positive=0.01",
+        "directory=30,fit=filters,write_check=directory",
+        "directory=40,filter_bits=24,dei=on,dirty_share=0.2,write_miss=defer",
+        "directory=200,dei=off,serial=true,removal=0.5,min_loads=2",
+        "directory=60,fit=filters,frequent=3,second_chance=2,serial=true",
+        "directory=120,online=300,window=30,region=50,online_pages=9",
+        "directory=90,fit=filters,online=200,window=50,online_pages=3,after_write_back=clean,write_check=directory",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let spec = format!("cpftl:{params},start=20,renew=150,pairs={pairs}");
+        let mut h = Harness::new(&spec, 2000, 512, 700);
+        answers(&mut h, 6000, seed as u64, |h, _| {
+            let memory = h.policy.memory();
+            let used: u64 = memory
+                .iter()
+                .filter(|(name, _)| !["gtd", "mining_buffer"].contains(name))
+                .map(|(_, bytes)| bytes)
+                .sum();
+            assert!(used <= 700, "{memory:?}");
+        });
+        assert!(
+            h.figure("corr_programs") > 5.0 && h.figure("corr_reads_true") > 5.0,
+            "{params}"
+        );
+        assert!(h.figure("corr_removed_by_write") + h.figure("corr_removed_by_collection") > 5.0);
+    }
+}
+
+#[test]
+fn pairs_of_a_full_buffer_are_hits_in_the_next() {
+    let spec = format!("directory=search,dei=off,online=8,window=4,online_pages=2,{QUIET}");
+    let mut h = harness(&spec, 2, 2, 0);
+    assert_eq!((h.policy.own_pages(), h.figure("corr_pages_live")), (2, 0.0));
+    // Two windows of four reads. 100 comes after 3 in both; nothing else is in both.
+    for key in [3, 100, 50, 60, 3, 100, 70] {
+        assert!(!h.read(key).contains("write"));
+    }
+    assert_eq!(h.read(80), "load 5 write 0");
+    assert_eq!((h.figure("mining_runs"), h.figure("mining_pairs")), (1.0, 1.0));
+    assert!(h.figure("mining_peak_bytes") > 0.0);
+    let memory = h.policy.memory();
+    assert!(memory.contains(&("mining_buffer", 32)), "{memory:?}");
+    assert_eq!((h.read(3), h.read(100)), ("probe 0".into(), "".into()));
+    // In the next buffer it is 200 after 5, and the old page is given up for it.
+    for key in [5, 200, 60, 5, 200] {
+        assert!(!h.read(key).contains("write"));
+    }
+    assert_eq!(h.read(80), "load 5 drop 0 write 0");
+    assert_eq!(h.figure("corr_removed_by_mining"), 1.0);
+    assert_eq!((h.read(5), h.read(200)), ("probe 0".into(), "".into()));
+    assert_eq!(h.read(100), "load 6");
+    // Writes are not mined: the buffer is full with the fifth of these reads. No two pages come together twice in it.
+    assert_eq!(h.write(7), "load 0");
+    for key in [90, 110, 130, 150] {
+        assert!(!h.read(key).contains("drop"));
+    }
+    assert_eq!(
+        (h.read(170).as_str(), h.figure("mining_pairs")),
+        ("load 10 drop 0", 0.0)
+    );
+}
+
+#[test]
+fn what_an_earlier_set_brought_is_no_merit_of_the_next() {
+    let mining = "online=8,window=4,online_pages=2,min_loads=2,removal=0.4";
+    let mut h = harness(&format!("directory=search,dei=off,{mining},{QUIET}"), 4, 4, 0);
+    // As above: 100 after 3, then 200 after 5. The last of these reads brings 100 and, the buffer being full, the new page 0.
+    for key in [3, 100, 50, 60, 3, 100, 70, 80, 5, 200, 60, 90, 5, 200, 70] {
+        h.read(key);
+    }
+    assert_eq!(h.read(3), "probe 0 drop 0 write 0");
+    // The new page is loaded once; what is used is an entry of the old one.
+    assert_eq!((h.read(5), h.read(100)), ("probe 0".into(), "".into()));
+    assert_eq!((h.figure("preloaded_used"), h.figure("hits_correlated")), (1.0, 1.0));
+    for key in [110, 120, 130, 140] {
+        h.read(key);
+    }
+    // Two loads without a hit: it goes.
+    assert_eq!(h.read(5), "probe 0 drop 0");
+}
+
+#[test]
+fn what_was_mined_is_lost_with_the_power_and_mined_again() {
+    let spec = format!("directory=search,dei=off,online=8,window=4,online_pages=2,{QUIET},pairs=9-90");
+    let mut h = harness(&spec, 2, 2, 0);
+    assert_eq!(h.read(60), "load 3 write 0");
+    // What was given comes back, and the buffer is empty.
+    h.policy.forget();
+    assert_eq!(h.read(60), "load 3 write 0");
+    for key in [3, 100, 50, 3, 100, 70] {
+        h.read(key);
+    }
+    assert_eq!(h.figure("mining_runs"), 0.0);
+    // 100 after 3 in both windows, the first of which began with 60.
+    assert_eq!(h.read(80), "load 5 drop 0 write 0");
+    // What was mined does not come back.
+    h.policy.forget();
+    assert!(!h.policy.is_live(0));
+    for key in [3, 100, 50, 60, 3, 100, 70] {
+        assert!(!h.read(key).contains("write"));
+    }
+    assert_eq!(h.read(80), "load 5 write 0");
+}
+
+#[test]
+fn mining_during_the_run_follows_correlations_that_change() {
+    // 256 pairs far apart and a cache for 45 entries; in the second phase each key has another partner. A pass reads all
+    // pairs in an order of its own; a buffer has four passes.
+    let pair = |phase: u32, i: u32| (8 * i, 2048 + 8 * ((13 * i + 31 * phase) % 256) + 1);
+    let pairs: Vec<String> = (0..256).map(|i| pair(0, i)).map(|(a, b)| format!("{a}-{b}")).collect();
+    let hit_ratios = |more: &str| {
+        let mut h = Harness::new(&format!("cpftl:dei=off,directory=search,{more}"), 4096, 512, 1000);
+        let mut random = Stream::new(5, "order");
+        let buffers = (0..6).map(|buffer| {
+            let before = h.hits().0;
+            for _ in 0..4 {
+                let mut order: Vec<u32> = (0..256).collect();
+                (1..256)
+                    .rev()
+                    .for_each(|i| order.swap(i, random.below(i as u64 + 1) as usize));
+                for (a, b) in order.into_iter().map(|i| pair(buffer / 3, i)) {
+                    h.read(a);
+                    h.read(b);
+                }
+            }
+            (h.hits().0 - before) as f64 / 2048.0
+        });
+        buffers.collect::<Vec<f64>>()
+    };
+    // The bound is one half, and a little more where orders happen to read a pair twice in short time. The given set knows
+    // the first phase alone; mining needs a buffer for each.
+    let (given, online) = (
+        hit_ratios(&format!("pairs={}", pairs.join("/"))),
+        hit_ratios("online=2048,window=8,confidence=0.6"),
+    );
+    let high = |ratios: &[f64]| ratios.iter().all(|ratio| *ratio > 0.45);
+    let low = |ratios: &[f64]| ratios.iter().all(|ratio| *ratio < 0.25);
+    assert!(high(&given[..3]) && low(&given[3..]), "{given:?}");
+    assert!(low(&online[..1]) && high(&online[1..3]), "{online:?}");
+    assert!(low(&online[3..4]) && high(&online[4..]), "{online:?}");
+}
+
+#[test]
+fn a_workload_without_correlations_costs_at_most_three_percent_more() {
+    // Uniform reads, with and without writes and runs; the set holds 200 pairs that mean nothing.
+    let mut random = Stream::new(3, "pairs");
+    let pairs: Vec<String> = (0..200)
+        .map(|_| format!("{}-{}", random.below(20_000), 20_000 + random.below(20_000)))
+        .collect();
+    for (share, runs) in [(0, 1), (3, 1), (0, 8), (3, 8)] {
+        let mut costs = Vec::new();
+        for spec in [
+            "tpftl".to_owned(),
+            "cpftl".to_owned(),
+            format!("cpftl:pairs={}", pairs.join("/")),
+        ] {
+            let mut h = Harness::new(&spec, 40_000, 4096, 20_000);
+            h.checked = false;
+            let mut random = Stream::new(9, "uniform");
+            let mut cost = 0;
+            for _ in 0..40_000 {
+                let key = random.below(40_000 - runs) as u32;
+                let words = match random.below(10) < share {
+                    true => h.write(key),
+                    false => h.read_run(key, runs as u32),
+                };
+                cost += reads(&words);
+            }
+            costs.push(cost as f64);
+        }
+        let [base, none, junk] = costs[..] else { panic!("three") };
+        assert!(
+            none <= 1.03 * base && junk <= 1.03 * base,
+            "writes {share}/10, runs {runs}: {} and {}",
+            none / base,
+            junk / base
+        );
+    }
+}
+
+#[test]
+fn a_set_comes_from_a_file_of_the_drives_unit() {
+    let path = std::env::temp_dir().join(format!("ftlab-cpftl-{}.txt", std::process::id()));
+    let text = "ftlab-correlations 1\nunit 64\nwindow 8\nwindows 10\n3 100 5\n3 200 4\n5 300 9\n";
+    std::fs::write(&path, text).unwrap();
+    let mut h = harness(
+        &format!("directory=search,load_limit=1,{QUIET},correlations={}", path.display()),
+        8,
+        8,
+        80,
+    );
+    h.read(60);
+    assert_eq!((h.read(200).as_str(), h.read(100).as_str()), ("probe 0", ""));
+    assert_eq!(h.figure("corr_lpns_left_out"), 1.0);
+    std::fs::write(&path, text.replace("unit 64", "unit 4096")).unwrap();
+    let message = refused(&format!("correlations={}", path.display()), 4000);
+    assert!(
+        message.contains("mined in units of 4096 bytes; expected 64"),
+        "{message}"
+    );
+    std::fs::remove_file(&path).unwrap();
+}
+
+fn refused(params: &str, cache_bytes: u64) -> String {
+    let spec = PolicySpec::parse(&format!("cpftl:{params}")).unwrap();
+    let mut setup = Setup {
+        logical_units: 256,
+        unit_bytes: 64,
+        cache_bytes,
+        layout: None,
+        checked: true,
+    };
+    match catalogue().build(&spec, &mut setup) {
+        Ok(_) => panic!("{params} is accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_sentence() {
+    for (params, cache, expected) in [
+        (
+            "dirty_share=1",
+            4000,
+            "dirty_share = 1: expected a share above 0 and below 1",
+        ),
+        ("false_positive=0", 4000, "false_positive = 0: expected"),
+        (
+            "removal=-1",
+            4000,
+            "removal = -1: expected `regular`, `off` or hits per load",
+        ),
+        ("pairs=1-x", 4000, "pairs: `1-x`: expected LPNs as in 1-9/4-30-31"),
+        (
+            "directory=11,pairs=1-9",
+            200,
+            "directory: 11 of the 200 bytes of ftl.map_cache",
+        ),
+        (
+            "directory=10,online=2000",
+            170,
+            "directory: 10 of the 170 bytes of ftl.map_cache",
+        ),
+        (
+            "online=1000",
+            4000,
+            "online = 1000: expected 0, or at least two windows of 512 reads",
+        ),
+        (
+            "online=2000,online_pages=0",
+            4000,
+            "online_pages = 0: expected at least 1",
+        ),
+        ("online=2000,region=0", 4000, "region of 0 units: expected at least 1"),
+        (
+            "load_limit=0",
+            4000,
+            "load_limit = 0: expected a share above 0, at most 1",
+        ),
+        (
+            "",
+            80,
+            "ftl.map_cache = 80 bytes, 16 of them for the directory and the update counts, 32 for changed",
+        ),
+        (
+            "directory=some",
+            4000,
+            "directory = some: expected bytes, a share of ftl.map_cache, or `search`",
+        ),
+        ("directory=-1", 4000, "directory = -1: expected bytes"),
+        ("correlations=/nowhere/set", 4000, "/nowhere/set"),
+    ] {
+        let message = refused(params, cache);
+        assert!(message.contains(expected), "{params}: {message}");
+    }
+}

@@ -1,0 +1,304 @@
+//! DFTL: single mapping entries are cached, the rest of the map lies in translation pages.
+//!
+//! # Model
+//! * **Look-up**: a cached entry is a hit. A miss evicts the least valuable entry of a full cache, reads the translation page
+//!   and caches the one entry that was asked for.
+//! * **Eviction**: a clean entry is dropped. A dirty one costs a read and a program of its translation page; with `batch`,
+//!   all dirty entries of that page are written with it and stay cached, clean.
+//! * **Update**: a host write makes the cached entry dirty. A trim writes "unmapped" like any other update.
+//! * **Collection**: entries of moved data that are cached are changed there and become dirty (lazy copying); the others are
+//!   grouped by translation page, each of which is read and programmed once (batch updates).
+//!
+//! Replacement (`policy`):
+//! * `slru`: two segments of least recent use. A loaded entry enters the probationary one; a hit there lifts it into the
+//!   protected one (share `protected`), whose least recent entry comes down. Victims are the probationary least recent.
+//! * `lru`: one list.
+//! * `flashsim_age`: the rule of FlashSim's source. A hit adds 1 to the entry's age; a loaded entry gets the greatest
+//!   protected age + 1; a probationary entry that is hit changes places with the protected entry of the lowest age if its own
+//!   is at least that; the victim is the probationary entry of the lowest age. It is nearer to frequency than to recency.
+//!
+//! # Parameters
+//! * `policy` (`slru`, `lru` or `flashsim_age`; default `slru`).
+//! * `protected` (share, 0 to 1, default 0.8): of the cache, for `slru` and `flashsim_age`.
+//! * `batch` (bool, default false): write back all dirty entries of the evicted one's translation page.
+//! * `serial` (bool, default false): a miss begins to load when the write-back that made room is in flash, as in FlashSim; else
+//!   both run side by side.
+//! * `entry_bytes` (bytes, default 8): what a cached entry takes of `ftl.map_cache`: LPN and slot.
+//!
+//! # Not modelled
+//! The time of searching the cache. FlashSim's omission of the dirty mark on entries whose data collection has moved, which
+//! loses updates.
+//!
+//! # Errors
+//! A cache of fewer than two entries is refused.
+//!
+//! # Cost
+//! One probe of a hash table a look-up; `flashsim_age` also two heap operations.
+//!
+//! # Source
+//! Gupta, Kim and Urgaonkar, ASPLOS 2009. Shares and ages: FlashSim's source (`dftl.c`), which holds 6,552 + 1,640 entries.
+//! That a write-back takes one entry only: Zhou et al. (TPFTL), EuroSys 2015.
+
+use ftlab_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::arena::{Arena, NONE};
+use super::paging::{self, Paging, SLOT_BYTES, Told};
+use super::replacement::{Order, Replacement};
+use super::{Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    pub policy: Replacement,
+    pub protected: f64,
+    pub batch: bool,
+    pub serial: bool,
+    pub entry_bytes: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            policy: Replacement::Slru,
+            protected: 0.8,
+            batch: false,
+            serial: false,
+            entry_bytes: 8,
+        }
+    }
+}
+
+pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+    if !(0.0..=1.0).contains(&params.protected) {
+        return Err(Error::input(format!(
+            "mapping policy `dftl`: protected = {}: expected a share from 0 to 1",
+            params.protected
+        )));
+    }
+    let capacity = setup.entries("dftl", params.entry_bytes)?;
+    Ok(Box::new(Dftl {
+        paging: Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES),
+        order: Order::new(params.policy, capacity, params.protected),
+        arena: Arena::new(capacity),
+        told: Told::new(setup.checked, setup.logical_units),
+        last: NONE,
+        capacity,
+        params,
+        counts: CacheCounts::default(),
+        figures: Figures::default(),
+    }))
+}
+
+struct Dftl {
+    params: Params,
+    paging: Paging,
+    capacity: u32,
+    arena: Arena<()>,
+    told: Told,
+    order: Order,
+    /// The node that the last look-up found or made.
+    last: u32,
+    counts: CacheCounts,
+    figures: Figures,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    evictions: u64,
+    dirty_evictions: u64,
+    /// Dirty entries written with another one's page.
+    batched: u64,
+}
+
+impl Dftl {
+    /// A new entry, after making room for it.
+    fn enter(&mut self, key: u32, entry: u32, charges: &mut Vec<Charge>) -> u32 {
+        if self.arena.len() >= self.capacity
+            && let Some(victim) = self.order.victim()
+        {
+            self.evict(victim, charges);
+        }
+        let node = self.arena.insert(key, entry);
+        self.told.change(key, entry);
+        self.order.enter(&mut self.arena, node);
+        node
+    }
+
+    fn evict(&mut self, victim: u32, charges: &mut Vec<Charge>) {
+        let node = *self.arena.node(victim);
+        self.figures.evictions += 1;
+        if node.dirty {
+            self.figures.dirty_evictions += 1;
+            self.arena.node_mut(victim).dirty = false;
+            let tvpn = self.paging.page_of(node.key);
+            paging::rewrite(tvpn, MapCause::EvictRmw, charges);
+            if self.params.batch {
+                // All dirty entries of the page have been written with it.
+                self.figures.batched += self.arena.clean(self.paging.keys_of(tvpn));
+            }
+            if self.params.serial {
+                charges.push(Charge::Then);
+            }
+        }
+        self.order.leave(&mut self.arena, victim);
+        self.arena.remove(victim);
+    }
+}
+
+impl MappingPolicy for Dftl {
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        let figures = &self.figures;
+        vec![
+            ("capacity_entries", f64::from(self.capacity)),
+            ("evictions", figures.evictions as f64),
+            ("dirty_evictions", figures.dirty_evictions as f64),
+            ("batched_entries", figures.batched as f64),
+        ]
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        self.paging.tables()
+    }
+
+    fn look_up(&mut self, _: u8, first: u32, count: u32, _: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        for key in first..first + count {
+            self.counts.lookups += 1;
+            match self.arena.find(key) {
+                Some(node) => {
+                    self.counts.hits += 1;
+                    self.order.hit(&mut self.arena, node);
+                    self.last = node;
+                }
+                None => {
+                    self.last = self.enter(key, record.entries[key as usize], charges);
+                    paging::load(self.paging.page_of(key), charges);
+                }
+            }
+        }
+    }
+
+    fn prefetch(&self, key: u32, ahead: Ahead) {
+        self.arena.prefetch(key, ahead);
+    }
+
+    fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        let entry = record.entries[key as usize];
+        // A long request through a small cache may have pushed the entry out again before it is changed.
+        let node = match self.arena.find_near(key, self.last) {
+            Some(node) => node,
+            None => self.enter(key, entry, charges),
+        };
+        self.arena.node_mut(node).dirty = true;
+        self.told.change(key, entry);
+    }
+
+    fn moved(&mut self, _: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        paging::moved(&self.paging, keys, charges, |key| match self.arena.find(key) {
+            Some(node) => {
+                self.arena.node_mut(node).dirty = true;
+                self.told.change(key, record.entries[key as usize]);
+                true
+            }
+            None => false,
+        });
+    }
+
+    fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)> {
+        let node = self.arena.find(key).filter(|_| table == 0)?;
+        Some((self.told.entry(key)?, self.arena.node(node).dirty))
+    }
+
+    fn counts(&self) -> CacheCounts {
+        self.counts
+    }
+
+    fn reset_counts(&mut self) {
+        self.counts = CacheCounts::default();
+    }
+
+    fn forget(&mut self) {
+        self.arena.clear();
+        self.order.clear();
+    }
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            (
+                "map_cache",
+                u64::from(self.arena.len()) * u64::from(self.params.entry_bytes),
+            ),
+            ("gtd", self.paging.directory_bytes()),
+        ]
+    }
+
+    fn host_memory(&self) -> HostMemory {
+        HostMemory {
+            entries: u64::from(self.arena.len()),
+            bytes: self.arena.bytes() + self.order.bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Harness;
+
+    /// A cache of three entries over translation pages of four.
+    fn harness(params: &str) -> Harness {
+        Harness::new(&format!("dftl:{params}"), 16, 16, 24)
+    }
+
+    #[test]
+    fn a_miss_loads_and_a_dirty_victim_is_read_and_programmed() {
+        let mut h = harness("policy=lru");
+        assert_eq!(h.read(0), "load 0");
+        assert_eq!(h.read(0), "");
+        assert_eq!(h.write(5), "load 1");
+        assert_eq!(h.read(9), "load 2");
+        // Three entries: 0 is the least recent and clean, then 5, which is dirty.
+        assert_eq!(h.read(1), "load 0");
+        assert_eq!(h.read(2), "evict 1 load 0");
+        assert_eq!(h.hits(), (1, 6));
+    }
+
+    #[test]
+    fn the_simulators_memory_is_counted_by_what_is_allocated() {
+        let mut h = harness("policy=lru");
+        (0..2).for_each(|key| drop(h.read(key)));
+        // Three nodes of 16 bytes and a table of 32 places (8/5 of the entries and 16, rounded up) of 8 bytes.
+        let host = h.policy.host_memory();
+        assert_eq!((host.entries, host.bytes), (2, 3 * 16 + 32 * 8));
+    }
+
+    #[test]
+    fn batch_writes_all_dirty_entries_of_the_page() {
+        let mut h = harness("policy=lru,batch=true");
+        h.write(4);
+        h.write(5);
+        h.write(6);
+        assert_eq!(h.read(0), "evict 1 load 0");
+        // 5 and 6 are clean now and leave for nothing.
+        assert_eq!((h.read(1), h.read(2)), ("load 0".into(), "load 0".into()));
+    }
+
+    #[test]
+    fn serial_waits_for_the_write_back() {
+        let mut h = harness("policy=lru,serial=true");
+        (4..7).for_each(|key| drop(h.write(key)));
+        assert_eq!(h.read(0), "evict 1 then load 0");
+    }
+
+    #[test]
+    fn what_collection_moves_is_changed_in_the_cache_or_once_a_page() {
+        let mut h = harness("policy=lru");
+        h.read(0);
+        h.read(4);
+        // 0 and 4 are cached: no traffic for them; 5 (page 1), 8, 9 (page 2) are not.
+        assert_eq!(h.moved(&[0, 4, 5, 8, 9]), "gc 1 gc 2");
+        assert_eq!(h.moved(&[0, 4]), "");
+        // Both are dirty by now.
+        h.read(1);
+        assert_eq!(h.read(2), "evict 0 load 0");
+    }
+}

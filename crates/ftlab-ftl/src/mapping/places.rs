@@ -1,0 +1,109 @@
+//! Which data lies at consecutive places in the order in which the drive fills its lanes (`Layout::striped`): what S-FTL calls a
+//! run. Numbers of places are five divisions each, so pairs of slots that cannot be neighbours are told apart first.
+//!
+//! # Not modelled
+//! A drive whose lanes advance apart from each other: places are those of lanes in step.
+
+use std::sync::Arc;
+
+use ftlab_core::{Layout, Slot};
+
+use crate::record::Entry;
+
+/// The places of a drive; without a layout, slots are places.
+#[derive(Clone, Debug)]
+pub struct Places {
+    layout: Option<Arc<Layout>>,
+    /// How far apart, modulo 2^32, the slots of neighbouring places can be: within a row of pages, from one lane to the next, and
+    /// from the last lane to the next row of the first, which may be in the next block.
+    steps: [u32; 3],
+}
+
+impl Places {
+    pub fn new(layout: Option<Arc<Layout>>) -> Self {
+        let steps = match layout.as_deref() {
+            Some(layout) => {
+                let row = layout.width.wrapping_mul(layout.units_per_page);
+                let lane = layout.geometry.blocks.wrapping_mul(layout.slots_per_ru);
+                let first_lane = lane.wrapping_mul(layout.lanes.wrapping_sub(1));
+                [1, lane.wrapping_sub(row).wrapping_add(1), 1u32.wrapping_sub(first_lane)]
+            }
+            None => [1; 3],
+        };
+        Places { layout, steps }
+    }
+
+    fn place(&self, slot: Slot) -> u32 {
+        match &self.layout {
+            Some(layout) => layout.striped(slot),
+            None => slot.0,
+        }
+    }
+
+    /// Whether the record's `entry` lies right behind `before`, or both are unmapped.
+    #[inline]
+    pub fn follows(&self, before: u32, entry: u32) -> bool {
+        // 0: both may be unmapped. If one is, the difference can be a step by chance: the places decide.
+        let step = entry.wrapping_sub(before);
+        (step == 0 || self.steps.contains(&step)) && self.lies_behind(before, entry, 1)
+    }
+
+    /// Whether the record's `entry` lies `distance` places behind `before`, or both are unmapped.
+    pub fn lies_behind(&self, before: u32, entry: u32, distance: u32) -> bool {
+        match (Entry(before).as_slot(), Entry(entry).as_slot()) {
+            (Some(before), Some(slot)) => self.place(slot) == self.place(before).wrapping_add(distance),
+            (None, None) => before == entry && Entry(entry) == Entry::UNMAPPED,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftlab_core::geometry::PlaneOrder;
+    use ftlab_core::{Geometry, ReclaimKind};
+
+    /// The quick test may not miss a neighbour: every place of drives of two channels, with one, two and four units a page, by
+    /// blocks and by superblocks.
+    #[test]
+    fn neighbours_of_every_place_are_found() {
+        for page_bytes in [4096, 8192, 16384] {
+            for (ways, planes, reclaim) in [
+                (1, 1, ReclaimKind::Block),
+                (2, 1, ReclaimKind::Superblock { dies: 2 }),
+                (1, 2, ReclaimKind::Superblock { dies: 1 }),
+                (2, 2, ReclaimKind::Block),
+            ] {
+                let geometry = Geometry {
+                    channels: 2,
+                    ways,
+                    dies: 1,
+                    planes,
+                    blocks: 3,
+                    pages: 4,
+                    page_bytes,
+                    unit_bytes: 4096,
+                    oob_bytes: 64,
+                };
+                let layout = Layout::new(geometry, reclaim, PlaneOrder::parse("CWDP").unwrap()).unwrap();
+                let slots = layout.slots();
+                let places = Places::new(Some(Arc::new(layout.clone())));
+                for before in 0..slots {
+                    for entry in 0..slots {
+                        let neighbours = layout.striped(Slot(entry)) == layout.striped(Slot(before)) + 1;
+                        assert_eq!(
+                            places.follows(before, entry),
+                            neighbours,
+                            "{before}, {entry} {page_bytes} {reclaim:?}"
+                        );
+                    }
+                    assert!(!places.follows(before, u32::MAX) && !places.follows(u32::MAX, before));
+                }
+                assert!(places.follows(u32::MAX, u32::MAX));
+            }
+        }
+        let plain = Places::new(None);
+        assert!(plain.follows(7, 8) && !plain.follows(8, 8) && !plain.follows(8, 7) && plain.lies_behind(7, 9, 2));
+    }
+}

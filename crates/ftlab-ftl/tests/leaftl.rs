@@ -1,0 +1,50 @@
+//! What LeaFTL's wrong predictions cost on the flash.
+
+use ftlab_core::PolicySpec;
+use ftlab_ftl::{Class, Overrides};
+use ftlab_testkit::{Bench, Case, Late, Operation};
+
+/// A read of data whose place was predicted wrong reads the page there first, and only then the right one.
+#[test]
+fn a_data_read_waits_for_the_page_that_was_predicted() {
+    let mut case = Case::plain(30, 32, 1);
+    case.config.logical_units = 200;
+    case.config.gc.hard = 2;
+    case.config.map_cache_bytes = 2000;
+    case.config.mapping = PolicySpec::parse("leaftl:gamma=4,buffer=9").unwrap();
+    let mut bench = Bench::<Late>::new(&case, Overrides::default());
+    // Units 0 to 5 lie at 0, 1, 2, 6, 7, 8: on no line.
+    for first in [0, 1, 2, 100, 101, 102, 3, 4, 5] {
+        bench.apply(&Operation::Write {
+            first,
+            units: 1,
+            head: false,
+            tail: false,
+            fua: false,
+            stream: 0,
+            content: 0,
+        });
+    }
+    let mut spare = 0;
+    for first in [0, 1, 2, 3, 4, 5, 100, 101, 102] {
+        bench.apply(&Operation::Settle);
+        bench.apply(&Operation::Read {
+            first,
+            units: 1,
+            head: false,
+            tail: false,
+        });
+        let classes = |bench: &Bench<Late>| bench.ftl.backend.ready().iter().map(|op| op.class).collect::<Vec<_>>();
+        if bench.ftl.counts.spare_reads > spare {
+            assert!(first < 6, "{first} lies on a line");
+            spare += 1;
+            assert_eq!(bench.ftl.counts.spare_reads, spare);
+            assert_eq!(classes(&bench), [Class::Mapping]);
+            bench.apply(&Operation::Run(1));
+        }
+        assert_eq!(classes(&bench), [Class::HostRead]);
+    }
+    assert!(spare > 0 && spare < 6, "{spare} of 6");
+    let loads: u64 = bench.ftl.counts.trans_reads.iter().sum();
+    assert_eq!(loads, 0, "everything is in memory");
+}
