@@ -1,0 +1,99 @@
+//! Calls that take names away from files, or move them.
+
+use ftlab_record::spool::{Op, op_flags};
+
+use super::{Real, hooks};
+use crate::record::{self, Call, Seen};
+use crate::signature::CallSite;
+
+const CWD: i32 = libc::AT_FDCWD;
+
+hooks! {
+    unlink => |arguments, at, real| gone(CWD, arguments[0], arguments, at, real);
+    remove => |arguments, at, real| gone(CWD, arguments[0], arguments, at, real);
+    unlinkat => |arguments, at, real| gone(arguments[0] as i32, arguments[1], arguments, at, real);
+    rename => |arguments, at, real| {
+        moved(Names { from: (CWD, arguments[0]), to: (CWD, arguments[1]), exchange: false }, arguments, at, real)
+    };
+    renameat => |arguments, at, real| {
+        let [from, old, to, new, ..] = arguments;
+        moved(Names { from: (from as i32, old), to: (to as i32, new), exchange: false }, arguments, at, real)
+    };
+    renameat2 => |arguments, at, real| {
+        let [from, old, to, new, flags, _] = arguments;
+        let exchange = flags as u32 & libc::RENAME_EXCHANGE != 0;
+        moved(Names { from: (from as i32, old), to: (to as i32, new), exchange }, arguments, at, real)
+    };
+}
+
+pub fn gone(dir: i32, path: usize, arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let Some(seen) = record::look(dir, path, false) else {
+        return real.call(arguments);
+    };
+    let done = real.call(arguments);
+    if done as i32 == 0 {
+        record::on_path(&seen, dir, path, unlinked(&seen, 0, at));
+    }
+    done
+}
+
+fn unlinked<'a>(seen: &Seen, flags: u16, at: &'a CallSite) -> Call<'a> {
+    let left = u64::from(seen.status.links.saturating_sub(1));
+    Call {
+        op: Op::Unlink,
+        flags,
+        start_ns: seen.start_ns,
+        offset: 0,
+        length: left,
+        at: Some(at),
+    }
+}
+
+/// Folder and path, twice.
+pub struct Names {
+    pub from: (i32, usize),
+    pub to: (i32, usize),
+    /// The two files change places.
+    pub exchange: bool,
+}
+
+pub fn moved(names: Names, arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let from = record::look(names.from.0, names.from.1, false);
+    let replaced = record::look(names.to.0, names.to.1, false);
+    let done = real.call(arguments);
+    if done as i32 != 0 {
+        return done;
+    }
+    let same = match (&from, &replaced) {
+        (Some(a), Some(b)) => (a.status.device, a.status.inode) == (b.status.device, b.status.inode),
+        _ => false,
+    };
+    // Two names of one file: the kernel leaves both.
+    if same {
+        return done;
+    }
+    let renamed = |start_ns| Call {
+        op: Op::Rename,
+        flags: 0,
+        start_ns,
+        offset: 0,
+        length: 0,
+        at: Some(at),
+    };
+    if let Some(replaced) = &replaced {
+        if names.exchange {
+            record::on_path(replaced, names.from.0, names.from.1, renamed(replaced.start_ns));
+        } else {
+            record::on_path(
+                replaced,
+                names.to.0,
+                names.to.1,
+                unlinked(replaced, op_flags::REPLACED, at),
+            );
+        }
+    }
+    if let Some(from) = &from {
+        record::on_path(from, names.to.0, names.to.1, renamed(from.start_ns));
+    }
+    done
+}

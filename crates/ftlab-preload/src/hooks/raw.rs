@@ -1,0 +1,186 @@
+//! `syscall`, and the interfaces that hand requests to the kernel for later.
+
+use ftlab_record::spool::{NoteKind, Op, op_flags};
+
+use super::names::Names;
+use super::{Real, descriptors, hooks, names, read, sync, write};
+use crate::process;
+use crate::record::{self, Call};
+use crate::signature::CallSite;
+
+hooks! {
+    syscall => dispatch;
+    io_submit => submit;
+    aio_write => |arguments, at, real| asynchronous(Op::Write, arguments, at, real);
+    aio_write64 => |arguments, at, real| asynchronous(Op::Write, arguments, at, real);
+    aio_read => |arguments, at, real| asynchronous(Op::Read, arguments, at, real);
+    aio_read64 => |arguments, at, real| asynchronous(Op::Read, arguments, at, real);
+    lio_listio => |arguments, _, real| { note(NoteKind::Unsupported, 1); real.call(arguments) };
+    lio_listio64 => |arguments, _, real| { note(NoteKind::Unsupported, 1); real.call(arguments) };
+}
+
+fn note(what: NoteKind, count: u64) {
+    if let Some(wiped) = process::wiped() {
+        wiped.note(what, count);
+    }
+}
+
+/// The system calls of interest do what the functions of their names do.
+fn dispatch(all: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let [number, a, b, c, d, e] = all;
+    // The seventh argument lies on the caller's stack.
+    let arguments = [a, b, c, d, e, at.stack[0] as usize];
+    let real = &Real::numbered(real, number);
+    const CWD: i32 = libc::AT_FDCWD;
+    match number as libc::c_long {
+        libc::SYS_write | libc::SYS_writev => write::at_position(arguments, at, real),
+        libc::SYS_pwrite64 | libc::SYS_pwritev => write::at_offset(arguments, at, real),
+        libc::SYS_pwritev2 => write::with_flags(5, arguments, at, real),
+        libc::SYS_fallocate => write::allocate(arguments, at, real),
+        libc::SYS_ftruncate => write::truncate_descriptor(arguments, at, real),
+        libc::SYS_truncate => write::truncate_path(arguments, at, real),
+        libc::SYS_copy_file_range => write::copy_range(arguments, at, real),
+        libc::SYS_splice => write::splice_into(arguments, at, real),
+        libc::SYS_sendfile => write::send(arguments, at, real),
+        libc::SYS_read | libc::SYS_readv => read::at_position(arguments, at, real),
+        libc::SYS_pread64 | libc::SYS_preadv => read::at_offset(arguments, at, real),
+        libc::SYS_preadv2 => read::with_flags(arguments, at, real),
+        libc::SYS_fsync => sync::whole(Op::Fsync, arguments, at, real),
+        libc::SYS_fdatasync => sync::whole(Op::Fdatasync, arguments, at, real),
+        libc::SYS_sync_file_range => sync::range(arguments, at, real),
+        libc::SYS_sync | libc::SYS_syncfs => sync::everything(arguments, at, real),
+        libc::SYS_unlink => names::gone(CWD, a, arguments, at, real),
+        libc::SYS_unlinkat => names::gone(a as i32, b, arguments, at, real),
+        libc::SYS_rename => names::moved(
+            Names {
+                from: (CWD, a),
+                to: (CWD, b),
+                exchange: false,
+            },
+            arguments,
+            at,
+            real,
+        ),
+        libc::SYS_renameat | libc::SYS_renameat2 => {
+            let exchange = number as libc::c_long == libc::SYS_renameat2 && e as u32 & libc::RENAME_EXCHANGE != 0;
+            names::moved(
+                Names {
+                    from: (a as i32, b),
+                    to: (c as i32, d),
+                    exchange,
+                },
+                arguments,
+                at,
+                real,
+            )
+        }
+        libc::SYS_open => descriptors::opened(CWD, a, b as i32, arguments, at, real),
+        libc::SYS_openat => descriptors::opened(a as i32, b, c as i32, arguments, at, real),
+        libc::SYS_close => descriptors::closed(arguments, at, real),
+        libc::SYS_dup2 | libc::SYS_dup3 => descriptors::replaced(arguments, at, real),
+        libc::SYS_close_range => descriptors::range_closed(arguments, at, real),
+        libc::SYS_fcntl => descriptors::control(arguments, at, real),
+        libc::SYS_io_uring_setup => {
+            let done = real.call(arguments);
+            if done >= 0 {
+                note(NoteKind::IoUring, 1);
+            }
+            done
+        }
+        libc::SYS_io_submit => submit(arguments, at, real),
+        _ => real.call(arguments),
+    }
+}
+
+/// Control block of the kernel's asynchronous I/O.
+#[repr(C)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    flags: u32,
+    operation: u16,
+    priority: i16,
+    fd: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    rest: [u64; 3],
+}
+
+/// io_submit: the requests it took are recorded as handed in.
+fn submit(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let start_ns = crate::sys::now();
+    let done = real.call(arguments);
+    if process::wiped().is_none() || done <= 0 {
+        return done;
+    }
+    note(NoteKind::Aio, done as u64);
+    let blocks = arguments[2] as *const *const Iocb;
+    for place in 0..(done as usize).min(arguments[1]) {
+        // SAFETY: the kernel has just read as many pointers, and what they point to.
+        let block = unsafe { &**blocks.add(place) };
+        let op = match block.operation {
+            0 | 7 => Op::Read,
+            1 | 8 => Op::Write,
+            2 => Op::Fsync,
+            3 => Op::Fdatasync,
+            _ => continue,
+        };
+        let length = match block.operation {
+            // SAFETY: as above: with 7 and 8 the buffer is a list of pieces.
+            7 | 8 => unsafe { length_of(block.buffer as *const libc::iovec, block.bytes as usize) },
+            0 | 1 => block.bytes,
+            _ => 0,
+        };
+        hand_in(op, block.fd as i32, block.offset.max(0) as u64, length, start_ns, at);
+    }
+    done
+}
+
+/// # Safety
+/// `pieces` points to `count` of them.
+unsafe fn length_of(pieces: *const libc::iovec, count: usize) -> u64 {
+    // SAFETY: the caller's promise.
+    (0..count.min(1024))
+        .map(|at| unsafe { (*pieces.add(at)).iov_len } as u64)
+        .fold(0, u64::saturating_add)
+}
+
+/// The C library's asynchronous I/O, done by threads of its own.
+fn asynchronous(op: Op, arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let start_ns = crate::sys::now();
+    let done = real.call(arguments);
+    if done as i32 == 0 {
+        note(NoteKind::Aio, 1);
+        // SAFETY: a control block, which the function has just read.
+        let block = unsafe { &*(arguments[0] as *const libc::aiocb) };
+        hand_in(
+            op,
+            block.aio_fildes,
+            block.aio_offset as u64,
+            block.aio_nbytes as u64,
+            start_ns,
+            at,
+        );
+    }
+    done
+}
+
+fn hand_in(op: Op, fd: i32, offset: u64, length: u64, start_ns: u64, at: &CallSite) {
+    let begun = if op == Op::Read {
+        record::begin_read(fd)
+    } else {
+        record::begin(fd)
+    };
+    if begun.is_some() {
+        let call = Call {
+            op,
+            flags: op_flags::ASYNCHRONOUS,
+            start_ns,
+            offset,
+            length,
+            at: Some(at),
+        };
+        record::at_offset(fd, call);
+    }
+}

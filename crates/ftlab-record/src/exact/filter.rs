@@ -1,0 +1,128 @@
+//! The seccomp filter: which system calls stop the program for the tracer.
+
+use libc::{SYS_close, c_long, sock_filter};
+
+/// Calls that are looked at.
+const CALLS: &[c_long] = &[
+    libc::SYS_write,
+    libc::SYS_pwrite64,
+    libc::SYS_writev,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_sync_file_range,
+    libc::SYS_sync,
+    libc::SYS_syncfs,
+    libc::SYS_ftruncate,
+    libc::SYS_truncate,
+    libc::SYS_fallocate,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_creat,
+    SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_dup2,
+    libc::SYS_dup3,
+    libc::SYS_fcntl,
+    libc::SYS_mmap,
+    libc::SYS_msync,
+    libc::SYS_copy_file_range,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_submit,
+];
+
+const READS: &[c_long] = &[
+    libc::SYS_read,
+    libc::SYS_pread64,
+    libc::SYS_readv,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+];
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+/// Where `seccomp_data` holds the number and the architecture of a call, and its arguments.
+const AT_NUMBER: u32 = 0;
+const AT_ARCHITECTURE: u32 = 4;
+const AT_ARGUMENTS: u32 = 16;
+
+pub struct Filter(Vec<sock_filter>);
+
+impl Filter {
+    pub fn new(reads: bool) -> Self {
+        let calls: Vec<c_long> = CALLS.iter().chain(if reads { READS } else { &[] }).copied().collect();
+        let load = |at: u32| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at);
+        let give = |answer: u32| statement(libc::BPF_RET | libc::BPF_K, answer);
+        // Calls of other architectures have other numbers: they run unseen.
+        let mut program = vec![
+            load(AT_ARCHITECTURE),
+            jump_equal(AUDIT_ARCH_X86_64, 1, 0),
+            give(libc::SECCOMP_RET_ALLOW),
+            load(AT_NUMBER),
+            // mmap: only shared mappings (bit 0 of the flags, the low word of the fourth argument) that can be written to
+            // (bit 1 of the third).
+            jump_equal(libc::SYS_mmap as u32, 0, 6),
+            load(AT_ARGUMENTS + 3 * 8),
+            jump_set(libc::MAP_SHARED as u32, 0, 3),
+            load(AT_ARGUMENTS + 2 * 8),
+            jump_set(libc::PROT_WRITE as u32, 0, 1),
+            give(libc::SECCOMP_RET_TRACE),
+            give(libc::SECCOMP_RET_ALLOW),
+        ];
+        let calls: Vec<c_long> = calls.into_iter().filter(|&call| call != libc::SYS_mmap).collect();
+        for call in calls {
+            program.push(jump_equal(call as u32, 0, 1));
+            program.push(give(libc::SECCOMP_RET_TRACE));
+        }
+        program.push(give(libc::SECCOMP_RET_ALLOW));
+        Self(program)
+    }
+
+    /// Makes it the filter of this process and all it starts.
+    pub fn install(&self) -> std::io::Result<()> {
+        let program = libc::sock_fprog {
+            len: self.0.len() as libc::c_ushort,
+            filter: self.0.as_ptr().cast_mut(),
+        };
+        // SAFETY: numbers, and a program that outlives the call; the kernel checks and copies it.
+        unsafe {
+            super::check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+            super::check(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program).into())
+        }
+    }
+}
+
+fn statement(code: u32, k: u32) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+fn jump_equal(k: u32, then: u8, otherwise: u8) -> sock_filter {
+    sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jt: then,
+        jf: otherwise,
+        k,
+    }
+}
+
+fn jump_set(k: u32, then: u8, otherwise: u8) -> sock_filter {
+    sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16,
+        jt: then,
+        jf: otherwise,
+        k,
+    }
+}

@@ -1,0 +1,24 @@
+//! Recordings of programs: what a recorded program leaves behind, and how it becomes a trace.
+//!
+//! ```text
+//! program ─ library inside it, or tracer ─► spools ─ merge, symbols ─► recording ─ page cache, extents ─► requests
+//! ```
+//!
+//! A recorded program writes a *spool* per thread while it runs ([`spool`]). When it has ended, the spools become one file, a
+//! *recording* ([`recording`]), and that is replayed as often as one likes ([`replay`]). What its program contexts are like is
+//! told by [`contexts`].
+
+#[cfg(feature = "reading")]
+pub mod contexts;
+pub mod elf;
+#[cfg(all(feature = "making", target_os = "linux", target_arch = "x86_64"))]
+pub mod exact;
+#[cfg(feature = "reading")]
+pub mod fuzz;
+#[cfg(feature = "making")]
+pub mod making;
+#[cfg(feature = "reading")]
+pub mod recording;
+#[cfg(feature = "reading")]
+pub mod replay;
+pub mod spool;

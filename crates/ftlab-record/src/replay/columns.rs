@@ -1,0 +1,166 @@
+//! Requests of a replay as columns of a batch, with names for the kinds of files.
+
+use ftlab_core::Batch;
+use rustc_hash::FxHashMap;
+
+use super::Request;
+use crate::recording::Tables;
+use crate::replay::Content;
+
+/// Names of the `label` column: what kind of file a request is for.
+///
+/// Files with an ending are called by it (`*.sst`), others by their name with numbers made alike (`MANIFEST-#`); flushes and the
+/// journal have a label of their own, 0.
+struct Labels {
+    names: Vec<String>,
+    of_file: Vec<u16>,
+}
+
+/// Of flushes and the journal.
+const NO_FILE: &str = "no file";
+/// Of files of further kinds when there are too many of them.
+const OTHER: &str = "other";
+const MOST: usize = 4096;
+
+impl Labels {
+    fn new(tables: &Tables) -> Self {
+        let mut names = vec![NO_FILE.to_owned(), OTHER.to_owned()];
+        let mut numbers: FxHashMap<String, u16> = FxHashMap::default();
+        let mut of_file = Vec::with_capacity(tables.files.len());
+        for file in &tables.files {
+            let kind = kind_of(&file.path);
+            let number = match numbers.get(&kind) {
+                Some(&number) => number,
+                None if names.len() >= MOST => 1,
+                None => {
+                    let number = names.len() as u16;
+                    names.push(kind.clone());
+                    numbers.insert(kind, number);
+                    number
+                }
+            };
+            of_file.push(number);
+        }
+        Labels { names, of_file }
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn of(&self, file: Option<u32>) -> u16 {
+        file.map_or(0, |file| self.of_file.get(file as usize).copied().unwrap_or(1))
+    }
+}
+
+/// What kind of file a path names.
+fn kind_of(path: &str) -> String {
+    let name = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let ending = name
+        .rsplit_once('.')
+        .filter(|(stem, _)| !stem.is_empty())
+        .map(|(_, ending)| ending);
+    if let Some(ending) = ending.filter(|e| (1..=16).contains(&e.len()) && e.chars().any(|c| c.is_ascii_alphabetic())) {
+        return format!("*.{ending}");
+    }
+    let mut kind = String::new();
+    for c in name.chars().take(64) {
+        match c.is_ascii_digit() {
+            false => kind.push(c),
+            true if kind.ends_with('#') => {}
+            true => kind.push('#'),
+        }
+    }
+    kind
+}
+
+/// Turns requests into columns.
+///
+/// Every batch of a recording has the same columns: program contexts by their signatures, process ids, labels, and content ids where the
+/// recording has contents. A page of unknown content counts as one that is like no other.
+pub struct Columns {
+    labels: Labels,
+    pcs: Vec<u64>,
+    pids: Vec<u32>,
+    content: bool,
+    /// Makes ids of one recording differ from those of another.
+    salt: u64,
+    unknown: u64,
+}
+
+impl Columns {
+    pub fn new(tables: &Tables) -> Self {
+        Columns {
+            labels: Labels::new(tables),
+            pcs: tables.contexts.iter().map(|context| context.signature).collect(),
+            pids: tables.processes.iter().map(|process| process.pid).collect(),
+            content: tables.content,
+            salt: id_of(tables.started_ns, tables.contexts.len() as u64),
+            unknown: 1 << 63,
+        }
+    }
+
+    pub fn label_names(&self) -> &[String] {
+        self.labels.names()
+    }
+
+    /// Appends requests to a batch; `contents` are those of all of them.
+    pub fn append(&mut self, batch: &mut Batch, requests: &[Request], contents: &[Content]) {
+        let mut from = 0;
+        for request in requests {
+            batch.push(
+                request.time_ns,
+                request.op,
+                request.offset,
+                request.length,
+                0,
+                request.flags,
+            );
+            batch
+                .pc
+                .push(self.pcs.get(request.context as usize).copied().unwrap_or(0));
+            batch
+                .pid
+                .push(self.pids.get(request.process as usize).copied().unwrap_or(0));
+            batch.label.push(self.labels.of(request.file));
+            if self.content {
+                for content in contents.get(from..request.contents_end).unwrap_or(&[]) {
+                    self.unknown += u64::from(content.page == 0);
+                    let number = if content.page == 0 { self.unknown } else { content.page };
+                    batch.content.push(id_of(number, self.salt));
+                }
+                batch.content_end.push(batch.content.len() as u32);
+            }
+            from = request.contents_end;
+        }
+    }
+}
+
+/// A content id from its number in the recording, one to one: the finaliser of SplitMix64.
+fn id_of(number: u64, salt: u64) -> u64 {
+    let mut z = number ^ salt;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_labelled_by_ending_or_by_name_without_numbers() {
+        for (path, kind) in [
+            ("/db/000123.sst", "*.sst"),
+            ("/db/MANIFEST-000004", "MANIFEST-#"),
+            ("/x/test.db-wal", "*.db-wal"),
+            ("/pg/base/5/16384", "#"),
+            ("/pg/base/5/16384.1", "#.#"),
+            ("/home/.profile", ".profile"),
+            ("/tmp/ccA1.s (deleted)", "*.s"),
+        ] {
+            assert_eq!(kind_of(path), kind, "{path}");
+        }
+    }
+}

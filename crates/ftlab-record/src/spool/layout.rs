@@ -1,0 +1,192 @@
+//! Numbers of the spool's form that writer and reader share.
+
+pub const MAGIC: [u8; 8] = *b"FTLSPOOL";
+pub const VERSION: u32 = 1;
+/// Bytes of the header.
+pub const HEADER: usize = 64;
+/// Bytes of a record's head: length, kind, `a`, `b`.
+pub const HEAD: usize = 8;
+/// Longest record.
+pub const MOST: usize = 1 << 16;
+/// Most frames of a context.
+pub const MOST_FRAMES: usize = 64;
+/// Most pages in one content record; a longer write has several.
+pub const MOST_PAGES: usize = 1024;
+/// Bytes of a page of file space with a content id.
+pub const PAGE: usize = 4096;
+/// Bytes of a chunk with a content id.
+pub const CHUNK: usize = 1024;
+/// Ids of one page: its own, then those of its chunks.
+pub const PAGE_IDS: usize = 1 + PAGE / CHUNK;
+/// Ending of a spool's file name.
+pub const ENDING: &str = "spool";
+/// An empty file of this name says that a process found no more room and recorded no further.
+pub const FULL: &str = "full";
+
+/// Environment: the folder of the spools (absolute; absent = do not record), and what to record.
+pub const ENV_DIR: &str = "FTLAB_RECORD_DIR";
+/// `auto`, `fp`, `unwind`, `scan` or `none`.
+pub const ENV_SIGNATURE: &str = "FTLAB_RECORD_SIGNATURE";
+/// `1`: content ids.
+pub const ENV_CONTENT: &str = "FTLAB_RECORD_CONTENT";
+/// `1`: reads too.
+pub const ENV_READS: &str = "FTLAB_RECORD_READS";
+
+/// Declares an enum that is stored as a number, with the way back.
+macro_rules! stored {
+    ($(#[$doc:meta])* $name:ident: $int:ty { $($(#[$vdoc:meta])* $variant:ident = $value:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr($int)]
+        pub enum $name { $($(#[$vdoc])* $variant = $value,)* }
+
+        impl $name {
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            pub fn from_stored(number: $int) -> Option<Self> {
+                match number { $($value => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+stored! {
+    /// Kind of a record.
+    Kind: u8 {
+        Process = 1,
+        Module = 2,
+        Context = 3,
+        File = 4,
+        Op = 5,
+        Content = 6,
+        Note = 7,
+        Symbol = 8,
+    }
+}
+
+stored! {
+    /// Who wrote a spool.
+    Recorder: u8 {
+        /// The library inside the program.
+        Library = 1,
+        /// The tracer that sees every system call.
+        Exact = 2,
+    }
+}
+
+stored! {
+    /// How a call path was found.
+    Method: u8 {
+        /// Not at all: signature 0.
+        None = 0,
+        /// By the chain of frame pointers.
+        FramePointers = 1,
+        /// By the unwind tables of the modules.
+        Unwind = 2,
+        /// By at most five words of the stack that point into code.
+        Scan = 3,
+        /// From the stack of the Java virtual machine: ids are those of symbols (methods), offsets are bytecode indexes.
+        Java = 4,
+    }
+}
+
+stored! {
+    /// What a call did. Calls that failed are not recorded; `length` is what was transferred, not what was asked for.
+    Op: u8 {
+        Read = 0,
+        Write = 1,
+        Fsync = 2,
+        Fdatasync = 3,
+        /// sync_file_range: of offset and length (0 = to the end).
+        SyncRange = 4,
+        /// ftruncate or truncate: `offset` is the new size, `length` the old one.
+        Truncate = 5,
+        /// A name is gone: `length` counts the names that are left. With 0 the data goes when nobody has the file open.
+        Unlink = 6,
+        Rename = 7,
+        /// fallocate that adds room: offset and length.
+        Fallocate = 8,
+        /// fallocate that takes data away (punch hole, zero range, and everything from `offset` on in collapse and insert range).
+        Punch = 9,
+        /// open with O_TRUNC or the like: `length` is the old size.
+        OpenTruncate = 10,
+        /// A shared writable mapping was made over offset and length: stores into it are not seen.
+        Map = 11,
+        /// msync, or the end of a shared writable mapping: offset and length may have been written to before.
+        MapSync = 12,
+        /// A descriptor of the file was closed.
+        Close = 13,
+        /// sync or syncfs: every file (file 0).
+        Sync = 14,
+    }
+}
+
+stored! {
+    /// What a recorder has to say besides.
+    NoteKind: u8 {
+        /// The program uses io_uring: requests through it are not seen. Count: rings.
+        IoUring = 1,
+        /// Asynchronous I/O through libc or libaio: recorded when handed in. Count: requests.
+        Aio = 2,
+        /// Calls made by a signal handler in the middle of a record: not recorded.
+        Interrupted = 3,
+        /// Calls not recorded for want of a descriptor or of memory.
+        NoRoom = 4,
+        /// More contexts than the table holds: their frames are not written.
+        ContextsFull = 5,
+        /// stdio of this libc is not seen.
+        StdioUnseen = 6,
+        /// Calls whose file could not be told.
+        FileUnknown = 7,
+        /// Programs started that cannot be recorded (static or set-user-id).
+        NotLoaded = 8,
+        /// Calls that move data in a way that has no record: count of calls.
+        Unsupported = 9,
+    }
+}
+
+/// Flags of an op.
+pub mod op_flags {
+    /// Written through to the device before the call returned (O_SYNC, O_DSYNC, RWF_SYNC, RWF_DSYNC).
+    pub const SYNC: u16 = 1;
+    /// O_DIRECT.
+    pub const DIRECT: u16 = 2;
+    /// At the end of the file (O_APPEND).
+    pub const APPEND: u16 = 4;
+    /// From within the C library's buffered streams.
+    pub const STDIO: u16 = 8;
+    /// The data came from another file or a pipe, within the kernel.
+    pub const COPIED: u16 = 16;
+    /// Fallocate: the size of the file does not change.
+    pub const KEEP_SIZE: u16 = 32;
+    /// Unlink: the name now belongs to another file (rename).
+    pub const REPLACED: u16 = 64;
+    /// Handed in to be done later: the time is that of the call.
+    pub const ASYNCHRONOUS: u16 = 128;
+    /// Punch: what follows moves down (collapse range) or up (insert range).
+    pub const SHIFTED: u16 = 256;
+    pub const ALL: u16 = 511;
+}
+
+/// Flags of a file, as its descriptor was opened.
+pub mod file_flags {
+    pub const SYNC: u16 = 1;
+    pub const DIRECT: u16 = 2;
+    pub const APPEND: u16 = 4;
+    pub const READ_ONLY: u16 = 8;
+    pub const WRITE_ONLY: u16 = 16;
+
+    /// What the flags of a descriptor mean for its calls: `op_flags`.
+    pub const fn of_ops(flags: u16) -> u16 {
+        use super::op_flags;
+        let sync = if flags & SYNC != 0 { op_flags::SYNC } else { 0 };
+        let direct = if flags & DIRECT != 0 { op_flags::DIRECT } else { 0 };
+        let append = if flags & APPEND != 0 { op_flags::APPEND } else { 0 };
+        sync | direct | append
+    }
+}
+
+/// Bytes of a record with `body` bytes after its head.
+pub(crate) const fn record_len(body: usize) -> usize {
+    (HEAD + body).next_multiple_of(8)
+}
