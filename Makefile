@@ -3,6 +3,7 @@
 #   make demo       compare victim policies and over-provisioning on a bundled real trace; writes out/demo/report.html
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make lint       formatting, lints, types             make bench       speed, for docs/measured.md
+#   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
 #   make docs       generated pages                      make clean       removes what make made
 
 PYTHON ?= python3
@@ -12,13 +13,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
 
-# The stamp is worth nothing without the module itself.
-MISSING := $(if $(wildcard python/ftlab/_ftlab*.so),,module-is-missing)
+# The stamp is worth nothing without the module itself and the library that records programs.
+PRELOAD := python/ftlab/libftlab_preload.so
+MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))),,module-is-missing)
 
 DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
         --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
 
-.PHONY: all build demo test test-rust test-python test-long lint bench docs clean
+.PHONY: all build demo test test-rust test-python test-long lint bench docs recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -31,6 +33,8 @@ $(VENV)/stamp-packages: pyproject.toml
 
 # One release build; the Python part is linked, not copied, so editing it needs no rebuild.
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
+	cargo build --release --quiet --package ftlab-preload
+	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD)
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras dev
 	touch $@
 
@@ -67,5 +71,12 @@ bench: build
 docs: build
 	$(BIN)/python docs/generate.py
 
+RECIPES := rocksdb sqlite gcc postgresql java
+recordings: build
+	mkdir -p out/recordings
+	for recipe in $(RECIPES); do \
+	  recipes/$$recipe.sh large out/recordings/$$recipe.ftlrec || test $$? = 77 || exit 1; \
+	done
+
 clean:
-	rm -rf $(VENV) target out python/ftlab/_ftlab*.so
+	rm -rf $(VENV) target out python/ftlab/_ftlab*.so $(PRELOAD)

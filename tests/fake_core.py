@@ -89,7 +89,14 @@ def outcome(spec: dict[str, Any], done: float = 1.0) -> Outcome:
         "lifetime": {"tbw_bytes": 1.4e12 / level, "dwpd": 1.9 / level, "years": 5.0},
         "perf": {"wall_s": 1.7, "requests_per_s": 242_000, "host_units_per_s": 1.2e6, "peak_rss_bytes": 61 << 20}
         | {"bytes_per_unit": 9.2},
-        "trace": {"format": "csv", "reason": "a header line", "complete": True, "lines": 412_346, "records": 412_345}
+        "trace": {
+            "files": ["a.csv"],
+            "format": "csv",
+            "reason": "a header line",
+            "complete": True,
+            "lines": 412_346,
+            "records": 412_345,
+        }
         | {"skipped": [], "first_bad": None, "out_of_order": 0, "read_share": 0.31, "bytes_read": 9 << 28}
         | {"bytes_written": 3 << 30, "bytes_trimmed": 0, "first_byte": 0, "span_bytes": 900 << 20}
         | {"footprint_4k": 179_200, "duration_ns": 88_000_000_000, "volumes": [{"name": "0"}]},
@@ -185,6 +192,7 @@ def drive_json(changed: dict[str, str]) -> dict[str, Any]:
         "unit_bytes": 4096,
         "map_bytes": 1 << 20,
         "victim": changed.get("ftl.victim", "greedy"),
+        "policies": {"mapping": changed.get("ftl.mapping", "page")},
     }
 
 

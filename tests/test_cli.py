@@ -50,7 +50,7 @@ def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...
         (("run", "uniform", "--warmup", "4"), "ftlab: warmup `4`"),
         (("run", "uniform", "--qd", "many"), "ftlab: Invalid value for '--qd'"),
         (("run", "uniform", "--bogus"), "ftlab: No such option: --bogus"),
-        (("run",), "ftlab: Missing argument 'WORKLOAD'"),
+        (("run",), "ftlab: Missing argument 'WORKLOAD...'"),
         (("run", "uniform", "--save-state"), "ftlab: --save-state writes DIR/state"),
         (("run", "fail"), "ftlab: trace line 3"),
         (("compare", "uniform", "--vary", "ftl.victim"), "ftlab: vary `ftl.victim`"),

@@ -250,3 +250,30 @@ def test_both_backends_count_the_same(changes: list[str]) -> None:
     assert timed["counts"] == counting["counts"]
     assert timed["waf"] == counting["waf"]
     assert timed["counts"]["erases"] > 0
+
+
+@pytest.mark.parametrize(("share", "expected"), [("true", 1000), ("false", 4000)])
+def test_misses_share_the_read_of_a_translation_page_or_not(share: str, expected: int) -> None:
+    """1000 reads of four pages each, none of them cached: a translation page has the entries of all four."""
+    done = ftlab.run(
+        "sequential:op=read,size=16KiB,requests=1000,rate=100,arrivals=fixed",
+        drive="cpftl-sim",
+        precondition="fill",
+        set={
+            "ftl.logical_size": "64MiB",
+            "geometry.blocks": 300,
+            "ftl.mapping": "dftl",
+            "ftl.map_cache": "64B",
+            "ftl.share_loads": share,
+        },
+    )
+    assert done.summary["map_cache"]["hits"] == 0
+    assert done.summary["counts"]["trans_reads"]["miss_load"] == expected
+
+
+@pytest.mark.parametrize("backend", ["timed", "counting"])
+def test_a_warm_up_of_a_share_ends_within_a_batch(tmp_path: Path, backend: str) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("time_us,op,offset,length\n" + "".join(f"{i},write,{4096 * (i % 99)},4096\n" for i in range(1000)))
+    done = ftlab.run(trace, drive="tiny", warmup="30%", backend=backend)
+    assert done.summary["counts"]["host_writes"] == 700

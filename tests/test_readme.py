@@ -20,9 +20,14 @@ BLOCKS = BLOCK.findall(README)
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that looks like the repository's root but keeps what the examples write to itself."""
-    place = tmp_path_factory.mktemp("readme")
+    return furnished(tmp_path_factory.mktemp("readme"))
+
+
+def furnished(place: Path) -> Path:
+    """A folder with what the examples find beside them."""
     for name in ("recordings", "drives"):
-        (place / name).symlink_to(ROOT / name)
+        if not (place / name).exists():
+            (place / name).symlink_to(ROOT / name)
     return place
 
 

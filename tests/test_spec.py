@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("fake")
 def test_the_core_fills_the_defaults() -> None:
     spec = run_spec("uniform:requests=1e5", "tiny", {})
     assert spec["workload"] == {"generator": {"spec": "uniform:requests=1e5"}}
-    assert (spec["backend"], spec["precondition"], spec["fit"], spec["seed"]) == ("timed", "theory", "error", 1)
+    assert (spec["backend"], spec["precondition"], spec["fit"], spec["seed"]) == ("timed", "auto", "error", 1)
 
 
 def test_a_file_is_a_trace_and_a_toml_file_is_a_generator(tmp_path: Path) -> None:

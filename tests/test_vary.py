@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ftlab import vary
+from ftlab import comparison, vary
 from ftlab.errors import InputError
 
 
@@ -65,3 +65,15 @@ def test_the_interval_of_three_values_by_hand() -> None:
 @given(st.lists(st.sampled_from(["greedy", "fifo", "d:n=1", "d:n=2,m=3", "0.07"]), min_size=1, unique=True))
 def test_values_joined_by_commas_come_back(values: list[str]) -> None:
     assert vary.parse_vary("k=" + ",".join(values)) == ("k", values)
+
+
+def test_a_map_in_memory_and_one_in_flash_start_alike() -> None:
+    def asked(**options: object) -> set[str | None]:
+        keys = {"ftl.mapping": ["page", "dftl"]}
+        made = comparison.plan(["uniform:requests=10"], "tiny", keys, 1, options)
+        return {spec.get("precondition") for spec in made.specs}
+
+    assert asked() == {"fill"}
+    assert asked(precondition="none") == {"none"}
+    made = comparison.plan(["uniform:requests=10"], "tiny", {"ftl.victim": ["greedy", "fifo"]}, 1, {})
+    assert {spec.get("precondition") for spec in made.specs} == {"auto"}

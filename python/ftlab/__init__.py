@@ -14,26 +14,53 @@ from typing import TYPE_CHECKING, Any
 from ftlab._ftlab import __version__
 
 if TYPE_CHECKING:
-    from ftlab.catalogue import check, drives, formats, policies, theory, workloads
+    from ftlab.catalogue import check, drives, filters, formats, policies, theory, workloads
     from ftlab.comparison import Comparison, compare
+    from ftlab.conversion import convert, generate
     from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted
+    from ftlab.fitting import Model, fit
     from ftlab.grid import sweep
+    from ftlab.inspection import Inspection, inspect
+    from ftlab.map_memory import MissRatio, mrc
     from ftlab.members import policy
+    from ftlab.mining import Mining, mine
+    from ftlab.recording import Contexts, Recording, contexts, record
+    from ftlab.reproduction import Reproduction, reproduce
     from ftlab.runs import Run, run
+    from ftlab.traces import Trace, open_trace
 
 _HOME = {
     "Comparison": "comparison",
+    "Contexts": "recording",
     "FtlabError": "errors",
     "FtlabIOError": "errors",
     "InputError": "errors",
+    "Inspection": "inspection",
     "Interrupted": "errors",
+    "Mining": "mining",
+    "MissRatio": "map_memory",
+    "Model": "fitting",
+    "Recording": "recording",
+    "Reproduction": "reproduction",
     "Run": "runs",
+    "Trace": "traces",
     "check": "catalogue",
     "compare": "comparison",
+    "contexts": "recording",
+    "convert": "conversion",
     "drives": "catalogue",
+    "filters": "catalogue",
+    "fit": "fitting",
     "formats": "catalogue",
+    "generate": "conversion",
+    "inspect": "inspection",
+    "mine": "mining",
+    "mrc": "map_memory",
+    "open_trace": "traces",
     "policies": "catalogue",
     "policy": "members",
+    "record": "recording",
+    "reproduce": "reproduction",
     "run": "runs",
     "sweep": "grid",
     "theory": "catalogue",
@@ -42,18 +69,37 @@ _HOME = {
 
 __all__ = [
     "Comparison",
+    "Contexts",
     "FtlabError",
     "FtlabIOError",
     "InputError",
+    "Inspection",
     "Interrupted",
+    "Mining",
+    "MissRatio",
+    "Model",
+    "Recording",
+    "Reproduction",
     "Run",
+    "Trace",
     "__version__",
     "check",
     "compare",
+    "contexts",
+    "convert",
     "drives",
+    "filters",
+    "fit",
     "formats",
+    "generate",
+    "inspect",
+    "mine",
+    "mrc",
+    "open_trace",
     "policies",
     "policy",
+    "record",
+    "reproduce",
     "run",
     "sweep",
     "theory",

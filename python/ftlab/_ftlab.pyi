@@ -1,7 +1,7 @@
 """The extension module: specs go in as JSON, tables come out as Arrow streams."""
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import final
 
@@ -11,14 +11,24 @@ __all__ = [
     "FtlabIOError",
     "InputError",
     "Outcome",
+    "RequestFrames",
+    "Requests",
     "Table",
     "__version__",
     "check",
+    "contexts",
+    "convert",
+    "fit",
+    "inspect",
     "list",
+    "mine",
+    "mrc",
     "normalise_spec",
+    "record",
     "resolve_drive",
     "run_many",
     "theory",
+    "write",
 ]
 
 __version__: str
@@ -38,6 +48,18 @@ class Table:
     def columns(self) -> builtins.list[str]: ...
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Requests:
+    def __new__(cls, spec: str, rows: int = ...) -> Requests: ...
+    def __iter__(self) -> RequestFrames: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def report(self) -> str: ...
+
+@final
+class RequestFrames:
+    def __iter__(self) -> RequestFrames: ...
+    def __next__(self) -> Table: ...
 
 @final
 class Closed:
@@ -65,6 +87,18 @@ def run_many(
     progress: _Progress | None = None,
     members: builtins.list[tuple[str, str, Callable[..., object]]] = ...,
 ) -> tuple[builtins.list[Outcome | BaseException], bool]: ...
+def inspect(spec: str, progress: _Progress | None = None) -> str: ...
+def fit(spec: str, progress: _Progress | None = None) -> str: ...
+def convert(spec: str, progress: _Progress | None = None) -> str: ...
+def mine(spec: str, progress: _Progress | None = None) -> str: ...
+def mrc(
+    spec: str,
+    progress: _Progress | None = None,
+    members: builtins.list[tuple[str, str, Callable[..., object]]] = ...,
+) -> str: ...
+def record(spec: str) -> str: ...
+def contexts(spec: str, progress: _Progress | None = None) -> str: ...
+def write(spec: str, frames: Iterable[object], volumes: builtins.list[str], labels: builtins.list[str]) -> str: ...
 def list(what: str) -> str: ...
 def theory(drive: str) -> str: ...
 def check(path: str | PathLike[str]) -> str: ...

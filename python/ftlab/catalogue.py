@@ -1,4 +1,4 @@
-"""What there is: policies, drives, formats, workloads; and what theory says of a drive."""
+"""What there is: policies, drives, formats, workloads, filters; and what theory says of a drive."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import _ftlab, members
+from ftlab import _ftlab, members, tables
 from ftlab.errors import InputError
-from ftlab.spec import Changes, Source, drive_spec
+from ftlab.reading import Source
+from ftlab.spec import Changes, drive_spec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,6 +39,11 @@ def workloads() -> pl.DataFrame:
     return _frame(entries("workloads"))
 
 
+def filters() -> pl.DataFrame:
+    """The filters that change requests on their way to a drive."""
+    return _frame(entries("filters"))
+
+
 def theory(drive: Source = "tiny", *, set: Changes = ()) -> dict[str, Any]:
     """What theory says that this drive must measure: effective spare, and WAF by victim policy."""
     result: dict[str, Any] = json.loads(_ftlab.theory(json.dumps(drive_spec(drive, set))))
@@ -58,7 +64,8 @@ def check(state: Source) -> dict[str, Any]:
 def entries(what: str) -> list[dict[str, Any]]:
     """A list of the core as it is, nested values included."""
     rows: list[dict[str, Any]] = json.loads(_ftlab.list(what))
-    return rows + (members.entries() if what == "policies" else [])
+    # What Python adds to the core's.
+    return rows + {"policies": members.entries, "formats": tables.entries}.get(what, list)()
 
 
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ftlab import _ftlab, members, runs, vary
 from ftlab.errors import InputError, Interrupted
 from ftlab.headline import FIGURES, Summary, ending, headline, worth_showing
+from ftlab.reading import Source
 from ftlab.runs import Progress, Run
-from ftlab.spec import RunOptions, Source, Spec, idle_options, some_spec, workload_label
+from ftlab.spec import RunOptions, Spec, idle_options, some_spec, workload_label
 
 if TYPE_CHECKING:
     import altair as alt
@@ -157,17 +158,24 @@ def plan(
         labels = [str(w) for w in workloads]
     made = Plan([], [], [], repeat)
     idle: list[dict[str, str]] = []
+    maps: set[str] = set()
     for workload, label in zip(workloads, labels, strict=True):
         for point in vary.points(spanned):
             changes = {k: v for k, v in point.items() if k != "drive"}
             given = vary.applied(changes, options)
             spec = some_spec(workload, point["drive"] if drives else drive, given)
             idle.append(idle_options(spec, given))
-            _ftlab.resolve_drive(json.dumps(spec["drive"]))
+            resolved, _ = _ftlab.resolve_drive(json.dumps(spec["drive"]))
+            maps.add(json.loads(resolved)["policies"]["mapping"])
             for i in range(repeat):
                 made.points.append(({"workload": label} if len(workloads) > 1 or not point else {}) | point)
                 made.labels.append(label)
                 made.specs.append({**spec, "repeat": i})
+    # What is compared starts alike: a map in memory and one in flash would be prepared differently by default.
+    if "page" in maps and len(maps) > 1:
+        for spec in made.specs:
+            if spec["precondition"] == "auto":
+                spec["precondition"] = "fill"
     # An option may be idle at some points (a queue depth where backends are varied), but not at all of them.
     for name in idle[0]:
         if all(name in point for point in idle):

@@ -28,7 +28,8 @@ from typing import Any
 from ftlab import comparison
 from ftlab.comparison import Comparison
 from ftlab.errors import FtlabIOError, InputError
-from ftlab.spec import OPTIONS, Source
+from ftlab.reading import Source
+from ftlab.spec import OPTIONS
 
 _OWN = ("title", "workload", "drive", "repeat", "vary")
 

@@ -93,34 +93,97 @@ def ending(summary: Mapping[str, Any]) -> str | None:
 
 def trace_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was read of a trace, in a few short lines: each a name and what there is to say."""
-    lines, records, seconds = trace.get("lines", 0), trace.get("records", 0), trace.get("duration_ns", 0) / 1e9
-    read = f"{records:,}" + (f" in {lines:,} lines" if lines else "")
-    facts = [
-        ("trace", f"{trace.get('format')} ({trace.get('reason')})"),
-        ("requests", read + ("" if trace.get("complete", True) else ", as far as the run went")),
-    ]
-    skipped = trace.get("skipped") or []
-    if lines and not skipped:
-        facts[-1] = (facts[-1][0], f"{facts[-1][1]}; none skipped")
-    if skipped:
-        reasons = ", ".join(f"{item['count']:,} × {item['reason']}" for item in skipped)
-        bad = trace.get("first_bad")
-        first = f"; the first: {bad['file']}, line {bad['line']}: {bad['text']!r} ({bad['reason']})" if bad else ""
-        facts.append(("skipped", f"{sum(item['count'] for item in skipped):,} lines: {reasons}{first}"))
-    if trace.get("out_of_order"):
-        facts.append(("order", f"{trace['out_of_order']:,} requests were stamped before the one ahead of them"))
+    facts = reading_facts(trace)
     words = ("read", "written", "trimmed")
-    amounts = [f"{show.size(n)} {word}" for word in words if (n := trace.get(f"bytes_{word}"))]
-    facts.append(("mix", "; ".join([f"{trace.get('read_share', 0):.1%} reads".replace("%", " %"), ", ".join(amounts)])))
+    amounts = ", ".join(f"{show.size(n)} {word}" for word in words if (n := trace.get(f"bytes_{word}")))
+    share = f"{trace.get('read_share', 0):.1%} reads".replace("%", " %")
+    facts.append(("mix", f"{share}; {amounts}" if trace.get("has_operations", True) else amounts))
     footprint = trace.get("footprint_4k")
     extent = f"{show.size(trace.get('span_bytes', 0))} from byte {trace.get('first_byte', 0):,}"
     facts.append(("extent", f"footprint {show.size(footprint * 4096)} in {extent}" if footprint else extent))
-    if seconds:
+    records, seconds = trace.get("records", 0), trace.get("duration_ns", 0) / 1e9
+    if seconds and trace.get("timed", True):
         rate = f"{show.count(records / seconds)} requests/s on average"
         facts.append(("time", f"{show.duration(seconds * 1e9)}, {rate}"))
     if len(trace.get("volumes") or []) > 1:
         facts.append(("volumes", ", ".join(str(volume["name"]) for volume in trace["volumes"])))
     return facts
+
+
+def reading_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How a trace was read: its format and why, what was guessed, what was left out, what the clock did."""
+    lines, records = trace.get("lines", 0), trace.get("records", 0)
+    read = f"{records:,}" + (f" in {lines:,} lines" if lines else "")
+    facts = [
+        ("trace", f"{trace.get('format')} ({trace.get('reason')})"),
+        ("requests", read + ("" if trace.get("complete", True) else ", as far as it was read")),
+    ]
+    if guessed := _choices(trace, given=False):
+        facts.insert(1, ("taken", f"{guessed} (options of these names set them)"))
+    if given := _choices(trace, given=True):
+        facts.insert(1, ("given", given))
+    skipped = trace.get("skipped") or []
+    if lines and not skipped:
+        facts[-1] = ("requests", f"{facts[-1][1]}; none skipped")
+    if skipped:
+        bad = trace.get("first_bad")
+        each = "line" if lines else "record"
+        first = f"; the first: {bad['file']}, {each} {bad['line']}: {bad['text']!r} ({bad['reason']})" if bad else ""
+        facts.append(("skipped", f"{_by_reason(skipped, each)}{first}"))
+    if left_out := trace.get("left_out"):
+        facts.append(("left out", _by_reason(left_out, "line" if lines else "record")))
+    if not trace.get("has_operations", True):
+        facts.append(("operations", "the trace does not tell reads from writes"))
+    if not trace.get("timed", True):
+        facts.append(("clock", "the trace has no times"))
+    if trace.get("out_of_order"):
+        facts.append(("order", f"{trace['out_of_order']:,} requests were stamped before the one ahead of them"))
+    if jumps := trace.get("clock_jumps"):
+        facts.append(("clock", f"set {_times(jumps)}; time goes on from the request before"))
+    if strays := trace.get("stray_times"):
+        facts.append(("clock", f"{strays:,} stray stamps; those requests arrive with the one before"))
+    return facts
+
+
+def _choices(trace: Mapping[str, Any], *, given: bool) -> str:
+    """Values of what the content leaves open: those that an option gave, or those that were guessed."""
+    # The names of columns that nobody gave are those of the header line, which the reason tells of.
+    every = [choice for choice in trace.get("choices") or [] if choice["given"] or choice["setting"] != "columns"]
+    chosen = (choice for choice in every if choice["given"] is given)
+    return ", ".join(f"{choice['setting'].replace('_', ' ')} {choice['value']}" for choice in chosen)
+
+
+def _by_reason(counted: list[dict[str, Any]], what: str) -> str:
+    total = sum(item["count"] for item in counted)
+    reasons = ", ".join(f"{item['count']:,} × {item['reason']}" for item in counted)
+    return f"{total:,} {what}{'s' if total != 1 else ''}: {reasons}"
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else "twice" if n == 2 else f"{n:,} times"
+
+
+def filter_facts(filters: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What each filter let through, a line each: requests, read share and bytes in and out."""
+    return [(f"filter {i}", _filter(filter_)) for i, filter_ in enumerate(filters, 1)]
+
+
+def _filter(report: Mapping[str, Any]) -> str:
+    taken, given = report["in"], report["out"]
+    parts = [f"{report['filter']}: {taken['requests']:,} requests in, {given['requests']:,} out"]
+    shares = [_read_share(side) for side in (taken, given)]
+    if shares[0] != shares[1]:
+        parts.append(f"reads {' to '.join(shares)}")
+    sizes = [[show.size(side[f"bytes_{word}"]) for side in (taken, given)] for word in ("read", "written")]
+    for word, (before, after) in zip(("read", "written"), sizes, strict=True):
+        if before != after:
+            parts.append(f"{word} {before} to {after}")
+    return "; ".join([*parts, *report.get("notes", [])])
+
+
+def _read_share(side: Mapping[str, Any]) -> str:
+    both = side["reads"] + side["writes"]
+    return f"{100 * side['reads'] / both:.1f} %" if both else "none"
 
 
 def percentile_title(name: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ftlab.runs import Run
+from ftlab.spec import Spec
 
 
 def manifest(run: Run, version: str) -> dict[str, Any]:
@@ -24,8 +26,27 @@ def manifest(run: Run, version: str) -> dict[str, Any]:
         "seed": run.spec.get("seed"),
         "repeat": run.spec.get("repeat", 0),
         "spec": run.spec,
+        "filters": run.summary.get("filters", []),
         "drive": run.summary.get("drive"),
         "wall_s": run.summary.get("perf", {}).get("wall_s"),
+        "machine": machine(),
+    }
+
+
+def facts_of_origin(schema: str, specs: Sequence[tuple[str, Spec]], version: str) -> dict[str, Any]:
+    """A manifest of work on requests alone: of each workload its name, spec and inputs."""
+    return {
+        "schema": schema,
+        "ftlab": version,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "workloads": [
+            {
+                "workload": name,
+                "inputs": [_identified(path) for path in spec["workload"].get("trace", {}).get("paths", [])],
+                "spec": spec,
+            }
+            for name, spec in specs
+        ],
         "machine": machine(),
     }
 

@@ -25,6 +25,7 @@ from ftlab.headline import (
     Figure,
     Summary,
     ending,
+    filter_facts,
     percentile_title,
     trace_facts,
     worth_showing,
@@ -99,7 +100,7 @@ def write_run(run: Run, folder: Path) -> None:
         Section("Throughput and utilisation", _pick(charts, "throughput", "dies", "channels")),
         Section("Wear and valid data", _pick(charts, "erases", "valid_units")),
     ]
-    page = _page(
+    html = page(
         "run.html.j2",
         heading=run.workload,
         subheading=drive_text(run.summary),
@@ -112,7 +113,7 @@ def write_run(run: Run, folder: Path) -> None:
         power_cuts=power_cut_table(run.summary),
         details=details(run.summary),
     )
-    _save(page, charts.values(), folder)
+    save_page(html, charts.values(), folder)
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:
@@ -133,7 +134,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
     ]
     workloads = list(dict.fromkeys(run.workload for point in comparison.points for run in point.runs))
     drives = list(dict.fromkeys(run.spec["drive"]["name"] for point in comparison.points for run in point.runs))
-    page = _page(
+    html = page(
         "comparison.html.j2",
         heading=comparison.title or f"{', '.join(workloads)} on {', '.join(drives)}",
         subheading=f"{len(comparison.points)} points over {', '.join(comparison.keys)}",
@@ -147,7 +148,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
         figures=shown,
         rows=comparison_rows(comparison, shown),
     )
-    _save(page, charts, folder)
+    save_page(html, charts, folder)
 
 
 def run_charts(run: Run) -> list[Chart]:
@@ -281,6 +282,8 @@ def details(summary: Summary) -> list[tuple[str, list[tuple[str, str]]]]:
         "perf": "The simulation itself",
     }
     tables = [("What was read", trace_facts(summary["trace"]))] if summary.get("trace") else []
+    if passed := filter_facts(summary.get("filters", [])):
+        tables.append(("Filters", passed))
     for key, title in titles.items():
         rows = [(name.replace("_", " "), _value(name, v)) for name, v in _flat(summary.get(key) or {}) if v is not None]
         if rows:
@@ -302,11 +305,12 @@ def drive_text(summary: Summary) -> str:
 def run_facts(run: Run) -> list[str]:
     """How the run was made, as short labels."""
     spec = run.spec
-    facts = [f"{spec.get('backend', 'timed')} backend", f"precondition {spec.get('precondition', 'theory')}"]
+    facts = [f"{spec.get('backend', 'timed')} backend", f"precondition {spec.get('precondition', 'auto')}"]
     facts += [f"warm-up {spec['warmup']}"] if spec.get("warmup") else []
     facts += [f"queue depth {spec['qd']}"] if spec.get("qd") else []
     facts += [f"speed-up {spec['speedup']:g}"] if spec.get("speedup", 1) != 1 else []
     facts += [f"fit {spec['fit']}"] if spec.get("fit", "error") != "error" else []
+    facts += [f"filter {filter_}" for filter_ in spec.get("filters", [])]
     facts += [*spec["drive"].get("set", []), f"seed {spec.get('seed', 1)}"]
     facts += [f"repetition {spec['repeat']}"] if spec.get("repeat") else []
     return facts
@@ -371,7 +375,8 @@ def _pick(charts: dict[str, Chart], *names: str) -> list[Chart]:
     return [charts[name] for name in names if name in charts]
 
 
-def _page(template: str, **content: Any) -> str:
+def page(template: str, **content: Any) -> str:
+    """A page of the template, with what every page needs."""
     environment = Environment(
         loader=PackageLoader("ftlab"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -391,8 +396,9 @@ def _library() -> Markup:
     return Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script"))  # type: ignore[call-arg]
 
 
-def _save(page: str, charts: Iterable[Chart], folder: Path) -> None:
-    (folder / "report.html").write_text(page, encoding="utf-8")
+def save_page(html: str, charts: Iterable[Chart], folder: Path) -> None:
+    """Writes a page and its charts."""
+    (folder / "report.html").write_text(html, encoding="utf-8")
     for chart in charts:
         (folder / f"{chart.name}.png").write_bytes(chart.png())
 

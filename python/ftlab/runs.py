@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, members
+from ftlab import tables as stands_for
 from ftlab.errors import Interrupted
 from ftlab.headline import Summary, headline
-from ftlab.spec import RunOptions, Source, Spec, run_spec, workload_label
+from ftlab.reading import Source, Workload
+from ftlab.spec import RunOptions, Spec, run_spec, workload_label
 
 if TYPE_CHECKING:
     import altair as alt
@@ -30,6 +32,7 @@ _ORDER = (
     "drive",
     "workload",
     "trace",
+    "filters",
     "counts",
     "waf",
     "latency",
@@ -97,19 +100,21 @@ class Run:
         return Path(folder)
 
 
-def run(workload: Source, drive: Source = "tiny", **options: Unpack[RunOptions]) -> Run:
-    """Runs `workload` (a trace file or a generator such as `"zipf:theta=0.9"`) on `drive` (a preset or a drive file).
+def run(workload: Workload, drive: Source = "tiny", **options: Unpack[RunOptions]) -> Run:
+    """Runs `workload` (a trace file, a list of the files of one trace, or a generator such as `"zipf:theta=0.9"`) on
+    `drive` (a preset or a drive file).
 
     Ctrl-C raises `Interrupted`, which holds the part that was done.
     """
     return execute(workload, run_spec(workload, drive, options))
 
 
-def execute(workload: Source, spec: Spec, progress: Progress | None = None) -> Run:
+def execute(workload: Workload, spec: Spec, progress: Progress | None = None) -> Run:
     """Runs one finished spec."""
     (outcome,), interrupted = _ftlab.run_many([json.dumps(spec)], 1, progress, members.registered())
     if isinstance(outcome, BaseException):
-        raise outcome
+        with stands_for.named_as_given():
+            raise outcome
     result = from_outcome(workload_label(workload), spec, outcome)
     if interrupted:
         raise Interrupted(result)
@@ -120,7 +125,8 @@ def from_outcome(workload: str, spec: Spec, outcome: _ftlab.Outcome) -> Run:
     """The run object of what the core handed over."""
     import polars as pl
 
-    figures: dict[str, Any] = json.loads(outcome.summary)
+    figures: dict[str, Any] = stands_for.as_given(outcome.summary)
+    spec = stands_for.as_given(json.dumps(spec))
     first = {key: figures[key] for key in _ORDER if key in figures}
     summary = {"schema": SCHEMA, **first, **figures}
     # The core writes NaN where an interval has nothing to divide by; in tables that is a missing value.

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-_FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9)
+_FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9, 3600e9, 86_400e9)
 _PLAIN = re.compile(r"-?\d+(\.\d+)?")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -20,12 +20,15 @@ def digits(value: float, significant: int = 3) -> str:
 
 
 def duration(ns: float) -> str:
-    """Nanoseconds in the unit that suits: 312 ns, 45.1 us, 4.12 ms, 1.20 s."""
+    """Nanoseconds in the unit that suits: 312 ns, 45.1 us, 4.12 ms, 1.20 s, 13.5 min, 3.2 days."""
     for limit, factor, unit in ((1e3, 1, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
         if abs(ns) < limit:
             return f"{digits(ns / factor)} {unit}"
     seconds = ns / 1e9
-    return f"{digits(seconds)} s" if seconds < 120 else f"{digits(seconds / 60)} min"
+    for limit, factor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if abs(seconds) < limit:
+            return f"{digits(seconds / factor)} {unit}"
+    return f"{digits(seconds / 86_400)} days"
 
 
 def size(n: float) -> str:
@@ -49,6 +52,12 @@ def rate(bytes_per_s: float) -> str:
 def count(n: float) -> str:
     """A count: 987, 12.3k, 4.56M."""
     return _scaled(n, "").rstrip() if abs(n) >= 1000 else digits(n) if n % 1 else f"{n:.0f}"
+
+
+def percent(share: float) -> str:
+    """A share with three digits at most: 62.2 %, 0.031 %, 100 %."""
+    value = 100 * share
+    return f"{digits(value)} %" if 0 < abs(value) < 10 else f"{value:.1f} %" if value % 1 else f"{value:.0f} %"
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -89,6 +98,11 @@ def named(name: str, value: object) -> str:
                 return duration(value * 1e9)
             return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return str(value)
+
+
+def setting(value: object) -> str:
+    """A value as options and drive files write it: `true`, `0.07`, `greedy`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def with_ci(value: float | None, half_width: float | None, unit: str) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from ftlab import _ftlab
+from ftlab import _ftlab, show, tables
 from ftlab.errors import FtlabIOError, InputError
+from ftlab.reading import READING, ReadingOptions, Source, Workload, parts
 
 Spec = dict[str, Any]
-Source = str | PathLike[str]
 Changes = Mapping[str, object] | Sequence[str]
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(ReadingOptions, total=False):
     """Options of a run. What is left out gets the core's default, named here in brackets."""
 
     set: Changes
@@ -25,7 +24,7 @@ class RunOptions(TypedDict, total=False):
     backend: str
     """`timed` or `counting` [timed]."""
     precondition: str
-    """`theory`, `fill`, `none` or `state:PATH` [theory]."""
+    """`theory`, `fill`, `scatter`, `none` or `state:PATH` [theory; `fill` where the map lies in flash]."""
     warmup: str
     """Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests [none]."""
     arrivals: str
@@ -38,12 +37,8 @@ class RunOptions(TypedDict, total=False):
     """Seed of every random stream [1]."""
     fit: str
     """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow` [error]."""
-    format: str
-    """Format of the trace [told by its content]."""
-    volumes: str
-    """Which of the trace's devices [all]."""
-    time_unit: str
-    """Unit of the trace's time stamps, where the format leaves it open."""
+    filters: str | Sequence[str]
+    """Filters between the workload and the drive, in order: `["lru:share=0.05", "head:requests=1e6"]` [none]."""
     requests: bool
     """Keep a row per request [no]."""
     trace_events: Source
@@ -61,13 +56,12 @@ class RunOptions(TypedDict, total=False):
 
 
 OPTIONS = frozenset(RunOptions.__annotations__)
-_OF_THE_TRACE = ("format", "volumes", "time_unit")
 _OF_TIME = ("qd", "arrivals", "speedup", "requests", "trace_events", "trace_events_limit")
 _PATHS = ("trace_events", "save_state")
 _RATE = re.compile(r"(^|[:,\s])rate\s*=")
 
 
-def run_spec(workload: Source, drive: Source, options: Mapping[str, Any]) -> Spec:
+def run_spec(workload: Workload, drive: Source, options: Mapping[str, Any]) -> Spec:
     """The spec of one run, with words and ranges checked by the core and its defaults filled in."""
     spec = some_spec(workload, drive, options)
     for sentence in idle_options(spec, options).values():
@@ -91,7 +85,7 @@ def idle_options(spec: Spec, options: Mapping[str, Any]) -> dict[str, str]:
             "requests come when others complete, not by time stamps (a trace or a generator with `rate` has them)",
         )
     if "trace" not in spec["workload"]:
-        check(_OF_THE_TRACE, "the workload is a generator, and it belongs to traces")
+        check(READING, "the workload is a generator, and it belongs to traces")
     if not spec["trace_events"]:
         check(["trace_events_limit"], "it limits the timeline of `trace_events`")
     return idle
@@ -104,13 +98,13 @@ def _by_time_stamps(spec: Spec) -> bool:
     return "trace" in workload or _RATE.search(workload["generator"]["spec"]) is not None
 
 
-def some_spec(workload: Source, drive: Source, options: Mapping[str, Any]) -> Spec:
+def some_spec(workload: Workload, drive: Source, options: Mapping[str, Any]) -> Spec:
     """As `run_spec`, whether or not every option has an effect."""
     unknown = options.keys() - OPTIONS - {"repeat"}
     if unknown:
         raise InputError(f"unknown option `{min(unknown)}` (known: {', '.join(sorted(OPTIONS))})")
     rest = {key: value for key, value in options.items() if value is not None}
-    trace = {key: rest.pop(key) for key in _OF_THE_TRACE if key in rest}
+    trace = {key: rest.pop(key) for key in READING if key in rest}
     spec: Spec = {
         "drive": drive_spec(drive, rest.pop("set", ())),
         "workload": workload_spec(workload, trace),
@@ -120,6 +114,8 @@ def some_spec(workload: Source, drive: Source, options: Mapping[str, Any]) -> Sp
     for key in _PATHS:
         if key in rest:
             rest[key] = str(rest[key])
+    if "filters" in rest:
+        rest["filters"] = filter_list(rest["filters"])
     if "power_cuts" in rest:
         rest["power_cuts"] = list(rest["power_cuts"])
     normalised: Spec = json.loads(_ftlab.normalise_spec(json.dumps(spec | rest)))
@@ -136,36 +132,39 @@ def drive_spec(drive: Source, changes: Changes = ()) -> Spec:
     return spec
 
 
-def workload_spec(workload: Source, trace: Mapping[str, str]) -> Spec:
-    """A generator (inline or a TOML file) or a trace file; `-` is a trace on standard input."""
-    text = str(workload)
+def workload_spec(workload: Workload, trace: Mapping[str, str]) -> Spec:
+    """A generator (inline or a TOML file) or the files of a trace; `-` is a trace on standard input."""
+    files = parts(workload)
+    if len(files) > 1:
+        return {"trace": {"paths": tables.stand_ins(files), **trace}}
+    text = files[0] if files else ""
     path = Path(text)
     if path.suffix == ".toml":
         return {"generator": {"spec": _read(path, "workload file")}}
     if text == "-" or path.exists():
-        return {"trace": {"paths": [text], **trace}}
+        return {"trace": {"paths": tables.stand_ins([text]), **trace}}
     kinds = [row["name"] for row in json.loads(_ftlab.list("workloads"))]
     if text.split(":", 1)[0] in kinds:
         return {"generator": {"spec": text}}
     raise InputError(f"workload `{text}`: no such file, and no generator of that name (known: {', '.join(kinds)})")
 
 
-def workload_label(workload: Source) -> str:
-    """How a workload is called in tables: the file's name, or the generator itself."""
-    text = str(workload)
-    return Path(text).name if Path(text).exists() else text
+def filter_list(filters: str | Sequence[str]) -> list[str]:
+    """Filters in order, of which a single one may be given as a text."""
+    return [filters] if isinstance(filters, str) else list(filters)
+
+
+def workload_label(workload: Workload) -> str:
+    """How a workload is called in tables: the files' names, or the generator itself."""
+    return "+".join(Path(text).name if Path(text).exists() else text for text in parts(workload))
 
 
 def _pairs(changes: Changes) -> list[str]:
     if isinstance(changes, str):
         return [changes]
     if isinstance(changes, Mapping):
-        return [f"{key}={_written(value)}" for key, value in changes.items()]
+        return [f"{key}={show.setting(value)}" for key, value in changes.items()]
     return list(changes)
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _read(path: Path, what: str) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from ftlab import show
 from ftlab.errors import InputError
-from ftlab.spec import OPTIONS
+from ftlab.spec import OPTIONS, filter_list
 
 Grid = dict[str, list[str]]
 Point = dict[str, str]
@@ -48,7 +49,8 @@ def grid(vary: Mapping[str, Sequence[object]] | Sequence[str]) -> Grid:
     """Keys and their values as text, from a mapping or from `key=a,b` texts. Twice the same key is an error."""
     if isinstance(vary, Mapping):
         pairs = [
-            (key, [_text(v) for v in ([values] if isinstance(values, str) else values)]) for key, values in vary.items()
+            (key, [show.setting(v) for v in ([values] if isinstance(values, str) else values)])
+            for key, values in vary.items()
         ]
     else:
         pairs = [parse_vary(text) for text in vary]
@@ -68,7 +70,10 @@ def points(spanned: Grid) -> list[Point]:
 
 
 def applied(point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run at `point`: names of options are options, every other key is a change to the drive."""
+    """The options of a run at `point`: names of options are options, every other key is a change to the drive.
+
+    A varied filter comes behind the filters that are the same at all points.
+    """
     changed = dict(options)
     base = changed.get("set", ())
     changes = [f"{k}={v}" for k, v in base.items()] if isinstance(base, Mapping) else list(base)
@@ -77,6 +82,8 @@ def applied(point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
             changed[key] = _number(key, value)
         elif key == "power_cuts":
             changed[key] = [_number(key, value)]
+        elif key in ("filter", "filters"):
+            changed["filters"] = [*filter_list(changed.get("filters") or ()), value]
         elif key in OPTIONS:
             changed[key] = value
         else:
@@ -91,10 +98,6 @@ def mean_and_ci95(values: Sequence[float]) -> tuple[float, float | None]:
     freedom = len(values) - 1
     t = _T95[freedom - 1] if freedom <= len(_T95) else 1.96
     return fmean(values), t * stdev(values) / math.sqrt(len(values))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _number(key: str, value: str) -> float | int:

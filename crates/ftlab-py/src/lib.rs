@@ -1,13 +1,16 @@
 //! `ftlab._ftlab`: the door between Python and the core. Specs come in as JSON, tables go out as Arrow streams.
 
 mod error;
+mod frames;
 mod members;
+mod requests;
 mod table;
 mod watch;
 
 use std::path::PathBuf;
 
-use ftlab_run::{Outcome, RunSpec};
+use ftlab_run::traces::{self, ConvertSpec, FitSpec, MineSpec, RequestsSpec};
+use ftlab_run::{ContextsSpec, MrcSpec, Outcome, RecordSpec, RunSpec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -116,6 +119,95 @@ fn normalise_spec(spec: &str) -> PyResult<String> {
     serde_json::to_string(&spec).map_err(|e| to_py(ftlab_core::Error::input(e.to_string())))
 }
 
+/// What a workload is like, as JSON. `spec` is the JSON of `RequestsSpec`; `progress` as for `run_many`.
+#[pyfunction]
+#[pyo3(signature = (spec, progress = None))]
+fn inspect(py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let spec = RequestsSpec::parse(spec).map_err(to_py)?;
+    job(py, progress, |observer| traces::inspect(&spec, observer))
+}
+
+/// Writes the requests of a workload to a file; says as JSON what was written and what was lost. `spec` is the JSON of
+/// `ConvertSpec`.
+#[pyfunction]
+#[pyo3(signature = (spec, progress = None))]
+fn convert(py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let spec = ConvertSpec::parse(spec).map_err(to_py)?;
+    job(py, progress, |observer| traces::convert(&spec, observer))
+}
+
+/// Fits a model to a workload; the model file and what was read, as JSON. `spec` is the JSON of `FitSpec`.
+#[pyfunction]
+#[pyo3(signature = (spec, progress = None))]
+fn fit(py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let spec = FitSpec::parse(spec).map_err(to_py)?;
+    job(py, progress, |observer| traces::fit(&spec, observer))
+}
+
+/// Mines the correlations of a workload; what was found and what it took, as JSON. `spec` is the JSON of `MineSpec`.
+#[pyfunction]
+#[pyo3(signature = (spec, progress = None))]
+fn mine(py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let spec = MineSpec::parse(spec).map_err(to_py)?;
+    job(py, progress, |observer| traces::mine(&spec, observer))
+}
+
+/// The hit ratios of mapping caches of every size, as JSON. `spec` is the JSON of `MrcSpec`; `members` as for `run_many`.
+#[pyfunction]
+#[pyo3(signature = (spec, progress = None, members = Vec::new()))]
+fn mrc(
+    py: Python<'_>,
+    spec: &str,
+    progress: Option<Py<PyAny>>,
+    members: Vec<(String, String, Py<PyAny>)>,
+) -> PyResult<String> {
+    let spec = MrcSpec::parse(spec).map_err(to_py)?;
+    let (members, raised) = members::members(members)?;
+    let answer = job(py, progress, |observer| ftlab_run::mrc(&spec, &members, observer));
+    match raised.take() {
+        Some(error) => Err(error),
+        None => answer,
+    }
+}
+
+/// Runs a program and records what it does to files; what came of it, as JSON. `spec` is the JSON of `RecordSpec`.
+#[pyfunction]
+fn record(py: Python<'_>, spec: &str) -> PyResult<String> {
+    let spec = RecordSpec::parse(spec).map_err(to_py)?;
+    Ok(py.detach(|| ftlab_run::record(&spec)).map_err(to_py)?.to_string())
+}
+
+/// What the program contexts of a recording are like, as JSON. `spec` is the JSON of `ContextsSpec`.
+#[pyfunction]
+#[pyo3(signature = (spec, progress = None))]
+fn contexts(py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let spec = ContextsSpec::parse(spec).map_err(to_py)?;
+    job(py, progress, |observer| ftlab_run::contexts(&spec, observer))
+}
+
+/// Writes requests that come as tables (see `tables.py`) to a file; `spec` is the JSON of `TargetSpec`.
+#[pyfunction]
+fn write(py: Python<'_>, spec: &str, frames: Py<PyAny>, volumes: Vec<String>, labels: Vec<String>) -> PyResult<String> {
+    let spec = serde_json::from_str(spec).map_err(|e| to_py(ftlab_core::Error::input(e.to_string())))?;
+    let mut source = frames::FrameSource::new(frames, volumes, labels);
+    let mut answer = py.detach(|| traces::write(&mut source, &spec)).map_err(to_py)?;
+    answer["out_of_order"] = source.out_of_order.into();
+    Ok(answer.to_string())
+}
+
+/// A job that answers with JSON, watched for Ctrl-C.
+fn job(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut (dyn ftlab_run::Observer + Send)) -> ftlab_core::Result<serde_json::Value> + Send,
+) -> PyResult<String> {
+    let (answer, interrupted) = watch::watched(py, progress, work)?;
+    match interrupted {
+        true => Err(to_py(ftlab_core::Error::Interrupted)),
+        false => Ok(answer.map_err(to_py)?.to_string()),
+    }
+}
+
 fn parse_drive(json: &str) -> PyResult<ftlab_run::DriveSpec> {
     serde_json::from_str(json).map_err(|e| to_py(ftlab_core::Error::input(format!("drive: {e}"))))
 }
@@ -127,7 +219,17 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyOutcome>()?;
     m.add_class::<members::PyClosed>()?;
     m.add_class::<ArrowTable>()?;
+    m.add_class::<requests::PyRequests>()?;
+    m.add_class::<requests::PyFrames>()?;
     m.add_function(wrap_pyfunction!(run_many, m)?)?;
+    m.add_function(wrap_pyfunction!(inspect, m)?)?;
+    m.add_function(wrap_pyfunction!(convert, m)?)?;
+    m.add_function(wrap_pyfunction!(fit, m)?)?;
+    m.add_function(wrap_pyfunction!(mine, m)?)?;
+    m.add_function(wrap_pyfunction!(mrc, m)?)?;
+    m.add_function(wrap_pyfunction!(write, m)?)?;
+    m.add_function(wrap_pyfunction!(record, m)?)?;
+    m.add_function(wrap_pyfunction!(contexts, m)?)?;
     m.add_function(wrap_pyfunction!(list, m)?)?;
     m.add_function(wrap_pyfunction!(theory, m)?)?;
     m.add_function(wrap_pyfunction!(check, m)?)?;

@@ -27,6 +27,16 @@ impl ArrowTable {
     }
 }
 
+impl ArrowTable {
+    /// A table that is in Arrow's form already.
+    pub fn of(name: &str, batch: RecordBatch) -> Self {
+        ArrowTable {
+            name: name.to_owned(),
+            batch,
+        }
+    }
+}
+
 fn to_arrow(column: Column) -> ArrayRef {
     match column {
         Column::F64(values) => Arc::new(Float64Array::from(values)),

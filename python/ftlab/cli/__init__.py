@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
-from ftlab.cli import check, compare, list_, report, run, sweep, theory
+from ftlab.cli import (
+    check,
+    compare,
+    contexts,
+    convert,
+    fit,
+    generate,
+    inspect,
+    list_,
+    mine,
+    mrc,
+    record,
+    report,
+    reproduce,
+    run,
+    sweep,
+    theory,
+)
+
+# Exit codes: 0 done, 1 a check failed, 2 wrong input or a refusing system, 130 interrupted.
+WRONG_INPUT = 2
+INTERRUPTED = 130
+
+
+def _stoppable(verb: Callable[..., int]) -> Callable[..., int]:
+    """A verb that says so when Ctrl-C ends it."""
+
+    @functools.wraps(verb)
+    def command(*arguments: Any, **options: Any) -> int:
+        try:
+            return verb(*arguments, **options)
+        except KeyboardInterrupt:
+            sys.stderr.write("ftlab: interrupted\n")
+            return INTERRUPTED
+
+    return command
+
 
 app = typer.Typer(
     name="ftlab",
@@ -17,17 +56,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-app.command("run")(run.run)
-app.command("compare")(compare.compare)
-app.command("sweep")(sweep.sweep)
-app.command("report")(report.report)
-app.command("check")(check.check)
-app.command("theory")(theory.theory)
-app.command("list")(list_.list_)
-
-# Exit codes: 0 done, 1 a check failed, 2 wrong input or a refusing system, 130 interrupted.
-WRONG_INPUT = 2
-INTERRUPTED = 130
+app.command("run")(_stoppable(run.run))
+app.command("compare")(_stoppable(compare.compare))
+app.command("sweep")(_stoppable(sweep.sweep))
+app.command("report")(_stoppable(report.report))
+app.command("record", context_settings={"allow_interspersed_args": False})(_stoppable(record.record))
+app.command("contexts")(_stoppable(contexts.contexts))
+app.command("inspect")(_stoppable(inspect.inspect))
+app.command("convert")(_stoppable(convert.convert))
+app.command("generate")(_stoppable(generate.generate))
+app.command("fit")(_stoppable(fit.fit))
+app.command("mine")(_stoppable(mine.mine))
+app.command("mrc")(_stoppable(mrc.mrc))
+app.command("reproduce")(_stoppable(reproduce.reproduce))
+app.command("check")(_stoppable(check.check))
+app.command("theory")(_stoppable(theory.theory))
+app.command("list")(_stoppable(list_.list_))
 
 
 @app.callback(invoke_without_command=True)

@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 from ftlab.cli import options as o
+from ftlab.cli.reading import reads_traces
 
 
+@reads_traces
 def compare(
-    workload: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="Trace files or generators.")],
+    workload: Annotated[
+        list[str], typer.Argument(metavar="WORKLOAD...", help="Traces (files of one trace: a+b) or generators.")
+    ],
     drive: o.Drive = "tiny",
     set_: o.Set = None,
     vary: o.Vary = None,
@@ -24,9 +28,9 @@ def compare(
     speedup: o.Speedup = None,
     seed: o.Seed = None,
     fit: o.Fit = None,
-    format_: o.As = None,
-    volumes: o.Volumes = None,
-    time_unit: o.TimeUnit = None,
+    filters: o.Filters = None,
+    *,
+    reading: dict[str, str],
     verify: o.Verify = False,
     plugin: o.Plugin = None,
     out: o.Out = None,
@@ -51,9 +55,8 @@ def compare(
         speedup=speedup,
         seed=seed,
         fit=fit,
-        format=format_,
-        volumes=volumes,
-        time_unit=time_unit,
+        filters=filters or None,
+        **reading,
         verify=verify,
     )
     plan = comparison.plan(workload, drive, vary or [], repeat, options)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from ftlab import show
 from ftlab.cli import options as o
 
 
 def list_(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="policies, drives, formats or workloads.")],
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="policies, drives, formats, workloads, filters or experiments.")
+    ],
     json: o.Json = False,
 ) -> int:
-    """List policies, drives, trace formats or generators."""
+    """List policies, drives, trace formats, generators, filters or experiments."""
     from ftlab import catalogue
     from ftlab.cli import text
 
-    rows = catalogue.entries(what)
+    rows = _experiments() if what == "experiments" else catalogue.entries(what)
     if json:
         text.put_json(rows)
         return 0
@@ -25,16 +28,18 @@ def list_(
     return 0
 
 
+def _experiments() -> list[dict[str, Any]]:
+    from ftlab.cli import reproduction_text
+
+    return reproduction_text.experiments()
+
+
 def _one_line(row: dict[str, object]) -> dict[str, object]:
     """Parameters as they are written, `d=10,replacement=true`; long texts are for --json and the documentation."""
     shown: dict[str, object] = {}
     for key, value in row.items():
         if isinstance(value, dict):
-            shown[key] = ",".join(f"{k}={_written(v)}" for k, v in value.items())
-        elif not (isinstance(value, str) and "\n" in value):
+            shown[key] = ",".join(f"{k}={show.setting(v)}" for k, v in value.items())
+        elif value is not None and not (isinstance(value, str) and "\n" in value):
             shown[key] = value
     return shown
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,13 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-_DRIVE = "Drive"
-_RUN = "Run"
-_OUT = "Output"
-
-Drive = Annotated[
-    str, typer.Option("--drive", "-d", help="Preset (see `ftlab list drives`) or drive file.", rich_help_panel=_DRIVE)
-]
+Drive = Annotated[str, typer.Option("--drive", "-d", help="Preset (see `ftlab list drives`) or drive file.")]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change the drive: ftl.victim=greedy. Repeatable."),
@@ -27,7 +21,11 @@ Threads = Annotated[int, typer.Option("--threads", metavar="N", help="Runs at on
 Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="timed or counting. [timed]")]
 Precondition = Annotated[
     str | None,
-    typer.Option("--precondition", metavar="HOW", help="theory, fill, none or state:PATH. [theory]"),
+    typer.Option(
+        "--precondition",
+        metavar="HOW",
+        help="theory, fill, scatter, none, state:PATH, or auto: theory, but fill where the map is in flash. [auto]",
+    ),
 ]
 Warmup = Annotated[
     str | None,
@@ -44,12 +42,20 @@ Fit = Annotated[
     str | None,
     typer.Option("--fit", metavar="HOW", help="Addresses beyond the drive: error, compact, wrap, grow. [error]"),
 ]
-As = Annotated[str | None, typer.Option("--as", metavar="FORMAT", help="Format of the trace. [told by content]")]
-Volumes = Annotated[str | None, typer.Option("--volumes", metavar="WHICH", help="Which of the trace's devices. [all]")]
-TimeUnit = Annotated[
-    str | None,
-    typer.Option("--time-unit", metavar="UNIT", help="Unit of the time stamps, where the format leaves it open."),
+Filters = Annotated[
+    list[str] | None,
+    typer.Option("--filter", metavar="NAME:KEY=...", help="Transform the requests first: lru:share=0.05. Repeatable."),
 ]
+Requests = Annotated[
+    int | None, typer.Option("--requests", metavar="N", help="At most N requests. [a generator: what it says, or 1e6]")
+]
+To = Annotated[str | None, typer.Option("--to", metavar="FORMAT", help="Form to write. [told by the name's ending]")]
+FormOptions = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="What the form leaves open: time_unit=us. Repeatable."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse what the form cannot hold instead of leaving it out.")]
+Span = Annotated[str | None, typer.Option("--span", metavar="SIZE", help="Address space of a generator. [64GiB]")]
 PowerCut = Annotated[
     list[int] | None,
     typer.Option("--power-cut", metavar="N", help="Cut the power after N completed requests. Repeatable."),
@@ -63,7 +69,7 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", metavar="DIR", help="Write tables, report.html and PNGs into a new folder."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

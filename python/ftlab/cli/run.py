@@ -8,11 +8,17 @@ from typing import Annotated, cast
 import typer
 
 from ftlab.cli import options as o
+from ftlab.cli.reading import reads_traces
 
 
+@reads_traces
 def run(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="Trace file, generator (uniform:requests=1e6), or - for stdin.")
+        list[str],
+        typer.Argument(
+            metavar="WORKLOAD...",
+            help="Trace (several files: one trace), generator (uniform:requests=1e6), or - for stdin.",
+        ),
     ],
     drive: o.Drive = "tiny",
     set_: o.Set = None,
@@ -24,9 +30,9 @@ def run(
     speedup: o.Speedup = None,
     seed: o.Seed = None,
     fit: o.Fit = None,
-    format_: o.As = None,
-    volumes: o.Volumes = None,
-    time_unit: o.TimeUnit = None,
+    filters: o.Filters = None,
+    *,
+    reading: dict[str, str],
     verify: o.Verify = False,
     requests: Annotated[bool, typer.Option("--requests", help="Keep a row per request (requests.parquet).")] = False,
     trace_events: Annotated[
@@ -72,9 +78,8 @@ def run(
             speedup=speedup,
             seed=seed,
             fit=fit,
-            format=format_,
-            volumes=volumes,
-            time_unit=time_unit,
+            filters=filters or None,
+            **reading,
             verify=verify,
             requests=requests,
             trace_events=trace_events,

@@ -17,6 +17,7 @@ from ftlab.headline import (
     PERCENTILES,
     TERMINAL,
     ending,
+    filter_facts,
     percentile_title,
     trace_facts,
     worth_showing,
@@ -46,6 +47,7 @@ def run_text(run: Run) -> str:
         f"{run.workload} on {drive_line(summary)}",
         ending(summary),
         trace_text(summary.get("trace")),
+        fact_lines(filter_facts(summary.get("filters", []))),
         _waf(summary),
         _latency(summary),
         power_cuts(summary),
@@ -60,7 +62,13 @@ def trace_text(trace: Mapping[str, Any] | None) -> str:
     """What was read of a trace, and what was left out and why."""
     if not trace:
         return ""
-    return "\n".join(f"{name.ljust(9)} {says}" for name, says in trace_facts(trace))
+    return fact_lines(trace_facts(trace))
+
+
+def fact_lines(facts: Sequence[tuple[str, str]]) -> str:
+    """Names and what there is to say of them, one each line."""
+    width = max((len(name) for name, _ in facts), default=0)
+    return "\n".join(f"{name.ljust(max(width, 9))} {says}" for name, says in facts)
 
 
 def power_cuts(summary: Mapping[str, Any]) -> str:
@@ -175,13 +183,16 @@ def _fits_a_line(cell: object) -> bool:
 
 
 def _records(rows: list[dict[str, Any]], indent: str) -> str:
-    """Records as a table: names first, then numbers, then what is to be read."""
+    """Records as a table: names first, what is to be read last."""
     columns = list(dict.fromkeys(key for row in rows for key, cell in row.items() if _fits_a_line(cell)))
-    columns.sort(key=lambda column: _FIRST.index(column) if column in _FIRST else len(_FIRST))
+    columns.sort(key=lambda column: _PLACES.get(column, 0))
     cells = [[show.named(column, row.get(column)) for column in columns] for row in rows]
-    numeric = [all(isinstance(row.get(c), (int, float)) for row in rows) for c in columns]
+    numeric = [
+        all(isinstance(v := row.get(c), (int, float)) and not isinstance(v, bool) for row in rows) for c in columns
+    ]
     left = numeric.index(True) if True in numeric else len(columns)
     return "\n".join(indent + line for line in show.text_table(columns, cells, left=left).splitlines())
 
 
-_FIRST = ("role", "name", "ok", "parameters", "summary", "description")
+# What is not named here stands in the middle, as it comes.
+_PLACES = {"role": -4, "name": -3, "ok": -2, "parameters": -1, "summary": 1, "description": 2}

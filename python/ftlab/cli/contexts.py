@@ -1,0 +1,125 @@
+"""`ftlab contexts`: who writes in a recorded program, and how long that lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ftlab.cli import options as o
+
+
+def contexts(
+    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="What `ftlab record` has made.")],
+    *,
+    replay: Annotated[
+        str | None,
+        typer.Option("--replay", metavar="K=V,...", help="How it is replayed: page_cache=off, memory=1GiB."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="A,B,...", help="Take together what goes through these functions or programs."),
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Contexts to show, those that write most.")] = 16,
+    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Functions to show of each call path.")] = 6,
+    json: o.Json = False,
+) -> int:
+    """Tell who writes in a recording: program contexts with their share, lifetimes, duplicates and functions.
+
+    Example: ftlab contexts rocksdb.ftlrec     Example: ftlab contexts rocksdb.ftlrec --replay page_cache=off
+    """
+    from ftlab import recording as recordings
+    from ftlab.cli import progress, text
+
+    line = progress.line(1)
+    try:
+        found = recordings.look(recording, replay, by.split(",") if by else [], line)
+    finally:
+        progress.clear(line)
+    if json:
+        text.put_json(dict(found.figures))
+    else:
+        text.put(page(found.figures, rows, frames))
+    return 0
+
+
+def page(figures: Mapping[str, Any], rows: int, frames: int) -> str:
+    """What was recorded, a table of the contexts, and the functions of each."""
+    from ftlab import show
+    from ftlab.cli import text
+
+    facts = [
+        ("command", " ".join(figures["command"])),
+        ("recorded", f"{figures['calls']:,} calls of {figures['processes']} processes on {figures['files']} files"),
+        ("writes", f"{figures['write_calls']:,} calls, {show.size(figures['write_bytes'])}"),
+        (
+            "device",
+            f"{figures['write_requests']:,} writes, {show.size(figures['pages'] * 4096)}; "
+            f"{figures['flushes']:,} flushes; {show.size(figures['trimmed_pages'] * 4096)} trimmed",
+        ),
+        ("replay", figures["replay"].replace(",", ", ")),
+    ]
+    shown = figures["contexts"][:rows]
+    table = [_row(number, context) for number, context in enumerate(shown, 1)]
+    blocks = [text.fact_lines(facts), show.text_table(_HEADER, table, left=2)]
+    paths = [f"{number:>3}  {_path(context, frames)}" for number, context in enumerate(shown, 1)]
+    if any(context["frames"] for context in shown):
+        blocks.append("\n".join(paths))
+    if left := len(figures["contexts"]) - len(shown):
+        blocks.append(f"{left} contexts that write less are not shown (--rows)")
+    blocks.append("\n".join(f"note: {sentence}" for sentence in figures["notes"]))
+    return "\n\n".join(block for block in blocks if block)
+
+
+_HEADER = [
+    "#",
+    "program",
+    "calls",
+    "written",
+    "share",
+    "sync",
+    "life, writes",
+    "to 90 %",
+    "life, time",
+    "to 90 %",
+    "live",
+    "dup 4K",
+    "dup 1K",
+]
+
+
+def _row(number: int, context: Mapping[str, Any]) -> list[str]:
+    from ftlab import show
+
+    pages, times = context["lifetime_pages"], context["lifetime_ns"]
+    return [
+        str(number),
+        context["program"],
+        f"{context['calls']:,}",
+        show.size(context["pages"] * 4096),
+        show.percent(context["page_share"]),
+        show.percent(context["synchronous_share"]),
+        show.count(pages["median"]) if pages else "–",
+        show.count(pages["p90"]) if pages else "–",
+        show.duration(times["median"]) if times else "–",
+        show.duration(times["p90"]) if times else "–",
+        show.percent(context["live"] / context["pages"]) if context["pages"] else "–",
+        _share(context["duplicate_pages"]),
+        _share(context["duplicate_chunks"]),
+    ]
+
+
+def _share(share: float | None) -> str:
+    from ftlab import show
+
+    return "–" if share is None else show.percent(share)
+
+
+def _path(context: Mapping[str, Any], frames: int) -> str:
+    """The functions that tell the call path from others, the innermost first."""
+    path = context["telling"][:frames]
+    if path:
+        return " < ".join(path)
+    return "call path unknown" if context["signature"].strip("0") else "no program context"

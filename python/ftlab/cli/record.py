@@ -1,0 +1,67 @@
+"""`ftlab record`: a trace of a program of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ftlab.cli import options as o
+
+
+def record(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The program and its arguments.")
+    ] = None,
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The recording. [PROGRAM.ftlrec]")
+    ] = None,
+    signature: Annotated[
+        str, typer.Option("--signature", metavar="HOW", help="How call paths are found: auto, fp, unwind, scan, none.")
+    ] = "auto",
+    exact: Annotated[bool, typer.Option("--exact", help="Trace the program and miss no system call; slower.")] = False,
+    reads: Annotated[bool, typer.Option("--reads/--no-reads", help="Record reads as well.")] = True,
+    content: Annotated[
+        bool, typer.Option("--content/--no-content", help="Tell which pages and chunks hold the same.")
+    ] = True,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Run nothing: finish a recording that was broken off."),
+    ] = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> int:
+    """Run a program and record what it does to files: a trace with its own contexts. Exits with the program's code.
+
+    Example: ftlab record -- sqlite3 my.db < load.sql     Then: ftlab contexts sqlite3.ftlrec; ftlab run sqlite3.ftlrec
+    """
+    from ftlab import recording, show
+    from ftlab.cli import text
+    from ftlab.errors import InputError
+
+    if from_ is not None:
+        if command:
+            raise InputError(f"--from {from_}: runs nothing; expected no command beside it")
+        made = recording.recover(from_, out, force=force)
+    else:
+        made = recording.record(
+            command or [],
+            out,
+            signature=signature,  # type: ignore[arg-type]
+            exact=exact,
+            reads=reads,
+            content=content,
+            force=force,
+        )
+    figures = made.figures
+    if json:
+        text.put_json({"exit_code": made.exit_code, **figures})
+    else:
+        # The program's own output has stdout for itself.
+        counts = (f"{figures[key]:,} {key}" for key in ("calls", "processes", "files", "contexts"))
+        text.note(f"{', '.join(counts)}; wrote {made.path} ({show.size(figures['bytes'])})")
+        for sentence in figures["notes"]:
+            text.note(sentence)
+    return made.exit_code

@@ -1,0 +1,98 @@
+"""`ftlab reproduce`: figures and tables of a source document, measured again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from ftlab.cli import options as o
+
+if TYPE_CHECKING:
+    from ftlab.reproduction import Reproduction
+
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="FIGURE", help="Only this figure or table. Repeatable.")
+]
+
+
+def reproduce(
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="Its name, or a folder with an experiment.toml.")
+    ] = "",
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments, or the figures of this one.")] = False,
+    only: Only = None,
+    drive: Annotated[
+        list[str] | None, typer.Option("--drive", "-d", metavar="NAME", help="Only this of its drives. Repeatable.")
+    ] = None,
+    stand_in: Annotated[
+        list[str] | None,
+        typer.Option("--stand-in", metavar="KIND", help="Only this kind of stand-in for its workloads. Repeatable."),
+    ] = None,
+    traces: Annotated[
+        Path | None,
+        typer.Option("--traces", metavar="DIR", help="Folder with the original traces. [environment: FTLAB_TRACES]"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Short traces on the first drive: a look, no result.")] = False,
+    threads: o.Threads = 0,
+    out: o.Out = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> int:
+    """Measure the figures and tables of a source document again, and judge each by a rule.
+
+    Example: ftlab reproduce cpftl --only fig-3.7a --quick     Example: ftlab reproduce cpftl --out cpftl-report
+    """
+    import contextlib
+
+    from ftlab import reproduction, store
+    from ftlab.cli import INTERRUPTED, WRONG_INPUT, reproduction_text, text
+    from ftlab.errors import InputError, Interrupted
+    from ftlab.reproduction import schema
+
+    if list_:
+        rows = reproduction_text.experiments() if not experiment else reproduction_text.figures(schema.load(experiment))
+        text.put_json(rows) if json else text.put(text.value_text(rows))
+        return 0
+    if not experiment:
+        raise InputError(f"nothing to reproduce: expected an experiment (known: {', '.join(schema.names())})")
+    if traces is None and os.environ.get("FTLAB_TRACES"):
+        traces = Path(os.environ["FTLAB_TRACES"])
+    watch = reproduction_text.Watch()
+    interrupted = False
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
+        try:
+            made = reproduction.execute(
+                schema.load(experiment),
+                only=only or [],
+                drive=drive or [],
+                stand_in=stand_in or [],
+                traces=traces,
+                quick=quick,
+                threads=threads,
+                watch=watch,
+            )
+        except Interrupted as stop:
+            interrupted = True
+            made = cast("Reproduction", stop.result)
+        finally:
+            watch.clear()
+        if folder:
+            from ftlab.reproduction import page
+
+            page.save(made, folder)
+    if json:
+        text.put_json(made.summary())
+    else:
+        text.put(reproduction_text.page(made))
+    for sentence in made.failures:
+        text.note(f"failed: {sentence}")
+    if out:
+        text.note(f"wrote {out / 'report.html'}")
+    if interrupted:
+        text.note("interrupted; what was finished is kept")
+        return INTERRUPTED
+    return WRONG_INPUT if made.failures else 0

@@ -1,0 +1,103 @@
+"""Models of traces: fitted, written as files that generators read, and held against their originals."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Unpack
+
+from ftlab import _ftlab, inspection, store, tables
+from ftlab.errors import InputError
+from ftlab.inspection import Inspection, Row, rows
+from ftlab.reading import Source, Workload
+from ftlab.runs import Progress
+from ftlab.spec import workload_label
+from ftlab.traces import RequestOptions, requests_spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A workload boiled down to a text; `ftlab.run(path)`, `inspect` and `generate` take the file as a generator."""
+
+    title: str
+    text: str = field(repr=False)
+    """The model file."""
+    report: Mapping[str, Any] = field(repr=False)
+    """What was read: `workload`, `filters`, `trace`, and `requests` and `pages` of the model."""
+
+    def save(self, path: Source, *, force: bool = False) -> Path:
+        """Writes the model file; it has its name only when it is complete."""
+        place = Path(path)
+        refuse_existing(place, force=force)
+        part = place.with_name(f".{place.name}.part-{os.getpid()}")
+        with store.refusals(place):
+            try:
+                if place.exists() and not place.is_file():
+                    place.write_text(self.text, encoding="utf-8")
+                else:
+                    part.write_text(self.text, encoding="utf-8")
+                    part.replace(place)
+            finally:
+                part.unlink(missing_ok=True)
+        return place
+
+    def inspect(self, *, seed: int = 1) -> Inspection:
+        """What the model generates is like."""
+        spec = {"workload": {"generator": {"spec": self.text}}, "seed": seed}
+        return inspection.execute(f"{self.title} (fitted)", spec)
+
+
+def fit(workload: Workload, *, title: str | None = None, source: str = "", **options: Unpack[RequestOptions]) -> Model:
+    """Fits a model to a trace.
+
+    >>> model = fit("zipf:requests=5000,span=0.01")
+    >>> model.inspect().figures["counts"]["requests"]
+    5000
+    """
+    return execute(workload, options, title=title, source=source)
+
+
+def execute(
+    workload: Workload,
+    options: Mapping[str, Any],
+    progress: Progress | None = None,
+    *,
+    title: str | None = None,
+    source: str = "",
+) -> Model:
+    """Does what `fit` says."""
+    name = title if title is not None else workload_label(workload)
+    spec = {"from": requests_spec(workload, options), "title": name, "source": source}
+    with tables.named_as_given():
+        report = tables.as_given(_ftlab.fit(json.dumps(spec), progress))
+    return Model(title=name, text=report.pop("model"), report=report)
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """An existing file is replaced only on purpose."""
+    if path.is_dir():
+        raise InputError(f"output {path}: is a folder; expected a file")
+    if path.is_file() and not force:
+        raise InputError(f"output {path}: exists; give another name or --force")
+
+
+def differences(original: Inspection, fitted: Inspection) -> list[tuple[Row, Row | None, str]]:
+    """The figures of the original, those of the fitted workload, and how far they are apart.
+
+    Shares differ by points of a hundred, everything else by a part of the original.
+    """
+    made = {(row.section, row.title, row.of): row for row in rows(fitted.figures)}
+    told = []
+    for row in rows(original.figures):
+        other = made.get((row.section, row.title, row.of))
+        apart = "–"
+        if other is not None and row.value is not None and other.value is not None:
+            if row.unit == "share":
+                apart = f"{100 * (other.value - row.value):+.1f} points"
+            elif row.value:
+                apart = f"{100 * (other.value / row.value - 1):+.1f} %"
+        told.append((row, other, apart))
+    return told

@@ -1,0 +1,146 @@
+"""Recording programs: what they do to their files, as a trace that runs like any other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ftlab import _ftlab
+from ftlab.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ftlab.runs import Progress
+
+Signature = Literal["auto", "fp", "unwind", "scan", "none"]
+
+LIBRARY = "libftlab_preload.so"
+"""What is loaded into a recorded program; it lies beside this file."""
+ENDING = ".ftlrec"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What came of recording a program."""
+
+    path: Path
+    """The recording: a trace for `run`, `inspect` and the others."""
+    exit_code: int
+    """The program's; 128 and the number of the signal if one ended it."""
+    figures: Mapping[str, Any] = field(repr=False)
+    """Bytes, calls, processes, files, contexts, and notes on what was missed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contexts:
+    """The program contexts of a recording, those that wrote most to the device first."""
+
+    figures: Mapping[str, Any] = field(repr=False)
+    """Every figure: `contexts` has an entry for each."""
+
+    @property
+    def contexts(self) -> Sequence[Mapping[str, Any]]:
+        """The figures of each context."""
+        found: Sequence[Mapping[str, Any]] = self.figures["contexts"]
+        return found
+
+    def table(self) -> pl.DataFrame:
+        """A row for each context."""
+        import polars as pl
+
+        return pl.DataFrame([flat(one) for one in self.contexts], infer_schema_length=None)
+
+
+def flat(context: Mapping[str, Any]) -> dict[str, Any]:
+    """A context as a row: quantiles as columns of their own, the path of calls as a text."""
+    row: dict[str, Any] = {}
+    for key, value in context.items():
+        if key == "frames":
+            continue
+        if key in ("path", "telling"):
+            row[key] = " < ".join(value)
+        elif key in ("lifetime_pages", "lifetime_ns"):
+            for name in ("p10", "p25", "median", "p75", "p90", "mean", "variation"):
+                row[f"{key}_{name}"] = value[name] if value else None
+        else:
+            row[key] = value
+    return row
+
+
+def record(
+    command: Sequence[str | PathLike[str]],
+    output: str | PathLike[str] | None = None,
+    *,
+    signature: Signature = "auto",
+    exact: bool = False,
+    reads: bool = True,
+    content: bool = True,
+    force: bool = False,
+) -> Recording:
+    """Runs a command and records what it does to files, until it ends.
+
+    `output` is NAME.ftlrec in the current folder unless given. `signature` says how call paths are found: by frame
+    pointers (`fp`), by unwinding (`unwind`), by a bounded scan of the stack (`scan`), or by what suits each program
+    (`auto`). `exact` sees every system call, slowly. `content` compares what is written, 4 KiB and 1 KiB at a time.
+
+    >>> ftlab.record(["sqlite3", "a.db", "create table t(x)"]).exit_code  # doctest: +SKIP
+    0
+    """
+    arguments = [os.fspath(part) for part in command]
+    if not arguments:
+        raise InputError("no command was given: expected a program and its arguments")
+    path = Path(output) if output is not None else Path(Path(arguments[0]).name + ENDING)
+    spec = {
+        "command": arguments,
+        "signature": signature,
+        "exact": exact,
+        "reads": reads,
+        "content": content,
+    }
+    return execute(spec, path, force=force)
+
+
+def recover(
+    folder: str | PathLike[str], output: str | PathLike[str] | None = None, *, force: bool = False
+) -> Recording:
+    """Makes a recording of the spools that one which was broken off has left."""
+    folder = Path(folder)
+    path = Path(output) if output is not None else Path("recovered" + ENDING)
+    return execute({"from": str(folder)}, path, force=force)
+
+
+def execute(spec: Mapping[str, Any], path: Path, *, force: bool) -> Recording:
+    """Does what `record` and `recover` say."""
+    from ftlab.fitting import refuse_existing
+
+    refuse_existing(path, force=force)
+    figures = json.loads(_ftlab.record(json.dumps({**spec, "output": str(path), "library": str(library())})))
+    return Recording(path=path, exit_code=figures.pop("exit_code"), figures=figures)
+
+
+def library() -> Path:
+    """The library that is loaded into recorded programs."""
+    return Path(os.environ.get("FTLAB_PRELOAD") or Path(__file__).with_name(LIBRARY))
+
+
+def contexts(recording: str | PathLike[str], *, replay: str | None = None, by: Sequence[str] = ()) -> Contexts:
+    """Tells what the program contexts of a recording are like.
+
+    `replay` sets how calls become requests to a device, as when a recording runs: `page_cache=off`, `memory=1GiB`.
+    `by` names functions or programs: contexts that go through one of them are taken together as an activity.
+
+    >>> ftlab.contexts("sqlite3.ftlrec").table()  # doctest: +SKIP
+    """
+    return look(recording, replay, by, None)
+
+
+def look(recording: str | PathLike[str], replay: str | None, by: Sequence[str], progress: Progress | None) -> Contexts:
+    """Does what `contexts` says."""
+    spec = {"recording": os.fspath(recording), "replay": replay, "by": list(by)}
+    return Contexts(figures=json.loads(_ftlab.contexts(json.dumps(spec), progress)))

@@ -1,0 +1,354 @@
+"""Figures and tables of a source document, measured again: `reproduce`, and the object that holds what came of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, cast
+
+from ftlab.errors import InputError, Interrupted
+from ftlab.reading import Source
+from ftlab.reproduction import schema, standins, verdict
+from ftlab.reproduction.measure import Laboratory, Row, Watch, tested
+from ftlab.reproduction.metrics import BY_NAME, MEMBERS
+from ftlab.reproduction.schema import Experiment, Figure
+from ftlab.reproduction.standins import Prepared
+from ftlab.reproduction.verdict import Judgement
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+    from ftlab.runs import Progress
+
+SCHEMA = "ftlab.reproduction/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A figure on one drive with one choice of stand-ins."""
+
+    figure: Figure
+    drive: str
+    kind: str
+    """Which kind of stand-in was asked for."""
+    used: Mapping[str, str]
+    """What stood for each workload."""
+    rows: tuple[Row, ...] = field(repr=False)
+    complete: bool
+    values: Mapping[verdict.Key, float | None] = field(repr=False)
+    """Means over the tested parts."""
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The best of the ways in which the source can be read."""
+        ranks = (verdict.REPRODUCED, verdict.SHAPE, verdict.DIFFERS, verdict.NOT_MEASURED)
+        return min((judgement.verdict for judgement in self.judgements), key=ranks.index)
+
+    @property
+    def xs(self) -> list[float | None]:
+        """Values of what is varied."""
+        return list(dict.fromkeys(row.x for row in self.rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """What came of an experiment."""
+
+    experiment: Experiment
+    quick: bool
+    results: tuple[Result, ...]
+    locality: tuple[Prepared, ...] = field(repr=False)
+    """The stand-ins, with what they are like."""
+    failures: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every figure has been measured."""
+        return not self.failures and all(result.complete for result in self.results)
+
+    def table(self) -> pl.DataFrame:
+        """A row for each number of the source, with ours."""
+        import polars as pl
+
+        return pl.DataFrame(list(_compared(self)), infer_schema_length=None)
+
+    def points(self) -> pl.DataFrame:
+        """Every measured value of every figure: a row for each tested part, and one with the mean (part 0)."""
+        import polars as pl
+
+        return pl.DataFrame(list(_points(self)), infer_schema_length=None)
+
+    def verdicts(self) -> pl.DataFrame:
+        """A row for each figure, drive and kind of stand-in."""
+        import polars as pl
+
+        rows = [
+            {
+                "figure": result.figure.name,
+                "title": result.figure.title,
+                "drive": result.drive,
+                "stand_in": result.kind,
+                "verdict": result.verdict,
+            }
+            for result in self.results
+        ]
+        return pl.DataFrame(rows)
+
+    def plot(self, figure: str) -> alt.TopLevelMixin:
+        """A figure, with the source's numbers marked."""
+        from ftlab.plots import reproduced
+
+        found = [result for result in self.results if result.figure.name == figure]
+        if not found:
+            raise InputError(f"no figure `{figure}` here (known: {', '.join(dict.fromkeys(self._names()))})")
+        key = self.experiment.runs[found[0].figure.runs].key
+        return reproduced.alone(found, self.titles, key)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What workloads and members are called."""
+        every: dict[str, Any] = {**self.experiment.workloads, **self.experiment.members}
+        names = {name: named.title for name, named in every.items()}
+        return {**names, **{name: title for known in MEMBERS.values() for name, title in known.items()}}
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain values: what `--json` prints."""
+        from ftlab.reproduction.summary import summary
+
+        return summary(self)
+
+    def save(self, folder: Source, *, force: bool = False) -> Path:
+        """Writes `summary.json`, the tables, the report and its PNGs into a new folder."""
+        from ftlab import store
+        from ftlab.reproduction import page
+
+        with store.new_folder(Path(folder), force=force) as unfinished:
+            page.save(self, unfinished)
+        return Path(folder)
+
+    def _names(self) -> Iterator[str]:
+        return (result.figure.name for result in self.results)
+
+
+def reproduce(
+    experiment: str,
+    *,
+    only: Sequence[str] = (),
+    drive: Sequence[str] = (),
+    stand_in: Sequence[str] = (),
+    traces: Source | None = None,
+    quick: bool = False,
+    threads: int = 0,
+) -> Reproduction:
+    """Measures the figures of an experiment (all, or those in `only`) and judges each by its rule.
+
+    `traces` is a folder with traces that take the place of generators. `quick` cuts them short and takes one
+    drive, for a look.
+    """
+    return execute(
+        schema.load(experiment),
+        only=only,
+        drive=drive,
+        stand_in=stand_in,
+        traces=None if traces is None else Path(traces),
+        quick=quick,
+        threads=threads,
+        watch=Quiet(),
+    )
+
+
+def execute(
+    experiment: Experiment,
+    *,
+    only: Sequence[str],
+    drive: Sequence[str],
+    stand_in: Sequence[str],
+    traces: Path | None,
+    quick: bool,
+    threads: int,
+    watch: Watch,
+) -> Reproduction:
+    """Measures and judges. Raises `Interrupted` with what was finished."""
+    figures = _chosen("figure", only, experiment.figures)
+    drives = _chosen("drive", drive, experiment.drives)
+    # A look is a look at one drive.
+    drives = drives[:1] if quick and not drive else drives
+    kinds = _kinds(experiment, stand_in, traces)
+    if traces is not None and not traces.is_dir():
+        raise InputError(f"traces {traces}: no such folder")
+    results: list[Result] = []
+    failures: list[str] = []
+    known: dict[str, Prepared] = {}
+    sets: dict[tuple[Any, ...], Path] = {}
+    stopped = False
+    with tempfile.TemporaryDirectory(prefix="ftlab-reproduce-") as place:
+        folder = Path(place)
+        wanted = dict.fromkeys(
+            name for figure in figures for name in (figure.workloads or experiment.runs[figure.runs].workloads)
+        )
+        for kind in kinds:
+            prepared: dict[str, Prepared] = {}
+            chosen = standins.choose(experiment, kind, traces)
+            for name in wanted:
+                key = f"{name}-{chosen[name].kind}"
+                if key not in known and not stopped:
+                    watch.stage(f"preparing {name} ({chosen[name].kind})")
+                    try:
+                        parts = experiment.quick_parts if quick else experiment.parts
+                        most = experiment.quick_requests if quick else 0
+                        known[key] = standins.prepare(chosen[name], experiment, folder, parts=parts, most=most)
+                    except KeyboardInterrupt:
+                        stopped = True
+                if key in known:
+                    prepared[name] = known[key]
+            for used in drives:
+                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets)
+                for name in dict.fromkeys(figure.runs for figure in figures):
+                    runs = experiment.runs[name]
+                    of_drive = runs.kind in ("run", "drive")
+                    if used.name not in runs.drives if of_drive else used is not drives[0]:
+                        continue
+                    rows: list[Row] = []
+                    if not stopped and all(workload in prepared for workload in runs.workloads):
+                        try:
+                            rows = laboratory.rows(runs)
+                        except KeyboardInterrupt as stop:
+                            stopped = True
+                            rows = cast(list[Row], stop.result) if isinstance(stop, Interrupted) else []
+                    title = used.title if of_drive else ""
+                    of_runs = [figure for figure in figures if figure.runs == name]
+                    results += [_result(figure, title, kind, prepared, rows, runs.values) for figure in of_runs]
+                failures += laboratory.failures
+    order = {name: i for i, name in enumerate(experiment.figures)}
+    results.sort(key=lambda result: order[result.figure.name])
+    made = Reproduction(
+        experiment=experiment,
+        quick=quick,
+        results=tuple(results),
+        locality=tuple(known.values()),
+        failures=tuple(dict.fromkeys(failures)),
+    )
+    if stopped:
+        raise Interrupted(made)
+    return made
+
+
+class Quiet:
+    """Nobody is watching."""
+
+    def stage(self, says: str) -> None:
+        """Says nothing."""
+
+    def runs(self, count: int) -> Progress | None:
+        """No progress is wanted."""
+        return None
+
+
+def _chosen(what: str, names: Sequence[str], known: Mapping[str, Any]) -> list[Any]:
+    for name in names:
+        if name not in known:
+            raise InputError(f"unknown {what} `{name}` (known: {', '.join(known)})")
+    return [value for name, value in known.items() if not names or name in names]
+
+
+def _kinds(experiment: Experiment, asked: Sequence[str], traces: Path | None) -> list[str]:
+    for kind in asked:
+        if kind not in experiment.kinds:
+            raise InputError(f"unknown kind of stand-in `{kind}` (known: {', '.join(experiment.kinds)})")
+        if kind == standins.TRACES and traces is None:
+            raise InputError("stand-in `traces`: expected a folder of traces (--traces or FTLAB_TRACES)")
+    if asked:
+        return list(dict.fromkeys(asked))
+    if traces is not None and standins.TRACES in experiment.kinds:
+        return [standins.TRACES]
+    return [kind for kind in experiment.kinds if kind != standins.TRACES]
+
+
+def _result(
+    figure: Figure,
+    drive: str,
+    kind: str,
+    prepared: Mapping[str, Prepared],
+    rows: Sequence[Row],
+    xs: Sequence[float],
+) -> Result:
+    own = [
+        row
+        for row in rows
+        if (row.workload in figure.workloads or not row.workload) and (row.member in figure.members or not row.member)
+    ]
+    places = list(dict.fromkeys((row.workload, row.member, row.x) for row in own))
+    values: dict[verdict.Key, float | None] = {}
+    for workload, member, x in places:
+        at = [row for row in own if (row.workload, row.member, row.x) == (workload, member, x)]
+        for metric in figure.metrics:
+            found = [value for row in at if (value := row.values[metric]) is not None]
+            values[workload, member, x, metric] = fmean(found) if found else None
+    varied: list[float | None] = [*xs] or [None]
+    judged = tuple(verdict.judge(figure, values, reading, varied) for reading in figure.readings)
+    whole = {
+        (workload, member, x)
+        for workload in figure.workloads or ("",)
+        for member in figure.members or ("",)
+        for x in varied
+    }
+    return Result(
+        figure=figure,
+        drive=drive,
+        kind=kind,
+        used={name: prepared[name].chosen.says for name in figure.workloads if name in prepared},
+        rows=tuple(own),
+        complete=whole <= set(places) or (not figure.workloads and bool(rows)),
+        values=values,
+        judgements=judged,
+    )
+
+
+def _compared(made: Reproduction) -> Iterator[dict[str, Any]]:
+    for result in made.results:
+        for judgement in result.judgements:
+            for met in judgement.points:
+                expected = met.expected
+                yield {
+                    "figure": result.figure.name,
+                    "drive": result.drive,
+                    "stand_in": result.kind,
+                    "workload": expected.workload,
+                    "member": expected.member,
+                    "x": expected.x,
+                    "metric": expected.metric,
+                    "meant": expected.meant,
+                    "against": expected.against,
+                    "reading": judgement.reading,
+                    "source_low": expected.low,
+                    "source_high": expected.high,
+                    "measured": met.measured,
+                    "tolerance": expected.tolerance.text,
+                    "within": met.within,
+                    "verdict": judgement.verdict,
+                }
+
+
+def _points(made: Reproduction) -> Iterator[dict[str, Any]]:
+    for result in made.results:
+        head = {"figure": result.figure.name, "drive": result.drive, "stand_in": result.kind}
+        for (workload, member, x, metric), value in result.values.items():
+            place = {"workload": workload, "member": member, "x": x, "metric": metric}
+            yield {**head, **place, "unit": BY_NAME[metric].unit, "part": 0, "value": value}
+            for row in result.rows:
+                if (row.workload, row.member, row.x) == (workload, member, x) and row.part:
+                    yield {
+                        **head,
+                        **place,
+                        "unit": BY_NAME[metric].unit,
+                        "part": row.part,
+                        "value": row.values[metric],
+                    }
+
+
+__all__ = ["SCHEMA", "Quiet", "Reproduction", "Result", "execute", "reproduce", "tested"]

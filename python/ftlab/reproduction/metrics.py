@@ -1,0 +1,199 @@
+"""What can be measured, by name: of a run its summary's figures, of a miner what mining took, of requests what they are
+like, of a drive what its file says. Figures of experiments name these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ftlab import show
+
+Found = Mapping[str, Any]
+Of = Callable[[Found], float | None]
+
+KINDS = ("run", "mine", "inspect", "drive")
+# What is compared where it is no configuration of a drive.
+MEMBERS: dict[str, dict[str, str]] = {
+    "mine": {"clustered": "clustered", "cminer": "C-Miner", "exhaustive": "exhaustive"},
+    "inspect": {"before": "as recorded", "behind": "behind the host's cache"},
+    "drive": {},
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of one measurement."""
+
+    name: str
+    kind: str
+    title: str
+    of: Of
+    unit: str = ""
+
+    def written(self, value: float | None) -> str:
+        """The value with its unit."""
+        if value is None:
+            return "–"
+        if self.unit == "share":
+            return show.percent(value)
+        if self.unit == "count":
+            return f"{value:,.0f}" if abs(value) >= 100 or value % 1 == 0 else show.digits(value)
+        return show.quantity(value, self.unit)
+
+
+def at(found: Found, *path: str) -> float | None:
+    """A number by its place; None where it is absent."""
+    value: Any = found
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _place(*path: str, scale: float = 1.0) -> Of:
+    def of(found: Found) -> float | None:
+        value = at(found, *path)
+        return None if value is None else value * scale
+
+    return of
+
+
+def _of_mapping(name: str) -> Of:
+    """A figure that the mapping policy reports of itself."""
+    return _place("policies", "mapping", name)
+
+
+def _sum(*terms: Of) -> Of:
+    def of(found: Found) -> float | None:
+        values = [term(found) for term in terms]
+        present = [value for value in values if value is not None]
+        return sum(present) if len(present) == len(values) else None
+
+    return of
+
+
+def _over(top: Callable[[Found], float | None], bottom: Callable[[Found], float | None]) -> Of:
+    def of(found: Found) -> float | None:
+        above, below = top(found), bottom(found)
+        return above / below if above is not None and below else None
+
+    return of
+
+
+def _of_causes(key: str) -> Of:
+    """Translation pages for every cause."""
+
+    def of(found: Found) -> float | None:
+        causes = (found.get("counts") or {}).get(key)
+        return float(sum(causes.values())) if isinstance(causes, Mapping) else None
+
+    return of
+
+
+def _response(found: Found) -> float | None:
+    """Mean latency of reads and writes together."""
+    both = [found["latency"][op] for op in ("read", "write") if op in (found.get("latency") or {})]
+    requests = sum(part["count"] for part in both)
+    return sum(part["count"] * part["mean_ns"] for part in both) / requests if requests else None
+
+
+def _request_hits(found: Found) -> float | None:
+    """Share of requests that wait for nothing, if each waits at most once."""
+    lookups, hits = at(found, "map_cache", "lookups"), at(found, "map_cache", "hits")
+    requests = sum(at(found, "counts", f"host_{op}_requests") or 0 for op in ("read", "write"))
+    return None if lookups is None or hits is None or not requests else max(0.0, 1 - (lookups - hits) / requests)
+
+
+def _data_moved(found: Found) -> float | None:
+    moved, of_map = at(found, "counts", "gc_data_programs"), at(found, "counts", "gc_trans_programs")
+    return None if moved is None or of_map is None else moved - of_map
+
+
+def _data_erases(found: Found) -> float | None:
+    erases, of_map = at(found, "counts", "erases"), at(found, "counts", "erases_trans")
+    return None if erases is None or of_map is None else erases - of_map
+
+
+def _hottest_writes(found: Found) -> float | None:
+    """Share of the page writes that fall on the hundredth of the written pages that has most of them."""
+    curve = ((found.get("skew") or {}).get("write") or {}).get("hottest")
+    return dict(zip(curve["x"], curve["y"], strict=True)).get(0.01) if curve else None
+
+
+_gc_update = _place("counts", "trans_programs", "gc_update")
+_gc_move = _place("counts", "gc_trans_programs")
+
+_ALL = (
+    Metric("hit_ratio", "run", "hit ratio", _place("map_cache", "hit_ratio"), "share"),
+    Metric("request_hits", "run", "requests without a miss (at least)", _request_hits, "share"),
+    Metric(
+        "translation_reads",
+        "run",
+        "translation page reads",
+        _sum(_of_causes("trans_reads"), _place("counts", "gc_trans_reads")),
+        "count",
+    ),
+    Metric(
+        "translation_writes",
+        "run",
+        "translation page writes",
+        _sum(_of_causes("trans_programs"), _gc_move),
+        "count",
+    ),
+    Metric("translation_erases", "run", "translation block erases", _place("counts", "erases_trans"), "count"),
+    Metric("data_erases", "run", "data block erases", _data_erases, "count"),
+    Metric(
+        "erase_ratio",
+        "run",
+        "translation over data block erases",
+        _over(_place("counts", "erases_trans"), _data_erases),
+    ),
+    Metric("data_reads", "run", "data page reads", _place("counts", "data_reads"), "count"),
+    Metric("data_moved", "run", "data pages moved", _data_moved, "count"),
+    Metric("translation_moved", "run", "translation pages moved by collection", _sum(_gc_move, _gc_update), "count"),
+    Metric("moved_themselves", "run", "of them, out of translation blocks", _gc_move, "count"),
+    Metric("moved_for_data", "run", "of them, for data that moved", _gc_update, "count"),
+    Metric("response", "run", "mean response time", _response, "ns"),
+    Metric(
+        "correlated_pages",
+        "run",
+        "correlated translation pages",
+        _place("policies", "mapping", "corr_pages_live"),
+        "count",
+    ),
+    Metric(
+        "correlation_updates",
+        "run",
+        "correlations updated",
+        _place("policies", "mapping", "corr_updated_share"),
+        "share",
+    ),
+    Metric("peak_memory", "mine", "peak memory", _place("peak_bytes"), "B"),
+    Metric("pairs", "mine", "pairs found", _place("pairs"), "count"),
+    Metric("mass", "mine", "pairs of accesses in the chosen regions", _place("mass"), "share"),
+    Metric("read_size", "inspect", "mean read", _place("sizes", "read", "mean_bytes", scale=1 / 1024), "KiB"),
+    Metric("write_size", "inspect", "mean write", _place("sizes", "write", "mean_bytes", scale=1 / 1024), "KiB"),
+    Metric("read_share", "inspect", "reads", _place("counts", "read_share"), "share"),
+    Metric("gap", "inspect", "mean time between requests", _place("arrivals", "gap_mean_s", scale=1e9), "ns"),
+    Metric("dirty_reads", "inspect", "dirty reads over writes", _place("dirty_reads", "ratio"), "share"),
+    Metric(
+        "dirty_distance",
+        "inspect",
+        "99th percentile of requests from write to dirty read",
+        _place("dirty_reads", "distance_percentiles_requests", "p99"),
+        "count",
+    ),
+    Metric("hottest_writes", "inspect", "writes on the most written 1 % of pages", _hottest_writes, "share"),
+    Metric("page_size", "drive", "flash page", _place("page_bytes"), "B"),
+    Metric("block_size", "drive", "flash block", _place("block_bytes"), "B"),
+    Metric("read_time", "drive", "page read", _place("read_ns"), "ns"),
+    Metric("program_time", "drive", "page write", _place("program_ns"), "ns"),
+    Metric("erase_time", "drive", "block erase", _place("erase_ns"), "ns"),
+    Metric("spare", "drive", "over-provisioned", _place("op_ratio"), "share"),
+)
+BY_NAME = {metric.name: metric for metric in _ALL}
+
+
+def of_kind(kind: str) -> dict[str, Metric]:
+    """The metrics of one kind of measurement, by name."""
+    return {metric.name: metric for metric in _ALL if metric.kind == kind}

@@ -1,0 +1,106 @@
+"""The folder of a reproduction: `report.html` with its charts as PNGs, `summary.json`, verdicts, points."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ftlab import report
+from ftlab.plots import reproduced
+from ftlab.report import Chart, Section, Tile
+from ftlab.reproduction import Reproduction, Result, metrics, written
+from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, REPRODUCED, SHAPE
+
+
+def save(made: Reproduction, folder: Path) -> None:
+    """Writes everything into an existing folder."""
+    (folder / "summary.json").write_text(
+        json.dumps(made.summary(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    for name, table in (("verdicts", made.verdicts()), ("compared", made.table()), ("points", made.points())):
+        table.write_csv(folder / f"{name}.csv")
+        table.write_parquet(folder / f"{name}.parquet")
+    charts = {id(result): _charts(made, result) for result in made.results}
+    figures = [_figure(made, result, charts[id(result)]) for result in made.results]
+    html = report.page(
+        "reproduction.html.j2",
+        heading=made.experiment.title,
+        subheading=made.experiment.source,
+        facts=[*dict.fromkeys(written.setting(result, made.quick) for result in made.results)],
+        tiles=_tiles(made),
+        warnings=_warnings(made),
+        notes=list(made.experiment.differs),
+        sections=[],
+        figures=figures,
+        verdicts=written.verdict_table(made),
+        stand_ins=list(written.stand_ins(made.locality)),
+        locality=written.locality(made),
+    )
+    report.save_page(html, [chart for own in charts.values() for chart in own], folder)
+
+
+def _tiles(made: Reproduction) -> list[Tile]:
+    verdicts = [result.verdict for result in made.results]
+    says = {
+        REPRODUCED: "every number within its tolerance",
+        SHAPE: "orders and signs are the source's",
+        DIFFERS: "and why, if it is known",
+        NOT_MEASURED: "nothing to judge by",
+    }
+    return [Tile(name, str(verdicts.count(name)), detail) for name, detail in says.items() if name in verdicts]
+
+
+def _warnings(made: Reproduction) -> list[str]:
+    found = ["Quick: traces are cut short. This is a look, no result."] if made.quick else []
+    found += [f"not finished: {failure}" for failure in made.failures]
+    if not all(result.complete for result in made.results):
+        found.append("Not everything was run.")
+    return found
+
+
+def _figure(made: Reproduction, result: Result, charts: list[Chart]) -> dict[str, Any]:
+    titles = {name: workload.title for name, workload in made.experiment.workloads.items()}
+    return {
+        "name": result.figure.name,
+        "title": result.figure.title,
+        "setting": written.setting(result, made.quick),
+        "source": result.figure.source,
+        "says": result.figure.says,
+        "used": [f"{titles[name]}: {says}" for name, says in result.used.items()],
+        "verdict": result.verdict,
+        "measured": written.measured(made, result) if result.rows else None,
+        "readings": [
+            {
+                "reading": judgement.reading,
+                "verdict": judgement.verdict,
+                "reason": written.reason(result, judgement),
+                "points": written.compared(made, result, judgement) if judgement.points else None,
+                "claims": written.claims(made, judgement) if judgement.claims else None,
+            }
+            for judgement in result.judgements
+        ],
+        "section": Section("", charts),
+    }
+
+
+def _charts(made: Reproduction, result: Result) -> list[Chart]:
+    figure = result.figure
+    names = made.titles
+    charts = []
+    for metric in figure.metrics:
+        data = reproduced.table(result, metric, names)
+        if data is None:
+            continue
+        against = names.get(figure.against, "") if metric == figure.metrics[0] else ""
+        key = made.experiment.runs[figure.runs].key
+        parts = [figure.name, result.drive, result.kind, metric]
+        charts.append(
+            Chart(
+                name="-".join(part for part in parts if part).replace(".", "_").replace(" ", "_"),
+                title=metrics.BY_NAME[metric].title,
+                caption="Diamonds: the source's numbers." if "source" in data["kind"] else "",
+                figure=reproduced.draw(data, metric, against, key),
+            )
+        )
+    return charts

@@ -1,0 +1,106 @@
+"""What stands for the workloads of a source: files that a user has, or generators; made ready to be run in parts.
+
+Each is passed through the experiment's filters once and kept as a file in our own binary form, so that a run of a part
+reads just that part. Part *i* of *n* are the requests from `(i - 1) · N / n` to `i · N / n`, as `ftlab mine` cuts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ftlab import conversion, inspection, traces
+from ftlab.errors import InputError
+from ftlab.reproduction.schema import Candidate, Experiment, Workload
+
+TRACES = "traces"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """A workload with the candidate that stands for it."""
+
+    workload: Workload
+    kind: str
+    candidate: Candidate
+    files: tuple[str, ...]
+    """The files that were found; none: the generator."""
+
+    @property
+    def given(self) -> str | list[str]:
+        """As every call takes a workload."""
+        return list(self.files) if self.files else self.candidate.generator
+
+    @property
+    def says(self) -> str:
+        """What was used, for every table."""
+        names = ", ".join(Path(name).name for name in self.files)
+        return f"{names}: {self.candidate.says}" if names else self.candidate.says
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A stand-in behind the filters, as a file."""
+
+    chosen: Chosen
+    path: Path
+    requests: int
+    parts: int
+    end_byte: int
+    """Where the addresses end."""
+    figures: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    """What the requests are like `before` and `behind` the filters."""
+
+    def cut(self, part: int) -> int:
+        """The first request of a part, counted from 0; of the part behind the last, the number of requests."""
+        return part * self.requests // self.parts
+
+
+def choose(experiment: Experiment, kind: str, folder: Path | None) -> dict[str, Chosen]:
+    """For each workload what stands for it: of this kind, else the first generator there is."""
+    return {name: _choose(experiment, workload, kind, folder) for name, workload in experiment.workloads.items()}
+
+
+def _choose(experiment: Experiment, workload: Workload, kind: str, folder: Path | None) -> Chosen:
+    # What is not there of the wanted kind is stood in for by the others, in their order.
+    for tried in (kind, *(other for other in experiment.kinds if other not in (kind, TRACES))):
+        for candidate in workload.candidates.get(tried, ()):
+            if candidate.generator:
+                return Chosen(workload=workload, kind=tried, candidate=candidate, files=())
+            if folder is not None and (found := _found(folder, candidate)):
+                return Chosen(workload=workload, kind=tried, candidate=candidate, files=found)
+    raise InputError(f"experiment `{experiment.name}`: nothing stands for workload `{workload.name}`")
+
+
+def _found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
+    """The first file that a pattern matches, in the order of names."""
+    for pattern in candidate.files:
+        matches = sorted(path for path in folder.glob(pattern) if path.is_file())
+        if matches:
+            return (str(matches[0]),)
+    return ()
+
+
+def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int, most: int) -> Prepared:
+    """Passes a stand-in through the filters and looks at it before and behind them. `most`: requests, 0 for all."""
+    candidate = chosen.candidate
+    limits = [n for n in (candidate.requests, most) if n]
+    in_front = [*([f"head:requests={min(limits)}"] if limits else []), *candidate.filters]
+    reading: dict[str, Any] = dict(candidate.reading)
+    path = folder / f"{chosen.workload.name}-{chosen.kind}.ftlab"
+    report = conversion.execute(chosen.given, path, {**reading, "filters": [*in_front, *experiment.filters]})
+    before = inspection.execute(chosen.given, traces.requests_spec(chosen.given, {**reading, "filters": in_front}))
+    behind = inspection.execute(str(path), traces.requests_spec(str(path), {}))
+    requests = int(report["requests"])
+    if requests < parts:
+        raise InputError(f"{chosen.says}: {requests} requests, expected at least {parts}: one for each part")
+    return Prepared(
+        chosen=chosen,
+        path=path,
+        requests=requests,
+        parts=parts,
+        end_byte=int(behind.figures["trace"]["end_byte"]),
+        figures={"before": before.figures, "behind": behind.figures},
+    )

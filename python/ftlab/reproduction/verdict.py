@@ -1,0 +1,190 @@
+"""The rule by which a figure is judged.
+
+* `reproduced`: every number of the source is met within its tolerance, and every order that it states holds.
+* `shape`: the orders hold; what the source puts in an order stands in the same order in ours; and every difference (a
+  change, a ratio, points) has the same sign.
+* `differs`: else.
+* `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
+
+A difference that the source gives as nothing has no sign, and numbers of equal size (or ranges that overlap) no order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ftlab.reproduction.schema import Claim, Expected, Figure
+
+REPRODUCED, SHAPE, DIFFERS, NOT_MEASURED = "reproduced", "shape", "differs", "not measured"
+
+Key = tuple[str, str, float | None, str]
+"""Workload, member, value of the varied key, metric."""
+Measured = Mapping[Key, float | None]
+
+
+@dataclass(frozen=True)
+class Met:
+    """A number of the source beside ours."""
+
+    expected: Expected
+    measured: float | None
+    within: bool
+
+
+@dataclass(frozen=True)
+class Held:
+    """A stated order, and where it does not hold."""
+
+    claim: Claim
+    broken: tuple[str, ...]
+    missing: bool
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of a figure, in one way of reading the source."""
+
+    reading: str
+    verdict: str
+    points: tuple[Met, ...]
+    claims: tuple[Held, ...]
+    broken: tuple[str, ...]
+    """What keeps the shape from being the same."""
+
+
+def judge(figure: Figure, measured: Measured, reading: str, xs: Sequence[float | None]) -> Judgement:
+    """Judges a figure by what was measured."""
+    points = tuple(_met(item, measured) for item in figure.expected if item.reading in ("", reading))
+    claims = tuple(_held(claim, measured, xs) for claim in figure.claims if claim.reading in ("", reading))
+    broken = [*(line for held in claims for line in held.broken), *_signs(points), *_orders(points, figure.compare)]
+    if any(met.measured is None for met in points) or any(held.missing for held in claims):
+        verdict = NOT_MEASURED
+    elif all(met.within for met in points) and not any(held.broken for held in claims):
+        verdict = REPRODUCED
+    elif not broken and (claims or _has_shape(points, figure.compare)):
+        verdict = SHAPE
+    else:
+        verdict = DIFFERS
+    return Judgement(reading, verdict, points, claims, tuple(broken))
+
+
+def quantity(item: Expected, measured: Measured) -> float | None:
+    """Ours, as the source gives its number."""
+    value = measured.get((item.workload, item.member, item.x, item.metric))
+    if item.meant == "value" or value is None:
+        return value
+    base = measured.get((item.workload, item.against, item.x, item.metric))
+    if base is None:
+        return None
+    if item.meant == "points":
+        return value - base
+    # Nothing over nothing has not changed.
+    if base == 0:
+        return (1.0 if item.meant == "ratio" else 0.0) if value == 0 else None
+    return value / base - (1.0 if item.meant == "change" else 0.0)
+
+
+def _met(item: Expected, measured: Measured) -> Met:
+    value = quantity(item, measured)
+    low, high = item.tolerance.around(item.low, item.high)
+    slack = 1e-9 * max(abs(low), abs(high))
+    return Met(item, value, value is not None and low - slack <= value <= high + slack)
+
+
+def _held(claim: Claim, measured: Measured, xs: Sequence[float | None]) -> Held:
+    broken: list[str] = []
+    missing = False
+    if claim.among == "x":
+        for workload, member, metric in itertools.product(claim.workloads, claim.members or ("",), claim.metrics):
+            values = [measured.get((workload, member, x, metric)) for x in xs]
+            missing |= None in values
+            present = [value for value in values if value is not None]
+            up = claim.signs == ("rises",)
+            if any((b < a) if up else (b > a) for a, b in itertools.pairwise(present)):
+                broken.append(f"{metric} of {_where(workload, member)} does not always {'rise' if up else 'fall'}")
+        return Held(claim, tuple(broken), missing)
+    for names in itertools.pairwise(range(len(claim.names))):
+        sign = claim.signs[names[0]]
+        for place in _places(claim, xs):
+            a, b = (measured.get(_at(place, claim.among, claim.names[i])) for i in names)
+            if a is None or b is None:
+                missing = True
+            elif not (a > b if sign == ">" else a < b):
+                broken.append(_order_broken(claim, names, sign, place))
+    return Held(claim, tuple(dict.fromkeys(broken)), missing)
+
+
+def _places(claim: Claim, xs: Sequence[float | None]) -> list[Key]:
+    """Where an order is looked at: everywhere that the claim covers."""
+    workloads = ("",) if claim.among == "workload" else claim.workloads
+    members = ("",) if claim.among == "member" else claim.members or ("",)
+    metrics = ("",) if claim.among == "metric" else claim.metrics
+    return list(itertools.product(workloads, members, xs or (None,), metrics))
+
+
+def _at(place: Key, among: str, name: str) -> Key:
+    workload, member, x, metric = place
+    if among == "workload":
+        return name, member, x, metric
+    if among == "member":
+        return workload, name, x, metric
+    return workload, member, x, name
+
+
+def _order_broken(claim: Claim, names: tuple[int, int], sign: str, place: Key) -> str:
+    workload, member, x, metric = place
+    where = ", ".join(part for part in (metric, workload, member, "" if x is None else f"at {x:g}") if part)
+    return f"{claim.names[names[0]]} is not {sign} {claim.names[names[1]]} ({where})"
+
+
+def _signs(points: Sequence[Met]) -> list[str]:
+    """Differences whose sign is not the source's."""
+    broken = []
+    for met in points:
+        neutral = {"change": 0.0, "points": 0.0, "ratio": 1.0}.get(met.expected.meant)
+        if neutral is None or met.measured is None:
+            continue
+        low, high, value = met.expected.low - neutral, met.expected.high - neutral, met.measured - neutral
+        if (low > 0 and value <= 0) or (high < 0 and value >= 0):
+            broken.append(f"the difference of {_place(met.expected)} has the other sign")
+    return broken
+
+
+def _orders(points: Sequence[Met], compare: Sequence[str]) -> list[str]:
+    """Pairs of numbers that stand in the other order."""
+    broken = []
+    for a, b in _pairs(points, compare):
+        if a.measured is None or b.measured is None:
+            continue
+        less = a.expected.high < b.expected.low
+        if (less and not a.measured < b.measured) or (not less and not a.measured > b.measured):
+            broken.append(f"{_place(a.expected)} and {_place(b.expected)} stand in the other order")
+    return broken
+
+
+def _pairs(points: Sequence[Met], compare: Sequence[str]) -> list[tuple[Met, Met]]:
+    """Numbers of one kind that differ in one of what is compared, and that the source puts in an order."""
+    pairs = []
+    for a, b in itertools.combinations(points, 2):
+        one, other = a.expected, b.expected
+        if (one.metric, one.meant, one.against) != (other.metric, other.meant, other.against):
+            continue
+        differ = [key for key in ("workload", "member", "x") if getattr(one, key) != getattr(other, key)]
+        if len(differ) == 1 and differ[0] in compare and (one.high < other.low or other.high < one.low):
+            pairs.append((a, b))
+    return pairs
+
+
+def _has_shape(points: Sequence[Met], compare: Sequence[str]) -> bool:
+    """Whether there is an order or a sign that could have been missed; else nothing has a shape."""
+    return bool(_pairs(points, compare)) or any(met.expected.meant != "value" for met in points)
+
+
+def _place(item: Expected) -> str:
+    return _where(item.workload, item.member) + ("" if item.x is None else f" at {item.x:g}")
+
+
+def _where(workload: str, member: str) -> str:
+    return " ".join(part for part in (member, f"({workload})" if workload else "") if part) or "it"

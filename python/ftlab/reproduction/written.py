@@ -1,0 +1,219 @@
+"""Numbers of a source and ours as people read them, alike on a terminal, in reports and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ftlab import show
+from ftlab.reproduction import Reproduction, Result, metrics
+from ftlab.reproduction.schema import Claim, Expected, Experiment, Figure
+from ftlab.reproduction.standins import Prepared
+from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, REPRODUCED, Judgement
+
+NOT_EXPLAINED = "not explained yet"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts; the first `left` columns are words."""
+
+    header: list[str]
+    rows: list[list[str]]
+    left: int = 1
+
+    @property
+    def text(self) -> str:
+        return show.text_table(self.header, self.rows, left=self.left)
+
+
+def expected(item: Expected, value: float | None) -> str:
+    """As the source gives it: a change and points with their sign, a ratio as a multiple, a value in its unit."""
+    if value is None:
+        return "–"
+    match item.meant:
+        case "change":
+            return f"{100 * value:+.1f} %"
+        case "points":
+            return f"{100 * value:+.1f} points"
+        case "ratio":
+            return f"{show.digits(value)} ×"
+    return metrics.BY_NAME[item.metric].written(value)
+
+
+def source(item: Expected) -> str:
+    """The source's number, or its range."""
+    low = expected(item, item.low)
+    return low if item.low == item.high else f"{low} to {expected(item, item.high)}"
+
+
+def title(experiment: Experiment, workload: str, member: str) -> str:
+    """A workload and a member by the source's names."""
+    names = [
+        experiment.workloads[workload].title if workload in experiment.workloads else "",
+        member_title(experiment, member),
+    ]
+    return ", ".join(name for name in names if name)
+
+
+def member_title(experiment: Experiment, member: str) -> str:
+    """What a member is called."""
+    if member in experiment.members:
+        return experiment.members[member].title
+    return next((known[member] for known in metrics.MEMBERS.values() if member in known), member)
+
+
+def setting(result: Result, quick: bool) -> str:
+    """On which drive and stand-ins a figure was measured."""
+    parts = [f"{result.drive} drive" if result.drive else "", f"stand-ins: {result.kind}" if result.used else ""]
+    return ", ".join([*(part for part in parts if part), *(["QUICK: short traces, no result"] if quick else [])])
+
+
+def what(experiment: Experiment, figure: Figure, item: Expected) -> str:
+    """What a number of the source is of."""
+    parts = [title(experiment, item.workload, item.member)]
+    parts += [metrics.BY_NAME[item.metric].title] if len(figure.metrics) > 1 else []
+    parts += [f"at {item.x:g}"] if item.x is not None else []
+    parts += [f"against {member_title(experiment, item.against)}"] if item.against else []
+    return ", ".join(part for part in parts if part) or figure.title
+
+
+def compared(made: Reproduction, result: Result, judgement: Judgement) -> Table:
+    """The source's numbers beside ours."""
+    rows = []
+    for met in judgement.points:
+        item = met.expected
+        row = [what(made.experiment, result.figure, item)]
+        row += [source(item), expected(item, met.measured)]
+        row += [item.tolerance.text, "–" if met.measured is None else "yes" if met.within else "no"]
+        rows.append(row)
+    return Table(["", "source", "ours", "tolerance", "within"], rows)
+
+
+def claims(made: Reproduction, judgement: Judgement) -> Table:
+    """The orders that the source states, and whether they hold."""
+    rows = []
+    for held in judgement.claims:
+        answer = "not measured" if held.missing else "no" if held.broken else "yes"
+        rows.append([claim(made.experiment, held.claim), answer])
+    return Table(["the source says", "here"], rows)
+
+
+def claim(experiment: Experiment, stated: Claim) -> str:
+    """An order in the source's names, and where it is meant to hold."""
+    if stated.among == "x":
+        return f"{_metrics(stated.metrics)} {stated.says}" + (
+            f" ({', '.join(member_title(experiment, m) for m in stated.members)})" if stated.members else ""
+        )
+    names = [_name(experiment, stated.among, name) for name in stated.names]
+    text = "".join(f"{name} {sign} " for name, sign in zip(names, [*stated.signs, ""], strict=True)).strip()
+    where = [_metrics(stated.metrics)] if stated.among != "metric" else []
+    if stated.among != "workload" and len(stated.workloads) < len(experiment.workloads):
+        where.append(", ".join(experiment.workloads[w].title for w in stated.workloads))
+    return f"{text} ({'; '.join(where)})" if where else text
+
+
+def _metrics(names: Sequence[str]) -> str:
+    return ", ".join(metrics.BY_NAME[name].title for name in names)
+
+
+def _name(experiment: Experiment, among: str, name: str) -> str:
+    if among == "workload":
+        return experiment.workloads[name].title
+    return metrics.BY_NAME[name].title if among == "metric" else member_title(experiment, name)
+
+
+def measured(made: Reproduction, result: Result) -> Table:
+    """Everything that was measured for a figure: a row for each workload and member, means over the tested parts."""
+    figure = result.figure
+    parts = {(row.workload, row.member, row.x): 0 for row in result.rows}
+    for found in result.rows:
+        parts[found.workload, found.member, found.x] += found.part > 0
+    header = ["workload", "member"] if figure.workloads else []
+    varied = any(x is not None for x in result.xs)
+    header += [made.experiment.runs[figure.runs].key] if varied else []
+    left = max(1, len(header))
+    header = (header or [""]) + [metrics.BY_NAME[name].title for name in figure.metrics]
+    header += [f"over {member_title(made.experiment, figure.against)}"] if figure.against else []
+    header += ["parts"] if any(parts.values()) else []
+    rows = []
+    for (workload, member, x), times in parts.items():
+        names = [made.experiment.workloads[workload].title] if workload else []
+        row = [*names, member_title(made.experiment, member)] if workload else [""]
+        row += [f"{x:g}"] if varied and x is not None else []
+        values = [result.values.get((workload, member, x, name)) for name in figure.metrics]
+        row += [metrics.BY_NAME[name].written(value) for name, value in zip(figure.metrics, values, strict=True)]
+        if figure.against:
+            row.append(over(result, workload, member, x))
+        row += [str(times)] if any(parts.values()) else []
+        rows.append(row)
+    return Table(header, rows, left)
+
+
+def over(result: Result, workload: str, member: str, x: float | None) -> str:
+    """The first metric over that of the member that the figure is drawn against."""
+    ratio = relative(result, workload, member, x, result.figure.metrics[0])
+    return "–" if ratio is None else f"{ratio:.3f}"
+
+
+def relative(result: Result, workload: str, member: str, x: float | None, metric: str) -> float | None:
+    """A metric over that of the member that the figure is drawn against."""
+    value = result.values.get((workload, member, x, metric))
+    base = result.values.get((workload, result.figure.against, x, metric))
+    return value / base if value is not None and base else None
+
+
+def reason(result: Result, judgement: Judgement) -> str:
+    """Why ours differs, where it does."""
+    if judgement.verdict in (REPRODUCED, NOT_MEASURED):
+        return ""
+    return result.figure.reason or (NOT_EXPLAINED if judgement.verdict == DIFFERS else "")
+
+
+def verdict_table(made: Reproduction) -> Table:
+    """Every figure with its verdicts."""
+    columns = list(dict.fromkeys((result.drive, result.kind) for result in made.results if result.drive))
+    found = {(r.figure.name, r.drive, r.kind): _verdict(r) for r in made.results}
+    kinds = list(dict.fromkeys(result.kind for result in made.results))
+    rows = []
+    for name in dict.fromkeys(result.figure.name for result in made.results):
+        cells = [found.get((name, drive, kind), found.get((name, "", kind), "")) for drive, kind in columns]
+        cells = cells or [found.get((name, "", kind), "") for kind in kinds]
+        rows.append([name, made.experiment.figures[name].title, *cells])
+    heads = [f"{drive}, {kind}" for drive, kind in columns] or kinds
+    return Table(["figure", "", *heads], rows, 2 + len(heads))
+
+
+def _verdict(result: Result) -> str:
+    """The verdict; where the source can be read in several ways, in how many of them it is that."""
+    among = [judgement.verdict for judgement in result.judgements]
+    same = among.count(result.verdict)
+    return result.verdict if same == len(among) else f"{result.verdict} ({same} of {len(among)} readings)"
+
+
+def locality(made: Reproduction) -> Table:
+    """What the stand-ins are like, before and behind the filters."""
+    known = metrics.of_kind("inspect")
+    rows = []
+    for prepared in made.locality:
+        for member, says in metrics.MEMBERS["inspect"].items():
+            values = [metric.written(metric.of(prepared.figures[member])) for metric in known.values()]
+            requests = prepared.figures[member]["counts"]["requests"]
+            rows.append([prepared.chosen.workload.title, prepared.chosen.kind, says, f"{requests:,}", *values])
+    short = {
+        "read_size": "read",
+        "write_size": "write",
+        "read_share": "reads",
+        "gap": "gap",
+        "dirty_reads": "dirty reads",
+        "dirty_distance": "p99 distance",
+        "hottest_writes": "on 1 %",
+    }
+    return Table(["workload", "stand-in", "", "requests", *(short[name] for name in known)], rows, 3)
+
+
+def stand_ins(prepared: Sequence[Prepared]) -> Iterator[str]:
+    """What stands for what, a sentence for each."""
+    for one in prepared:
+        workload = one.chosen.workload
+        yield f"{workload.title} ({workload.says}), {one.chosen.kind}: {one.chosen.says}"

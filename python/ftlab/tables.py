@@ -1,0 +1,264 @@
+"""Parquet and Arrow files as traces, and traces as Parquet and Arrow files.
+
+A file is told by its first bytes. What `ftlab` wrote (columns as those of `open_trace`) is read column by column; any
+other table is read as CSV with its columns' names, so that names and units mean what they mean there
+(docs/formats/csv.md). Either way a temporary file in a form of the core stands in for it while the work is done.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ftlab import _ftlab
+from ftlab.errors import FtlabIOError, InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ftlab.traces import Trace
+
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}
+# Rows in memory at a time: some of the row groups that writers make.
+_ROWS = 1 << 19
+_ROW_GROUP = 1 << 18
+_OPS = ("read", "write", "trim", "flush")
+# Columns of our own tables that a reader cannot do without, and those that may be missing or null.
+_NEEDED = ("time_ns", "op", "offset", "length")
+_OPTIONAL = ("flags", "stream", "pc", "pid", "label", "content")
+
+
+def entries() -> list[dict[str, Any]]:
+    """The forms of this module, as the list of formats has them."""
+    titles = {"parquet": "Apache Parquet", "arrow": "Arrow IPC files (Feather)"}
+    common = {"written": True, "open": [], "documentation": __doc__}
+    return [{"name": n, "description": f"{title} with a row per request.", **common} for n, title in titles.items()]
+
+
+def kind_of(path: str) -> str | None:
+    """`parquet` or `arrow`, by the first bytes of a file; None for anything else, pipes among them."""
+    try:
+        with Path(path).open("rb") as file:
+            if not Path(path).is_file():
+                return None
+            head = file.read(6)
+    except OSError:
+        return None
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def stand_ins(paths: list[str]) -> list[str]:
+    """The files of a trace, each table replaced by a file that the core reads."""
+    return [path if (kind := kind_of(path)) is None else _stand_in(path, kind) for path in paths]
+
+
+def as_given(text: str) -> Any:
+    """JSON of the core, with the stand-ins called what they stand for."""
+    value = json.loads(text)
+    report: Any = value if isinstance(value, dict) and "reason" in value else (value or {}).get("trace")
+    kinds = [_NAMES[file][1] for file in report["files"] if file in _NAMES] if report else []
+    if kinds:
+        report["reason"] = f"{kinds[0].capitalize()}, whose columns are read as {report['format']}"
+        report["format"] = kinds[0]
+    return _renamed(value)
+
+
+def _renamed(value: Any) -> Any:
+    """A value of JSON, in whose texts the stand-ins are called what they stand for."""
+    match value:
+        case str():
+            return _sentence(value)
+        case list():
+            return [_renamed(item) for item in value]
+        case dict():
+            return {key: _renamed(item) for key, item in value.items()}
+    return value
+
+
+def _sentence(text: str) -> str:
+    for temporary, (path, _) in _NAMES.items():
+        text = text.replace(temporary, path)
+    return text
+
+
+@contextlib.contextmanager
+def named_as_given() -> Iterator[None]:
+    """A refusal of the core calls the stand-ins what they stand for."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(_sentence(str(error))) from None
+
+
+# Of each stand-in, the file that it stands for, and the kind of that.
+_NAMES: dict[str, tuple[str, str]] = {}
+
+
+def _stand_in(path: str, kind: str) -> str:
+    stat = Path(path).stat()
+    return _written(path, kind, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _written(path: str, kind: str, _size: int, _changed_ns: int) -> str:
+    import polars as pl
+
+    from ftlab import store
+
+    scan = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
+    try:
+        with store.refusals(_folder()):
+            folder = Path(tempfile.mkdtemp(dir=_folder()))
+            table = scan(path)
+            schema = table.collect_schema()
+            ours = all(schema.get(name) is not None for name in _NEEDED) and schema["time_ns"].is_integer()
+            ours = ours and schema["op"] in (pl.String, pl.Categorical) and schema["offset"].is_integer()
+            into = folder / (Path(path).name + (".ftlab" if ours else ".csv"))
+            _columns(path, table, schema, into) if ours else _text(table, schema, into)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"{path}: {str(error).strip().splitlines()[0]}") from None
+    _NAMES[str(into)] = (path, kind)
+    return str(into)
+
+
+@lru_cache(maxsize=1)
+def _folder() -> Path:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="ftlab-"))
+    except OSError as error:
+        raise FtlabIOError(f"temporary folder: {error.strerror}") from None
+    owner = os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+    return folder
+
+
+def _columns(path: str, table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) -> None:
+    """One of our own tables, as it is."""
+    import polars as pl
+
+    names: dict[str, list[str]] = {}
+    for name in ("volume", "label"):
+        if name in schema:
+            found = table.select(pl.col(name).cast(pl.String).drop_nulls().unique(maintain_order=True))
+            names[name] = found.collect(engine="streaming")[name].to_list()
+            if len(names[name]) > 1 << 16:
+                raise InputError(f"{path}: {len(names[name]):,} different {name}s; expected at most 65,536")
+    there = [name for name in _OPTIONAL if name in schema]
+    carried = table.select(pl.col(there).is_not_null().any()).collect(engine="streaming")
+    kept: list[str] = [name for name in there if carried[name].item()]
+    codes = {"op": dict(zip(_OPS, range(4), strict=True))}
+    codes |= {name: {value: i for i, value in enumerate(values)} for name, values in names.items()}
+    start = table.select(pl.col("time_ns").first()).collect().item() or 0
+
+    def code(name: str, kind: Any) -> pl.Expr:
+        return pl.col(name).cast(pl.String).replace_strict(codes[name], return_dtype=kind)
+
+    columns = [
+        (pl.col("time_ns").cast(pl.Int64) - start).clip(0).cast(pl.UInt64),
+        code("op", pl.UInt8),
+        code("volume", pl.UInt16) if "volume" in schema else pl.lit(0, pl.UInt16).alias("volume"),
+        pl.col("offset").cast(pl.UInt64),
+        pl.col("length").cast(pl.UInt32),
+    ]
+    types = {"flags": pl.UInt8, "stream": pl.UInt16, "pc": pl.UInt64, "pid": pl.UInt32}
+    columns += [pl.col(name).cast(kind).fill_null(0) for name, kind in types.items() if name in kept]
+    columns += [code("label", pl.UInt16).fill_null(0)] if "label" in kept else []
+    columns += [pl.col("content").cast(pl.List(pl.UInt64))] if "content" in kept else []
+    frames = _slices(table.select(columns))
+    spec = {"output": str(into), "format": "ftlab"}
+    volumes, labels = names.get("volume", []), names.get("label", [])
+    _ftlab.write(json.dumps(spec), frames, volumes, labels if "label" in kept else [])
+
+
+def _text(table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) -> None:
+    """Anybody's table, as CSV: dates become nanoseconds, ids of contents one word, nested columns are left out."""
+    import polars as pl
+
+    columns = []
+    for name, kind in schema.items():
+        if kind == pl.Datetime:
+            columns.append(pl.col(name).cast(pl.Datetime("ns")).cast(pl.Int64).alias(f"{name}_ns"))
+        elif kind == pl.Duration:
+            columns.append(pl.col(name).cast(pl.Duration("ns")).cast(pl.Int64).alias(f"{name}_ns"))
+        elif kind == pl.List(pl.String):
+            columns.append(pl.col(name).list.join("+"))
+        elif not kind.is_nested() and kind != pl.Binary:
+            columns.append(pl.col(name))
+    with into.open("wb") as file:
+        for i, frame in enumerate(_slices(table.select(columns))):
+            frame.write_csv(file, include_header=i == 0)
+
+
+def _slices(table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """The rows in pieces that fit in memory, whatever the size of the file: a piece reads only its own row groups."""
+    import polars as pl
+
+    rows = table.select(pl.len()).collect(engine="streaming").item()
+    for first in range(0, max(rows, 1), _ROWS):
+        yield table.slice(first, _ROWS).collect()
+
+
+def write(trace: Trace, output: Path, kind: str, *, force: bool) -> int:
+    """Writes a trace as Parquet or Arrow; the file has its name only when it is complete. Gives the number of rows."""
+    from ftlab import store
+    from ftlab.traces import schema
+
+    if str(output) == "-":
+        raise InputError(f"{kind} to standard output: expected a file")
+    if output.is_file() and not force:
+        raise InputError(f"output {output}: exists; give another name or --force")
+    import polars as pl
+
+    rows = 0
+
+    def counted() -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        for frame in trace:
+            rows += frame.height
+            yield frame
+
+    part = output.with_name(f"{output.name}.part")
+    plain = output.exists() and not output.is_file()
+    into = output if plain else part
+    try:
+        with store.refusals(output):
+            frames = _lazily(counted, schema())
+            if kind == "parquet":
+                frames.sink_parquet(into, compression="zstd", row_group_size=_ROW_GROUP)
+            else:
+                frames.sink_ipc(into, compression="zstd")
+            if not plain:
+                part.replace(output)
+    except pl.exceptions.PolarsError as error:
+        raise _cause(error, output) from None
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
+
+def _lazily(frames: Any, schema: Mapping[str, Any]) -> pl.LazyFrame:
+    from polars.io.plugins import register_io_source
+
+    def batches(columns: list[str] | None, predicate: Any, rows: int | None, _: int | None) -> Iterator[pl.DataFrame]:
+        for frame in frames():
+            yield frame if columns is None else frame.select(columns)
+
+    return register_io_source(batches, schema=dict(schema))
+
+
+def _cause(error: Exception, output: Path) -> Exception:
+    """The core's own sentence, if there is one inside what polars says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if "Error: " in line), lines[0] if lines else "cannot be written")
+    sentence = said.split("Error: ", 1)[-1]
+    refused = "FtlabIOError" in said or "IO error" in said
+    return FtlabIOError(f"output {output}: {sentence}") if refused else InputError(sentence)

@@ -1,0 +1,143 @@
+"""Traces and generators as tables: a row per request, for polars, pyarrow, DuckDB and whoever else reads Arrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ftlab import _ftlab, tables
+from ftlab.errors import InputError
+from ftlab.reading import READING, ReadingOptions, Workload
+from ftlab.spec import Spec, filter_list, workload_label, workload_spec
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class RequestOptions(ReadingOptions, total=False):
+    """Which requests of a workload are taken. What is left out gets the core's default, named here in brackets."""
+
+    filters: str | Sequence[str]
+    """Filters in order, as in a run (`ftlab list filters`)."""
+    requests: int
+    """At most so many requests [all of a trace; of a generator what it says, or a million]."""
+    span: str
+    """Address space of a generator [64GiB]."""
+    seed: int
+    """Seed of a generator [1]."""
+
+
+_OPTIONS = frozenset(RequestOptions.__annotations__)
+_OF_GENERATORS = ("span", "seed")
+
+
+def requests_spec(workload: Workload, options: Mapping[str, Any]) -> Spec:
+    """The spec of requests without a drive; the core checks its words and ranges."""
+    if unknown := options.keys() - _OPTIONS:
+        raise InputError(f"unknown option `{min(unknown)}` (known: {', '.join(sorted(_OPTIONS))})")
+    rest = {key: value for key, value in options.items() if value is not None}
+    trace = {key: rest.pop(key) for key in READING if key in rest}
+    spec: Spec = {"workload": workload_spec(workload, trace), **rest}
+    generated = "generator" in spec["workload"]
+    for name in trace if generated else [key for key in _OF_GENERATORS if key in rest]:
+        kinds = ("generator", "traces") if generated else ("trace", "generators")
+        raise InputError(f"{name}: no effect here: the workload is a {kinds[0]}, and it belongs to {kinds[1]}")
+    if "filters" in rest:
+        spec["filters"] = filter_list(rest["filters"])
+    return spec
+
+
+def that_apply(workload: Workload, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that can have an effect on this workload: what one of several workloads takes of common options."""
+    generated = "generator" in workload_spec(workload, {})
+    idle = READING if generated else _OF_GENERATORS
+    return {name: value for name, value in options.items() if name not in idle}
+
+
+class Trace:
+    """The requests of a trace or generator, in order of time; read anew whenever they are asked for.
+
+    Columns: `time_ns` since the first request, `op`, `volume`, `offset` and `length` in bytes, `flags` (1 force unit
+    access, 2 synchronous, 4 metadata), and `stream`, `pc`, `pid`, `label`, `content` (ids of 4 KiB each), which
+    are null where a trace has none of them. `polars.DataFrame(trace)`, `pyarrow.table(trace)` and DuckDB's
+    `FROM trace` read it.
+    """
+
+    def __init__(self, workload: Workload, spec: Spec) -> None:
+        self.name = workload_label(workload)
+        with tables.named_as_given():
+            self._table = _ftlab.Requests(json.dumps(spec))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        """Tables of some 65,000 requests: for traces that do not fit in memory."""
+        import polars as pl
+
+        return (pl.DataFrame(table) for table in self._table)
+
+    def frame(self) -> pl.DataFrame:
+        """All requests in one table."""
+        import polars as pl
+
+        return pl.DataFrame(self)
+
+    def lazy(self) -> pl.LazyFrame:
+        """The requests as they come, for a query in constant memory."""
+        from polars.io.plugins import register_io_source
+
+        def batches(
+            columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _: int | None
+        ) -> Iterator[pl.DataFrame]:
+            left = rows
+            for frame in self:
+                part = frame if left is None else frame.head(left)
+                left = None if left is None else left - part.height
+                part = part if predicate is None else part.filter(predicate)
+                yield part if columns is None else part.select(columns)
+                if left == 0:
+                    return
+
+        return register_io_source(batches, schema=schema())
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """What reading found out so far (the keys of `trace` in a summary); None for a generator."""
+        found: dict[str, Any] | None = tables.as_given(self._table.report())
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.name}>"
+
+
+def open_trace(workload: Workload, **options: Unpack[RequestOptions]) -> Trace:
+    """Opens a trace (or a generator) as a table of requests.
+
+    >>> import polars as pl
+    >>> trace = open_trace("zipf:requests=1000,read=0.5")
+    >>> pl.DataFrame(trace).height
+    1000
+    """
+    return Trace(workload, requests_spec(workload, options))
+
+
+def schema() -> dict[str, pl.DataType]:
+    """The columns of every trace with their types."""
+    import polars as pl
+
+    types: dict[str, Any] = {
+        "time_ns": pl.Int64,
+        "op": pl.String,
+        "volume": pl.String,
+        "offset": pl.UInt64,
+        "length": pl.UInt64,
+        "flags": pl.UInt8,
+        "stream": pl.UInt16,
+        "pc": pl.UInt64,
+        "pid": pl.UInt32,
+        "label": pl.String,
+        "content": pl.List(pl.UInt64),
+    }
+    return types

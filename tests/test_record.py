@@ -1,0 +1,270 @@
+"""Recording: real programs through the real command, their contexts, and runs of what was recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ftlab
+from ftlab.recording import library
+
+FTLAB = [sys.executable, "-c", "from ftlab.cli import main; main()"]
+ROOT = Path(__file__).parents[1]
+RECORDINGS = sorted((ROOT / "recordings").glob("*.ftlrec"))
+
+pytestmark = pytest.mark.skipif(
+    not library().is_file() or not sys.platform.startswith("linux"), reason="the library for recording is not built"
+)
+
+# Two ways to write: a log that is synced and removed, a table that is written twice.
+PROGRAM = """
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static char page[4096];
+
+__attribute__((noinline)) void put(int fd, long at, char what) {
+    memset(page, what, sizeof page);
+    if (pwrite(fd, page, sizeof page, at * 4096) < 0) _exit(9);
+    asm volatile("");
+}
+__attribute__((noinline)) void write_log(int fd, int n) {
+    for (int i = 0; i < n; i++) { put(fd, i, (char)(1 + i)); fsync(fd); }
+    asm volatile("");
+}
+__attribute__((noinline)) void write_table(int fd, int n) {
+    for (int i = 0; i < n; i++) put(fd, i, 'x');
+    fsync(fd);
+    asm volatile("");
+}
+
+int main(int argc, char **argv) {
+    int log = open("log", O_CREAT | O_WRONLY, 0600), table = open("table", O_CREAT | O_WRONLY, 0600);
+    write_log(log, 8);
+    write_table(table, 4);
+    write_table(table, 4);
+    unlink("log");
+    if (argc > 1) { write(1, "ready\\n", 6); pause(); }
+    return 5;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program above, compiled with frame pointers and symbols."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "store.c").write_text(PROGRAM, encoding="utf-8")
+    flags = ["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"]
+    subprocess.run([compiler, *flags, "-o", folder / "store", folder / "store.c"], check=True)
+    return folder / "store"
+
+
+def record(*arguments: str | Path, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [*FTLAB, "record", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, **options)
+
+
+@pytest.mark.parametrize("mode", [[], ["--exact"], ["--signature", "unwind"]], ids=["library", "exact", "unwind"])
+def test_a_program_is_recorded_and_its_contexts_are_told(program: Path, tmp_path: Path, mode: list[str]) -> None:
+    done = record("-o", "a.ftlrec", *mode, "--", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "wrote a.ftlrec" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.ftlrec", "table"]
+    figures = ftlab.contexts(tmp_path / "a.ftlrec").figures
+    # 16 pages of 4 KiB in 16 calls; every one reached the device, as each way ends with fsync.
+    assert (figures["write_calls"], figures["write_bytes"], figures["pages"]) == (16, 65536, 16)
+    assert figures["flushes"] == 10
+    by_name = {c["telling"][0] if "put" not in c["telling"][0] else c["telling"][1]: c for c in figures["contexts"]}
+    log = by_name["write_log"]
+    # Two calls of write_table in main are two paths.
+    tables = [c for c in figures["contexts"] if "write_table" in c["path"]]
+    assert (log["pages"], log["ended"], log["live"], log["synchronous_share"]) == (8, 8, 0, 1.0)
+    assert sorted((c["pages"], c["ended"]) for c in tables) == [(4, 0), (4, 4)]
+    # Page i of the log was the i-th, and was trimmed when all 16 had been written: 9 to 16 pages later.
+    assert 9 <= log["lifetime_pages"]["median"] <= 16
+    # The pages of a table are alike: one of four is new, then none, as there are others at other places.
+    assert log["duplicate_pages"] == 0
+    assert {round(c["duplicate_pages"] * 4) for c in tables} == {3, 4}
+
+
+def test_contexts_are_taken_together_by_function_or_program(program: Path, tmp_path: Path) -> None:
+    record("-o", "a.ftlrec", "--", program, cwd=tmp_path)
+    found = ftlab.contexts(tmp_path / "a.ftlrec", by=["write_log", "store"]).contexts
+    assert [(c["program"], c["pages"], c["ended"]) for c in found] == [("write_log", 8, 8), ("store", 8, 4)]
+
+
+def test_signatures_are_the_same_in_every_run_and_in_both_modes(program: Path, tmp_path: Path) -> None:
+    found = []
+    for mode in ([], [], ["--exact"]):
+        record("-o", "a.ftlrec", "--force", "--signature", "unwind", *mode, "--", program, cwd=tmp_path)
+        found.append({c["signature"] for c in ftlab.contexts(tmp_path / "a.ftlrec").contexts})
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) == 3
+
+
+def test_a_recording_is_a_trace_like_any_other(program: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.ftlrec"
+    made = ftlab.record(["sh", "-c", f"cd {tmp_path} && {program}"], path)
+    assert made.exit_code == 5
+    assert made.figures["processes"] >= 1
+    run = ftlab.run(path, drive="tiny", precondition="none")
+    assert run.summary["trace"]["format"] == "recording"
+    table = ftlab.open_trace(path).frame()
+    writes = table.filter(table["op"] == "write")
+    assert writes["length"].sum() == 65536
+    assert writes["pc"].n_unique() == 3
+    assert set(table["op"]) >= {"write", "trim", "flush"}
+    inspected = ftlab.inspect(path)
+    assert {kind["kind"] for kind in inspected.figures["contexts"]} >= {"pc", "label"}
+    without = ftlab.open_trace(path, replay="page_cache=off").frame()
+    assert len(without) > len(table) - 1
+    with pytest.raises(ftlab.InputError, match="expected on or off"):
+        ftlab.run(path, drive="tiny", replay="page_cache=perhaps")
+
+
+def test_a_killed_program_leaves_what_it_did(program: Path, tmp_path: Path) -> None:
+    command = [*FTLAB, "record", "-o", "a.ftlrec", "--", str(program), "wait"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        (child,) = _children(running.pid)
+        os.kill(child, signal.SIGKILL)
+        running.communicate(timeout=60)
+        assert running.returncode == 128 + signal.SIGKILL
+    assert ftlab.contexts(tmp_path / "a.ftlrec").figures["write_bytes"] == 65536
+
+
+def test_ctrl_c_reaches_the_program_and_the_recording_is_finished(program: Path, tmp_path: Path) -> None:
+    command = [*FTLAB, "record", "-o", "a.ftlrec", "--", str(program), "wait"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        os.killpg(running.pid, signal.SIGINT)
+        running.communicate(timeout=60)
+        assert running.returncode == 128 + signal.SIGINT
+    assert ftlab.contexts(tmp_path / "a.ftlrec").figures["write_bytes"] == 65536
+
+
+def test_spools_that_were_left_behind_become_a_recording(program: Path, tmp_path: Path) -> None:
+    command = [*FTLAB, "record", "-o", "a.ftlrec", "--", str(program), "wait"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        (child,) = _children(running.pid)
+        running.kill()
+        running.wait(timeout=60)
+        os.kill(child, signal.SIGKILL)
+    (folder,) = tmp_path.glob("a.ftlrec.spool-*")
+    done = record("--from", folder, "-o", "b.ftlrec", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not folder.exists()
+    assert ftlab.contexts(tmp_path / "b.ftlrec").figures["write_bytes"] == 65536
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a full disk is made by mounting a small one")
+def test_a_full_disk_stops_the_recording_and_not_the_program(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        script = "import os; f = os.open('x', os.O_CREAT | os.O_WRONLY)\n"
+        script += "for i in range(60000): os.pwrite(f, b'a' * 100, i * 100)\nos.close(f)"
+        done = record("-o", disk / "a.ftlrec", "--", "python3", "-c", script, cwd=tmp_path)
+        assert done.returncode == 0
+        assert (tmp_path / "x").stat().st_size == 6_000_000
+        assert "no more room" in done.stderr
+        assert 0 < ftlab.contexts(disk / "a.ftlrec").figures["write_calls"] < 60000
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def _children(pid: int) -> list[int]:
+    for _ in range(100):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        if children:
+            return [int(child) for child in children]
+        time.sleep(0.05)
+    raise AssertionError("no child")
+
+
+def test_what_cannot_be_recorded_is_refused_in_one_sentence(program: Path, tmp_path: Path) -> None:
+    def sentence(*arguments: str | Path) -> str:
+        done = record(*arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        return done.stderr
+
+    assert "no command was given" in sentence()
+    assert "expected a program that can be found" in sentence("--", "no-such-program")
+    assert "expected the folder of spools" in sentence("--from", "no-such-folder")
+    assert "did you mean `unwind`" in sentence("--signature", "unwin", "--", program)
+    (tmp_path / "there.ftlrec").write_bytes(b"")
+    assert "--force" in sentence("-o", "there.ftlrec", "--", program)
+    static = subprocess.run(
+        [shutil.which("cc") or "cc", "-static", "-o", tmp_path / "fixed", program.with_suffix(".c")],
+        capture_output=True,
+        check=False,
+    )
+    if static.returncode == 0:
+        assert "linked statically" in sentence("-o", "s.ftlrec", "--", "./fixed")
+        assert record("-o", "s.ftlrec", "--exact", "--", "./fixed", cwd=tmp_path).returncode == 5
+        assert ftlab.contexts(tmp_path / "s.ftlrec").figures["write_bytes"] == 65536
+    assert [p for p in tmp_path.iterdir() if "spool" in p.name] == []
+
+
+def test_a_damaged_recording_gives_one_sentence(program: Path, tmp_path: Path) -> None:
+    record("-o", "a.ftlrec", "--", program, cwd=tmp_path)
+    whole = (tmp_path / "a.ftlrec").read_bytes()
+    for name, damaged, words in [
+        ("cut", whole[:-30], "cut off"),
+        ("version", whole[:8] + b"\x07" + whole[9:], "version 7"),
+        ("flipped", whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:], "checksum"),
+    ]:
+        path = tmp_path / f"{name}.ftlrec"
+        path.write_bytes(damaged)
+        with pytest.raises(ftlab.InputError, match=words):
+            ftlab.contexts(path)
+        with pytest.raises(ftlab.InputError, match=words):
+            ftlab.inspect(path)
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="no sqlite3")
+def test_sqlite_has_contexts_for_its_journal_and_its_table(tmp_path: Path) -> None:
+    statements = "create table t(a, b); insert into t values(1, 2); update t set b = 3;"
+    done = record("-o", "a.ftlrec", "--", "sqlite3", "t.db", statements, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    table = ftlab.open_trace(tmp_path / "a.ftlrec").frame()
+    assert table["label"].n_unique() > 2
+    found = ftlab.contexts(tmp_path / "a.ftlrec")
+    assert found.table().height == len(found.contexts) > 3
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def test_bundled_recordings_can_be_read(path: Path) -> None:
+    found = ftlab.contexts(path).figures
+    assert found["pages"] > 0
+    assert path.stat().st_size < 300 * 1024
+    # A few contexts write most, as the source of program contexts has it.
+    shares = [context["page_share"] for context in found["contexts"]]
+    assert sum(shares[:20]) > 0.75
+    # No machine's folders but those of system and temporary files.
+    text = json.dumps(found)
+    assert "/home/" not in text
+    assert "/root/" not in text

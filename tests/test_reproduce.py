@@ -1,0 +1,440 @@
+"""Experiments as data: reading them, judging by hand-made numbers, and whole reproductions through the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ftlab
+from conftest import Command
+from ftlab import comparison
+from ftlab.errors import InputError, Interrupted
+from ftlab.reproduction import schema, verdict
+
+# Small enough that a whole reproduction takes a moment: 24,000 requests on a drive of 32 MiB.
+EXPERIMENT = """
+title = "Hot and cold"
+source = "our own"
+differs = ["nothing is as it was"]
+parts = 2
+filters = ["head:requests=24000"]
+
+[options]
+precondition = "fill"
+
+[kinds]
+traces = "files"
+plain = "generators"
+
+[drives.only]
+title = "small"
+preset = "cpftl-sim"
+sized = true
+map_share = 1e-4
+
+[workloads.hot]
+title = "Hot"
+says = "writes"
+[[workloads.hot.traces]]
+says = "as recorded"
+files = ["**/hot.csv"]
+[[workloads.hot.plain]]
+says = "a generator"
+generator = "hotcold:requests=26000,span=32MiB,read=0.5,rate=1k"
+
+[members.page]
+title = "Page"
+set = { "ftl.mapping" = "page" }
+[members.dftl]
+title = "DFTL"
+set = { "ftl.mapping" = "dftl" }
+[members.cpftl]
+title = "CPFTL"
+set = { "ftl.mapping" = "cpftl:correlations={set},directory=search" }
+miner = "clustered"
+
+[runs.maps]
+members = ["page", "dftl", "cpftl"]
+[runs.sizes]
+members = ["page", "dftl"]
+vary = { key = "map_cache", values = [1, 4] }
+"""
+READS = """
+title = "Reads of translation pages"
+source = "figure 1"
+runs = "maps"
+metrics = ["translation_reads"]
+against = "dftl"
+tolerance = "5 points"
+reason = "our own numbers"
+[[expect]]
+member = "page"
+as = "change"
+against = "dftl"
+value = -1
+at = "page 1"
+[[claim]]
+says = "dftl > page"
+"""
+SIZES = """
+title = "Response by size"
+source = "figure 2"
+runs = "sizes"
+metrics = ["response", "hit_ratio"]
+tolerance = "10%"
+[[expect]]
+member = "dftl"
+x = 4
+as = "ratio"
+against = "page"
+value = 1000
+[[claim]]
+says = "rises"
+members = ["dftl"]
+metrics = ["hit_ratio"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An experiment of two figures."""
+    place = tmp_path / "own"
+    place.mkdir()
+    (place / "experiment.toml").write_text(EXPERIMENT)
+    (place / "fig-1.toml").write_text(READS)
+    (place / "fig-2.toml").write_text(SIZES)
+    return place
+
+
+# ---- what is written down
+
+
+def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers_stand() -> None:
+    assert "cpftl" in schema.names()
+    for name in schema.names():
+        experiment = schema.load(name)
+        assert experiment.figures
+        assert experiment.source
+        assert experiment.differs
+        for figure in experiment.figures.values():
+            assert figure.source, figure.name
+            for item in (*figure.expected, *figure.claims):
+                assert item.at, f"{figure.name}: {item}"
+        # No group of runs is there for nothing.
+        assert set(experiment.runs) == {figure.runs for figure in experiment.figures.values()}
+        # What has a default stand-in needs no file.
+        for workload in experiment.workloads.values():
+            assert any(c.generator for found in workload.candidates.values() for c in found)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("experiment.toml", 'title = "Hot and cold"', "", "`title`: expected a text"),
+        ("experiment.toml", "parts = 2", "parts = 1", "`parts` = 1: expected at least 2"),
+        ("experiment.toml", "parts = 2", "parts = true", "`parts` = True: expected a whole number"),
+        (
+            "experiment.toml",
+            'members = ["page", "dftl"]',
+            'members = ["pge"]',
+            "unknown `pge` (known: page, dftl, cpftl)",
+        ),
+        ("experiment.toml", 'miner = "clustered"', "", "`{set}` where a `miner` is named"),
+        ("experiment.toml", 'files = ["**/hot.csv"]', "", "either `files` or a `generator`"),
+        ("experiment.toml", "sized = true", 'sized = true\nsizd = "x"', "unknown key `sizd` (known: title, preset"),
+        ("fig-1.toml", 'runs = "maps"', 'runs = "map"', "`runs` = 'map': expected one of maps, sizes"),
+        ("fig-1.toml", "translation_reads", "translation_read", "unknown `translation_read` (known: hit_ratio"),
+        ("fig-1.toml", '"5 points"', '"5 apples"', "`tolerance` = '5 apples': expected a share such as `10%`"),
+        ("fig-1.toml", 'against = "dftl"\nvalue', "value", "`against`: expected the member that a ratio"),
+        ("fig-1.toml", "value = -1", "value = [2, 1]", "`value` = [2, 1]: expected a number, or two"),
+        ("fig-1.toml", "dftl > page", "dftl > pages", "`says` = 'dftl > pages': expected `a > b > c`"),
+        ("fig-1.toml", "dftl > page", "rises", "`says` = 'rises': expected a varied key"),
+        ("fig-2.toml", "x = 4", "x = 3", "`x` = 3: expected one of 1, 4"),
+        ("fig-2.toml", "x = 4", "", "`x`: expected one of"),
+        ("fig-2.toml", 'member = "dftl"', "", "`member`: expected a text"),
+        ("fig-2.toml", "x = 4", "x = ", "Invalid value"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(folder: Path, file: str, old: str, new: str, sentence: str) -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as refusal:
+        schema.read(folder)
+    assert sentence in str(refusal.value)
+    assert file in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_figure_without_a_word_of_the_source_is_refused(folder: Path) -> None:
+    (folder / "fig-3.toml").write_text(
+        'title = "t"\nsource = "s"\nruns = "maps"\nmetrics = ["response"]\ntolerance = "1%"\n'
+    )
+    with pytest.raises(InputError, match=r"at least one `\[\[expect\]\]` or `\[\[claim\]\]`"):
+        schema.read(folder)
+
+
+# ---- verdicts
+
+HEAD = 'title = "t"\nsource = "s"\nruns = "maps"\nmetrics = ["response"]\ntolerance = "10%"\n'
+# The source: dftl takes twice page's time and cpftl half more, at 20 and 15 against 10.
+BOTH = """
+[[expect]]
+member = "dftl"
+as = "ratio"
+against = "page"
+value = 2.0
+[[expect]]
+member = "cpftl"
+as = "ratio"
+against = "page"
+value = 1.5
+"""
+
+
+def judged(folder: Path, text: str, **values: float | None) -> verdict.Judgement:
+    """The verdict on response times of members."""
+    (folder / "fig-1.toml").write_text(text)
+    figure = schema.read(folder).figures["fig-1"]
+    measured = {("hot", member, None, "response"): value for member, value in values.items()}
+    return verdict.judge(figure, measured, figure.readings[0], [None])
+
+
+@pytest.mark.parametrize(
+    ("dftl", "cpftl", "expected"),
+    [
+        (20.0, 15.0, "reproduced"),
+        # 10 % of 2.0 and of 1.5: from 1.8 to 2.2 and from 1.35 to 1.65, the ends included.
+        (22.0, 13.5, "reproduced"),
+        # Beyond a tolerance, but both are slower and in the same order.
+        (22.1, 15.0, "shape"),
+        (50.0, 10.1, "shape"),
+        # In the other order, though each is slower than page.
+        (15.0, 20.0, "differs"),
+        # cpftl's difference has the other sign; one without a difference has none.
+        (20.0, 9.0, "differs"),
+        (20.0, 10.0, "differs"),
+        (20.0, None, "not measured"),
+    ],
+)
+def test_verdicts_by_hand(folder: Path, dftl: float, cpftl: float | None, expected: str) -> None:
+    assert judged(folder, HEAD + BOTH, page=10.0, dftl=dftl, cpftl=cpftl).verdict == expected
+
+
+def test_a_stated_order_must_hold_even_when_every_number_is_met(folder: Path) -> None:
+    # 18 of 20 and 16.4 of 15 are within 10 %.
+    text = HEAD + BOTH + '[[claim]]\nsays = "dftl > cpftl > page"\n'
+    assert judged(folder, text, page=10.0, dftl=18.0, cpftl=16.4).verdict == "reproduced"
+    text = HEAD + BOTH + '[[claim]]\nsays = "cpftl > dftl"\n'
+    found = judged(folder, text, page=10.0, dftl=20.0, cpftl=15.0)
+    assert found.verdict == "differs"
+    assert found.broken == ("cpftl is not > dftl (response, hot)",)
+
+
+def test_orders_alone_are_a_figure_too(folder: Path) -> None:
+    text = HEAD + '[[claim]]\nsays = "page < cpftl < dftl"\n'
+    assert judged(folder, text, page=1.0, cpftl=2.0, dftl=3.0).verdict == "reproduced"
+    assert judged(folder, text, page=1.0, cpftl=2.0, dftl=2.0).verdict == "differs"
+    assert judged(folder, text, page=1.0, cpftl=2.0, dftl=None).verdict == "not measured"
+
+
+def test_a_lone_value_has_no_shape(folder: Path) -> None:
+    text = HEAD + '[[expect]]\nmember = "page"\nvalue = 100\n'
+    assert judged(folder, text, page=90.0).verdict == "reproduced"
+    assert judged(folder, text, page=89.0).verdict == "differs"
+
+
+def test_ranges_points_and_changes(folder: Path) -> None:
+    text = HEAD + '[[expect]]\nmember = "page"\nvalue = [100, 200]\ntolerance = "0"\n'
+    assert judged(folder, text, page=150.0).verdict == "reproduced"
+    assert judged(folder, text, page=200.1).verdict == "differs"
+    # Half of it is a change of -50 %, and 0.1 less of a share 10 points.
+    text = HEAD + '[[expect]]\nmember = "dftl"\nas = "change"\nagainst = "page"\nvalue = -0.5\ntolerance = "1 points"\n'
+    assert judged(folder, text, page=8.0, dftl=4.0).verdict == "reproduced"
+    assert judged(folder, text, page=8.0, dftl=4.1).verdict == "shape"
+    text = text.replace('"change"', '"points"').replace("-0.5", "-0.1")
+    assert judged(folder, text, page=0.6, dftl=0.5).verdict == "reproduced"
+    assert judged(folder, text, page=0.6, dftl=0.7).verdict == "differs"
+    # Nothing over nothing is no change, something over nothing no number.
+    text = HEAD + '[[expect]]\nmember = "dftl"\nas = "change"\nagainst = "page"\nvalue = 0.0\n'
+    assert judged(folder, text, page=0.0, dftl=0.0).verdict == "reproduced"
+    assert judged(folder, text, page=0.0, dftl=1.0).verdict == "not measured"
+
+
+def test_each_way_of_reading_a_source_is_judged_for_itself(folder: Path) -> None:
+    (folder / "fig-1.toml").write_text(
+        HEAD
+        + '[[expect]]\nmember = "page"\nvalue = 100\nreading = "printed"\n'
+        + '[[expect]]\nmember = "page"\nvalue = 200\nreading = "swapped"\n'
+    )
+    figure = schema.read(folder).figures["fig-1"]
+    assert figure.readings == ("printed", "swapped")
+    measured = {("hot", "page", None, "response"): 200.0}
+    verdicts = [verdict.judge(figure, measured, reading, [None]).verdict for reading in figure.readings]
+    assert verdicts == ["differs", "reproduced"]
+
+
+def test_a_variant_judges_everything_with_another_member(folder: Path) -> None:
+    text = HEAD + '[variants."as printed"]\n[variants.other]\ndftl = "cpftl"\n'
+    text += (
+        '[[expect]]\nmember = "dftl"\nas = "ratio"\nagainst = "page"\nvalue = 2.0\n[[claim]]\nsays = "dftl > page"\n'
+    )
+    (folder / "fig-1.toml").write_text(text)
+    figure = schema.read(folder).figures["fig-1"]
+    assert figure.readings == ("as printed", "other")
+    measured = {("hot", m, None, "response"): v for m, v in (("page", 1.0), ("dftl", 0.5), ("cpftl", 2.0))}
+    verdicts = [verdict.judge(figure, measured, reading, [None]).verdict for reading in figure.readings]
+    assert verdicts == ["differs", "reproduced"]
+    (folder / "fig-1.toml").write_text(text.replace('dftl = "cpftl"', 'dftl = "cpf"'))
+    with pytest.raises(InputError, match="`dftl` = 'cpf': expected one of page, dftl, cpftl"):
+        schema.read(folder)
+
+
+def test_rising_and_falling(folder: Path) -> None:
+    figure = schema.read(folder).figures["fig-2"]
+
+    def judge(*ratios: float) -> verdict.Judgement:
+        measured: dict[verdict.Key, float | None] = {}
+        for x, ratio in zip((1.0, 4.0), ratios, strict=True):
+            measured |= {("hot", "dftl", x, "hit_ratio"): ratio}
+            measured |= {("hot", "dftl", x, "response"): 1000.0, ("hot", "page", x, "response"): 1.0}
+        return verdict.judge(figure, measured, "", [1.0, 4.0])
+
+    assert judge(0.2, 0.3).verdict == "reproduced"
+    assert judge(0.2, 0.2).verdict == "reproduced"
+    assert judge(0.3, 0.2).verdict == "differs"
+
+
+# ---- whole reproductions
+
+
+def test_a_whole_reproduction(folder: Path, tmp_path: Path, ftlab: Command) -> None:
+    out = tmp_path / "out"
+    done = ftlab("reproduce", folder, "--out", out)
+    assert done.code == 0, done.err
+    assert "── fig-1: Reads of translation pages (small drive, stand-ins: plain)" in done.out
+    assert "Hot: a generator" in done.out
+    assert "verdict: reproduced" in done.out
+    # A source that says a thousand times as long is not met, and nobody has said why.
+    assert "verdict: shape" in done.out or "verdict: differs: not explained yet" in done.out
+    names = {path.name for path in out.iterdir()}
+    assert {"report.html", "summary.json", "points.csv", "points.parquet", "verdicts.csv", "compared.csv"} <= names
+    assert any(name.endswith(".png") for name in names)
+    page = (out / "report.html").read_text()
+    assert "Reads of translation pages" in page
+    assert "reproduced" in page
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["schema"] == "ftlab.reproduction/1"
+    assert summary["complete"] is True
+    assert [figure["figure"] for figure in summary["figures"]] == ["fig-1", "fig-2"]
+    (point,) = summary["figures"][0]["readings"][0]["points"]
+    assert (point["source"], point["measured"], point["within"], point["at"]) == (-1.0, -1.0, True, "page 1")
+    assert ftlab("reproduce", folder, "--out", out).code == 2
+
+
+def test_two_reproductions_are_the_same(folder: Path) -> None:
+    first, second = (ftlab.reproduce(str(folder), only=["fig-1"], threads=threads) for threads in (1, 2))
+    assert first.summary() == second.summary()
+    assert first.points().equals(second.points())
+    assert first.complete
+    assert first.table().height == 1
+    assert first.plot("fig-1").to_dict()["vconcat"]
+    assert first.verdicts()["verdict"].to_list() == ["reproduced"]
+
+
+def test_traces_take_the_place_of_generators(
+    folder: Path, tmp_path: Path, ftlab: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces = tmp_path / "traces" / "deep"
+    traces.mkdir(parents=True)
+    rows = "".join(f"{i},{'read' if i % 2 else 'write'},{4096 * (i * 37 % 8000)},4096\n" for i in range(10000))
+    (traces / "hot.csv").write_text("time_us,op,offset,length\n" + rows)
+    done = ftlab("reproduce", folder, "--only", "fig-1", "--traces", tmp_path / "traces", "--json")
+    assert done.code == 0, done.err
+    (stand_in,) = json.loads(done.out)["stand_ins"]
+    assert (stand_in["kind"], stand_in["files"], stand_in["requests"]) == ("traces", ["hot.csv"], 10000)
+    # A folder without it: the generator, and every table says so.
+    monkeypatch.setenv("FTLAB_TRACES", str(folder))
+    done = ftlab("reproduce", folder, "--only", "fig-1")
+    assert "Hot: a generator" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "nothing to reproduce: expected an experiment (known: cpftl"),
+        (["nosuch"], "unknown experiment `nosuch` (known: cpftl"),
+        (["cpftl", "--only", "fig-9"], "unknown figure `fig-9` (known: fig-3.2a"),
+        (["cpftl", "--drive", "tiny"], "unknown drive `tiny` (known: serial, modern)"),
+        (["cpftl", "--stand-in", "traces"], "stand-in `traces`: expected a folder of traces"),
+        (["cpftl", "--stand-in", "x"], "unknown kind of stand-in `x`"),
+        (["cpftl", "--traces", "/nonexistent"], "traces /nonexistent: no such folder"),
+    ],
+)
+def test_wrong_calls_are_refused_in_a_sentence(ftlab: Command, arguments: list[str], sentence: str) -> None:
+    done = ftlab("reproduce", *arguments)
+    assert done.code == 2
+    assert sentence in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_run_is_of_the_tested_part_behind_the_one_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """24,000 requests in two parts: the first warms up, the second is measured; the addresses reach to 32 MiB."""
+    plans: list[comparison.Plan] = []
+
+    def seen(plan: comparison.Plan, **_: object) -> comparison.Comparison:
+        plans.append(plan)
+        return comparison.Comparison(())
+
+    monkeypatch.setattr(comparison, "execute", seen)
+    made = ftlab.reproduce(str(folder), only=["fig-2"])
+    assert not made.complete
+    specs = plans[0].specs
+    # Page and DFTL, each with once and four times the memory of the map.
+    assert len(specs) == 4
+    assert {(*spec["filters"], spec["warmup"]) for spec in specs} == {("skip:requests=0", "head:requests=24000", "50%")}
+    changes = [dict(change.split("=", 1) for change in spec["drive"]["set"]) for spec in specs]
+    assert {change["ftl.logical_size"] for change in changes} == {f"{32 << 20}B"}
+    assert [change["ftl.map_cache"] for change in changes] == ["3355B", "13421B"] * 2
+
+
+def test_ctrl_c_keeps_what_was_finished(folder: Path, ftlab: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = comparison.execute
+    calls = []
+
+    def second_is_stopped(*arguments: object, **options: object) -> comparison.Comparison:
+        calls.append(1)
+        if len(calls) == 2:
+            raise Interrupted(comparison.Comparison(()))
+        return made(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(comparison, "execute", second_is_stopped)
+    done = ftlab("reproduce", folder, "--json")
+    assert done.code == 130
+    assert "what was finished is kept" in done.err
+    summary = json.loads(done.out)
+    assert summary["complete"] is False
+    assert [figure["verdict"] for figure in summary["figures"]] == ["reproduced", "not measured"]
+
+
+def test_lists(ftlab: Command) -> None:
+    assert "cpftl" in ftlab("list", "experiments").out
+    assert "cpftl" in ftlab("reproduce", "--list").out
+    assert "fig-3.7a" in ftlab("reproduce", "cpftl", "--list").out
+
+
+def test_the_chapter_in_a_moment(ftlab: Command) -> None:
+    """The experiment that comes with ftlab, through the real command: a table of facts, one of requests, and runs."""
+    asked = [word for name in ("table-3.1", "table-3.3", "fig-3.2a") for word in ("--only", name)]
+    done = ftlab("reproduce", "cpftl", "--quick", "--drive", "serial", *asked, "--json")
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)
+    assert summary["quick"] is True
+    verdicts = {(figure["figure"], figure["stand_in"]): figure["verdict"] for figure in summary["figures"]}
+    # Generators are fitted to table 3.1, and the drive is the one of table 3.3.
+    assert verdicts["table-3.1", "plain"] == "reproduced"
+    assert verdicts["table-3.3", "plain"] == "reproduced"
+    runs = next(figure for figure in summary["figures"] if figure["figure"] == "fig-3.2a")
+    assert runs["readings"][0]["points"][0]["measured"] > 1
