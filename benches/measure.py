@@ -37,7 +37,9 @@ def write_msr(path: Path, requests: int, read: float, gap_us: int) -> Path:
 
 
 def measure(scenario: dict, *, tiny: bool) -> dict[str, object]:
-    """One scenario: its rate, its floor, write amplification, memory, hash of the figures."""
+    """One scenario: its rate, its floor, write amplification, hits of the map cache, memory, hash of the figures."""
+    if "inspect" in scenario:
+        return measure_inspection(scenario, tiny=tiny)
     with tempfile.TemporaryDirectory() as folder:
         if "trace" in scenario:
             workload = write_msr(Path(folder) / "bench.csv", **(scenario["tiny"] if tiny else scenario["trace"]))
@@ -53,9 +55,31 @@ def measure(scenario: dict, *, tiny: bool) -> dict[str, object]:
         "rate": perf[scenario["rate"]],
         "floor": scenario["floor"],
         "waf": run.summary["waf"]["total"],
+        "hits": run.summary["map_cache"]["hit_ratio"],
         "wall_s": perf["precondition_s"] + perf["wall_s"],
         "rss": perf["peak_rss_bytes"],
         "hash": hashlib.sha256(json.dumps(figures, sort_keys=True).encode()).hexdigest()[:12],
+    }
+
+
+def measure_inspection(scenario: dict, *, tiny: bool) -> dict[str, object]:
+    """A generated workload, written in ftlab's own form and inspected from the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.ftlab"
+        ftlab.generate(scenario["tiny"] if tiny else scenario["inspect"], path)
+        figures = dict(ftlab.inspect(path).figures)
+    perf = figures.pop("perf")
+    return {
+        "name": scenario["name"],
+        "rate": perf[scenario["rate"]],
+        "floor": scenario["floor"],
+        "waf": None,
+        "hits": None,
+        "wall_s": perf["wall_s"],
+        "rss": perf["peak_rss_bytes"],
+        "hash": hashlib.sha256(
+            json.dumps({key: figures[key] for key in ("counts", "footprint", "skew", "reuse")}, sort_keys=True).encode()
+        ).hexdigest()[:12],
     }
 
 
@@ -81,13 +105,14 @@ def main() -> int:
             show.count(r["rate"]),
             show.count(r["floor"]),
             show.quantity(r["waf"], ""),
+            show.quantity(r["hits"], ""),
             f"{r['wall_s']:.1f} s",
             show.size(r["rss"]),
             r["hash"],
         )
         for r in results
     ]
-    header = ["scenario", "per second", "floor", "WAF", "took", "memory", "hash"]
+    header = ["scenario", "per second", "floor", "WAF", "map hits", "took", "memory", "hash"]
     sys.stdout.write(show.text_table(header, rows) + "\n")
     return int(not arguments.tiny and any(r["rate"] < r["floor"] for r in results))
 

@@ -1,4 +1,4 @@
-"""Writes the generated pages: policies, drives, formats, workloads and the keys of drive files, from their sources.
+"""Writes the generated pages (policies, drives, formats, workloads, experiments, ...) from their sources.
 
 python docs/generate.py            # as `make docs`
 python docs/generate.py --check    # 1 if a page is missing, stale or left over (what the tests run)
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,15 @@ from typing import Any
 
 from ftlab import _ftlab, show
 from ftlab.catalogue import entries
+from ftlab.reproduction import metrics, schema, written
+from ftlab.reproduction.schema import Experiment, Figure
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-FOLDERS = ("policies", "drives", "formats", "workloads")
+SOURCES = ROOT / "crates" / "ftlab-trace" / "src"
+# Of a format's sample so much is shown.
+SAMPLE_LINES, SAMPLE_WIDTH = 6, 160
+FOLDERS = ("policies", "drives", "formats", "workloads", "filters", "experiments")
 SINGLE = Path("drive-files.md")
 # Where a role stands in a drive file, if not in [ftl].
 KEYS = {"schedule": "schedule.policy", "buffer": "buffer.policy"}
@@ -39,10 +45,15 @@ def pages() -> Iterator[tuple[Path, str]]:
     for folder, rows, intro in (
         ("formats", entries("formats"), FORMATS),
         ("workloads", entries("workloads"), WORKLOADS + docstring("synth/mod.rs").split("\n\n", 1)[1]),
+        ("filters", entries("filters"), FILTERS + docstring("filters/mod.rs").split("\n\n", 1)[1]),
     ):
         for row in rows:
             yield Path(folder) / f"{row['name']}.md", member_page(folder, row)
         yield Path(folder) / "README.md", index(intro, rows)
+    experiments = [schema.load(name) for name in schema.names()]
+    for experiment in experiments:
+        yield Path("experiments") / f"{experiment.name}.md", experiment_page(experiment)
+    yield Path("experiments") / "README.md", experiment_index(experiments)
     yield SINGLE, drive_file_reference((ROOT / "drives" / "reference.toml").read_text(encoding="utf-8"))
 
 
@@ -157,26 +168,52 @@ def comment(line: str) -> str:
     return line.lstrip("#").strip().replace("|", "\\|")
 
 
-# ---- formats and workloads
+# ---- formats, workloads and filters
 
 FORMATS = """# Trace formats
 
-A trace is told by its content; `--as NAME` forces a format, and settles what the content leaves open. Files may be
-compressed with gzip or zstd. `-` reads standard input. Times become nanoseconds since the first request, addresses
-become bytes. Several devices in one trace lie side by side, unless `--volumes merge` or `--volumes only:NAME` is given.
+A trace is told by its content; `--as NAME` forces a format, and options of their own settle what the content leaves
+open ([traces](../guide/traces.md)). Files may be compressed with gzip, bzip2, xz or zstd. `-` reads standard input, and
+several files are merged by time. Times become nanoseconds since the first request, addresses become bytes. Several
+devices in one trace lie side by side, unless `--volumes merge` or `--volumes only:NAME` is given. Most of them can be
+written (`ftlab convert`).
 """
 WORKLOADS = """# Generated workloads
 
-A generator is a workload that needs no file: `ftlab run uniform:read=0.7,requests=1e6`.
+A generator is a workload that needs no file: `ftlab run uniform:read=0.7,requests=1e6`. Behind the kinds come
+named workloads, which are models of published figures: `ftlab inspect financial1`.
+
+"""
+
+
+FILTERS = """# Filters
+
+A filter changes requests on their way from a trace or a generator:
+`ftlab run TRACE --filter lru:share=0.05 --filter compact`.
 
 """
 
 
 def member_page(folder: str, row: Row) -> str:
-    """A page made of a member's docstring."""
+    """A page made of a member's docstring; a named workload and what Python adds bring their own text."""
     name = row["name"]
-    source = {"formats": "formats", "workloads": "synth"}[folder] + f"/{name}.rs"
-    return f"{NOTE}# `{name}`\n\n{deeper(docstring(source))}"
+    source = {"formats": "formats", "workloads": "synth", "filters": "filters"}[folder] + f"/{name}.rs"
+    text = docstring(source) if (SOURCES / source).is_file() else row["documentation"]
+    return f"{NOTE}# `{name}`\n\n{deeper(text)}{format_sections(row) if folder == 'formats' else ''}"
+
+
+def format_sections(row: Row) -> str:
+    """What a format leaves open, how it is written, and what it looks like."""
+    text = ""
+    if row["open"]:
+        options = ", ".join(f"`--{name.replace('_', '-')}`" for name in row["open"])
+        text += f"\n## What it leaves open\n\nGuessed from the content and said; {options} set it.\n"
+    if row.get("writing"):
+        text += f"\n## Writing\n\n{deeper(row['writing'].replace(chr(10) + '# ', chr(10) + '## '))}"
+    if row.get("sample"):
+        lines = [line[:SAMPLE_WIDTH] for line in row["sample"].splitlines()[:SAMPLE_LINES]]
+        text += f"\n## Sample\n\n```\n{chr(10).join(lines)}\n```\n"
+    return text
 
 
 def index(intro: str, rows: list[Row]) -> str:
@@ -184,9 +221,72 @@ def index(intro: str, rows: list[Row]) -> str:
     return f"{NOTE}{intro}\n" + "".join(f"* [{row['name']}]({row['name']}.md): {row['description']}\n" for row in rows)
 
 
+# ---- experiments
+
+EXPERIMENTS = """# Experiments
+
+What others have measured, as data: `ftlab reproduce NAME` measures it again and judges each figure by a rule
+([reproducing](../guide/reproducing.md)).
+
+"""
+
+
+def experiment_index(experiments: list[Experiment]) -> str:
+    """All experiments."""
+    lines = [f"* [{e.name}]({e.name}.md): {e.title} ({e.source})\n" for e in experiments]
+    return f"{NOTE}{EXPERIMENTS}{''.join(lines)}"
+
+
+def experiment_page(experiment: Experiment) -> str:
+    """What is run on what, what stands for what, and each figure with what the source says of it."""
+    text = f"{NOTE}# `{experiment.name}`\n\n{experiment.title}.\n\nSource: {experiment.source}.\n\n"
+    text += f"```\nftlab reproduce {experiment.name}\n```\n\n## What is not as in the source\n\n"
+    text += "".join(f"* {sentence}\n" for sentence in experiment.differs)
+    text += "\n## Workloads\n\n| workload | the source's | stand-in | |\n| --- | --- | --- | --- |\n"
+    for workload in experiment.workloads.values():
+        for kind, candidates in workload.candidates.items():
+            for candidate in candidates:
+                files = ", ".join(f"`{pattern}`" for pattern in candidate.files)
+                says = f"{files}: {candidate.says}" if files else candidate.says
+                text += f"| {workload.title} | {workload.says} | {kind} | {says} |\n"
+    text += "\n" + "".join(f"* **{kind}**: {says}\n" for kind, says in experiment.kinds.items())
+    text += "\n## Drives and members\n\n| drive | preset | |\n| --- | --- | --- |\n"
+    text += "".join(
+        f"| {d.title} | [{d.preset}](../drives/{d.preset}.md) | {d.says} |\n" for d in experiment.drives.values()
+    )
+    text += "\n| member | drive keys | |\n| --- | --- | --- |\n"
+    for member in experiment.members.values():
+        changes = ", ".join(f"`{key} = {value}`" for key, value in member.set.items())
+        beside = [f"set mined by `{member.miner}`"] if member.miner else []
+        beside += [f"filter `{name}`" for name in member.filters]
+        text += f"| {member.title} | {changes} | {', '.join(beside)} |\n"
+    return text + "".join(figure_section(experiment, figure) for figure in experiment.figures.values())
+
+
+def figure_section(experiment: Experiment, figure: Figure) -> str:
+    """A figure: its source, what is measured, what is expected and how near it must come."""
+    runs = experiment.runs[figure.runs]
+    text = f"\n## {figure.name}: {figure.title}\n\nSource: {figure.source}.\n"
+    text += f"\n{figure.says}\n" if figure.says else ""
+    measured = ", ".join(metrics.BY_NAME[name].title for name in figure.metrics)
+    text += f"\nMeasured: {measured}"
+    text += f", over {written.member_title(experiment, figure.against)}" if figure.against else ""
+    text += f"; `{runs.key}` of {', '.join(f'{x:g}' for x in runs.values)}" if runs.values else ""
+    text += f". Tolerance {figure.tolerance.text}.\n"
+    if figure.expected:
+        text += "\n| | source | where | read as |\n| --- | --- | --- | --- |\n"
+        for item in figure.expected:
+            what = written.what(experiment, figure, item)
+            near = "" if item.tolerance == figure.tolerance else f" (tolerance {item.tolerance.text})"
+            text += f"| {what} | {written.source(item)}{near} | {item.at} | {item.reading} |\n"
+    if figure.claims:
+        text += "\n" + "".join(f"* {written.claim(experiment, c)}: {c.at}\n" for c in figure.claims)
+    return text + (f"\nWhere ours differs: {figure.reason}\n" if figure.reason else "")
+
+
 def docstring(source: str) -> str:
     """The `//!` head of a file of ftlab-trace."""
-    lines = (ROOT / "crates" / "ftlab-trace" / "src" / source).read_text(encoding="utf-8").splitlines()
+    lines = (SOURCES / source).read_text(encoding="utf-8").splitlines()
     head = [line for line in lines if line.startswith("//!")]
     return "".join(line[3:].removeprefix(" ") + "\n" for line in head)
 
@@ -194,7 +294,8 @@ def docstring(source: str) -> str:
 def deeper(markdown: str) -> str:
     """A docstring below a page's heading: its own headings one level down, with an empty line around each."""
     text = ""
-    for line in markdown.splitlines():
+    # Links into the code lead nowhere on a page.
+    for line in re.sub(r"\[([^\]]+)\]\(crate::[^)]*\)", r"\1", markdown).splitlines():
         text += f"\n#{line}\n\n" if line.startswith("#") else f"{line}\n"
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
