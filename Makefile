@@ -71,7 +71,7 @@ bench: build
 docs: build
 	$(BIN)/python docs/generate.py
 
-RECIPES := rocksdb sqlite gcc postgresql java
+RECIPES := rocksdb rocksdb-levels sqlite gcc postgresql java
 recordings: build
 	mkdir -p out/recordings
 	for recipe in $(RECIPES); do \

@@ -1,17 +1,27 @@
 #!/usr/bin/env bash
-# RocksDB: db_bench fills a database in random order, then reads and updates it half and half with skewed keys, as YCSB's workload A does.
-# The log is not synchronous, but is handed to the device every 256 KiB, all but its last MiB (`wal_bytes_per_sync`).
-# Debian: rocksdb-tools.
-. "$(dirname "$0")/common.sh"
-need db_bench rocksdb-tools
+# RocksDB: a load in the manner of YCSB's workload A (`ycsb.py`): records are inserted once, then half reads, half updates of them, with
+# YCSB's skewed keys. The log is not synchronous, but is handed to the device every 256 KiB, all but its last MiB (`wal_bytes_per_sync`).
+# `rocksdb-levels.sh` is the same with a folder for each level of the tree.
+# Debian: librocksdb7.8 (rocksdb-tools has it), python3.
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need python3 python3
+python=/usr/bin/python3
+[[ -x $python ]] || python=python3
+levels=${levels:-false}
+# Small buffers, tables and levels, so that flushes and compactions are many. RocksDB's levels grow tenfold; fourfold gives a small
+# recording three of them.
+table=$(of 1048576 4194304) records=$(of 8000 600000) operations=$(of 8000 600000) folders=()
+if $levels; then
+    # More updates of fewer records, so that the lower levels are written again.
+    table=$((table / 2)) records=$((records * 5 / 8)) operations=$((operations * 3 / 2)) folders=(--level-folders)
+fi
 if ! $inside; then
-    record
+    "$python" -c 'import ctypes.util, sys; sys.exit(ctypes.util.find_library("rocksdb") is None)' ||
+        { say "librocksdb is missing (Debian: rocksdb-tools)"; exit 77; }
+    if $levels; then record "$here/ycsb.py" "$here/rocksdb.sh"; else record "$here/ycsb.py"; fi
     exit
 fi
-# Small buffers, tables and levels, so that flushes and compactions are many.
-db_bench --db="$work/db" --wal_dir="$work/db" --num="$(of 7000 600000)" --value_size=4000 --compression_type=none \
-    --wal_bytes_per_sync=262144 --bytes_per_sync=262144 \
-    --write_buffer_size="$(of 4194304 16777216)" --target_file_size_base="$(of 2097152 8388608)" \
-    --max_bytes_for_level_base="$(of 8388608 33554432)" --max_background_jobs=2 --seed=1 --threads=1 \
-    --benchmarks=fillrandom,readrandomwriterandom --readwritepercent=50 --reads="$(of 7000 600000)" \
-    --writes="$(of 7000 600000)" --disable_auto_compactions=false >"$work/out" 2>&1 || { tail -5 "$work/out" >&2; exit 1; }
+"$python" -B -I ./ycsb.py "$work/db" --records "$records" --operations "$operations" "${folders[@]}" \
+    --level-base "$table" --level-multiplier "$(of 4 10)" \
+    --options "write_buffer_size=$((2 * table));target_file_size_base=$table;compression=kNoCompression;max_background_jobs=2;$(
+    )bytes_per_sync=262144;wal_bytes_per_sync=262144;level_compaction_dynamic_level_bytes=false"

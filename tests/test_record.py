@@ -268,3 +268,15 @@ def test_bundled_recordings_can_be_read(path: Path) -> None:
     text = json.dumps(found)
     assert "/home/" not in text
     assert "/root/" not in text
+
+
+def test_call_paths_become_activities_by_their_files() -> None:
+    found = ftlab.contexts(ROOT / "recordings" / "sqlite.ftlrec", by=["file:*-journal", "file:*.db"])
+    journal, table = sorted(found.contexts, key=lambda context: str(context["program"]))
+    assert [journal["program"], table["program"]] == ["file:*-journal", "file:*.db"]
+    # Two activities where the call paths were many; the journal lives short and comes back to its places.
+    assert len(ftlab.contexts(ROOT / "recordings" / "sqlite.ftlrec").contexts) > 50
+    assert journal["lifetime_pages"]["p90"] < table["lifetime_pages"]["median"]
+    assert found.figures["places"]["correlation"] > 0.5
+    kinds = ftlab.contexts(ROOT / "recordings" / "rocksdb.ftlrec", by=["files"]).table()
+    assert set(kinds["program"]) >= {"*.log", "*.sst", "MANIFEST-#"}

@@ -54,7 +54,8 @@ pub struct ContextsSpec {
     /// Options of the replay; see `ftlab_record::replay::Options`.
     #[serde(default)]
     pub replay: Option<String>,
-    /// Functions or programs: contexts that go through one of them are taken together.
+    /// Functions, programs, or `file:` and a pattern: what goes through one of them, or to such files, is taken together. `files`
+    /// alone: by kind of file.
     #[serde(default)]
     pub by: Vec<String>,
 }

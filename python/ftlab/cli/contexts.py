@@ -20,7 +20,11 @@ def contexts(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="A,B,...", help="Take together what goes through these functions or programs."),
+        typer.Option(
+            "--by",
+            metavar="A,B,...",
+            help="Take together what goes through functions or programs, or to files (file:*.log); or `files`.",
+        ),
     ] = None,
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Contexts to show, those that write most.")] = 16,
     frames: Annotated[int, typer.Option("--frames", metavar="N", help="Functions to show of each call path.")] = 6,
@@ -59,6 +63,7 @@ def page(figures: Mapping[str, Any], rows: int, frames: int) -> str:
             f"{figures['write_requests']:,} writes, {show.size(figures['pages'] * 4096)}; "
             f"{figures['flushes']:,} flushes; {show.size(figures['trimmed_pages'] * 4096)} trimmed",
         ),
+        ("addresses", _places(figures["places"])),
         ("replay", figures["replay"].replace(",", ", ")),
     ]
     shown = figures["contexts"][:rows]
@@ -71,6 +76,18 @@ def page(figures: Mapping[str, Any], rows: int, frames: int) -> str:
         blocks.append(f"{left} contexts that write less are not shown (--rows)")
     blocks.append("\n".join(f"note: {sentence}" for sentence in figures["notes"]))
     return "\n\n".join(block for block in blocks if block)
+
+
+def _places(places: Mapping[str, Any]) -> str:
+    """Whether an address tells how long its next data will live."""
+    from ftlab import show
+
+    if places["correlation"] is None:
+        return "too little was written again to say whether an address tells lifetimes"
+    said = f"correlation of a lifetime with the one before at its address: {show.digits(places['correlation'])}"
+    if places["spread_median"] is None:
+        return said
+    return f"{said}; longest over shortest in a chunk of 1 MiB: {show.digits(places['spread_median'])} (median)"
 
 
 _HEADER = [

@@ -1,0 +1,201 @@
+//! What is taken together as one context: a call path, an activity (what goes through a function or a program, or to certain
+//! files), or a kind of file.
+
+use super::names::{is_called, last_part, short};
+use crate::recording::{Context, Tables};
+
+/// Begins the name of an activity that stands for files.
+const FILE: &str = "file:";
+/// In place of all names: an activity for each kind of file.
+const FILES: &str = "files";
+
+/// Which context a write counts for.
+pub(super) enum Grouping {
+    /// Its own.
+    Paths { contexts: usize },
+    Activities {
+        titles: Vec<String>,
+        /// Number of the activity of each context, and of each file; the smaller one counts. Beyond the last title: none.
+        of_context: Vec<u32>,
+        of_file: Vec<u32>,
+    },
+}
+
+impl Grouping {
+    pub(super) fn new(tables: &Tables, by: &[String]) -> Self {
+        match by {
+            [] => Grouping::Paths {
+                contexts: tables.contexts.len().max(1),
+            },
+            [one] if one == FILES => Self::kinds(tables),
+            names => Self::named(tables, names),
+        }
+    }
+
+    fn named(tables: &Tables, names: &[String]) -> Self {
+        let of_context = tables.contexts.iter().map(|context| {
+            let program = tables.processes.get(context.process as usize);
+            let program = program.map_or("", |process| last_part(&process.program));
+            let functions: Vec<String> = context.frames.iter().map(|frame| short(&frame.name)).collect();
+            first(names, |name| {
+                name == program || functions.iter().any(|function| is_called(function, name))
+            })
+        });
+        let of_file = tables.files.iter().map(|file| {
+            first(names, |name| {
+                name.strip_prefix(FILE).is_some_and(|pattern| fits(pattern, &file.path))
+            })
+        });
+        Grouping::Activities {
+            of_context: of_context.collect(),
+            of_file: of_file.collect(),
+            titles: names
+                .iter()
+                .map(String::as_str)
+                .chain(["other"])
+                .map(str::to_owned)
+                .collect(),
+        }
+    }
+
+    fn kinds(tables: &Tables) -> Self {
+        let mut titles: Vec<String> = Vec::new();
+        let of_file = tables.files.iter().map(|file| {
+            let kind = kind_of(last_part(&file.path));
+            let known = titles.iter().position(|title| *title == kind).unwrap_or_else(|| {
+                titles.push(kind);
+                titles.len() - 1
+            });
+            known as u32
+        });
+        let of_file: Vec<u32> = of_file.collect();
+        titles.push("other".to_owned());
+        Grouping::Activities {
+            of_context: Vec::new(),
+            of_file,
+            titles,
+        }
+    }
+
+    /// How many there can be.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Grouping::Paths { contexts } => *contexts,
+            Grouping::Activities { titles, .. } => titles.len(),
+        }
+    }
+
+    pub(super) fn of(&self, context: u32, file: Option<u32>) -> u32 {
+        match self {
+            Grouping::Paths { .. } => context,
+            Grouping::Activities {
+                titles,
+                of_context,
+                of_file,
+            } => {
+                let of = |numbers: &[u32], at: u32| numbers.get(at as usize).copied().unwrap_or(u32::MAX);
+                let by_file = file.map_or(u32::MAX, |file| of(of_file, file));
+                of(of_context, context).min(by_file).min(titles.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// What an activity is called; none for a context of its own.
+    pub(super) fn title(&self, number: usize) -> Option<&str> {
+        match self {
+            Grouping::Paths { .. } => None,
+            Grouping::Activities { titles, .. } => titles.get(number).map(String::as_str),
+        }
+    }
+
+    /// The context that stands behind a number, where it is one.
+    pub(super) fn context<'a>(&self, number: usize, tables: &'a Tables) -> Option<&'a Context> {
+        match self {
+            Grouping::Paths { .. } => tables.contexts.get(number),
+            Grouping::Activities { .. } => None,
+        }
+    }
+}
+
+fn first(names: &[String], fits: impl FnMut(&String) -> bool) -> u32 {
+    names.iter().position(fits).map_or(u32::MAX, |at| at as u32)
+}
+
+/// Whether a path fits a pattern in which `*` stands for anything. One without a `/` is about the last part of the path.
+fn fits(pattern: &str, path: &str) -> bool {
+    let text = if pattern.contains('/') { path } else { last_part(path) };
+    let mut parts = pattern.split('*');
+    let start = parts.next().unwrap_or("");
+    let Some(mut rest) = text.strip_prefix(start) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((end, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(end)
+}
+
+/// `*.sst`, for a name with an ending; else the name, with `#` for numbers: `MANIFEST-#`.
+fn kind_of(name: &str) -> String {
+    let (stem, ending) = match name.rfind('.') {
+        Some(at) if at > 0 => ("*", &name[at..]),
+        _ => ("", name),
+    };
+    let mut kind = stem.to_owned();
+    for c in ending.chars() {
+        if !c.is_ascii_digit() {
+            kind.push(c);
+        } else if !kind.ends_with('#') {
+            kind.push('#');
+        }
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_about_names_or_whole_paths() {
+        for (pattern, path, fit) in [
+            ("*.log", "/db/000012.log", true),
+            ("*.log", "/db.log/000012.sst", false),
+            ("*-journal", "/tmp/a.db-journal", true),
+            ("*/L2/*.sst", "/db/L2/000012.sst", true),
+            ("*/L2/*.sst", "/db/L1/000012.sst", false),
+            ("a*b*c", "abc", true),
+            // The end must not overlap what the middle has taken.
+            ("a*bc*bc", "abc", false),
+            ("LOG", "/db/LOG", true),
+            ("LOG", "/db/LOG.old", false),
+        ] {
+            assert_eq!(fits(pattern, path), fit, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_files_have_no_numbers() {
+        let kinds = [
+            "000012.sst",
+            "MANIFEST-000005",
+            "ccAb12.s",
+            "t.db-journal",
+            ".profile",
+            "16384",
+            "LOG.old.17",
+        ];
+        let found: Vec<String> = kinds.iter().map(|name| kind_of(name)).collect();
+        assert_eq!(
+            found,
+            ["*.sst", "MANIFEST-#", "*.s", "*.db-journal", ".profile", "#", "*.#"]
+        );
+    }
+}
