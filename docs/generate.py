@@ -250,13 +250,17 @@ def experiment_page(experiment: Experiment) -> str:
                 says = f"{files}: {candidate.says}" if files else candidate.says
                 text += f"| {workload.title} | {workload.says} | {kind} | {says} |\n"
     text += "\n" + "".join(f"* **{kind}**: {says}\n" for kind, says in experiment.kinds.items())
-    text += "\n## Drives and members\n\n| drive | preset | |\n| --- | --- | --- |\n"
-    text += "".join(
-        f"| {d.title} | [{d.preset}](../drives/{d.preset}.md) | {d.says} |\n" for d in experiment.drives.values()
-    )
-    text += "\n| member | drive keys | |\n| --- | --- | --- |\n"
+    if experiment.drives:
+        text += "\n## Drives and members\n\n| drive | preset | |\n| --- | --- | --- |\n"
+        text += "".join(
+            f"| {d.title} | [{d.preset}](../drives/{d.preset}.md) | {d.says} |\n" for d in experiment.drives.values()
+        )
+        text += "\n| member | drive keys | |\n| --- | --- | --- |\n"
+    else:
+        text += "\n## Members\n\n| member | what writes it | |\n| --- | --- | --- |\n"
     for member in experiment.members.values():
         changes = ", ".join(f"`{key} = {value}`" for key, value in member.set.items())
+        changes = changes or ", ".join(f"`{item}`" for item in (member.activity, *member.by) if item)
         beside = [f"set mined by `{member.miner}`"] if member.miner else []
         beside += [f"filter `{name}`" for name in member.filters]
         text += f"| {member.title} | {changes} | {', '.join(beside)} |\n"

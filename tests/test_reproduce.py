@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import ftlab
 from conftest import Command
 from ftlab import comparison
 from ftlab.errors import InputError, Interrupted
+from ftlab.recording import contexts
 from ftlab.reproduction import schema, verdict
 
 # Small enough that a whole reproduction takes a moment: 24,000 requests on a drive of 32 MiB.
@@ -126,7 +128,8 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
         assert set(experiment.runs) == {figure.runs for figure in experiment.figures.values()}
         # What has a default stand-in needs no file.
         for workload in experiment.workloads.values():
-            assert any(c.generator for found in workload.candidates.values() for c in found)
+            candidates = [c for kind, found in workload.candidates.items() if kind != "traces" for c in found]
+            assert any(c.generator or (schema.recordings() / c.files[0]).is_file() for c in candidates)
 
 
 @pytest.mark.parametrize(
@@ -438,3 +441,41 @@ def test_the_chapter_in_a_moment(ftlab: Command) -> None:
     assert verdicts["table-3.3", "plain"] == "reproduced"
     runs = next(figure for figure in summary["figures"] if figure["figure"] == "fig-3.2a")
     assert runs["readings"][0]["points"][0]["measured"] > 1
+
+
+def test_program_contexts_of_the_bundled_recordings(ftlab: Command, tmp_path: Path) -> None:
+    done = ftlab("reproduce", "program-contexts", "--json", "--out", str(tmp_path / "out"))
+    assert done.code == 0, done.err
+    summary = json.loads(done.out)
+    verdicts = {figure["figure"]: figure["verdict"] for figure in summary["figures"]}
+    for name in ("fig-6", "fig-7", "fig-9abc", "fig-9de", "fig-10", "table-1-gcc"):
+        assert verdicts[name] == "reproduced", name
+    table = next(figure for figure in summary["figures"] if figure["figure"] == "table-1-rocksdb")
+    duplicates = {m["member"]: m["value"] for m in table["measured"] if m["metric"] == "duplicates"}
+    # What the experiment says is what `ftlab contexts` says of the same recording.
+    names = {"log": "DBImpl::WriteToWAL", "flush": "FlushJob::Run", "compaction": "CompactionJob::Run"}
+    found = contexts(schema.recordings() / "rocksdb.ftlrec", by=list(names.values())).contexts
+    assert duplicates == {
+        key: c["duplicate_pages"] for key, name in names.items() for c in found if c["program"] == name
+    }
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Data written to the device in between" in page
+
+
+def test_members_of_recordings_are_activities_or_groupings(tmp_path: Path) -> None:
+    there = schema.folder() / "program-contexts"
+    place = tmp_path / "mine"
+    shutil.copytree(there, place)
+    head = (place / "experiment.toml").read_text(encoding="utf-8")
+    for old, new, sentence in [
+        ('activity = "FlushJob::Run"', 'activity = "FlushJob::Run"\nby = ["files"]', "nothing beside an `activity`"),
+        ('members = ["paths"]', 'members = ["paths"]\nvary = { key = "map_cache", values = [1] }', "recordings are as"),
+    ]:
+        (place / "experiment.toml").write_text(head.replace(old, new), encoding="utf-8")
+        with pytest.raises(InputError, match=sentence):
+            schema.read(place)
+    (place / "experiment.toml").write_text(head, encoding="utf-8")
+    text = (place / "fig-6.toml").read_text(encoding="utf-8")
+    (place / "fig-6.toml").write_text(text.replace('"lifetime_p10", ', ""), encoding="utf-8")
+    with pytest.raises(InputError, match="for boxes"):
+        schema.read(place)

@@ -133,8 +133,8 @@ def contexts(recording: str | PathLike[str], *, replay: str | None = None, by: S
     """Tells what the program contexts of a recording are like.
 
     `replay` sets how calls become requests to a device, as when a recording runs: `page_cache=off`, `memory=1GiB`.
-    `by` names functions, programs, or files as `file:*.log` (with a `/`: whole paths): what goes through one of them, or
-    to such files, is taken together as an activity. `by=["files"]` makes an activity of each kind of file.
+    `by` names functions, programs, or files as `file:*.log` (with a `/`: whole paths): what goes through one of them,
+    or to such files, is taken together as an activity. `by=["files"]` makes an activity of each kind of file.
 
     >>> ftlab.contexts("sqlite3.ftlrec").table()  # doctest: +SKIP
     """

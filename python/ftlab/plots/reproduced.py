@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from ftlab.plots import theme
+from ftlab.plots import boxes, theme
 from ftlab.reproduction import metrics
 from ftlab.reproduction.verdict import Key
 
 if TYPE_CHECKING:
     from ftlab.reproduction import Result
-    from ftlab.reproduction.schema import Expected
+    from ftlab.reproduction.schema import Expected, Figure
 
 _MARK = "#d6336c"
 
@@ -79,11 +79,20 @@ def draw(data: pl.DataFrame, metric: str, against: str, key: str) -> alt.LayerCh
     return bars + marks.encode(x=x, xOffset=offset, y=y, tooltip=tooltip)
 
 
+def alone_metrics(figure: Figure) -> list[str]:
+    """The metrics that have a chart of their own: all but those that boxes show."""
+    return [name for name in figure.metrics if figure.plot != "box" or name not in metrics.LIFETIMES]
+
+
 def alone(found: Sequence[Result], names: dict[str, str], key: str) -> alt.TopLevelMixin:
     """A figure as it stands alone: a chart for each drive, kind of stand-in and metric, one below the other."""
     charts: list[Any] = []
     for result in found:
-        for metric in result.figure.metrics:
+        lifetimes = boxes.table(result, names) if result.figure.plot == "box" else None
+        if lifetimes is not None:
+            sized = boxes.draw(lifetimes).properties(width=theme.WIDTH, height=theme.HEIGHT)
+            charts.append(sized.properties(title=f"{result.figure.title} ({result.kind})"))
+        for metric in alone_metrics(result.figure):
             data = table(result, metric, names)
             if data is not None:
                 against = names.get(result.figure.against, "") if metric == result.figure.metrics[0] else ""

@@ -206,12 +206,12 @@ def execute(
                         stopped = True
                 if key in known:
                     prepared[name] = known[key]
-            for used in drives:
+            for used in drives or [schema.NO_DRIVE]:
                 laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets)
                 for name in dict.fromkeys(figure.runs for figure in figures):
                     runs = experiment.runs[name]
                     of_drive = runs.kind in ("run", "drive")
-                    if used.name not in runs.drives if of_drive else used is not drives[0]:
+                    if used.name not in runs.drives if of_drive else used not in (drives[:1] or [schema.NO_DRIVE]):
                         continue
                     rows: list[Row] = []
                     if not stopped and all(workload in prepared for workload in runs.workloads):

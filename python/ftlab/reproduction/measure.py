@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from ftlab import _ftlab, comparison, mining
+from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import FtlabError, Interrupted
 from ftlab.reproduction import metrics
@@ -77,6 +77,8 @@ class Laboratory:
                 return self._mine(runs)
             case "inspect":
                 return self._inspect(runs)
+            case "contexts":
+                return [row for name in runs.workloads for row in self._contexts(runs, name)]
         return [_row(runs, "", "", None, 0, self._facts())]
 
     def _inspect(self, runs: Runs) -> list[Row]:
@@ -85,6 +87,22 @@ class Laboratory:
             for name in runs.workloads
             for member in runs.members
         ]
+
+    def _contexts(self, runs: Runs, name: str) -> Iterator[Row]:
+        """What members write in a recording: activities are told apart together, whole recordings each for itself."""
+        chosen = self.prepared[name].chosen
+        replay = chosen.candidate.reading.get("replay")
+        members = {member: self.experiment.members[member] for member in runs.members}
+        activities = [member.activity for member in members.values() if member.activity]
+        self.watch.stage(f"contexts of {name}")
+        found = recording.look(chosen.files[0], replay, activities, None).contexts if activities else ()
+        written = {context["program"]: context for context in found}
+        for key, member in members.items():
+            if member.activity:
+                figures = written.get(member.activity, {})
+            else:
+                figures = recording.look(chosen.files[0], replay, member.by, None).figures
+            yield _row(runs, name, key, None, 0, figures)
 
     def _facts(self) -> dict[str, Any]:
         resolved, toml = _ftlab.resolve_drive(json.dumps({"name": self.drive.preset, "set": _pairs(self.drive.set)}))

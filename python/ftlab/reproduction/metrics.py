@@ -1,5 +1,6 @@
 """What can be measured, by name: of a run its summary's figures, of a miner what mining took, of requests what they are
-like, of a drive what its file says. Figures of experiments name these."""
+like, of
+program contexts how long lives what they write, of a drive what its file says. Figures of experiments name these."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from ftlab import show
 Found = Mapping[str, Any]
 Of = Callable[[Found], float | None]
 
-KINDS = ("run", "mine", "inspect", "drive")
+KINDS = ("run", "mine", "inspect", "contexts", "drive")
+# What boxes are drawn of.
+LIFETIMES = ("lifetime_p10", "lifetime_p25", "lifetime_median", "lifetime_p75", "lifetime_p90")
 # What is compared where it is no configuration of a drive.
 MEMBERS: dict[str, dict[str, str]] = {
     "mine": {"clustered": "clustered", "cminer": "C-Miner", "exhaustive": "exhaustive"},
@@ -120,6 +123,24 @@ def _hottest_writes(found: Found) -> float | None:
     return dict(zip(curve["x"], curve["y"], strict=True)).get(0.01) if curve else None
 
 
+def _dominant(found: Found) -> float | None:
+    """How many contexts, those that write most, it takes for nine tenths of the pages that reach the device."""
+    if "contexts" not in found:
+        return None
+    shares = sorted((context["page_share"] for context in found["contexts"]), reverse=True)
+    return float(sum(sum(shares[:i]) < 0.9 - 1e-9 for i in range(len(shares))))
+
+
+def _lifetime_deviation(found: Found) -> float | None:
+    mean, variation = at(found, "lifetime_pages", "mean"), at(found, "lifetime_pages", "variation")
+    return None if mean is None or variation is None else mean * variation
+
+
+def _place_correlation(found: Found) -> float | None:
+    """Of a whole recording, or of one of its contexts."""
+    return at(found, "places", "correlation") if "places" in found else at(found, "place_correlation")
+
+
 _gc_update = _place("counts", "trans_programs", "gc_update")
 _gc_move = _place("counts", "gc_trans_programs")
 
@@ -184,6 +205,35 @@ _ALL = (
         "count",
     ),
     Metric("hottest_writes", "inspect", "writes on the most written 1 % of pages", _hottest_writes, "share"),
+    Metric("dominant", "contexts", "contexts for 90 % of the pages written", _dominant, "count"),
+    Metric("page_share", "contexts", "share of the pages written", _place("page_share"), "share"),
+    Metric("live", "contexts", "pages that live on", _over(_place("live"), _place("pages")), "share"),
+    *(
+        Metric(name, "contexts", title, _place("lifetime_pages", name.removeprefix("lifetime_")), "count")
+        for name, title in zip(
+            LIFETIMES,
+            ("lifetime in pages written: 10 %", "25 %", "median lifetime", "75 %", "90 %"),
+            strict=True,
+        )
+    ),
+    Metric(
+        "lifetime_deviation", "contexts", "standard deviation of lifetimes, pages written", _lifetime_deviation, "count"
+    ),
+    Metric("duplicates", "contexts", "duplicates of 4 KiB", _place("duplicate_pages"), "share"),
+    Metric("duplicate_chunks", "contexts", "duplicates of 1 KiB", _place("duplicate_chunks"), "share"),
+    Metric(
+        "place_correlation",
+        "contexts",
+        "correlation with the lifetime before at the same address",
+        _place_correlation,
+    ),
+    Metric(
+        "place_spread",
+        "contexts",
+        "longest over shortest lifetime in a chunk of 1 MiB, at most",
+        _place("places", "spread_max"),
+        "count",
+    ),
     Metric("page_size", "drive", "flash page", _place("page_bytes"), "B"),
     Metric("block_size", "drive", "flash block", _place("block_bytes"), "B"),
     Metric("read_time", "drive", "page read", _place("read_ns"), "ns"),

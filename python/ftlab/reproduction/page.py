@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ftlab import report
-from ftlab.plots import reproduced
+from ftlab.plots import boxes, reproduced
 from ftlab.report import Chart, Section, Tile
 from ftlab.reproduction import Reproduction, Result, metrics, written
 from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, REPRODUCED, SHAPE
@@ -88,7 +88,11 @@ def _charts(made: Reproduction, result: Result) -> list[Chart]:
     figure = result.figure
     names = made.titles
     charts = []
-    for metric in figure.metrics:
+    whole = boxes.table(result, names) if figure.plot == "box" else None
+    if whole is not None:
+        name = f"{figure.name}-{result.kind}-lifetimes"
+        charts.append(Chart(name=name, title=boxes.TITLE, caption=boxes.CAPTION, figure=boxes.draw(whole)))
+    for metric in reproduced.alone_metrics(figure):
         data = reproduced.table(result, metric, names)
         if data is None:
             continue

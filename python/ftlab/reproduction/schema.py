@@ -62,6 +62,10 @@ class Member:
     miner: str
     filters: tuple[str, ...]
     """Between the workload and the drive."""
+    activity: str = ""
+    """Of a recording: the function, program or files (`file:*.log`) whose writes it stands for; none: all writes."""
+    by: tuple[str, ...] = ()
+    """Of a whole recording: what is taken together as one context; none: call paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +169,8 @@ class Figure:
     claims: tuple[Claim, ...]
     reason: str
     """Why ours differs; shown only where it does."""
+    plot: str = ""
+    """`box`: percentiles of lifetimes as one chart, instead of bars for each metric."""
 
     @property
     def readings(self) -> tuple[str, ...]:
@@ -197,6 +203,15 @@ class Experiment:
     members: Mapping[str, Member]
     runs: Mapping[str, Runs]
     figures: Mapping[str, Figure]
+
+
+NO_DRIVE = Drive(name="", title="", preset="", says="", set={})
+"""Of an experiment that needs none."""
+
+
+def recordings() -> Path:
+    """Where the recordings of programs lie that come with ftlab's sources."""
+    return Path(str(resources.files("ftlab"))).parents[1] / "recordings"
 
 
 def folder() -> Path:
@@ -267,7 +282,11 @@ def _member(name: str, table: _Table) -> Member:
         set=table.strings("set"),
         miner=table.text("miner", ""),
         filters=table.texts("filters"),
+        activity=table.text("activity", ""),
+        by=table.texts("by"),
     )
+    if member.activity and member.by:
+        raise table.wrong("by", "nothing beside an `activity`")
     if any("{set}" in value for value in member.set.values()) != bool(member.miner):
         raise table.wrong("set", "`{set}` where a `miner` is named, and only there")
     table.done()
@@ -318,8 +337,14 @@ def _runs(name: str, table: _Table, experiment: Experiment, workloads: Mapping[s
     )
     if vary:
         vary.done()
-    if not runs.members and runs.kind == "run":
+    if not runs.members and runs.kind in ("run", "contexts"):
         raise table.wrong("members", "at least one member")
+    if runs.key and runs.kind == "contexts":
+        raise table.wrong("vary", "nothing: recordings are as they are")
+    if runs.kind == "contexts":
+        for workload in (workloads[name] for name in runs.workloads):
+            if any(candidate.generator for found in workload.candidates.values() for candidate in found):
+                raise table.wrong("workloads", f"recordings, where `{workload.name}` has a generator")
     table.done()
     return runs
 
@@ -357,7 +382,10 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
         expected=tuple(expected),
         claims=tuple(claims),
         reason=" ".join(table.text("reason", "").split()),
+        plot=table.one_of("plot", ("", "box"), ""),
     )
+    if figure.plot == "box" and not set(metrics.LIFETIMES) <= set(figure.metrics):
+        raise table.wrong("metrics", f"{', '.join(metrics.LIFETIMES)} among them, for boxes")
     if not figure.expected and not figure.claims:
         raise table.wrong("expect", "at least one `[[expect]]` or `[[claim]]`: what the source says")
     table.done()

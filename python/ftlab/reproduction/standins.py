@@ -13,6 +13,7 @@ from typing import Any
 
 from ftlab import conversion, inspection, traces
 from ftlab.errors import InputError
+from ftlab.reproduction import schema
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
@@ -69,7 +70,9 @@ def _choose(experiment: Experiment, workload: Workload, kind: str, folder: Path 
         for candidate in workload.candidates.get(tried, ()):
             if candidate.generator:
                 return Chosen(workload=workload, kind=tried, candidate=candidate, files=())
-            if folder is not None and (found := _found(folder, candidate)):
+            # Files of other kinds come with ftlab.
+            place = folder if tried == TRACES else schema.recordings()
+            if place is not None and (found := _found(place, candidate)):
                 return Chosen(workload=workload, kind=tried, candidate=candidate, files=found)
     raise InputError(f"experiment `{experiment.name}`: nothing stands for workload `{workload.name}`")
 
