@@ -58,10 +58,14 @@ class RocksDB:
         length = ctypes.c_size_t(len(key))
         found = self._call(self.lib.rocksdb_get, self.db, self.reading, key, length, ctypes.byref(size))
         if not found:
-            raise SystemExit(f"ycsb.py: {key.decode()} is not there")
+            return b""
         value = ctypes.string_at(found, size.value)
         self.lib.rocksdb_free(ctypes.c_void_p(found))
         return value
+
+    def compact(self) -> None:
+        none = ctypes.c_char_p(None), ctypes.c_size_t(0)
+        self.lib.rocksdb_compact_range(self.db, *none, *none)
 
     def close(self) -> None:
         self.lib.rocksdb_cancel_all_background_work(self.db, ctypes.c_ubyte(1))
@@ -78,31 +82,35 @@ def hashed(number: int) -> int:
 
 
 class Load:
-    """One client."""
+    """One client. Keys are chosen `zipfian` as in YCSB, `uniform`, or `clustered`: the hot ones beside each other."""
 
     def __init__(self, db: RocksDB, records: int, chosen: str, seed: int) -> None:
         self.db = db
         self.records = records
         self.chosen = chosen
         self.random = random.Random(seed)
+        self.zipf = Zipf(records) if chosen == "clustered" else Zipf(DRAWN_FROM, ZETA)
 
     def key(self, record: int) -> bytes:
-        return b"user%d" % hashed(record)
+        return b"user%020d" % record if self.chosen == "clustered" else b"user%d" % hashed(record)
 
     def field(self) -> bytes:
         return self.random.randbytes(FIELD_BYTES).translate(PRINTABLE)
 
-    def fill(self) -> None:
-        """Every record once, in the order of their numbers, and so in no order of keys."""
-        for record in range(self.records):
-            fields = (_part(b"field%d" % n) + _part(self.field()) for n in range(FIELDS))
-            self.db.put(self.key(record), b"".join(fields))
+    def record(self) -> bytes:
+        return b"".join(_part(b"field%d" % n) + _part(self.field()) for n in range(FIELDS))
+
+    def fill(self, loaded: float) -> None:
+        """This share of the records once, in the order of their numbers, and so of hashed keys in none."""
+        for record in range(int(self.records * loaded)):
+            self.db.put(self.key(record), self.record())
 
     def run(self, operations: int) -> None:
         for _ in range(operations):
             key = self.key(self.choose())
             value = self.db.get(key)
             if self.random.random() < 0.5:
+                value = value or self.record()
                 one = len(value) // FIELDS
                 at = self.random.randrange(FIELDS) * one + one - FIELD_BYTES
                 self.db.put(key, value[:at] + self.field() + value[at + FIELD_BYTES :])
@@ -110,17 +118,27 @@ class Load:
     def choose(self) -> int:
         if self.chosen == "uniform":
             return self.random.randrange(self.records)
-        return hashed(self.zipf()) % self.records
+        drawn = self.zipf.draw(self.random.random())
+        return drawn if self.chosen == "clustered" else hashed(drawn) % self.records
 
-    def zipf(self) -> int:
-        """Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994, as in YCSB."""
-        u = self.random.random()
-        if u * ZETA < 1:
+
+class Zipf:
+    """Numbers below `count` by Zipf's law.
+
+    Source: Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994, as in YCSB.
+    """
+
+    def __init__(self, count: int, zeta: float = 0) -> None:
+        self.count = count
+        self.zeta = zeta or sum(i**-THETA for i in range(1, count + 1))
+        self.eta = (1 - (2 / count) ** (1 - THETA)) / (1 - (1 + 0.5**THETA) / self.zeta)
+
+    def draw(self, u: float) -> int:
+        if u * self.zeta < 1:
             return 0
-        if u * ZETA < 1 + 0.5**THETA:
+        if u * self.zeta < 1 + 0.5**THETA:
             return 1
-        eta = (1 - (2 / DRAWN_FROM) ** (1 - THETA)) / (1 - (1 + 0.5**THETA) / ZETA)
-        return int(DRAWN_FROM * (eta * u - eta + 1) ** (1 / (1 - THETA)))
+        return int(self.count * (self.eta * u - self.eta + 1) ** (1 / (1 - THETA)))
 
 
 def _part(text: bytes) -> bytes:
@@ -132,7 +150,9 @@ def main() -> None:
     options.add_argument("database")
     options.add_argument("--records", type=int, default=1000)
     options.add_argument("--operations", type=int, default=1000)
-    options.add_argument("--keys", choices=["zipfian", "uniform"], default="zipfian")
+    options.add_argument("--keys", choices=["zipfian", "uniform", "clustered"], default="zipfian")
+    options.add_argument("--loaded", type=float, default=1.0, help="share of the records that is inserted first")
+    options.add_argument("--compact", action="store_true", help="compact all to the last level before the operations")
     options.add_argument("--options", default="", help="RocksDB's own: `write_buffer_size=4194304;...`")
     options.add_argument("--level-base", type=int, default=256 << 20, help="bytes of level 1")
     options.add_argument("--level-multiplier", type=int, default=10, help="times the level above")
@@ -148,7 +168,9 @@ def main() -> None:
     levels = f"max_bytes_for_level_base={given.level_base};max_bytes_for_level_multiplier={given.level_multiplier}"
     db = RocksDB(given.database, f"create_if_missing=true;{levels};{given.options}", folders)
     load = Load(db, given.records, given.keys, given.seed)
-    load.fill()
+    load.fill(given.loaded)
+    if given.compact:
+        db.compact()
     load.run(given.operations)
     db.close()
 
