@@ -461,6 +461,14 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
+    /// As [`Ftl::prefetch_map`], for the order in which the mapping policy gives entries up, shortly before the look-up.
+    #[inline(always)]
+    pub fn prefetch_order(&self, lpn: u32) {
+        if !self.plain_mapping {
+            self.mapping.prefetch(lpn, Ahead::Nearest);
+        }
+    }
+
     /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now.
     #[inline(always)]
     pub fn prefetch_old(&self, lpn: u32) {

@@ -19,8 +19,9 @@ pub enum RuState {
     Bad,
 }
 
-/// One reclaim unit. 32 bytes, so that an invalidation touches one cache line of it.
+/// One reclaim unit. 32 bytes, aligned, so that an invalidation touches one cache line of it.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Ru {
     /// Live units.
     pub valid: u32,

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut, Range};
 
 use ftlab_core::memory::prefetch;
 
+use super::table::Table;
 use super::{Ahead, allocated};
 
 /// No node.
@@ -30,8 +31,6 @@ impl Beside for () {
 pub struct Kept {
     /// The record's raw entry of the key when it was last loaded, updated or moved.
     pub entry: u32,
-    /// For the policy: a number that says where the entry came from.
-    pub origin: u32,
     /// For the policy: an age or a time.
     pub stamp: u64,
 }
@@ -40,11 +39,7 @@ impl Beside for Kept {
     type Line = Line32;
 
     fn new(entry: u32) -> Self {
-        Kept {
-            entry,
-            origin: 0,
-            stamp: 0,
-        }
+        Kept { entry, stamp: 0 }
     }
 }
 
@@ -114,6 +109,11 @@ impl List {
         self.len == 0
     }
 
+    /// The most recent node; `NONE` of an empty list.
+    pub fn front(&self) -> u32 {
+        self.front
+    }
+
     /// The least recent node.
     pub fn back(&self) -> Option<u32> {
         (self.back != NONE).then_some(self.back)
@@ -122,36 +122,24 @@ impl List {
 
 /// The arena. It grows to the largest number of entries held and allocates no more after that.
 ///
-/// Costs a node and 13 to 26 bytes in the table for each entry: the simulator's memory, not the drive's.
+/// Costs a node and 8 to 16 bytes in the table for each entry: the simulator's memory, not the drive's.
 #[derive(Clone, Debug)]
 pub struct Arena<B: Beside = Kept> {
     nodes: Vec<Node<B>>,
     unused: Vec<u32>,
-    /// Key and node, `NONE` = empty; a power of two, at most five eighths full. Keys are here as well as in the nodes so that a
-    /// search touches no node but the right one, and a removal only its own.
-    table: Vec<(u32, u32)>,
+    table: Table,
     len: u32,
 }
 
 impl<B: Beside> Arena<B> {
     /// Room for `expected` entries.
     pub fn new(expected: u32) -> Self {
-        let mut arena = Arena {
-            nodes: Vec::new(),
+        Arena {
+            nodes: Vec::with_capacity(expected as usize),
             unused: Vec::new(),
-            table: Vec::new(),
+            table: Table::new(expected),
             len: 0,
-        };
-        arena.make_table(expected);
-        arena
-    }
-
-    /// An empty table for so many nodes, and room for them.
-    fn make_table(&mut self, nodes: u32) {
-        let places = (u64::from(nodes) * 8 / 5 + 16).next_power_of_two().min(1 << 32);
-        self.table = vec![(0, NONE); places as usize];
-        self.nodes
-            .reserve_exact((nodes as usize).saturating_sub(self.nodes.len()));
+        }
     }
 
     pub fn len(&self) -> u32 {
@@ -162,28 +150,10 @@ impl<B: Beside> Arena<B> {
         self.len == 0
     }
 
-    /// Where the search for `key` begins.
-    #[inline]
-    fn home(&self, key: u32) -> usize {
-        // The high bits of a product with 2^32 divided by the golden ratio spread neighbours far apart.
-        let bits = self.table.len().trailing_zeros();
-        (key.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
-    }
-
     /// The node of `key`, if it is cached.
     #[inline]
     pub fn find(&self, key: u32) -> Option<u32> {
-        let (mask, mut at) = (self.table.len() - 1, self.home(key));
-        loop {
-            let (found, node) = self.table[at];
-            if node == NONE {
-                return None;
-            }
-            if found == key {
-                return Some(node);
-            }
-            at = (at + 1) & mask;
-        }
+        self.table.find(key, |node| self.nodes[node as usize].key == key)
     }
 
     /// The same where the key was probably found at, or has been inserted as, the node `hint`.
@@ -195,16 +165,45 @@ impl<B: Beside> Arena<B> {
         }
     }
 
-    /// Brings what [`Arena::find`] reads for `key`, or (nearer) the node that it finds, into the processor's cache.
+    /// Brings what [`Arena::find`] reads for `key`, or (nearer) the node that it finds, or that one's neighbours, into the
+    /// processor's cache.
     #[inline]
     pub fn prefetch(&self, key: u32, ahead: Ahead) {
         match ahead {
-            Ahead::Far => prefetch(&self.table, self.home(key)),
+            Ahead::Far => self.table.prefetch(key),
             Ahead::Near => {
-                if let Some(node) = self.find(key) {
-                    prefetch(&self.nodes, node as usize);
+                if let Some(node) = self.find_likely(key) {
+                    self.prefetch_node(node);
                 }
             }
+            Ahead::Nearest => {
+                if let Some(node) = self.find_likely(key) {
+                    let Node { before, after, .. } = self.nodes[node as usize];
+                    self.prefetch_node(before);
+                    self.prefetch_node(after);
+                }
+            }
+        }
+    }
+
+    /// The node that [`Arena::find`] will probably find, told without a look at it.
+    #[inline]
+    pub fn find_likely(&self, key: u32) -> Option<u32> {
+        self.table.find(key, |_| true)
+    }
+
+    #[inline]
+    pub fn prefetch_node(&self, node: u32) {
+        prefetch(&self.nodes, node as usize);
+    }
+
+    /// Brings into the processor's cache what it takes to give up `node` later; the node itself was brought when the one behind it
+    /// left, if nodes leave in the order of their list.
+    #[inline]
+    pub fn prefetch_leaving(&self, node: u32) {
+        if let Some(leaving) = self.nodes.get(node as usize) {
+            self.table.prefetch(leaving.key);
+            prefetch(&self.nodes, leaving.before as usize);
         }
     }
 
@@ -235,7 +234,7 @@ impl<B: Beside> Arena<B> {
     /// In debug builds, if the key is present.
     pub fn insert(&mut self, key: u32, entry: u32) -> u32 {
         debug_assert!(self.find(key).is_none(), "key {key} is cached twice");
-        if (u64::from(self.len) + 1) * 8 > self.table.len() as u64 * 5 {
+        if self.table.is_full(self.len) {
             self.grow();
         }
         let fresh = Node {
@@ -258,52 +257,25 @@ impl<B: Beside> Arena<B> {
             }
         };
         self.len += 1;
-        self.enter(key, node);
+        self.table.enter(key, node);
         node
     }
 
-    fn enter(&mut self, key: u32, node: u32) {
-        let (mask, mut at) = (self.table.len() - 1, self.home(key));
-        while self.table[at].1 != NONE {
-            at = (at + 1) & mask;
-        }
-        self.table[at] = (key, node);
-    }
-
     fn grow(&mut self) {
-        let old = std::mem::take(&mut self.table);
-        self.make_table(self.nodes.len().saturating_mul(2) as u32);
-        for (key, node) in old {
-            if node != NONE {
-                self.enter(key, node);
+        self.table = Table::new(self.len.saturating_mul(2).saturating_add(8));
+        for (at, node) in self.nodes.iter().enumerate() {
+            if node.key != NONE {
+                self.table.enter(node.key, at as u32);
             }
         }
     }
 
     /// Removes a node that belongs to no list any more.
     pub fn remove(&mut self, node: u32) {
-        // No key any more: see `find_near`.
+        // No key any more: see `find_near` and `grow`.
         let key = std::mem::replace(&mut self.nodes[node as usize].key, NONE);
         self.unused.push(node);
-        let (mask, mut hole) = (self.table.len() - 1, self.home(key));
-        while self.table[hole].1 != node {
-            hole = (hole + 1) & mask;
-        }
-        // Entries behind the hole move up if their search would stop at it.
-        let mut at = hole;
-        loop {
-            at = (at + 1) & mask;
-            let found = self.table[at];
-            if found.1 == NONE {
-                break;
-            }
-            let home = self.home(found.0);
-            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
-                self.table[hole] = found;
-                hole = at;
-            }
-        }
-        self.table[hole] = (0, NONE);
+        self.table.remove(key, node, |other| self.nodes[other as usize].key);
         self.len -= 1;
     }
 
@@ -375,14 +347,14 @@ impl<B: Beside> Arena<B> {
 
     /// Bytes of the simulator's memory.
     pub fn bytes(&self) -> u64 {
-        allocated(&self.nodes) + allocated(&self.unused) + allocated(&self.table)
+        allocated(&self.nodes) + allocated(&self.unused) + self.table.bytes()
     }
 
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.unused.clear();
-        self.table.fill((0, NONE));
+        self.table.clear();
         self.len = 0;
     }
 }
@@ -392,50 +364,6 @@ impl Arena {
     pub fn cached(&self, key: u32) -> Option<(u32, bool)> {
         let node = self.node(self.find(key)?);
         Some((node.entry, node.dirty))
-    }
-}
-
-/// Unordered chains of nodes beside the lists: a node may be in one chain as well. For what must be found without walking a list,
-/// such as a page's dirty entries.
-#[derive(Clone, Debug, Default)]
-pub struct Chains {
-    /// Neighbours of each node, by number.
-    links: Vec<[u32; 2]>,
-}
-
-impl Chains {
-    /// Adds a node to the chain that begins at `head`.
-    pub fn add(&mut self, head: &mut u32, node: u32) {
-        if self.links.len() <= node as usize {
-            self.links.resize(node as usize + 1, [NONE, NONE]);
-        }
-        self.links[node as usize] = [NONE, *head];
-        if *head != NONE {
-            self.links[*head as usize][0] = node;
-        }
-        *head = node;
-    }
-
-    /// Takes a node out of its chain.
-    pub fn remove(&mut self, head: &mut u32, node: u32) {
-        let [before, after] = self.links[node as usize];
-        match before {
-            NONE => *head = after,
-            before => self.links[before as usize][1] = after,
-        }
-        if after != NONE {
-            self.links[after as usize][0] = before;
-        }
-    }
-
-    /// Bytes of the simulator's memory.
-    pub fn bytes(&self) -> u64 {
-        allocated(&self.links)
-    }
-
-    /// The node behind this one.
-    pub fn next(&self, node: u32) -> u32 {
-        self.links[node as usize][1]
     }
 }
 
@@ -493,27 +421,5 @@ mod tests {
         }
         arena.clear();
         assert!(arena.is_empty() && arena.find(0).is_none());
-    }
-
-    #[test]
-    fn chains_lose_nodes_from_anywhere() {
-        let (mut chains, mut head) = (Chains::default(), NONE);
-        (0..4).for_each(|node| chains.add(&mut head, node));
-        let nodes = |chains: &Chains, head: u32| {
-            let mut all = Vec::new();
-            let mut at = head;
-            while at != NONE {
-                all.push(at);
-                at = chains.next(at);
-            }
-            all
-        };
-        chains.remove(&mut head, 2);
-        assert_eq!(nodes(&chains, head), [3, 1, 0]);
-        chains.remove(&mut head, 3);
-        chains.remove(&mut head, 0);
-        assert_eq!(nodes(&chains, head), [1]);
-        chains.remove(&mut head, 1);
-        assert_eq!(head, NONE);
     }
 }

@@ -24,7 +24,7 @@
 //! A cache whose second level does not hold one page, or whose first does not hold two entries, is refused.
 //!
 //! # Cost
-//! O(`window`) when an entry leaves, otherwise constant. Pages are not copied: the simulator has the record.
+//! Constant, as entries that were looked at in vain are remembered. Pages are not copied: the simulator has the record.
 //!
 //! # Source
 //! Qin, Wang, Liu, Shao and Guan, "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND Flash Memory
@@ -36,7 +36,9 @@ use serde::{Deserialize, Serialize};
 use super::arena::{Arena, List, NONE};
 use super::paging::{self, Copies, Paging, SLOT_BYTES, Told};
 use super::recency::{Marks, Recency};
-use super::{Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
+use super::{
+    Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated,
+};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -89,6 +91,9 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
         recent: List::default(),
         last: NONE,
         dirty: Marks::new(setup.logical_units),
+        costly: 0,
+        next: NONE,
+        costly_of_page: vec![0; paging.pages() as usize],
         pages: Recency::new(paging.pages()),
         dirty_pages: Marks::new(paging.pages()),
         copies: Copies::new(setup.checked, &paging),
@@ -113,6 +118,10 @@ struct Cdftl {
     last: u32,
     /// The dirty entries among them by key, to find those of a page.
     dirty: Marks,
+    /// How many of the least recent entries are known to cost a rewrite, the next one to look at, and how many they are by page.
+    costly: u32,
+    next: u32,
+    costly_of_page: Vec<u32>,
     /// Second level: translation pages.
     most_pages: u32,
     pages: Recency,
@@ -121,6 +130,9 @@ struct Cdftl {
     counts: CacheCounts,
     figures: Figures,
 }
+
+/// The `tag` of an entry that is known to cost a rewrite.
+const COSTLY: u8 = 1;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
@@ -146,6 +158,7 @@ impl Cdftl {
             self.pages.remove(victim);
         }
         self.pages.insert(tvpn);
+        self.now_cheap(tvpn);
         self.copies.load(tvpn, record.page(self.paging.keys_of(tvpn)));
         paging::load(tvpn, charges);
     }
@@ -163,12 +176,7 @@ impl Cdftl {
 
     fn evict(&mut self, charges: &mut Vec<Charge>) {
         let Some(oldest) = self.recent.back() else { return };
-        let costs_nothing = |id: &u32| {
-            let node = self.arena.node(*id);
-            !node.dirty || self.pages.contains(self.paging.page_of(node.key))
-        };
-        let candidates = self.arena.from_back(&self.recent).take(self.params.window as usize);
-        let victim = { candidates }.find(costs_nothing).unwrap_or(oldest);
+        let victim = self.costs_nothing().unwrap_or(oldest);
         let node = *self.arena.node(victim);
         if node.dirty {
             let tvpn = self.paging.page_of(node.key);
@@ -181,6 +189,7 @@ impl Cdftl {
                 paging::rewrite(tvpn, MapCause::EvictRmw, charges);
                 self.wait(charges);
                 // All dirty entries of the page have been written with it.
+                self.now_cheap(tvpn);
                 let (arena, figures) = (&mut self.arena, &mut self.figures);
                 self.dirty.take(self.paging.keys_of(tvpn), |key| {
                     figures.batched += 1;
@@ -190,8 +199,80 @@ impl Cdftl {
                 });
             }
         }
+        self.passes(victim);
         self.arena.unlink(&mut self.recent, victim);
         self.arena.remove(victim);
+        self.arena.prefetch_leaving(self.next);
+    }
+
+    /// The first of the `window` least recent entries that costs nothing. Those before it are remembered: they cost something until
+    /// they are used, or their page is loaded or rewritten.
+    fn costs_nothing(&mut self) -> Option<u32> {
+        let found = self.search();
+        debug_assert_eq!(
+            found,
+            { self.arena.from_back(&self.recent) }
+                .take(self.params.window as usize)
+                .find(|&id| {
+                    let node = self.arena.node(id);
+                    !node.dirty || self.pages.contains(self.paging.page_of(node.key))
+                }),
+            "an entry that costs nothing was passed over"
+        );
+        found
+    }
+
+    fn search(&mut self) -> Option<u32> {
+        if self.costly == 0 || self.next == NONE {
+            self.forget_costly();
+            self.next = self.recent.back()?;
+        }
+        while self.costly < self.params.window {
+            let node = self.arena.node_mut(self.next);
+            let tvpn = self.paging.page_of(node.key);
+            if !node.dirty || self.pages.contains(tvpn) {
+                return Some(self.next);
+            }
+            node.tag = COSTLY;
+            self.costly += 1;
+            self.costly_of_page[tvpn as usize] += 1;
+            self.next = self.arena.before(self.next)?;
+        }
+        None
+    }
+
+    /// An entry leaves its place in the order of use.
+    #[inline]
+    fn passes(&mut self, id: u32) {
+        if self.next == id {
+            self.next = self.arena.before(id).unwrap_or(NONE);
+        }
+        let node = self.arena.node_mut(id);
+        if std::mem::take(&mut node.tag) == COSTLY {
+            self.costly -= 1;
+            self.costly_of_page[self.paging.page_of(node.key) as usize] -= 1;
+        }
+    }
+
+    /// The entries of a page cost nothing any more.
+    fn now_cheap(&mut self, tvpn: u32) {
+        if self.costly_of_page[tvpn as usize] > 0 {
+            self.forget_costly();
+        }
+    }
+
+    fn forget_costly(&mut self) {
+        let mut at = self.recent.back();
+        while self.costly > 0
+            && let Some(id) = at
+        {
+            let node = self.arena.node_mut(id);
+            node.tag = 0;
+            self.costly -= 1;
+            self.costly_of_page[self.paging.page_of(node.key) as usize] -= 1;
+            at = self.arena.before(id);
+        }
+        self.next = NONE;
     }
 
     /// An entry of the first level has changed.
@@ -244,6 +325,7 @@ impl MappingPolicy for Cdftl {
             if let Some(id) = self.arena.find(key) {
                 self.counts.hits += 1;
                 self.figures.entry_hits += 1;
+                self.passes(id);
                 self.arena.touch(&mut self.recent, id);
                 self.last = id;
                 continue;
@@ -315,6 +397,7 @@ impl MappingPolicy for Cdftl {
     }
 
     fn forget(&mut self) {
+        self.forget_costly();
         self.arena.clear();
         self.recent = List::default();
         self.dirty.clear();
@@ -337,7 +420,7 @@ impl MappingPolicy for Cdftl {
         let marks = self.dirty.bytes() + self.dirty_pages.bytes();
         HostMemory {
             entries: u64::from(self.arena.len()) + u64::from(self.pages.len()) * u64::from(self.paging.per_page),
-            bytes: self.arena.bytes() + self.pages.bytes() + marks,
+            bytes: self.arena.bytes() + self.pages.bytes() + allocated(&self.costly_of_page) + marks,
         }
     }
 }

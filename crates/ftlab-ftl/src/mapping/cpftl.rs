@@ -108,7 +108,9 @@ use ftlab_core::{Error, Result, Slot};
 
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, WANTED};
 use super::paging::{self, Paging, SLOT_BYTES};
-use super::{Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
+use super::{
+    Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated,
+};
 use crate::owner::Owner;
 use correlated::Pages;
 use directory::Directory;
@@ -167,11 +169,12 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
     let budget_alone = setup.cache_bytes - for_updates;
     let entries = (budget_alone / node).min(u64::from(setup.logical_units)) as u32;
     Ok(Box::new(Cpftl {
-        cache: Grouped::new(params.base(), paging, budget_alone, entries),
+        cache: Grouped::new(params.base(), paging, budget_alone, entries, setup.checked),
         dirty: (params.dei != Dei::Off).then(|| DirtyIndex::new(paging, limit, params.entry_bytes, params.node_bytes)),
         quality: Quality::new(params.min_loads.max(1), floor, follows, params.removal_window),
         due: (pages.len() > 0).then_some(params.start),
         probed: vec![0; own_pages],
+        origins: Vec::new(),
         first_origin: 0,
         online,
         plan,
@@ -208,7 +211,9 @@ struct Cpftl {
     due: Option<u64>,
     plan: Plan,
     online: Option<Online>,
-    /// The `origin` of entries that page 0 brings; entries that pages of earlier sets brought have other numbers.
+    /// By node of the cache, for entries that were brought for a correlation: the number of the page that did. Page 0 has
+    /// `first_origin`; entries that pages of earlier sets brought have other numbers.
+    origins: Vec<u32>,
     first_origin: u32,
     /// The last collection that read each page, as many as there may be, and the number of collections.
     probed: Vec<u64>,
@@ -239,13 +244,12 @@ impl Cpftl {
         let Some(id) = self.cache.arena.find(key) else {
             return false;
         };
-        let cached = self.cache.arena.node(id);
-        let (origin, was_dirty) = (cached.origin, cached.dirty);
+        let was_dirty = self.cache.arena.node(id).dirty;
         match self.cache.hit(key, id) {
             CORRELATED => {
                 self.figures.hits_correlated += 1;
                 self.figures.preloaded_used += 1;
-                let page = origin.wrapping_sub(self.first_origin);
+                let page = self.origins[id as usize].wrapping_sub(self.first_origin);
                 if (page as usize) < self.pages.len() {
                     let page = self.pages.page_mut(page);
                     page.hits += u32::from(page.live);
@@ -305,8 +309,7 @@ impl Cpftl {
                 entry, record.entries[lpn as usize],
                 "page {page} is stale for LPN {lpn}"
             );
-            let is_dirty = self.dirty.as_ref().is_some_and(|dirty| dirty.find(lpn).is_some());
-            if is_dirty || self.cache.arena.find(lpn).is_some() {
+            if self.holds(lpn) {
                 continue;
             }
             let tvpn = self.paging.page_of(lpn);
@@ -317,7 +320,10 @@ impl Cpftl {
             }
             brought += price;
             let id = self.cache.insert(lpn, entry, CORRELATED);
-            self.cache.arena.node_mut(id).origin = self.first_origin.wrapping_add(page);
+            if self.origins.len() <= id as usize {
+                self.origins.resize(id as usize + 1, 0);
+            }
+            self.origins[id as usize] = self.first_origin.wrapping_add(page);
             self.figures.preloaded += 1;
         }
         self.group = group;
@@ -458,6 +464,12 @@ impl Cpftl {
         self.leaving = stay;
     }
 
+    /// Whether the entry is cached, clean or dirty.
+    fn holds(&self, key: u32) -> bool {
+        let is_dirty = self.dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
+        is_dirty || self.cache.arena.find(key).is_some()
+    }
+
     /// Collection with a dirty entry index.
     fn moved_beside_dirty(&mut self, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
         // First every place is brought up to date, so that whatever leaves meanwhile leaves as it is now.
@@ -467,14 +479,14 @@ impl Cpftl {
                 && let Some(id) = dirty.find(key)
             {
                 dirty.refresh(id, entry);
-            } else if let Some(id) = self.cache.arena.find(key) {
-                self.cache.arena.node_mut(id).entry = entry;
+            } else {
+                self.cache.refresh(key, entry);
             }
         }
         let paging = self.paging;
         for of_page in keys.chunk_by(|&a, &b| paging.page_of(a) == paging.page_of(b)) {
             let tvpn = paging.page_of(of_page[0]);
-            let missing = of_page.iter().any(|&key| self.cached(0, key).is_none());
+            let missing = of_page.iter().any(|&key| !self.holds(key));
             if missing {
                 paging::rewrite(tvpn, MapCause::GcUpdate, charges);
                 self.flush(tvpn, charges);
@@ -596,7 +608,7 @@ impl MappingPolicy for Cpftl {
         {
             return Some((dirty.entry(id), true));
         }
-        self.cache.arena.cached(key)
+        self.cache.cached(key)
     }
 
     fn counts(&self) -> CacheCounts {
@@ -636,6 +648,10 @@ impl MappingPolicy for Cpftl {
     }
 
     fn host_memory(&self) -> HostMemory {
-        self.cache.host_memory()
+        let cache = self.cache.host_memory();
+        HostMemory {
+            bytes: cache.bytes + allocated(&self.origins),
+            ..cache
+        }
     }
 }

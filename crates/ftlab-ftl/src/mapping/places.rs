@@ -1,11 +1,12 @@
 //! Which data lies at consecutive places in the order in which the drive fills its lanes (`Layout::striped`): what S-FTL calls a
-//! run. Numbers of places are five divisions each, so pairs of slots that cannot be neighbours are told apart first.
+//! run. Numbers of places are five divisions each; whether two are neighbours is told by one.
 //!
 //! # Not modelled
 //! A drive whose lanes advance apart from each other: places are those of lanes in step.
 
 use std::sync::Arc;
 
+use ftlab_core::geometry::Divisor;
 use ftlab_core::{Layout, Slot};
 
 use crate::record::Entry;
@@ -14,23 +15,72 @@ use crate::record::Entry;
 #[derive(Clone, Debug)]
 pub struct Places {
     layout: Option<Arc<Layout>>,
-    /// How far apart, modulo 2^32, the slots of neighbouring places can be: within a row of pages, from one lane to the next, and
-    /// from the last lane to the next row of the first, which may be in the next block.
-    steps: [u32; 3],
+    /// How neighbours lie to each other; without a layout, one behind the other.
+    neighbours: Neighbours,
+}
+
+/// What the slots of neighbouring places have in common: a row of pages is filled slot by slot, then that of the next lane, and
+/// behind that of the last lane the next row of the first one, which may be in the next block.
+#[derive(Clone, Copy, Debug)]
+struct Neighbours {
+    /// Slots of a lane, and of a row of pages in it.
+    lane: u32,
+    row: Divisor,
+    /// From the last slot of a row to the first one of the next lane, and from the last lane to the next row of the first one,
+    /// modulo 2^32.
+    next_lane: u32,
+    first_lane: u32,
+    /// Whether there is a next lane.
+    lanes: bool,
+}
+
+impl Neighbours {
+    fn new(layout: &Layout) -> Self {
+        let row = layout.width * layout.units_per_page;
+        let lane = layout.geometry.blocks * layout.slots_per_ru;
+        let first_lane = lane * (layout.lanes - 1);
+        Neighbours {
+            lane,
+            row: Divisor::new(row),
+            next_lane: lane.wrapping_sub(row).wrapping_add(1),
+            first_lane: 1u32.wrapping_sub(first_lane),
+            lanes: layout.lanes > 1,
+        }
+    }
+
+    /// Whether the place of `slot` is that of `before` and one more.
+    #[inline]
+    fn holds(&self, before: u32, slot: u32) -> bool {
+        let step = slot.wrapping_sub(before);
+        if step != 1 && step != self.next_lane && step != self.first_lane {
+            return false;
+        }
+        if !self.lanes {
+            return step == 1;
+        }
+        let (_, within) = self.row.split(before);
+        match within == self.row.get() - 1 {
+            true => {
+                (step == self.next_lane && slot > before) || (step == self.first_lane && 0 < slot && slot < self.lane)
+            }
+            false => step == 1,
+        }
+    }
 }
 
 impl Places {
     pub fn new(layout: Option<Arc<Layout>>) -> Self {
-        let steps = match layout.as_deref() {
-            Some(layout) => {
-                let row = layout.width.wrapping_mul(layout.units_per_page);
-                let lane = layout.geometry.blocks.wrapping_mul(layout.slots_per_ru);
-                let first_lane = lane.wrapping_mul(layout.lanes.wrapping_sub(1));
-                [1, lane.wrapping_sub(row).wrapping_add(1), 1u32.wrapping_sub(first_lane)]
-            }
-            None => [1; 3],
+        let neighbours = match layout.as_deref() {
+            Some(layout) => Neighbours::new(layout),
+            None => Neighbours {
+                lane: u32::MAX,
+                row: Divisor::new(1),
+                next_lane: 1,
+                first_lane: 1,
+                lanes: false,
+            },
         };
-        Places { layout, steps }
+        Places { layout, neighbours }
     }
 
     fn place(&self, slot: Slot) -> u32 {
@@ -43,9 +93,10 @@ impl Places {
     /// Whether the record's `entry` lies right behind `before`, or both are unmapped.
     #[inline]
     pub fn follows(&self, before: u32, entry: u32) -> bool {
-        // 0: both may be unmapped. If one is, the difference can be a step by chance: the places decide.
-        let step = entry.wrapping_sub(before);
-        (step == 0 || self.steps.contains(&step)) && self.lies_behind(before, entry, 1)
+        match (Entry(before).as_slot(), Entry(entry).as_slot()) {
+            (Some(before), Some(slot)) => self.neighbours.holds(before.0, slot.0),
+            _ => before == entry && Entry(entry) == Entry::UNMAPPED,
+        }
     }
 
     /// Whether the record's `entry` lies `distance` places behind `before`, or both are unmapped.

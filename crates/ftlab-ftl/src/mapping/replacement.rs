@@ -92,6 +92,14 @@ impl Order {
         self.lists[0].back().or_else(|| self.lists[1].back())
     }
 
+    /// Brings what giving up the next node will touch into the processor's cache.
+    #[inline]
+    pub fn prefetch_victim<B: Beside>(&self, arena: &Arena<B>) {
+        if let Some(back) = self.lists[0].back() {
+            arena.prefetch_leaving(back);
+        }
+    }
+
     pub fn leave<B: Beside>(&mut self, arena: &mut Arena<B>, node: u32) {
         let tag = arena.node(node).tag;
         if self.rule == Replacement::FlashsimAge {

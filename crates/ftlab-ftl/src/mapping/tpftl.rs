@@ -94,7 +94,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
     let paging = Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES);
     Ok(Box::new(Tpftl {
         paging,
-        cache: Grouped::new(params, paging, setup.cache_bytes, entries),
+        cache: Grouped::new(params, paging, setup.cache_bytes, entries, setup.checked),
         counts: CacheCounts::default(),
     }))
 }
@@ -153,7 +153,7 @@ impl MappingPolicy for Tpftl {
     }
 
     fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)> {
-        self.cache.arena.cached(key).filter(|_| table == 0)
+        self.cache.cached(key).filter(|_| table == 0)
     }
 
     fn counts(&self) -> CacheCounts {
