@@ -3,6 +3,7 @@
 #   make demo       compare victim policies and over-provisioning on a bundled real trace; writes out/demo/report.html
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make lint       formatting, lints, types             make bench       speed, for docs/measured.md
+#   make bench-recording  what recording costs, and whether contexts are the same in every run, for docs/measured.md
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
 #   make docs       generated pages                      make clean       removes what make made
 
@@ -20,7 +21,7 @@ MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))
 DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
         --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
 
-.PHONY: all build demo test test-rust test-python test-long lint bench docs recordings clean
+.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -67,6 +68,10 @@ lint: build
 bench: build
 	$(BIN)/python benches/measure.py
 	cargo run --release --quiet --package ftlab-trace --example parse_speed
+
+bench-recording: build
+	$(BIN)/python benches/recording.py signatures
+	$(BIN)/python benches/recording.py slowdown
 
 docs: build
 	$(BIN)/python docs/generate.py

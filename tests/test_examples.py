@@ -1,4 +1,4 @@
-"""What is run by hand stays runnable: the benchmark scenarios, a moment's work each."""
+"""What is run by hand stays runnable: the benchmarks, a moment's work each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from ftlab.recording import library
 
 ROOT = Path(__file__).parent.parent
 SCENARIOS = tomllib.loads((ROOT / "benches" / "scenarios.toml").read_text(encoding="utf-8"))["scenario"]
@@ -19,3 +21,19 @@ def test_a_benchmark_scenario_runs(name: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert name in done.stdout
+
+
+@pytest.mark.skipif(not library().is_file(), reason="the library for recording is not built")
+@pytest.mark.parametrize(
+    ("part", "last"),
+    [
+        (["signatures", "--runs", "1", "--methods", "unwind"], "| sqlite | unwind | "),
+        (["slowdown", "--rounds", "1", "--warmup", "0", "--ways", "no signatures"], "| `record --signature none` | "),
+    ],
+    ids=["signatures", "slowdown"],
+)
+def test_recording_is_measured(part: list[str], last: str) -> None:
+    command = [sys.executable, str(ROOT / "benches" / "recording.py"), *part, "--recipes", "sqlite"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(last)

@@ -226,7 +226,167 @@ def test_what_cannot_be_recorded_is_refused_in_one_sentence(program: Path, tmp_p
         assert "linked statically" in sentence("-o", "s.ftlrec", "--", "./fixed")
         assert record("-o", "s.ftlrec", "--exact", "--", "./fixed", cwd=tmp_path).returncode == 5
         assert ftlab.contexts(tmp_path / "s.ftlrec").figures["write_bytes"] == 65536
+    deep = tmp_path / "/".join(["d" * 60] * 4)
+    deep.mkdir(parents=True)
+    assert "too long" in sentence("-o", deep / "a.ftlrec", "--", program)
+    assert "expected one of them" in sentence("--exact", "--check", "-o", "b.ftlrec", "--", program)
     assert [p for p in tmp_path.iterdir() if "spool" in p.name] == []
+
+
+# Every way to write that the C library has, in two threads and a child; or past it, by an instruction of its own.
+WAYS = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char page[4096];
+
+static void *ways(void *name) {
+    int fd = open(name, O_CREAT | O_RDWR | O_TRUNC, 0600);
+    struct iovec pieces[2] = {{page, 100}, {page, 28}};
+    for (int i = 0; i < 50; i++) if (write(fd, page, 4096) != 4096) _exit(9);
+    pwrite(fd, page, 20, 8192);
+    writev(fd, pieces, 2);
+    pwritev(fd, pieces, 2, 0);
+    pwritev2(fd, pieces, 2, -1, 0);
+    syscall(SYS_write, fd, page, 7);
+    loff_t from = 0, to = 1 << 20;
+    copy_file_range(fd, &from, fd, &to, 4096, 0);
+    FILE *stream = fopen("stream", "a");
+    for (int i = 0; i < 3000; i++) fprintf(stream, "line %d\\n", i);
+    fclose(stream);
+    write(1, page, 1);
+    return NULL;
+}
+
+int main(int count, char **arguments) {
+    pthread_t threads[2];
+    if (count > 1) {
+        int fd = open(arguments[1], O_CREAT | O_WRONLY, 0600);
+        for (int i = 0; i < 5; i++) {
+            long done;
+            asm volatile("syscall" : "=a"(done) : "a"(SYS_write), "D"(fd), "S"(page), "d"(1000)
+                         : "rcx", "r11", "memory");
+            if (done != 1000) return 9;
+        }
+        return 0;
+    }
+    pthread_create(&threads[0], NULL, ways, "a");
+    pthread_create(&threads[1], NULL, ways, "b");
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    if (fork() == 0) { ways("c"); return 0; }
+    int status;
+    wait(&status);
+    return status;
+}
+"""
+
+# Which user it runs as.
+WHO = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) { dprintf(1, "%d\\n", geteuid()); return 3; }
+"""
+NOBODY = 65534
+
+
+def built(folder: Path, name: str, source: str, *flags: str) -> Path:
+    """A C program, in a folder."""
+    (folder / f"{name}.c").write_text(source, encoding="utf-8")
+    compiler = shutil.which("cc") or pytest.skip("no C compiler")
+    command = [compiler, "-O1", "-w", "-pthread", *flags, "-o", folder / name, folder / f"{name}.c"]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("the compiler cannot build this here")
+    return folder / name
+
+
+def owned(program: Path, user: int) -> Path:
+    """The program with the bit that makes it run as its owner."""
+    os.chown(program, user, 0)
+    program.chmod(0o4755)
+    return program
+
+
+def notes(recording: Path) -> list[str]:
+    """What a recording says of itself, but for what all say."""
+    return [note for note in ftlab.contexts(recording).figures["notes"] if "real extents" not in note]
+
+
+def test_what_the_library_sees_is_measured(tmp_path: Path) -> None:
+    program = built(tmp_path, "ways", WAYS)
+    made = ftlab.record(["sh", "-c", f"cd {tmp_path}; {program} >out"], tmp_path / "a.ftlrec", check=True)
+    assert made.exit_code == 0
+    coverage = made.figures["coverage"]
+    assert (coverage["missed"], coverage["unfounded"]) == ([], 0)
+    assert coverage["writes"] == coverage["seen_writes"] == ftlab.contexts(made.path).figures["write_calls"]
+    assert coverage["bytes"] == coverage["seen_bytes"]
+    # 56 calls in each of two threads and a child, and one to `out`; streams write a page at a time.
+    stream = -(-sum(len(f"line {i}\n") for i in range(3000)) // 4096)
+    assert coverage["writes"] == 3 * (57 + stream)
+    whole = f"coverage: {coverage['writes']} of {coverage['writes']} writes on regular files were seen"
+    assert notes(made.path)[0].startswith(whole)
+
+
+def test_what_the_library_misses_is_counted_and_named(tmp_path: Path) -> None:
+    raw = built(tmp_path, "raw-calls", WAYS)
+    fixed = built(tmp_path, "fixed", WAYS, "-static")
+    script = f"cd {tmp_path}; echo seen >x; {raw} one; {fixed} two"
+    done = record("-o", "a.ftlrec", "--check", "--", "sh", "-c", script, cwd=tmp_path)
+    assert done.returncode == 0
+    told = notes(tmp_path / "a.ftlrec")
+    assert told[0].startswith("1 programs were started that the library is not loaded into (linked statically")
+    assert told[1] == "coverage: 1 of 11 writes on regular files were seen, 5 of 10005 bytes"
+    assert sorted(told[2:]) == [
+        f"missed: {fixed} (statically linked): 5 writes by write, 5000 bytes",
+        f"missed: {raw} (past the library): 5 writes by write, 5000 bytes",
+    ]
+    assert "coverage: 1 of 11 writes" in done.stderr
+    shown = subprocess.run([*FTLAB, "contexts", "a.ftlrec"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "note: coverage: 1 of 11 writes on regular files were seen, 5 of 10005 bytes\n" in shown.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a program to another user")
+def test_programs_with_other_rights_keep_them_and_are_counted(tmp_path: Path) -> None:
+    program = owned(built(tmp_path, "who", WHO), NOBODY)
+    if subprocess.run([program], capture_output=True, check=False).stdout != b"65534\n":
+        pytest.skip("set-user-id programs get no rights here")
+    refused = record("-o", "a.ftlrec", "--", program, cwd=tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "gets other rights than who starts it" in refused.stderr
+    script = f"{program} >{tmp_path}/out"
+    for mode in ([], ["--check"], ["--exact"]):
+        done = record("-o", "a.ftlrec", "--force", *mode, "--", "sh", "-c", script, cwd=tmp_path)
+        assert done.returncode == 3
+        assert (tmp_path / "out").read_text(encoding="ascii") == "65534\n"
+        counted = mode != ["--exact"]
+        assert ("1 programs were started that the library is not loaded into" in done.stderr) == counted
+        assert (f"missed: {program} (not loaded): 1 writes by write, 6 bytes" in done.stderr) == (mode == ["--check"])
+        assert ftlab.contexts(tmp_path / "a.ftlrec").figures["write_calls"] == (mode == ["--exact"])
+    # Whoever owns it gains nothing by starting it: the loader loads what it is told to.
+    owned(program, 0)
+    done = record("-o", "a.ftlrec", "--force", "--", "sh", "-c", script, cwd=tmp_path)
+    assert ftlab.contexts(tmp_path / "a.ftlrec").figures["write_calls"] == 1
+    assert "not loaded" not in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs rights to give up")
+@pytest.mark.parametrize("mode", ["--check", "--exact"])
+def test_a_tracer_without_rights_says_that_programs_ran_without_theirs(tmp_path: Path, mode: str) -> None:
+    program = owned(built(tmp_path, "who", WHO), NOBODY)
+    weak = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    command = [*weak, *FTLAB, "record", "-o", "a.ftlrec", mode, "--", "sh", "-c", f"{program} >out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "1 programs ran without the rights that their files give" in done.stderr
+    assert (tmp_path / "out").read_text(encoding="ascii") == "0\n"
 
 
 def test_a_damaged_recording_gives_one_sentence(program: Path, tmp_path: Path) -> None:

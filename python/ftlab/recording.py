@@ -79,6 +79,7 @@ def record(
     *,
     signature: Signature = "auto",
     exact: bool = False,
+    check: bool = False,
     reads: bool = True,
     content: bool = True,
     force: bool = False,
@@ -87,7 +88,8 @@ def record(
 
     `output` is NAME.ftlrec in the current folder unless given. `signature` says how call paths are found: by frame
     pointers (`fp`), by unwinding (`unwind`), by a bounded scan of the stack (`scan`), or by what suits each program
-    (`auto`). `exact` sees every system call, slowly. `content` compares what is written, 4 KiB and 1 KiB at a time.
+    (`auto`). `exact` sees every system call, slowly; `check` records as always and tells what that missed, in the notes
+    and as `figures["coverage"]`. `content` compares what is written, 4 KiB and 1 KiB at a time.
 
     >>> ftlab.record(["sqlite3", "a.db", "create table t(x)"]).exit_code  # doctest: +SKIP
     0
@@ -100,6 +102,7 @@ def record(
         "command": arguments,
         "signature": signature,
         "exact": exact,
+        "check": check,
         "reads": reads,
         "content": content,
     }

@@ -43,7 +43,7 @@ pub struct Wiped {
 /// What to record, from the environment.
 pub struct Options {
     /// Of spools, without a slash at the end.
-    pub folder: [u8; 200],
+    pub folder: [u8; spool::LONGEST_FOLDER],
     pub folder_len: usize,
     /// As `signature::Choice`.
     pub signature: crate::signature::Choice,
@@ -66,7 +66,7 @@ pub fn start() {
         return;
     }
     let mut options = Options {
-        folder: [0; 200],
+        folder: [0; spool::LONGEST_FOLDER],
         folder_len: folder.len(),
         signature: crate::signature::Choice::named(environment(spool::ENV_SIGNATURE).unwrap_or(b"auto")),
         content: environment(spool::ENV_CONTENT) == Some(b"1"),
@@ -179,12 +179,13 @@ impl Lock {
     }
 }
 
-/// A variable of the environment, as the program was started with.
+/// A variable of the environment.
 pub fn environment(name: &str) -> Option<&'static [u8]> {
     unsafe extern "C" {
         static environ: *const *const libc::c_char;
     }
-    // SAFETY: called before `main`, when nobody changes the environment; it is a list of strings that ends with a null.
+    // SAFETY: called before `main`, when nobody changes the environment, or where the C library reads it itself next; it is a list
+    // of strings that ends with a null.
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {

@@ -117,6 +117,42 @@ pub fn open(path: &CStr, flags: i32, mode: u32) -> Result<i32, i32> {
     .map(|fd| fd as i32)
 }
 
+/// Opens a path of the program's, which the kernel checks the address of; an empty one is the file of `folder` itself.
+pub fn open_at(folder: i32, path: usize, flags: i32) -> Result<i32, i32> {
+    // SAFETY: the kernel checks the path's address.
+    let answer = unsafe { call!(SYS_openat, folder as isize, path, flags | libc::O_CLOEXEC, 0) };
+    match checked(answer) {
+        Err(libc::ENOENT) if folder >= 0 => {
+            let mut link = PathBuffer::new();
+            let named = link.push(b"/proc/self/fd/") && link.push_number(folder as u64);
+            if named {
+                open(link.as_c(), flags, 0)
+            } else {
+                Err(libc::ENOENT)
+            }
+        }
+        opened => opened.map(|fd| fd as i32),
+    }
+}
+
+/// Whether a file has an extended attribute.
+pub fn has_attribute(fd: i32, name: &CStr) -> bool {
+    // SAFETY: the name ends with a NUL; with length 0 nothing is written.
+    unsafe { call!(SYS_fgetxattr, fd, name.as_ptr(), 0, 0) > 0 }
+}
+
+/// Real user and group.
+pub fn real_ids() -> (u32, u32) {
+    // SAFETY: they take nothing.
+    unsafe { (call!(SYS_getuid) as u32, call!(SYS_getgid) as u32) }
+}
+
+/// Whether programs that this process starts get no rights by their files (`no_new_privs`).
+pub fn gains_no_rights() -> bool {
+    // SAFETY: it only answers.
+    unsafe { call!(SYS_prctl, libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 }
+}
+
 pub fn close(fd: i32) {
     // SAFETY: only descriptors that we opened are closed.
     unsafe { call!(SYS_close, fd) };
@@ -193,6 +229,9 @@ pub struct Status {
     pub birth_ns: u64,
     pub size: u64,
     pub links: u32,
+    pub mode: u32,
+    pub owner: u32,
+    pub group: u32,
 }
 
 /// Of the file of a descriptor (`path` empty), or of a path relative to it. Symbolic links are followed if asked for.
@@ -226,6 +265,9 @@ pub fn status_at(fd: i32, path: usize, follow: bool) -> Result<Status, i32> {
         birth_ns: birth,
         size: found.stx_size,
         links: found.stx_nlink,
+        mode: found.stx_mode.into(),
+        owner: found.stx_uid,
+        group: found.stx_gid,
     })
 }
 

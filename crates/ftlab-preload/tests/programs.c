@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,46 @@ static void executed(char *self) {
     errno = 0;
     CHECK(execve("/nonexistent", arguments, environment) == -1 && errno == ENOENT);
     execve(self, arguments, environment);
+    _exit(98);
+}
+
+/* Starts a program that gives back the number of its arguments, in every way there is. */
+static void started(char *program) {
+    char *three[] = {program, "b", "c", NULL}, *environment[] = {"A=b", NULL};
+    const char *name = strrchr(program, '/') + 1;
+    char folder[4096], path[4200];
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - program - 1), program);
+    snprintf(path, sizeof path, "/nonexistent:%s:/bin", folder);
+    setenv("PATH", path, 1);
+    for (int way = 0; way < 12; way++) {
+        pid_t child;
+        if (way == 10) CHECK(posix_spawn(&child, program, NULL, NULL, three, environment) == 0);
+        else if (way == 11) CHECK(posix_spawnp(&child, name, NULL, NULL, three, environment) == 0);
+        else if ((child = fork()) == 0) {
+            switch (way) {
+            case 0: execv(program, three); break;
+            case 1: execvp(program, three); break;
+            case 2: execvp(name, three); break;
+            case 3: execve(program, three, environment); break;
+            case 4: execvpe(name, three, environment); break;
+            case 5: fexecve(open(program, O_RDONLY), three, environment); break;
+            case 6: execl(program, program, "b", "c", "d", "e", "f", "g", "h", "i", NULL); break;
+            case 7: execlp(name, program, "b", "c", "d", "e", "f", "g", "h", "i", NULL); break;
+            case 8: execle(program, program, "b", "c", "d", "e", "f", "g", "h", "i", NULL, environment); break;
+            case 9: syscall(SYS_execve, program, three, environment); break;
+            }
+            _exit(98);
+        }
+        int status, wanted = way >= 6 && way <= 8 ? 9 : 3;
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == wanted);
+    }
+    /* None of these is a program that cannot be recorded. */
+    errno = 0;
+    CHECK(execl("/nonexistent", "a", NULL) == -1 && errno == ENOENT);
+    CHECK(execlp("nonexistent", "a", NULL) == -1 && errno == ENOENT);
+    CHECK(execv("/", three) == -1 && errno == EACCES);
+    CHECK(execve((char *)8, three, environment) == -1 && errno == EFAULT);
+    execlp("true", "true", NULL);
     _exit(98);
 }
 
@@ -311,6 +352,7 @@ int main(int count, char **arguments) {
     CASE("calls", calls())
     CASE("forked", forked())
     CASE("executed", executed(arguments[0]))
+    CASE("started", started(arguments[2]))
     CASE("one", one())
     CASE("threads", threads())
     CASE("small_stack", small_stack())

@@ -114,7 +114,7 @@ fn traced(case: &str) -> Case {
         signatures: true,
         ..Default::default()
     };
-    let status = exact::record(&command, &spools, &options).unwrap();
+    let status = exact::record(&command, &spools, &options).unwrap().status;
     Case {
         spools: read(&spools),
         folder,
@@ -328,6 +328,19 @@ fn children_have_spools_of_their_own() {
         offsets.sort_unstable();
         assert_eq!(offsets, [1000, 2000, 3000, 4000]);
     }
+}
+
+#[test]
+fn programs_that_cannot_be_recorded_are_counted_however_they_are_started() {
+    let fixed = compile("fixed.c", "fixed", &["-static"]);
+    let case = run("started", programs(), &["started", fixed.to_str().unwrap()], &[]);
+    assert!(case.status.success(), "disturbed: {}", case.status);
+    let counted = case.spools.iter().flat_map(|spool| &spool.notes);
+    let counts: u64 = counted
+        .filter(|(kind, _)| *kind == NoteKind::NotLoaded)
+        .map(|(_, count)| count)
+        .sum();
+    assert_eq!(counts, 12);
 }
 
 #[test]

@@ -15,8 +15,8 @@ fn main() -> Result<(), ftlab_core::Error> {
         reads: set(spool::ENV_READS),
         signatures: std::env::var_os(spool::ENV_SIGNATURE).is_none_or(|value| value != "none"),
     };
-    let status = exact::record(&command, std::path::Path::new(&folder), &options)?;
-    std::process::exit(status.code().unwrap_or(1));
+    let traced = exact::record(&command, std::path::Path::new(&folder), &options)?;
+    std::process::exit(traced.status.code().unwrap_or(1));
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

@@ -15,6 +15,7 @@ pub mod elf;
 pub mod exact;
 #[cfg(feature = "reading")]
 pub mod fuzz;
+pub mod loading;
 #[cfg(feature = "making")]
 pub mod making;
 #[cfg(feature = "reading")]

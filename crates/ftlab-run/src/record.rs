@@ -29,6 +29,9 @@ pub struct RecordSpec {
     pub signature: String,
     #[serde(default)]
     pub exact: bool,
+    /// Measure what the library sees.
+    #[serde(default)]
+    pub check: bool,
     #[serde(default = "yes")]
     pub reads: bool,
     #[serde(default = "yes")]
@@ -80,6 +83,7 @@ pub fn record(spec: &RecordSpec) -> Result<Value> {
         library: spec.library.clone(),
         signature: Signature::parse(&spec.signature)?,
         exact: spec.exact,
+        check: spec.check,
         reads: spec.reads,
         content: spec.content,
     };

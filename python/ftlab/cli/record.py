@@ -22,6 +22,12 @@ def record(
         str, typer.Option("--signature", metavar="HOW", help="How call paths are found: auto, fp, unwind, scan, none.")
     ] = "auto",
     exact: Annotated[bool, typer.Option("--exact", help="Trace the program and miss no system call; slower.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Record as always, and tell how many of the writes that happened were seen; slower."
+        ),
+    ] = False,
     reads: Annotated[bool, typer.Option("--reads/--no-reads", help="Record reads as well.")] = True,
     content: Annotated[
         bool, typer.Option("--content/--no-content", help="Tell which pages and chunks hold the same.")
@@ -51,6 +57,7 @@ def record(
             out,
             signature=signature,  # type: ignore[arg-type]
             exact=exact,
+            check=check,
             reads=reads,
             content=content,
             force=force,

@@ -158,6 +158,7 @@ pub fn resolve() {
     memory::resolve();
     names::resolve();
     processes::resolve();
+    processes::resolve_lookers();
     raw::resolve();
     read::resolve();
     sync::resolve();

@@ -3,6 +3,7 @@
 use ftlab_record::spool::{NoteKind, Op, op_flags};
 
 use super::names::Names;
+use super::processes::{self, Program};
 use super::{Real, descriptors, hooks, names, read, sync, write};
 use crate::process;
 use crate::record::{self, Call};
@@ -80,6 +81,8 @@ fn dispatch(all: [usize; 6], at: &CallSite, real: &Real) -> isize {
         libc::SYS_dup2 | libc::SYS_dup3 => descriptors::replaced(arguments, at, real),
         libc::SYS_close_range => descriptors::range_closed(arguments, at, real),
         libc::SYS_fcntl => descriptors::control(arguments, at, real),
+        libc::SYS_execve => processes::replaced(Program::At(CWD, a), 2, arguments, real),
+        libc::SYS_execveat => processes::replaced(Program::At(a as i32, b), 3, arguments, real),
         libc::SYS_io_uring_setup => {
             let done = real.call(arguments);
             if done >= 0 {

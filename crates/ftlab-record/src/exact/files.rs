@@ -72,7 +72,7 @@ impl Process {
 
     /// Path of the program, and its command line.
     pub fn describe(&self) -> (Vec<u8>, Vec<u8>) {
-        let exe = std::fs::read_link(format!("/proc/{}/exe", self.pid)).unwrap_or_default();
+        let exe = std::fs::read_link(exe(self.pid)).unwrap_or_default();
         let command = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         (exe.as_os_str().as_bytes().to_vec(), command)
     }
@@ -163,18 +163,31 @@ impl Process {
     }
 }
 
+/// The program of a process as it can be opened.
+pub fn exe(pid: Tid) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/exe"))
+}
+
 /// The process that a thread belongs to.
 pub fn process_of(tid: Tid) -> Option<Tid> {
     status_field(tid, "Tgid:").map(|pid| pid as Tid)
 }
 
-fn status_field(tid: Tid, name: &str) -> Option<u32> {
+/// The first number of a line of a thread's status.
+pub fn status_field(tid: Tid, name: &str) -> Option<u32> {
+    status_numbers(tid, name)?.first().copied()
+}
+
+/// The thread's number in its own namespace, which is what it knows itself by.
+pub fn own_number(tid: Tid) -> u32 {
+    let numbers = status_numbers(tid, "NSpid:").unwrap_or_default();
+    numbers.last().copied().unwrap_or(tid as u32)
+}
+
+fn status_numbers(tid: Tid, name: &str) -> Option<Vec<u32>> {
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    text.lines()
-        .find_map(|line| line.strip_prefix(name))?
-        .trim()
-        .parse()
-        .ok()
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().map(|number| number.parse().ok()).collect()
 }
 
 pub fn status(path: &Path, follow: bool) -> Option<Status> {

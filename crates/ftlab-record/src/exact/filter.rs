@@ -2,13 +2,20 @@
 
 use libc::{SYS_close, c_long, sock_filter};
 
-/// Calls that are looked at.
-const CALLS: &[c_long] = &[
+/// Calls that give a file data.
+pub const WRITES: &[c_long] = &[
     libc::SYS_write,
     libc::SYS_pwrite64,
     libc::SYS_writev,
     libc::SYS_pwritev,
     libc::SYS_pwritev2,
+    libc::SYS_copy_file_range,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+];
+
+/// The others that are looked at.
+const CALLS: &[c_long] = &[
     libc::SYS_fsync,
     libc::SYS_fdatasync,
     libc::SYS_sync_file_range,
@@ -33,9 +40,6 @@ const CALLS: &[c_long] = &[
     libc::SYS_fcntl,
     libc::SYS_mmap,
     libc::SYS_msync,
-    libc::SYS_copy_file_range,
-    libc::SYS_sendfile,
-    libc::SYS_splice,
     libc::SYS_io_uring_setup,
     libc::SYS_io_submit,
 ];
@@ -57,8 +61,18 @@ const AT_ARGUMENTS: u32 = 16;
 pub struct Filter(Vec<sock_filter>);
 
 impl Filter {
-    pub fn new(reads: bool) -> Self {
-        let calls: Vec<c_long> = CALLS.iter().chain(if reads { READS } else { &[] }).copied().collect();
+    /// Everything that a recording has.
+    pub fn recording(reads: bool) -> Self {
+        let reads = if reads { READS } else { &[] };
+        Self::of(&[WRITES, CALLS, reads].concat())
+    }
+
+    /// Calls that give a file data.
+    pub fn writes() -> Self {
+        Self::of(WRITES)
+    }
+
+    fn of(calls: &[c_long]) -> Self {
         let load = |at: u32| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at);
         let give = |answer: u32| statement(libc::BPF_RET | libc::BPF_K, answer);
         // Calls of other architectures have other numbers: they run unseen.
@@ -67,17 +81,21 @@ impl Filter {
             jump_equal(AUDIT_ARCH_X86_64, 1, 0),
             give(libc::SECCOMP_RET_ALLOW),
             load(AT_NUMBER),
-            // mmap: only shared mappings (bit 0 of the flags, the low word of the fourth argument) that can be written to
-            // (bit 1 of the third).
-            jump_equal(libc::SYS_mmap as u32, 0, 6),
-            load(AT_ARGUMENTS + 3 * 8),
-            jump_set(libc::MAP_SHARED as u32, 0, 3),
-            load(AT_ARGUMENTS + 2 * 8),
-            jump_set(libc::PROT_WRITE as u32, 0, 1),
-            give(libc::SECCOMP_RET_TRACE),
-            give(libc::SECCOMP_RET_ALLOW),
         ];
-        let calls: Vec<c_long> = calls.into_iter().filter(|&call| call != libc::SYS_mmap).collect();
+        if calls.contains(&libc::SYS_mmap) {
+            // Only shared mappings (bit 0 of the flags, the low word of the fourth argument) that can be written to (bit 1 of
+            // the third).
+            program.extend([
+                jump_equal(libc::SYS_mmap as u32, 0, 6),
+                load(AT_ARGUMENTS + 3 * 8),
+                jump_set(libc::MAP_SHARED as u32, 0, 3),
+                load(AT_ARGUMENTS + 2 * 8),
+                jump_set(libc::PROT_WRITE as u32, 0, 1),
+                give(libc::SECCOMP_RET_TRACE),
+                give(libc::SECCOMP_RET_ALLOW),
+            ]);
+        }
+        let calls = calls.iter().copied().filter(|&call| call != libc::SYS_mmap);
         for call in calls {
             program.push(jump_equal(call as u32, 0, 1));
             program.push(give(libc::SECCOMP_RET_TRACE));
@@ -92,11 +110,18 @@ impl Filter {
             len: self.0.len() as libc::c_ushort,
             filter: self.0.as_ptr().cast_mut(),
         };
-        // SAFETY: numbers, and a program that outlives the call; the kernel checks and copies it.
-        unsafe {
-            super::check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
-            super::check(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program).into())
-        }
+        // SAFETY: numbers, and a program that outlives the calls; the kernel checks and copies it.
+        let install = || {
+            super::check(
+                unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) }.into(),
+            )
+        };
+        install().or_else(|_| {
+            // Who has no rights over others may forbid calls only to programs that cannot gain any.
+            // SAFETY: numbers.
+            super::check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+            install()
+        })
     }
 }
 

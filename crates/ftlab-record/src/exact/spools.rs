@@ -19,8 +19,6 @@ const PAGE: u64 = 4096;
 pub struct Spools {
     folder: PathBuf,
     open: FxHashMap<Tid, Spool>,
-    /// Threads whose first stop has been.
-    begun: FxHashSet<Tid>,
     contexts: FxHashSet<u64>,
     modules: FxHashSet<u64>,
     full: bool,
@@ -42,26 +40,14 @@ impl Spools {
         Self {
             folder: folder.to_owned(),
             open: FxHashMap::default(),
-            begun: FxHashSet::default(),
             contexts: FxHashSet::default(),
             modules: FxHashSet::default(),
             full: false,
         }
     }
 
-    /// Whether this is a thread's first stop.
-    pub fn first_stop(&mut self, tid: Tid) -> bool {
-        self.begun.insert(tid)
-    }
-
-    /// A program just started has had its first stop.
-    pub fn no_first_stop(&mut self, tid: Tid) {
-        self.begun.insert(tid);
-    }
-
     /// Ends a thread's spool: cut to its length.
     pub fn end(&mut self, tid: Tid) {
-        self.begun.remove(&tid);
         if let Some(mut spool) = self.open.remove(&tid) {
             spool.file.unmap();
             let written = spool.writer.written();

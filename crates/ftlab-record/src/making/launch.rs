@@ -12,8 +12,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use ftlab_core::{Error, Result};
-use object::elf;
-use object::read::elf::{ElfFile64, ProgramHeader};
+
+use crate::loading::{self, Obstacle};
 
 /// The program's process id, for the handler; 0 while there is none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
@@ -115,41 +115,24 @@ pub fn is_root() -> bool {
 
 /// Refuses a program that would run without being recorded: one sentence why.
 pub fn check_recordable(path: &Path) -> Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let name = path.display();
-    let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, &e))?;
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
-    if let Some(line) = bytes.strip_prefix(b"#!") {
-        let line = String::from_utf8_lossy(line.split(|&b| b == b'\n').next().unwrap_or(line)).into_owned();
-        let interpreter = line.split_whitespace().next().map(PathBuf::from);
-        // What does not exist is refused by the kernel, in its own words.
-        return interpreter
-            .filter(|i| i.is_file())
-            .map_or(Ok(()), |interpreter| check_elf(&interpreter));
-    }
-    if metadata.mode() & 0o6000 != 0 && !is_root() {
-        return Err(Error::input(format!(
-            "{name} is set-user-id, so that nothing can be loaded into it or trace it: expected a program that runs as who starts it"
-        )));
-    }
-    check_elf(path)
-}
-
-fn check_elf(path: &Path) -> Result<()> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
-    let Ok(file) = ElfFile64::<object::Endianness>::parse(bytes.as_slice()) else {
-        return Ok(());
+    // SAFETY: they only answer.
+    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+    let found = match loading::obstacle(path, user, group) {
+        // An interpreter that does not exist is refused by the kernel, in its own words.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(|e| Error::io(path, &e))?,
     };
-    // What asks for a dynamic loader is given our library by it.
-    let dynamic = file
-        .elf_program_headers()
-        .iter()
-        .any(|header| header.p_type(file.endian()) == elf::PT_INTERP);
-    if !dynamic {
-        return Err(Error::input(format!(
-            "{} is linked statically, so that nothing can be loaded into it: expected a dynamic program, or --exact, which sees every system call",
-            path.display()
-        )));
-    }
-    Ok(())
+    let Some((file, obstacle)) = found else { return Ok(()) };
+    let name = file.display();
+    Err(Error::input(match obstacle {
+        Obstacle::Static => format!(
+            "{name} is linked statically, so that nothing can be loaded into it: expected a dynamic program, or --exact, which sees every system call"
+        ),
+        Obstacle::OtherMachine => {
+            format!("{name} is not a 64-bit x86 program, so that nothing can be loaded into it: expected one that is")
+        }
+        Obstacle::Rights => format!(
+            "{name} gets other rights than who starts it (set-user-id, set-group-id or capabilities), so that nothing can be loaded into it: expected a program that runs as who starts it"
+        ),
+    }))
 }

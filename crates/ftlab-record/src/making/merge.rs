@@ -100,7 +100,7 @@ pub fn gather(folder: &Path) -> Result<Gathered> {
     Ok(all.finish())
 }
 
-fn spools_of(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn spools_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(|e| Error::io(folder, &e))? {
         let path = entry.map_err(|e| Error::io(folder, &e))?.path();
@@ -310,7 +310,9 @@ fn sentence(kind: NoteKind, count: u64) -> String {
         NoteKind::StdioUnseen => "buffered streams of a C library were not seen (its layout is not known)".to_owned(),
         NoteKind::FileUnknown => format!("{count} calls were left out because their file could not be told"),
         NoteKind::NotLoaded => {
-            format!("{count} programs could not be recorded (static or set-user-id): `--exact` sees static ones")
+            format!(
+                "{count} programs were started that the library is not loaded into (linked statically, set-user-id, or not 64-bit x86): what they did is missing; `--exact` sees static ones"
+            )
         }
         NoteKind::Unsupported => format!("{count} calls moved data in ways that have no record"),
     }

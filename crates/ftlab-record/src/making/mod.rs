@@ -1,9 +1,13 @@
 //! Making recordings: starting the program, and turning what it leaves behind into one file.
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod coverage;
 mod fiemap;
 mod launch;
 mod merge;
 mod record;
 mod symbols;
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use self::coverage::{Coverage, Missed};
 pub use self::record::{RecordOptions, Recorded, Signature, merge, record};

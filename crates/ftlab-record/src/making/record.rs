@@ -9,6 +9,8 @@ use std::process::{Command, ExitStatus};
 use ftlab_core::{Error, Result, error};
 use serde::Serialize;
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use super::coverage::{self, Coverage};
 use super::{fiemap, launch, merge as spools, symbols};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use crate::exact;
@@ -27,6 +29,8 @@ pub struct RecordOptions {
     pub signature: Signature,
     /// See every system call, by tracing.
     pub exact: bool,
+    /// Trace the writes as well, and tell how many of them the library saw.
+    pub check: bool,
     pub reads: bool,
     pub content: bool,
 }
@@ -75,7 +79,20 @@ pub struct Recorded {
     pub processes: usize,
     pub files: usize,
     pub contexts: usize,
+    /// What the library saw of the writes that happened, if that was asked for.
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
     pub notes: Vec<String>,
+}
+
+/// What a program left besides its spools.
+#[derive(Default)]
+struct Ended {
+    status: ExitStatus,
+    notes: Vec<String>,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    coverage: Option<Coverage>,
 }
 
 /// Runs the program and writes the recording when it has ended, however it ended.
@@ -85,61 +102,128 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
             "no command was given: expected a program and its arguments behind --",
         ));
     };
+    if options.exact && options.check {
+        return Err(Error::input(
+            "--check measures what the library sees, and --exact records without it: expected one of them",
+        ));
+    }
     let path = launch::find(program)?;
     if !options.exact {
         launch::check_recordable(&path)?;
     }
     let folder = spool_folder(&options.output)?;
-    let status = match options.exact {
-        true => trace(&options.command, &folder, options),
-        false => run(program, arguments, &folder, options),
+    let ended = match (options.exact, options.check) {
+        (true, _) => trace(&options.command, &folder, options),
+        (_, true) => run_checked(&options.command, &folder, options),
+        _ => run(program, arguments, &folder, options),
     };
-    let status = match status {
-        Ok(status) => status,
+    let ended = match ended {
+        Ok(ended) => ended,
         Err(error) => {
             // Nothing ran, nothing is lost.
             let _ = fs::remove_dir_all(&folder);
             return Err(error);
         }
     };
-    let mut recorded = merge(&folder, options)?;
-    recorded.exit_code = launch::exit_code(status);
+    let mut recorded = merge_with(&folder, options, &ended.notes)?;
+    recorded.exit_code = launch::exit_code(ended.status);
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    {
+        recorded.coverage = ended.coverage;
+    }
     Ok(recorded)
 }
 
 /// Runs the program with the library inside.
-fn run(program: &str, arguments: &[String], folder: &Path, options: &RecordOptions) -> Result<ExitStatus> {
+fn run(program: &str, arguments: &[String], folder: &Path, options: &RecordOptions) -> Result<Ended> {
     let mut command = Command::new(program);
     command.args(arguments);
-    command.env(spool::ENV_DIR, folder);
-    command.env(spool::ENV_SIGNATURE, options.signature.name());
-    command.env(spool::ENV_CONTENT, if options.content { "1" } else { "0" });
-    command.env(spool::ENV_READS, if options.reads { "1" } else { "0" });
-    preload(&mut command, &options.library)?;
-    launch::run(&mut command, program)
+    command.envs(environment(folder, options)?);
+    let status = launch::run(&mut command, program)?;
+    Ok(Ended {
+        status,
+        ..Ended::default()
+    })
+}
+
+/// What the library reads.
+fn environment(folder: &Path, options: &RecordOptions) -> Result<[(&'static str, OsString); 5]> {
+    let switch = |on| OsString::from(if on { "1" } else { "0" });
+    Ok([
+        (spool::ENV_DIR, folder.into()),
+        (spool::ENV_SIGNATURE, options.signature.name().into()),
+        (spool::ENV_CONTENT, switch(options.content)),
+        (spool::ENV_READS, switch(options.reads)),
+        ("LD_PRELOAD", preload(&options.library)?),
+    ])
 }
 
 /// Runs the program under the tracer.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn trace(command: &[String], folder: &Path, options: &RecordOptions) -> Result<ExitStatus> {
+fn trace(command: &[String], folder: &Path, options: &RecordOptions) -> Result<Ended> {
     let command: Vec<OsString> = command.iter().map(OsString::from).collect();
     let options = exact::Options {
         content: options.content,
         reads: options.reads,
         signatures: options.signature != Signature::None,
     };
-    exact::record(&command, folder, &options)
+    let traced = exact::record(&command, folder, &options)?;
+    Ok(Ended {
+        status: traced.status,
+        notes: weakened(&traced),
+        coverage: None,
+    })
+}
+
+/// Runs the program with the library inside and under the tracer, which counts.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn run_checked(command: &[String], folder: &Path, options: &RecordOptions) -> Result<Ended> {
+    let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+    let library = fs::canonicalize(&options.library).map_err(|e| Error::io(&options.library, &e))?;
+    let (traced, happened) = exact::count(&command, &environment(folder, options)?, &library, folder)?;
+    let coverage = coverage::coverage(folder, &happened)?;
+    let mut notes = coverage.sentences();
+    notes.append(&mut weakened(&traced));
+    Ok(Ended {
+        status: traced.status,
+        notes,
+        coverage: Some(coverage),
+    })
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn weakened(traced: &exact::Traced) -> Vec<String> {
+    let sentence = format!(
+        "{} programs ran without the rights that their files give (set-user-id, set-group-id, capabilities): traced by others than root they get none",
+        traced.weakened
+    );
+    if traced.weakened > 0 {
+        vec![sentence]
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn trace(_: &[String], _: &Path, _: &RecordOptions) -> Result<ExitStatus> {
+fn trace(_: &[String], _: &Path, _: &RecordOptions) -> Result<Ended> {
     Err(Error::input(
         "--exact traces programs on Linux on x86-64 only: expected a recording without it",
     ))
 }
 
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn run_checked(_: &[String], _: &Path, _: &RecordOptions) -> Result<Ended> {
+    Err(Error::input(
+        "--check traces programs on Linux on x86-64 only: expected a recording without it",
+    ))
+}
+
 /// Makes a recording of a folder of spools, and removes the folder when that has succeeded.
 pub fn merge(folder: &Path, options: &RecordOptions) -> Result<Recorded> {
+    merge_with(folder, options, &[])
+}
+
+fn merge_with(folder: &Path, options: &RecordOptions, notes: &[String]) -> Result<Recorded> {
     if !folder.is_dir() {
         return Err(Error::input(format!(
             "{}: expected the folder of spools that a recording has left, NAME.spool-PID",
@@ -154,12 +238,12 @@ pub fn merge(folder: &Path, options: &RecordOptions) -> Result<Recorded> {
             folder.display()
         )),
     };
-    let recorded = merge_kept(folder, options).map_err(kept)?;
+    let recorded = merge_kept(folder, options, notes).map_err(kept)?;
     fs::remove_dir_all(folder).map_err(|e| Error::io(folder, &e))?;
     Ok(recorded)
 }
 
-fn merge_kept(folder: &Path, options: &RecordOptions) -> Result<Recorded> {
+fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Result<Recorded> {
     let mut gathered = spools::gather(folder)?;
     let tables = &mut gathered.tables;
     tables.command.clone_from(&options.command);
@@ -168,6 +252,7 @@ fn merge_kept(folder: &Path, options: &RecordOptions) -> Result<Recorded> {
     tables.exact = options.exact;
     tables.reads = options.reads;
     tables.content = options.content;
+    tables.notes.extend_from_slice(notes);
     symbols::name_frames(tables);
     find_extents(&mut gathered);
     let part = beside(&options.output, ".part");
@@ -193,6 +278,8 @@ fn merge_kept(folder: &Path, options: &RecordOptions) -> Result<Recorded> {
         processes: tables.processes.len(),
         files: tables.files.len() - 1,
         contexts: tables.contexts.len() - 1,
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        coverage: None,
         notes: tables.notes,
     })
 }
@@ -220,6 +307,14 @@ fn find_extents(gathered: &mut spools::Gathered) {
 /// A new folder beside the recording, as an absolute path.
 fn spool_folder(output: &Path) -> Result<PathBuf> {
     let folder = beside(output, &format!(".spool-{}", std::process::id()));
+    let absolute = std::path::absolute(&folder).map_err(|e| Error::io(&folder, &e))?;
+    if absolute.as_os_str().len() > spool::LONGEST_FOLDER {
+        return Err(Error::input(format!(
+            "{}: the path of a recording is too long for the library inside the program: expected one of at most {} bytes from the root on",
+            output.display(),
+            spool::LONGEST_FOLDER - 20
+        )));
+    }
     fs::create_dir(&folder).map_err(|e| Error::io(&folder, &e))?;
     // A server that root starts becomes another user, who must be able to write there as well.
     if launch::is_root() {
@@ -235,13 +330,19 @@ fn beside(output: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn preload(command: &mut Command, library: &Path) -> Result<()> {
+/// LD_PRELOAD with the library first.
+fn preload(library: &Path) -> Result<OsString> {
     let library = fs::canonicalize(library).map_err(|e| Error::io(library, &e))?;
+    if library.to_string_lossy().contains([' ', ':']) {
+        return Err(Error::input(format!(
+            "{}: the loader takes spaces and colons for the end of a path: expected ftlab in a folder without them",
+            library.display()
+        )));
+    }
     let mut all = library.into_os_string();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         all.push(":");
         all.push(others);
     }
-    command.env("LD_PRELOAD", all);
-    Ok(())
+    Ok(all)
 }

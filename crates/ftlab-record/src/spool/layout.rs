@@ -23,6 +23,9 @@ pub const ENDING: &str = "spool";
 /// An empty file of this name says that a process found no more room and recorded no further.
 pub const FULL: &str = "full";
 
+/// Bytes of the longest path of a folder of spools that the library takes.
+pub const LONGEST_FOLDER: usize = 200;
+
 /// Environment: the folder of the spools (absolute; absent = do not record), and what to record.
 pub const ENV_DIR: &str = "FTLAB_RECORD_DIR";
 /// `auto`, `fp`, `unwind`, `scan` or `none`.
@@ -138,7 +141,7 @@ stored! {
         StdioUnseen = 6,
         /// Calls whose file could not be told.
         FileUnknown = 7,
-        /// Programs started that cannot be recorded (static or set-user-id).
+        /// Programs started that the library is not loaded into (static, of another machine, set-user-id and the like).
         NotLoaded = 8,
         /// Calls that move data in a way that has no record: count of calls.
         Unsupported = 9,
