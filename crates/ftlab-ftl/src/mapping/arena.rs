@@ -122,7 +122,7 @@ impl List {
 
 /// The arena. It grows to the largest number of entries held and allocates no more after that.
 ///
-/// Costs a node and 8 to 16 bytes in the table for each entry: the simulator's memory, not the drive's.
+/// Costs a node and 12 bytes in the table (up to 24 if it had to grow) for each entry: the simulator's memory, not the drive's.
 #[derive(Clone, Debug)]
 pub struct Arena<B: Beside = Kept> {
     nodes: Vec<Node<B>>,

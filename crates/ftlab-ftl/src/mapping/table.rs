@@ -13,7 +13,7 @@ const EMPTY: u32 = u32::MAX;
 /// Bits of a distance, where the numbers of nodes leave room. The largest stands for itself and all beyond.
 const DISTANCE_BITS: u32 = 5;
 
-/// At most half full; keys are those of the nodes, which the caller keeps.
+/// At most a third full; keys are those of the nodes, which the caller keeps.
 #[derive(Clone, Debug)]
 pub struct Table {
     places: Vec<u32>,
@@ -25,8 +25,8 @@ pub struct Table {
 impl Table {
     /// Room for so many nodes, the numbers of which lie below that.
     pub fn new(nodes: u32) -> Self {
-        let places = (2 * u64::from(nodes) + 16).min((1 << 32) - 2);
-        let node_bits = u64::BITS - (places / 2).leading_zeros();
+        let places = (3 * u64::from(nodes) + 16).min((1 << 32) - 2);
+        let node_bits = u64::BITS - (places / 3).leading_zeros();
         Table {
             places: vec![EMPTY; places as usize],
             node_bits,
@@ -36,7 +36,7 @@ impl Table {
 
     /// Whether there is no room for one node more than `nodes`.
     pub fn is_full(&self, nodes: u32) -> bool {
-        u64::from(nodes) >= self.places.len() as u64 / 2
+        u64::from(nodes) >= self.places.len() as u64 / 3
     }
 
     /// Where the search for a key begins: the hash, as a share of all, of the places.
