@@ -35,6 +35,8 @@ pub struct Module {
     pub build_id: &'static [u8],
     /// The C library, the loader, this library: left out at the inner end of a call path.
     pub runtime: bool,
+    /// This library: what earlier records left on the stack points into it.
+    pub own: bool,
     /// A native library of the Java runtime whose functions write files.
     pub java: bool,
     /// Written to a spool.
@@ -295,15 +297,16 @@ impl Groups {
             b"libpthread",
         ]
         .iter()
-        .any(|start| name.starts_with(start))
-            || (group.start()..group.end()).contains(&self.own);
+        .any(|start| name.starts_with(start));
+        let own = (group.start()..group.end()).contains(&self.own);
         Box::leak(Box::new(Module {
             id,
             base: group.start(),
             end: group.end(),
             path: Vec::leak(group.path.clone()),
             build_id: Vec::leak(build_id.to_vec()),
-            runtime,
+            runtime: runtime || own,
+            own,
             java: name == b"libjava.so" || name == b"libnio.so",
             written: AtomicBool::new(false),
             frame_pointers: AtomicU8::new(0),

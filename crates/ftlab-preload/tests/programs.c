@@ -337,6 +337,21 @@ static void coroutines(void) {
     for (int i = 0; i < 11; i++) CHECK(swapcontext(&here, &coroutine) == 0);
 }
 
+/* Its room is what the calls before it left on the stack. */
+__attribute__((noinline)) static void with_room(int fd) {
+    volatile char room[1500];
+    room[0] = 1;
+    CHECK(write(fd, page, 10) == 10);
+}
+
+static void remains(void) {
+    int fd = file("a", 0);
+    for (int i = 0; i < 10; i++) {
+        CHECK(write(fd, page, 10) == 10);
+        with_room(fd);
+    }
+}
+
 static void ring(void) {
     char parameters[120] = {0};
     int fd = file("a", 0);
@@ -367,6 +382,7 @@ int main(int count, char **arguments) {
     CASE("mapped", mapped())
     CASE("alternate_stack", alternate_stack())
     CASE("coroutines", coroutines())
+    CASE("remains", remains())
     CASE("ring", ring())
     return 97;
 }

@@ -257,6 +257,15 @@ fn every_kind_of_call_is_told() {
 }
 
 #[test]
+fn what_earlier_records_left_on_the_stack_is_no_part_of_a_scan() {
+    let case = run("remains", programs(), &["remains"], &[(spool::ENV_SIGNATURE, "scan")]);
+    assert!(case.status.success(), "disturbed: {}", case.status);
+    assert_eq!(case.signatures().len(), 20);
+    let mut modules = case.spools.iter().flat_map(|spool| &spool.modules);
+    assert!(!modules.any(|path| path.contains("libftlab_preload")));
+}
+
+#[test]
 fn signatures_are_the_same_in_every_run_and_tell_calls_apart() {
     for method in ["auto", "fp", "unwind", "scan"] {
         let run = |name: &str| run(name, programs(), &["calls"], &[(spool::ENV_SIGNATURE, method)]);

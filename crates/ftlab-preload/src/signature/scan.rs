@@ -2,7 +2,7 @@
 //!
 //! # Model
 //! From the call upwards every word of the stack that points into code counts as a return address, until there are five. Those of the C
-//! library and this library are passed over before the first other one.
+//! library are passed over before the first other one, those of this library always: earlier records leave some on the stack.
 //! # Not modelled
 //! Whether a word is a return address at all: pointers to functions and remains of earlier calls count too, as in the source.
 //! # Source
@@ -11,7 +11,7 @@
 use ftlab_record::spool::Method;
 
 use super::Walker;
-use crate::modules::{ANONYMOUS, Table};
+use crate::modules::{ANONYMOUS, Module, Table};
 use crate::process::Wiped;
 
 const CANDIDATES: usize = 5;
@@ -43,8 +43,8 @@ impl Walker {
     }
 
     fn consider(&mut self, place: super::Place) {
-        let runtime = place.module.is_some_and(|module| module.runtime);
-        if !(runtime && self.len == 0) {
+        let passed_over = |module: &Module| module.own || module.runtime && self.len == 0;
+        if !place.module.is_some_and(passed_over) {
             self.push(place);
         }
     }
