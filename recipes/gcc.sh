@@ -28,7 +28,7 @@ flags=$(of '-O0 -g0' '-O2 -g')
 cd "$work/src"
 RANDOM=1
 make -s PARTS="$parts" FLAGS="$flags"
-for ((build = 2; build <= $(of 8 30); build++)); do
+for ((build = 2; build <= $(of 8 16); build++)); do
     for file in $(find . -name '*.o' | sort); do
         ((RANDOM % 3)) || echo "/* build $build */" >>"${file%.o}.c"
     done
