@@ -18,7 +18,6 @@ use crate::workload::{Pace, Workload};
 /// Requests that the look-ahead brings into the cache before their turn, and half-way there.
 const AHEAD_MAP: usize = 16;
 const AHEAD_OLD: usize = 8;
-const AHEAD_ORDER: usize = 4;
 
 /// Host units after which write amplification may end a run.
 const SETTLED_UNITS: u64 = 4096;
@@ -156,9 +155,6 @@ pub fn count(
             }
             if i + AHEAD_OLD < n {
                 ftl.prefetch_old(first_unit(i + AHEAD_OLD));
-            }
-            if i + AHEAD_ORDER < n {
-                ftl.prefetch_order(first_unit(i + AHEAD_ORDER));
             }
             if ftl.admit(&HostRequest::of_batch(batch, i, shift), Ticket::NONE) == Admitted::EndOfLife {
                 break 'run End::WornOut;

@@ -128,8 +128,13 @@ pub struct Arena<B: Beside = Kept> {
     nodes: Vec<Node<B>>,
     unused: Vec<u32>,
     table: Table,
+    /// The nodes that were prefetched last, by key.
+    seen: [u32; SEEN],
     len: u32,
 }
+
+/// Several times as many as requests are looked at ahead.
+const SEEN: usize = 64;
 
 impl<B: Beside> Arena<B> {
     /// Room for `expected` entries.
@@ -138,6 +143,7 @@ impl<B: Beside> Arena<B> {
             nodes: Vec::with_capacity(expected as usize),
             unused: Vec::new(),
             table: Table::new(expected),
+            seen: [NONE; SEEN],
             len: 0,
         }
     }
@@ -165,36 +171,44 @@ impl<B: Beside> Arena<B> {
         }
     }
 
-    /// Brings what [`Arena::find`] reads for `key`, or (nearer) the node that it finds, or that one's neighbours, into the
-    /// processor's cache.
+    /// Brings what [`Arena::find`] reads for `key`, or (nearer) the node that it finds, into the processor's cache. Returns the node,
+    /// where it is known.
     #[inline]
-    pub fn prefetch(&self, key: u32, ahead: Ahead) {
+    pub fn prefetch(&mut self, key: u32, ahead: Ahead) -> Option<u32> {
         match ahead {
-            Ahead::Far => self.table.prefetch(key),
-            Ahead::Near => {
-                if let Some(node) = self.find_likely(key) {
-                    self.prefetch_node(node);
-                }
+            Ahead::Far => {
+                self.table.prefetch(key);
+                None
             }
-            Ahead::Nearest => {
-                if let Some(node) = self.find_likely(key) {
-                    let Node { before, after, .. } = self.nodes[node as usize];
-                    self.prefetch_node(before);
-                    self.prefetch_node(after);
-                }
+            Ahead::Near => {
+                // Without a look at the node, which is on its way.
+                let likely = self.table.find(key, |_| true);
+                let node = likely.unwrap_or(NONE);
+                self.seen[key as usize % SEEN] = node;
+                self.prefetch_node(node);
+                likely
             }
         }
     }
 
-    /// The node that [`Arena::find`] will probably find, told without a look at it.
+    /// As [`Arena::find`], for a key that [`Arena::prefetch`] has been told of.
     #[inline]
-    pub fn find_likely(&self, key: u32) -> Option<u32> {
-        self.table.find(key, |_| true)
+    pub fn find_seen(&self, key: u32) -> Option<u32> {
+        self.find_near(key, self.seen[key as usize % SEEN])
     }
 
     #[inline]
     pub fn prefetch_node(&self, node: u32) {
         prefetch(&self.nodes, node as usize);
+    }
+
+    /// Brings the neighbours of a node that is on its way into the processor's cache.
+    #[inline]
+    pub fn prefetch_neighbours(&self, node: u32) {
+        if let Some(node) = self.nodes.get(node as usize) {
+            self.prefetch_node(node.before);
+            self.prefetch_node(node.after);
+        }
     }
 
     /// Brings into the processor's cache what it takes to give up `node` later; the node itself was brought when the one behind it

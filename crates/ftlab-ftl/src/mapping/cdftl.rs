@@ -322,7 +322,7 @@ impl MappingPolicy for Cdftl {
     fn look_up(&mut self, _: u8, first: u32, count: u32, _: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         for key in first..first + count {
             self.counts.lookups += 1;
-            if let Some(id) = self.arena.find(key) {
+            if let Some(id) = self.arena.find_seen(key) {
                 self.counts.hits += 1;
                 self.figures.entry_hits += 1;
                 self.passes(id);
@@ -342,7 +342,7 @@ impl MappingPolicy for Cdftl {
         }
     }
 
-    fn prefetch(&self, key: u32, ahead: Ahead) {
+    fn prefetch(&mut self, key: u32, ahead: Ahead) {
         self.arena.prefetch(key, ahead);
     }
 

@@ -241,7 +241,7 @@ impl Cpftl {
             self.figures.hits_dirty += 1;
             return true;
         }
-        let Some(id) = self.cache.arena.find(key) else {
+        let Some(id) = self.cache.arena.find_seen(key) else {
             return false;
         };
         let was_dirty = self.cache.arena.node(id).dirty;
@@ -551,9 +551,9 @@ impl MappingPolicy for Cpftl {
         }
     }
 
-    fn prefetch(&self, key: u32, ahead: Ahead) {
+    fn prefetch(&mut self, key: u32, ahead: Ahead) {
         self.cache.prefetch(key, ahead);
-        if let Some(dirty) = &self.dirty {
+        if let Some(dirty) = &mut self.dirty {
             dirty.prefetch(key, ahead);
         }
     }

@@ -165,7 +165,7 @@ impl MappingPolicy for Dftl {
     fn look_up(&mut self, _: u8, first: u32, count: u32, _: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         for key in first..first + count {
             self.counts.lookups += 1;
-            match self.arena.find(key) {
+            match self.arena.find_seen(key) {
                 Some(node) => {
                     self.counts.hits += 1;
                     self.order.hit(&mut self.arena, node);
@@ -179,7 +179,7 @@ impl MappingPolicy for Dftl {
         }
     }
 
-    fn prefetch(&self, key: u32, ahead: Ahead) {
+    fn prefetch(&mut self, key: u32, ahead: Ahead) {
         self.arena.prefetch(key, ahead);
     }
 

@@ -73,6 +73,8 @@ pub struct Grouped {
     told: Told,
     /// The entry that was hit or inserted last.
     last: u32,
+    /// Entries that are on their way into the processor's cache, the next one first.
+    coming: [u32; 4],
     /// The entry that will probably be given up next, until the processor has been told.
     leaving: u32,
     /// By translation page; without entries: no node.
@@ -109,6 +111,7 @@ impl Grouped {
             params,
             told: Told::new(checked, paging.keys),
             last: NONE,
+            coming: [NONE; 4],
             leaving: NONE,
             nodes: vec![EMPTY; paging.pages() as usize],
             paging,
@@ -179,21 +182,17 @@ impl Grouped {
 
     /// Brings what a look-up of `key` will touch into the processor's cache.
     #[inline]
-    pub fn prefetch(&self, key: u32, ahead: Ahead) {
-        if ahead != Ahead::Near {
-            if ahead == Ahead::Far {
-                prefetch(&self.nodes, self.paging.page_of(key) as usize);
-            }
-            return self.arena.prefetch(key, ahead);
+    pub fn prefetch(&mut self, key: u32, ahead: Ahead) {
+        let found = self.arena.prefetch(key, ahead);
+        let tvpn = self.paging.page_of(key) as usize;
+        if ahead == Ahead::Far {
+            return prefetch(&self.nodes, tvpn);
         }
-        match self.arena.find_likely(key) {
-            Some(entry) => self.arena.prefetch_node(entry),
-            // It will be linked in front of the others of its page.
-            None => {
-                let node = &self.nodes[self.paging.page_of(key) as usize];
-                self.arena.prefetch_node(node.entries.front());
-            }
-        }
+        // A hit will take it out from between its neighbours, a miss link another one in front of those of its page.
+        let node = found.unwrap_or_else(|| self.nodes[tvpn].entries.front());
+        self.arena.prefetch_node(node);
+        self.arena.prefetch_neighbours(self.coming[0]);
+        self.coming = [self.coming[1], self.coming[2], self.coming[3], node];
     }
 
     /// After a change that may have cooled the node: the queue must not hold it back.

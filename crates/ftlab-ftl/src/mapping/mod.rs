@@ -48,13 +48,11 @@ pub enum Why {
     Trim,
 }
 
-/// How soon a look-up will come: what is found by the key itself is fetched from afar, what lies behind that when it is near, and
-/// that one's neighbours in the order of use when it is next but a few.
+/// How soon a look-up will come: what is found by the key itself is fetched from afar, what lies behind that when it is near.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ahead {
     Far,
     Near,
-    Nearest,
 }
 
 /// Why a translation page is read or programmed (the causes of `trans_reads` and `trans_programs`).
@@ -166,7 +164,7 @@ pub trait MappingPolicy: Send {
     );
 
     /// A look-up of `key` will come soon: brings what it will touch into the processor's cache. No effect on the model.
-    fn prefetch(&self, _key: u32, _ahead: Ahead) {}
+    fn prefetch(&mut self, _key: u32, _ahead: Ahead) {}
 
     /// The record's entry of `key` has changed (after `look_up` with `HostWrite` or `Trim`).
     fn updated(&mut self, table: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>);

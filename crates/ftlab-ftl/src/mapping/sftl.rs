@@ -370,7 +370,7 @@ impl MappingPolicy for Sftl {
         }
     }
 
-    fn prefetch(&self, key: u32, ahead: Ahead) {
+    fn prefetch(&mut self, key: u32, ahead: Ahead) {
         if ahead == Ahead::Far {
             self.heads.prefetch(key);
             self.dirty.prefetch(key);

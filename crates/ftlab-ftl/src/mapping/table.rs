@@ -20,17 +20,26 @@ pub struct Table {
     /// Bits of a node's number, which stands lowest, and of its distance above.
     node_bits: u32,
     distance_bits: u32,
+    /// Where they stand.
+    node_mask: u32,
+    farthest: u32,
 }
 
 impl Table {
     /// Room for so many nodes, the numbers of which lie below that.
     pub fn new(nodes: u32) -> Self {
         let places = (3 * u64::from(nodes) + 16).min((1 << 32) - 2);
-        let node_bits = u64::BITS - (places / 3).leading_zeros();
+        Table::with_places(places as usize, u64::BITS - (places / 3).leading_zeros())
+    }
+
+    fn with_places(places: usize, node_bits: u32) -> Self {
+        let distance_bits = (32 - node_bits).min(DISTANCE_BITS);
         Table {
-            places: vec![EMPTY; places as usize],
+            places: vec![EMPTY; places],
             node_bits,
-            distance_bits: (32 - node_bits).min(DISTANCE_BITS),
+            distance_bits,
+            node_mask: (1 << node_bits) - 1,
+            farthest: ((1 << distance_bits) - 1) << node_bits,
         }
     }
 
@@ -57,17 +66,11 @@ impl Table {
         (hash << self.node_bits) << self.distance_bits
     }
 
-    /// The largest distance, where it stands in a place.
-    #[inline]
-    fn farthest(&self) -> u32 {
-        ((1 << self.distance_bits) - 1) << self.node_bits
-    }
-
     /// The node for which `is_it` holds, of those that may be that of `key`.
     #[inline]
     pub fn find(&self, key: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = spread(key);
-        let (mark, farthest) = (self.mark(hash), self.farthest());
+        let mark = self.mark(hash);
         let (mut at, mut distance) = (self.home(hash), 0);
         loop {
             let place = self.places[at];
@@ -75,13 +78,13 @@ impl Table {
                 return None;
             }
             if (place ^ (mark | distance)) >> self.node_bits == 0 {
-                let node = place & ((1 << self.node_bits) - 1);
+                let node = place & self.node_mask;
                 if is_it(node) {
                     return Some(node);
                 }
             }
             at = self.behind(at);
-            if distance < farthest {
+            if distance < self.farthest {
                 distance += 1 << self.node_bits;
             }
         }
@@ -99,7 +102,7 @@ impl Table {
         let (mut at, mut distance) = (self.home(hash), 0);
         while self.places[at] != EMPTY {
             at = self.behind(at);
-            if distance < self.farthest() {
+            if distance < self.farthest {
                 distance += 1 << self.node_bits;
             }
         }
@@ -108,7 +111,7 @@ impl Table {
 
     /// Removes the node of `key`; `key_of` tells the keys of other nodes.
     pub fn remove(&mut self, key: u32, node: u32, key_of: impl Fn(u32) -> u32) {
-        let node_mask = (1 << self.node_bits) - 1;
+        let (node_mask, farthest) = (self.node_mask, self.farthest);
         let mut hole = self.home(spread(key));
         while self.places[hole] & node_mask != node {
             hole = self.behind(hole);
@@ -122,7 +125,6 @@ impl Table {
             if place == EMPTY {
                 break;
             }
-            let farthest = self.farthest();
             let mut distance = (place & farthest) >> self.node_bits;
             if place & farthest == farthest {
                 let home = self.home(spread(key_of(place & node_mask)));
@@ -168,11 +170,7 @@ mod tests {
     #[test]
     fn behaves_like_a_list_of_pairs() {
         for node_bits in 7..=31 {
-            let mut table = Table {
-                places: vec![EMPTY; 128],
-                node_bits,
-                distance_bits: (32 - node_bits).min(DISTANCE_BITS),
-            };
+            let mut table = Table::with_places(128, node_bits);
             let crowded: Vec<u32> = (0..)
                 .filter(|&key| [0, 126].contains(&table.home(spread(key))))
                 .take(90)

@@ -127,7 +127,7 @@ impl MappingPolicy for Tpftl {
         for key in first..first + count {
             self.counts.lookups += 1;
             self.cache.tick();
-            match self.cache.arena.find(key) {
+            match self.cache.arena.find_seen(key) {
                 Some(id) => {
                     self.counts.hits += 1;
                     self.cache.hit(key, id);
@@ -140,7 +140,7 @@ impl MappingPolicy for Tpftl {
         }
     }
 
-    fn prefetch(&self, key: u32, ahead: Ahead) {
+    fn prefetch(&mut self, key: u32, ahead: Ahead) {
         self.cache.prefetch(key, ahead);
     }
 

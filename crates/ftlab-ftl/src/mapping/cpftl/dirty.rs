@@ -64,7 +64,7 @@ impl DirtyIndex {
     }
 
     /// Brings what [`DirtyIndex::find`] touches for `key` into the processor's cache.
-    pub fn prefetch(&self, key: u32, ahead: Ahead) {
+    pub fn prefetch(&mut self, key: u32, ahead: Ahead) {
         self.entries.prefetch(key, ahead);
     }
 
