@@ -217,7 +217,7 @@ impl<B: Beside> Arena<B> {
     pub fn prefetch_leaving(&self, node: u32) {
         if let Some(leaving) = self.nodes.get(node as usize) {
             self.table.prefetch(leaving.key);
-            prefetch(&self.nodes, leaving.before as usize);
+            self.prefetch_node(leaving.before);
         }
     }
 
@@ -370,14 +370,6 @@ impl<B: Beside> Arena<B> {
         self.unused.clear();
         self.table.clear();
         self.len = 0;
-    }
-}
-
-impl Arena {
-    /// The cached entry of `key`, and whether it is dirty.
-    pub fn cached(&self, key: u32) -> Option<(u32, bool)> {
-        let node = self.node(self.find(key)?);
-        Some((node.entry, node.dirty))
     }
 }
 

@@ -227,7 +227,7 @@ impl Cdftl {
             self.forget_costly();
             self.next = self.recent.back()?;
         }
-        while self.costly < self.params.window {
+        while self.costly < self.params.window && self.next != NONE {
             let node = self.arena.node_mut(self.next);
             let tvpn = self.paging.page_of(node.key);
             if !node.dirty || self.pages.contains(tvpn) {
@@ -236,7 +236,7 @@ impl Cdftl {
             node.tag = COSTLY;
             self.costly += 1;
             self.costly_of_page[tvpn as usize] += 1;
-            self.next = self.arena.before(self.next)?;
+            self.next = self.arena.before(self.next).unwrap_or(NONE);
         }
         None
     }

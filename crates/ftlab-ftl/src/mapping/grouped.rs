@@ -189,8 +189,11 @@ impl Grouped {
             return prefetch(&self.nodes, tvpn);
         }
         // A hit will take it out from between its neighbours, a miss link another one in front of those of its page.
-        let node = found.unwrap_or_else(|| self.nodes[tvpn].entries.front());
-        self.arena.prefetch_node(node);
+        let node = found.unwrap_or_else(|| {
+            let front = self.nodes[tvpn].entries.front();
+            self.arena.prefetch_node(front);
+            front
+        });
         self.arena.prefetch_neighbours(self.coming[0]);
         self.coming = [self.coming[1], self.coming[2], self.coming[3], node];
     }
