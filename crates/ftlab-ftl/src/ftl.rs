@@ -17,7 +17,7 @@ use crate::counts::Counts;
 use crate::frontier::{Frontiers, NO_RU};
 use crate::gc::Job;
 use crate::indirection::{Body, Indirection};
-use crate::mapping::{self, Ahead, MappingPolicy};
+use crate::mapping::{self, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
 use crate::record::{Entry, Record, Target};
 use crate::recovery::Recovery;
@@ -457,16 +457,13 @@ impl<B: Backend> Ftl<B> {
     pub fn prefetch_map(&mut self, lpn: u32) {
         self.record.prefetch_entry(lpn);
         if !self.plain_mapping {
-            self.mapping.prefetch(lpn, Ahead::Far);
+            self.mapping.prefetch(lpn);
         }
     }
 
     /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now.
     #[inline(always)]
     pub fn prefetch_old(&mut self, lpn: u32) {
-        if !self.plain_mapping {
-            self.mapping.prefetch(lpn, Ahead::Near);
-        }
         if let Some(&entry) = self.record.map.get(lpn as usize)
             && let Some(slot) = Entry(entry).as_slot()
         {

@@ -6,7 +6,7 @@ use ftlab_core::Slot;
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::ftl::Ftl;
-use crate::mapping::{Ahead, Charge, MapCause, RecordView, Table, Why};
+use crate::mapping::{Charge, MapCause, RecordView, Table, Why};
 use crate::owner::{Owner, Packed};
 
 const NOWHERE: u32 = u32::MAX;
@@ -175,9 +175,7 @@ impl<B: Backend> Ftl<B> {
                     request_end: 0,
                 };
                 if table == 0 {
-                    for ahead in [Ahead::Far, Ahead::Near] {
-                        moved.iter().for_each(|&key| self.mapping.prefetch(key, ahead));
-                    }
+                    moved.iter().for_each(|&key| self.mapping.prefetch(key));
                 }
                 self.mapping.moved(table, &moved, view, &mut self.translation.charges);
                 moved.clear();

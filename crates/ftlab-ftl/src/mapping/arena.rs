@@ -1,122 +1,31 @@
 //! Cached mapping entries: nodes in an arena, found by key through open addressing, linked in any number of lists.
 
-use std::fmt::Debug;
-use std::ops::{Deref, DerefMut, Range};
-
-use ftlab_core::memory::prefetch;
-
+use super::allocated;
+use super::list::{Linked, List, NONE};
 use super::table::Table;
-use super::{Ahead, allocated};
 
-/// No node.
-pub const NONE: u32 = u32::MAX;
-
-/// What a policy keeps with an entry beside its key and its place in a list.
-pub trait Beside: Copy + Debug + Send {
-    /// A type of the alignment that keeps a node from lying across two lines of the processor's cache.
-    type Line: Copy + Debug + Send;
-
-    fn new(entry: u32) -> Self;
-}
-
-/// Nothing is kept: the record knows the entry.
-impl Beside for () {
-    type Line = Line16;
-
-    fn new(_: u32) -> Self {}
-}
-
-/// All that some policy needs.
+/// One cached entry, on a line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept {
+#[repr(align(32))]
+pub struct Node {
+    pub key: u32,
     /// The record's raw entry of the key when it was last loaded, updated or moved.
     pub entry: u32,
     /// For the policy: an age or a time.
     pub stamp: u64,
-}
-
-impl Beside for Kept {
-    type Line = Line32;
-
-    fn new(entry: u32) -> Self {
-        Kept { entry, stamp: 0 }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-#[repr(align(16))]
-pub struct Line16;
-
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-pub struct Line32;
-
-/// One cached entry: 16 bytes, and what is kept beside. The latter reads as if it were a part of the node.
-#[derive(Clone, Copy, Debug)]
-pub struct Node<B: Beside = Kept> {
-    pub key: u32,
-    before: u32,
-    after: u32,
-    pub dirty: bool,
+    links: [u32; 2],
     /// For the policy: a list, a class, where the entry came from.
     pub tag: u8,
-    beside: B,
-    _line: [B::Line; 0],
+    pub dirty: bool,
 }
 
-impl<B: Beside> Deref for Node<B> {
-    type Target = B;
-
-    #[inline]
-    fn deref(&self) -> &B {
-        &self.beside
-    }
-}
-
-impl<B: Beside> DerefMut for Node<B> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut B {
-        &mut self.beside
-    }
-}
-
-/// A doubly linked list of nodes. Front = most recent by convention.
-#[derive(Clone, Copy, Debug)]
-pub struct List {
-    front: u32,
-    back: u32,
-    len: u32,
-}
-
-impl Default for List {
-    fn default() -> Self {
-        List::EMPTY
-    }
-}
-
-impl List {
-    pub const EMPTY: List = List {
-        front: NONE,
-        back: NONE,
-        len: 0,
-    };
-
-    pub fn len(&self) -> u32 {
-        self.len
+impl Linked for Node {
+    fn links(&self) -> [u32; 2] {
+        self.links
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The most recent node; `NONE` of an empty list.
-    pub fn front(&self) -> u32 {
-        self.front
-    }
-
-    /// The least recent node.
-    pub fn back(&self) -> Option<u32> {
-        (self.back != NONE).then_some(self.back)
+    fn links_mut(&mut self) -> &mut [u32; 2] {
+        &mut self.links
     }
 }
 
@@ -124,26 +33,20 @@ impl List {
 ///
 /// Costs a node and 12 bytes in the table (up to 24 if it had to grow) for each entry: the simulator's memory, not the drive's.
 #[derive(Clone, Debug)]
-pub struct Arena<B: Beside = Kept> {
-    nodes: Vec<Node<B>>,
+pub struct Arena {
+    nodes: Vec<Node>,
     unused: Vec<u32>,
     table: Table,
-    /// The nodes that were prefetched last, by key.
-    seen: [u32; SEEN],
     len: u32,
 }
 
-/// Several times as many as requests are looked at ahead.
-const SEEN: usize = 64;
-
-impl<B: Beside> Arena<B> {
+impl Arena {
     /// Room for `expected` entries.
     pub fn new(expected: u32) -> Self {
         Arena {
             nodes: Vec::with_capacity(expected as usize),
             unused: Vec::new(),
             table: Table::new(expected),
-            seen: [NONE; SEEN],
             len: 0,
         }
     }
@@ -162,83 +65,19 @@ impl<B: Beside> Arena<B> {
         self.table.find(key, |node| self.nodes[node as usize].key == key)
     }
 
-    /// The same where the key was probably found at, or has been inserted as, the node `hint`.
+    /// Brings what [`Arena::find`] reads for `key` into the processor's cache.
     #[inline]
-    pub fn find_near(&self, key: u32, hint: u32) -> Option<u32> {
-        match self.nodes.get(hint as usize) {
-            Some(node) if node.key == key => Some(hint),
-            _ => self.find(key),
-        }
-    }
-
-    /// Brings what [`Arena::find`] reads for `key`, or (nearer) the node that it finds, into the processor's cache. Returns the node,
-    /// where it is known.
-    #[inline]
-    pub fn prefetch(&mut self, key: u32, ahead: Ahead) -> Option<u32> {
-        match ahead {
-            Ahead::Far => {
-                self.table.prefetch(key);
-                None
-            }
-            Ahead::Near => {
-                // Without a look at the node, which is on its way.
-                let likely = self.table.find(key, |_| true);
-                let node = likely.unwrap_or(NONE);
-                self.seen[key as usize % SEEN] = node;
-                self.prefetch_node(node);
-                likely
-            }
-        }
-    }
-
-    /// As [`Arena::find`], for a key that [`Arena::prefetch`] has been told of.
-    #[inline]
-    pub fn find_seen(&self, key: u32) -> Option<u32> {
-        self.find_near(key, self.seen[key as usize % SEEN])
+    pub fn prefetch(&self, key: u32) {
+        self.table.prefetch(key);
     }
 
     #[inline]
-    pub fn prefetch_node(&self, node: u32) {
-        prefetch(&self.nodes, node as usize);
-    }
-
-    /// Brings the neighbours of a node that is on its way into the processor's cache.
-    #[inline]
-    pub fn prefetch_neighbours(&self, node: u32) {
-        if let Some(node) = self.nodes.get(node as usize) {
-            self.prefetch_node(node.before);
-            self.prefetch_node(node.after);
-        }
-    }
-
-    /// Brings into the processor's cache what it takes to give up `node` later; the node itself was brought when the one behind it
-    /// left, if nodes leave in the order of their list.
-    #[inline]
-    pub fn prefetch_leaving(&self, node: u32) {
-        if let Some(leaving) = self.nodes.get(node as usize) {
-            self.table.prefetch(leaving.key);
-            self.prefetch_node(leaving.before);
-        }
-    }
-
-    /// Makes what is cached of `keys` clean, and returns how many entries were dirty.
-    pub fn clean(&mut self, keys: Range<u32>) -> u64 {
-        let mut dirty = 0;
-        for key in keys {
-            if let Some(node) = self.find(key) {
-                dirty += u64::from(std::mem::take(&mut self.nodes[node as usize].dirty));
-            }
-        }
-        dirty
-    }
-
-    #[inline]
-    pub fn node(&self, node: u32) -> &Node<B> {
+    pub fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
     }
 
     #[inline]
-    pub fn node_mut(&mut self, node: u32) -> &mut Node<B> {
+    pub fn node_mut(&mut self, node: u32) -> &mut Node {
         &mut self.nodes[node as usize]
     }
 
@@ -253,12 +92,11 @@ impl<B: Beside> Arena<B> {
         }
         let fresh = Node {
             key,
-            before: NONE,
-            after: NONE,
-            dirty: false,
+            entry,
+            stamp: 0,
+            links: [NONE; 2],
             tag: 0,
-            beside: B::new(entry),
-            _line: [],
+            dirty: false,
         };
         let node = match self.unused.pop() {
             Some(node) => {
@@ -286,7 +124,7 @@ impl<B: Beside> Arena<B> {
 
     /// Removes a node that belongs to no list any more.
     pub fn remove(&mut self, node: u32) {
-        // No key any more: see `find_near` and `grow`.
+        // No key any more: see `grow`.
         let key = std::mem::replace(&mut self.nodes[node as usize].key, NONE);
         self.unused.push(node);
         self.table.remove(key, node, |other| self.nodes[other as usize].key);
@@ -294,69 +132,28 @@ impl<B: Beside> Arena<B> {
     }
 
     pub fn push_front(&mut self, list: &mut List, node: u32) {
-        let old = std::mem::replace(&mut list.front, node);
-        self.link(node, NONE, old);
-        if old == NONE {
-            list.back = node;
-        } else {
-            self.nodes[old as usize].before = node;
-        }
-        list.len += 1;
-    }
-
-    pub fn push_back(&mut self, list: &mut List, node: u32) {
-        let old = std::mem::replace(&mut list.back, node);
-        self.link(node, old, NONE);
-        if old == NONE {
-            list.front = node;
-        } else {
-            self.nodes[old as usize].after = node;
-        }
-        list.len += 1;
-    }
-
-    fn link(&mut self, node: u32, before: u32, after: u32) {
-        let node = &mut self.nodes[node as usize];
-        (node.before, node.after) = (before, after);
+        list.push_front(&mut self.nodes, node);
     }
 
     /// Takes a node out of the list it is in.
     pub fn unlink(&mut self, list: &mut List, node: u32) {
-        let Node { before, after, .. } = self.nodes[node as usize];
-        if before == NONE {
-            list.front = after;
-        } else {
-            self.nodes[before as usize].after = after;
-        }
-        if after == NONE {
-            list.back = before;
-        } else {
-            self.nodes[after as usize].before = before;
-        }
-        list.len -= 1;
+        list.unlink(&mut self.nodes, node);
     }
 
     #[inline]
     pub fn touch(&mut self, list: &mut List, node: u32) {
-        if list.front != node {
-            self.unlink(list, node);
-            self.push_front(list, node);
-        }
+        list.touch(&mut self.nodes, node);
     }
 
     /// The node in front of this one in its list.
     pub fn before(&self, node: u32) -> Option<u32> {
-        let before = self.nodes[node as usize].before;
+        let [before, _] = self.nodes[node as usize].links;
         (before != NONE).then_some(before)
     }
 
     /// Nodes from the back (least recent) to the front.
     pub fn from_back(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
-        let mut at = list.back;
-        std::iter::from_fn(move || {
-            let node = self.nodes.get(at as usize)?;
-            Some(std::mem::replace(&mut at, node.before))
-        })
+        list.from_back(&self.nodes)
     }
 
     /// Bytes of the simulator's memory.
@@ -382,7 +179,7 @@ mod tests {
     #[test]
     fn behaves_like_a_map_with_lists() {
         let mut random = Stream::new(5, "arena");
-        let mut arena: Arena = Arena::new(4);
+        let mut arena = Arena::new(4);
         let mut lists = [List::default(), List::default()];
         let mut model: BTreeMap<u32, (u32, u8)> = BTreeMap::new();
         let mut orders: [Vec<u32>; 2] = [Vec::new(), Vec::new()];

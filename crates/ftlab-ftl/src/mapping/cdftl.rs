@@ -33,12 +33,11 @@
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::arena::{Arena, List, NONE};
+use super::list::NONE;
+use super::lru::{Lru, MARKED};
 use super::paging::{self, Copies, Paging, SLOT_BYTES, Told};
 use super::recency::{Marks, Recency};
-use super::{
-    Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated,
-};
+use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -86,13 +85,13 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
     Ok(Box::new(Cdftl {
         capacity,
         most_pages: most_pages.min(u64::from(paging.pages())) as u32,
-        arena: Arena::new(capacity),
+        entries: Lru::new(capacity),
         told: Told::new(setup.checked, setup.logical_units),
-        recent: List::default(),
         last: NONE,
         dirty: Marks::new(setup.logical_units),
         costly: 0,
-        next: NONE,
+        next: 0,
+        again: 0,
         costly_of_page: vec![0; paging.pages() as usize],
         pages: Recency::new(paging.pages()),
         dirty_pages: Marks::new(paging.pages()),
@@ -111,16 +110,17 @@ struct Cdftl {
     unit_bytes: u32,
     /// First level: entries.
     capacity: u32,
-    arena: Arena<()>,
+    entries: Lru,
     told: Told,
-    recent: List,
-    /// The node that the last look-up found or made.
+    /// The number of the entry that the last look-up found or made.
     last: u32,
-    /// The dirty entries among them by key, to find those of a page.
+    /// Which of them are dirty, by key.
     dirty: Marks,
-    /// How many of the least recent entries are known to cost a rewrite, the next one to look at, and how many they are by page.
+    /// How many of the least recent entries are known to cost a rewrite, where in the order the next one to look at stands, where
+    /// those begin that must be looked at again, and how many they are by page.
     costly: u32,
-    next: u32,
+    next: usize,
+    again: usize,
     costly_of_page: Vec<u32>,
     /// Second level: translation pages.
     most_pages: u32,
@@ -131,8 +131,8 @@ struct Cdftl {
     figures: Figures,
 }
 
-/// The `tag` of an entry that is known to cost a rewrite.
-const COSTLY: u8 = 1;
+/// The mark of an entry that is known to cost a rewrite.
+const COSTLY: u32 = MARKED;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
@@ -165,24 +165,24 @@ impl Cdftl {
 
     /// A new entry of the first level, after making room for it.
     fn enter(&mut self, key: u32, entry: u32, charges: &mut Vec<Charge>) -> u32 {
-        if self.arena.len() >= self.capacity {
+        if self.entries.len() >= self.capacity {
             self.evict(charges);
         }
-        let id = self.arena.insert(key, entry);
         self.told.change(key, entry);
-        self.arena.push_front(&mut self.recent, id);
-        id
+        self.entries.insert(key)
     }
 
     fn evict(&mut self, charges: &mut Vec<Charge>) {
-        let Some(oldest) = self.recent.back() else { return };
-        let victim = self.costs_nothing().unwrap_or(oldest);
-        let node = *self.arena.node(victim);
-        if node.dirty {
-            let tvpn = self.paging.page_of(node.key);
+        let Some(victim) = self.costs_nothing().or_else(|| self.entries.oldest(0)) else {
+            return;
+        };
+        let key = self.entries.key(victim);
+        self.uncover(victim);
+        if self.dirty.contains(key) {
+            let tvpn = self.paging.page_of(key);
             if self.pages.contains(tvpn) {
                 self.figures.merged += 1;
-                self.dirty.replace(node.key, false);
+                self.dirty.replace(key, false);
                 self.dirty_pages.replace(tvpn, true);
             } else {
                 self.figures.rewrites += 1;
@@ -190,97 +190,104 @@ impl Cdftl {
                 self.wait(charges);
                 // All dirty entries of the page have been written with it.
                 self.now_cheap(tvpn);
-                let (arena, figures) = (&mut self.arena, &mut self.figures);
-                self.dirty.take(self.paging.keys_of(tvpn), |key| {
-                    figures.batched += 1;
-                    if let Some(id) = arena.find(key) {
-                        arena.node_mut(id).dirty = false;
-                    }
-                });
+                self.figures.batched += self.dirty.clear_range(self.paging.keys_of(tvpn));
             }
         }
-        self.passes(victim);
-        self.arena.unlink(&mut self.recent, victim);
-        self.arena.remove(victim);
-        self.arena.prefetch_leaving(self.next);
+        self.entries.remove(victim);
+        // What will probably leave next.
+        if let Some((at, entry)) = self.entries.at_or_behind(0, self.next) {
+            self.next = at;
+            self.dirty.prefetch(self.entries.key(entry));
+        }
     }
 
     /// The first of the `window` least recent entries that costs nothing. Those before it are remembered: they cost something until
     /// they are used, or their page is loaded or rewritten.
     fn costs_nothing(&mut self) -> Option<u32> {
         let found = self.search();
-        debug_assert_eq!(
-            found,
-            { self.arena.from_back(&self.recent) }
-                .take(self.params.window as usize)
-                .find(|&id| {
-                    let node = self.arena.node(id);
-                    !node.dirty || self.pages.contains(self.paging.page_of(node.key))
-                }),
-            "an entry that costs nothing was passed over"
-        );
+        #[cfg(debug_assertions)]
+        self.is_first_cheap(found);
         found
     }
 
-    fn search(&mut self) -> Option<u32> {
-        if self.costly == 0 || self.next == NONE {
-            self.forget_costly();
-            self.next = self.recent.back()?;
-        }
-        while self.costly < self.params.window && self.next != NONE {
-            let node = self.arena.node_mut(self.next);
-            let tvpn = self.paging.page_of(node.key);
-            if !node.dirty || self.pages.contains(tvpn) {
-                return Some(self.next);
+    /// Holds what the search has found against a search without memory.
+    #[cfg(debug_assertions)]
+    fn is_first_cheap(&self, found: Option<u32>) {
+        let (mut place, mut left) = (self.entries.begin(0), self.params.window);
+        while let Some((at, entry)) = self.entries.at_or_behind(0, place)
+            && left > 0
+        {
+            if self.is_cheap(entry) {
+                assert_eq!(found, Some(entry), "an entry that costs nothing was passed over");
+                return;
             }
-            node.tag = COSTLY;
-            self.costly += 1;
-            self.costly_of_page[tvpn as usize] += 1;
-            self.next = self.arena.before(self.next).unwrap_or(NONE);
+            (place, left) = (at + 1, left - 1);
         }
+        assert_eq!(found, None, "an entry was found behind the window");
+    }
+
+    #[inline]
+    fn is_cheap(&self, entry: u32) -> bool {
+        let key = self.entries.key(entry);
+        !self.dirty.contains(key) || self.pages.contains(self.paging.page_of(key))
+    }
+
+    fn search(&mut self) -> Option<u32> {
+        self.entries.oldest(0)?;
+        if self.costly == 0 {
+            self.next = self.entries.begin(0);
+            self.again = self.next;
+        }
+        while let Some((at, entry)) = self.entries.at_or_behind(0, self.again)
+            && at < self.next
+        {
+            self.again = at;
+            if self.is_cheap(entry) {
+                return Some(entry);
+            }
+            self.again += 1;
+        }
+        while self.costly < self.params.window.min(self.entries.len()) {
+            let Some((at, entry)) = self.entries.at_or_behind(0, self.next) else {
+                // More than are looked at, or the search would come back here soon. Those that are known are the first ones.
+                self.entries.sort(0, self.params.window.saturating_mul(2));
+                self.next = self.costly as usize;
+                continue;
+            };
+            if self.is_cheap(entry) {
+                self.next = at;
+                self.again = at;
+                return Some(entry);
+            }
+            self.next = at + 1;
+            self.entries.set(entry, COSTLY, true);
+            self.costly += 1;
+            self.costly_of_page[self.paging.page_of(self.entries.key(entry)) as usize] += 1;
+        }
+        self.again = self.next;
         None
     }
 
     /// An entry leaves its place in the order of use.
     #[inline]
-    fn passes(&mut self, id: u32) {
-        if self.next == id {
-            self.next = self.arena.before(id).unwrap_or(NONE);
-        }
-        let node = self.arena.node_mut(id);
-        if std::mem::take(&mut node.tag) == COSTLY {
+    fn uncover(&mut self, entry: u32) {
+        if self.entries.set(entry, COSTLY, false) {
             self.costly -= 1;
-            self.costly_of_page[self.paging.page_of(node.key) as usize] -= 1;
+            self.costly_of_page[self.paging.page_of(self.entries.key(entry)) as usize] -= 1;
         }
     }
 
     /// The entries of a page cost nothing any more.
     fn now_cheap(&mut self, tvpn: u32) {
         if self.costly_of_page[tvpn as usize] > 0 {
-            self.forget_costly();
+            self.again = self.entries.begin(0);
         }
-    }
-
-    fn forget_costly(&mut self) {
-        let mut at = self.recent.back();
-        while self.costly > 0
-            && let Some(id) = at
-        {
-            let node = self.arena.node_mut(id);
-            node.tag = 0;
-            self.costly -= 1;
-            self.costly_of_page[self.paging.page_of(node.key) as usize] -= 1;
-            at = self.arena.before(id);
-        }
-        self.next = NONE;
     }
 
     /// An entry of the first level has changed.
-    fn change(&mut self, id: u32, key: u32, entry: u32) {
+    fn change(&mut self, key: u32, entry: u32) {
         self.told.change(key, entry);
-        if !std::mem::replace(&mut self.arena.node_mut(id).dirty, true) {
-            self.dirty.replace(key, true);
-        }
+        self.dirty.replace(key, true);
     }
 
     /// Whether the entry's page is in the second level, where it changes too.
@@ -322,11 +329,11 @@ impl MappingPolicy for Cdftl {
     fn look_up(&mut self, _: u8, first: u32, count: u32, _: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         for key in first..first + count {
             self.counts.lookups += 1;
-            if let Some(id) = self.arena.find_seen(key) {
+            if let Some(id) = self.entries.find(key) {
                 self.counts.hits += 1;
                 self.figures.entry_hits += 1;
-                self.passes(id);
-                self.arena.touch(&mut self.recent, id);
+                self.uncover(id);
+                self.entries.touch(id);
                 self.last = id;
                 continue;
             }
@@ -342,19 +349,18 @@ impl MappingPolicy for Cdftl {
         }
     }
 
-    fn prefetch(&mut self, key: u32, ahead: Ahead) {
-        self.arena.prefetch(key, ahead);
+    fn prefetch(&self, key: u32) {
+        self.entries.prefetch(key);
     }
 
     fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         let entry = record.entries[key as usize];
         // The page's copy changes with the entry, but only what leaves the first level makes the page dirty.
         self.change_in_page(key, entry);
-        let id = match self.arena.find_near(key, self.last) {
-            Some(id) => id,
-            None => self.enter(key, entry, charges),
-        };
-        self.change(id, key, entry);
+        if self.entries.find_near(key, self.last).is_none() {
+            self.enter(key, entry, charges);
+        }
+        self.change(key, entry);
     }
 
     fn moved(&mut self, _: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
@@ -362,8 +368,8 @@ impl MappingPolicy for Cdftl {
         paging::moved(&paging, keys, charges, |key| {
             let entry = record.entries[key as usize];
             let page = self.change_in_page(key, entry);
-            if let Some(id) = self.arena.find(key) {
-                self.change(id, key, entry);
+            if self.entries.find(key).is_some() {
+                self.change(key, entry);
                 return true;
             }
             if page {
@@ -380,9 +386,9 @@ impl MappingPolicy for Cdftl {
         let tvpn = self.paging.page_of(key);
         let in_page = self.pages.contains(tvpn);
         let page_dirty = in_page && self.dirty_pages.contains(tvpn);
-        match self.arena.find(key) {
+        match self.entries.find(key) {
             // A clean copy of an entry whose page is dirty is not in flash either.
-            Some(id) => Some((self.told.entry(key)?, self.arena.node(id).dirty || page_dirty)),
+            Some(_) => Some((self.told.entry(key)?, self.dirty.contains(key) || page_dirty)),
             None if in_page => Some((self.copies.entry(tvpn, self.paging.place_of(key))?, page_dirty)),
             None => None,
         }
@@ -397,9 +403,9 @@ impl MappingPolicy for Cdftl {
     }
 
     fn forget(&mut self) {
-        self.forget_costly();
-        self.arena.clear();
-        self.recent = List::default();
+        self.costly = 0;
+        self.costly_of_page.fill(0);
+        self.entries.clear();
         self.dirty.clear();
         self.pages.clear();
         self.dirty_pages.clear();
@@ -409,7 +415,7 @@ impl MappingPolicy for Cdftl {
         vec![
             (
                 "map_cache",
-                u64::from(self.arena.len()) * u64::from(self.params.entry_bytes),
+                u64::from(self.entries.len()) * u64::from(self.params.entry_bytes),
             ),
             ("page_cache", u64::from(self.pages.len()) * u64::from(self.unit_bytes)),
             ("gtd", self.paging.directory_bytes()),
@@ -419,8 +425,8 @@ impl MappingPolicy for Cdftl {
     fn host_memory(&self) -> HostMemory {
         let marks = self.dirty.bytes() + self.dirty_pages.bytes();
         HostMemory {
-            entries: u64::from(self.arena.len()) + u64::from(self.pages.len()) * u64::from(self.paging.per_page),
-            bytes: self.arena.bytes() + self.pages.bytes() + allocated(&self.costly_of_page) + marks,
+            entries: u64::from(self.entries.len()) + u64::from(self.pages.len()) * u64::from(self.paging.per_page),
+            bytes: self.entries.bytes() + self.pages.bytes() + allocated(&self.costly_of_page) + marks,
         }
     }
 }

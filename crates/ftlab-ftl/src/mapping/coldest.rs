@@ -3,21 +3,38 @@
 use super::allocated;
 
 /// (rank, number), lowest first. A number may stand in it several times; the caller knows which rank counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Coldest {
     /// The rank in the high bits, so that one comparison tells.
-    places: Vec<u128>,
+    places: Vec<u64>,
+    /// Bits of a number.
+    bits: u32,
 }
 
 const CHILDREN: usize = 4;
 
-fn pack(rank: u64, number: u32) -> u128 {
-    u128::from(rank) << 32 | u128::from(number)
-}
-
 impl Coldest {
+    /// For numbers below `end`. Ranks must stay below 2^64 / `end`: with counts of look-ups they do for longer than anyone waits.
+    pub fn new(end: u32) -> Self {
+        Coldest {
+            places: Vec::new(),
+            bits: u32::BITS - end.saturating_sub(1).leading_zeros(),
+        }
+    }
+
+    #[inline]
+    fn pack(&self, rank: u64, number: u32) -> u64 {
+        debug_assert!(rank <= u64::MAX >> self.bits, "rank {rank} has too many bits");
+        rank << self.bits | u64::from(number)
+    }
+
+    #[inline]
+    fn number(&self, pair: u64) -> u32 {
+        (pair & !(u64::MAX << self.bits)) as u32
+    }
+
     pub fn push(&mut self, rank: u64, number: u32) {
-        let pair = pack(rank, number);
+        let pair = self.pack(rank, number);
         let mut at = self.places.len();
         self.places.push(pair);
         while at > 0 {
@@ -35,13 +52,19 @@ impl Coldest {
     #[inline]
     pub fn first(&self) -> Option<(u64, u32)> {
         let first = *self.places.first()?;
-        Some(((first >> 32) as u64, first as u32))
+        Some((first >> self.bits, self.number(first)))
+    }
+
+    /// The numbers one of which comes after the first one.
+    #[inline]
+    pub fn seconds(&self) -> impl Iterator<Item = u32> + '_ {
+        self.places.iter().skip(1).take(CHILDREN).map(|&pair| self.number(pair))
     }
 
     /// Gives the first number another rank.
     pub fn rerank_first(&mut self, rank: u64) {
         if let Some(&first) = self.places.first() {
-            self.sink(pack(rank, first as u32));
+            self.sink(self.pack(rank, self.number(first)));
         }
     }
 
@@ -54,7 +77,7 @@ impl Coldest {
     }
 
     /// Puts `pair` into the first place and from there down to its own.
-    fn sink(&mut self, pair: u128) {
+    fn sink(&mut self, pair: u64) {
         let places = &mut self.places[..];
         let mut at = 0;
         loop {
@@ -98,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_first_is_that_of_an_ordered_set() {
-        let (mut coldest, mut model) = (Coldest::default(), BTreeSet::new());
+        let (mut coldest, mut model) = (Coldest::new(4000), BTreeSet::new());
         let mut random = Stream::new(6, "coldest");
         for number in 0..4000 {
             match random.below(4) {
@@ -108,12 +131,12 @@ mod tests {
                 }
                 1 if !model.is_empty() => {
                     let (rank, number): (u64, u32) = model.pop_first().unwrap();
-                    let rank = rank + random.below(1 << 40);
+                    let rank = rank + random.below(1 << 30);
                     model.insert((rank, number));
                     coldest.rerank_first(rank);
                 }
                 _ => {
-                    let rank = random.below(50) << random.below(50);
+                    let rank = random.below(50) << random.below(40);
                     model.insert((rank, number));
                     coldest.push(rank, number);
                 }

@@ -108,9 +108,7 @@ use ftlab_core::{Error, Result, Slot};
 
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, WANTED};
 use super::paging::{self, Paging, SLOT_BYTES};
-use super::{
-    Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated,
-};
+use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 use crate::owner::Owner;
 use correlated::Pages;
 use directory::Directory;
@@ -167,9 +165,8 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
         Removal::Named(RemovalKind::Off) => 0.0,
     };
     let budget_alone = setup.cache_bytes - for_updates;
-    let entries = (budget_alone / node).min(u64::from(setup.logical_units)) as u32;
     Ok(Box::new(Cpftl {
-        cache: Grouped::new(params.base(), paging, budget_alone, entries, setup.checked),
+        cache: Grouped::new(params.base(), paging, budget_alone, setup.checked),
         dirty: (params.dei != Dei::Off).then(|| DirtyIndex::new(paging, limit, params.entry_bytes, params.node_bytes)),
         quality: Quality::new(params.min_loads.max(1), floor, follows, params.removal_window),
         due: (pages.len() > 0).then_some(params.start),
@@ -237,14 +234,14 @@ impl Cpftl {
         if let Some(dirty) = &mut self.dirty
             && let Some(id) = dirty.find(key)
         {
-            dirty.hit(key, id, why == Why::HostRead, self.cache.clock);
+            dirty.hit(key, id, why == Why::HostRead, self.cache.clock());
             self.figures.hits_dirty += 1;
             return true;
         }
-        let Some(id) = self.cache.arena.find_seen(key) else {
+        let Some(id) = self.cache.find(key) else {
             return false;
         };
-        let was_dirty = self.cache.arena.node(id).dirty;
+        let was_dirty = self.cache.is_dirty(key);
         match self.cache.hit(key, id) {
             CORRELATED => {
                 self.figures.hits_correlated += 1;
@@ -434,7 +431,7 @@ impl Cpftl {
             self.flush(victim, charges);
         }
         if let Some(dirty) = &mut self.dirty {
-            dirty.put(key, entry, self.cache.clock);
+            dirty.put(key, entry, self.cache.clock());
             self.cache.set_beside(tvpn, true);
         }
         self.share(charges);
@@ -467,7 +464,7 @@ impl Cpftl {
     /// Whether the entry is cached, clean or dirty.
     fn holds(&self, key: u32) -> bool {
         let is_dirty = self.dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
-        is_dirty || self.cache.arena.find(key).is_some()
+        is_dirty || self.cache.find(key).is_some()
     }
 
     /// Collection with a dirty entry index.
@@ -497,7 +494,7 @@ impl Cpftl {
                     continue;
                 }
                 self.cache.set_beside(tvpn, true);
-                if let Some(id) = self.cache.arena.find(key) {
+                if let Some(id) = self.cache.find(key) {
                     self.cache.discard(key, id);
                 }
                 self.put_dirty(key, record.entries[key as usize], charges);
@@ -551,10 +548,10 @@ impl MappingPolicy for Cpftl {
         }
     }
 
-    fn prefetch(&mut self, key: u32, ahead: Ahead) {
-        self.cache.prefetch(key, ahead);
-        if let Some(dirty) = &mut self.dirty {
-            dirty.prefetch(key, ahead);
+    fn prefetch(&self, key: u32) {
+        self.cache.prefetch(key);
+        if let Some(dirty) = &self.dirty {
+            dirty.prefetch(key);
         }
     }
 
@@ -570,7 +567,7 @@ impl MappingPolicy for Cpftl {
             return self.cache.updated(key, record, charges);
         }
         self.cache.set_beside(self.paging.page_of(key), true);
-        if let Some(id) = self.cache.arena.find(key) {
+        if let Some(id) = self.cache.find(key) {
             self.cache.discard(key, id);
         }
         self.put_dirty(key, record.entries[key as usize], charges);

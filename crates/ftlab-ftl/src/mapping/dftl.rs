@@ -42,10 +42,11 @@
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::arena::{Arena, NONE};
+use super::list::NONE;
+use super::lru::{DIRTY, Lru};
 use super::paging::{self, Paging, SLOT_BYTES, Told};
 use super::replacement::{Order, Replacement};
-use super::{Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
+use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -80,7 +81,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
     Ok(Box::new(Dftl {
         paging: Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES),
         order: Order::new(params.policy, capacity, params.protected),
-        arena: Arena::new(capacity),
+        entries: Lru::new(capacity),
         told: Told::new(setup.checked, setup.logical_units),
         last: NONE,
         capacity,
@@ -94,10 +95,10 @@ struct Dftl {
     params: Params,
     paging: Paging,
     capacity: u32,
-    arena: Arena<()>,
+    entries: Lru,
     told: Told,
     order: Order,
-    /// The node that the last look-up found or made.
+    /// The number of the entry that the last look-up found or made.
     last: u32,
     counts: CacheCounts,
     figures: Figures,
@@ -114,36 +115,38 @@ struct Figures {
 impl Dftl {
     /// A new entry, after making room for it.
     fn enter(&mut self, key: u32, entry: u32, charges: &mut Vec<Charge>) -> u32 {
-        if self.arena.len() >= self.capacity
-            && let Some(victim) = self.order.victim()
+        if self.entries.len() >= self.capacity
+            && let Some(victim) = self.order.victim(&mut self.entries)
         {
             self.evict(victim, charges);
-            self.order.prefetch_victim(&self.arena);
         }
-        let node = self.arena.insert(key, entry);
         self.told.change(key, entry);
-        self.order.enter(&mut self.arena, node);
-        node
+        self.order.enter(&mut self.entries, key)
     }
 
     fn evict(&mut self, victim: u32, charges: &mut Vec<Charge>) {
-        let node = *self.arena.node(victim);
         self.figures.evictions += 1;
-        if node.dirty {
+        if self.entries.set(victim, DIRTY, false) {
             self.figures.dirty_evictions += 1;
-            self.arena.node_mut(victim).dirty = false;
-            let tvpn = self.paging.page_of(node.key);
+            let tvpn = self.paging.page_of(self.entries.key(victim));
             paging::rewrite(tvpn, MapCause::EvictRmw, charges);
             if self.params.batch {
-                // All dirty entries of the page have been written with it.
-                self.figures.batched += self.arena.clean(self.paging.keys_of(tvpn));
+                self.clean(tvpn);
             }
             if self.params.serial {
                 charges.push(Charge::Then);
             }
         }
-        self.order.leave(&mut self.arena, victim);
-        self.arena.remove(victim);
+        self.order.leave(&mut self.entries, victim);
+    }
+
+    /// All dirty entries of the page have been written with it.
+    fn clean(&mut self, tvpn: u32) {
+        for key in self.paging.keys_of(tvpn) {
+            if let Some(entry) = self.entries.find(key) {
+                self.figures.batched += u64::from(self.entries.set(entry, DIRTY, false));
+            }
+        }
     }
 }
 
@@ -165,11 +168,11 @@ impl MappingPolicy for Dftl {
     fn look_up(&mut self, _: u8, first: u32, count: u32, _: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         for key in first..first + count {
             self.counts.lookups += 1;
-            match self.arena.find_seen(key) {
-                Some(node) => {
+            match self.entries.find(key) {
+                Some(found) => {
                     self.counts.hits += 1;
-                    self.order.hit(&mut self.arena, node);
-                    self.last = node;
+                    self.order.hit(&mut self.entries, found);
+                    self.last = found;
                 }
                 None => {
                     self.last = self.enter(key, record.entries[key as usize], charges);
@@ -179,25 +182,25 @@ impl MappingPolicy for Dftl {
         }
     }
 
-    fn prefetch(&mut self, key: u32, ahead: Ahead) {
-        self.arena.prefetch(key, ahead);
+    fn prefetch(&self, key: u32) {
+        self.entries.prefetch(key);
     }
 
     fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         let entry = record.entries[key as usize];
         // A long request through a small cache may have pushed the entry out again before it is changed.
-        let node = match self.arena.find_near(key, self.last) {
-            Some(node) => node,
+        let found = match self.entries.find_near(key, self.last) {
+            Some(found) => found,
             None => self.enter(key, entry, charges),
         };
-        self.arena.node_mut(node).dirty = true;
+        self.entries.set(found, DIRTY, true);
         self.told.change(key, entry);
     }
 
     fn moved(&mut self, _: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        paging::moved(&self.paging, keys, charges, |key| match self.arena.find(key) {
-            Some(node) => {
-                self.arena.node_mut(node).dirty = true;
+        paging::moved(&self.paging, keys, charges, |key| match self.entries.find(key) {
+            Some(found) => {
+                self.entries.set(found, DIRTY, true);
                 self.told.change(key, record.entries[key as usize]);
                 true
             }
@@ -206,8 +209,8 @@ impl MappingPolicy for Dftl {
     }
 
     fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)> {
-        let node = self.arena.find(key).filter(|_| table == 0)?;
-        Some((self.told.entry(key)?, self.arena.node(node).dirty))
+        let found = self.entries.find(key).filter(|_| table == 0)?;
+        Some((self.told.entry(key)?, self.entries.is(found, DIRTY)))
     }
 
     fn counts(&self) -> CacheCounts {
@@ -219,7 +222,7 @@ impl MappingPolicy for Dftl {
     }
 
     fn forget(&mut self) {
-        self.arena.clear();
+        self.entries.clear();
         self.order.clear();
     }
 
@@ -227,7 +230,7 @@ impl MappingPolicy for Dftl {
         vec![
             (
                 "map_cache",
-                u64::from(self.arena.len()) * u64::from(self.params.entry_bytes),
+                u64::from(self.entries.len()) * u64::from(self.params.entry_bytes),
             ),
             ("gtd", self.paging.directory_bytes()),
         ]
@@ -235,8 +238,8 @@ impl MappingPolicy for Dftl {
 
     fn host_memory(&self) -> HostMemory {
         HostMemory {
-            entries: u64::from(self.arena.len()),
-            bytes: self.arena.bytes() + self.order.bytes(),
+            entries: u64::from(self.entries.len()),
+            bytes: self.entries.bytes() + self.order.bytes(),
         }
     }
 }
@@ -267,9 +270,11 @@ mod tests {
     fn the_simulators_memory_is_counted_by_what_is_allocated() {
         let mut h = harness("policy=lru");
         (0..2).for_each(|key| drop(h.read(key)));
-        // Three nodes of 16 bytes and a table of 25 places (three times the entries and 16) of 4 bytes.
+        // One group of eight slots of 8 bytes, and its counter; nothing has been put in order yet.
         let host = h.policy.host_memory();
-        assert_eq!((host.entries, host.bytes), (2, 3 * 16 + 25 * 4));
+        assert_eq!((host.entries, host.bytes), (2, 8 * 8 + 1));
+        (2..5).for_each(|key| drop(h.read(key)));
+        assert_eq!(h.policy.host_memory().bytes, 8 * 8 + 1 + 3 * 8);
     }
 
     #[test]

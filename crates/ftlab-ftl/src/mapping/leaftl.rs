@@ -70,7 +70,8 @@ use std::sync::Arc;
 use ftlab_core::{Error, Layout, Result, Slot};
 use serde::{Deserialize, Serialize};
 
-use super::arena::{Arena, List};
+use super::arena::Arena;
+use super::list::List;
 use super::paging::{self, Paging};
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 use crate::record::Entry;

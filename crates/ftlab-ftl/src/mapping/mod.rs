@@ -14,18 +14,21 @@ use crate::owner::Owner;
 
 pub mod arena;
 pub mod cdftl;
-pub mod chains;
 pub mod coldest;
 pub mod cpftl;
 pub mod dftl;
 pub mod grouped;
 pub mod leaftl;
+pub mod list;
+pub mod lru;
 pub mod page;
 pub mod paging;
 pub mod places;
 pub mod recency;
 pub mod replacement;
+pub mod rows;
 pub mod sftl;
+pub mod slots;
 pub mod table;
 #[cfg(test)]
 mod testing;
@@ -46,13 +49,6 @@ pub enum Why {
     HostRead,
     HostWrite,
     Trim,
-}
-
-/// How soon a look-up will come: what is found by the key itself is fetched from afar, what lies behind that when it is near.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ahead {
-    Far,
-    Near,
 }
 
 /// Why a translation page is read or programmed (the causes of `trans_reads` and `trans_programs`).
@@ -164,7 +160,7 @@ pub trait MappingPolicy: Send {
     );
 
     /// A look-up of `key` will come soon: brings what it will touch into the processor's cache. No effect on the model.
-    fn prefetch(&mut self, _key: u32, _ahead: Ahead) {}
+    fn prefetch(&self, _key: u32) {}
 
     /// The record's entry of `key` has changed (after `look_up` with `HostWrite` or `Trim`).
     fn updated(&mut self, table: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>);

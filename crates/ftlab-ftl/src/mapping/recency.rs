@@ -6,7 +6,7 @@ use std::ops::Range;
 use ftlab_core::memory::prefetch;
 
 use super::allocated;
-use super::arena::NONE;
+use super::list::NONE;
 
 const ABSENT: u32 = NONE - 1;
 
@@ -133,8 +133,25 @@ impl Marks {
         prefetch(&self.0, key as usize / 64);
     }
 
+    /// Clears the marks of `keys` and returns how many there were.
+    pub fn clear_range(&mut self, keys: Range<u32>) -> u64 {
+        let mut marked = 0;
+        self.take_words(keys, |_, word| marked += u64::from(word.count_ones()));
+        marked
+    }
+
     /// Clears the marks of `keys` and visits, in ascending order, the keys that had one.
     pub fn take(&mut self, keys: Range<u32>, mut visit: impl FnMut(u32)) {
+        self.take_words(keys, |base, mut marked| {
+            while marked != 0 {
+                visit(base + marked.trailing_zeros());
+                marked &= marked - 1;
+            }
+        });
+    }
+
+    /// The same by words, each with the key that its lowest bit stands for.
+    fn take_words(&mut self, keys: Range<u32>, mut visit: impl FnMut(u32, u64)) {
         let mut base = keys.start & !63;
         while base < keys.end {
             let word = &mut self.0[base as usize / 64];
@@ -145,12 +162,8 @@ impl Marks {
             if keys.end - base < 64 {
                 mask &= (1 << (keys.end - base)) - 1;
             }
-            let mut marked = *word & mask;
+            visit(base, *word & mask);
             *word &= !mask;
-            while marked != 0 {
-                visit(base + marked.trailing_zeros());
-                marked &= marked - 1;
-            }
             base += 64;
         }
     }
@@ -268,7 +281,12 @@ mod tests {
                 .iter()
                 .for_each(|&key| assert!(!marks.replace(key, true)));
             let mut keys = Vec::new();
+            let mut again = marks.clone();
             marks.take(range.clone(), |key| keys.push(key));
+            assert_eq!(
+                (again.clear_range(range.clone()), again.0),
+                (keys.len() as u64, marks.0.clone())
+            );
             assert!(keys.iter().all(|&key| !marks.contains(key)));
             // What lies outside keeps its mark.
             for key in [0, 199] {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::allocated;
-use super::arena::{Arena, Beside, List};
+use super::lru::Lru;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -15,19 +15,15 @@ pub enum Replacement {
     FlashsimAge,
 }
 
-const PROBATIONARY: u8 = 0;
-const PROTECTED: u8 = 1;
+const PROBATIONARY: usize = 0;
+const PROTECTED: usize = 1;
 
-/// The entries of an arena in the order in which they are given up. `tag` is the segment.
+/// Which of the entries is given up.
 #[derive(Clone, Debug)]
 pub struct Order {
-    rule: Replacement,
     /// Most entries of the protected segment.
     protected: u32,
-    lists: [List; 2],
-    /// For ages: (age, node) of each segment, and the age of each node.
-    ages: [BTreeSet<(u64, u32)>; 2],
-    age: Vec<u64>,
+    ages: Option<Ages>,
 }
 
 impl Order {
@@ -38,111 +34,131 @@ impl Order {
             _ => ((f64::from(capacity) * share) as u32).min(capacity.saturating_sub(1)),
         };
         Order {
-            rule,
             protected,
-            lists: Default::default(),
-            ages: Default::default(),
-            age: Vec::new(),
+            ages: (rule == Replacement::FlashsimAge).then(Ages::default),
         }
     }
 
-    /// A node that has just been loaded.
-    pub fn enter<B: Beside>(&mut self, arena: &mut Arena<B>, node: u32) {
-        if self.rule == Replacement::FlashsimAge {
-            let oldest = self.ages[usize::from(PROTECTED)].last().map_or(0, |&(age, _)| age);
-            if self.age.len() <= node as usize {
-                self.age.resize(node as usize + 1, 0);
-            }
-            self.age[node as usize] = oldest.saturating_add(1);
-            self.add_aged(arena, node, PROBATIONARY);
-        } else {
-            arena.node_mut(node).tag = PROBATIONARY;
-            arena.push_front(&mut self.lists[usize::from(PROBATIONARY)], node);
+    /// A key that has just been loaded. Returns its entry.
+    pub fn enter(&mut self, lru: &mut Lru, key: u32) -> u32 {
+        let entry = lru.insert(key);
+        if let Some(ages) = &mut self.ages {
+            ages.enter(lru, entry);
         }
+        entry
     }
 
     #[inline]
-    pub fn hit<B: Beside>(&mut self, arena: &mut Arena<B>, node: u32) {
-        if self.rule == Replacement::FlashsimAge {
-            return self.hit_aged(arena, node);
+    pub fn hit(&mut self, lru: &mut Lru, entry: u32) {
+        if let Some(ages) = &mut self.ages {
+            return ages.hit(lru, entry, self.protected);
         }
-        let tag = arena.node(node).tag;
-        if tag == PROTECTED || self.protected == 0 {
-            return arena.touch(&mut self.lists[usize::from(tag)], node);
+        if self.protected == 0 || lru.segment(entry) == PROTECTED {
+            return lru.touch(entry);
         }
-        let [probationary, protected] = &mut self.lists;
-        arena.unlink(probationary, node);
-        arena.node_mut(node).tag = PROTECTED;
-        arena.push_front(protected, node);
-        if protected.len() > self.protected
-            && let Some(down) = protected.back()
+        lru.change_segment(entry);
+        if lru.len_of(PROTECTED) > self.protected
+            && let Some(down) = lru.oldest(PROTECTED)
         {
-            arena.unlink(protected, down);
-            arena.node_mut(down).tag = PROBATIONARY;
-            arena.push_front(probationary, down);
+            lru.change_segment(down);
         }
     }
 
-    /// The node to give up next.
-    pub fn victim(&self) -> Option<u32> {
-        if self.rule == Replacement::FlashsimAge {
-            let lowest = |ages: &BTreeSet<(u64, u32)>| ages.first().map(|&(_, node)| node);
-            return lowest(&self.ages[0]).or_else(|| lowest(&self.ages[1]));
-        }
-        self.lists[0].back().or_else(|| self.lists[1].back())
-    }
-
-    /// Brings what giving up the next node will touch into the processor's cache.
-    #[inline]
-    pub fn prefetch_victim<B: Beside>(&self, arena: &Arena<B>) {
-        if let Some(back) = self.lists[0].back() {
-            arena.prefetch_leaving(back);
+    /// The entry to give up next.
+    pub fn victim(&self, lru: &mut Lru) -> Option<u32> {
+        match &self.ages {
+            Some(ages) => ages.victim(),
+            None => lru.oldest(PROBATIONARY).or_else(|| lru.oldest(PROTECTED)),
         }
     }
 
-    pub fn leave<B: Beside>(&mut self, arena: &mut Arena<B>, node: u32) {
-        let tag = arena.node(node).tag;
-        if self.rule == Replacement::FlashsimAge {
-            self.ages[usize::from(tag)].remove(&(self.age[node as usize], node));
-        } else {
-            arena.unlink(&mut self.lists[usize::from(tag)], node);
+    pub fn leave(&mut self, lru: &mut Lru, entry: u32) {
+        if let Some(ages) = &mut self.ages {
+            ages.leave(lru, entry);
         }
+        lru.remove(entry);
     }
 
     pub fn clear(&mut self) {
-        self.lists = Default::default();
-        self.ages.iter_mut().for_each(BTreeSet::clear);
+        self.ages.iter_mut().for_each(|ages| *ages = Ages::default());
     }
 
-    /// Bytes of the simulator's memory, but for the tree of ages.
+    /// Bytes of the simulator's memory, but for the trees of ages.
     pub fn bytes(&self) -> u64 {
-        allocated(&self.age)
+        self.ages.as_ref().map_or(0, |ages| {
+            allocated(&ages.of_entry) + allocated(&ages.entries) + allocated(&ages.unused)
+        })
+    }
+}
+
+/// FlashSim's ages. Of several entries of the same age the one at the lowest place of its array goes; an entry takes the place of
+/// the one that left last.
+#[derive(Clone, Debug, Default)]
+struct Ages {
+    /// (age, place) of each segment.
+    trees: [BTreeSet<(u64, u32)>; 2],
+    /// Age and place of each entry.
+    of_entry: Vec<(u64, u32)>,
+    /// The entry at each place.
+    entries: Vec<u32>,
+    unused: Vec<u32>,
+}
+
+impl Ages {
+    fn enter(&mut self, lru: &Lru, entry: u32) {
+        let oldest = self.trees[PROTECTED].last().map_or(0, |&(age, _)| age);
+        let place = self.unused.pop().unwrap_or_else(|| {
+            self.entries.push(entry);
+            self.entries.len() as u32 - 1
+        });
+        self.entries[place as usize] = entry;
+        if self.of_entry.is_empty() {
+            self.of_entry = vec![(0, 0); lru.end() as usize];
+        }
+        self.of_entry[entry as usize] = (oldest.saturating_add(1), place);
+        self.add(lru, entry);
     }
 
-    fn add_aged<B: Beside>(&mut self, arena: &mut Arena<B>, node: u32, tag: u8) {
-        arena.node_mut(node).tag = tag;
-        self.ages[usize::from(tag)].insert((self.age[node as usize], node));
+    /// Puts the entry into the tree of its segment.
+    fn add(&mut self, lru: &Lru, entry: u32) {
+        self.trees[lru.segment(entry)].insert(self.of_entry[entry as usize]);
     }
 
-    fn hit_aged<B: Beside>(&mut self, arena: &mut Arena<B>, node: u32) {
-        self.leave(arena, node);
-        let age = self.age[node as usize].saturating_add(1);
-        self.age[node as usize] = age;
-        let tag = arena.node(node).tag;
-        if tag == PROTECTED || self.protected == 0 {
-            return self.add_aged(arena, node, tag);
-        }
-        if (self.ages[usize::from(PROTECTED)].len() as u32) < self.protected {
-            return self.add_aged(arena, node, PROTECTED);
-        }
-        match self.ages[usize::from(PROTECTED)].first().copied() {
-            Some((lowest, other)) if age >= lowest => {
-                self.leave(arena, other);
-                self.add_aged(arena, other, PROBATIONARY);
-                self.add_aged(arena, node, PROTECTED);
+    fn take(&mut self, lru: &Lru, entry: u32) {
+        self.trees[lru.segment(entry)].remove(&self.of_entry[entry as usize]);
+    }
+
+    fn leave(&mut self, lru: &Lru, entry: u32) {
+        self.take(lru, entry);
+        self.unused.push(self.of_entry[entry as usize].1);
+    }
+
+    fn victim(&self) -> Option<u32> {
+        let lowest = self.trees[PROBATIONARY]
+            .first()
+            .or_else(|| self.trees[PROTECTED].first());
+        lowest.map(|&(_, place)| self.entries[place as usize])
+    }
+
+    fn hit(&mut self, lru: &mut Lru, entry: u32, protected: u32) {
+        self.take(lru, entry);
+        let (age, _) = &mut self.of_entry[entry as usize];
+        *age = age.saturating_add(1);
+        let age = *age;
+        if lru.segment(entry) == PROBATIONARY && protected > 0 {
+            if lru.len_of(PROTECTED) < protected {
+                lru.change_segment(entry);
+            } else if let Some(&(lowest, place)) = self.trees[PROTECTED].first()
+                && age >= lowest
+            {
+                let other = self.entries[place as usize];
+                self.take(lru, other);
+                lru.change_segment(other);
+                self.add(lru, other);
+                lru.change_segment(entry);
             }
-            _ => self.add_aged(arena, node, PROBATIONARY),
         }
+        self.add(lru, entry);
     }
 }
 
@@ -152,26 +168,23 @@ mod tests {
 
     /// A cache of four entries; hits and loads keys in turn and returns what is left, in the order of leaving.
     fn left(rule: Replacement, share: f64, keys: &[u32]) -> Vec<u32> {
-        let (mut arena, mut order) = (Arena::<()>::new(4), Order::new(rule, 4, share));
+        let (mut lru, mut order) = (Lru::new(4), Order::new(rule, 4, share));
         for &key in keys {
-            match arena.find(key) {
-                Some(node) => order.hit(&mut arena, node),
+            match lru.find(key) {
+                Some(entry) => order.hit(&mut lru, entry),
                 None => {
-                    if arena.len() == 4 {
-                        let victim = order.victim().unwrap();
-                        order.leave(&mut arena, victim);
-                        arena.remove(victim);
+                    if lru.len() == 4 {
+                        let victim = order.victim(&mut lru).unwrap();
+                        order.leave(&mut lru, victim);
                     }
-                    let node = arena.insert(key, 0);
-                    order.enter(&mut arena, node);
+                    order.enter(&mut lru, key);
                 }
             }
         }
         let mut left = Vec::new();
-        while let Some(victim) = order.victim() {
-            left.push(arena.node(victim).key);
-            order.leave(&mut arena, victim);
-            arena.remove(victim);
+        while let Some(victim) = order.victim(&mut lru) {
+            left.push(lru.key(victim));
+            order.leave(&mut lru, victim);
         }
         left
     }

@@ -39,13 +39,12 @@
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::arena::{Arena, List};
+use super::arena::Arena;
+use super::list::List;
 use super::paging::{self, Copies, Paging, SLOT_BYTES};
 use super::places::Places;
 use super::recency::{Lowest, Marks, Recency};
-use super::{
-    Ahead, CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated,
-};
+use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -294,7 +293,7 @@ impl Sftl {
             self.buffer_entries_of(tvpn, dirty, record, charges);
         } else {
             self.figures.dirty_evictions += 1;
-            self.dirty.take(self.paging.keys_of(tvpn), |_| {});
+            self.dirty.clear_range(self.paging.keys_of(tvpn));
             paging::store(tvpn, MapCause::EvictRmw, charges);
             self.wait(charges);
         }
@@ -370,11 +369,9 @@ impl MappingPolicy for Sftl {
         }
     }
 
-    fn prefetch(&mut self, key: u32, ahead: Ahead) {
-        if ahead == Ahead::Far {
-            self.heads.prefetch(key);
-            self.dirty.prefetch(key);
-        }
+    fn prefetch(&self, key: u32) {
+        self.heads.prefetch(key);
+        self.dirty.prefetch(key);
     }
 
     fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {

@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 
 use super::grouped::Grouped;
 use super::paging::{self, Paging, SLOT_BYTES};
-use super::{Ahead, CacheCounts, Charge, HostMemory, MappingPolicy, RecordView, Setup, Table, Why};
+use super::{CacheCounts, Charge, HostMemory, MappingPolicy, RecordView, Setup, Table, Why};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -90,11 +90,11 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
         )));
     }
     // Two entries in nodes of their own must fit, so that a miss finds room without giving up what it has just loaded.
-    let entries = setup.entries("tpftl", params.entry_bytes.saturating_add(params.node_bytes))?;
+    setup.entries("tpftl", params.entry_bytes.saturating_add(params.node_bytes))?;
     let paging = Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES);
     Ok(Box::new(Tpftl {
         paging,
-        cache: Grouped::new(params, paging, setup.cache_bytes, entries, setup.checked),
+        cache: Grouped::new(params, paging, setup.cache_bytes, setup.checked),
         counts: CacheCounts::default(),
     }))
 }
@@ -127,7 +127,7 @@ impl MappingPolicy for Tpftl {
         for key in first..first + count {
             self.counts.lookups += 1;
             self.cache.tick();
-            match self.cache.arena.find_seen(key) {
+            match self.cache.find(key) {
                 Some(id) => {
                     self.counts.hits += 1;
                     self.cache.hit(key, id);
@@ -140,8 +140,8 @@ impl MappingPolicy for Tpftl {
         }
     }
 
-    fn prefetch(&mut self, key: u32, ahead: Ahead) {
-        self.cache.prefetch(key, ahead);
+    fn prefetch(&self, key: u32) {
+        self.cache.prefetch(key);
     }
 
     fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {

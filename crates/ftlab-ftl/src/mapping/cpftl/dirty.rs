@@ -1,7 +1,7 @@
 //! The dirty entry index: changed entries apart from the clean ones, grouped by translation page, in the order of their use.
 
-use super::super::Ahead;
-use super::super::arena::{Arena, List};
+use super::super::arena::Arena;
+use super::super::list::List;
 use super::super::paging::Paging;
 
 /// Tag of an entry that has been read since it was written.
@@ -64,8 +64,8 @@ impl DirtyIndex {
     }
 
     /// Brings what [`DirtyIndex::find`] touches for `key` into the processor's cache.
-    pub fn prefetch(&mut self, key: u32, ahead: Ahead) {
-        self.entries.prefetch(key, ahead);
+    pub fn prefetch(&self, key: u32) {
+        self.entries.prefetch(key);
     }
 
     pub fn entry(&self, id: u32) -> u32 {

@@ -1,0 +1,374 @@
+//! Cached entries in a row for each translation page, least recent first, the order found out late: a use only gives the entry a
+//! higher number.
+//!
+//! Who asks for the least recent entry of a row sees to the order. Entries that have been used since they took their places move to
+//! the front then, and when all that stood behind the first of these has gone or moved too, the row is sorted: once for all uses since
+//! the last time.
+
+use ftlab_core::memory::prefetch;
+
+use super::allocated;
+use super::list::{Linked, List, NONE};
+use super::recency::Marks;
+use super::slots::Slots;
+
+/// Bits of what is kept with the key of an entry: a tag for the policy, whether it has been used since it took its place, and then
+/// the number of the look-up that it served last.
+const TAG: u64 = 3;
+const USED: u64 = 4;
+const BITS: u32 = 3;
+/// Places that may be taken during one look-up, as a power of two.
+const TAKEN: u32 = 24;
+
+/// The row of a translation page.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    list: List,
+    /// Entries with numbers below this one stand in order.
+    in_order: i64,
+    /// All entries behind this one, towards the least recent, are dirty; `NONE`: nothing is known.
+    dirty_behind: u32,
+}
+
+impl Row {
+    pub const EMPTY: Row = Row {
+        list: List::EMPTY,
+        in_order: i64::MAX,
+        dirty_behind: NONE,
+    };
+
+    pub fn len(&self) -> u32 {
+        self.list.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Some of the entries are clean now.
+    pub fn cleaned(&mut self) {
+        self.dirty_behind = NONE;
+    }
+
+    /// The entry that will probably leave next.
+    pub fn probably_next(&self) -> u32 {
+        match self.dirty_behind {
+            NONE => self.list.back().unwrap_or(NONE),
+            known => known,
+        }
+    }
+
+    /// The entry leaves its place.
+    #[inline]
+    fn passes(&mut self, entry: u32, places: &[Place]) {
+        if self.dirty_behind == entry {
+            self.dirty_behind = places[entry as usize].links[0];
+        }
+    }
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    links: [u32; 2],
+    /// When it took the place.
+    order: i64,
+}
+
+impl Linked for Place {
+    fn links(&self) -> [u32; 2] {
+        self.links
+    }
+
+    fn links_mut(&mut self) -> &mut [u32; 2] {
+        &mut self.links
+    }
+}
+
+/// Where in its row a new entry goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    Front,
+    Back,
+}
+
+/// The entries of all rows.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    slots: Slots<u64>,
+    /// By slot.
+    places: Vec<Place>,
+    /// Look-ups so far, and places taken during the last one.
+    clock: u64,
+    taken: u32,
+    /// The entries of a row while they are sorted.
+    sorted: Vec<(i64, u32)>,
+}
+
+impl Rows {
+    /// Room for `most` entries.
+    pub fn new(most: u32) -> Self {
+        let slots = Slots::new(most);
+        let nowhere = Place {
+            links: [NONE; 2],
+            order: 0,
+        };
+        Rows {
+            places: vec![nowhere; slots.end() as usize],
+            slots,
+            clock: 0,
+            taken: 0,
+            sorted: Vec::new(),
+        }
+    }
+
+    pub fn len(&self) -> u32 {
+        self.slots.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Look-ups so far.
+    #[inline]
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// A look-up begins.
+    #[inline]
+    pub fn tick(&mut self) {
+        self.clock += 1;
+        self.taken = 0;
+    }
+
+    /// The entry of `key`, if it is cached.
+    #[inline(always)]
+    pub fn find(&self, key: u32) -> Option<u32> {
+        self.slots.find(key)
+    }
+
+    /// The same where it is probably `hint`.
+    #[inline]
+    pub fn find_near(&self, key: u32, hint: u32) -> Option<u32> {
+        self.slots.find_near(key, hint)
+    }
+
+    /// Brings what a look-up of `key` will touch into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, key: u32) {
+        self.slots.prefetch(key);
+    }
+
+    /// The same for an entry that will leave. When it has come, [`Rows::prefetch_leaving`] goes on.
+    #[inline]
+    pub fn prefetch_entry(&self, entry: u32) {
+        self.slots.prefetch_slot(entry);
+        prefetch(&self.places, entry as usize);
+    }
+
+    #[inline]
+    pub fn prefetch_leaving(&self, entry: u32, dirty: &Marks) {
+        if let Some(place) = self.places.get(entry as usize) {
+            prefetch(&self.places, place.links[0] as usize);
+            let key = self.slots.key(entry);
+            if key != NONE {
+                dirty.prefetch(key);
+            }
+        }
+    }
+
+    #[inline]
+    pub fn key(&self, entry: u32) -> u32 {
+        self.slots.key(entry)
+    }
+
+    /// The entry serves the look-up that has begun, and gets the tag that `change` makes of its own. Returns its tag and the number of
+    /// the look-up that it served last.
+    #[inline]
+    pub fn hit(&mut self, entry: u32, change: impl Fn(u8) -> u8) -> (u8, u64) {
+        let word = self.slots.get_mut(entry);
+        let (tag, last) = ((*word & TAG) as u8, *word >> BITS);
+        *word = self.clock << BITS | USED | u64::from(change(tag));
+        (tag, last)
+    }
+
+    /// A number in the order of use: the look-up, and in it first the entry that served it, then those that took a place.
+    #[inline]
+    fn take_place(&mut self) -> i64 {
+        self.taken += 1;
+        debug_assert!(self.taken < 1 << TAKEN, "too many places are taken in a look-up");
+        order(self.clock) + i64::from(self.taken)
+    }
+
+    /// A new entry of a row, that served look-up `stamp` last and has a tag up to 3.
+    pub fn insert(&mut self, row: &mut Row, key: u32, tag: u8, stamp: u64, end: End) -> u32 {
+        let order = self.take_place();
+        let entry = self.slots.insert(key, stamp << BITS | u64::from(tag));
+        let place = &mut self.places[entry as usize];
+        match end {
+            End::Front => {
+                place.order = order;
+                row.list.push_front(&mut self.places, entry);
+            }
+            End::Back => {
+                // Lower than any before.
+                place.order = -order;
+                row.dirty_behind = NONE;
+                row.list.push_back(&mut self.places, entry);
+            }
+        }
+        entry
+    }
+
+    /// Takes an entry out. Returns the number of the look-up that it served last.
+    pub fn remove(&mut self, row: &mut Row, entry: u32) -> u64 {
+        let last = self.slots.get(entry) >> BITS;
+        row.passes(entry, &self.places);
+        row.list.unlink(&mut self.places, entry);
+        self.slots.remove(entry);
+        last
+    }
+
+    /// The least recent entry of a row other than `kept`; of those that are not `dirty`, if these are given.
+    pub fn least_recent(&mut self, row: &mut Row, kept: Option<u32>, dirty: Option<&Marks>) -> Option<u32> {
+        let mut at = match row.dirty_behind {
+            known if dirty.is_some() && known != NONE => known,
+            _ => row.list.back()?,
+        };
+        let mut behind_is_dirty = dirty.is_some();
+        loop {
+            let Place { links, order } = self.places[at as usize];
+            let word = self.slots.get_mut(at);
+            if *word & USED != 0 {
+                *word &= !USED;
+                let order = self::order(*word >> BITS);
+                self.places[at as usize].order = order;
+                let [before, _] = links;
+                if before != NONE {
+                    row.in_order = row.in_order.min(order);
+                    row.passes(at, &self.places);
+                    row.list.touch(&mut self.places, at);
+                    at = before;
+                }
+                continue;
+            }
+            if order >= row.in_order {
+                self.sort(row);
+                (at, behind_is_dirty) = (row.list.back()?, dirty.is_some());
+                continue;
+            }
+            if !dirty.is_some_and(|dirty| dirty.contains(self.slots.key(at))) {
+                if behind_is_dirty {
+                    row.dirty_behind = at;
+                }
+                if Some(at) != kept {
+                    return Some(at);
+                }
+                behind_is_dirty = false;
+            }
+            at = links[0];
+            if at == NONE {
+                return None;
+            }
+        }
+    }
+
+    /// Puts the entries of a row in the order of their use.
+    #[cold]
+    fn sort(&mut self, row: &mut Row) {
+        self.sorted.clear();
+        for entry in row.list.from_back(&self.places) {
+            let word = self.slots.get_mut(entry);
+            let used = *word & USED != 0;
+            *word &= !USED;
+            let order = if used {
+                order(*word >> BITS)
+            } else {
+                self.places[entry as usize].order
+            };
+            self.sorted.push((order, entry));
+        }
+        self.sorted.sort_unstable();
+        *row = Row::EMPTY;
+        for &(order, entry) in &self.sorted {
+            self.places[entry as usize].order = order;
+            row.list.push_front(&mut self.places, entry);
+        }
+    }
+
+    /// Bytes of the simulator's memory.
+    pub fn bytes(&self) -> u64 {
+        self.slots.bytes() + allocated(&self.places) + allocated(&self.sorted)
+    }
+
+    /// Forgets all entries; the rows are the caller's.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+    }
+}
+
+/// The first number of a look-up in the order of use.
+#[inline]
+fn order(look_up: u64) -> i64 {
+    (look_up << TAKEN) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftlab_core::Stream;
+
+    /// Uses, entries at both ends, removals from anywhere, the least recent of all and of the clean ones, with and without one that
+    /// must stay, against lists that are always in order.
+    #[test]
+    fn the_least_recent_is_that_of_a_list() {
+        let (mut rows, mut row, mut random) = (Rows::new(40), [Row::EMPTY; 2], Stream::new(8, "rows"));
+        let (mut dirty, mut lists) = (Marks::new(64), [Vec::new(), Vec::new()]);
+        for step in 0..60_000u32 {
+            rows.tick();
+            let key = random.below(60) as u32;
+            let of = usize::from(key >= 30);
+            let (row, list) = (&mut row[of], &mut lists[of]);
+            match rows.find(key) {
+                None if rows.len() < 40 => {
+                    let end = [End::Front, End::Back][random.below(5) as usize / 4];
+                    rows.insert(row, key, 1, rows.clock() / 2, end);
+                    list.insert(if end == End::Front { list.len() } else { 0 }, key);
+                    dirty.replace(key, random.below(2) == 0);
+                    row.cleaned();
+                }
+                None => {}
+                Some(entry) if random.below(4) == 0 => {
+                    rows.remove(row, entry);
+                    list.retain(|&k| k != key);
+                }
+                Some(entry) => {
+                    assert!(rows.hit(entry, |tag| tag).1 < rows.clock());
+                    list.retain(|&k| k != key);
+                    list.push(key);
+                }
+            }
+            if step % 3 == 0 {
+                let kept = list.get(random.below(3) as usize).copied();
+                let allowed = |key: &u32| Some(*key) != kept;
+                for clean in [false, true] {
+                    let expected = list
+                        .iter()
+                        .copied()
+                        .filter(allowed)
+                        .find(|&key| !clean || !dirty.contains(key));
+                    let kept = kept.and_then(|key| rows.find(key));
+                    let found = rows.least_recent(row, kept, clean.then_some(&dirty));
+                    assert_eq!(
+                        found.map(|entry| rows.key(entry)),
+                        expected,
+                        "step {step}, clean {clean}"
+                    );
+                }
+            }
+            assert_eq!(row.len() as usize, list.len());
+        }
+    }
+}
