@@ -39,8 +39,6 @@
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::arena::Arena;
-use super::list::List;
 use super::paging::{self, Copies, Paging, SLOT_BYTES};
 use super::places::Places;
 use super::recency::{Lowest, Marks, Recency};
@@ -100,7 +98,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
         heads: Marks::new(setup.logical_units),
         dirty: Marks::new(setup.logical_units),
         copies: Copies::new(setup.checked, &paging),
-        buffered: Arena::new(0),
+        buffered: 0,
         fullest: Lowest::new(u64::from(most_sparse) * u64::from(paging.pages())),
         most_sparse,
         paging,
@@ -126,17 +124,11 @@ fn rank(paging: &Paging, most: u32, entries: u32, tvpn: u32) -> u64 {
 struct Page {
     /// Followed once they have been counted.
     runs: Option<u32>,
-    /// Its dirty entries, if it is cached.
+    /// Its dirty entries. Those of a page that is not cached wait in the dirty buffer.
     dirty: u32,
-    /// Its entries in the dirty buffer.
-    buffered: List,
 }
 
-const UNKNOWN: Page = Page {
-    runs: None,
-    dirty: 0,
-    buffered: List::EMPTY,
-};
+const UNKNOWN: Page = Page { runs: None, dirty: 0 };
 
 struct Sftl {
     params: Params,
@@ -147,13 +139,13 @@ struct Sftl {
     used: u64,
     cached: Recency,
     pages: Vec<Page>,
-    /// By key: whether a run begins there, of pages whose runs are known; and what is dirty in cached pages.
+    /// By key: whether a run begins there, of pages whose runs are known; and what is dirty, in cached pages and in the dirty buffer.
     heads: Marks,
     dirty: Marks,
     copies: Copies,
-    /// The dirty buffer, and the pages with entries in it by `rank`.
+    /// Entries that the dirty buffer holds at most, and now; the pages with entries in it by `rank`.
     buffer_entries: u32,
-    buffered: Arena,
+    buffered: u32,
     fullest: Lowest,
     /// The most entries of a page that go there.
     most_sparse: u32,
@@ -173,7 +165,7 @@ struct Figures {
 
 impl Sftl {
     /// Whether a run begins at `at`. With the second bit, a run goes on behind one entry that lies elsewhere.
-    #[inline]
+    #[inline(always)]
     fn is_head(&self, entries: &[u32], at: usize) -> bool {
         let near = at >= 1 && self.places.follows(entries[at - 1], entries[at]);
         let beyond =
@@ -240,77 +232,67 @@ impl Sftl {
         let entries = record.page(self.paging.keys_of(tvpn));
         let runs = self.runs_of(tvpn, entries);
         let bytes = self.size_of(tvpn);
-        self.make_room(bytes, None, record, charges);
+        self.make_room(bytes, None, charges);
+        // What waits in the dirty buffer is dirty in the page.
+        self.pages[tvpn as usize].dirty = self.leave_buffer(tvpn);
         self.cached.insert(tvpn);
         self.copies.load(tvpn, entries);
         self.used += bytes;
         self.figures.loads += 1;
         self.figures.loaded_runs += u64::from(runs);
         paging::load(tvpn, charges);
-        // What waits in the dirty buffer is dirty in the page.
-        let mut at = self.pages[tvpn as usize].buffered.back();
-        while let Some(id) = at {
-            self.dirty.replace(self.buffered.node(id).key, true);
-            self.pages[tvpn as usize].dirty += 1;
-            at = self.buffered.before(id);
-        }
-        self.unbuffer(tvpn);
     }
 
-    /// Takes a page's entries out of the dirty buffer.
-    fn unbuffer(&mut self, tvpn: u32) {
-        let list = &mut self.pages[tvpn as usize].buffered;
-        if list.is_empty() {
-            return;
+    /// Takes the entries of a page that is not cached out of the dirty buffer. Returns how many there were.
+    fn leave_buffer(&mut self, tvpn: u32) -> u32 {
+        let entries = self.pages[tvpn as usize].dirty;
+        if entries > 0 {
+            self.fullest.remove(rank(&self.paging, self.most_sparse, entries, tvpn));
+            self.buffered -= entries;
         }
-        self.fullest
-            .remove(rank(&self.paging, self.most_sparse, list.len(), tvpn));
-        while let Some(entry) = list.back() {
-            self.buffered.unlink(list, entry);
-            self.buffered.remove(entry);
+        entries
+    }
+
+    /// The entries of a page that is not cached have been written with it.
+    fn written(&mut self, tvpn: u32) {
+        if self.leave_buffer(tvpn) > 0 {
+            self.pages[tvpn as usize].dirty = 0;
+            self.dirty.clear_range(self.paging.keys_of(tvpn));
         }
     }
 
     /// Drops pages until `bytes` more fit; `kept` stays.
-    fn make_room(&mut self, bytes: u64, kept: Option<u32>, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+    fn make_room(&mut self, bytes: u64, kept: Option<u32>, charges: &mut Vec<Charge>) {
         while self.used + bytes > self.budget {
             let Some(tvpn) = self.cached.back_beside(kept) else {
                 return;
             };
-            self.evict(tvpn, record, charges);
+            self.evict(tvpn, charges);
         }
     }
 
-    fn evict(&mut self, tvpn: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+    fn evict(&mut self, tvpn: u32, charges: &mut Vec<Charge>) {
         self.used -= self.size_of(tvpn);
         self.cached.remove(tvpn);
         self.figures.evictions += 1;
-        let dirty = std::mem::take(&mut self.pages[tvpn as usize].dirty);
+        let dirty = self.pages[tvpn as usize].dirty;
         if dirty == 0 {
             return;
         }
         if dirty <= self.most_sparse {
-            self.buffer_entries_of(tvpn, dirty, record, charges);
+            while self.buffered + dirty > self.buffer_entries {
+                self.flush_fullest(charges);
+            }
+            self.buffered += dirty;
+            self.figures.buffered += u64::from(dirty);
+            self.fullest.insert(rank(&self.paging, self.most_sparse, dirty, tvpn));
         } else {
             self.figures.dirty_evictions += 1;
+            self.pages[tvpn as usize].dirty = 0;
             self.dirty.clear_range(self.paging.keys_of(tvpn));
             paging::store(tvpn, MapCause::EvictRmw, charges);
             self.wait(charges);
         }
-    }
-
-    fn buffer_entries_of(&mut self, tvpn: u32, dirty: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        while self.buffered.len() + dirty > self.buffer_entries {
-            self.flush_fullest(charges);
-        }
-        let (list, buffered) = (&mut self.pages[tvpn as usize].buffered, &mut self.buffered);
-        self.dirty.take(self.paging.keys_of(tvpn), |key| {
-            let id = buffered.insert(key, record.entries[key as usize]);
-            buffered.push_front(list, id);
-        });
-        self.figures.buffered += u64::from(dirty);
-        self.fullest
-            .insert(rank(&self.paging, self.most_sparse, list.len(), tvpn));
     }
 
     /// Writes the buffered entries of the page that has most of them; of several, of the first.
@@ -322,7 +304,7 @@ impl Sftl {
         self.figures.buffer_flushes += 1;
         paging::rewrite(tvpn, MapCause::EvictRmw, charges);
         self.wait(charges);
-        self.unbuffer(tvpn);
+        self.written(tvpn);
     }
 
     fn wait(&self, charges: &mut Vec<Charge>) {
@@ -361,7 +343,7 @@ impl MappingPolicy for Sftl {
             if self.cached.contains(tvpn) {
                 self.counts.hits += 1;
                 self.cached.touch(tvpn);
-            } else if why == Why::HostRead && self.buffered.find(key).is_some() {
+            } else if why == Why::HostRead && self.dirty.contains(key) {
                 self.counts.hits += 1;
             } else {
                 self.load(tvpn, record, charges);
@@ -381,7 +363,7 @@ impl MappingPolicy for Sftl {
             self.load(tvpn, record, charges);
             self.change(tvpn, key, record);
         }
-        self.make_room(0, Some(tvpn), record, charges);
+        self.make_room(0, Some(tvpn), charges);
     }
 
     fn moved(&mut self, _: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
@@ -393,17 +375,19 @@ impl MappingPolicy for Sftl {
                 if self.change(tvpn, key, record) {
                     continue;
                 }
-                match self.buffered.find(key) {
-                    Some(id) => self.buffered.node_mut(id).entry = record.entries[key as usize],
-                    None => missing = true,
+                match self.dirty.contains(key) {
+                    true => self
+                        .copies
+                        .change(tvpn, self.paging.place_of(key), record.entries[key as usize]),
+                    false => missing = true,
                 }
             }
             if missing {
                 paging::rewrite(tvpn, MapCause::GcUpdate, charges);
-                self.unbuffer(tvpn);
+                self.written(tvpn);
             }
         }
-        self.make_room(0, None, record, charges);
+        self.make_room(0, None, charges);
     }
 
     fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)> {
@@ -412,9 +396,10 @@ impl MappingPolicy for Sftl {
         if table != 0 {
             return None;
         }
-        match self.cached.contains(tvpn) {
-            true => Some((self.copies.entry(tvpn, at)?, self.dirty.contains(key))),
-            false => self.buffered.find(key).map(|id| (self.buffered.node(id).entry, true)),
+        let dirty = self.dirty.contains(key);
+        match self.cached.contains(tvpn) || dirty {
+            true => Some((self.copies.entry(tvpn, at)?, dirty)),
+            false => None,
         }
     }
 
@@ -430,7 +415,7 @@ impl MappingPolicy for Sftl {
         self.cached.clear();
         self.pages.fill(UNKNOWN);
         self.dirty.clear();
-        self.buffered.clear();
+        self.buffered = 0;
         self.fullest.clear();
         self.used = 0;
     }
@@ -440,7 +425,7 @@ impl MappingPolicy for Sftl {
             ("map_cache", self.used),
             (
                 "dirty_buffer",
-                u64::from(self.buffered.len()) * u64::from(self.params.buffered_bytes),
+                u64::from(self.buffered) * u64::from(self.params.buffered_bytes),
             ),
             ("gtd", self.paging.directory_bytes()),
         ]
@@ -449,8 +434,8 @@ impl MappingPolicy for Sftl {
     fn host_memory(&self) -> HostMemory {
         let pages = self.cached.bytes() + allocated(&self.pages) + self.heads.bytes() + self.dirty.bytes();
         HostMemory {
-            entries: u64::from(self.cached.len()) * u64::from(self.paging.per_page) + u64::from(self.buffered.len()),
-            bytes: pages + self.buffered.bytes() + self.fullest.bytes(),
+            entries: u64::from(self.cached.len()) * u64::from(self.paging.per_page) + u64::from(self.buffered),
+            bytes: pages + self.fullest.bytes(),
         }
     }
 }
