@@ -409,6 +409,8 @@ impl Grouped {
         elsewhere: impl Fn(u32) -> bool,
     ) -> u32 {
         let tvpn = self.paging.page_of(key);
+        self.rows.prefetch_insert(&self.nodes[tvpn as usize].row, key);
+        self.dirty.prefetch(key);
         self.make_room(tvpn, charges);
         let ahead = self.ahead(key, record.request_end, &elsewhere);
         let wanted = self.insert(key, record.entries[key as usize], WANTED);

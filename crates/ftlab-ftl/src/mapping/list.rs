@@ -39,6 +39,11 @@ impl List {
         self.len == 0
     }
 
+    /// The most recent; `NONE` of an empty list.
+    pub fn front(&self) -> u32 {
+        self.front
+    }
+
     /// The least recent.
     pub fn back(&self) -> Option<u32> {
         (self.back != NONE).then_some(self.back)

@@ -12,20 +12,25 @@ use super::list::{Linked, List, NONE};
 use super::recency::Marks;
 use super::slots::Slots;
 
-/// Bits of what is kept with the key of an entry: a tag for the policy, whether it has been used since it took its place, and then
-/// the number of the look-up that it served last.
+/// Bits of what is kept with the key of an entry: a tag for the policy; whether it has been used since it took its place; whether it
+/// was used before that, in another structure; and then its number in the order of use.
 const TAG: u64 = 3;
 const USED: u64 = 4;
-const BITS: u32 = 3;
-/// Places that may be taken during one look-up, as a power of two.
-const TAKEN: u32 = 24;
+const SINCE: u64 = 8;
+const BITS: u32 = 4;
+
+/// The number of an entry that serves a look-up; that of one which takes a place during it is the next one.
+#[inline]
+fn number(look_up: u64) -> u64 {
+    look_up << 1
+}
 
 /// The row of a translation page.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     list: List,
     /// Entries with numbers below this one stand in order.
-    in_order: i64,
+    in_order: u64,
     /// All entries behind this one, towards the least recent, are dirty; `NONE`: nothing is known.
     dirty_behind: u32,
 }
@@ -33,7 +38,7 @@ pub struct Row {
 impl Row {
     pub const EMPTY: Row = Row {
         list: List::EMPTY,
-        in_order: i64::MAX,
+        in_order: u64::MAX,
         dirty_behind: NONE,
     };
 
@@ -71,8 +76,6 @@ impl Row {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     links: [u32; 2],
-    /// When it took the place.
-    order: i64,
 }
 
 impl Linked for Place {
@@ -98,26 +101,24 @@ pub struct Rows {
     slots: Slots<u64>,
     /// By slot.
     places: Vec<Place>,
-    /// Look-ups so far, and places taken during the last one.
+    /// Look-ups so far.
     clock: u64,
-    taken: u32,
-    /// The entries of a row while they are sorted.
-    sorted: Vec<(i64, u32)>,
+    /// By slot, once there is one: the look-up that an entry served last before it took its place.
+    since: Vec<u64>,
+    /// The entries of a row while they are sorted: by number and, where it is the same, as they stand.
+    sorted: Vec<(u64, u32, u32)>,
 }
 
 impl Rows {
     /// Room for `most` entries.
     pub fn new(most: u32) -> Self {
         let slots = Slots::new(most);
-        let nowhere = Place {
-            links: [NONE; 2],
-            order: 0,
-        };
+        let nowhere = Place { links: [NONE; 2] };
         Rows {
             places: vec![nowhere; slots.end() as usize],
             slots,
             clock: 0,
-            taken: 0,
+            since: Vec::new(),
             sorted: Vec::new(),
         }
     }
@@ -140,7 +141,6 @@ impl Rows {
     #[inline]
     pub fn tick(&mut self) {
         self.clock += 1;
-        self.taken = 0;
     }
 
     /// The entry of `key`, if it is cached.
@@ -159,6 +159,15 @@ impl Rows {
     #[inline]
     pub fn prefetch(&self, key: u32) {
         self.slots.prefetch(key);
+    }
+
+    /// The same for what it takes to put the key into its row.
+    #[inline]
+    pub fn prefetch_insert(&self, row: &Row, key: u32) {
+        if let Some(entry) = self.slots.probable(key) {
+            prefetch(&self.places, entry as usize);
+        }
+        prefetch(&self.places, row.list.front() as usize);
     }
 
     /// The same for an entry that will leave. When it has come, [`Rows::prefetch_leaving`] goes on.
@@ -189,32 +198,37 @@ impl Rows {
     #[inline]
     pub fn hit(&mut self, entry: u32, change: impl Fn(u8) -> u8) -> (u8, u64) {
         let word = self.slots.get_mut(entry);
-        let (tag, last) = ((*word & TAG) as u8, *word >> BITS);
-        *word = self.clock << BITS | USED | u64::from(change(tag));
-        (tag, last)
+        let before = *word;
+        let tag = (before & TAG) as u8;
+        *word = number(self.clock) << BITS | USED | u64::from(change(tag));
+        (tag, self.last_use(entry, before))
     }
 
-    /// A number in the order of use: the look-up, and in it first the entry that served it, then those that took a place.
+    /// The look-up that an entry served last.
     #[inline]
-    fn take_place(&mut self) -> i64 {
-        self.taken += 1;
-        debug_assert!(self.taken < 1 << TAKEN, "too many places are taken in a look-up");
-        order(self.clock) + i64::from(self.taken)
+    fn last_use(&self, entry: u32, word: u64) -> u64 {
+        match word & SINCE {
+            0 => word >> BITS >> 1,
+            _ => self.since[entry as usize],
+        }
     }
 
     /// A new entry of a row, that served look-up `stamp` last and has a tag up to 3.
     pub fn insert(&mut self, row: &mut Row, key: u32, tag: u8, stamp: u64, end: End) -> u32 {
-        let order = self.take_place();
-        let entry = self.slots.insert(key, stamp << BITS | u64::from(tag));
-        let place = &mut self.places[entry as usize];
+        // At the back it is older than any other that stands there.
+        let number = if end == End::Front { number(self.clock) + 1 } else { 0 };
+        let mut word = number << BITS | u64::from(tag);
+        if number >> 1 != stamp {
+            word |= SINCE;
+        }
+        let entry = self.slots.insert(key, word);
+        if word & SINCE != 0 {
+            self.since.resize(self.places.len(), 0);
+            self.since[entry as usize] = stamp;
+        }
         match end {
-            End::Front => {
-                place.order = order;
-                row.list.push_front(&mut self.places, entry);
-            }
+            End::Front => row.list.push_front(&mut self.places, entry),
             End::Back => {
-                // Lower than any before.
-                place.order = -order;
                 row.dirty_behind = NONE;
                 row.list.push_back(&mut self.places, entry);
             }
@@ -224,7 +238,7 @@ impl Rows {
 
     /// Takes an entry out. Returns the number of the look-up that it served last.
     pub fn remove(&mut self, row: &mut Row, entry: u32) -> u64 {
-        let last = self.slots.get(entry) >> BITS;
+        let last = self.last_use(entry, self.slots.get(entry));
         row.passes(entry, &self.places);
         row.list.unlink(&mut self.places, entry);
         self.slots.remove(entry);
@@ -239,22 +253,19 @@ impl Rows {
         };
         let mut behind_is_dirty = dirty.is_some();
         loop {
-            let Place { links, order } = self.places[at as usize];
+            let [before, _] = self.places[at as usize].links;
             let word = self.slots.get_mut(at);
             if *word & USED != 0 {
                 *word &= !USED;
-                let order = self::order(*word >> BITS);
-                self.places[at as usize].order = order;
-                let [before, _] = links;
                 if before != NONE {
-                    row.in_order = row.in_order.min(order);
+                    row.in_order = row.in_order.min(*word >> BITS);
                     row.passes(at, &self.places);
                     row.list.touch(&mut self.places, at);
                     at = before;
                 }
                 continue;
             }
-            if order >= row.in_order {
+            if *word >> BITS >= row.in_order {
                 self.sort(row);
                 (at, behind_is_dirty) = (row.list.back()?, dirty.is_some());
                 continue;
@@ -268,10 +279,10 @@ impl Rows {
                 }
                 behind_is_dirty = false;
             }
-            at = links[0];
-            if at == NONE {
+            if before == NONE {
                 return None;
             }
+            at = before;
         }
     }
 
@@ -281,38 +292,25 @@ impl Rows {
         self.sorted.clear();
         for entry in row.list.from_back(&self.places) {
             let word = self.slots.get_mut(entry);
-            let used = *word & USED != 0;
             *word &= !USED;
-            let order = if used {
-                order(*word >> BITS)
-            } else {
-                self.places[entry as usize].order
-            };
-            self.sorted.push((order, entry));
+            self.sorted.push((*word >> BITS, self.sorted.len() as u32, entry));
         }
         self.sorted.sort_unstable();
         *row = Row::EMPTY;
-        for &(order, entry) in &self.sorted {
-            self.places[entry as usize].order = order;
+        for &(_, _, entry) in &self.sorted {
             row.list.push_front(&mut self.places, entry);
         }
     }
 
     /// Bytes of the simulator's memory.
     pub fn bytes(&self) -> u64 {
-        self.slots.bytes() + allocated(&self.places) + allocated(&self.sorted)
+        self.slots.bytes() + allocated(&self.places) + allocated(&self.since) + allocated(&self.sorted)
     }
 
     /// Forgets all entries; the rows are the caller's.
     pub fn clear(&mut self) {
         self.slots.clear();
     }
-}
-
-/// The first number of a look-up in the order of use.
-#[inline]
-fn order(look_up: u64) -> i64 {
-    (look_up << TAKEN) as i64
 }
 
 #[cfg(test)]
@@ -334,7 +332,7 @@ mod tests {
             match rows.find(key) {
                 None if rows.len() < 40 => {
                     let end = [End::Front, End::Back][random.below(5) as usize / 4];
-                    rows.insert(row, key, 1, rows.clock() / 2, end);
+                    rows.insert(row, key, 1, rows.clock() - random.below(2) * (rows.clock() / 2), end);
                     list.insert(if end == End::Front { list.len() } else { 0 }, key);
                     dirty.replace(key, random.below(2) == 0);
                     row.cleaned();

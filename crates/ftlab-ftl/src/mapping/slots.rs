@@ -90,11 +90,11 @@ impl<T: Beside> Slots<T> {
         (GROUP * self.groups.len()) as u32
     }
 
-    /// The group at which the search for a key begins: the high bits of a product with 2^32 divided by the golden ratio spread
-    /// neighbours far apart.
+    /// The group at which the search for a key begins, the same for four neighbours: the high bits of a product with 2^32 divided by
+    /// the golden ratio spread them far from others.
     #[inline]
     fn home(&self, key: u32) -> usize {
-        let hash = key.wrapping_mul(0x9E37_79B1);
+        let hash = (key / 4).wrapping_mul(0x9E37_79B1);
         ((u64::from(hash) * self.groups.len() as u64) >> 32) as usize
     }
 
@@ -206,6 +206,14 @@ impl<T: Beside> Slots<T> {
         self.groups[group].beside[at] = beside;
         self.len += 1;
         (GROUP * group + at) as u32
+    }
+
+    /// The slot that [`Slots::insert`] will probably give the key.
+    #[inline]
+    pub fn probable(&self, key: u32) -> Option<u32> {
+        let home = self.home(key);
+        let at = self.groups[home].position(NONE)?;
+        Some((GROUP * home + at) as u32)
     }
 
     /// Frees a slot that is in use.
