@@ -26,7 +26,8 @@ pub struct Translation {
     pub(crate) moved: [Vec<u32>; 2],
     charges: Vec<Charge>,
     stage: Vec<OpId>,
-    entries_per_page: [u32; 4],
+    /// The first key beyond each table of the policy.
+    ends: [u64; 4],
 }
 
 impl Translation {
@@ -39,7 +40,7 @@ impl Translation {
         for (number, table) in tables.iter().enumerate() {
             let entries = (unit_bytes / table.entry_bytes).max(1);
             let pages = table.keys.div_ceil(entries) as usize;
-            translation.entries_per_page[number] = entries;
+            translation.ends[number] = pages as u64 * u64::from(entries);
             translation.directory[number] = vec![NOWHERE; pages];
             translation.loading[number] = vec![OpId::DONE; pages];
         }
@@ -76,8 +77,7 @@ impl Translation {
     /// Whether the policy keeps `table` in flash, and the table has the keys below `end`.
     #[inline]
     pub fn is_paged(&self, table: u8, end: u32) -> bool {
-        let pages = self.directory[table as usize].len() as u64;
-        u64::from(end) <= pages * u64::from(self.entries_per_page[table as usize])
+        u64::from(end) <= self.ends[table as usize]
     }
 
     pub fn slot_of(&self, table: u8, tvpn: u32) -> Option<Slot> {

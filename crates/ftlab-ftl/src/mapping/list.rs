@@ -50,21 +50,23 @@ impl List {
     }
 
     pub fn push_front<T: Linked>(&mut self, things: &mut [T], number: u32) {
-        let old = std::mem::replace(&mut self.front, number);
-        *things[number as usize].links_mut() = [NONE, old];
-        match old {
-            NONE => self.back = number,
-            old => things[old as usize].links_mut()[0] = number,
-        }
-        self.len += 1;
+        self.insert(things, number, [NONE, self.front]);
     }
 
     pub fn push_back<T: Linked>(&mut self, things: &mut [T], number: u32) {
-        let old = std::mem::replace(&mut self.back, number);
-        *things[number as usize].links_mut() = [old, NONE];
-        match old {
+        self.insert(things, number, [self.back, NONE]);
+    }
+
+    /// Puts something between two neighbours (`NONE`: an end).
+    pub fn insert<T: Linked>(&mut self, things: &mut [T], number: u32, [before, after]: [u32; 2]) {
+        *things[number as usize].links_mut() = [before, after];
+        match before {
             NONE => self.front = number,
-            old => things[old as usize].links_mut()[1] = number,
+            before => things[before as usize].links_mut()[1] = number,
+        }
+        match after {
+            NONE => self.back = number,
+            after => things[after as usize].links_mut()[0] = number,
         }
         self.len += 1;
     }

@@ -1,9 +1,9 @@
 //! Cached entries in a row for each translation page, least recent first, the order found out late: a use only gives the entry a
 //! higher number.
 //!
-//! Who asks for the least recent entry of a row sees to the order. Entries that have been used since they took their places move to
-//! the front then, and when all that stood behind the first of these has gone or moved too, the row is sorted: once for all uses since
-//! the last time.
+//! Who asks for the least recent entry of a row sees to the order. Entries that have been used since they took their places go to
+//! their new ones then. Where one's is far from the front it waits there, and when all that stood behind the first of these has gone or
+//! moved too, the row is sorted: once for all uses since the last time.
 
 use ftlab_core::memory::prefetch;
 
@@ -18,6 +18,9 @@ const TAG: u64 = 3;
 const USED: u64 = 4;
 const SINCE: u64 = 8;
 const BITS: u32 = 4;
+
+/// Entries that are looked at for the place of another one.
+const NEAR: u32 = 16;
 
 /// The number of an entry that serves a look-up; that of one which takes a place during it is the next one.
 #[inline]
@@ -195,7 +198,7 @@ impl Rows {
 
     /// The entry serves the look-up that has begun, and gets the tag that `change` makes of its own. Returns its tag and the number of
     /// the look-up that it served last.
-    #[inline]
+    #[inline(always)]
     pub fn hit(&mut self, entry: u32, change: impl Fn(u8) -> u8) -> (u8, u64) {
         let word = self.slots.get_mut(entry);
         let before = *word;
@@ -205,7 +208,7 @@ impl Rows {
     }
 
     /// The look-up that an entry served last.
-    #[inline]
+    #[inline(always)]
     fn last_use(&self, entry: u32, word: u64) -> u64 {
         match word & SINCE {
             0 => word >> BITS >> 1,
@@ -253,15 +256,19 @@ impl Rows {
         };
         let mut behind_is_dirty = dirty.is_some();
         loop {
-            let [before, _] = self.places[at as usize].links;
+            let [before, after] = self.places[at as usize].links;
             let word = self.slots.get_mut(at);
             if *word & USED != 0 {
                 *word &= !USED;
+                let number = *word >> BITS;
                 if before != NONE {
-                    row.in_order = row.in_order.min(*word >> BITS);
                     row.passes(at, &self.places);
-                    row.list.touch(&mut self.places, at);
-                    at = before;
+                    row.list.unlink(&mut self.places, at);
+                    self.put(row, at, number);
+                    at = match after {
+                        NONE => row.list.back()?,
+                        after => self.places[after as usize].links[0],
+                    };
                 }
                 continue;
             }
@@ -284,6 +291,20 @@ impl Rows {
             }
             at = before;
         }
+    }
+
+    /// Puts an entry behind those of higher numbers, if that place is near the front; else to the front, where it waits to be sorted.
+    fn put(&mut self, row: &mut Row, entry: u32, number: u64) {
+        let mut above = NONE;
+        let mut at = row.list.front();
+        for _ in 0..NEAR {
+            if at == NONE || self.slots.get(at) >> BITS < number {
+                return row.list.insert(&mut self.places, entry, [above, at]);
+            }
+            (above, at) = (at, self.places[at as usize].links[1]);
+        }
+        row.in_order = row.in_order.min(number);
+        row.list.push_front(&mut self.places, entry);
     }
 
     /// Puts the entries of a row in the order of their use.
