@@ -51,6 +51,9 @@ impl Node {
     }
 }
 
+/// Look-ups in which something comes from main memory.
+const ARRIVAL: u64 = 3;
+
 pub struct Grouped {
     params: Params,
     paging: Paging,
@@ -60,8 +63,9 @@ pub struct Grouped {
     told: Told,
     /// The entry that was hit or inserted last.
     last: u32,
-    /// The entry that will probably be given up next, until the processor has been told.
+    /// The entry that will probably be given up next, and the look-up by which it should be in the processor's cache.
     leaving: u32,
+    arrived: u64,
     /// By translation page; without entries: no node.
     nodes: Vec<Node>,
     /// The dirty entries, by key.
@@ -97,6 +101,7 @@ impl Grouped {
             told: Told::new(checked, paging.keys),
             last: NONE,
             leaving: NONE,
+            arrived: 0,
             nodes: vec![EMPTY; paging.pages() as usize],
             dirty: Marks::new(paging.keys),
             paging,
@@ -111,11 +116,13 @@ impl Grouped {
     /// A look-up begins.
     #[inline]
     pub fn tick(&mut self) {
+        if self.rows.are_exhausted() {
+            self.rows.number(self.nodes.iter_mut().map(|node| &mut node.row));
+        }
         self.rows.tick();
         self.figures.selective_lookups += u64::from(self.prefetching);
-        if self.leaving != NONE {
-            let leaving = std::mem::replace(&mut self.leaving, NONE);
-            self.rows.prefetch_leaving(leaving, &self.dirty);
+        if self.rows.clock() == self.arrived {
+            self.rows.prefetch_leaving(self.leaving, &self.dirty);
         }
     }
 
@@ -124,6 +131,7 @@ impl Grouped {
         if let Some(tvpn) = self.coldest() {
             self.leaving = self.nodes[tvpn as usize].row.probably_next();
             self.rows.prefetch_entry(self.leaving);
+            self.arrived = self.rows.clock() + ARRIVAL;
             self.coldest
                 .seconds()
                 .for_each(|tvpn| prefetch(&self.nodes, tvpn as usize));

@@ -14,7 +14,7 @@ const BITS: u32 = 3;
 /// The entries, each in segment 0 or 1.
 #[derive(Clone, Debug)]
 pub struct Lru {
-    slots: Slots<u32>,
+    slots: Slots,
     /// Number of the last use.
     now: u32,
     segments: [Segment; 2],

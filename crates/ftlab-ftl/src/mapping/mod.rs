@@ -214,8 +214,11 @@ pub struct Setup {
     pub checked: bool,
 }
 
+/// Entries of a cache that the simulator can number.
+const MOST_ENTRIES: u64 = 1 << 28;
+
 impl Setup {
-    /// How many entries of `entry_bytes` the budget holds; at least two, at most all.
+    /// How many entries of `entry_bytes` the budget holds; at least two, at most all, and no more than the simulator can number.
     pub fn entries(&self, policy: &str, entry_bytes: u32) -> Result<u32> {
         let entries = self.cache_bytes.checked_div(u64::from(entry_bytes)).unwrap_or(0);
         if entries < 2 {
@@ -225,7 +228,14 @@ impl Setup {
                 self.cache_bytes
             )));
         }
-        Ok(entries.min(u64::from(self.logical_units)).max(2) as u32)
+        let entries = entries.min(u64::from(self.logical_units)).max(2);
+        if entries > MOST_ENTRIES {
+            return Err(Error::input(format!(
+                "ftl.map_cache = {} bytes holds {entries} entries: mapping policy `{policy}` expects at most {MOST_ENTRIES}",
+                self.cache_bytes
+            )));
+        }
+        Ok(entries as u32)
     }
 }
 

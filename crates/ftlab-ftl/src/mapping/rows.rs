@@ -12,28 +12,24 @@ use super::list::{Linked, List, NONE};
 use super::recency::Marks;
 use super::slots::Slots;
 
-/// Bits of what is kept with the key of an entry: a tag for the policy; whether it has been used since it took its place; whether it
-/// was used before that, in another structure; and then its number in the order of use.
-const TAG: u64 = 3;
-const USED: u64 = 4;
-const SINCE: u64 = 8;
+/// Bits of what is kept with the key of an entry: a tag for the policy; whether it has been used since it took its place; whether
+/// [`Rows::since`] says when; and then its number in the order of use.
+const TAG: u32 = 3;
+const USED: u32 = 4;
+const SINCE: u32 = 8;
 const BITS: u32 = 4;
+/// Look-ups after which numbers begin anew.
+const MOST: u32 = u32::MAX >> (BITS + 1);
 
 /// Entries that are looked at for the place of another one.
 const NEAR: u32 = 16;
-
-/// The number of an entry that serves a look-up; that of one which takes a place during it is the next one.
-#[inline]
-fn number(look_up: u64) -> u64 {
-    look_up << 1
-}
 
 /// The row of a translation page.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     list: List,
     /// Entries with numbers below this one stand in order.
-    in_order: u64,
+    in_order: u32,
     /// All entries behind this one, towards the least recent, are dirty; `NONE`: nothing is known.
     dirty_behind: u32,
 }
@@ -41,7 +37,7 @@ pub struct Row {
 impl Row {
     pub const EMPTY: Row = Row {
         list: List::EMPTY,
-        in_order: u64::MAX,
+        in_order: u32::MAX,
         dirty_behind: NONE,
     };
 
@@ -101,15 +97,18 @@ pub enum End {
 /// The entries of all rows.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    slots: Slots<u64>,
+    slots: Slots,
     /// By slot.
     places: Vec<Place>,
-    /// Look-ups so far.
+    /// Look-ups so far, and since numbers began. An entry that serves one gets twice the latter as its number, one that
+    /// takes a place during it the next higher.
     clock: u64,
-    /// By slot, once there is one: the look-up that an entry served last before it took its place.
+    now: u32,
+    most: u32,
+    /// By slot, once there is one: the look-up that an entry served last, if it was before it took its place or got its number.
     since: Vec<u64>,
     /// The entries of a row while they are sorted: by number and, where it is the same, as they stand.
-    sorted: Vec<(u64, u32, u32)>,
+    sorted: Vec<(u32, u32, u32)>,
 }
 
 impl Rows {
@@ -121,6 +120,8 @@ impl Rows {
             places: vec![nowhere; slots.end() as usize],
             slots,
             clock: 0,
+            now: 0,
+            most: MOST,
             since: Vec::new(),
             sorted: Vec::new(),
         }
@@ -140,10 +141,32 @@ impl Rows {
         self.clock
     }
 
-    /// A look-up begins.
+    /// A look-up begins. Before it, [`Rows::number`] if [`Rows::are_exhausted`].
     #[inline]
     pub fn tick(&mut self) {
         self.clock += 1;
+        self.now += 1;
+    }
+
+    /// Whether there are no more numbers.
+    #[inline]
+    pub fn are_exhausted(&self) -> bool {
+        self.now == self.most
+    }
+
+    /// Puts all `rows` in order, and gives all entries the lowest number: where numbers are the same, how entries stand tells.
+    #[cold]
+    pub fn number<'a>(&mut self, rows: impl Iterator<Item = &'a mut Row>) {
+        self.since.resize(self.places.len(), 0);
+        for row in rows {
+            self.sort(row);
+            for entry in row.list.from_back(&self.places) {
+                let word = self.slots.get(entry);
+                self.since[entry as usize] = self.last_use(entry, word);
+                *self.slots.get_mut(entry) = SINCE | word & TAG;
+            }
+        }
+        self.now = 0;
     }
 
     /// The entry of `key`, if it is cached.
@@ -203,15 +226,15 @@ impl Rows {
         let word = self.slots.get_mut(entry);
         let before = *word;
         let tag = (before & TAG) as u8;
-        *word = number(self.clock) << BITS | USED | u64::from(change(tag));
+        *word = (2 * self.now) << BITS | USED | u32::from(change(tag));
         (tag, self.last_use(entry, before))
     }
 
     /// The look-up that an entry served last.
     #[inline(always)]
-    fn last_use(&self, entry: u32, word: u64) -> u64 {
+    fn last_use(&self, entry: u32, word: u32) -> u64 {
         match word & SINCE {
-            0 => word >> BITS >> 1,
+            0 => self.clock - u64::from(self.now - (word >> (BITS + 1))),
             _ => self.since[entry as usize],
         }
     }
@@ -219,9 +242,9 @@ impl Rows {
     /// A new entry of a row, that served look-up `stamp` last and has a tag up to 3.
     pub fn insert(&mut self, row: &mut Row, key: u32, tag: u8, stamp: u64, end: End) -> u32 {
         // At the back it is older than any other that stands there.
-        let number = if end == End::Front { number(self.clock) + 1 } else { 0 };
-        let mut word = number << BITS | u64::from(tag);
-        if number >> 1 != stamp {
+        let number = if end == End::Front { 2 * self.now + 1 } else { 0 };
+        let mut word = number << BITS | u32::from(tag);
+        if end == End::Back || stamp != self.clock {
             word |= SINCE;
         }
         let entry = self.slots.insert(key, word);
@@ -294,7 +317,7 @@ impl Rows {
     }
 
     /// Puts an entry behind those of higher numbers, if that place is near the front; else to the front, where it waits to be sorted.
-    fn put(&mut self, row: &mut Row, entry: u32, number: u64) {
+    fn put(&mut self, row: &mut Row, entry: u32, number: u32) {
         let mut above = NONE;
         let mut at = row.list.front();
         for _ in 0..NEAR {
@@ -344,8 +367,13 @@ mod tests {
     #[test]
     fn the_least_recent_is_that_of_a_list() {
         let (mut rows, mut row, mut random) = (Rows::new(40), [Row::EMPTY; 2], Stream::new(8, "rows"));
+        rows.most = 100;
+        let mut uses = std::collections::BTreeMap::new();
         let (mut dirty, mut lists) = (Marks::new(64), [Vec::new(), Vec::new()]);
         for step in 0..60_000u32 {
+            if rows.are_exhausted() {
+                rows.number(row.iter_mut());
+            }
             rows.tick();
             let key = random.below(60) as u32;
             let of = usize::from(key >= 30);
@@ -353,18 +381,20 @@ mod tests {
             match rows.find(key) {
                 None if rows.len() < 40 => {
                     let end = [End::Front, End::Back][random.below(5) as usize / 4];
-                    rows.insert(row, key, 1, rows.clock() - random.below(2) * (rows.clock() / 2), end);
+                    let stamp = rows.clock() - random.below(2) * (rows.clock() / 2);
+                    rows.insert(row, key, 1, stamp, end);
+                    uses.insert(key, stamp);
                     list.insert(if end == End::Front { list.len() } else { 0 }, key);
                     dirty.replace(key, random.below(2) == 0);
                     row.cleaned();
                 }
                 None => {}
                 Some(entry) if random.below(4) == 0 => {
-                    rows.remove(row, entry);
+                    assert_eq!(uses.remove(&key), Some(rows.remove(row, entry)));
                     list.retain(|&k| k != key);
                 }
                 Some(entry) => {
-                    assert!(rows.hit(entry, |tag| tag).1 < rows.clock());
+                    assert_eq!(uses.insert(key, rows.clock()), Some(rows.hit(entry, |tag| tag).1));
                     list.retain(|&k| k != key);
                     list.push(key);
                 }

@@ -1,7 +1,5 @@
-//! Cached entries by key: open addressing in groups of eight, the keys of which lie on one line of the processor's cache. Entries
+//! Cached entries by key: open addressing in groups of eight, each of which lies on one line of the processor's cache. Entries
 //! never move, so the number of a slot stands for its entry as long as that is cached.
-
-use std::fmt::Debug;
 
 use ftlab_core::memory::{prefetch, which_are};
 
@@ -13,37 +11,15 @@ const GROUP: usize = 8;
 /// How many of them are in use when everything is cached that was expected. More, and a search passes over full groups too often.
 const USED: u32 = 5;
 
-/// What is kept with each key.
-pub trait Beside: Copy + Default + Debug + Send {
-    /// A type of the alignment that keeps a group from lying across more lines of the processor's cache than it must.
-    type Line: Copy + Debug + Send;
-}
-
+/// On one line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-pub struct Line32;
-
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub struct Line64;
-
-impl Beside for u32 {
-    type Line = Line64;
-}
-
-impl Beside for u64 {
-    type Line = Line32;
-}
-
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct Group<T: Beside> {
+#[repr(C, align(64))]
+struct Group {
     keys: [u32; GROUP],
-    beside: [T; GROUP],
-    _line: [T::Line; 0],
+    words: [u32; GROUP],
 }
 
-impl<T: Beside> Group<T> {
+impl Group {
     /// The first place that holds `key`; for `NONE`, that is free.
     #[inline(always)]
     fn position(&self, key: u32) -> Option<usize> {
@@ -52,23 +28,23 @@ impl<T: Beside> Group<T> {
     }
 }
 
-/// Room for a number of entries, and `T` beside each. Costs (4 + size of `T`) × 8 / 5 bytes for each that is expected.
+/// Room for a number of entries, and a word beside the key of each. Costs 13 bytes for each that is expected.
 #[derive(Clone, Debug)]
-pub struct Slots<T: Beside> {
-    groups: Vec<Group<T>>,
+pub struct Slots {
+    groups: Vec<Group>,
     /// By group: how many keys have passed over it because it was full; the greatest number stands for itself and all above.
     passed: Vec<u8>,
     len: u32,
 }
 
-impl<T: Beside> Slots<T> {
+impl Slots {
     /// Room for `expected` entries.
     pub fn new(expected: u32) -> Self {
+        assert!(expected <= 1 << 31, "a cache of {expected} entries");
         let groups = expected.div_ceil(USED).max(1) as usize;
         let empty = Group {
             keys: [NONE; GROUP],
-            beside: [T::default(); GROUP],
-            _line: [],
+            words: [0; GROUP],
         };
         Slots {
             groups: vec![empty; groups],
@@ -138,7 +114,7 @@ impl<T: Beside> Slots<T> {
         }
     }
 
-    /// Brings what [`Slots::find`] reads for `key` into the processor's cache, and what is kept beside.
+    /// Brings what [`Slots::find`] reads for `key` into the processor's cache, and the word beside the key.
     #[inline]
     pub fn prefetch(&self, key: u32) {
         self.prefetch_group(self.home(key));
@@ -152,12 +128,7 @@ impl<T: Beside> Slots<T> {
 
     #[inline]
     fn prefetch_group(&self, group: usize) {
-        if let Some(group) = self.groups.get(group) {
-            prefetch(&group.keys, 0);
-            if size_of::<Group<T>>() > 64 {
-                prefetch(&group.beside, GROUP - 1);
-            }
-        }
+        prefetch(&self.groups, group);
     }
 
     /// The key that a slot holds; `NONE`: it is free.
@@ -167,21 +138,21 @@ impl<T: Beside> Slots<T> {
     }
 
     #[inline]
-    pub fn get(&self, slot: u32) -> T {
-        self.groups[slot as usize / GROUP].beside[slot as usize % GROUP]
+    pub fn get(&self, slot: u32) -> u32 {
+        self.groups[slot as usize / GROUP].words[slot as usize % GROUP]
     }
 
     #[inline]
-    pub fn get_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.groups[slot as usize / GROUP].beside[slot as usize % GROUP]
+    pub fn get_mut(&mut self, slot: u32) -> &mut u32 {
+        &mut self.groups[slot as usize / GROUP].words[slot as usize % GROUP]
     }
 
     /// Visits the slots in use.
-    pub fn for_each(&self, mut visit: impl FnMut(u32, T)) {
+    pub fn for_each(&self, mut visit: impl FnMut(u32, u32)) {
         for (group, held) in self.groups.iter().enumerate() {
             for at in 0..GROUP {
                 if held.keys[at] != NONE {
-                    visit((GROUP * group + at) as u32, held.beside[at]);
+                    visit((GROUP * group + at) as u32, held.words[at]);
                 }
             }
         }
@@ -191,7 +162,7 @@ impl<T: Beside> Slots<T> {
     ///
     /// # Panics
     /// If all slots are in use, of which there are more than were expected.
-    pub fn insert(&mut self, key: u32, beside: T) -> u32 {
+    pub fn insert(&mut self, key: u32, word: u32) -> u32 {
         debug_assert!(self.find(key).is_none(), "key {key} is cached twice");
         assert!(self.len < self.end(), "a cache holds more than it has room for");
         let mut group = self.home(key);
@@ -203,7 +174,7 @@ impl<T: Beside> Slots<T> {
             group = self.behind(group);
         };
         self.groups[group].keys[at] = key;
-        self.groups[group].beside[at] = beside;
+        self.groups[group].words[at] = word;
         self.len += 1;
         (GROUP * group + at) as u32
     }
@@ -220,7 +191,7 @@ impl<T: Beside> Slots<T> {
     pub fn remove(&mut self, slot: u32) {
         let (last, at) = (slot as usize / GROUP, slot as usize % GROUP);
         let key = std::mem::replace(&mut self.groups[last].keys[at], NONE);
-        self.groups[last].beside[at] = T::default();
+        self.groups[last].words[at] = 0;
         let mut group = self.home(key);
         while group != last {
             if self.passed[group] < u8::MAX {
@@ -252,7 +223,7 @@ mod tests {
     #[test]
     fn behaves_like_a_map() {
         for expected in [1, 5, 6, 60] {
-            let mut slots = Slots::<u64>::new(expected);
+            let mut slots = Slots::new(expected);
             let crowded: Vec<u32> = (0..)
                 .filter(|&key| [0, slots.groups.len() - 1].contains(&slots.home(key)))
                 .take(2 * slots.end() as usize)
@@ -290,7 +261,7 @@ mod tests {
     /// The counters end at 255 and do not come back from there: nothing may be lost by that.
     #[test]
     fn more_keys_than_are_counted_may_pass_a_group() {
-        let mut slots = Slots::<u32>::new(400);
+        let mut slots = Slots::new(400);
         let keys: Vec<u32> = (0..).filter(|&key| slots.home(key) == 3).take(400).collect();
         for &key in &keys {
             slots.insert(key, key);
