@@ -167,7 +167,8 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
     let budget_alone = setup.cache_bytes - for_updates;
     Ok(Box::new(Cpftl {
         cache: Grouped::new(params.base(), paging, budget_alone, setup.checked),
-        dirty: (params.dei != Dei::Off).then(|| DirtyIndex::new(paging, limit, params.entry_bytes, params.node_bytes)),
+        dirty: (params.dei != Dei::Off)
+            .then(|| DirtyIndex::new(paging, limit, params.entry_bytes, params.node_bytes, setup.checked)),
         quality: Quality::new(params.min_loads.max(1), floor, follows, params.removal_window),
         due: (pages.len() > 0).then_some(params.start),
         probed: vec![0; own_pages],
@@ -455,7 +456,9 @@ impl Cpftl {
         // Their bytes have just become the clean cache's, so there is room unless it was short of some before.
         for left in &stay {
             self.cache.make_room(tvpn, charges);
-            self.cache.insert_since(left.key, left.entry, WANTED, left.last_use);
+            // Nobody looks at the entry unless the cache is checked.
+            let entry = left.entry.unwrap_or(u32::MAX);
+            self.cache.insert_since(left.key, entry, WANTED, left.last_use);
         }
         self.cache.set_beside(tvpn, false);
         self.leaving = stay;
@@ -473,9 +476,9 @@ impl Cpftl {
         for &key in keys {
             let entry = record.entries[key as usize];
             if let Some(dirty) = &mut self.dirty
-                && let Some(id) = dirty.find(key)
+                && dirty.find(key).is_some()
             {
-                dirty.refresh(id, entry);
+                dirty.refresh(key, entry);
             } else {
                 self.cache.refresh(key, entry);
             }
@@ -601,9 +604,9 @@ impl MappingPolicy for Cpftl {
             return None;
         }
         if let Some(dirty) = &self.dirty
-            && let Some(id) = dirty.find(key)
+            && dirty.find(key).is_some()
         {
-            return Some((dirty.entry(id), true));
+            return Some((dirty.entry(key)?, true));
         }
         self.cache.cached(key)
     }
@@ -646,9 +649,10 @@ impl MappingPolicy for Cpftl {
 
     fn host_memory(&self) -> HostMemory {
         let cache = self.cache.host_memory();
+        let dirty = self.dirty.as_ref();
         HostMemory {
-            bytes: cache.bytes + allocated(&self.origins),
-            ..cache
+            entries: cache.entries + u64::from(dirty.map_or(0, DirtyIndex::len)),
+            bytes: cache.bytes + allocated(&self.origins) + dirty.map_or(0, DirtyIndex::bytes),
         }
     }
 }

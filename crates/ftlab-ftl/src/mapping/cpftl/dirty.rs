@@ -1,24 +1,39 @@
 //! The dirty entry index: changed entries apart from the clean ones, grouped by translation page, in the order of their use.
 
-use super::super::arena::Arena;
-use super::super::list::List;
-use super::super::paging::Paging;
+use super::super::allocated;
+use super::super::list::NONE;
+use super::super::paging::{Paging, Told};
+use super::super::recency::{Marks, Recency};
+use super::super::slots::Slots;
 
-/// Tag of an entry that has been read since it was written.
-const READ: u8 = 1;
-/// Tag of a node that has had its second chance and has not been changed since.
-const SPARED: u8 = 1;
+/// The word of an entry that has been read since it was written.
+const READ: u32 = 1;
 
 /// An entry that leaves the index because it has been written to flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     pub key: u32,
-    pub entry: u32,
+    /// The record's entry as the index was told; only if it is checked.
+    pub entry: Option<u32>,
     /// Since it was changed.
     pub read: bool,
     /// Look-up that it last served or changed in.
     pub last_use: u64,
 }
+
+/// The entries of a translation page, in the order in which they came.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+const EMPTY: Group = Group {
+    first: NONE,
+    last: NONE,
+    len: 0,
+};
 
 #[derive(Clone, Debug)]
 pub struct DirtyIndex {
@@ -28,25 +43,35 @@ pub struct DirtyIndex {
     /// Bytes it may take, and takes.
     limit: u64,
     used: u64,
-    entries: Arena,
-    /// A node per translation page, in `recent`; its entries in the list of the same number.
-    nodes: Arena,
-    recent: List,
-    lists: Vec<List>,
+    slots: Slots,
+    /// By slot: the last use of its entry, and the slot of the one that came to the same page next.
+    last_use: Vec<u64>,
+    next: Vec<u32>,
+    /// By translation page. Those with entries are `recent`; those `spared` have had their second chance and have not been changed
+    /// since.
+    groups: Vec<Group>,
+    recent: Recency,
+    spared: Marks,
+    told: Told,
 }
 
 impl DirtyIndex {
-    pub fn new(paging: Paging, limit: u64, entry_bytes: u32, node_bytes: u32) -> Self {
+    pub fn new(paging: Paging, limit: u64, entry_bytes: u32, node_bytes: u32, checked: bool) -> Self {
+        let most = (limit / u64::from(entry_bytes.max(1))).min(u64::from(paging.keys)) as u32;
+        let slots = Slots::new(most);
         DirtyIndex {
             paging,
             entry_bytes: u64::from(entry_bytes),
             node_bytes: u64::from(node_bytes),
             limit,
             used: 0,
-            entries: Arena::new(0),
-            nodes: Arena::new(0),
-            recent: List::default(),
-            lists: Vec::new(),
+            last_use: vec![0; slots.end() as usize],
+            next: vec![NONE; slots.end() as usize],
+            slots,
+            groups: vec![EMPTY; paging.pages() as usize],
+            recent: Recency::new(paging.pages()),
+            spared: Marks::new(paging.pages()),
+            told: Told::new(checked, paging.keys),
         }
     }
 
@@ -54,46 +79,51 @@ impl DirtyIndex {
         self.used
     }
 
-    pub fn nodes(&self) -> u32 {
-        self.nodes.len()
+    pub fn len(&self) -> u32 {
+        self.slots.len()
     }
 
-    #[inline]
+    /// Translation pages with entries.
+    pub fn nodes(&self) -> u32 {
+        self.recent.len()
+    }
+
+    #[inline(always)]
     pub fn find(&self, key: u32) -> Option<u32> {
-        self.entries.find(key)
+        self.slots.find(key)
     }
 
     /// Brings what [`DirtyIndex::find`] touches for `key` into the processor's cache.
+    #[inline]
     pub fn prefetch(&self, key: u32) {
-        self.entries.prefetch(key);
+        self.slots.prefetch(key);
     }
 
-    pub fn entry(&self, id: u32) -> u32 {
-        self.entries.node(id).entry
+    /// The record's entry as the index was told; only if it is checked.
+    pub fn entry(&self, key: u32) -> Option<u32> {
+        self.told.entry(key)
     }
 
     /// The entry serves look-up `now`.
+    #[inline]
     pub fn hit(&mut self, key: u32, id: u32, read: bool, now: u64) {
-        let entry = self.entries.node_mut(id);
-        entry.stamp = now;
+        self.last_use[id as usize] = now;
         if read {
-            entry.tag = READ;
+            *self.slots.get_mut(id) = READ;
         }
-        if let Some(node) = self.nodes.find(self.paging.page_of(key)) {
-            self.nodes.touch(&mut self.recent, node);
-        }
+        self.recent.touch(self.paging.page_of(key));
     }
 
     /// Collection moved the entry's data: it says the new place, and nothing was used.
-    pub fn refresh(&mut self, id: u32, entry: u32) {
-        self.entries.node_mut(id).entry = entry;
+    pub fn refresh(&mut self, key: u32, entry: u32) {
+        self.told.change(key, entry);
     }
 
     /// Whether one more entry of this translation page fits.
     pub fn fits(&self, tvpn: u32) -> bool {
-        let node = match self.nodes.find(tvpn) {
-            Some(_) => 0,
-            None => self.node_bytes,
+        let node = match self.groups[tvpn as usize].len {
+            0 => self.node_bytes,
+            _ => 0,
         };
         self.used + self.entry_bytes + node <= self.limit
     }
@@ -101,35 +131,34 @@ impl DirtyIndex {
     /// An entry that changed at look-up `now`; a new one must fit.
     pub fn put(&mut self, key: u32, entry: u32, now: u64) {
         let tvpn = self.paging.page_of(key);
-        let node = match self.nodes.find(tvpn) {
-            Some(node) => {
-                self.nodes.touch(&mut self.recent, node);
-                node
+        match self.groups[tvpn as usize].len {
+            0 => {
+                self.recent.insert(tvpn);
+                self.used += self.node_bytes;
+            }
+            _ => self.recent.touch(tvpn),
+        }
+        self.spared.replace(tvpn, false);
+        self.told.change(key, entry);
+        let id = match self.slots.find(key) {
+            Some(id) => {
+                *self.slots.get_mut(id) = 0;
+                id
             }
             None => {
-                let node = self.nodes.insert(tvpn, 0);
-                self.nodes.push_front(&mut self.recent, node);
-                if self.lists.len() <= node as usize {
-                    self.lists.resize(node as usize + 1, List::default());
+                self.used += self.entry_bytes;
+                let id = self.slots.insert(key, 0);
+                self.next[id as usize] = NONE;
+                let group = &mut self.groups[tvpn as usize];
+                match std::mem::replace(&mut group.last, id) {
+                    NONE => group.first = id,
+                    last => self.next[last as usize] = id,
                 }
-                self.lists[node as usize] = List::default();
-                self.used += self.node_bytes;
-                node
+                group.len += 1;
+                id
             }
         };
-        self.nodes.node_mut(node).tag = 0;
-        match self.entries.find(key) {
-            Some(id) => {
-                let node = self.entries.node_mut(id);
-                (node.entry, node.tag, node.stamp) = (entry, 0, now);
-            }
-            None => {
-                let id = self.entries.insert(key, entry);
-                self.entries.node_mut(id).stamp = now;
-                self.entries.push_front(&mut self.lists[node as usize], id);
-                self.used += self.entry_bytes;
-            }
-        }
+        self.last_use[id as usize] = now;
     }
 
     /// The translation page to be written: the least recent one that is not `protected` (given its number and how many dirty
@@ -138,43 +167,51 @@ impl DirtyIndex {
     pub fn victim(&mut self, protected: impl Fn(u32, u32) -> bool) -> Option<(u32, u64)> {
         let mut spared = 0;
         loop {
-            let node = self.recent.back()?;
-            let &super::super::arena::Node { key, tag, .. } = self.nodes.node(node);
-            if tag == SPARED || !protected(key, self.lists[node as usize].len()) {
-                return Some((key, spared));
+            let tvpn = self.recent.back()?;
+            if self.spared.contains(tvpn) || !protected(tvpn, self.groups[tvpn as usize].len) {
+                return Some((tvpn, spared));
             }
             spared += 1;
-            self.nodes.node_mut(node).tag = SPARED;
-            self.nodes.touch(&mut self.recent, node);
+            self.spared.replace(tvpn, true);
+            self.recent.touch(tvpn);
         }
     }
 
     /// The node of a translation page leaves; calls `left` with each of its entries, oldest first. Returns how many there were.
     pub fn take(&mut self, tvpn: u32, mut left: impl FnMut(Left)) -> u32 {
-        let Some(node) = self.nodes.find(tvpn) else { return 0 };
-        let mut list = std::mem::take(&mut self.lists[node as usize]);
-        let entries = list.len();
-        while let Some(id) = list.back() {
-            let entry = *self.entries.node(id);
-            self.entries.unlink(&mut list, id);
-            self.entries.remove(id);
-            left(Left {
-                key: entry.key,
-                entry: entry.entry,
-                read: entry.tag == READ,
-                last_use: entry.stamp,
-            });
+        let Group { first, len, .. } = std::mem::replace(&mut self.groups[tvpn as usize], EMPTY);
+        if len == 0 {
+            return 0;
         }
-        self.nodes.unlink(&mut self.recent, node);
-        self.nodes.remove(node);
-        self.used -= self.node_bytes + u64::from(entries) * self.entry_bytes;
-        entries
+        let mut at = first;
+        while at != NONE {
+            let key = self.slots.key(at);
+            left(Left {
+                key,
+                entry: self.told.entry(key),
+                read: self.slots.get(at) == READ,
+                last_use: self.last_use[at as usize],
+            });
+            self.slots.remove(at);
+            at = self.next[at as usize];
+        }
+        self.recent.remove(tvpn);
+        self.spared.replace(tvpn, false);
+        self.used -= self.node_bytes + u64::from(len) * self.entry_bytes;
+        len
+    }
+
+    /// Bytes of the simulator's memory.
+    pub fn bytes(&self) -> u64 {
+        let by_slot = self.slots.bytes() + allocated(&self.last_use) + allocated(&self.next);
+        by_slot + allocated(&self.groups) + self.recent.bytes() + self.spared.bytes()
     }
 
     pub fn clear(&mut self) {
-        self.entries.clear();
-        self.nodes.clear();
-        self.recent = List::default();
+        self.slots.clear();
+        self.groups.fill(EMPTY);
+        self.recent.clear();
+        self.spared.clear();
         self.used = 0;
     }
 }
@@ -185,7 +222,7 @@ mod tests {
 
     /// Translation pages of 16 entries; room for three nodes of one entry.
     fn index() -> DirtyIndex {
-        DirtyIndex::new(Paging::new(256, 64, 4), 66, 6, 16)
+        DirtyIndex::new(Paging::new(256, 64, 4), 66, 6, 16, true)
     }
 
     #[test]
@@ -207,7 +244,11 @@ mod tests {
             ))),
             3
         );
-        let expected = vec![(0, 500, false, 7), (1, 501, true, 9), (2, 502, false, 7)];
+        let expected = vec![
+            (0, Some(500), false, 7),
+            (1, Some(501), true, 9),
+            (2, Some(502), false, 7),
+        ];
         assert_eq!((left, index.used(), index.find(0)), (expected, 22, None));
     }
 
