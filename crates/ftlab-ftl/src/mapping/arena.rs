@@ -65,12 +65,6 @@ impl Arena {
         self.table.find(key, |node| self.nodes[node as usize].key == key)
     }
 
-    /// Brings what [`Arena::find`] reads for `key` into the processor's cache.
-    #[inline]
-    pub fn prefetch(&self, key: u32) {
-        self.table.prefetch(key);
-    }
-
     #[inline]
     pub fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]

@@ -24,7 +24,7 @@
 //! A cache whose second level does not hold one page, or whose first does not hold two entries, is refused.
 //!
 //! # Cost
-//! Constant, as entries that were looked at in vain are remembered. Pages are not copied: the simulator has the record.
+//! As of `dftl`; entries that were looked at in vain are remembered. Pages are not copied: the simulator has the record.
 //!
 //! # Source
 //! Qin, Wang, Liu, Shao and Guan, "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND Flash Memory

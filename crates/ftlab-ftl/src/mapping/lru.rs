@@ -270,11 +270,11 @@ mod tests {
                         }
                     }
                 }
-                for segment in 0..2 {
-                    assert_eq!(lru.len_of(segment) as usize, lists[segment].len());
+                for (segment, list) in lists.iter().enumerate() {
+                    assert_eq!(lru.len_of(segment) as usize, list.len());
                     if step < 3 {
                         let oldest = lru.oldest(segment).map(|entry| lru.key(entry));
-                        assert_eq!(oldest, lists[segment].first().copied());
+                        assert_eq!(oldest, list.first().copied());
                     }
                 }
             }

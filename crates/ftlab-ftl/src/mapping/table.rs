@@ -4,8 +4,6 @@
 //! that are left a part of the key's hash. So a search passes over other keys' nodes without a look at them, and what lies behind a
 //! removed node moves up without one.
 
-use ftlab_core::memory::prefetch;
-
 use super::allocated;
 
 /// No node: no number of a node has all bits set.
@@ -88,12 +86,6 @@ impl Table {
                 distance += 1 << self.node_bits;
             }
         }
-    }
-
-    /// Brings what a search for `key` reads into the processor's cache.
-    #[inline]
-    pub fn prefetch(&self, key: u32) {
-        prefetch(&self.places, self.home(spread(key)));
     }
 
     /// Adds a node, for which there must be room.

@@ -32,7 +32,7 @@
 //! A cache that does not hold two nodes with an entry each is refused.
 //!
 //! # Cost
-//! A hit costs one probe of a hash table; a miss O(log nodes) beside it, for the coldest node.
+//! As of `dftl`; a miss O(log nodes) beside it, for the coldest node. An entry takes 34 bytes of the simulator's memory.
 //!
 //! # Source
 //! Zhou, Wu, Wei, et al., "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory", EuroSys 2015. How

@@ -230,7 +230,7 @@ mod tests {
         let mut index = index();
         [0, 1, 2, 16].iter().for_each(|&key| index.put(key, key + 500, 7));
         // Two nodes and four entries.
-        assert_eq!((index.used(), index.fits(0), index.fits(32)), (56, true, false));
+        assert_eq!((index.used(), index.fits(0), index.fits(3)), (56, true, false));
         index.hit(1, index.find(1).unwrap(), true, 9);
         index.hit(16, index.find(16).unwrap(), false, 9);
         let mut left = Vec::new();
