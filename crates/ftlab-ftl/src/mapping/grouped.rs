@@ -17,6 +17,7 @@ pub const PREFETCHED: u8 = 1;
 /// Brought for its correlation with the entry that was wanted.
 pub const CORRELATED: u8 = 2;
 pub const CORRELATED_USED: u8 = 3;
+
 /// A translation page with cached entries, on a line of the processor's cache.
 #[derive(Clone, Debug)]
 #[repr(align(64))]

@@ -10,6 +10,17 @@ pub trait Linked {
     fn links_mut(&mut self) -> &mut [u32; 2];
 }
 
+/// Nothing but links.
+impl Linked for [u32; 2] {
+    fn links(&self) -> [u32; 2] {
+        *self
+    }
+
+    fn links_mut(&mut self) -> &mut [u32; 2] {
+        self
+    }
+}
+
 /// Front = most recent by convention. The things are the same slice in every call.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
@@ -109,21 +120,9 @@ mod tests {
     use super::*;
     use ftlab_core::Stream;
 
-    struct Thing([u32; 2]);
-
-    impl Linked for Thing {
-        fn links(&self) -> [u32; 2] {
-            self.0
-        }
-
-        fn links_mut(&mut self) -> &mut [u32; 2] {
-            &mut self.0
-        }
-    }
-
     #[test]
     fn behaves_like_a_queue() {
-        let mut things: Vec<Thing> = (0..9).map(|_| Thing([NONE; 2])).collect();
+        let mut things = vec![[0; 2]; 9];
         let (mut list, mut model) = (List::default(), Vec::new());
         let mut random = Stream::new(5, "list");
         for _ in 0..5000 {

@@ -8,7 +8,7 @@
 use ftlab_core::memory::prefetch;
 
 use super::allocated;
-use super::list::{Linked, List, NONE};
+use super::list::{List, NONE};
 use super::recency::Marks;
 use super::slots::Slots;
 
@@ -64,26 +64,10 @@ impl Row {
 
     /// The entry leaves its place.
     #[inline]
-    fn passes(&mut self, entry: u32, places: &[Place]) {
+    fn passes(&mut self, entry: u32, places: &[[u32; 2]]) {
         if self.dirty_behind == entry {
-            self.dirty_behind = places[entry as usize].links[0];
+            self.dirty_behind = places[entry as usize][0];
         }
-    }
-}
-
-/// Where an entry stands.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    links: [u32; 2],
-}
-
-impl Linked for Place {
-    fn links(&self) -> [u32; 2] {
-        self.links
-    }
-
-    fn links_mut(&mut self) -> &mut [u32; 2] {
-        &mut self.links
     }
 }
 
@@ -98,8 +82,8 @@ pub enum End {
 #[derive(Clone, Debug)]
 pub struct Rows {
     slots: Slots,
-    /// By slot.
-    places: Vec<Place>,
+    /// By slot: its neighbours in its row.
+    places: Vec<[u32; 2]>,
     /// Look-ups so far, and since numbers began. An entry that serves one gets twice the latter as its number, one that
     /// takes a place during it the next higher.
     clock: u64,
@@ -115,9 +99,9 @@ impl Rows {
     /// Room for `most` entries.
     pub fn new(most: u32) -> Self {
         let slots = Slots::new(most);
-        let nowhere = Place { links: [NONE; 2] };
         Rows {
-            places: vec![nowhere; slots.end() as usize],
+            // Zeros, so that no memory is taken before a slot is.
+            places: vec![[0; 2]; slots.end() as usize],
             slots,
             clock: 0,
             now: 0,
@@ -206,7 +190,7 @@ impl Rows {
     #[inline]
     pub fn prefetch_leaving(&self, entry: u32, dirty: &Marks) {
         if let Some(place) = self.places.get(entry as usize) {
-            prefetch(&self.places, place.links[0] as usize);
+            prefetch(&self.places, place[0] as usize);
             let key = self.slots.key(entry);
             if key != NONE {
                 dirty.prefetch(key);
@@ -279,18 +263,23 @@ impl Rows {
         };
         let mut behind_is_dirty = dirty.is_some();
         loop {
-            let [before, after] = self.places[at as usize].links;
+            let [before, after] = self.places[at as usize];
             let word = self.slots.get_mut(at);
             if *word & USED != 0 {
                 *word &= !USED;
                 let number = *word >> BITS;
                 if before != NONE {
+                    let known = row.dirty_behind;
                     row.passes(at, &self.places);
                     row.list.unlink(&mut self.places, at);
-                    self.put(row, at, number);
+                    self.put(row, at, number, after);
+                    if self.places[at as usize][1] == after {
+                        // It stands where it stood.
+                        row.dirty_behind = known;
+                    }
                     at = match after {
                         NONE => row.list.back()?,
-                        after => self.places[after as usize].links[0],
+                        after => self.places[after as usize][0],
                     };
                 }
                 continue;
@@ -316,15 +305,16 @@ impl Rows {
         }
     }
 
-    /// Puts an entry behind those of higher numbers, if that place is near the front; else to the front, where it waits to be sorted.
-    fn put(&mut self, row: &mut Row, entry: u32, number: u32) {
+    /// Puts an entry that stood in front of `after` behind those of higher numbers, but not behind `after`, which may have been used,
+    /// too. If that place is not near the front, the entry waits there to be sorted.
+    fn put(&mut self, row: &mut Row, entry: u32, number: u32, after: u32) {
         let mut above = NONE;
         let mut at = row.list.front();
         for _ in 0..NEAR {
-            if at == NONE || self.slots.get(at) >> BITS < number {
+            if at == after || self.slots.get(at) >> BITS < number {
                 return row.list.insert(&mut self.places, entry, [above, at]);
             }
-            (above, at) = (at, self.places[at as usize].links[1]);
+            (above, at) = (at, self.places[at as usize][1]);
         }
         row.in_order = row.in_order.min(number);
         row.list.push_front(&mut self.places, entry);
@@ -361,63 +351,66 @@ impl Rows {
 mod tests {
     use super::*;
     use ftlab_core::Stream;
+    use std::collections::BTreeMap;
 
     /// Uses, entries at both ends, removals from anywhere, the least recent of all and of the clean ones, with and without one that
-    /// must stay, against lists that are always in order.
+    /// must stay, against lists that are always in order. Rows from very short ones, in which everything happens to the same entries,
+    /// to such that must be sorted.
     #[test]
     fn the_least_recent_is_that_of_a_list() {
-        let (mut rows, mut row, mut random) = (Rows::new(40), [Row::EMPTY; 2], Stream::new(8, "rows"));
-        rows.most = 100;
-        let mut uses = std::collections::BTreeMap::new();
-        let (mut dirty, mut lists) = (Marks::new(64), [Vec::new(), Vec::new()]);
-        for step in 0..60_000u32 {
-            if rows.are_exhausted() {
-                rows.number(row.iter_mut());
-            }
-            rows.tick();
-            let key = random.below(60) as u32;
-            let of = usize::from(key >= 30);
-            let (row, list) = (&mut row[of], &mut lists[of]);
-            match rows.find(key) {
-                None if rows.len() < 40 => {
-                    let end = [End::Front, End::Back][random.below(5) as usize / 4];
-                    let stamp = rows.clock() - random.below(2) * (rows.clock() / 2);
-                    rows.insert(row, key, 1, stamp, end);
-                    uses.insert(key, stamp);
-                    list.insert(if end == End::Front { list.len() } else { 0 }, key);
-                    dirty.replace(key, random.below(2) == 0);
-                    row.cleaned();
+        for keys in [3, 6, 20, 50] {
+            let mut random = Stream::new(8, "rows");
+            let (mut rows, mut row, mut list) = (Rows::new(40), Row::EMPTY, Vec::new());
+            let (mut dirty, mut uses) = (Marks::new(64), BTreeMap::new());
+            rows.most = 100;
+            for step in 0..60_000 {
+                if rows.are_exhausted() {
+                    rows.number(std::iter::once(&mut row));
                 }
-                None => {}
-                Some(entry) if random.below(4) == 0 => {
-                    assert_eq!(uses.remove(&key), Some(rows.remove(row, entry)));
-                    list.retain(|&k| k != key);
+                rows.tick();
+                let key = random.below(keys) as u32;
+                match rows.find(key) {
+                    None if rows.len() < 40 => {
+                        let end = [End::Front, End::Back][random.below(5) as usize / 4];
+                        let stamp = rows.clock() - random.below(2) * (rows.clock() / 2);
+                        rows.insert(&mut row, key, 1, stamp, end);
+                        uses.insert(key, stamp);
+                        list.insert(if end == End::Front { list.len() } else { 0 }, key);
+                        dirty.replace(key, random.below(2) == 0);
+                    }
+                    None => {}
+                    Some(entry) if random.below(8) == 0 => {
+                        assert_eq!(uses.remove(&key), Some(rows.remove(&mut row, entry)));
+                        list.retain(|&k| k != key);
+                    }
+                    Some(entry) => {
+                        assert_eq!(uses.insert(key, rows.clock()), Some(rows.hit(entry, |tag| tag).1));
+                        list.retain(|&k| k != key);
+                        list.push(key);
+                        // Uses change entries, and once in a while all are written.
+                        if random.below(3) == 0 {
+                            dirty.replace(key, true);
+                        } else if random.below(keys) == 0 {
+                            dirty.clear();
+                            row.cleaned();
+                        }
+                    }
                 }
-                Some(entry) => {
-                    assert_eq!(uses.insert(key, rows.clock()), Some(rows.hit(entry, |tag| tag).1));
-                    list.retain(|&k| k != key);
-                    list.push(key);
-                }
-            }
-            if step % 3 == 0 {
-                let kept = list.get(random.below(3) as usize).copied();
-                let allowed = |key: &u32| Some(*key) != kept;
-                for clean in [false, true] {
-                    let expected = list
-                        .iter()
-                        .copied()
-                        .filter(allowed)
-                        .find(|&key| !clean || !dirty.contains(key));
+                if random.below(keys) < 2 {
+                    let kept = list.get(random.below(3) as usize).copied();
+                    let clean = random.below(3) > 0;
+                    let allowed = |&key: &u32| Some(key) != kept && !(clean && dirty.contains(key));
+                    let expected = list.iter().copied().find(allowed);
                     let kept = kept.and_then(|key| rows.find(key));
-                    let found = rows.least_recent(row, kept, clean.then_some(&dirty));
+                    let found = rows.least_recent(&mut row, kept, clean.then_some(&dirty));
                     assert_eq!(
                         found.map(|entry| rows.key(entry)),
                         expected,
-                        "step {step}, clean {clean}"
+                        "{keys} keys, step {step}, clean {clean}"
                     );
                 }
+                assert_eq!(row.len() as usize, list.len());
             }
-            assert_eq!(row.len() as usize, list.len());
         }
     }
 }

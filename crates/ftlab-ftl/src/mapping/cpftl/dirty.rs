@@ -66,7 +66,7 @@ impl DirtyIndex {
             limit,
             used: 0,
             last_use: vec![0; slots.end() as usize],
-            next: vec![NONE; slots.end() as usize],
+            next: vec![0; slots.end() as usize],
             slots,
             groups: vec![EMPTY; paging.pages() as usize],
             recent: Recency::new(paging.pages()),
