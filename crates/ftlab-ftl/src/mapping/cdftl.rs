@@ -21,7 +21,7 @@
 //! The adaptive split of the journal version.
 //!
 //! # Errors
-//! A cache whose second level does not hold one page, or whose first does not hold two entries, is refused.
+//! A cache whose second level does not hold one page, or whose first does not hold two entries (or holds more than 2^28), is refused.
 //!
 //! # Cost
 //! As of `dftl`; entries that were looked at in vain are remembered. Pages are not copied: the simulator has the record.

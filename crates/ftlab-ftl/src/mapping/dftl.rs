@@ -30,7 +30,7 @@
 //! loses updates.
 //!
 //! # Errors
-//! A cache of fewer than two entries is refused.
+//! A cache of fewer than two entries is refused, and one of more than 2^28.
 //!
 //! # Cost
 //! A look-up reads one line of the processor's cache and a hit writes one word there; the order of use is sorted, a part at a time,

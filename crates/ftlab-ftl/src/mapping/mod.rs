@@ -245,3 +245,31 @@ pub fn catalogue() -> Catalogue<dyn MappingPolicy, Setup> {
 
 /// For policies made outside the catalogue (tests, Python).
 pub type MakeMapping = fn(&mut Setup) -> Result<Box<dyn MappingPolicy>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_holds_two_entries_to_as_many_as_can_be_numbered() {
+        let entries = |cache_bytes, logical_units| {
+            let setup = Setup {
+                logical_units,
+                unit_bytes: 4096,
+                cache_bytes,
+                layout: None,
+                checked: false,
+            };
+            setup.entries("dftl", 8).map_err(|error| error.to_string())
+        };
+        assert_eq!((entries(16, 9), entries(80, 9)), (Ok(2), Ok(9)));
+        assert_eq!(entries(8 << 28, u32::MAX), Ok(1 << 28));
+        let too_few = entries(15, 9).unwrap_err();
+        let too_many = entries((8 << 28) + 8, u32::MAX).unwrap_err();
+        assert!(too_few.contains("expects room for at least 2"), "{too_few}");
+        assert!(
+            too_many.contains("holds 268435457 entries") && too_many.contains("at most 268435456"),
+            "{too_many}"
+        );
+    }
+}
