@@ -454,7 +454,7 @@ impl<B: Backend> Ftl<B> {
 
     /// Brings the data that the requests `ahead` will touch into the processor's cache; no effect on the model.
     #[inline(always)]
-    pub fn prefetch_map(&mut self, lpn: u32) {
+    pub fn prefetch_map(&self, lpn: u32) {
         self.record.prefetch_entry(lpn);
         if !self.plain_mapping {
             self.mapping.prefetch(lpn);
@@ -463,7 +463,7 @@ impl<B: Backend> Ftl<B> {
 
     /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now.
     #[inline(always)]
-    pub fn prefetch_old(&mut self, lpn: u32) {
+    pub fn prefetch_old(&self, lpn: u32) {
         if let Some(&entry) = self.record.map.get(lpn as usize)
             && let Some(slot) = Entry(entry).as_slot()
         {

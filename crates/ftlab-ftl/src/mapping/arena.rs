@@ -139,12 +139,6 @@ impl Arena {
         list.touch(&mut self.nodes, node);
     }
 
-    /// The node in front of this one in its list.
-    pub fn before(&self, node: u32) -> Option<u32> {
-        let [before, _] = self.nodes[node as usize].links;
-        (before != NONE).then_some(before)
-    }
-
     /// Nodes from the back (least recent) to the front.
     pub fn from_back(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
         list.from_back(&self.nodes)

@@ -30,6 +30,9 @@ struct Segment {
     begin: usize,
 }
 
+/// A number that no use has.
+const OUTDATED: u64 = (u32::MAX as u64) << 32;
+
 /// Which part of the entries are sorted at once, if they are more than a few.
 const PART: u32 = 4;
 const FEW: u32 = 64;
@@ -208,15 +211,24 @@ impl Lru {
         let mut all = Vec::with_capacity(self.len() as usize);
         self.slots.for_each(|slot, word| all.push((word >> BITS, slot)));
         all.sort_unstable();
+        let outdated = |slots: &Slots, pair: u64| slots.get(pair as u32) >> BITS != (pair >> 32) as u32;
+        for pair in self.segments.iter_mut().flat_map(|segment| &mut segment.sorted) {
+            if outdated(&self.slots, *pair) {
+                *pair |= OUTDATED;
+            }
+        }
         self.now = 0;
         for (_, slot) in all {
             self.now += 1;
             let word = self.slots.get_mut(slot);
             *word = self.now << BITS | *word & !(u32::MAX << BITS);
         }
-        for segment in &mut self.segments {
-            segment.sorted.clear();
-            segment.begin = 0;
+        // Places in the order stay what they were.
+        for pair in self.segments.iter_mut().flat_map(|segment| &mut segment.sorted) {
+            if *pair & OUTDATED != OUTDATED {
+                let slot = *pair as u32;
+                *pair = u64::from(self.slots.get(slot) >> BITS) << 32 | u64::from(slot);
+            }
         }
     }
 
@@ -279,6 +291,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn places_in_the_order_outlast_new_numbers() {
+        let mut lru = Lru::new(8);
+        let entries: Vec<u32> = (0..8).map(|key| lru.insert(key)).collect();
+        lru.oldest(0);
+        lru.touch(entries[4]);
+        lru.remove(entries[5]);
+        let order = |lru: &Lru| (0..8).map(|place| lru.at_or_behind(0, place)).collect::<Vec<_>>();
+        let before = order(&lru);
+        assert_eq!((before[3], before[4]), (Some((3, entries[3])), Some((6, entries[6]))));
+        lru.renumber();
+        assert_eq!(order(&lru), before);
     }
 
     #[test]

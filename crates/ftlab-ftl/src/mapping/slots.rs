@@ -117,18 +117,13 @@ impl Slots {
     /// Brings what [`Slots::find`] reads for `key` into the processor's cache, and the word beside the key.
     #[inline]
     pub fn prefetch(&self, key: u32) {
-        self.prefetch_group(self.home(key));
+        prefetch(&self.groups, self.home(key));
     }
 
     /// The same for a slot.
     #[inline]
     pub fn prefetch_slot(&self, slot: u32) {
-        self.prefetch_group(slot as usize / GROUP);
-    }
-
-    #[inline]
-    fn prefetch_group(&self, group: usize) {
-        prefetch(&self.groups, group);
+        prefetch(&self.groups, slot as usize / GROUP);
     }
 
     /// The key that a slot holds; `NONE`: it is free.
