@@ -185,12 +185,15 @@ proptest! {
         }
         let miner = Clustered { region: Some(region), window, threshold: support(0.0, least), mass: 1.0, region_pairs: 9999, cut: Cut::Filtered };
         let found = keys(&clustered(&miner, &lpns).set);
-        // Two regions that never share a window have no mass and are not mined.
-        let chosen = |(x, y): (u32, u32)| lpns.chunks(window as usize).any(|w| {
-            let n = |r: u32| w.iter().filter(|&&l| l / region == r).count();
+        // Two regions that never share a window have no mass and are not mined, nor is a region that lies in too few windows.
+        let windows = || lpns.chunks(window as usize);
+        let of = |w: &[u32], r: u32| w.iter().filter(|&&l| l / region == r).count();
+        let often = |r: u32| windows().filter(|w| of(w, r) > 0).count() >= least as usize;
+        let chosen = |(x, y): (u32, u32)| {
             let (a, b) = (x / region, y / region);
-            if a == b { n(a) > 1 } else { n(a) > 0 && n(b) > 0 }
-        });
+            let shared = windows().any(|w| if a == b { of(w, a) > 1 } else { of(w, a) > 0 && of(w, b) > 0 });
+            shared && often(a) && often(b)
+        };
         expected.retain(|&pair, _| chosen(pair));
         prop_assert_eq!(found, expected);
     }
