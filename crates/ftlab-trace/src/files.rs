@@ -5,12 +5,12 @@ use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use ftlab_core::{Batch, Error, Result};
-use rustc_hash::FxHashMap;
 
 use crate::clock::Clock;
 use crate::formats::{Detected, Reader, detect};
 use crate::input::Input;
 use crate::labels::Labels;
+use crate::numbered::Numbered;
 use crate::options::ReadOptions;
 use crate::report::{Choice, Skipped, TraceReport};
 use crate::rows;
@@ -29,8 +29,7 @@ pub struct Files {
     /// Files with a request at hand, the earliest on top. Unused with one file.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     started: bool,
-    volumes: Vec<String>,
-    numbers: FxHashMap<String, u16>,
+    volumes: Numbered,
     labels: Labels,
     first_time: Option<u64>,
     /// What goes wrong next, once the requests before it have been given out.
@@ -121,8 +120,7 @@ impl Files {
             files,
             queue: BinaryHeap::new(),
             started: false,
-            volumes: Vec::new(),
-            numbers: FxHashMap::default(),
+            volumes: Numbered::default(),
             labels: Labels::default(),
             first_time: None,
             failed: None,
@@ -134,7 +132,7 @@ impl Files {
     }
 
     pub fn volumes(&self) -> &[String] {
-        &self.volumes
+        self.volumes.names()
     }
 
     pub fn labels(&self) -> &[String] {
@@ -176,21 +174,12 @@ impl Files {
             file.clock.end();
         }
         for name in &file.reader.volumes()[file.numbers.len()..] {
-            let next = u16::try_from(self.volumes.len());
-            let number = match (self.numbers.get(name), next) {
-                (Some(&number), _) => number,
-                (None, Ok(next)) => {
-                    self.numbers.insert(name.clone(), next);
-                    self.volumes.push(name.clone());
-                    next
-                }
-                (None, Err(_)) => {
-                    return Err(Error::input(format!(
-                        "{}: volume {name} is one too many, expected at most 65536 volumes",
-                        file.reader.input().name()
-                    )));
-                }
-            };
+            let number = self.volumes.number(name).ok_or_else(|| {
+                Error::input(format!(
+                    "{}: volume {name} is one too many, expected at most 65536 volumes",
+                    file.reader.input().name()
+                ))
+            })?;
             file.numbers.push(number);
         }
         if file.numbers.iter().enumerate().any(|(i, &n)| i != usize::from(n)) {

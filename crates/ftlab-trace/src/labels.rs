@@ -10,39 +10,32 @@
 use ftlab_core::Batch;
 use rustc_hash::FxHashMap;
 
+use crate::numbered::Numbered;
+
 pub const UNNAMED: &str = "unknown";
 const MOST_PROCESSES: usize = 1 << 20;
 
 /// Names of the labels, by number.
 #[derive(Debug, Default)]
 pub struct Labels {
-    names: Vec<String>,
-    numbers: FxHashMap<String, u16>,
+    names: Numbered,
     of_process: FxHashMap<u32, u16>,
 }
 
 impl Labels {
     pub fn names(&self) -> &[String] {
-        &self.names
+        self.names.names()
     }
 
-    /// The number of a name, a new one if need be.
+    /// The number of a name, a new one if need be. Where there are too many the first name stands for the rest, which is
+    /// [`UNNAMED`] where processes are named.
     pub fn number(&mut self, name: &str) -> u16 {
-        if let Some(&number) = self.numbers.get(name) {
-            return number;
-        }
-        let Ok(number) = u16::try_from(self.names.len()) else {
-            // Full: the first name stands for the rest, which is `UNNAMED` where processes are named.
-            return 0;
-        };
-        self.names.push(name.to_owned());
-        self.numbers.insert(name.to_owned(), number);
-        number
+        self.names.number(name).unwrap_or(0)
     }
 
     /// Notes that process `pid` is called `name` from now on.
     pub fn name_process(&mut self, pid: u32, name: &str) {
-        if self.names.is_empty() {
+        if self.names().is_empty() {
             self.number(UNNAMED);
         }
         if self.of_process.len() < MOST_PROCESSES || self.of_process.contains_key(&pid) {

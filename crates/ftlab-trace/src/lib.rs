@@ -22,16 +22,20 @@
 //! A new format is one file in [`formats`], a new generator one file in [`synth`], each with one line in its catalogue.
 
 mod clock;
+mod columns;
 pub mod convert;
 mod files;
 pub mod filters;
 pub mod fit;
 pub mod formats;
 pub mod fuzz;
+mod health;
 mod input;
 pub mod inspect;
 mod labels;
+mod lines;
 pub mod model;
+mod numbered;
 mod open;
 mod options;
 mod packing;
@@ -39,10 +43,10 @@ mod records;
 mod report;
 mod rows;
 mod settings;
+mod splitmix;
 mod stats;
 pub mod synth;
 mod take;
-mod text;
 mod touched;
 pub mod write;
 

@@ -1,5 +1,7 @@
 //! Opening traces: files merged by time, the clock made to start at 0, volumes laid out, figures kept.
 
+mod scan;
+
 use std::path::{Path, PathBuf};
 
 use ftlab_core::{Batch, Error, Result, Source};
@@ -11,7 +13,8 @@ use crate::options::{ReadOptions, Volumes};
 use crate::report::{TraceReport, VolumeReport};
 use crate::rows;
 use crate::stats::Stats;
-use crate::touched::{CHUNK_UNITS, Marks, Touched};
+
+pub use self::scan::{Scan, scan, scan_bytes, survey};
 
 /// A trace being read: a [`Source`] that knows what it has seen.
 ///
@@ -26,14 +29,6 @@ pub struct Opened {
     scanned: Option<ScanFacts>,
     complete: bool,
     failed: Option<Error>,
-}
-
-/// What one pass over a trace found: its complete report, and the units it touches with volumes laid out as asked.
-#[derive(Clone, Debug)]
-pub struct Scan {
-    pub report: TraceReport,
-    /// Units of `ReadOptions::unit_bytes` touched by reads and writes.
-    pub touched: Touched,
 }
 
 /// What a reading pass takes from an earlier scan.
@@ -73,81 +68,6 @@ pub fn open_scanned(paths: &[PathBuf], options: &ReadOptions, scan: &Scan) -> Re
 /// Opens a trace held in memory; errors call it `name`.
 pub fn open_bytes(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> Result<Opened> {
     Opened::new(Files::from_bytes(name, bytes, options)?, &[], options)
-}
-
-/// Reads the whole trace once, in constant memory but for one bit per touched unit.
-pub fn scan(paths: &[PathBuf], options: &ReadOptions) -> Result<Scan> {
-    if let Some(stream) = paths.iter().find(|path| is_stream(path)) {
-        return Err(Error::input(format!(
-            "{} cannot be read twice: expected a file where the addresses must be known first",
-            stream_name(stream)
-        )));
-    }
-    let (options, sidecar) = options.with_sidecar(paths)?;
-    scan_files(Files::open(paths, &options, sidecar.as_deref())?, paths, &options)
-}
-
-/// Scans a trace held in memory.
-pub fn scan_bytes(name: &str, bytes: Vec<u8>, options: &ReadOptions) -> Result<Scan> {
-    scan_files(Files::from_bytes(name, bytes, options)?, &[], options)
-}
-
-fn scan_files(files: Files, paths: &[PathBuf], options: &ReadOptions) -> Result<Scan> {
-    let unit = options.unit_bytes;
-    if !unit.is_power_of_two() || !(512..=16 << 20).contains(&unit) {
-        return Err(Error::input(format!(
-            "unit of {unit} bytes: expected a power of two from 512 bytes to 16 MiB"
-        )));
-    }
-    let side_by_side = options.volumes == Volumes::SideBySide && !files.one_address_space();
-    let mut pass = Opened::new(files, paths, options)?;
-    if side_by_side {
-        // Bases are what this pass is to find out.
-        pass.volumes = VolumeChoice::Untouched;
-    }
-    let mut marks = Marks::new(unit);
-    let mut small = (unit != 4096).then(|| Marks::new(4096));
-    let mut batch = Batch::default();
-    loop {
-        pass.next_batch(&mut batch)?;
-        if batch.is_empty() {
-            break;
-        }
-        for i in (0..batch.len()).filter(|&i| Stats::touches(batch.op[i])) {
-            let volume = if side_by_side { batch.volume[i] } else { 0 };
-            marks.mark(volume, batch.offset[i], batch.length[i]);
-            if let Some(small) = &mut small {
-                small.mark(volume, batch.offset[i], batch.length[i]);
-            }
-        }
-    }
-    let bases = match side_by_side {
-        true => bases(&pass.stats.ends(), u64::from(unit))?,
-        false => vec![0; pass.stats.ends().len()],
-    };
-    let mut report = pass.report_with(&bases);
-    report.footprint_4k = Some(small.as_ref().unwrap_or(&marks).count());
-    let touched = marks.lay_out(if side_by_side { &bases } else { &[0] });
-    Ok(Scan { report, touched })
-}
-
-/// Places for volumes of these ends, one behind the other; each starts at a whole number of 512 units.
-fn bases(ends: &[u64], unit_bytes: u64) -> Result<Vec<u64>> {
-    let mut next = 0u64;
-    let mut bases = Vec::with_capacity(ends.len());
-    for &end in ends {
-        bases.push(next);
-        next = next
-            .checked_add(end.next_multiple_of(CHUNK_UNITS * unit_bytes))
-            .filter(|&n| n <= 1 << 62)
-            .ok_or_else(|| {
-                Error::input(
-                    "the volumes together span more than 2^62 bytes, so they cannot be laid side by side: \
-                     expected `merge` or `only:NAME`",
-                )
-            })?;
-    }
-    Ok(bases)
 }
 
 impl Opened {

@@ -1,27 +1,14 @@
-//! What the binary formats share: records of one size, fields, the rule about bad ones.
+//! What the binary formats share: records of one size, and fields.
 //!
-//! # Bad records
-//! A record that cannot be one of its format is left out and counted by reason, with the first one kept for the report. As
-//! with lines of text (see the formats that are text) it becomes an error, which names the first bad record and its byte,
-//! as soon as the first [`FEW`] records are all bad, or more than [`FEW`] and more than 1 % of those so far, or as the file
-//! ends with more bad records than good ones. A file that ends inside a record ends with a bad one.
+//! For bad records see [`Health`]. A file that ends inside a record ends with a bad one.
 
 use ftlab_core::{Batch, Error, Result};
 
 use crate::formats::{Progress, Reader};
+use crate::health::{Defect, Health, Parsed, Piece};
 use crate::input::Input;
-use crate::report::{BadLine, Skipped};
-use crate::text::{FEW, VolumeTable};
-
-/// Why a record is none: the byte in it where something else was expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Defect {
-    pub at: u16,
-    pub expected: &'static str,
-}
-
-/// What reading a record or a field gives.
-pub type Parsed<T = ()> = std::result::Result<T, Defect>;
+use crate::lines::VolumeTable;
+use crate::report::Skipped;
 
 /// The record that the end of the file cuts off.
 const CUT_OFF: Defect = Defect {
@@ -63,7 +50,7 @@ impl<P: RecordParser> RecordReader<P> {
             parser,
             input,
             volumes: VolumeTable::default(),
-            health: Health::default(),
+            health: Health::of(Piece::Record),
             ended: false,
         }
     }
@@ -76,7 +63,7 @@ impl<P: RecordParser> RecordReader<P> {
             self.input.consume(rest);
         }
         self.health.end()?;
-        let seen = self.health.good + self.health.bad;
+        let seen = self.health.seen();
         match self.parser.promised() {
             Some(promised) if seen < promised => Err(Error::input(format!(
                 "{}, byte {}: the file ends after {seen} records, expected the {promised} of its header",
@@ -135,83 +122,6 @@ impl<P: RecordParser> Reader for RecordReader<P> {
     fn has_operations(&self) -> bool {
         self.parser.has_operations()
     }
-}
-
-/// How many records were good and bad, and the first bad one.
-#[derive(Default)]
-pub struct Health {
-    pub good: u64,
-    pub bad: u64,
-    pub first_bad: Option<BadLine>,
-    skipped: Vec<(Defect, u64)>,
-}
-
-impl Health {
-    /// Counts a bad record, `ahead` bytes behind the input's place; an error when there are too many.
-    #[cold]
-    pub fn note(&mut self, input: &Input, ahead: usize, record: &[u8], defect: Defect) -> Result<()> {
-        self.bad += 1;
-        match self.skipped.iter_mut().find(|(d, _)| *d == defect) {
-            Some((_, count)) => *count += 1,
-            None => self.skipped.push((defect, 1)),
-        }
-        if self.first_bad.is_none() {
-            let byte = input.offset() + ahead as u64;
-            self.first_bad = Some(BadLine {
-                file: input.name().to_owned(),
-                line: self.good + self.bad,
-                text: show_record(record),
-                reason: format!("the record at byte {byte}: {}", sentence(defect)),
-            });
-        }
-        if (self.bad >= FEW && self.good == 0) || (self.bad > FEW && self.bad * 100 > self.good + self.bad) {
-            return self.too_many();
-        }
-        Ok(())
-    }
-
-    /// At the end of the file.
-    pub fn end(&self) -> Result<()> {
-        if self.bad > self.good { self.too_many() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn too_many(&self) -> Result<()> {
-        let first = self.first_bad.clone().unwrap_or_default();
-        Err(Error::input(format!(
-            "{}, record {}: `{}`: {} ({} of the first {} records are bad)",
-            first.file,
-            first.line,
-            first.text,
-            first.reason,
-            self.bad,
-            self.good + self.bad
-        )))
-    }
-
-    pub fn skipped(&self) -> Vec<Skipped> {
-        let skipped = self.skipped.iter().map(|(defect, count)| Skipped {
-            reason: sentence(*defect),
-            count: *count,
-        });
-        skipped.collect()
-    }
-}
-
-fn sentence(defect: Defect) -> String {
-    match defect.at {
-        0 => format!("expected {}", defect.expected),
-        at => format!("byte {at} of it: expected {}", defect.expected),
-    }
-}
-
-/// The first bytes of a record as errors show them.
-fn show_record(record: &[u8]) -> String {
-    let mut shown: String = record.iter().take(24).map(|b| format!("{b:02x}")).collect();
-    if record.len() > 24 {
-        shown.push('…');
-    }
-    shown
 }
 
 /// `N` bytes from `at` on; zeros where a record is too short, which no caller asks for.

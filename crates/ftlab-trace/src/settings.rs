@@ -36,6 +36,14 @@ impl Setting {
         Setting::Replay,
     ];
 
+    /// What [`Settings::with_units`] settles.
+    pub(crate) const UNITS: &[Setting] = &[
+        Setting::TimeUnit,
+        Setting::Codes,
+        Setting::AddressUnit,
+        Setting::SizeUnit,
+    ];
+
     /// Its name as an option, a key of a sidecar, and in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +77,63 @@ pub struct Settings {
     pub replay: Option<replay::Options>,
 }
 
+/// Units and codes of a format's columns, settled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Units {
+    pub time: TimeUnit,
+    pub codes: Codes,
+    pub address: u64,
+    pub size: u64,
+}
+
 impl Settings {
+    /// Nothing is settled.
+    pub const NONE: Settings = Settings {
+        time_unit: None,
+        codes: None,
+        address_unit: None,
+        size_unit: None,
+        columns: None,
+        event: None,
+        op: None,
+        replay: None,
+    };
+
+    pub(crate) const fn with_time_unit(mut self, unit: TimeUnit) -> Self {
+        self.time_unit = Some(unit);
+        self
+    }
+
+    pub(crate) const fn with_references(mut self, block: u32, op: OpKind) -> Self {
+        self.address_unit = Some(block);
+        self.op = Some(op);
+        self
+    }
+
+    pub(crate) const fn with_event(mut self, event: char) -> Self {
+        self.event = Some(event);
+        self
+    }
+
+    /// With all of [`Units`].
+    pub(crate) const fn with_units(mut self, time: TimeUnit, codes: Codes, address: u32, size: u32) -> Self {
+        self.time_unit = Some(time);
+        self.codes = Some(codes);
+        self.address_unit = Some(address);
+        self.size_unit = Some(size);
+        self
+    }
+
+    /// Units and codes, all of which the format's defaults settle that it leaves open.
+    pub(crate) fn units(&self) -> Units {
+        Units {
+            time: self.time_unit.unwrap_or(TimeUnit::Seconds),
+            codes: self.codes.unwrap_or(Codes::ReadIsZero),
+            address: self.address_unit.map_or(512, u64::from),
+            size: self.size_unit.map_or(512, u64::from),
+        }
+    }
+
     /// Sets one from its text.
     pub fn set(&mut self, setting: Setting, text: &str) -> Result<()> {
         let text = text.trim();

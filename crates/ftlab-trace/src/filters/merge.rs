@@ -1,8 +1,8 @@
 //! Several traces as one, in order of time.
 
 use ftlab_core::{Batch, Error, OpKind, Result, Source};
-use rustc_hash::FxHashMap;
 
+use crate::numbered::Numbered;
 use crate::rows;
 
 /// One of the traces that are merged.
@@ -22,8 +22,8 @@ pub struct Part {
 pub struct Merge {
     parts: Vec<Reading>,
     apart: bool,
-    volumes: Numbers,
-    labels: Numbers,
+    volumes: Numbered,
+    labels: Numbered,
 }
 
 struct Reading {
@@ -34,13 +34,6 @@ struct Reading {
     /// The merge's numbers of the part's volumes and labels.
     volumes: Vec<u16>,
     labels: Vec<u16>,
-}
-
-/// Names and the numbers given to them.
-#[derive(Default)]
-struct Numbers {
-    names: Vec<String>,
-    by_name: FxHashMap<String, u16>,
 }
 
 impl Merge {
@@ -55,15 +48,14 @@ impl Merge {
             volumes: Vec::new(),
             labels: Vec::new(),
         });
+        // A request of a part without labels gets 0 where another part has them.
+        let mut labels = Numbered::default();
+        labels.number("");
         Merge {
             parts: reading.collect(),
             apart,
-            volumes: Numbers::default(),
-            // A request of a part without labels gets 0 where another part has them.
-            labels: Numbers {
-                names: vec![String::new()],
-                by_name: FxHashMap::default(),
-            },
+            volumes: Numbered::default(),
+            labels,
         }
     }
 
@@ -97,40 +89,28 @@ impl Reading {
     }
 }
 
-impl Numbers {
-    fn number(&mut self, name: &str) -> Result<u16> {
-        if let Some(&number) = self.by_name.get(name) {
-            return Ok(number);
-        }
-        let number = u16::try_from(self.names.len())
-            .map_err(|_| Error::input("the traces together have more than 65,536 volumes or labels"))?;
-        self.names.push(name.to_owned());
-        self.by_name.insert(name.to_owned(), number);
-        Ok(number)
+/// Enters the numbers of a part up to `highest` into `known`.
+fn learn(
+    all: &mut Numbered,
+    known: &mut Vec<u16>,
+    highest: u16,
+    prefix: Option<&str>,
+    names: impl FnOnce() -> Vec<String>,
+) -> Result<()> {
+    if usize::from(highest) < known.len() {
+        return Ok(());
     }
-
-    /// Enters the numbers of a part up to `highest` into `known`.
-    fn learn(
-        &mut self,
-        known: &mut Vec<u16>,
-        highest: u16,
-        prefix: Option<&str>,
-        names: impl FnOnce() -> Vec<String>,
-    ) -> Result<()> {
-        if usize::from(highest) < known.len() {
-            return Ok(());
-        }
-        let names = names();
-        for number in known.len()..=usize::from(highest) {
-            let own = names.get(number).cloned().unwrap_or_else(|| number.to_string());
-            let name = match prefix {
-                Some(part) => format!("{part}:{own}"),
-                None => own,
-            };
-            known.push(self.number(&name)?);
-        }
-        Ok(())
+    let names = names();
+    for number in known.len()..=usize::from(highest) {
+        let own = names.get(number).cloned().unwrap_or_else(|| number.to_string());
+        let name = match prefix {
+            Some(part) => format!("{part}:{own}"),
+            None => own,
+        };
+        let number = all.number(&name);
+        known.push(number.ok_or_else(|| Error::input("the traces together have more than 65,536 volumes or labels"))?);
     }
+    Ok(())
 }
 
 impl Source for Merge {
@@ -147,8 +127,9 @@ impl Source for Merge {
                 let i = reading.at;
                 let volume = from.volume[i];
                 let source = &reading.part.source;
-                self.volumes
-                    .learn(&mut reading.volumes, volume, prefix, || source.volume_names())?;
+                learn(&mut self.volumes, &mut reading.volumes, volume, prefix, || {
+                    source.volume_names()
+                })?;
                 rows::append(batch, from, i);
                 let last = batch.len() - 1;
                 batch.volume[last] = reading.volumes[usize::from(volume)];
@@ -156,8 +137,9 @@ impl Source for Merge {
                     batch.offset[last] = batch.offset[last].saturating_add(reading.part.base);
                 }
                 if let Some(&label) = from.label.get(i) {
-                    self.labels
-                        .learn(&mut reading.labels, label, None, || source.label_names())?;
+                    learn(&mut self.labels, &mut reading.labels, label, None, || {
+                        source.label_names()
+                    })?;
                     batch.label[last] = reading.labels[usize::from(label)];
                 }
                 reading.at += 1;
@@ -174,14 +156,13 @@ impl Source for Merge {
     }
 
     fn volume_names(&self) -> Vec<String> {
-        self.volumes.names.clone()
+        self.volumes.names().to_vec()
     }
 
     fn label_names(&self) -> Vec<String> {
-        if self.labels.names.len() > 1 {
-            self.labels.names.clone()
-        } else {
-            Vec::new()
+        match self.labels.names() {
+            [_] => Vec::new(),
+            names => names.to_vec(),
         }
     }
 }

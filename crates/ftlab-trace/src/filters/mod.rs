@@ -31,7 +31,6 @@ pub mod sequential;
 pub mod shift;
 pub mod skip;
 pub mod split;
-mod survey;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -46,10 +45,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use frame::{Edit, Rewrite, Stage, Upstream};
-pub use survey::survey;
 pub use tally::Amounts;
 
 use crate::Scan;
+pub use crate::open::survey;
 use crate::synth::{Keys, in_one_line};
 use tally::{Tallied, Tally};
 

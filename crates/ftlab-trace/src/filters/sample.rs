@@ -22,6 +22,7 @@ use ftlab_core::{Batch, OpKind, Result, Source, Stream};
 use super::frame::{Edit, Rewrite, Stage, editing, rewriting};
 use super::{Context, Keys};
 use crate::rows;
+use crate::splitmix::finish;
 
 pub fn new(keys: &mut Keys, context: &Context) -> Result<Stage> {
     let rate = keys.number("rate", 0.1)?;
@@ -72,7 +73,7 @@ struct Pages {
 impl Pages {
     #[inline]
     fn passes(&self, unit: u64) -> bool {
-        self.below.is_none_or(|below| mix(unit ^ self.salt) < below)
+        self.below.is_none_or(|below| finish(unit ^ self.salt) < below)
     }
 }
 
@@ -100,13 +101,6 @@ impl Rewrite for Pages {
         }
         Ok(())
     }
-}
-
-/// The finaliser of SplitMix64 (Steele et al., OOPSLA 2014): every bit of the answer depends on every bit of `x`.
-fn mix(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

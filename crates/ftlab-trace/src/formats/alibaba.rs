@@ -18,74 +18,45 @@
 //! # What is dropped
 //! Columns behind the fifth. Requests of no bytes, counted. The volumes' capacities are in a file of their own and not read.
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
-use crate::report::Skipped;
+use super::text_format::TextFormat;
+use crate::columns::Columns;
+use crate::health::Parsed;
+use crate::lines::{LineParser, Requests};
 use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{
-    Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write, time, to_bytes,
-};
 
-const HEADER: [&str; 1] = ["device_id,opcode"];
-
-struct Alibaba {
+pub struct Alibaba {
     unit: TimeUnit,
-    empty: u64,
+}
+
+impl TextFormat for Alibaba {
+    const SETTINGS: &[Setting] = &[Setting::TimeUnit];
+    const DEFAULTS: Settings = Settings::NONE.with_time_unit(TimeUnit::Microseconds);
+    const HEADER: &[&str] = &["device_id,opcode"];
+    const REASON: &str =
+        "comma separated, a number, `R` or `W`, offset, length, then a time, taken as us: Alibaba 2020";
+    const SAMPLE: &[u8] = b"0,R,126703661056,4096,1577808000000046\n\
+                            1,W,19496058880,77824,1577808000000426\n\
+                            2,W,9811763200,12288,1577808000000494\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        let unit = settings.units().time;
+        Ok(Alibaba { unit })
+    }
 }
 
 impl LineParser for Alibaba {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b','>::new(line);
         let device = columns.key()?;
-        let op = read_or_write(columns.text()?).ok_or_else(|| columns.defect("R or W"))?;
-        let offset = to_bytes(columns.number()?, 1).ok_or_else(|| columns.defect("an offset below 2^60 bytes"))?;
-        let length = u32::try_from(columns.number()?).map_err(|_| columns.defect("a length below 4 GiB"))?;
-        let time_ns = time(&mut columns, self.unit)?;
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
-        batch.push(time_ns, op, offset, length, volumes.id(device)?, 0);
-        Ok(())
+        let op = columns.read_or_write("R or W")?;
+        let offset = columns.address(1, "an offset below 2^60 bytes")?;
+        let length = columns.length(1, "a length below 4 GiB")?;
+        let time_ns = columns.time(self.unit)?;
+        to.push(time_ns, op, offset, length, device)
     }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
-    }
-}
-
-pub const SETTINGS: &[Setting] = &[Setting::TimeUnit];
-
-pub fn sample() -> Vec<u8> {
-    b"0,R,126703661056,4096,1577808000000046\n1,W,19496058880,77824,1577808000000426\n\
-      2,W,9811763200,12288,1577808000000494\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let (lines, header) = sample.body(&HEADER);
-    let unit = TimeUnit::Microseconds;
-    Sample::fits(lines, &mut Alibaba { unit, empty: 0 }).then(|| Claim {
-        strength: if header { Strength::Sure } else { Strength::Fits },
-        reason: "comma separated, a number, `R` or `W`, offset, length, then a time, taken as us: Alibaba 2020"
-            .to_owned(),
-        guess: Settings {
-            time_unit: Some(unit),
-            ..Settings::default()
-        },
-    })
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    let unit = settings.time_unit.unwrap_or(TimeUnit::Microseconds);
-    Ok(Box::new(TextReader::with_header(
-        Alibaba { unit, empty: 0 },
-        input,
-        &HEADER,
-    )?))
 }
 
 #[cfg(test)]

@@ -35,17 +35,19 @@ use ftlab_core::{Batch, OpKind, Result};
 
 use super::fields::Fields;
 use super::names::Names;
-use super::{Claim, Reader, Sample, Strength, digest};
-use crate::input::Input;
+use super::text_format::{self, TextFormat};
+use super::{Claim, Sample, Strength, digest};
+use crate::columns::read_or_write;
+use crate::health::{Defect, Parsed, left_out};
+use crate::lines::{EMPTY, LineParser, Requests};
 use crate::report::Skipped;
-use crate::settings::{Setting, Settings};
-use crate::text::{Defect, EMPTY, LARGEST, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write};
+use crate::settings::Settings;
 
 /// Requests that may lack pages at the same time.
 const WAITING: usize = 32;
 
 #[derive(Default)]
-struct Android {
+pub struct Android {
     /// In the order of their first rows.
     waiting: VecDeque<Request>,
     /// Emptied vectors of ids, to be used again.
@@ -111,22 +113,35 @@ impl Android {
     }
 }
 
+impl TextFormat for Android {
+    const STRENGTH: Strength = Strength::Likely;
+    const REASON: &str = "time, R or W, sector, bytes, process, device and digest between tabs, one row for each 4 KiB: Android \
+                          with hashes; rows of concurrent requests that interleave are put together";
+    const SAMPLE: &[u8] = b"1484803046.187999857\tW\t49135896\t4096\tmain\tdm-1\t080617000bbba905fb80567c1165d6fa\n\
+          1484803046.197999857\tR\t18104\t8192\tmain\tdm-1\t8686b0d3553eb6f980fbbe2c927be5e9\n\
+          1484803046.197999857\tR\t20496\t4096\tpool-1\tdm-1\t3d86b5c9653cf4eecc2a2ec771764b68\n\
+          1484803046.197999857\tR\t18104\t8192\tmain\tdm-1\t45ae785d59f0609ed7b1becba0685afd\n";
+
+    fn new(_: &Settings) -> Result<Self> {
+        Ok(Android::default())
+    }
+
+    fn detect(sample: &Sample<'_>) -> Option<Claim> {
+        let mut parser = Android::default();
+        Sample::fits(&sample.lines, &mut parser);
+        text_format::claim::<Self>(sample).filter(|_| parser.digests > 0)
+    }
+}
+
 impl LineParser for Android {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
-        let missing = Defect {
-            column: 0,
-            expected: "time, R or W, sector, bytes, process, device and digest between tabs",
-        };
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
+        let missing = Defect::whole("time, R or W, sector, bytes, process, device and digest between tabs");
         let mut fields = Fields::new(line, b'\t');
         let time_ns = stamp(fields.next().ok_or(missing)?).ok_or_else(|| fields.defect("seconds.nanoseconds"))?;
         let op = read_or_write(fields.next().ok_or(missing)?).ok_or_else(|| fields.defect("R or W"))?;
         let sector = fields.next().ok_or(missing)?;
-        let offset = fields
-            .number(sector)?
-            .checked_mul(512)
-            .filter(|&offset| offset <= LARGEST);
-        let offset = offset.ok_or_else(|| fields.defect("a sector below 2^51"))?;
+        let offset = fields.sectors(sector, "a sector below 2^51")?;
         let size = fields.next().ok_or(missing)?;
         let length = u32::try_from(fields.number(size)?).map_err(|_| fields.defect("a size below 4 GiB"))?;
         let origin = Origin::of(fields.rest()).ok_or(missing)?;
@@ -135,9 +150,9 @@ impl LineParser for Android {
             return Ok(());
         }
         let volume = match (origin.device, self.device) {
-            (Some(device), _) => volumes.id(device)?,
+            (Some(device), _) => to.volumes.id(device)?,
             (None, Some(device)) => device,
-            (None, None) => volumes.id(b"0")?,
+            (None, None) => to.volumes.id(b"0")?,
         };
         self.device = Some(volume);
         self.digests += u64::from(origin.id.is_some());
@@ -163,7 +178,7 @@ impl LineParser for Android {
                 self.waiting.push_back(request);
             }
         }
-        self.release(batch, WAITING);
+        self.release(to.batch, WAITING);
         Ok(())
     }
 
@@ -239,50 +254,21 @@ fn is_device(word: &[u8]) -> bool {
     rest.is_some_and(|rest| (1..=8).contains(&rest.len()) && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
-pub const SETTINGS: &[Setting] = &[];
-
-pub fn sample() -> Vec<u8> {
-    b"1484803046.187999857\tW\t49135896\t4096\tmain\tdm-1\t080617000bbba905fb80567c1165d6fa\n\
-      1484803046.197999857\tR\t18104\t8192\tmain\tdm-1\t8686b0d3553eb6f980fbbe2c927be5e9\n\
-      1484803046.197999857\tR\t20496\t4096\tpool-1\tdm-1\t3d86b5c9653cf4eecc2a2ec771764b68\n\
-      1484803046.197999857\tR\t18104\t8192\tmain\tdm-1\t45ae785d59f0609ed7b1becba0685afd\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let mut parser = Android::default();
-    if !Sample::fits(&sample.lines, &mut parser) || parser.digests == 0 {
-        return None;
-    }
-    Some(Claim::new(
-        Strength::Likely,
-        "time, R or W, sector, bytes, process, device and digest between tabs, one row for each 4 KiB: Android with \
-         hashes; rows of concurrent requests that interleave are put together",
-    ))
-}
-
-pub fn open(input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::new(Android::default(), input)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{read, read_all};
+    use super::super::Reader;
+    use super::super::testing::{read, read_as};
     use super::*;
 
-    fn reader(text: &str) -> Box<dyn Reader> {
-        open(
-            Input::from_bytes("t", text.as_bytes().to_vec()).unwrap(),
-            &Settings::default(),
-        )
-        .unwrap()
+    fn read_rows(text: &str) -> (Box<dyn Reader>, Batch) {
+        read_as::<Android>(text.as_bytes(), &Settings::NONE).unwrap()
     }
 
     const MD5: &str = "8686b0d3553eb6f980fbbe2c927be5e9";
 
     #[test]
     fn four_rows_of_three_requests_two_of_which_interleave() {
-        let (format, batch) = read(&sample());
+        let (format, batch) = read(Android::SAMPLE);
         assert_eq!(format, "android");
         assert_eq!(batch.op, [OpKind::Write, OpKind::Read, OpKind::Read]);
         assert_eq!(batch.offset, [49_135_896 * 512, 18104 * 512, 20496 * 512]);
@@ -296,8 +282,7 @@ mod tests {
         ];
         assert_eq!(batch.content, ids);
         assert_eq!(batch.time_ns[1] - batch.time_ns[0], 10_000_000);
-        let mut reader = reader(std::str::from_utf8(&sample()).unwrap());
-        read_all(reader.as_mut()).unwrap();
+        let (reader, _) = read_as::<Android>(Android::SAMPLE, &Settings::NONE).unwrap();
         assert_eq!(reader.progress().left_out[0].count, 1);
         assert!(reader.progress().left_out[0].reason.contains("interleave"));
     }
@@ -306,8 +291,7 @@ mod tests {
     fn two_writes_of_one_page_are_two_requests_and_an_unfinished_one_is_given_out() {
         let row = format!("5.1\tW\t8\t4096\tx\tdm-0\t{MD5}\n");
         let long = format!("6.1\tW\t8\t12288\tx\tdm-0\t{MD5}\n");
-        let mut reader = reader(&(row.repeat(2) + &long.repeat(2)));
-        let batch = read_all(reader.as_mut()).unwrap();
+        let (_, batch) = read_rows(&(row.repeat(2) + &long.repeat(2)));
         assert_eq!(
             (batch.length, batch.content_end),
             (vec![4096, 4096, 12288], vec![1, 2, 4])
@@ -321,8 +305,7 @@ mod tests {
              1.2\tR\t8\t4096\tError\tdump:\tsys\n\
              1.3\tR\t8\t4096\tAsync\t#3\tdm-2\t{MD5}\n"
         );
-        let mut reader = reader(&text);
-        let batch = read_all(reader.as_mut()).unwrap();
+        let (reader, batch) = read_rows(&text);
         assert_eq!(reader.labels(), ["AsyncTask #3", "Error dump: sys", "Async #3"]);
         assert_eq!(
             (batch.volume, reader.volumes()),
@@ -356,7 +339,7 @@ mod tests {
         let text: String = (0..100)
             .map(|i| format!("{i}.1\tR\t{}\t8192\tx\tdm-0\t{MD5}\n", i * 16))
             .collect();
-        let batch = read_all(reader(&text).as_mut()).unwrap();
+        let (_, batch) = read_rows(&text);
         assert_eq!(batch.len(), 100);
         assert!(batch.time_ns.is_sorted());
     }
@@ -375,8 +358,7 @@ mod tests {
             "1.1\tR\t8\t4096\t8686b0d3553eb6f980fbbe2c927be5e9\n",
         ] {
             let text = format!("{good}{bad}{good}");
-            let mut reader = reader(&text);
-            let batch = read_all(reader.as_mut()).unwrap();
+            let (reader, batch) = read_rows(&text);
             let bad_lines: u64 = reader.progress().skipped.iter().map(|s| s.count).sum();
             // A row whose last columns are lost is still a request, of a process that its rest names.
             assert_eq!(batch.len() as u64 + bad_lines, 3, "{bad}");

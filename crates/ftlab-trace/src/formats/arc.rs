@@ -17,56 +17,61 @@
 //! # What is dropped
 //! The third and fourth column. Requests of no blocks, counted.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::{OpKind, Result};
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
-use crate::report::Skipped;
+use super::text_format::{self, TextFormat};
+use super::{Claim, Sample, Strength};
+use crate::columns::Columns;
+use crate::health::Parsed;
+use crate::lines::{LineParser, Requests};
 use crate::settings::{Setting, Settings};
-use crate::text::{Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, to_bytes};
 
-struct Arc {
+pub struct Arc {
     op: OpKind,
     block: u64,
-    empty: u64,
 }
 
-impl Arc {
-    fn new(settings: &Settings) -> Self {
-        Arc {
+impl TextFormat for Arc {
+    const SETTINGS: &[Setting] = &[Setting::AddressUnit, Setting::Op];
+    const DEFAULTS: Settings = Settings::NONE.with_references(512, OpKind::Read);
+    const REASON: &str = "a reference string of the ARC paper, which has neither times nor operations; references are taken as \
+                          reads of blocks of 512 bytes";
+    const SAMPLE: &[u8] = b"110765 64 0 0\n110888 1 0 1\n110829 59 0 2\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        Ok(Arc {
             op: settings.op.unwrap_or(OpKind::Read),
-            block: settings.address_unit.map_or(512, u64::from),
-            empty: 0,
+            block: settings.units().address,
+        })
+    }
+
+    fn detect(sample: &Sample<'_>) -> Option<Claim> {
+        let mut claim = text_format::claim::<Self>(sample)?;
+        let mut columns = "four columns of whole numbers between blanks".to_owned();
+        if counts_up(&sample.lines) {
+            claim.strength = Strength::Likely;
+            columns += ", the last counting up by one";
         }
+        claim.reason = format!("{columns}: {}", claim.reason);
+        Some(claim)
     }
 }
 
 impl LineParser for Arc {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b' '>::new(line);
-        let start = to_bytes(columns.number()?, self.block);
-        let offset = start.ok_or_else(|| columns.defect("a block below 2^60 bytes"))?;
-        let bytes = to_bytes(columns.number()?, self.block).and_then(|bytes| u32::try_from(bytes).ok());
-        let length = bytes.ok_or_else(|| columns.defect("a number of blocks below 4 GiB"))?;
+        let offset = columns.address(self.block, "a block below 2^60 bytes")?;
+        let length = columns.length(self.block, "a number of blocks below 4 GiB")?;
         columns.number()?;
         columns.number()?;
         if !columns.is_done() {
             return Err(columns.defect("four columns"));
         }
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
         match self.op {
-            OpKind::Flush => batch.push(0, OpKind::Flush, 0, 0, volumes.id(b"0")?, 0),
-            op => batch.push(0, op, offset, length, volumes.id(b"0")?, 0),
+            OpKind::Flush if length > 0 => to.flush(0, b"0"),
+            op => to.push(0, op, offset, length, b"0"),
         }
-        Ok(())
-    }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
     }
 
     fn timed(&self) -> bool {
@@ -90,40 +95,9 @@ fn counts_up(lines: &[&[u8]]) -> bool {
         .all(|pair| matches!(pair, [Some(a), Some(b)] if a.checked_add(1) == Some(*b)))
 }
 
-pub const SETTINGS: &[Setting] = &[Setting::AddressUnit, Setting::Op];
-
-pub fn sample() -> Vec<u8> {
-    b"110765 64 0 0\n110888 1 0 1\n110829 59 0 2\n".to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let mut parser = Arc::new(&Settings::default());
-    if !Sample::fits(&sample.lines, &mut parser) {
-        return None;
-    }
-    let counted = counts_up(&sample.lines);
-    let why = if counted { ", the last counting up by one" } else { "" };
-    Some(Claim {
-        strength: if counted { Strength::Likely } else { Strength::Fits },
-        reason: format!(
-            "four columns of whole numbers between blanks{why}: a reference string of the ARC paper, which has neither times \
-             nor operations; references are taken as reads of blocks of 512 bytes"
-        ),
-        guess: Settings {
-            address_unit: Some(512),
-            op: Some(OpKind::Read),
-            ..Settings::default()
-        },
-    })
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::new(Arc::new(settings), input)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{read, read_all};
+    use super::super::testing::{read, read_as};
     use super::*;
 
     #[test]
@@ -138,14 +112,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_claimed() {
-        let settings = Settings {
-            op: Some(OpKind::Write),
-            address_unit: Some(4096),
-            ..Settings::default()
-        };
-        let mut reader = open(Input::from_bytes("t", sample()).unwrap(), &settings).unwrap();
+        let settings = Settings::NONE.with_references(4096, OpKind::Write);
+        let (reader, batch) = read_as::<Arc>(Arc::SAMPLE, &settings).unwrap();
         assert!(!reader.timed() && !reader.has_operations());
-        let batch = read_all(reader.as_mut()).unwrap();
         assert_eq!(
             (batch.op[0], batch.offset[1], batch.length[1]),
             (OpKind::Write, 110_888 * 4096, 4096)

@@ -33,15 +33,17 @@
 //! completion errors. A request that was requeued was issued twice, and is read twice from D events. C lines name no
 //! process. Output of other columns (`-f`, `-F`) is refused.
 
-use ftlab_core::{Batch, Error, Result};
+use ftlab_core::Result;
 
-use super::block_events::{Events, Flushes, rwbs};
+use super::block_events::{self, Events, Flushes, rwbs};
 use super::names::Names;
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
+use super::text_format::TextFormat;
+use super::{Claim, Sample, Strength};
+use crate::columns::Columns;
+use crate::health::{Defect, Parsed, left_out};
+use crate::lines::{LineParser, Requests};
 use crate::report::Skipped;
 use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{Columns, Defect, LineParser, Parsed, TextReader, VolumeTable, time, to_bytes};
 
 /// How lines of the summary begin, blanks in front left out.
 const SUMMARY: [&[u8]; 14] = [
@@ -61,7 +63,7 @@ const SUMMARY: [&[u8]; 14] = [
     b"Dispatch wait",
 ];
 
-struct Blkparse {
+pub struct Blkparse {
     /// The event that stands for a request.
     event: u8,
     labels: Names,
@@ -71,23 +73,13 @@ struct Blkparse {
 }
 
 impl Blkparse {
-    fn new(event: char) -> Self {
-        Blkparse {
-            event: event as u8,
-            labels: Names::default(),
-            others: Events::default(),
-            summary: 0,
-            empty: 0,
-        }
-    }
-
     /// A line that does not begin with a device: one of the summary, or damage.
     #[cold]
     fn not_an_event(&mut self, line: &[u8]) -> Parsed {
         let line = line.trim_ascii_start();
         if !SUMMARY.iter().any(|start| line.starts_with(start)) {
             return Err(Defect {
-                column: 1,
+                at: 1,
                 expected: "a device as major,minor (of blkparse's output only the default format is read)",
             });
         }
@@ -102,7 +94,7 @@ fn event<'a>(columns: &mut Columns<'a, b' '>) -> Parsed<(&'a [u8], u64, u64, &'a
     let device = columns.key()?;
     columns.key()?;
     columns.key()?;
-    let time_ns = time(columns, TimeUnit::Seconds)?;
+    let time_ns = columns.time(TimeUnit::Seconds)?;
     let pid = columns.number()?;
     Ok((device, time_ns, pid, columns.key()?))
 }
@@ -122,46 +114,106 @@ fn begins_with_device(line: &[u8]) -> bool {
     end > comma + 1 && matches!(line.get(end), Some(b' ' | b'\t'))
 }
 
+impl TextFormat for Blkparse {
+    const SETTINGS: &[Setting] = &[Setting::Event];
+    const DEFAULTS: Settings = Settings::NONE.with_event('D');
+    const REASON: &str = "lines of a device as major,minor, cpu, sequence, time, pid, action: blkparse";
+    const SAMPLE: &[u8] = b"  8,16   5        1     0.000000000 18615  A   R 1444645666 + 256 <- (8,17) 1444645632\n\
+          \x20 8,16   5        2     0.000001850 18615  Q   R 1444645666 + 256 [java]\n\
+          \x20 8,16   5        4     0.000008750 18615  P   N [java]\n\
+          \x20 8,16   5        7     0.000046560 18615  U   N [java] 1\n\
+          \x20 8,16   5        8     0.000047000 18615  D   R 1444645666 + 256 [java]\n\
+          \x20 8,16   2        1     0.001000000   301  D FWS [jbd2/sda1-8]\n\
+          \x20 8,0    2        0     0.001500000     0  m   N cfq18615S / insert_request\n\
+          \x20 8,0    2        2     0.002000000   301  D WFSM 2056 + 8 [Intent[]]\n\
+          \x20 8,0    2        3     0.002100000     0  C  WS 507928 [0]\n\
+          CPU5 (8,16):\n\x20Reads Queued:           1,      128KiB\t Writes Queued:           0,        0KiB\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        Ok(Blkparse {
+            event: block_events::event(settings)?,
+            labels: Names::default(),
+            others: Events::default(),
+            summary: 0,
+            empty: 0,
+        })
+    }
+
+    fn detect(sample: &Sample<'_>) -> Option<Claim> {
+        if !Sample::fits(&sample.lines, &mut Blkparse::new(&Self::DEFAULTS).ok()?) {
+            return None;
+        }
+        let lines = || {
+            let lines = sample.bytes.split(|&b| b == b'\n');
+            lines.filter(|line| begins_with_device(line))
+        };
+        let mut events = Events::default();
+        let mut met = 0;
+        for line in lines() {
+            if let Ok((.., action)) = event(&mut Columns::new(line)) {
+                met += u64::from(events.count(action));
+            }
+        }
+        if met == 0 {
+            return None;
+        }
+        let (chosen, why) = events.choose();
+        let mut flushes = Flushes::default();
+        for line in lines() {
+            let mut columns = Columns::new(line);
+            if let Ok((.., action)) = event(&mut columns)
+                && action == [chosen as u8]
+                && let Some(rwbs) = columns.key().ok().and_then(rwbs)
+            {
+                flushes.count(rwbs, data(line, &mut columns).is_ok_and(|(_, length)| length > 0));
+            }
+        }
+        Some(Claim {
+            strength: Strength::Likely,
+            reason: format!("{}; {why}{}", Self::REASON, flushes.clause()),
+            guess: Settings::NONE.with_event(chosen),
+        })
+    }
+}
+
 impl LineParser for Blkparse {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         if !begins_with_device(line) {
             return self.not_an_event(line);
         }
         let mut columns = Columns::<b' '>::new(line);
         let (device, time_ns, pid, action) = event(&mut columns)?;
         if action != [self.event] {
-            let known = self.others.count(action);
-            return known
-                .then_some(())
-                .ok_or_else(|| columns.defect("an action such as Q, D or C"));
+            return self
+                .others
+                .left_out_line(action, || columns.defect(block_events::AN_ACTION));
         }
         let pid = u32::try_from(pid).map_err(|_| columns.defect("a process id"))?;
-        let rwbs = rwbs(columns.key()?).ok_or_else(|| columns.defect("RWBS letters such as R, WS or FWS"))?;
+        let rwbs = rwbs(columns.key()?).ok_or_else(|| columns.defect(block_events::LETTERS))?;
         let (offset, length) = data(line, &mut columns)?;
         let rest = &line[columns.position()..];
-        let volume = volumes.id(device)?;
-        let requests = rwbs.push(batch, time_ns, offset, length, volume);
+        let volume = to.volumes.id(device)?;
+        let requests = rwbs.push(to.batch, time_ns, offset, length, volume);
         if requests == 0 {
             self.empty += 1;
             return Ok(());
         }
         let label = (self.event != b'C').then(|| self.labels.id(in_brackets(rest)));
         for _ in 0..requests {
-            batch.pid.push(pid);
-            batch.label.extend(label);
+            to.batch.pid.push(pid);
+            to.batch.label.extend(label);
         }
         Ok(())
     }
 
     fn left_out(&self) -> Vec<Skipped> {
-        let mut left_out = self.others.left_out();
-        let more = [
+        let mut all = self.others.left_out();
+        all.extend(left_out(&[
             ("no data and no flush, or a packet command", self.empty),
             ("a line of blkparse's summary", self.summary),
-        ];
-        left_out.extend(crate::text::left_out(&more));
-        left_out
+        ]));
+        all
     }
 
     fn labels(&self) -> &[String] {
@@ -177,16 +229,12 @@ fn data(line: &[u8], columns: &mut Columns<'_, b' '>) -> Parsed<(u64, u32)> {
         Some(b'[' | b'(') | None => return Ok((0, 0)),
         Some(_) => return columns.number().map(|_| (0, 0)),
     }
-    let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a sector below 2^51"))?;
+    let offset = columns.address(512, "a sector below 2^51")?;
     if line.get(columns.position()) != Some(&b'+') {
         return Ok((0, 0));
     }
     columns.skip();
-    let length = to_bytes(columns.number()?, 512).and_then(|bytes| u32::try_from(bytes).ok());
-    Ok((
-        offset,
-        length.ok_or_else(|| columns.defect("a count below 2^23 sectors"))?,
-    ))
+    Ok((offset, columns.length(512, "a count below 2^23 sectors")?))
 }
 
 /// The process: what is between the first `[` and the last `]`, which may be part of the name.
@@ -203,94 +251,21 @@ fn in_brackets(rest: &[u8]) -> &[u8] {
     rest.get(from + 1..).unwrap_or(b"")
 }
 
-pub const SETTINGS: &[Setting] = &[Setting::Event];
-
-pub fn sample() -> Vec<u8> {
-    b"  8,16   5        1     0.000000000 18615  A   R 1444645666 + 256 <- (8,17) 1444645632\n\
-      \x20 8,16   5        2     0.000001850 18615  Q   R 1444645666 + 256 [java]\n\
-      \x20 8,16   5        4     0.000008750 18615  P   N [java]\n\
-      \x20 8,16   5        7     0.000046560 18615  U   N [java] 1\n\
-      \x20 8,16   5        8     0.000047000 18615  D   R 1444645666 + 256 [java]\n\
-      \x20 8,16   2        1     0.001000000   301  D FWS [jbd2/sda1-8]\n\
-      \x20 8,0    2        0     0.001500000     0  m   N cfq18615S / insert_request\n\
-      \x20 8,0    2        2     0.002000000   301  D WFSM 2056 + 8 [Intent[]]\n\
-      \x20 8,0    2        3     0.002100000     0  C  WS 507928 [0]\n\
-      CPU5 (8,16):\n\x20Reads Queued:           1,      128KiB\t Writes Queued:           0,        0KiB\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    if !Sample::fits(&sample.lines, &mut Blkparse::new('D')) {
-        return None;
-    }
-    let lines = || {
-        sample
-            .bytes
-            .split(|&b| b == b'\n')
-            .filter(|line| begins_with_device(line))
-    };
-    let mut events = Events::default();
-    let mut met = 0;
-    for line in lines() {
-        if let Ok((.., action)) = event(&mut Columns::new(line)) {
-            met += u64::from(events.count(action));
-        }
-    }
-    if met == 0 {
-        return None;
-    }
-    let (chosen, why) = events.choose();
-    let mut flushes = Flushes::default();
-    for line in lines() {
-        let mut columns = Columns::new(line);
-        if let Ok((.., action)) = event(&mut columns)
-            && action == [chosen as u8]
-            && let Some(rwbs) = columns.key().ok().and_then(rwbs)
-        {
-            flushes.count(rwbs, data(line, &mut columns).is_ok_and(|(_, length)| length > 0));
-        }
-    }
-    Some(Claim {
-        strength: Strength::Likely,
-        reason: format!(
-            "lines of a device as major,minor, cpu, sequence, time, pid, action: blkparse; {why}{}",
-            flushes.clause()
-        ),
-        guess: Settings {
-            event: Some(chosen),
-            ..Settings::default()
-        },
-    })
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    let event = settings.event.unwrap_or('D');
-    if !matches!(event, 'Q' | 'D' | 'C') {
-        return Err(Error::input(format!("event `{event}`: expected Q, D or C")));
-    }
-    Ok(Box::new(TextReader::new(Blkparse::new(event), input)))
-}
-
 #[cfg(test)]
 mod tests {
-    use ftlab_core::{OpKind, flags};
+    use ftlab_core::{Batch, OpKind, flags};
 
-    use super::super::testing::{read, read_all};
+    use super::super::testing::{bad_lines, read, read_as};
     use super::*;
 
     fn read_events(text: &[u8], event: char) -> (Batch, Vec<String>, Vec<Skipped>) {
-        let settings = Settings {
-            event: Some(event),
-            ..Settings::default()
-        };
-        let mut reader = open(Input::from_bytes("t", text.to_vec()).unwrap(), &settings).unwrap();
-        let batch = read_all(reader.as_mut()).unwrap();
+        let (reader, batch) = read_as::<Blkparse>(text, &Settings::NONE.with_event(event)).unwrap();
         (batch, reader.labels().to_vec(), reader.progress().left_out)
     }
 
     #[test]
     fn issued_requests_with_their_flags_and_processes() {
-        let (batch, labels, left_out) = read_events(&sample(), 'D');
+        let (batch, labels, left_out) = read_events(Blkparse::SAMPLE, 'D');
         assert_eq!(batch.time_ns, [47_000, 1_000_000, 2_000_000]);
         assert_eq!(batch.op, [OpKind::Read, OpKind::Flush, OpKind::Write]);
         assert_eq!(batch.offset, [1_444_645_666 * 512, 0, 2056 * 512]);
@@ -348,32 +323,26 @@ mod tests {
 
     #[test]
     fn odd_lines_are_bad_lines() {
-        let good = "8,0 1 1 0.1 5 D WS 8 + 8 [x]\n";
-        for bad in [
-            "8,0 1 1 0.1 5 D WS 8 + \n",
-            "8,0 1 1 -0.1 5 D WS 8 + 8 [x]\n",
-            "8,0 1 1 0.1 99999999999 D WS 8 + 8 [x]\n",
-            "8,0 1 1 0.1 5 D WS 99999999999999999999 + 8 [x]\n",
-            "8,0 1 1 0.1 5 D WS 8 + 8388608 [x]\n",
-            "8,0 1 1 0.1 5 D QS 8 + 8 [x]\n",
-            "8,0 1 1 0.1 5 Z WS 8 + 8 [x]\n",
-            "8,0 1 1\n",
-            "8,0\0 1 1 0.1 5 D WS 8 + 8 [x]\n",
-            "8:0 1 1 0.1 5 D WS 8 + 8 [x]\n",
-        ] {
-            let text = format!("{good}{bad}{good}");
-            let settings = Settings::default();
-            let mut reader = open(Input::from_bytes("t", text.into_bytes()).unwrap(), &settings).unwrap();
-            assert_eq!(read_all(reader.as_mut()).unwrap().len(), 2, "{bad}");
-            assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
-        }
+        let good = "8,0 1 1 0.1 5 D WS 8 + 8 [x]";
+        let bad = [
+            "8,0 1 1 0.1 5 D WS 8 + ",
+            "8,0 1 1 -0.1 5 D WS 8 + 8 [x]",
+            "8,0 1 1 0.1 99999999999 D WS 8 + 8 [x]",
+            "8,0 1 1 0.1 5 D WS 99999999999999999999 + 8 [x]",
+            "8,0 1 1 0.1 5 D WS 8 + 8388608 [x]",
+            "8,0 1 1 0.1 5 D QS 8 + 8 [x]",
+            "8,0 1 1 0.1 5 Z WS 8 + 8 [x]",
+            "8,0 1 1",
+            "8,0\0 1 1 0.1 5 D WS 8 + 8 [x]",
+            "8:0 1 1 0.1 5 D WS 8 + 8 [x]",
+        ];
+        bad_lines::<Blkparse>(good, &bad);
     }
 
     #[test]
     fn other_output_of_blkparse_is_refused_with_a_clear_sentence() {
         let text = b"0.000001 java Q 1444645666 256\n".repeat(20);
-        let mut reader = open(Input::from_bytes("t", text).unwrap(), &Settings::default()).unwrap();
-        let error = read_all(reader.as_mut()).unwrap_err().to_string();
+        let error = read_as::<Blkparse>(&text, &Settings::NONE).err().unwrap().to_string();
         assert!(
             error.contains("of blkparse's output only the default format is read"),
             "{error}"

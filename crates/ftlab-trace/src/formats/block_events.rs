@@ -6,9 +6,26 @@
 //! `B` barrier, `S` synchronous, `M` metadata. A read ahead is nobody's to wait for, so its `S` does not count. `B`, of
 //! kernels before 2.6.37, means: flush before, and durable when done.
 
-use ftlab_core::{Batch, OpKind, flags};
+use ftlab_core::{Batch, Error, OpKind, Result, flags};
 
+use crate::health::{Defect, Parsed};
 use crate::report::Skipped;
+use crate::settings::Settings;
+
+/// What a line is expected to have, in errors.
+pub const AN_ACTION: &str = "an action such as Q, D or C";
+pub const LETTERS: &str = "RWBS letters such as R, WS or FWS";
+
+/// The letter of the event that stands for a request.
+pub fn event(settings: &Settings) -> Result<u8> {
+    match settings.event {
+        Some(event @ ('Q' | 'D' | 'C')) => Ok(event as u8),
+        other => {
+            let event = other.unwrap_or('?');
+            Err(Error::input(format!("event `{event}`: expected Q, D or C")))
+        }
+    }
+}
 
 /// What RWBS letters ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +200,12 @@ impl Events {
         }
         self.counts[letter] += 1;
         true
+    }
+
+    /// Counts a line of this action, which is not the one that stands for a request.
+    #[inline]
+    pub fn left_out_line(&mut self, action: &[u8], defect: impl FnOnce() -> Defect) -> Parsed {
+        self.count(action).then_some(()).ok_or_else(defect)
     }
 
     pub fn of(&self, letter: char) -> u64 {

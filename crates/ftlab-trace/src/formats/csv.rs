@@ -23,6 +23,10 @@
 //! | | hash, md5, sha1, digest, fingerprint | a digest of the request, or one of each 4 KiB or 512 B, one after the other or between `+` or `;` | |
 //!
 //! Units may stand behind any name of a time, an address or a size: `time_us`, `Time (us)`, `address_4k`, `size_kb`.
+//! SCSI opcodes are hexadecimal, with or without `0x`; but decimal where the rows have 40, 42, 136, 138 and the like and nothing that
+//! only hexadecimal has, such as 28, 2a or `0x`. A fraction of a unit counts where it makes whole bytes (`32.5` KiB are
+//! 33280 B); any other makes a bad line.
+//!
 //! What names leave open is guessed from up to 5000 rows and can be set: the unit of times from dates and rates, the units
 //! of addresses and sizes from what is a multiple of 512, codes of 0 and 1. A file without a header is read when `columns`
 //! names its columns in these words, `-` passing one over.
@@ -42,11 +46,13 @@ use super::csv_header::{Column, Names as Header};
 use super::csv_layout::Layout;
 use super::fields::{Fields, split};
 use super::names::Names;
-use super::{Claim, Reader, Sample, Strength, digest};
+use super::{Claim, Reader, Sample, Strength, digest, scsi};
+use crate::columns::{LARGEST, to_length};
+use crate::health::{Defect, Parsed, left_out, show_line};
 use crate::input::Input;
+use crate::lines::{EMPTY, LineParser, Requests, TextReader, VolumeTable};
 use crate::report::Skipped;
 use crate::settings::{Codes, Setting, Settings, TimeUnit};
-use crate::text::{Defect, EMPTY, LARGEST, LineParser, Parsed, TextReader, VolumeTable, left_out, to_length};
 
 /// Trims longer than the record's length column are split; beyond this many bytes they are taken for damage.
 const LONGEST_TRIM: u64 = 1 << 44;
@@ -59,6 +65,7 @@ struct Csv {
     address_unit: u64,
     size_unit: u64,
     codes: Option<Codes>,
+    decimal_opcodes: bool,
     has: Optional,
     labels: Names,
     volume_key: Vec<u8>,
@@ -111,6 +118,7 @@ impl Csv {
             address_unit: settings.address_unit.map_or(1, u64::from),
             size_unit: settings.size_unit.map_or(1, u64::from),
             codes: settings.codes,
+            decimal_opcodes: layout.decimal_opcodes,
             has: Optional {
                 host: names.has(Column::Host),
                 stream: names.has(Column::Stream),
@@ -168,7 +176,7 @@ impl Csv {
 
 impl LineParser for Csv {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut row = Fields::new(line, self.separator);
         let (mut time_ns, mut op, mut offset, mut length) = (None, None, None, None);
         let (mut flag_bits, mut host, mut volume) = (0, &b""[..], &b""[..]);
@@ -179,21 +187,17 @@ impl LineParser for Csv {
             match column {
                 Column::Time => time_ns = Some(row.time(field, self.time_unit)?),
                 Column::Op => {
-                    let found = operation(field, self.codes);
+                    let found = operation(field, self.codes, self.decimal_opcodes);
                     op = Some(found.ok_or_else(|| row.defect("an operation such as read, W, trim, flush or WS"))?);
                 }
                 Column::Offset if field.is_empty() => {}
                 Column::Offset => {
-                    let bytes = row.number(field)?.checked_mul(self.address_unit);
-                    offset = Some(
-                        bytes
-                            .filter(|&o| o <= LARGEST)
-                            .ok_or_else(|| row.defect("an address below 2^60 bytes"))?,
-                    );
+                    let bytes = row.bytes(field, self.address_unit)?.filter(|&bytes| bytes <= LARGEST);
+                    offset = Some(bytes.ok_or_else(|| row.defect("an address below 2^60 bytes"))?);
                 }
                 Column::Length if field.is_empty() => {}
                 Column::Length => {
-                    let bytes = row.number(field)?.checked_mul(self.size_unit);
+                    let bytes = row.bytes(field, self.size_unit)?;
                     length = Some(bytes.ok_or_else(|| row.defect("a size below 2^64 bytes"))?);
                 }
                 Column::Flags => {
@@ -215,9 +219,8 @@ impl LineParser for Csv {
                 Column::Hash => extras.digests = field,
             }
         }
-        let whole = |expected| Defect { column: 0, expected };
         let (Some(time_ns), Some(mut op)) = (time_ns, op) else {
-            return Err(whole("as many columns as the header has"));
+            return Err(Defect::whole("as many columns as the header has"));
         };
         op.flags |= flag_bits;
         let Some(kind) = op.op else {
@@ -227,7 +230,7 @@ impl LineParser for Csv {
         let (offset, length) = match (kind, offset, length) {
             (OpKind::Flush, ..) => (0, 0),
             (_, Some(offset), Some(length)) => (offset, length),
-            _ => return Err(whole("an address and a size")),
+            _ => return Err(Defect::whole("an address and a size")),
         };
         if length == 0 && kind != OpKind::Flush {
             self.empty += 1;
@@ -239,13 +242,14 @@ impl LineParser for Csv {
             u64::from(u32::MAX)
         };
         if length > longest {
-            return Err(whole("a size below 4 GiB (16 TiB for a trim)"));
+            return Err(Defect::whole("a size below 4 GiB (16 TiB for a trim)"));
         }
-        let volume = self.volume(host, volume, volumes)?;
+        let volume = self.volume(host, volume, to.volumes)?;
+        let batch = &mut *to.batch;
         let ids = batch.content.len();
         if !push_ids(&extras, length, &mut batch.content) {
             batch.content.truncate(ids);
-            return Err(whole("content ids in hexadecimal"));
+            return Err(Defect::whole("content ids in hexadecimal"));
         }
         let from = batch.len();
         match to_length(length) {
@@ -291,7 +295,7 @@ fn number_or_0(row: &Fields<'_>, field: &[u8]) -> Parsed<u64> {
 
 /// Reads one letter; other words are rarer.
 #[inline]
-fn operation(field: &[u8], codes: Option<Codes>) -> Option<Rwbs> {
+fn operation(field: &[u8], codes: Option<Codes>, decimal_opcodes: bool) -> Option<Rwbs> {
     let plain = |op| Rwbs {
         op,
         flush_before: false,
@@ -303,6 +307,7 @@ fn operation(field: &[u8], codes: Option<Codes>) -> Option<Rwbs> {
         b"0" | b"1" => codes?.operation(u64::from(field[0] - b'0')).map(|op| plain(Some(op))),
         b"T" | b"t" => Some(plain(Some(OpKind::Trim))),
         b"" => Some(plain(None)),
+        _ if decimal_opcodes && field[0].is_ascii_digit() => Some(plain(Some(scsi::decimal(field)?))),
         _ => operation_word(field, codes, plain),
     }
 }
@@ -436,7 +441,7 @@ pub fn open(mut input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
     let end = memchr::memchr(b'\n', input.bytes()).unwrap_or(input.bytes().len());
     let sample = Sample::new(input.bytes(), input.ended());
     let layout = Layout::of(&sample, settings.columns.as_deref()).map_err(|problem| {
-        let (name, shown) = (input.name(), crate::text::show_line(&input.bytes()[..end]));
+        let (name, shown) = (input.name(), show_line(&input.bytes()[..end]));
         Error::input(format!("{name}, line {}: `{shown}`: {problem}", lines + 1))
     })?;
     let parser = Csv::new(&layout, &settings.or(&layout.guess));
@@ -479,6 +484,39 @@ mod tests {
         assert_eq!((batch.pc, batch.pid), (vec![255, 0, 12, 12], vec![77, 0, 1, 1]));
         assert_eq!((batch.label, batch.content), (vec![0, 1, 2, 2], vec![0x1f, 2]));
         assert_eq!(batch.content_end, [2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn fractions_of_a_unit_count_and_those_of_a_byte_are_bad() {
+        let (format, batch) = read(b"time_us,op,offset_kib,size_kib\n1,W,0.5,32.5\n2,W,4,4.0\n3,W,1e1,4\n");
+        assert_eq!(format, "csv");
+        assert_eq!(
+            (batch.offset, batch.length),
+            (vec![512, 4096, 10_240], vec![33_280, 4096, 4096])
+        );
+        let mut reader = open_with(
+            "time_us,op,offset,size\n1,W,0,512\n2,W,0.5,512\n3,W,0,512.25\n4,W,0,8\n",
+            None,
+        )
+        .unwrap();
+        assert_eq!(read_all(reader.as_mut()).unwrap().time_ns, [1000, 4000]);
+        assert_eq!(reader.progress().skipped.len(), 2);
+    }
+
+    #[test]
+    fn opcodes_are_decimal_where_only_that_makes_sense() {
+        use OpKind::{Flush, Read, Trim, Write};
+        let ops = |codes: &[&str]| {
+            let rows: String = codes.iter().map(|code| format!("1,{code},0,512\n")).collect();
+            read(format!("time_us,opcode,offset,length\n{rows}").as_bytes()).1.op
+        };
+        assert_eq!(ops(&["42", "40", "53", "138", "66"]), [Write, Read, Flush, Write, Trim]);
+        assert_eq!(ops(&["42", "42"]), [Write, Write]);
+        assert_eq!(ops(&["2a", "42", "28"]), [Write, Trim, Read]);
+        assert_eq!(ops(&["0x42", "42"]), [Trim, Trim]);
+        let text = b"time_us,opcode,offset,length\n1,42,0,512\n";
+        let reason = detect(&Sample::new(text, true)).unwrap().reason;
+        assert!(reason.contains("SCSI opcodes in decimal"), "{reason}");
     }
 
     #[test]

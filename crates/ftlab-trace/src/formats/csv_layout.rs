@@ -3,6 +3,7 @@
 use super::Sample;
 use super::csv_header::{Column, Names};
 use super::fields::{Fields, split};
+use super::scsi;
 use crate::settings::{Codes, Settings, TimeUnit};
 
 /// How a CSV is to be read, with a guess for everything that its names leave open, and why.
@@ -12,6 +13,8 @@ pub struct Layout {
     /// Whether the first line names the columns, or at least is no row.
     pub header: bool,
     pub names: Names,
+    /// SCSI opcodes are decimal numbers.
+    pub decimal_opcodes: bool,
     pub guess: Settings,
     pub reason: String,
 }
@@ -47,6 +50,7 @@ impl Layout {
         let mut layout = Layout {
             separator,
             header: is_header,
+            decimal_opcodes: false,
             reason: match (is_header, given) {
                 (_, Some(_)) => "columns as given: CSV".to_owned(),
                 _ => "a header line that names time, op, address and size: CSV".to_owned(),
@@ -60,6 +64,7 @@ impl Layout {
         layout.guess_time(&rows);
         layout.guess_bytes(&rows);
         layout.guess_codes(&rows);
+        layout.guess_opcodes(&rows);
         layout.name_ignored();
         Ok(layout)
     }
@@ -160,6 +165,13 @@ impl Layout {
         };
         self.guess.codes = Some(codes);
         self.reason += &format!("; {}, {why}", codes.name());
+    }
+
+    fn guess_opcodes(&mut self, rows: &[&[u8]]) {
+        self.decimal_opcodes = scsi::are_decimal(&self.values(rows, Column::Op));
+        if self.decimal_opcodes {
+            self.reason += "; SCSI opcodes in decimal, because none can only be hexadecimal";
+        }
     }
 
     fn name_ignored(&mut self) {

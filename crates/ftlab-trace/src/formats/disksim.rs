@@ -26,7 +26,7 @@ use super::{Claim, Reader, Sample};
 use crate::input::Input;
 use crate::settings::{Setting, Settings};
 
-pub const SETTINGS: &[Setting] = five_columns::SETTINGS;
+pub const SETTINGS: &[Setting] = Setting::UNITS;
 
 pub fn sample() -> Vec<u8> {
     b"26.214000\t0\t303574\t1\t0\n26.5\t0\t240840\t1\t1\n1.5e3 0 55596 8 81\n".to_vec()

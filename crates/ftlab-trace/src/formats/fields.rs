@@ -5,8 +5,9 @@
 
 use memchr::memchr;
 
+use crate::columns::{Columns, to_bytes};
+use crate::health::{Defect, Parsed};
 use crate::settings::TimeUnit;
-use crate::text::{Columns, Defect, Parsed, time};
 
 pub struct Fields<'a> {
     line: &'a [u8],
@@ -88,44 +89,70 @@ impl<'a> Fields<'a> {
     #[cold]
     pub fn defect(&self, expected: &'static str) -> Defect {
         Defect {
-            column: self.column,
+            at: self.column.into(),
             expected,
         }
     }
 
-    /// The field as a whole number; one with a fraction is rounded down.
+    /// The field as a whole number.
     #[inline]
     pub fn number(&self, field: &[u8]) -> Parsed<u64> {
+        self.bytes(field, 1)?.ok_or_else(|| self.defect("a whole number"))
+    }
+
+    /// The field in units of so many bytes, in bytes: a number that makes whole ones. `None` beyond 64 bits.
+    #[inline]
+    pub fn bytes(&self, field: &[u8], unit: u64) -> Parsed<Option<u64>> {
         let mut columns = Columns::<b','>::new(field);
         match columns.number() {
-            Ok(value) if columns.is_done() => Ok(value),
-            _ => self.other_number(field),
+            Ok(value) if columns.is_done() => Ok(value.checked_mul(unit)),
+            _ => other_number(field, unit).ok_or_else(|| match unit {
+                1 => self.defect("a whole number"),
+                _ => self.defect("a number that makes whole bytes"),
+            }),
         }
     }
 
-    /// `0x1f`, or what floating-point tables make of whole numbers: `4096.0`.
-    #[cold]
-    fn other_number(&self, field: &[u8]) -> Parsed<u64> {
-        if let Some(digits) = field.strip_prefix(b"0x").or_else(|| field.strip_prefix(b"0X")) {
-            let digits = std::str::from_utf8(digits).unwrap_or("");
-            return u64::from_str_radix(digits, 16).map_err(|_| self.defect("a whole number"));
-        }
-        let mut columns = Columns::<b','>::new(field);
-        match columns.decimal(0) {
-            Ok(value) if columns.is_done() => Ok(value),
-            _ => Err(self.defect("a whole number")),
-        }
+    /// The field as a number of sectors of 512 bytes, in bytes.
+    #[inline]
+    pub fn sectors(&self, field: &[u8], expected: &'static str) -> Parsed<u64> {
+        to_bytes(self.number(field)?, 512).ok_or_else(|| self.defect(expected))
     }
 
     /// The field as a time in `unit`, in nanoseconds.
     #[inline]
     pub fn time(&self, field: &[u8], unit: TimeUnit) -> Parsed<u64> {
         let mut columns = Columns::<b','>::new(field);
-        match time(&mut columns, unit) {
+        match columns.time(unit) {
             Ok(value) if columns.is_done() => Ok(value),
             _ => Err(self.defect("a time that is not negative")),
         }
     }
+}
+
+/// `0x1f`, fractions that the unit makes whole, and what floating-point tables make of whole numbers: `4096.0`, `4.096e3`.
+#[cold]
+fn other_number(field: &[u8], unit: u64) -> Option<Option<u64>> {
+    let text = std::str::from_utf8(field).ok()?;
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u64::from_str_radix(digits, 16)
+            .ok()
+            .map(|value| value.checked_mul(unit));
+    }
+    if text.contains(['e', 'E']) {
+        let bytes = text.parse::<f64>().ok()? * unit as f64;
+        return (bytes >= 0.0 && bytes.fract() == 0.0).then(|| (bytes < 1.8e19).then_some(bytes as u64));
+    }
+    let (whole, fraction) = text.split_once('.')?;
+    let fraction = fraction.trim_end_matches('0');
+    // A point alone is no number, and a sign is no digit.
+    if text.len() < 2 || fraction.len() > 18 || !text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return None;
+    }
+    let parts = format!("0{whole}{fraction}").parse::<u128>().ok()?;
+    let parts = parts.checked_mul(unit.into())?;
+    let scale = 10u128.pow(fraction.len() as u32);
+    parts.is_multiple_of(scale).then(|| u64::try_from(parts / scale).ok())
 }
 
 /// All fields of a line.
@@ -170,9 +197,27 @@ mod tests {
             (number("12"), number("4096.0"), number("0x1F")),
             (Some(12), Some(4096), Some(31))
         );
+        for bad in [
+            "", "-1", "1 2", "x", ".", "4096.5", "4096.5.0", "1.5e0", "1e-3", "-1.0", "1e30x",
+        ] {
+            assert_eq!(number(bad), None, "{bad}");
+        }
         assert_eq!(
-            (number(""), number("-1"), number("1 2"), number("x")),
-            (None, None, None, None)
+            (number("7."), number(".0"), number("4.096e3")),
+            (Some(7), Some(0), Some(4096))
+        );
+        let bytes = |text: &str, unit| fields.bytes(text.as_bytes(), unit).ok();
+        assert_eq!(
+            (bytes("32.5", 1024), bytes("0.0625", 512)),
+            (Some(Some(33_280)), Some(Some(32)))
+        );
+        assert_eq!(
+            (bytes(".5", 4096), bytes("1.25e1", 1024)),
+            (Some(Some(2048)), Some(Some(12_800)))
+        );
+        assert_eq!(
+            (bytes("0.001", 512), bytes("99999999999999999", 1 << 24)),
+            (None, Some(None))
         );
         assert_eq!(fields.time(b"1.5", TimeUnit::Microseconds), Ok(1500));
         assert!(fields.time(b"-1.5", TimeUnit::Seconds).is_err());

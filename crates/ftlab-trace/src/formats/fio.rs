@@ -29,13 +29,15 @@
 //! add, open and close; waits in version 3, which fio ignores as well; sync_file_range; requests of no bytes; all counted. Names
 //! with blanks in them cannot be read, nor can fio read them.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::{OpKind, Result};
 
 use super::{Claim, Reader, Sample, Strength};
+use crate::columns::{Columns, to_length};
+use crate::health::{Defect, Parsed, left_out};
 use crate::input::Input;
+use crate::lines::{LineParser, Requests, TextReader};
 use crate::report::Skipped;
 use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{Columns, Defect, LARGEST, LineParser, Parsed, TextReader, VolumeTable, left_out, time, to_length};
 
 const FIRST_LINE: &[u8] = b"fio version ";
 
@@ -70,7 +72,7 @@ struct Iolog {
 impl Iolog {
     /// A wait of version 2.
     fn wait(&mut self, columns: &mut Columns<'_, b' '>) -> Parsed {
-        let time = time(columns, self.unit)?;
+        let time = columns.time(self.unit)?;
         self.now = match self.wait {
             Wait::Pause => self.now.saturating_add(time),
             Wait::Moment => self.now.max(self.start.saturating_add(time)),
@@ -94,7 +96,7 @@ impl Iolog {
     #[cold]
     fn first_line(&mut self, line: &[u8]) -> Parsed {
         self.version = version(line).ok_or(Defect {
-            column: 3,
+            at: 3,
             expected: "version 2 or 3 of an iolog",
         })?;
         self.start = self.now;
@@ -113,14 +115,14 @@ fn version(line: &[u8]) -> Option<Version> {
 
 impl LineParser for Iolog {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         if line.starts_with(FIRST_LINE) {
             return self.first_line(line);
         }
         let mut columns = Columns::<b' '>::new(line);
         let at = match self.version {
             Version::Two => None,
-            Version::Three => Some(time(&mut columns, self.unit)?),
+            Version::Three => Some(columns.time(self.unit)?),
         };
         let file = columns.key()?;
         let action = columns.key()?;
@@ -133,10 +135,7 @@ impl LineParser for Iolog {
         };
         let (mut offset, mut length) = (0, 0);
         if op != OpKind::Flush {
-            offset = columns.number()?;
-            if offset > LARGEST {
-                return Err(columns.defect("an offset of at most 2^60"));
-            }
+            offset = columns.address(1, "an offset of at most 2^60")?;
             let bytes = columns.number()?;
             if bytes == 0 {
                 self.empty += 1;
@@ -144,11 +143,11 @@ impl LineParser for Iolog {
             }
             length = to_length(bytes).ok_or_else(|| columns.defect("a length below 4 GiB"))?;
         }
-        let volume = volumes.id(file)?;
+        let volume = to.volumes.id(file)?;
         if let Some(at) = at {
             self.now = self.start.saturating_add(at);
         }
-        batch.push(self.now, op, offset, length, volume, 0);
+        to.batch.push(self.now, op, offset, length, volume, 0);
         Ok(())
     }
 
@@ -217,10 +216,7 @@ pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
     Some(Claim {
         strength: Strength::Sure,
         reason: format!("the first line of a fio iolog, {why}"),
-        guess: Settings {
-            time_unit: Some(unit),
-            ..Settings::default()
-        },
+        guess: Settings::NONE.with_time_unit(unit),
     })
 }
 
@@ -241,7 +237,7 @@ pub fn open(mut input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
         empty: 0,
         runs: 0,
     };
-    Ok(Box::new(TextReader::new(parser, input)))
+    Ok(Box::new(TextReader::after_lines(parser, input, 0)))
 }
 
 #[cfg(test)]
@@ -249,7 +245,7 @@ mod tests {
     use super::super::testing::read;
     use super::*;
     use crate::{ReadOptions, Volumes};
-    use ftlab_core::Source;
+    use ftlab_core::{Batch, Source};
 
     #[test]
     fn version_3() {

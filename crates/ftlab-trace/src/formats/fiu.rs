@@ -32,59 +32,66 @@
 //! # What is dropped
 //! All but the first 8 bytes of an MD5.
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
 use super::names::Names;
-use super::{Claim, Reader, Sample, Strength, digest};
-use crate::input::Input;
-use crate::report::Skipped;
-use crate::settings::{Setting, Settings};
-use crate::text::{
-    Columns, Defect, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write, to_bytes,
-};
+use super::text_format::TextFormat;
+use super::{Strength, digest};
+use crate::columns::Columns;
+use crate::health::{Defect, Parsed};
+use crate::lines::{LineParser, Requests, VolumeTable};
+use crate::settings::Settings;
 
 #[derive(Default)]
-struct Fiu {
+pub struct Fiu {
     labels: Names,
-    empty: u64,
+}
+
+impl TextFormat for Fiu {
+    const STRENGTH: Strength = Strength::Likely;
+    const REASON: &str = "nine columns between blanks, the sixth R or W, the last hexadecimal digests: FIU I/O deduplication, times in ns";
+    const SAMPLE: &[u8] = b"89966522969723 4270 rpc.mountd 18579576 8 W 6 0 d6c75ba46e82326fefa545b57a12e221\n\
+                            89966527950584 4253 nfsd 508516672 1 R 6 16 88b93b628d84082186026d9da044f173\n\
+                            89966527996712 4253 nfsd 508516680 8 W 6 0 \
+                            bf619eac0cdf3f68d496ea9344137e8bbf619eac0cdf3f68d496ea9344137e8b\
+                            bf619eac0cdf3f68d496ea9344137e8bbf619eac0cdf3f68d496ea9344137e8b\
+                            bf619eac0cdf3f68d496ea9344137e8bbf619eac0cdf3f68d496ea9344137e8b\
+                            bf619eac0cdf3f68d496ea9344137e8bbf619eac0cdf3f68d496ea9344137e8b\n";
+
+    fn new(_: &Settings) -> Result<Self> {
+        Ok(Fiu::default())
+    }
 }
 
 impl LineParser for Fiu {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b' '>::new(line);
         let time_ns = columns.number()?;
-        let pid = u32::try_from(columns.number()?).map_err(|_| columns.defect("a process id"))?;
+        let pid = columns.process_id()?;
         let from = columns.position();
         let mut process = columns.key()?;
         if !line.get(columns.position()).is_some_and(u8::is_ascii_digit) {
             process = name_with_blanks(line, from, &mut columns)?;
         }
-        let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a sector below 2^51"))?;
-        let sectors = columns.number()?;
-        let length = to_bytes(sectors, 512)
-            .and_then(|bytes| u32::try_from(bytes).ok())
-            .ok_or_else(|| columns.defect("a size below 2^23 sectors"))?;
-        let op = read_or_write(columns.text()?).ok_or_else(|| columns.defect("R or W"))?;
+        let offset = columns.address(512, "a sector below 2^51")?;
+        let length = columns.length(512, "a size below 2^23 sectors")?;
+        let op = columns.read_or_write("R or W")?;
         let (major, minor) = (columns.key()?, columns.key()?);
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
+        if length > 0 {
+            let volume = volume(to.volumes, major, minor)?;
+            let (units, sectors) = (length.div_ceil(4096) as usize, length as usize / 512);
+            if !digest::ids(columns.key()?, units, sectors, &mut to.batch.content) {
+                return Err(columns.defect("hexadecimal digests, of the request or of each 4 KiB or 512 B"));
+            }
+            to.batch.content_end.push(to.batch.content.len() as u32);
+            to.batch.push(time_ns, op, offset, length, volume, 0);
+            to.batch.pid.push(pid);
+            to.batch.label.push(self.labels.id(process));
+        } else {
+            *to.empty += 1;
         }
-        let volume = volume(volumes, major, minor)?;
-        let units = length.div_ceil(4096) as usize;
-        if !digest::ids(columns.key()?, units, sectors as usize, &mut batch.content) {
-            return Err(columns.defect("hexadecimal digests, of the request or of each 4 KiB or 512 B"));
-        }
-        batch.content_end.push(batch.content.len() as u32);
-        batch.push(time_ns, op, offset, length, volume, 0);
-        batch.pid.push(pid);
-        batch.label.push(self.labels.id(process));
         Ok(())
-    }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
     }
 
     fn labels(&self) -> &[String] {
@@ -97,7 +104,7 @@ impl LineParser for Fiu {
 #[cold]
 fn name_with_blanks<'a>(line: &'a [u8], from: usize, columns: &mut Columns<'a, b' '>) -> Parsed<&'a [u8]> {
     let wrong = Defect {
-        column: 4,
+        at: 4,
         expected: "a sector, size, R or W, major, minor and digest behind the process",
     };
     let mut end = line.trim_ascii_end();
@@ -119,7 +126,7 @@ fn volume(volumes: &mut VolumeTable, major: &[u8], minor: &[u8]) -> Parsed<u16> 
     let end = major.len() + 1 + minor.len();
     if end > key.len() {
         return Err(Defect {
-            column: 7,
+            at: 7,
             expected: "a device's major and minor numbers",
         });
     }
@@ -129,41 +136,16 @@ fn volume(volumes: &mut VolumeTable, major: &[u8], minor: &[u8]) -> Parsed<u16> 
     volumes.id(&key[..end])
 }
 
-pub const SETTINGS: &[Setting] = &[];
-
-pub fn sample() -> Vec<u8> {
-    let mut text = Vec::new();
-    text.extend_from_slice(b"89966522969723 4270 rpc.mountd 18579576 8 W 6 0 d6c75ba46e82326fefa545b57a12e221\n");
-    text.extend_from_slice(b"89966527950584 4253 nfsd 508516672 1 R 6 16 88b93b628d84082186026d9da044f173\n");
-    text.extend_from_slice(b"89966527996712 4253 nfsd 508516680 8 W 6 0 ");
-    text.extend_from_slice(&b"bf619eac0cdf3f68d496ea9344137e8b".repeat(8));
-    text.push(b'\n');
-    text
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    Sample::fits(&sample.lines, &mut Fiu::default()).then(|| {
-        Claim::new(
-            Strength::Likely,
-            "nine columns between blanks, the sixth R or W, the last hexadecimal digests: FIU I/O deduplication, times in ns",
-        )
-    })
-}
-
-pub fn open(input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::new(Fiu::default(), input)))
-}
-
 #[cfg(test)]
 mod tests {
     use ftlab_core::OpKind;
 
-    use super::super::testing::{read, read_all};
+    use super::super::testing::{bad_lines, read, read_as};
     use super::*;
 
     #[test]
     fn three_lines_of_the_three_kinds_of_rows() {
-        let (format, batch) = read(&sample());
+        let (format, batch) = read(Fiu::SAMPLE);
         assert_eq!(format, "fiu");
         assert_eq!(
             batch.time_ns,
@@ -184,8 +166,7 @@ mod tests {
     fn names_of_processes_may_have_blanks() {
         let text = b"1 5 Web Content #2 8 16 W 8 1 d6c75ba46e82326fefa545b57a12e22188b93b628d84082186026d9da044f173\n\
                      2 5 a b 64 8 R 8 1 d6c75ba46e82326fefa545b57a12e221\n";
-        let mut reader = open(Input::from_bytes("t", text.to_vec()).unwrap(), &Settings::default()).unwrap();
-        let batch = read_all(reader.as_mut()).unwrap();
+        let (reader, batch) = read_as::<Fiu>(text, &Settings::NONE).unwrap();
         assert_eq!(reader.labels(), ["Web Content #2", "a b"]);
         assert_eq!(reader.volumes(), ["8.1"]);
         assert_eq!((batch.offset, batch.length), (vec![4096, 32768], vec![8192, 4096]));
@@ -195,24 +176,19 @@ mod tests {
 
     #[test]
     fn odd_lines_are_bad_lines_and_leave_no_trace() {
-        let good = "1 2 p 8 8 W 6 0 d6c75ba46e82326fefa545b57a12e221\n";
-        for bad in [
-            "1 2 p 8 8 W 6 0\n",
-            "1 2 p 8 8 W 6 0 d6c7\n",
-            "1 2 p 8 8 W 6 0 g6c75ba46e82326fefa545b57a12e221\n",
-            "1 2 p -8 8 W 6 0 d6c75ba46e82326fefa545b57a12e221\n",
-            "1 2 p 8 8388608 W 6 0 d6c75ba46e82326fefa545b57a12e221\n",
-            "1 2 p 99999999999999999999 8 W 6 0 d6c75ba46e82326fefa545b57a12e221\n",
-            "1 2 p 8 8 D 6 0 d6c75ba46e82326fefa545b57a12e221\n",
-            "1 2 p 8 16 W 6 0 d6c75ba46e82326fefa545b57a12e221d6c75ba46e82326f\0fa545b57a12e221\n",
-            "1 2 p\n",
-            "1 99999999999 p 8 8 W 6 0 d6c75ba46e82326fefa545b57a12e221\n",
-        ] {
-            let text = format!("{good}{bad}{good}");
-            let mut reader = open(Input::from_bytes("t", text.into_bytes()).unwrap(), &Settings::default()).unwrap();
-            let batch = read_all(reader.as_mut()).unwrap();
-            assert_eq!((batch.len(), batch.content_end), (2, vec![1, 2]), "{bad}");
-            assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
-        }
+        let good = "1 2 p 8 8 W 6 0 d6c75ba46e82326fefa545b57a12e221";
+        let bad = [
+            "1 2 p 8 8 W 6 0",
+            "1 2 p 8 8 W 6 0 d6c7",
+            "1 2 p 8 8 W 6 0 g6c75ba46e82326fefa545b57a12e221",
+            "1 2 p -8 8 W 6 0 d6c75ba46e82326fefa545b57a12e221",
+            "1 2 p 8 8388608 W 6 0 d6c75ba46e82326fefa545b57a12e221",
+            "1 2 p 99999999999999999999 8 W 6 0 d6c75ba46e82326fefa545b57a12e221",
+            "1 2 p 8 8 D 6 0 d6c75ba46e82326fefa545b57a12e221",
+            "1 2 p 8 16 W 6 0 d6c75ba46e82326fefa545b57a12e221d6c75ba46e82326f\0fa545b57a12e221",
+            "1 2 p",
+            "1 99999999999 p 8 8 W 6 0 d6c75ba46e82326fefa545b57a12e221",
+        ];
+        assert_eq!(bad_lines::<Fiu>(good, &bad).content_end, [1, 2]);
     }
 }

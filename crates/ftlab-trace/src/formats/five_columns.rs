@@ -11,77 +11,54 @@
 
 mod evidence;
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
 use self::evidence::{Evidence, SECTOR};
 use super::{Claim, Reader, Sample, Strength, midas};
+use crate::columns::{Columns, hexadecimal};
+use crate::health::Parsed;
 use crate::input::Input;
-use crate::report::Skipped;
-use crate::settings::{Codes, Setting, Settings, TimeUnit};
-use crate::text::{Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, hexadecimal, left_out, time, to_bytes};
-
-pub(super) const SETTINGS: &[Setting] = &[
-    Setting::TimeUnit,
-    Setting::Codes,
-    Setting::AddressUnit,
-    Setting::SizeUnit,
-];
+use crate::lines::{LineParser, Requests, TextReader};
+use crate::settings::{Codes, Settings, TimeUnit, Units};
 
 /// The parser of the three formats.
 struct FiveColumns {
-    unit: TimeUnit,
-    codes: Codes,
-    address_unit: u64,
-    size_unit: u64,
+    units: Units,
     /// The operation is a word of hexadecimal flags of which the lowest counts.
     flags: bool,
-    empty: u64,
 }
 
 impl FiveColumns {
     /// Where the settings are silent, units are those that the simulator itself has.
     fn new(settings: &Settings, dialect: Dialect) -> Self {
+        let time = match dialect {
+            Dialect::Mqsim | Dialect::Ssdsim => TimeUnit::Nanoseconds,
+            Dialect::Disksim => TimeUnit::Milliseconds,
+        };
+        let own = Settings::NONE.with_units(time, Codes::ReadIsOne, SECTOR as u32, SECTOR as u32);
         FiveColumns {
-            unit: settings.time_unit.unwrap_or(match dialect {
-                Dialect::Mqsim | Dialect::Ssdsim => TimeUnit::Nanoseconds,
-                Dialect::Disksim => TimeUnit::Milliseconds,
-            }),
-            codes: settings.codes.unwrap_or(Codes::ReadIsOne),
-            address_unit: settings.address_unit.map_or(SECTOR, u64::from),
-            size_unit: settings.size_unit.map_or(SECTOR, u64::from),
+            units: settings.or(&own).units(),
             flags: dialect == Dialect::Disksim,
-            empty: 0,
         }
     }
 }
 
 impl LineParser for FiveColumns {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b' '>::new(line);
-        let time_ns = time(&mut columns, self.unit)?;
+        let time_ns = columns.time(self.units.time)?;
         let device = columns.key()?;
-        let offset = to_bytes(columns.number()?, self.address_unit);
-        let offset = offset.ok_or_else(|| columns.defect("an address below 2^60 bytes"))?;
-        let bytes = to_bytes(columns.number()?, self.size_unit).and_then(|bytes| u32::try_from(bytes).ok());
-        let length = bytes.ok_or_else(|| columns.defect("a size below 4 GiB"))?;
-        let code = if self.flags {
-            flag_word(columns.key()?).map(|flags| flags & 1)
+        let offset = columns.address(self.units.address, "an address below 2^60 bytes")?;
+        let length = columns.length(self.units.size, "a size below 4 GiB")?;
+        let op = if self.flags {
+            let flags = flag_word(columns.key()?);
+            let op = flags.and_then(|flags| self.units.codes.operation(flags & 1));
+            op.ok_or_else(|| columns.defect("hexadecimal flags"))?
         } else {
-            Some(columns.number()?)
+            columns.code(self.units.codes, "0 or 1")?
         };
-        let op = code.and_then(|code| self.codes.operation(code));
-        let op = op.ok_or_else(|| columns.defect(if self.flags { "hexadecimal flags" } else { "0 or 1" }))?;
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
-        batch.push(time_ns, op, offset, length, volumes.id(device)?, 0);
-        Ok(())
-    }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
+        to.push(time_ns, op, offset, length, device)
     }
 }
 
@@ -111,10 +88,7 @@ impl Dialect {
 /// The claim of one of the three formats, with the guesses that it would read the file by.
 pub(super) fn claim(sample: &Sample<'_>, dialect: Dialect) -> Option<Claim> {
     // DiskSim's is the widest of the three (all operations are hexadecimal words), in the unit of which every time fits.
-    let widest = Settings {
-        time_unit: Some(TimeUnit::Nanoseconds),
-        ..Settings::default()
-    };
+    let widest = Settings::NONE.with_time_unit(TimeUnit::Nanoseconds);
     let mut parser = FiveColumns::new(&widest, Dialect::Disksim);
     if !Sample::fits(&sample.lines, &mut parser) {
         return None;
@@ -135,23 +109,18 @@ pub(super) fn claim(sample: &Sample<'_>, dialect: Dialect) -> Option<Claim> {
         Dialect::Disksim => "DiskSim ASCII".to_owned(),
         other => format!("{} ASCII (MQSim's and SSDSim's columns are the same)", other.name()),
     };
-    let reason = format!("{columns}: {dialects}; 1 is taken as read; {why_time}{made_up}; {why_units}");
-    let guess = Settings {
-        time_unit: Some(time_unit),
-        codes: Some(Codes::ReadIsOne),
-        address_unit: Some(address_unit as u32),
-        size_unit: Some(size_unit as u32),
-        ..Settings::default()
-    };
-    let strength = if likely { Strength::Likely } else { Strength::Fits };
     Some(Claim {
-        strength,
-        reason,
-        guess,
+        strength: if likely { Strength::Likely } else { Strength::Fits },
+        reason: format!("{columns}: {dialects}; 1 is taken as read; {why_time}{made_up}; {why_units}"),
+        guess: Settings::NONE.with_units(time_unit, Codes::ReadIsOne, address_unit as u32, size_unit as u32),
     })
 }
 
 /// The reader of one of the three formats.
 pub(super) fn open(input: Input, settings: &Settings, dialect: Dialect) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::new(FiveColumns::new(settings, dialect), input)))
+    Ok(Box::new(TextReader::after_lines(
+        FiveColumns::new(settings, dialect),
+        input,
+        0,
+    )))
 }

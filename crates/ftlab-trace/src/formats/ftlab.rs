@@ -48,9 +48,9 @@
 use ftlab_core::{Batch, Error, OpKind, Result};
 
 use super::{Claim, Progress, Reader, Sample, Strength};
+use crate::columns::LARGEST;
 use crate::input::{Input, LONGEST};
 use crate::settings::{Setting, Settings};
-use crate::text::LARGEST;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FTLAB\r\n";
 pub(crate) const VERSION: u32 = 2;

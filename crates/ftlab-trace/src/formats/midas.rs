@@ -19,53 +19,60 @@
 //! # What is dropped
 //! Columns behind the fifth. Type 2, which MiDAS does not use, and requests of no bytes are left out and counted.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::{OpKind, Result};
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
+use super::text_format::{self, TextFormat};
+use super::{Claim, Sample, Strength};
+use crate::columns::Columns;
+use crate::health::{Parsed, left_out};
+use crate::lines::{LineParser, Requests};
 use crate::report::Skipped;
-use crate::settings::{Codes, Setting, Settings, TimeUnit};
-use crate::text::{Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, time, to_bytes};
+use crate::settings::{Codes, Setting, Settings, TimeUnit, Units};
 
-struct Midas {
-    unit: TimeUnit,
-    codes: Codes,
-    address_unit: u64,
-    size_unit: u64,
-    empty: u64,
+pub struct Midas {
+    units: Units,
     unused: u64,
 }
 
-impl Midas {
-    fn new(settings: &Settings) -> Self {
-        Midas {
-            unit: settings.time_unit.unwrap_or(TimeUnit::Seconds),
-            codes: settings.codes.unwrap_or(Codes::ReadIsZero),
-            address_unit: settings.address_unit.map_or(4096, u64::from),
-            size_unit: settings.size_unit.map_or(1, u64::from),
-            empty: 0,
-            unused: 0,
+impl TextFormat for Midas {
+    const SETTINGS: &[Setting] = Setting::UNITS;
+    const DEFAULTS: Settings = Settings::NONE.with_units(TimeUnit::Seconds, Codes::ReadIsZero, 4096, 1);
+    const REASON: &str =
+        "MiDAS, whose times are in s, pages of 4 KiB, sizes in bytes, and 0 = read, 1 = write, 3 = trim";
+    const SAMPLE: &[u8] = b"0.146559796 1 0 4096 \n0.146637836 0 5 8192\n0.146643556 3 6 1048576 2\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        let units = settings.units();
+        Ok(Midas { units, unused: 0 })
+    }
+
+    fn detect(sample: &Sample<'_>) -> Option<Claim> {
+        let mut claim = text_format::claim::<Self>(sample)?;
+        let mut columns = "between blanks a time, a type, a page and a size".to_owned();
+        if let Some(why) = trait_of(sample) {
+            claim.strength = Strength::Likely;
+            columns += &format!(" ({why})");
         }
+        claim.reason = format!("{columns}: {}", claim.reason);
+        Some(claim)
     }
 }
 
 impl LineParser for Midas {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b' '>::new(line);
-        let time_ns = time(&mut columns, self.unit)?;
+        let time_ns = columns.time(self.units.time)?;
         let op = match columns.number()? {
             2 => None,
             3 => Some(OpKind::Trim),
-            code => match self.codes.operation(code) {
+            code => match self.units.codes.operation(code) {
                 None => return Err(columns.defect("0 (read), 1 (write) or 3 (trim)")),
                 op => op,
             },
         };
-        let offset = to_bytes(columns.number()?, self.address_unit);
-        let offset = offset.ok_or_else(|| columns.defect("a page below 2^60 bytes"))?;
-        let bytes = to_bytes(columns.number()?, self.size_unit).and_then(|bytes| u32::try_from(bytes).ok());
-        let length = bytes.ok_or_else(|| columns.defect("a size below 4 GiB"))?;
+        let offset = columns.address(self.units.address, "a page below 2^60 bytes")?;
+        let length = columns.length(self.units.size, "a size below 4 GiB")?;
         let stream = match columns.is_done() {
             true => 0,
             false => u16::try_from(columns.number()?).map_err(|_| columns.defect("a stream below 65536"))?,
@@ -74,23 +81,18 @@ impl LineParser for Midas {
             self.unused += 1;
             return Ok(());
         };
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
+        let before = to.batch.len();
+        to.push(time_ns, op, offset, length, b"0")?;
         // The column comes with the first stream; rows before it had none.
-        if stream != 0 && batch.stream.is_empty() {
-            batch.stream.resize(batch.len(), 0);
+        if to.batch.len() > before && (stream != 0 || !to.batch.stream.is_empty()) {
+            to.batch.stream.resize(before, 0);
+            to.batch.stream.push(stream);
         }
-        if stream != 0 || !batch.stream.is_empty() {
-            batch.stream.push(stream);
-        }
-        batch.push(time_ns, op, offset, length, volumes.id(b"0")?, 0);
         Ok(())
     }
 
     fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty), ("a request of the unused type 2", self.unused)])
+        left_out(&[("a request of the unused type 2", self.unused)])
     }
 }
 
@@ -112,46 +114,6 @@ pub(super) fn trait_of(sample: &Sample<'_>) -> Option<&'static str> {
     }
     let kinds = types.iter().filter(|&&met| met).count();
     (streams || kinds > 2 || kinds == 2 && !types[2]).then_some("types of 0, 1 and 3, sizes in bytes")
-}
-
-pub const SETTINGS: &[Setting] = &[
-    Setting::TimeUnit,
-    Setting::Codes,
-    Setting::AddressUnit,
-    Setting::SizeUnit,
-];
-
-pub fn sample() -> Vec<u8> {
-    b"0.146559796 1 0 4096 \n0.146637836 0 5 8192\n0.146643556 3 6 1048576 2\n".to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let parser = Midas::new(&Settings::default());
-    let guess = Settings {
-        time_unit: Some(parser.unit),
-        codes: Some(parser.codes),
-        address_unit: Some(4096),
-        size_unit: Some(1),
-        ..Settings::default()
-    };
-    let columns = "between blanks a time, a type, a page and a size";
-    let meaning = "MiDAS, whose times are in s, pages of 4 KiB, sizes in bytes, and 0 = read, 1 = write, 3 = trim";
-    Sample::fits(&sample.lines, &mut { parser }).then(|| match trait_of(sample) {
-        Some(why) => Claim {
-            strength: Strength::Likely,
-            reason: format!("{columns} ({why}): {meaning}"),
-            guess: guess.clone(),
-        },
-        None => Claim {
-            strength: Strength::Fits,
-            reason: format!("{columns}: {meaning}"),
-            guess: guess.clone(),
-        },
-    })
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::new(Midas::new(settings), input)))
 }
 
 #[cfg(test)]

@@ -33,17 +33,20 @@ pub mod spc;
 pub mod ssdsim;
 pub mod systor;
 pub mod tencent;
+mod text_format;
 pub mod vscsi;
 pub mod wiscsee;
 
 use ftlab_core::catalogue as core_catalogue;
 use ftlab_core::{Batch, Error, Result, error};
 
+use self::text_format::TextFormat;
+use crate::health::show_line;
 use crate::input::Input;
+use crate::lines::{LineParser, Requests, VolumeTable};
 use crate::options::ReadOptions;
 use crate::report::{BadLine, Choice, Skipped};
 use crate::settings::{Setting, Settings};
-use crate::text::{LineParser, VolumeTable, show_line};
 
 /// One trace format.
 pub struct Format {
@@ -57,17 +60,21 @@ pub struct Format {
     open: fn(Input, &Settings) -> Result<Box<dyn Reader>>,
 }
 
-/// `format!(a, b)`: the formats of these modules, each under its module's name.
+/// `formats!(a, b: B)`: the formats of these modules, each under its module's name. Behind a colon stands the parser of a
+/// [`TextFormat`], which says everything; other modules have functions of the same names.
 macro_rules! formats {
-    ($($module:ident),+ $(,)?) => {
-        &[$(Format {
+    ($($module:ident $(: $parser:ident)?),+ $(,)?) => {
+        &[$(formats!(@ $module, $module $(::$parser)?)),+]
+    };
+    (@ $module:ident, $($of:ident)::+) => {
+        Format {
             name: stringify!($module),
             source: include_str!(concat!(stringify!($module), ".rs")),
-            settings: $module::SETTINGS,
-            sample: $module::sample,
-            detect: $module::detect,
-            open: $module::open,
-        }),+]
+            settings: $($of)::+::SETTINGS,
+            sample: $($of)::+::sample,
+            detect: $($of)::+::detect,
+            open: $($of)::+::open,
+        }
     };
 }
 
@@ -75,9 +82,9 @@ macro_rules! formats {
 #[rustfmt::skip]
 pub fn catalogue() -> &'static [Format] {
     formats!(
-        ftlab, recording, csv, pixel6a, cloudphysics, blktrace, vscsi, lcs, oracle_general, fio,
-        blkparse, fiu, android, most, wiscsee, nexus5, msr, spc, alibaba, tencent, systor,
-        mqsim, ssdsim, disksim, midas, arc
+        ftlab, recording, csv, pixel6a: Pixel6a, cloudphysics: CloudPhysics, blktrace, vscsi, lcs, oracle_general, fio,
+        blkparse: Blkparse, fiu: Fiu, android: Android, most: Most, wiscsee: Wiscsee, nexus5: Nexus5, msr: Msr, spc: Spc,
+        alibaba: Alibaba, tencent: Tencent, systor: Systor, mqsim, ssdsim, disksim, midas: Midas, arc: Arc
     )
 }
 
@@ -245,11 +252,13 @@ impl<'a> Sample<'a> {
 
     /// True when at least nine tenths of the lines, and at least one, parse.
     fn fits(lines: &[&[u8]], parser: &mut impl LineParser) -> bool {
-        let (mut batch, mut volumes) = (Batch::default(), VolumeTable::default());
-        let good = lines
-            .iter()
-            .filter(|line| parser.parse(line, &mut batch, &mut volumes).is_ok())
-            .count();
+        let (mut batch, mut volumes, mut empty) = (Batch::default(), VolumeTable::default(), 0);
+        let mut to = Requests {
+            batch: &mut batch,
+            volumes: &mut volumes,
+            empty: &mut empty,
+        };
+        let good = lines.iter().filter(|line| parser.parse(line, &mut to).is_ok()).count();
         good > 0 && good * 10 >= lines.len() * 9
     }
 }
@@ -357,6 +366,26 @@ pub(crate) mod testing {
         let found = detect(&mut input, &options).unwrap();
         let mut reader = found.format.open(input, &found.settings).unwrap();
         (found.format.name, read_all(reader.as_mut()).unwrap())
+    }
+
+    /// Reads `text` as one format, and returns the reader with all requests.
+    pub fn read_as<P: TextFormat>(text: &[u8], settings: &Settings) -> Result<(Box<dyn Reader>, Batch)> {
+        let mut reader = P::open(Input::from_bytes("t", text.to_vec())?, settings)?;
+        let batch = read_all(reader.as_mut())?;
+        Ok((reader, batch))
+    }
+
+    /// Each bad line between two good ones is left out, counted, and leaves nothing behind; the two good ones are returned.
+    pub fn bad_lines<P: TextFormat>(good: &str, bad: &[&str]) -> Batch {
+        let read = |text: String| read_as::<P>(text.as_bytes(), &Settings::NONE).unwrap();
+        let (_, wanted) = read(format!("{good}\n{good}\n"));
+        assert_eq!(wanted.len(), 2);
+        for bad in bad {
+            let (reader, batch) = read(format!("{good}\n{bad}\n{good}\n"));
+            assert_eq!(batch, wanted, "{bad}");
+            assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
+        }
+        wanted
     }
 
     pub fn read_all(reader: &mut dyn Reader) -> Result<Batch> {

@@ -25,59 +25,94 @@
 //! # What is dropped
 //! Other events, the process's name, the path up to its ending, requests without data that are no flush.
 
-use ftlab_core::{Batch, Error, Result, flags};
+use ftlab_core::{Result, flags};
 
-use super::block_events::{Events, Flushes, rwbs};
+use super::block_events::{self, Events, Flushes, rwbs};
 use super::fields::{Fields, split};
 use super::names::Names;
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
+use super::text_format::TextFormat;
+use super::{Claim, Sample, Strength};
+use crate::health::{Defect, Parsed, left_out};
+use crate::lines::{LineParser, Requests};
 use crate::report::Skipped;
 use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{Defect, LineParser, Parsed, TextReader, VolumeTable, left_out, to_bytes};
 
-struct Most {
+pub struct Most {
     event: u8,
     labels: Names,
     others: Events,
     empty: u64,
 }
 
-impl Most {
-    fn new(event: char) -> Self {
-        Most {
-            event: event as u8,
+impl TextFormat for Most {
+    const SETTINGS: &[Setting] = &[Setting::Event];
+    const DEFAULTS: Settings = Settings::NONE.with_event('Q');
+    const REASON: &str = "time, action, RWBS, sectors, process and file type between tabs: MOST";
+    const SAMPLE: &[u8] = b"    0.000111615\tQ\tWS\t23004888\t   8\t4767\t     IntentService[]\tM\n\
+          \x20   0.000204740\tG\tWS\t23004888\t   8\t4767\t     IntentService[]\tM\n\
+          \x20   0.004000000\tQ\tWBS\t 4079792\t 104\t 137\t     jbd2/mmcblk0p28\tJ\n\
+          \x20   7.152101611\tC\tWA\t 4800240\t  24\t 135\t         flush-179:0\tD\t/data/cache/data_1\n\
+          \x20   7.252101611\tQ\tW\t 4800240\t  24\t 135\t         flush-179:0\tD\t/data/rmq.db-journal\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        Ok(Most {
+            event: block_events::event(settings)?,
             labels: Names::default(),
             others: Events::default(),
             empty: 0,
+        })
+    }
+
+    fn detect(sample: &Sample<'_>) -> Option<Claim> {
+        let mut events = Events::default();
+        for line in sample.bytes.split(|&b| b == b'\n') {
+            let mut fields = Fields::new(line, b'\t');
+            if let (Some(_), Some(action)) = (fields.next(), fields.next()) {
+                events.count(action);
+            }
         }
+        let (event, why) = events.choose();
+        let guess = Settings::NONE.with_event(event);
+        // With the event chosen at least one line is read as a whole.
+        if events.of(event) == 0 || !Sample::fits(&sample.lines, &mut Most::new(&guess).ok()?) {
+            return None;
+        }
+        let mut flushes = Flushes::default();
+        for line in sample.bytes.split(|&b| b == b'\n') {
+            if let [_, action, letters, _, sectors, ..] = split(line, b'\t')[..]
+                && action == [event as u8]
+                && let Some(rwbs) = rwbs(letters)
+            {
+                flushes.count(rwbs, sectors != b"0");
+            }
+        }
+        Some(Claim {
+            strength: Strength::Likely,
+            reason: format!("{}; {why}{}", Self::REASON, flushes.clause()),
+            guess,
+        })
     }
 }
 
 impl LineParser for Most {
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut fields = Fields::new(line, b'\t');
-        let missing = Defect {
-            column: 0,
-            expected: "time, action, RWBS, sector, sectors, pid, process and type between tabs",
-        };
+        let missing = Defect::whole("time, action, RWBS, sector, sectors, pid, process and type between tabs");
         let stamp = fields.next().ok_or(missing)?;
         let time_ns = fields.time(stamp, TimeUnit::Seconds)?;
         let action = fields.next().ok_or(missing)?;
         if action != [self.event] {
-            let known = self.others.count(action);
-            return known
-                .then_some(())
-                .ok_or_else(|| fields.defect("an action such as Q, D or C"));
+            return self
+                .others
+                .left_out_line(action, || fields.defect(block_events::AN_ACTION));
         }
         let letters = fields.next().ok_or(missing)?;
-        let mut rwbs = rwbs(letters).ok_or_else(|| fields.defect("RWBS letters such as R, WS or FWS"))?;
+        let mut rwbs = rwbs(letters).ok_or_else(|| fields.defect(block_events::LETTERS))?;
         let sector = fields.next().ok_or(missing)?;
-        let offset = to_bytes(fields.number(sector)?, 512).ok_or_else(|| fields.defect("a sector below 2^51"))?;
+        let offset = fields.sectors(sector, "a sector below 2^51")?;
         let sectors = fields.next().ok_or(missing)?;
-        let length = to_bytes(fields.number(sectors)?, 512)
-            .and_then(|bytes| u32::try_from(bytes).ok())
-            .ok_or_else(|| fields.defect("a count below 2^23 sectors"))?;
+        let few = "a count below 2^23 sectors";
+        let length = u32::try_from(fields.sectors(sectors, few)?).map_err(|_| fields.defect(few))?;
         let pid = fields.next().ok_or(missing)?;
         let pid = u32::try_from(fields.number(pid)?).map_err(|_| fields.defect("a process id"))?;
         fields.next().ok_or(missing)?;
@@ -91,13 +126,13 @@ impl LineParser for Most {
         if kind == b"M" {
             rwbs.flags |= flags::METADATA;
         }
-        let requests = rwbs.push(batch, time_ns, offset, length, volumes.id(b"0")?);
+        let requests = rwbs.push(to.batch, time_ns, offset, length, to.volumes.id(b"0")?);
         self.empty += u64::from(requests == 0);
         if requests > 0 {
             let label = self.labels.id(label);
             for _ in 0..requests {
-                batch.pid.push(pid);
-                batch.label.push(label);
+                to.batch.pid.push(pid);
+                to.batch.label.push(label);
             }
         }
         Ok(())
@@ -125,71 +160,16 @@ fn ending(path: &[u8]) -> &[u8] {
     }
 }
 
-pub const SETTINGS: &[Setting] = &[Setting::Event];
-
-pub fn sample() -> Vec<u8> {
-    b"    0.000111615\tQ\tWS\t23004888\t   8\t4767\t     IntentService[]\tM\n\
-      \x20   0.000204740\tG\tWS\t23004888\t   8\t4767\t     IntentService[]\tM\n\
-      \x20   0.004000000\tQ\tWBS\t 4079792\t 104\t 137\t     jbd2/mmcblk0p28\tJ\n\
-      \x20   7.152101611\tC\tWA\t 4800240\t  24\t 135\t         flush-179:0\tD\t/data/cache/data_1\n\
-      \x20   7.252101611\tQ\tW\t 4800240\t  24\t 135\t         flush-179:0\tD\t/data/rmq.db-journal\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let mut events = Events::default();
-    for line in sample.bytes.split(|&b| b == b'\n') {
-        let mut fields = Fields::new(line, b'\t');
-        if let (Some(_), Some(action)) = (fields.next(), fields.next()) {
-            events.count(action);
-        }
-    }
-    let (event, why) = events.choose();
-    // With the event chosen at least one line is read as a whole.
-    if events.of(event) == 0 || !Sample::fits(&sample.lines, &mut Most::new(event)) {
-        return None;
-    }
-    let mut flushes = Flushes::default();
-    for line in sample.bytes.split(|&b| b == b'\n') {
-        let fields = split(line, b'\t');
-        if let [_, action, letters, _, sectors, ..] = fields[..]
-            && action == [event as u8]
-            && let Some(rwbs) = rwbs(letters)
-        {
-            flushes.count(rwbs, sectors != b"0");
-        }
-    }
-    Some(Claim {
-        strength: Strength::Likely,
-        reason: format!(
-            "time, action, RWBS, sectors, process and file type between tabs: MOST; {why}{}",
-            flushes.clause()
-        ),
-        guess: Settings {
-            event: Some(event),
-            ..Settings::default()
-        },
-    })
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    let event = settings.event.unwrap_or('Q');
-    if !matches!(event, 'Q' | 'D' | 'C') {
-        return Err(Error::input(format!("event `{event}`: expected Q, D or C")));
-    }
-    Ok(Box::new(TextReader::new(Most::new(event), input)))
-}
-
 #[cfg(test)]
 mod tests {
     use ftlab_core::OpKind;
 
-    use super::super::testing::{read, read_all};
+    use super::super::testing::{bad_lines, read, read_as};
     use super::*;
 
     #[test]
     fn queued_requests_with_file_types() {
-        let (format, batch) = read(&sample());
+        let (format, batch) = read(Most::SAMPLE);
         assert_eq!(format, "most");
         // The barrier is a flush and a durable write.
         assert_eq!(batch.op, [OpKind::Write, OpKind::Flush, OpKind::Write, OpKind::Write]);
@@ -203,8 +183,7 @@ mod tests {
 
     #[test]
     fn labels_are_the_types_of_files() {
-        let mut reader = open(Input::from_bytes("t", sample()).unwrap(), &Settings::default()).unwrap();
-        read_all(reader.as_mut()).unwrap();
+        let (reader, _) = read_as::<Most>(Most::SAMPLE, &Settings::NONE).unwrap();
         assert_eq!(reader.labels(), ["metadata", "journal", ".db-journal"]);
         let counts: Vec<u64> = reader.progress().left_out.iter().map(|s| s.count).collect();
         assert_eq!(counts, [1, 1]);
@@ -221,21 +200,17 @@ mod tests {
 
     #[test]
     fn odd_lines_are_bad_lines() {
-        let good = "0.1\tQ\tWS\t8\t8\t1\tx\tM\n";
-        for bad in [
-            "0.1\tQ\tWS\t8\t8\t1\tx\n",
-            "0.1\tQ\tWS\t8\t8\t1\tx\tZ\n",
-            "-0.1\tQ\tWS\t8\t8\t1\tx\tM\n",
-            "0.1\tQ\tWS\t8\t8388608\t1\tx\tM\n",
-            "0.1\tQ\tWS\t99999999999999999999\t8\t1\tx\tM\n",
-            "0.1\tQ\tQS\t8\t8\t1\tx\tM\n",
-            "0.1\tZ\tWS\t8\t8\t1\tx\tM\n",
-            "0.1\tQ\tWS\t8\0\t8\t1\tx\tM\n",
-        ] {
-            let text = format!("{good}{bad}{good}");
-            let mut reader = open(Input::from_bytes("t", text.into_bytes()).unwrap(), &Settings::default()).unwrap();
-            assert_eq!(read_all(reader.as_mut()).unwrap().len(), 2, "{bad}");
-            assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
-        }
+        let good = "0.1\tQ\tWS\t8\t8\t1\tx\tM";
+        let bad = [
+            "0.1\tQ\tWS\t8\t8\t1\tx",
+            "0.1\tQ\tWS\t8\t8\t1\tx\tZ",
+            "-0.1\tQ\tWS\t8\t8\t1\tx\tM",
+            "0.1\tQ\tWS\t8\t8388608\t1\tx\tM",
+            "0.1\tQ\tWS\t99999999999999999999\t8\t1\tx\tM",
+            "0.1\tQ\tQS\t8\t8\t1\tx\tM",
+            "0.1\tZ\tWS\t8\t8\t1\tx\tM",
+            "0.1\tQ\tWS\t8\0\t8\t1\tx\tM",
+        ];
+        bad_lines::<Most>(good, &bad);
     }
 }

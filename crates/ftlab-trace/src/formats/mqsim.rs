@@ -24,7 +24,7 @@ use super::{Claim, Reader, Sample};
 use crate::input::Input;
 use crate::settings::{Setting, Settings};
 
-pub const SETTINGS: &[Setting] = five_columns::SETTINGS;
+pub const SETTINGS: &[Setting] = Setting::UNITS;
 
 pub fn sample() -> Vec<u8> {
     b"938513000 4 264719034 16 0\n938828000\t3 197570570  16 1\n938944000 4 93230992 32 0\n".to_vec()

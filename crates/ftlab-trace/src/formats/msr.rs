@@ -19,74 +19,45 @@
 //! # What is dropped
 //! The response time, which belongs to the traced disks and may be missing. Requests of no bytes, counted.
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
-use crate::report::Skipped;
-use crate::settings::{Setting, Settings};
-use crate::text::{Columns, EMPTY, LARGEST, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write};
+use super::text_format::TextFormat;
+use crate::columns::Columns;
+use crate::health::Parsed;
+use crate::lines::{LineParser, Requests};
+use crate::settings::Settings;
 
-const HEADER: [&str; 1] = ["timestamp,"];
+pub struct Msr;
 
-#[derive(Default)]
-struct Msr {
-    empty: u64,
+impl TextFormat for Msr {
+    const HEADER: &[&str] = &["timestamp,"];
+    const REASON: &str = "comma separated, a file time, host, disk, `Read` or `Write`, offset, size: MSR Cambridge";
+    const SAMPLE: &[u8] = b"128166372003061629,hm,0,Read,383496192,32768,413\n\
+                            128166372016382155,prxy,1,Write,2822144,4096,1121\n\
+                            128166372026382245,hm,0,Write,0,512,55\n";
+
+    fn new(_: &Settings) -> Result<Self> {
+        Ok(Msr)
+    }
 }
 
 impl LineParser for Msr {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b','>::new(line);
-        let ticks = columns.number()?;
-        let time_ns = ticks
-            .checked_mul(100)
-            .ok_or_else(|| columns.defect("100 ns ticks below 2^64 ns"))?;
+        let time_ns = columns.number()?.checked_mul(100);
+        let time_ns = time_ns.ok_or_else(|| columns.defect("100 ns ticks below 2^64 ns"))?;
         let from = columns.position();
         columns.text()?;
         columns.text()?;
         // Host and disk with the comma between them, without the one behind.
         let device = line[from..columns.position()].trim_ascii_end();
         let device = device.strip_suffix(b",").unwrap_or(device);
-        let op = read_or_write(columns.text()?).ok_or_else(|| columns.defect("Read or Write"))?;
-        let offset = columns.number()?;
-        if offset > LARGEST {
-            return Err(columns.defect("an offset below 2^60 bytes"));
-        }
-        let length = u32::try_from(columns.number()?).map_err(|_| columns.defect("a size below 4 GiB"))?;
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
-        batch.push(time_ns, op, offset, length, volumes.id(device)?, 0);
-        Ok(())
+        let op = columns.read_or_write("Read or Write")?;
+        let offset = columns.address(1, "an offset below 2^60 bytes")?;
+        let length = columns.length(1, "a size below 4 GiB")?;
+        to.push(time_ns, op, offset, length, device)
     }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
-    }
-}
-
-pub const SETTINGS: &[Setting] = &[];
-
-pub fn sample() -> Vec<u8> {
-    b"128166372003061629,hm,0,Read,383496192,32768,413\n128166372016382155,prxy,1,Write,2822144,4096,1121\n\
-      128166372026382245,hm,0,Write,0,512,55\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let (lines, header) = sample.body(&HEADER);
-    Sample::fits(lines, &mut Msr::default()).then(|| {
-        Claim::new(
-            if header { Strength::Sure } else { Strength::Fits },
-            "comma separated, a file time, host, disk, `Read` or `Write`, offset, size: MSR Cambridge",
-        )
-    })
-}
-
-pub fn open(input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::with_header(Msr::default(), input, &HEADER)?))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Names of the label column: processes and kinds of file, numbered as they appear.
 
-use rustc_hash::FxHashMap;
+use crate::numbered::Numbered;
 
 /// Labels are 16 bits wide; names beyond these share the last number.
 const MOST: usize = u16::MAX as usize;
@@ -9,53 +9,29 @@ const LONGEST: usize = 255;
 
 /// A table of at most 65 535 names and, behind them, `other` for all further ones.
 #[derive(Debug, Default)]
-pub struct Names {
-    names: Vec<String>,
-    index: FxHashMap<Box<[u8]>, u16>,
-    /// Traces repeat a name many times in a row.
-    last: Option<(Vec<u8>, u16)>,
-}
+pub struct Names(Numbered);
 
 impl Names {
     /// The number of `name`; an empty one is called `unknown`.
     #[inline]
     pub fn id(&mut self, name: &[u8]) -> u16 {
-        match &self.last {
-            Some((last, id)) if last.as_slice() == name => *id,
-            _ => self.look_up(name),
-        }
-    }
-
-    fn look_up(&mut self, name: &[u8]) -> u16 {
         let name = &name[..name.len().min(LONGEST)];
-        let id = match self.index.get(name) {
-            Some(&id) => id,
-            None => self.enter(name),
-        };
-        let (last, last_id) = self.last.get_or_insert_default();
-        last.clear();
-        last.extend_from_slice(name);
-        *last_id = id;
-        id
+        self.0.find(name).unwrap_or_else(|| self.enter(name))
     }
 
+    #[cold]
     fn enter(&mut self, name: &[u8]) -> u16 {
-        let id = self.names.len().min(MOST);
-        if self.names.len() < MOST {
-            self.names.push(match name {
-                b"" => "unknown".to_owned(),
-                name => String::from_utf8_lossy(name).replace(|c: char| c.is_control(), " "),
-            });
-            self.index.insert(name.into(), id as u16);
-        } else if self.names.len() == MOST {
-            self.names.push("other".to_owned());
-        }
-        id as u16
+        let shown = match name {
+            _ if self.all().len() >= MOST => "other".to_owned(),
+            b"" => "unknown".to_owned(),
+            name => String::from_utf8_lossy(name).replace(|c: char| c.is_control(), " "),
+        };
+        self.0.enter(name, shown).unwrap_or(MOST as u16)
     }
 
     /// The names by number.
     pub fn all(&self) -> &[String] {
-        &self.names
+        self.0.names()
     }
 }
 

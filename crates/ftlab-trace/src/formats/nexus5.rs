@@ -24,13 +24,14 @@
 //! Column 2, the flags' other bits, and the times of issue and completion, which belong to the traced eMMC. Requests of no
 //! bytes, counted.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::{OpKind, Result};
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
-use crate::report::Skipped;
-use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, time, to_bytes};
+use super::text_format::{self, TextFormat};
+use super::{Claim, Sample, Strength};
+use crate::columns::Columns;
+use crate::health::Parsed;
+use crate::lines::{LineParser, Requests};
+use crate::settings::{Settings, TimeUnit};
 
 /// Times before this (September 2001) are those of a clock that was not set.
 const SET: u64 = 1_000_000_000 * SECOND;
@@ -39,9 +40,8 @@ const PAUSE: u64 = 3600 * SECOND;
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(Default)]
-struct Nexus5 {
+pub struct Nexus5 {
     unset: Unset,
-    empty: u64,
 }
 
 /// The clock before it was set: its last stamp, and by how much its stamps are ahead of the time since the first.
@@ -63,37 +63,50 @@ impl Unset {
     }
 }
 
+impl TextFormat for Nexus5 {
+    const STRENGTH: Strength = Strength::Likely;
+    const REASON: &str =
+        "eight columns between blanks: sector, sectors, the same in bytes, flags, four times: the Nexus 5 traces";
+    const SAMPLE: &[u8] = b"4572376\t\t24\t\t12288\t\t5\t\t1398405332.080820638\t\t1398405332.080861784\t\t\
+                            1398405332.083687044\t\t1398405332.084604388\n\
+                            4614472\t\t8\t\t4096\t\t4\t\t1398405332.843331887\t\t1398405332.843358137\t\t\
+                            1398405332.843379699\t\t1398405332.843774908\n\
+                            4614480 8 4096 0 1398405332.843331900 1398405332.843358138 1398405332.843379700 \
+                            1398405332.843774909\n";
+
+    fn new(_: &Settings) -> Result<Self> {
+        Ok(Nexus5::default())
+    }
+
+    fn detect(sample: &Sample<'_>) -> Option<Claim> {
+        let agree = sample.lines.iter().filter(|line| sizes_agree(line)).count();
+        text_format::claim::<Self>(sample).filter(|_| agree * 10 >= sample.lines.len() * 9)
+    }
+}
+
 impl LineParser for Nexus5 {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b' '>::new(line);
-        let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a sector below 2^51"))?;
+        let offset = columns.address(512, "a sector below 2^51")?;
         columns.number()?;
-        let length = u32::try_from(columns.number()?).map_err(|_| columns.defect("a size below 4 GiB"))?;
+        let length = columns.length(1, "a size below 4 GiB")?;
         let op = match columns.number()? & 1 {
             0 => OpKind::Read,
             _ => OpKind::Write,
         };
-        let created = time(&mut columns, TimeUnit::Seconds)?;
-        let taken = time(&mut columns, TimeUnit::Seconds)?;
+        let created = columns.time(TimeUnit::Seconds)?;
+        let taken = columns.time(TimeUnit::Seconds)?;
         // The last two are passed over, but must be there: the line may be cut.
         columns.key()?;
         columns.key()?;
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
         let time_ns = match (created >= SET, taken >= SET) {
             (true, _) => created,
             (false, true) => taken,
+            (false, false) if length == 0 => 0,
             (false, false) => self.unset.time(created),
         };
-        batch.push(time_ns, op, offset, length, volumes.id(b"0")?, 0);
-        Ok(())
-    }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
+        to.push(time_ns, op, offset, length, b"0")
     }
 }
 
@@ -105,37 +118,14 @@ fn sizes_agree(line: &[u8]) -> bool {
     sectors.is_some_and(|sectors| sectors.checked_mul(512) == bytes)
 }
 
-pub const SETTINGS: &[Setting] = &[];
-
-pub fn sample() -> Vec<u8> {
-    b"4572376\t\t24\t\t12288\t\t5\t\t1398405332.080820638\t\t1398405332.080861784\t\t1398405332.083687044\t\t1398405332.084604388\n\
-      4614472\t\t8\t\t4096\t\t4\t\t1398405332.843331887\t\t1398405332.843358137\t\t1398405332.843379699\t\t1398405332.843774908\n\
-      4614480 8 4096 0 1398405332.843331900 1398405332.843358138 1398405332.843379700 1398405332.843774909\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let agree = sample.lines.iter().filter(|line| sizes_agree(line)).count();
-    let fits = agree * 10 >= sample.lines.len() * 9 && Sample::fits(&sample.lines, &mut Nexus5::default());
-    fits.then(|| {
-        let reason =
-            "eight columns between blanks: sector, sectors, the same in bytes, flags, four times: the Nexus 5 traces";
-        Claim::new(Strength::Likely, reason)
-    })
-}
-
-pub fn open(input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::new(Nexus5::default(), input)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::read;
+    use super::super::testing::{bad_lines, read};
     use super::*;
 
     #[test]
     fn three_lines() {
-        let (format, batch) = read(&sample());
+        let (format, batch) = read(Nexus5::SAMPLE);
         assert_eq!(format, "nexus5");
         let stamps = [80_820_638, 843_331_887, 843_331_900];
         assert_eq!(batch.time_ns, stamps.map(|ns| 1_398_405_332 * SECOND + ns));
@@ -166,18 +156,11 @@ mod tests {
 
     #[test]
     fn a_cut_line_is_no_request() {
-        let mut volumes = VolumeTable::default();
-        for bad in [
+        let bad = [
             "1 8 4096 4 5.0 5.1",
             "1 8 4096 x 5.0 5.1 5.2 5.3",
             "1 8 9999999999 4 5.0 5.1 5.2 5.3",
-        ] {
-            assert!(
-                Nexus5::default()
-                    .parse(bad.as_bytes(), &mut Batch::default(), &mut volumes)
-                    .is_err(),
-                "{bad}"
-            );
-        }
+        ];
+        bad_lines::<Nexus5>("1 8 4096 4 5.0 5.1 5.2 5.3", &bad);
     }
 }

@@ -12,10 +12,13 @@
 use ftlab_core::{Batch, OpKind};
 use rustc_hash::FxHashMap;
 
-use crate::records::{Defect, Parsed, RecordParser, bytes_at};
+use crate::columns::{LARGEST, to_bytes};
+use crate::health::{Defect, Parsed, left_out};
+use crate::lines::VolumeTable;
+use crate::records::{RecordParser, bytes_at};
 use crate::report::Skipped;
 use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{LARGEST, VolumeTable, left_out};
+use crate::splitmix::finish;
 
 /// What both formats leave open.
 pub const SETTINGS: &[Setting] = &[Setting::TimeUnit, Setting::AddressUnit, Setting::Op];
@@ -251,7 +254,7 @@ impl RecordParser for Objects {
         let bytes = length.natural(record).and_then(|bytes| u32::try_from(bytes).ok());
         let bytes = bytes.ok_or_else(|| wrong(length, "a size below 4 GiB"))?;
         let offset = match self.addresses {
-            Addresses::Unit(unit) => id.bits(record).checked_mul(unit.into()).filter(|&o| o <= LARGEST),
+            Addresses::Unit(unit) => to_bytes(id.bits(record), unit.into()),
             Addresses::Slots => Some(slot(id.bits(record))),
         };
         let offset = offset.ok_or_else(|| wrong(id, "an address below 2^60 bytes"))?;
@@ -286,11 +289,7 @@ impl RecordParser for Objects {
 
 /// The place of a hashed id: the first byte of one of 2^44 slots of 4 KiB.
 fn slot(id: u64) -> u64 {
-    // The finisher of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-    let mut mixed = (id ^ (id >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    (mixed >> 20) << 12
+    (finish(id) >> 20) << 12
 }
 
 /// Settings as the records at the start of a file suggest them, and why.

@@ -18,52 +18,53 @@
 //! # What is dropped
 //! Columns behind the sixth. Requests of no bytes, counted. A process whose name holds a comma makes a bad line.
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
 use super::names::Names;
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
-use crate::report::Skipped;
-use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{
-    Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write, time, to_bytes,
-};
-
-const HEADER: [&str; 2] = ["proces,device,rw_flag", "process,device,rw_flag"];
+use super::text_format::TextFormat;
+use crate::columns::Columns;
+use crate::health::Parsed;
+use crate::lines::{LineParser, Requests};
+use crate::settings::{Settings, TimeUnit};
 
 #[derive(Default)]
-struct Pixel6a {
+pub struct Pixel6a {
     processes: Names,
-    empty: u64,
+}
+
+impl TextFormat for Pixel6a {
+    const HEADER: &[&str] = &["proces,device,rw_flag", "process,device,rw_flag"];
+    const ALWAYS_HAS_HEADER: bool = true;
+    const REASON: &str = "a header line proces,device,rw_flag,sector,size,timestamp: the Pixel 6a traces";
+    const SAMPLE: &[u8] = b"proces,device,rw_flag,sector,size,timestamp\n\
+                            <...>-12228,8388608,R,29880920,16,159273.751646\n\
+                            kworker/4:1H-225,8388608,W,30175712,8,159273.83748699998\n\
+                            Async Task,8388608,R,30175712,8,159274\n";
+
+    fn new(_: &Settings) -> Result<Self> {
+        Ok(Pixel6a::default())
+    }
 }
 
 impl LineParser for Pixel6a {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b','>::new(line);
         // Names hold blanks.
         let length = memchr::memchr(b',', line).unwrap_or(line.len());
         columns.skip();
         let device = columns.key()?;
-        let op = read_or_write(columns.text()?).ok_or_else(|| columns.defect("R or W"))?;
-        let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a sector below 2^51"))?;
-        let bytes = to_bytes(columns.number()?, 512).and_then(|bytes| u32::try_from(bytes).ok());
-        let bytes = bytes.ok_or_else(|| columns.defect("a size below 2^23 sectors"))?;
-        let time_ns = time(&mut columns, TimeUnit::Seconds)?;
-        if bytes == 0 {
-            self.empty += 1;
-            return Ok(());
+        let op = columns.read_or_write("R or W")?;
+        let offset = columns.address(512, "a sector below 2^51")?;
+        let bytes = columns.length(512, "a size below 2^23 sectors")?;
+        let time_ns = columns.time(TimeUnit::Seconds)?;
+        to.push(time_ns.saturating_add(500) / 1000 * 1000, op, offset, bytes, device)?;
+        if bytes > 0 {
+            let (name, pid) = name_and_pid(&line[..length]);
+            to.batch.pid.push(pid);
+            to.batch.label.push(self.processes.id(name));
         }
-        let time_ns = time_ns.saturating_add(500) / 1000 * 1000;
-        batch.push(time_ns, op, offset, bytes, volumes.id(device)?, 0);
-        let (name, pid) = name_and_pid(&line[..length]);
-        batch.pid.push(pid);
-        batch.label.push(self.processes.id(name));
         Ok(())
-    }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
     }
 
     fn labels(&self) -> &[String] {
@@ -85,37 +86,15 @@ fn name_and_pid(text: &[u8]) -> (&[u8], u32) {
     }
 }
 
-pub const SETTINGS: &[Setting] = &[];
-
-pub fn sample() -> Vec<u8> {
-    b"proces,device,rw_flag,sector,size,timestamp\n<...>-12228,8388608,R,29880920,16,159273.751646\n\
-      kworker/4:1H-225,8388608,W,30175712,8,159273.83748699998\nAsync Task,8388608,R,30175712,8,159274\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let (lines, header) = sample.body(&HEADER);
-    let mut parser = Pixel6a::default();
-    (header && (lines.is_empty() || Sample::fits(lines, &mut parser))).then(|| {
-        let reason = "a header line proces,device,rw_flag,sector,size,timestamp: the Pixel 6a traces";
-        Claim::new(Strength::Sure, reason)
-    })
-}
-
-pub fn open(input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::with_header(Pixel6a::default(), input, &HEADER)?))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::read_all;
+    use super::super::testing::read_as;
     use super::*;
     use ftlab_core::OpKind;
 
     #[test]
     fn three_lines() {
-        let mut reader = open(Input::from_bytes("t", sample()).unwrap(), &Settings::default()).unwrap();
-        let batch = read_all(reader.as_mut()).unwrap();
+        let (reader, batch) = read_as::<Pixel6a>(Pixel6a::SAMPLE, &Settings::NONE).unwrap();
         assert_eq!(
             batch.time_ns,
             [159_273_751_646_000, 159_273_837_487_000, 159_274_000_000_000]

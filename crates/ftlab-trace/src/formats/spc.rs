@@ -17,64 +17,41 @@
 //! # What is dropped
 //! Columns behind the fifth, which the specification leaves to the trace's author. Requests of no bytes, counted.
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
-use crate::report::Skipped;
+use super::text_format::TextFormat;
+use crate::columns::Columns;
+use crate::health::Parsed;
+use crate::lines::{LineParser, Requests};
 use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{
-    Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write, time, to_bytes,
-};
 
-struct Spc {
+pub struct Spc {
     unit: TimeUnit,
-    empty: u64,
+}
+
+impl TextFormat for Spc {
+    const SETTINGS: &[Setting] = &[Setting::TimeUnit];
+    const DEFAULTS: Settings = Settings::NONE.with_time_unit(TimeUnit::Seconds);
+    const REASON: &str = "comma separated, a number, block and size, `r` or `w`, then a time, taken as s: SPC";
+    const SAMPLE: &[u8] = b"0,20941264,8192,W,0.551706\n0,20939840,8192,w,0.554041\n1,3436288,15872,r,1.011732,x\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        let unit = settings.units().time;
+        Ok(Spc { unit })
+    }
 }
 
 impl LineParser for Spc {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b','>::new(line);
         let asu = columns.key()?;
-        let offset = to_bytes(columns.number()?, 512).ok_or_else(|| columns.defect("a block below 2^51"))?;
-        let length = u32::try_from(columns.number()?).map_err(|_| columns.defect("a size below 4 GiB"))?;
-        let op = read_or_write(columns.text()?).ok_or_else(|| columns.defect("r or w"))?;
-        let time_ns = time(&mut columns, self.unit)?;
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
-        batch.push(time_ns, op, offset, length, volumes.id(asu)?, 0);
-        Ok(())
+        let offset = columns.address(512, "a block below 2^51")?;
+        let length = columns.length(1, "a size below 4 GiB")?;
+        let op = columns.read_or_write("r or w")?;
+        let time_ns = columns.time(self.unit)?;
+        to.push(time_ns, op, offset, length, asu)
     }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
-    }
-}
-
-pub const SETTINGS: &[Setting] = &[Setting::TimeUnit];
-
-pub fn sample() -> Vec<u8> {
-    b"0,20941264,8192,W,0.551706\n0,20939840,8192,w,0.554041\n1,3436288,15872,r,1.011732,x\n".to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let unit = TimeUnit::Seconds;
-    Sample::fits(&sample.lines, &mut Spc { unit, empty: 0 }).then(|| Claim {
-        strength: Strength::Fits,
-        reason: "comma separated, a number, block and size, `r` or `w`, then a time, taken as s: SPC".to_owned(),
-        guess: Settings {
-            time_unit: Some(unit),
-            ..Settings::default()
-        },
-    })
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    let unit = settings.time_unit.unwrap_or(TimeUnit::Seconds);
-    Ok(Box::new(TextReader::new(Spc { unit, empty: 0 }, input)))
 }
 
 #[cfg(test)]

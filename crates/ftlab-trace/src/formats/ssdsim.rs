@@ -25,7 +25,7 @@ use super::{Claim, Reader, Sample};
 use crate::input::Input;
 use crate::settings::{Setting, Settings};
 
-pub const SETTINGS: &[Setting] = five_columns::SETTINGS;
+pub const SETTINGS: &[Setting] = Setting::UNITS;
 
 pub fn sample() -> Vec<u8> {
     b"0 0 303567 7 0\n0 1 55590 6 1\n26214000 2 303574 7 0\n26214000 1 240840 6 0\n".to_vec()

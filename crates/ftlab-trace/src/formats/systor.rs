@@ -20,83 +20,69 @@
 //! The response time: it belongs to the traced array. Requests whose type is blank are left out and counted, since nothing
 //! says what they did; so are requests of no bytes.
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
+use super::text_format::TextFormat;
+use crate::columns::{Columns, read_or_write};
+use crate::health::{Parsed, left_out};
+use crate::lines::{LineParser, Requests};
 use crate::report::Skipped;
-use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{
-    Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write, time, to_bytes,
-};
-
-const HEADER: [&str; 1] = ["timestamp,response,iotype"];
+use crate::settings::{Settings, TimeUnit};
 
 #[derive(Default)]
-struct Systor {
+pub struct Systor {
     blank: u64,
-    empty: u64,
+}
+
+impl TextFormat for Systor {
+    const HEADER: &[&str] = &["timestamp,response,iotype"];
+    const REASON: &str = "comma separated, a time, a response time, `R`, `W` or nothing, LUN, offset, size: SYSTOR '17";
+    const SAMPLE: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size\n\
+                            1456095145.133076000,0.000806000,R,0,899056122368,131072\n\
+                            1456095145.133399000,0.000131000,W,0,36864,4096\n\
+                            1456095145.140000000,,,0,0,0\n\
+                            1456095146.000001000,0.000090000,W,3,40960,512\n";
+
+    fn new(_: &Settings) -> Result<Self> {
+        Ok(Systor::default())
+    }
 }
 
 impl LineParser for Systor {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b','>::new(line);
-        let time_ns = time(&mut columns, TimeUnit::Seconds)?;
+        let time_ns = columns.time(TimeUnit::Seconds)?;
         if columns.peek() == Some(b',') {
             columns.skip();
         } else {
-            time(&mut columns, TimeUnit::Seconds)?;
+            columns.time(TimeUnit::Seconds)?;
         }
-        let kind = columns.text()?;
-        let op = match kind {
+        let op = match columns.text()? {
             b"" => None,
             letter => Some(read_or_write(letter).ok_or_else(|| columns.defect("R, W or nothing"))?),
         };
         let lun = columns.key()?;
-        let offset = to_bytes(columns.number()?, 1).ok_or_else(|| columns.defect("an offset below 2^60 bytes"))?;
-        let length = u32::try_from(columns.number()?).map_err(|_| columns.defect("a size below 4 GiB"))?;
-        match op {
-            None => self.blank += 1,
-            Some(_) if length == 0 => self.empty += 1,
-            Some(op) => batch.push(time_ns, op, offset, length, volumes.id(lun)?, 0),
-        }
-        Ok(())
+        let offset = columns.address(1, "an offset below 2^60 bytes")?;
+        let length = columns.length(1, "a size below 4 GiB")?;
+        let Some(op) = op else {
+            self.blank += 1;
+            return Ok(());
+        };
+        to.push(time_ns, op, offset, length, lun)
     }
 
     fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty), ("a request whose type is blank", self.blank)])
+        left_out(&[("a request whose type is blank", self.blank)])
     }
-}
-
-pub const SETTINGS: &[Setting] = &[];
-
-pub fn sample() -> Vec<u8> {
-    b"Timestamp,Response,IOType,LUN,Offset,Size\n1456095145.133076000,0.000806000,R,0,899056122368,131072\n\
-      1456095145.133399000,0.000131000,W,0,36864,4096\n1456095145.140000000,,,0,0,0\n\
-      1456095146.000001000,0.000090000,W,3,40960,512\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let (lines, header) = sample.body(&HEADER);
-    Sample::fits(lines, &mut Systor::default()).then(|| {
-        Claim::new(
-            if header { Strength::Sure } else { Strength::Fits },
-            "comma separated, a time, a response time, `R`, `W` or nothing, LUN, offset, size: SYSTOR '17",
-        )
-    })
-}
-
-pub fn open(input: Input, _: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::with_header(Systor::default(), input, &HEADER)?))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{bad_lines, read_as};
     use super::*;
     use crate::ReadOptions;
-    use ftlab_core::{OpKind, Source};
+    use ftlab_core::{Batch, OpKind, Source};
 
     #[test]
     fn a_blank_type_is_left_out_and_counted() {
@@ -129,8 +115,13 @@ mod tests {
 
     #[test]
     fn another_type_is_a_defect() {
-        let line = b"1456095145.2,0.1,x,3,40960,512";
-        let defect = Systor::default().parse(line, &mut Batch::default(), &mut VolumeTable::default());
-        assert_eq!(defect.unwrap_err().column, 3);
+        let good = "1456095145.2,0.1,W,3,40960,512";
+        bad_lines::<Systor>(good, &["1456095145.2,0.1,x,3,40960,512"]);
+        let text = "1456095145.2,0.1,x,3,40960,512\n".repeat(10);
+        let error = read_as::<Systor>(text.as_bytes(), &Settings::NONE).err().unwrap();
+        assert!(
+            error.to_string().contains("column 3: expected R, W or nothing"),
+            "{error}"
+        );
     }
 }

@@ -19,98 +19,59 @@
 //! # What is dropped
 //! Columns behind the fifth. Requests of no bytes, counted.
 
-use ftlab_core::{Batch, Result};
+use ftlab_core::Result;
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
-use crate::report::Skipped;
-use crate::settings::{Codes, Setting, Settings, TimeUnit};
-use crate::text::{Columns, EMPTY, LineParser, Parsed, TextReader, VolumeTable, left_out, time, to_bytes};
+use super::text_format::{self, TextFormat};
+use super::{Claim, Sample};
+use crate::columns::Columns;
+use crate::health::Parsed;
+use crate::lines::{LineParser, Requests};
+use crate::settings::{Codes, Setting, Settings, TimeUnit, Units};
 
-const HEADER: [&str; 1] = ["timestamp,offset"];
 /// So many lines are evidence of a unit.
 const ENOUGH: usize = 20;
 
-struct Tencent {
-    unit: TimeUnit,
-    codes: Codes,
-    address_unit: u64,
-    size_unit: u64,
-    empty: u64,
+pub struct Tencent {
+    units: Units,
 }
 
-impl Tencent {
-    fn new(settings: &Settings) -> Self {
-        Tencent {
-            unit: settings.time_unit.unwrap_or(TimeUnit::Seconds),
-            codes: settings.codes.unwrap_or(Codes::ReadIsZero),
-            address_unit: settings.address_unit.map_or(512, u64::from),
-            size_unit: settings.size_unit.map_or(512, u64::from),
-            empty: 0,
-        }
+impl TextFormat for Tencent {
+    const SETTINGS: &[Setting] = Setting::UNITS;
+    const DEFAULTS: Settings = Settings::NONE.with_units(TimeUnit::Seconds, Codes::ReadIsZero, 512, 512);
+    const HEADER: &[&str] = &["timestamp,offset"];
+    const REASON: &str =
+        "comma separated, a time, offset, size, 0 or 1, a volume: Tencent CBS, with times in s and 0 = read";
+    const SAMPLE: &[u8] =
+        b"1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1627\n1538323201,1904106400,384,0,1360\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        let units = settings.units();
+        Ok(Tencent { units })
+    }
+
+    fn detect(sample: &Sample<'_>) -> Option<Claim> {
+        let mut claim = text_format::claim::<Self>(sample)?;
+        let (lines, _) = sample.body(Self::HEADER);
+        let (address, address_why) = unit_of(lines, 1);
+        let (size, size_why) = unit_of(lines, 2);
+        claim.reason += &format!("; offsets in {address_why}, sizes in {size_why}");
+        claim.guess = claim
+            .guess
+            .with_units(TimeUnit::Seconds, Codes::ReadIsZero, address, size);
+        Some(claim)
     }
 }
 
 impl LineParser for Tencent {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b','>::new(line);
-        let time_ns = time(&mut columns, self.unit)?;
-        let offset = to_bytes(columns.number()?, self.address_unit);
-        let offset = offset.ok_or_else(|| columns.defect("an offset below 2^60 bytes"))?;
-        let bytes = to_bytes(columns.number()?, self.size_unit).and_then(|bytes| u32::try_from(bytes).ok());
-        let length = bytes.ok_or_else(|| columns.defect("a size below 4 GiB"))?;
-        let op = self
-            .codes
-            .operation(columns.number()?)
-            .ok_or_else(|| columns.defect("0 or 1"))?;
-        let volume = columns.key()?;
-        if length == 0 {
-            self.empty += 1;
-            return Ok(());
-        }
-        batch.push(time_ns, op, offset, length, volumes.id(volume)?, 0);
-        Ok(())
+        let time_ns = columns.time(self.units.time)?;
+        let offset = columns.address(self.units.address, "an offset below 2^60 bytes")?;
+        let length = columns.length(self.units.size, "a size below 4 GiB")?;
+        let op = columns.code(self.units.codes, "0 or 1")?;
+        to.push(time_ns, op, offset, length, columns.key()?)
     }
-
-    fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[(EMPTY, self.empty)])
-    }
-}
-
-pub const SETTINGS: &[Setting] = &[
-    Setting::TimeUnit,
-    Setting::Codes,
-    Setting::AddressUnit,
-    Setting::SizeUnit,
-];
-
-pub fn sample() -> Vec<u8> {
-    b"1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1627\n1538323201,1904106400,384,0,1360\n".to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    let (lines, header) = sample.body(&HEADER);
-    let parser = Tencent::new(&Settings::default());
-    let (unit, codes) = (parser.unit, parser.codes);
-    Sample::fits(lines, &mut { parser }).then(|| {
-        let (address, address_why) = unit_of(lines, 1);
-        let (size, size_why) = unit_of(lines, 2);
-        Claim {
-            strength: if header { Strength::Sure } else { Strength::Fits },
-            reason: format!(
-                "comma separated, a time, offset, size, 0 or 1, a volume: Tencent CBS, with times in s and 0 = read; offsets \
-                 in {address_why}, sizes in {size_why}"
-            ),
-            guess: Settings {
-                time_unit: Some(unit),
-                codes: Some(codes),
-                address_unit: Some(address),
-                size_unit: Some(size),
-                ..Settings::default()
-            },
-        }
-    })
 }
 
 /// The unit of a column, counted from 0.
@@ -127,14 +88,6 @@ fn unit_of(lines: &[&[u8]], column: usize) -> (u32, &'static str) {
         true => (1, "bytes, all being multiples of 512"),
         false => (512, "sectors"),
     }
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    Ok(Box::new(TextReader::with_header(
-        Tencent::new(settings),
-        input,
-        &HEADER,
-    )?))
 }
 
 #[cfg(test)]

@@ -28,13 +28,13 @@
 use ftlab_core::{Batch, OpKind, Result};
 
 use super::{Claim, Reader, Sample, Strength, scsi};
+use crate::columns::{to_bytes, to_length};
+use crate::health::{Defect, Parsed, left_out};
 use crate::input::Input;
-use crate::records::{Defect, Parsed, RecordParser, RecordReader, bytes_at};
+use crate::lines::VolumeTable;
+use crate::records::{RecordParser, RecordReader, bytes_at};
 use crate::report::Skipped;
 use crate::settings::{Setting, Settings};
-use crate::text::{VolumeTable, left_out, to_bytes, to_length};
-
-const UNMAP: u8 = 0x42;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
@@ -115,7 +115,7 @@ impl RecordParser for Records {
         })?;
         let Some(op) = scsi::operation(code) else {
             match code {
-                UNMAP => self.unmaps += 1,
+                scsi::UNMAP => self.unmaps += 1,
                 _ => self.others += 1,
             }
             return Ok(());

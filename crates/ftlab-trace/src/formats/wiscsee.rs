@@ -23,38 +23,57 @@
 //! # What is dropped
 //! Lines of the other action; the gap, which follows from the times.
 
-use ftlab_core::{Batch, Error, OpKind, Result, flags};
+use ftlab_core::{Error, OpKind, Result, flags};
 
-use super::{Claim, Reader, Sample, Strength};
-use crate::input::Input;
+use super::Strength;
+use super::text_format::TextFormat;
+use crate::columns::{Columns, read_or_write};
+use crate::health::{Parsed, left_out};
+use crate::lines::{EMPTY, LineParser, Requests};
 use crate::report::Skipped;
 use crate::settings::{Setting, Settings, TimeUnit};
-use crate::text::{
-    Columns, EMPTY, LARGEST, LineParser, Parsed, TextReader, VolumeTable, left_out, read_or_write, time,
-};
 
-struct Wiscsee {
+pub struct Wiscsee {
     /// `D` or `C`.
     event: u8,
     others: u64,
     empty: u64,
 }
 
-impl Wiscsee {
-    fn new(event: u8) -> Self {
-        Wiscsee {
+impl TextFormat for Wiscsee {
+    const SETTINGS: &[Setting] = &[Setting::Event];
+    const DEFAULTS: Settings = Settings::NONE.with_event('D');
+    const STRENGTH: Strength = Strength::Likely;
+    const REASON: &str =
+        "pid, D or C, the operation, bytes, times and True or False: WiscSee's events; D events, what the device saw";
+    const SAMPLE: &[u8] = b"39949 D read 299008 4096 0.000000000 0 False\n\
+                            0 C read 299008 4096 0.000122793 0.000122793 False\n\
+                            39949 D write 331776 8192 0.000196695 7.3902e-05 True\n\
+                            1 D discard 0 536870912 0.000321063 0.000124368 False\n";
+
+    fn new(settings: &Settings) -> Result<Self> {
+        let event = match settings.event {
+            Some('C') => b'C',
+            Some('D') | None => b'D',
+            Some(other) => {
+                return Err(Error::input(format!(
+                    "event {other}: expected D (issued) or C (completed), WiscSee's lists have no other"
+                )));
+            }
+        };
+        Ok(Wiscsee {
             event,
             others: 0,
             empty: 0,
-        }
+        })
     }
 }
 
 impl LineParser for Wiscsee {
     #[inline]
-    fn parse(&mut self, line: &[u8], batch: &mut Batch, volumes: &mut VolumeTable) -> Parsed {
+    fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut columns = Columns::<b' '>::new(line);
-        let pid = u32::try_from(columns.number()?).map_err(|_| columns.defect("a process id"))?;
+        let pid = columns.process_id()?;
         let action = columns.key()?;
         if !matches!(action, b"D" | b"C") {
             return Err(columns.defect("the action D or C"));
@@ -64,12 +83,9 @@ impl LineParser for Wiscsee {
             b"flush" => OpKind::Flush,
             word => read_or_write(word).ok_or_else(|| columns.defect("read, write, discard or flush"))?,
         };
-        let offset = columns.number()?;
-        if offset > LARGEST {
-            return Err(columns.defect("an offset below 2^60 bytes"));
-        }
-        let length = u32::try_from(columns.number()?).map_err(|_| columns.defect("a size below 4 GiB"))?;
-        let time_ns = time(&mut columns, TimeUnit::Seconds)?;
+        let offset = columns.address(1, "an offset below 2^60 bytes")?;
+        let length = columns.length(1, "a size below 4 GiB")?;
+        let time_ns = columns.time(TimeUnit::Seconds)?;
         columns.key()?;
         let flag_bits = match columns.key()? {
             b"True" => flags::SYNC,
@@ -78,14 +94,13 @@ impl LineParser for Wiscsee {
         };
         if action != [self.event] {
             self.others += 1;
-        } else if op == OpKind::Flush {
-            batch.push(time_ns, op, 0, 0, volumes.id(b"0")?, flag_bits);
-            batch.pid.push(pid);
-        } else if length == 0 {
+        } else if length == 0 && op != OpKind::Flush {
             self.empty += 1;
         } else {
-            batch.push(time_ns, op, offset, length, volumes.id(b"0")?, flag_bits);
-            batch.pid.push(pid);
+            let (offset, length) = if op == OpKind::Flush { (0, 0) } else { (offset, length) };
+            let volume = to.volumes.id(b"0")?;
+            to.batch.push(time_ns, op, offset, length, volume, flag_bits);
+            to.batch.pid.push(pid);
         }
         Ok(())
     }
@@ -99,49 +114,14 @@ impl LineParser for Wiscsee {
     }
 }
 
-pub const SETTINGS: &[Setting] = &[Setting::Event];
-
-pub fn sample() -> Vec<u8> {
-    b"39949 D read 299008 4096 0.000000000 0 False\n\
-      0 C read 299008 4096 0.000122793 0.000122793 False\n\
-      39949 D write 331776 8192 0.000196695 7.3902e-05 True\n\
-      1 D discard 0 536870912 0.000321063 0.000124368 False\n"
-        .to_vec()
-}
-
-pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
-    Sample::fits(&sample.lines, &mut Wiscsee::new(b'D')).then(|| Claim {
-        strength: Strength::Likely,
-        reason: "pid, D or C, the operation, bytes, times and True or False: WiscSee's events; D events, what the device saw"
-            .to_owned(),
-        guess: Settings {
-            event: Some('D'),
-            ..Settings::default()
-        },
-    })
-}
-
-pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
-    let event = match settings.event {
-        Some('C') => b'C',
-        Some('D') | None => b'D',
-        Some(other) => {
-            return Err(Error::input(format!(
-                "event {other}: expected D (issued) or C (completed), WiscSee's lists have no other"
-            )));
-        }
-    };
-    Ok(Box::new(TextReader::new(Wiscsee::new(event), input)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{read, read_all};
+    use super::super::testing::{bad_lines, read, read_as};
     use super::*;
 
     #[test]
     fn four_lines_of_which_three_are_issued() {
-        let (format, batch) = read(&sample());
+        let (format, batch) = read(Wiscsee::SAMPLE);
         assert_eq!(format, "wiscsee");
         assert_eq!(batch.time_ns, [0, 196_695, 321_063]);
         assert_eq!(batch.op, [OpKind::Read, OpKind::Write, OpKind::Trim]);
@@ -155,36 +135,26 @@ mod tests {
 
     #[test]
     fn completions_on_request_and_other_events_not_at_all() {
-        let open_with = |event| {
-            let settings = Settings {
-                event: Some(event),
-                ..Settings::default()
-            };
-            open(Input::from_bytes("t", sample()).unwrap(), &settings)
-        };
-        let mut reader = open_with('C').unwrap();
-        assert_eq!(read_all(reader.as_mut()).unwrap().time_ns, [122_793]);
+        let read_event = |event| read_as::<Wiscsee>(Wiscsee::SAMPLE, &Settings::NONE.with_event(event));
+        let (reader, batch) = read_event('C').unwrap();
+        assert_eq!(batch.time_ns, [122_793]);
         assert_eq!(reader.progress().left_out[0].count, 3);
-        let error = open_with('Q').err().unwrap().to_string();
+        let error = read_event('Q').err().unwrap().to_string();
         assert!(error.contains("expected D (issued) or C"), "{error}");
     }
 
     #[test]
     fn odd_lines_are_bad_lines() {
-        let good = "1 D read 0 4096 0.1 0 False\n";
-        for bad in [
-            "1 D read 0 4096 0.1 0\n",
-            "1 D read 0 -1 0.1 0 False\n",
-            "1 D raed 0 4096 0.1 0 False\n",
-            "1 D read 0 99999999999 0.1 0 False\n",
-            "1 X read 0 4096 0.1 0 False\n",
-            "1 D read 0 4096 0.1 0 Maybe\n",
-            "1 D read 0\0 4096 0.1 0 True\n",
-        ] {
-            let text = format!("{good}{bad}{good}");
-            let mut reader = open(Input::from_bytes("t", text.into_bytes()).unwrap(), &Settings::default()).unwrap();
-            assert_eq!(read_all(reader.as_mut()).unwrap().len(), 2, "{bad}");
-            assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
-        }
+        let good = "1 D read 0 4096 0.1 0 False";
+        let bad = [
+            "1 D read 0 4096 0.1 0",
+            "1 D read 0 -1 0.1 0 False",
+            "1 D raed 0 4096 0.1 0 False",
+            "1 D read 0 99999999999 0.1 0 False",
+            "1 X read 0 4096 0.1 0 False",
+            "1 D read 0 4096 0.1 0 Maybe",
+            "1 D read 0\0 4096 0.1 0 True",
+        ];
+        bad_lines::<Wiscsee>(good, &bad);
     }
 }

@@ -13,10 +13,10 @@ use ftlab_core::OpKind;
 use rustc_hash::FxHashMap;
 
 use super::inspection::share;
-use super::pages::mix;
 use super::sample::{Allowance, Sample};
 use super::strata::{HOT_FROM, Scale};
 use super::{Estimate, Sampling, Skew, skew};
+use crate::splitmix::mix;
 
 const WIDESPREAD: u32 = 16;
 const PAGES_PER_VALUE: usize = 4;

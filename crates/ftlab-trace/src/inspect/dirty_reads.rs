@@ -11,7 +11,8 @@ use ftlab_core::{Batch, OpKind};
 use super::Curve;
 use super::inspection::share;
 use super::octaves::Octaves;
-use super::pages::{Pages, mix};
+use super::pages::Pages;
+use crate::splitmix::mix;
 
 pub const PARTITION: u64 = 1024;
 const HEADS: usize = 2048;

@@ -14,8 +14,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::hyperloglog::{HyperLogLog, RELATIVE_ERROR};
 use super::inspection::share;
-use super::pages::{PAGE_SHIFT, Pages, mix};
+use super::pages::{PAGE_SHIFT, Pages};
 use super::{Curve, Estimate};
+use crate::splitmix::mix;
 
 const CHUNK: u64 = 512;
 const WORDS: usize = 8;

@@ -92,8 +92,8 @@ fn tau(mut x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pages::mix;
     use super::*;
+    use crate::splitmix::mix;
 
     #[test]
     fn within_three_standard_errors_at_every_scale() {

@@ -90,13 +90,6 @@ pub struct Percentiles {
     pub p999: Option<f64>,
 }
 
-/// The same figure for each operation that moves data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ByOp<T> {
-    pub read: T,
-    pub write: T,
-}
-
 /// The same figure for reads, for writes, and for both as one string of accesses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByAccess<T> {
@@ -283,14 +276,9 @@ pub struct Footprint {
     pub first_writes: u64,
 }
 
-/// How far requests follow one another in address. Exact.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sequentiality {
-    pub read: SequentialFigures,
-    pub write: SequentialFigures,
-    /// Reads and writes together, each judged against requests of its own kind.
-    pub all: SequentialFigures,
-}
+/// How far requests follow one another in address; where both are together, each request is judged against those of its own
+/// kind. Exact.
+pub type Sequentiality = ByAccess<SequentialFigures>;
 
 /// A request is sequential when it starts where an earlier request of the same volume and operation ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -314,12 +302,7 @@ pub struct SequentialFigures {
 }
 
 /// How unevenly accesses fall on pages (or values).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Skew {
-    pub read: SkewFigures,
-    pub write: SkewFigures,
-    pub all: SkewFigures,
-}
+pub type Skew = ByAccess<SkewFigures>;
 
 /// Of the pages with at least one such access.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -341,16 +324,8 @@ pub struct SkewFigures {
     pub standard_error: f64,
 }
 
-/// How soon pages are accessed again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reuse {
-    /// Between two reads of a page, counting reads only.
-    pub read: ReuseFigures,
-    /// Between two writes, counting writes only.
-    pub write: ReuseFigures,
-    /// Between two accesses, counting both.
-    pub all: ReuseFigures,
-}
+/// How soon pages are accessed again: between two reads of a page (counting reads only), two writes, two accesses.
+pub type Reuse = ByAccess<ReuseFigures>;
 
 /// Of one string of page accesses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

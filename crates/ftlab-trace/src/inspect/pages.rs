@@ -43,16 +43,6 @@ impl Pages {
     }
 }
 
-/// A bijection of 64 bits whose every output bit depends on every input bit (the finaliser of SplitMix64: Steele, Lea
-/// and Flood, OOPSLA 2014).
-#[inline]
-pub fn mix(key: u64) -> u64 {
-    let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

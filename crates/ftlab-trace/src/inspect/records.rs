@@ -14,10 +14,10 @@ use ftlab_core::OpKind;
 use super::Sampling;
 use super::contexts::{Contexts, Ids, NO_CONTEXTS};
 use super::lifetimes::{Life, Lifetimes};
-use super::pages::mix;
 use super::reuse::{Earlier, Moment, Reuse};
 use super::sample::{Allowance, Sample};
 use super::skew;
+use crate::splitmix::mix;
 
 #[derive(Clone, Copy, Default)]
 pub struct Page {

@@ -9,7 +9,7 @@
 //! Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015, section 3.2 (fixed size), with thresholds
 //! restricted to powers of two so that evictions come in bulk.
 
-use super::pages::mix;
+use crate::splitmix::mix;
 
 const NONE: u32 = u32::MAX;
 

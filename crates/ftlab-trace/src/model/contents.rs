@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Contents, PAGE, Weights, bin, mixed};
+use super::{Contents, PAGE, Weights, bin};
+use crate::splitmix::mix;
 
 /// Values, and pages, remembered at most.
 const MOST: usize = 2 << 20;
@@ -44,7 +45,7 @@ impl Default for ValueCounts {
 impl ValueCounts {
     pub fn add(&mut self, write: bool, offset: u64, content: &[u64]) {
         for (page, &value) in (offset / PAGE..).zip(content) {
-            let sampled_page = mixed(page) <= self.page_limit;
+            let sampled_page = mix(page) <= self.page_limit;
             let held = if sampled_page {
                 self.pages.insert(page, value)
             } else {
@@ -59,7 +60,7 @@ impl ValueCounts {
             if (write && repeats) || (!write && (held.is_some() || !sampled_page)) {
                 continue;
             }
-            if mixed(value) <= self.value_limit {
+            if mix(value) <= self.value_limit {
                 let count = self.values.entry(value).or_default();
                 if write {
                     count.written += 1;
@@ -73,12 +74,12 @@ impl ValueCounts {
         if self.values.len() > MOST {
             self.value_limit /= 2;
             let limit = self.value_limit;
-            self.values.retain(|&value, _| mixed(value) <= limit);
+            self.values.retain(|&value, _| mix(value) <= limit);
         }
         if self.pages.len() > MOST {
             self.page_limit /= 2;
             let limit = self.page_limit;
-            self.pages.retain(|&page, _| mixed(page) <= limit);
+            self.pages.retain(|&page, _| mix(page) <= limit);
         }
     }
 

@@ -51,7 +51,6 @@ mod weights;
 
 pub use deviation::{Deviation, deviations};
 pub use gaps::{Gaps, octave};
-pub(crate) use observe::mixed;
 pub use observe::{FitOptions, fit};
 pub use weights::{Weights, Word, bin, middle, width};
 

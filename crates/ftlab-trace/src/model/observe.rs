@@ -9,6 +9,7 @@ use super::gaps::GapCounts;
 use super::settle::{Sample, settle};
 use super::{Model, PAGE, Rows, STREAMS, Size, Weights, bin, rounded, step};
 use crate::inspect::{InspectOptions, Inspector};
+use crate::splitmix::mix;
 use crate::touched::Marks;
 use crate::write::Names;
 
@@ -273,7 +274,7 @@ impl Observer {
             self.end(ended);
         }
         let object = offset / PAGE;
-        let hash = mixed(object);
+        let hash = mix(object);
         if hash > self.object_limit {
             return;
         }
@@ -293,14 +294,14 @@ impl Observer {
         if self.events.len() > self.most_events {
             self.object_limit /= 2;
             let limit = self.object_limit;
-            self.events.retain(|event| mixed(event.object) <= limit);
+            self.events.retain(|event| mix(event.object) <= limit);
         }
     }
 
     /// Requests since the last touch of a page, before this one touches it.
     fn age(&self, page: u64, index: u64) -> Age {
         match self.pages.get(&page) {
-            _ if mixed(page) > self.page_limit => Age::Unknown,
+            _ if mix(page) > self.page_limit => Age::Unknown,
             None => Age::Fresh,
             Some(last) => Age::Requests(index - last.index),
         }
@@ -323,7 +324,7 @@ impl Observer {
         self.highest = self.highest.max(end);
         self.marks.mark(0, offset, length);
         for page in offset / PAGE..end.div_ceil(PAGE) {
-            if mixed(page) > self.page_limit {
+            if mix(page) > self.page_limit {
                 continue;
             }
             if self.pages.insert(page, Last { index, offset }).is_none() {
@@ -333,7 +334,7 @@ impl Observer {
         while self.pages.len() > self.most_pages {
             self.page_limit /= 2;
             let limit = self.page_limit;
-            self.pages.retain(|&page, _| mixed(page) <= limit);
+            self.pages.retain(|&page, _| mix(page) <= limit);
             // What was counted with the larger sample weighs as much as what follows.
             self.touches.iter_mut().for_each(|count| *count /= 2);
         }
@@ -431,13 +432,4 @@ fn rows(counts: &FxHashMap<(u8, u64, u32), u64>, op: u8) -> Rows<Size> {
         }
     }
     rows
-}
-
-/// A hash by which objects are sampled: distinct keys stay distinct (SplitMix64's finaliser, Steele et al., OOPSLA 2014).
-#[inline]
-pub(crate) fn mixed(key: u64) -> u64 {
-    let z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

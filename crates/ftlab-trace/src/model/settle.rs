@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::gaps::octave;
-use super::observe::{Age, Event, mixed};
+use super::observe::{Age, Event};
 use super::{BIRTH_PARTS, Class, Head, Overlap, PAGE, Weights, bin, together};
+use crate::splitmix::mix;
 
 /// Sizes and runs told apart in a class and operation; the rarest others are gathered by octaves.
 const HEADS: usize = 40;
@@ -49,7 +50,7 @@ pub fn settle(events: &[Event], sample: Sample, least: u64) -> Settled {
     let mut overlap = <[OverlapCounts; 3]>::default();
     for life in events.chunk_by(|a, b| a.object == b.object) {
         if (life.len() as u64) < least {
-            for event in life.iter().filter(|event| mixed(event.object) <= both) {
+            for event in life.iter().filter(|event| mix(event.object) <= both) {
                 let age = match event.age {
                     Age::Requests(age) => 1 + age.max(1).ilog2() / 2,
                     _ => 0,
@@ -61,7 +62,7 @@ pub fn settle(events: &[Event], sample: Sample, least: u64) -> Settled {
             continue;
         }
         let reads = life.iter().filter(|event| event.op == 0).count();
-        let key = (half_octave(life.len() as u64), mix(reads, life.len()));
+        let key = (half_octave(life.len() as u64), kind(reads, life.len()));
         classes.entry(key).or_default().add(life, requests);
         let first = &life[0];
         if matches!(first.age, Age::Requests(_)) {
@@ -88,7 +89,7 @@ fn half_octave(references: u64) -> u64 {
 }
 
 /// 0: reads only; 1: mostly reads; 2: mostly others; 3: no reads.
-fn mix(reads: usize, all: usize) -> u8 {
+fn kind(reads: usize, all: usize) -> u8 {
     match reads {
         0 => 3,
         r if r == all => 0,

@@ -1,5 +1,7 @@
 //! A fixed pseudo-random permutation of 0..n, computed, not stored.
 
+use crate::splitmix::{STEP, finish};
+
 /// A bijection of `0..n`: multiplications by odd numbers and xor-shifts modulo the next power of two, repeated until
 /// the result is below n (cycle walking, fewer than two rounds on average).
 #[derive(Clone, Copy, Debug)]
@@ -16,12 +18,9 @@ impl Permutation {
     pub fn new(n: u64, seed: u64) -> Self {
         let bits = 64 - (n.max(1) - 1).leading_zeros();
         let mut state = seed;
-        // SplitMix64 (Steele et al., OOPSLA 2014) makes the constants.
         let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
+            state = state.wrapping_add(STEP);
+            finish(state)
         };
         Permutation {
             n,

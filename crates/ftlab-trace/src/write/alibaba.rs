@@ -3,10 +3,11 @@
 //! Times are rounded down to 1 µs and counted from the start of 2020 in China, when the original traces begin. A volume
 //! that is not called by a number gets one.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::Result;
 
+use super::rows::rows;
 use super::text::number;
-use super::{Form, Holds, Keys, Named, VolumeNames};
+use super::{Form, Holds, Keys, VolumeNames};
 
 pub const ENDINGS: &[&str] = &["alibaba"];
 
@@ -20,23 +21,15 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         latest_ns: u64::MAX - 999 - START * 1000,
         ..Holds::reads_and_writes()
     };
-    Ok((Box::new(Alibaba), holds))
-}
-
-struct Alibaba;
-
-impl Form for Alibaba {
-    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            out.extend_from_slice(named.volume(batch, i));
-            out.extend_from_slice(if batch.op[i] == OpKind::Read { b",R," } else { b",W," });
-            number(out, batch.offset[i]);
-            out.push(b',');
-            number(out, batch.length[i].into());
-            out.push(b',');
-            number(out, START + batch.time_ns[i] / 1000);
-            out.push(b'\n');
-        }
-        Ok(())
-    }
+    let form = rows(b"", |row, out| {
+        out.extend_from_slice(row.volume());
+        out.extend_from_slice(row.read_or_not(b",R,", b",W,"));
+        number(out, row.offset());
+        out.push(b',');
+        number(out, row.length());
+        out.push(b',');
+        number(out, START + row.time_ns() / 1000);
+        out.push(b'\n');
+    });
+    Ok((form, holds))
 }

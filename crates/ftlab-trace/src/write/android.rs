@@ -4,10 +4,11 @@
 //! with zeros. Requests without content ids are left out. Times are counted from the start of 2017; the label stands in the
 //! column of the process, and `unknown` where there is none.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::Result;
 
+use super::rows::rows;
 use super::text::{digest, fixed, number};
-use super::{Content, Form, Holds, Keys, LabelNames, Named, VolumeNames};
+use super::{Content, Form, Holds, Keys, LabelNames, VolumeNames};
 
 pub const ENDINGS: &[&str] = &["android", "tsv"];
 
@@ -23,37 +24,25 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         address_unit: 512,
         ..Holds::reads_and_writes()
     };
-    Ok((Box::new(Android), holds))
-}
-
-struct Android;
-
-impl Form for Android {
-    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let mut row = Vec::new();
-        for i in 0..batch.len() {
-            row.clear();
-            fixed(&mut row, START + batch.time_ns[i], 9);
-            row.extend_from_slice(if batch.op[i] == OpKind::Read {
-                b"\tR\t"
-            } else {
-                b"\tW\t"
-            });
-            number(&mut row, batch.offset[i] / 512);
-            row.push(b'\t');
-            number(&mut row, batch.length[i].into());
-            row.push(b'\t');
-            row.extend_from_slice(named.label(batch, i, "unknown"));
-            row.push(b'\t');
-            row.extend_from_slice(named.volume(batch, i));
-            row.push(b'\t');
-            let units = batch.length[i].div_ceil(4096) as usize;
-            for &id in batch.content_of(i).iter().take(units) {
-                out.extend_from_slice(&row);
-                digest(out, id);
-                out.push(b'\n');
-            }
+    let mut common = Vec::new();
+    let form = rows(b"", move |row, out| {
+        common.clear();
+        fixed(&mut common, START + row.time_ns(), 9);
+        common.extend_from_slice(row.read_or_not(b"\tR\t", b"\tW\t"));
+        number(&mut common, row.offset() / 512);
+        common.push(b'\t');
+        number(&mut common, row.length());
+        common.push(b'\t');
+        common.extend_from_slice(row.label("unknown"));
+        common.push(b'\t');
+        common.extend_from_slice(row.volume());
+        common.push(b'\t');
+        let units = row.length().div_ceil(4096) as usize;
+        for &id in row.content().iter().take(units) {
+            out.extend_from_slice(&common);
+            digest(out, id);
+            out.push(b'\n');
         }
-        Ok(())
-    }
+    });
+    Ok((form, holds))
 }

@@ -10,10 +10,11 @@
 //! | --- | --- | --- |
 //! | `event` | the event that is written: `Q` queued, `D` issued | `D` |
 
-use ftlab_core::{Batch, OpKind, Result, flags};
+use ftlab_core::{OpKind, Result, flags};
 
+use super::rows::rows;
 use super::text::{align_right, fixed, number, padded};
-use super::{ALL_FLAGS, Form, Holds, Keys, LabelNames, Named, VolumeNames, pid_of};
+use super::{ALL_FLAGS, Form, Holds, Keys, LabelNames, VolumeNames};
 
 pub const ENDINGS: &[&str] = &["blkparse"];
 
@@ -27,8 +28,35 @@ pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         label: LabelNames::Names,
         ..Holds::reads_and_writes().sectors()
     };
-    let form = Blkparse { event, sequence: 0 };
-    Ok((Box::new(form), holds.and(OpKind::Trim).and(OpKind::Flush)))
+    let mut sequence = 0;
+    let form = rows(b"", move |row, out| {
+        sequence += 1;
+        let from = out.len();
+        out.extend_from_slice(b"  ");
+        out.extend_from_slice(row.volume());
+        out.resize(out.len().max(from + 7), b' ');
+        out.extend_from_slice(b"  0 ");
+        padded(out, sequence, 8);
+        out.push(b' ');
+        let from = out.len();
+        fixed(out, row.time_ns(), 9);
+        align_right(out, from, 15);
+        out.push(b' ');
+        padded(out, row.pid(), 5);
+        out.extend_from_slice(&[b' ', b' ', event, b' ', b' ']);
+        rwbs(out, row.op(), row.flags());
+        out.push(b' ');
+        if row.op() != OpKind::Flush {
+            number(out, row.offset() / 512);
+            out.extend_from_slice(b" + ");
+            number(out, row.length() / 512);
+            out.push(b' ');
+        }
+        out.push(b'[');
+        out.extend_from_slice(row.label("unknown"));
+        out.extend_from_slice(b"]\n");
+    });
+    Ok((form, holds.and(OpKind::Trim).and(OpKind::Flush)))
 }
 
 /// The option `event`.
@@ -37,44 +65,6 @@ pub(super) fn event(keys: &mut Keys) -> Result<u8> {
         None | Some("D") => Ok(b'D'),
         Some("Q") => Ok(b'Q'),
         Some(other) => Err(keys.wrong("event", other, "Q (queued) or D (issued)")),
-    }
-}
-
-struct Blkparse {
-    event: u8,
-    sequence: u64,
-}
-
-impl Form for Blkparse {
-    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            self.sequence += 1;
-            let from = out.len();
-            out.extend_from_slice(b"  ");
-            out.extend_from_slice(named.volume(batch, i));
-            out.resize(out.len().max(from + 7), b' ');
-            out.extend_from_slice(b"  0 ");
-            padded(out, self.sequence, 8);
-            out.push(b' ');
-            let from = out.len();
-            fixed(out, batch.time_ns[i], 9);
-            align_right(out, from, 15);
-            out.push(b' ');
-            padded(out, pid_of(batch, i).into(), 5);
-            out.extend_from_slice(&[b' ', b' ', self.event, b' ', b' ']);
-            rwbs(out, batch.op[i], batch.flags[i]);
-            out.push(b' ');
-            if batch.op[i] != OpKind::Flush {
-                number(out, batch.offset[i] / 512);
-                out.extend_from_slice(b" + ");
-                number(out, u64::from(batch.length[i] / 512));
-                out.push(b' ');
-            }
-            out.push(b'[');
-            out.extend_from_slice(named.label(batch, i, "unknown"));
-            out.extend_from_slice(b"]\n");
-        }
-        Ok(())
     }
 }
 

@@ -8,11 +8,12 @@
 //! | --- | --- | --- |
 //! | `time_unit` | `ps`, `ns`, `us`, `ms` or `s`, whole numbers; a reader must be told unless it is s | `s` |
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::{OpKind, Result};
 
-use super::mqsim::{Times, time_unit};
+use super::rows::rows;
 use super::text::number;
-use super::{Form, Holds, Keys, Named};
+use super::times::{Times, time_unit};
+use super::{Form, Holds, Keys};
 use crate::settings::TimeUnit;
 
 pub const ENDINGS: &[&str] = &["cloudphysics"];
@@ -23,33 +24,18 @@ pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         address_unit: 512,
         ..times.limit(Holds::reads_and_writes())
     };
-    Ok((Box::new(CloudPhysics { times }), holds.and(OpKind::Flush)))
-}
-
-struct CloudPhysics {
-    times: Times,
-}
-
-impl Form for CloudPhysics {
-    fn start(&mut self, _: &Batch, _: Named<'_>, _: &mut Holds, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(b"version,time,op,size,lbn\n");
-        Ok(())
-    }
-
-    fn rows(&mut self, batch: &Batch, _: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            out.extend_from_slice(b"1,");
-            self.times.write(out, batch.time_ns[i]);
-            out.extend_from_slice(match batch.op[i] {
-                OpKind::Read => b",28,",
-                OpKind::Flush => b",35,",
-                OpKind::Write | OpKind::Trim => b",2a,",
-            });
-            number(out, batch.length[i].into());
-            out.push(b',');
-            number(out, batch.offset[i] / 512);
-            out.push(b'\n');
-        }
-        Ok(())
-    }
+    let form = rows(b"version,time,op,size,lbn\n", move |row, out| {
+        out.extend_from_slice(b"1,");
+        times.write(out, row.time_ns());
+        out.extend_from_slice(match row.op() {
+            OpKind::Read => b",28,",
+            OpKind::Flush => b",35,",
+            OpKind::Write | OpKind::Trim => b",2a,",
+        });
+        number(out, row.length());
+        out.push(b',');
+        number(out, row.offset() / 512);
+        out.push(b'\n');
+    });
+    Ok((form, holds.and(OpKind::Flush)))
 }

@@ -9,14 +9,13 @@
 
 use ftlab_core::Result;
 
-use super::mqsim::{FiveColumns, Times, five_columns, time_unit};
+use super::mqsim::five_columns;
+use super::times::{Times, time_unit};
 use super::{Form, Holds, Keys};
 use crate::settings::TimeUnit;
 
 pub const ENDINGS: &[&str] = &["disksim", "dis"];
 
 pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
-    let times = Times::new(time_unit(keys, TimeUnit::Milliseconds)?, true);
-    let holds = times.limit(five_columns());
-    Ok((Box::new(FiveColumns { times }), holds))
+    five_columns(Times::new(time_unit(keys, TimeUnit::Milliseconds)?, true))
 }

@@ -4,10 +4,11 @@
 //! several rows, one without content ids is left out. The label stands in the column of the process, and `unknown` where
 //! there is none. A volume called `major.minor` keeps these numbers, any other is a device of major number 259.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::Result;
 
+use super::rows::rows;
 use super::text::{digest, number};
-use super::{Content, Form, Holds, Keys, LabelNames, Named, VolumeNames, pid_of};
+use super::{Content, Form, Holds, Keys, LabelNames, VolumeNames};
 
 pub const ENDINGS: &[&str] = &["fiu"];
 
@@ -22,31 +23,22 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         longest: 4096,
         ..Holds::reads_and_writes().sectors()
     };
-    Ok((Box::new(Fiu), holds))
-}
-
-struct Fiu;
-
-impl Form for Fiu {
-    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            number(out, batch.time_ns[i]);
-            out.push(b' ');
-            number(out, pid_of(batch, i).into());
-            out.push(b' ');
-            out.extend_from_slice(named.label(batch, i, "unknown"));
-            out.push(b' ');
-            number(out, batch.offset[i] / 512);
-            out.push(b' ');
-            number(out, u64::from(batch.length[i] / 512));
-            out.extend_from_slice(if batch.op[i] == OpKind::Read { b" R " } else { b" W " });
-            let device = named.volume(batch, i);
-            out.extend(device.iter().map(|&b| if b == b',' { b' ' } else { b }));
-            out.push(b' ');
-            // The row has one unit, and with it one id.
-            digest(out, batch.content_of(i).first().copied().unwrap_or(0));
-            out.push(b'\n');
-        }
-        Ok(())
-    }
+    let form = rows(b"", |row, out| {
+        number(out, row.time_ns());
+        out.push(b' ');
+        number(out, row.pid());
+        out.push(b' ');
+        out.extend_from_slice(row.label("unknown"));
+        out.push(b' ');
+        number(out, row.offset() / 512);
+        out.push(b' ');
+        number(out, row.length() / 512);
+        out.extend_from_slice(row.read_or_not(b" R ", b" W "));
+        out.extend(row.volume().iter().map(|&b| if b == b',' { b' ' } else { b }));
+        out.push(b' ');
+        // The row has one unit, and with it one id.
+        digest(out, row.content().first().copied().unwrap_or(0));
+        out.push(b'\n');
+    });
+    Ok((form, holds))
 }

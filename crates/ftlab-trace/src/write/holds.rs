@@ -3,7 +3,7 @@
 use ftlab_core::{OpKind, flags};
 use serde::Serialize;
 
-use crate::text::LARGEST;
+use crate::columns::LARGEST;
 
 /// Flags of all kinds.
 pub const ALL_FLAGS: u8 = flags::FUA | flags::SYNC | flags::METADATA;

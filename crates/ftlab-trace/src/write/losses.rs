@@ -1,5 +1,7 @@
 //! What is lost in writing, counted.
 
+use std::collections::BTreeMap;
+
 use ftlab_core::{Batch, OpKind, units};
 use serde::Serialize;
 
@@ -23,8 +25,7 @@ impl std::fmt::Display for Loss {
 }
 
 /// Kinds of losses, in the order in which they are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Reads,
     Writes,
@@ -49,17 +50,17 @@ pub(super) enum Kind {
     Contents,
 }
 
-const KINDS: usize = Kind::Contents as usize + 1;
-
 /// Counts by kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
-    counts: [u64; KINDS],
+    counts: BTreeMap<Kind, u64>,
 }
 
 impl Losses {
     pub fn add(&mut self, kind: Kind, count: u64) {
-        self.counts[kind as usize] += count;
+        if count > 0 {
+            *self.counts.entry(kind).or_default() += count;
+        }
     }
 
     pub fn left_out(&mut self, op: OpKind) {
@@ -119,39 +120,13 @@ impl Losses {
 
     /// The losses that happened, in words.
     pub fn list(&self, form: &str, holds: &Holds) -> Vec<Loss> {
-        let all = ALL.into_iter().zip(self.counts);
-        all.filter(|(_, count)| *count > 0)
-            .map(|(kind, count)| {
-                let (what, detail) = words(kind, form, holds);
-                Loss { what, count, detail }
-            })
-            .collect()
+        let all = self.counts.iter().map(|(&kind, &count)| {
+            let (what, detail) = words(kind, form, holds);
+            Loss { what, count, detail }
+        });
+        all.collect()
     }
 }
-
-const ALL: [Kind; KINDS] = [
-    Kind::Reads,
-    Kind::Writes,
-    Kind::Trims,
-    Kind::Flushes,
-    Kind::Operations,
-    Kind::Empty,
-    Kind::WithoutContent,
-    Kind::Beyond,
-    Kind::Rounded,
-    Kind::Cut,
-    Kind::Late,
-    Kind::Times,
-    Kind::Flags,
-    Kind::Merged,
-    Kind::Renamed,
-    Kind::Streams,
-    Kind::Contexts,
-    Kind::Processes,
-    Kind::Labels,
-    Kind::Respelled,
-    Kind::Contents,
-];
 
 fn words(kind: Kind, form: &str, holds: &Holds) -> (String, String) {
     let only = || format!("{form} has {}", holds.operations_sentence());

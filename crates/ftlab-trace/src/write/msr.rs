@@ -3,10 +3,11 @@
 //! Times are rounded down to 100 ns and counted from the start of 2007; the response time is 0. A volume called
 //! `host.disk` gives both columns, any other is a disk of the host `ftlab`.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::{OpKind, Result};
 
+use super::rows::rows;
 use super::text::number;
-use super::{Form, Holds, Keys, Named, VolumeNames};
+use super::{Form, Holds, Keys, VolumeNames};
 
 pub const ENDINGS: &[&str] = &["msr"];
 
@@ -21,27 +22,19 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         latest_ns: u64::MAX - 99 - START * 100,
         ..Holds::reads_and_writes()
     };
-    Ok((Box::new(Msr), holds))
-}
-
-struct Msr;
-
-impl Form for Msr {
-    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            number(out, START + batch.time_ns[i] / 100);
-            out.push(b',');
-            out.extend_from_slice(named.volume(batch, i));
-            out.extend_from_slice(if batch.op[i] == OpKind::Read {
-                b",Read,"
-            } else {
-                b",Write,"
-            });
-            number(out, batch.offset[i]);
-            out.push(b',');
-            number(out, batch.length[i].into());
-            out.extend_from_slice(b",0\n");
-        }
-        Ok(())
-    }
+    let form = rows(b"", |row, out| {
+        number(out, START + row.time_ns() / 100);
+        out.push(b',');
+        out.extend_from_slice(row.volume());
+        out.extend_from_slice(if row.op() == OpKind::Read {
+            b",Read,"
+        } else {
+            b",Write,"
+        });
+        number(out, row.offset());
+        out.push(b',');
+        number(out, row.length());
+        out.extend_from_slice(b",0\n");
+    });
+    Ok((form, holds))
 }

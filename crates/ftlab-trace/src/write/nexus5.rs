@@ -2,10 +2,11 @@
 //!
 //! Times are counted from 1 April 2014; all four of a request are its arrival, and it did not wait.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::Result;
 
+use super::rows::rows;
 use super::text::{fixed, number};
-use super::{Form, Holds, Keys, Named};
+use super::{Form, Holds, Keys};
 
 pub const ENDINGS: &[&str] = &["nexus5"];
 
@@ -17,31 +18,19 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         latest_ns: u64::MAX - START,
         ..Holds::reads_and_writes().sectors()
     };
-    Ok((Box::new(Nexus5), holds))
-}
-
-struct Nexus5;
-
-impl Form for Nexus5 {
-    fn rows(&mut self, batch: &Batch, _: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            number(out, batch.offset[i] / 512);
+    let form = rows(b"", |row, out| {
+        number(out, row.offset() / 512);
+        out.extend_from_slice(b"\t\t");
+        number(out, row.length() / 512);
+        out.extend_from_slice(b"\t\t");
+        number(out, row.length());
+        // Bit 0: a write. Bit 2: it did not wait.
+        out.extend_from_slice(row.read_or_not(b"\t\t4", b"\t\t5"));
+        for _ in 0..4 {
             out.extend_from_slice(b"\t\t");
-            number(out, u64::from(batch.length[i] / 512));
-            out.extend_from_slice(b"\t\t");
-            number(out, batch.length[i].into());
-            // Bit 0: a write. Bit 2: it did not wait.
-            out.extend_from_slice(if batch.op[i] == OpKind::Read {
-                b"\t\t4"
-            } else {
-                b"\t\t5"
-            });
-            for _ in 0..4 {
-                out.extend_from_slice(b"\t\t");
-                fixed(out, START + batch.time_ns[i], 9);
-            }
-            out.push(b'\n');
+            fixed(out, START + row.time_ns(), 9);
         }
-        Ok(())
-    }
+        out.push(b'\n');
+    });
+    Ok((form, holds))
 }

@@ -3,10 +3,11 @@
 //! Times have nine decimals and are counted from 22 February 2016, when the original traces begin; response times are 0. A
 //! volume that is not called by a number gets one as its LUN.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::Result;
 
+use super::rows::rows;
 use super::text::{fixed, number};
-use super::{Form, Holds, Keys, Named, VolumeNames};
+use super::{Form, Holds, Keys, VolumeNames};
 
 pub const ENDINGS: &[&str] = &["systor"];
 
@@ -19,32 +20,15 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         latest_ns: u64::MAX - START,
         ..Holds::reads_and_writes()
     };
-    Ok((Box::new(Systor), holds))
-}
-
-struct Systor;
-
-impl Form for Systor {
-    fn start(&mut self, _: &Batch, _: Named<'_>, _: &mut Holds, out: &mut Vec<u8>) -> Result<()> {
-        out.extend_from_slice(b"Timestamp,Response,IOType,LUN,Offset,Size\n");
-        Ok(())
-    }
-
-    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            fixed(out, START + batch.time_ns[i], 9);
-            out.extend_from_slice(if batch.op[i] == OpKind::Read {
-                b",0.000000000,R,"
-            } else {
-                b",0.000000000,W,"
-            });
-            out.extend_from_slice(named.volume(batch, i));
-            out.push(b',');
-            number(out, batch.offset[i]);
-            out.push(b',');
-            number(out, batch.length[i].into());
-            out.push(b'\n');
-        }
-        Ok(())
-    }
+    let form = rows(b"Timestamp,Response,IOType,LUN,Offset,Size\n", |row, out| {
+        fixed(out, START + row.time_ns(), 9);
+        out.extend_from_slice(row.read_or_not(b",0.000000000,R,", b",0.000000000,W,"));
+        out.extend_from_slice(row.volume());
+        out.push(b',');
+        number(out, row.offset());
+        out.push(b',');
+        number(out, row.length());
+        out.push(b'\n');
+    });
+    Ok((form, holds))
 }

@@ -3,10 +3,11 @@
 //! Times are whole seconds, counted from 1 October 2018 in China, when the original traces begin. A volume that is not
 //! called by a number gets one.
 
-use ftlab_core::{Batch, OpKind, Result};
+use ftlab_core::Result;
 
+use super::rows::rows;
 use super::text::number;
-use super::{Form, Holds, Keys, Named, VolumeNames};
+use super::{Form, Holds, Keys, VolumeNames};
 
 pub const ENDINGS: &[&str] = &["tencent"];
 
@@ -20,23 +21,15 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         latest_ns: u64::MAX - (START + 1) * 1_000_000_000,
         ..Holds::reads_and_writes().sectors()
     };
-    Ok((Box::new(Tencent), holds))
-}
-
-struct Tencent;
-
-impl Form for Tencent {
-    fn rows(&mut self, batch: &Batch, named: Named<'_>, out: &mut Vec<u8>) -> Result<()> {
-        for i in 0..batch.len() {
-            number(out, START + batch.time_ns[i] / 1_000_000_000);
-            out.push(b',');
-            number(out, batch.offset[i] / 512);
-            out.push(b',');
-            number(out, u64::from(batch.length[i] / 512));
-            out.extend_from_slice(if batch.op[i] == OpKind::Read { b",0," } else { b",1," });
-            out.extend_from_slice(named.volume(batch, i));
-            out.push(b'\n');
-        }
-        Ok(())
-    }
+    let form = rows(b"", |row, out| {
+        number(out, START + row.time_ns() / 1_000_000_000);
+        out.push(b',');
+        number(out, row.offset() / 512);
+        out.push(b',');
+        number(out, row.length() / 512);
+        out.extend_from_slice(row.read_or_not(b",0,", b",1,"));
+        out.extend_from_slice(row.volume());
+        out.push(b'\n');
+    });
+    Ok((form, holds))
 }

@@ -20,8 +20,9 @@
 //! three or more devices and addresses below 2^31, are SSDSim's (its reader holds addresses in 32 bits and takes ns only);
 //! all else is MQSim's, which takes any unit. Where they cannot be told apart the meaning is the same.
 
+use crate::columns::Columns;
+use crate::lines::VolumeTable;
 use crate::settings::TimeUnit;
-use crate::text::{Columns, VolumeTable};
 
 use super::{Dialect, flag_word};
 

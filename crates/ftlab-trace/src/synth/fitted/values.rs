@@ -6,7 +6,8 @@
 use ftlab_core::Stream;
 
 use super::deck::Deck;
-use crate::model::{Contents, Weights, middle, mixed};
+use crate::model::{Contents, Weights, middle};
+use crate::splitmix::mix;
 
 pub struct Values {
     /// Number of the value that each page holds, from 1; 0: none yet.
@@ -59,11 +60,11 @@ impl Values {
                 };
             }
             // Distinct numbers stay distinct ids.
-            ids.push(mixed(self.held[page] ^ self.seed.rotate_left(17)));
+            ids.push(mix(self.held[page] ^ self.seed.rotate_left(17)));
         }
         // A request may reach beyond the last page by a rounding; ids are one a page nevertheless.
         let missing = pages as usize - (end - (start as usize).min(end));
-        ids.extend((0..missing).map(|i| mixed(u64::MAX - i as u64)));
+        ids.extend((0..missing).map(|i| mix(u64::MAX - i as u64)));
     }
 }
 
