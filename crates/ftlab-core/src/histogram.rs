@@ -31,6 +31,11 @@ impl Histogram {
         self.hdr.len()
     }
 
+    /// Exact sum in nanoseconds.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
     /// Exact mean in nanoseconds (from the sum, not from the buckets); 0 when empty.
     pub fn mean(&self) -> f64 {
         if self.count() == 0 {

@@ -4,13 +4,13 @@ use rustc_hash::FxHashMap;
 
 const NONE: u32 = u32::MAX;
 
-/// A doubly linked list of distinct keys. Front = most recent by convention.
+/// A doubly linked list of distinct keys, each with a value. Front = most recent by convention.
 ///
 /// Nodes live in an arena and are found through a hash table, so its memory follows the number of keys it holds and not
 /// the size of the key space; nothing is allocated once it has reached its largest length.
-#[derive(Clone, Debug, Default)]
-pub struct IndexList {
-    nodes: Vec<Node>,
+#[derive(Clone, Debug)]
+pub struct IndexList<V = ()> {
+    nodes: Vec<Node<V>>,
     place: FxHashMap<u32, u32>,
     unused: Vec<u32>,
     front: u32,
@@ -18,13 +18,14 @@ pub struct IndexList {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct Node<V> {
     key: u32,
     before: u32,
     after: u32,
+    value: V,
 }
 
-impl IndexList {
+impl<V: Copy + Default> IndexList<V> {
     /// An empty list with room for `expected` keys.
     pub fn new(expected: u32) -> Self {
         let expected = expected as usize;
@@ -60,9 +61,27 @@ impl IndexList {
 
     /// Puts `key` at the front, moving it there if it is present. True if it was.
     pub fn touch(&mut self, key: u32) -> bool {
+        self.touch_node(key).1
+    }
+
+    /// As [`IndexList::touch`], with a new value. Returns the value before, if the key was present.
+    pub fn put(&mut self, key: u32, value: V) -> Option<V> {
+        let (node, present) = self.touch_node(key);
+        let before = std::mem::replace(&mut self.nodes[node as usize].value, value);
+        present.then_some(before)
+    }
+
+    /// Replaces the value of a present key without moving it. Returns the value before.
+    pub fn replace(&mut self, key: u32, value: V) -> Option<V> {
+        let &node = self.place.get(&key)?;
+        Some(std::mem::replace(&mut self.nodes[node as usize].value, value))
+    }
+
+    /// The node of `key`, at the front, and whether it was there before.
+    fn touch_node(&mut self, key: u32) -> (u32, bool) {
         let present = self.place.get(&key).copied();
         let node = match present {
-            Some(node) if node == self.front => return true,
+            Some(node) if node == self.front => return (node, true),
             Some(node) => {
                 self.unlink(node);
                 node
@@ -72,6 +91,7 @@ impl IndexList {
                     key,
                     before: NONE,
                     after: NONE,
+                    value: V::default(),
                 };
                 let node = self.unused.pop().unwrap_or(self.nodes.len() as u32);
                 if node as usize == self.nodes.len() {
@@ -89,23 +109,30 @@ impl IndexList {
             NONE => self.back = node,
             old => self.nodes[old as usize].before = node,
         }
-        present.is_some()
+        (node, present.is_some())
     }
 
     /// Removes `key`; true if it was present.
     pub fn remove(&mut self, key: u32) -> bool {
-        let Some(node) = self.place.remove(&key) else {
-            return false;
-        };
+        self.take(key).is_some()
+    }
+
+    /// Removes `key` and returns its value.
+    pub fn take(&mut self, key: u32) -> Option<V> {
+        let node = self.place.remove(&key)?;
         self.unlink(node);
         self.unused.push(node);
-        true
+        Some(self.nodes[node as usize].value)
     }
 
     pub fn pop_back(&mut self) -> Option<u32> {
+        self.take_back().map(|(key, _)| key)
+    }
+
+    /// Removes the key at the back.
+    pub fn take_back(&mut self) -> Option<(u32, V)> {
         let key = self.back()?;
-        self.remove(key);
-        Some(key)
+        self.take(key).map(|value| (key, value))
     }
 
     /// Keys from the back (least recent) to the front.
@@ -144,7 +171,7 @@ mod tests {
 
     #[test]
     fn behaves_like_a_list_of_distinct_keys() {
-        let mut list = IndexList::new(2);
+        let mut list = IndexList::<()>::new(2);
         assert!(!list.touch(1) && !list.touch(2) && !list.touch(3));
         assert!(list.touch(1));
         assert_eq!(list.from_back().collect::<Vec<_>>(), [2, 3, 1]);
@@ -155,5 +182,24 @@ mod tests {
         assert_eq!(list.from_back().collect::<Vec<_>>(), [1, 9]);
         list.clear();
         assert!(list.is_empty() && !list.contains(1));
+    }
+
+    #[test]
+    fn values_go_with_their_keys() {
+        let mut list = IndexList::new(2);
+        assert_eq!(
+            (list.put(1, 'a'), list.put(2, 'b'), list.put(1, 'c')),
+            (None, None, Some('a'))
+        );
+        assert_eq!((list.replace(2, 'd'), list.replace(3, 'e')), (Some('b'), None));
+        assert_eq!(
+            (list.take_back(), list.take(1), list.take_back()),
+            (Some((2, 'd')), Some('c'), None)
+        );
+        assert_eq!(
+            list.put(5, 'f'),
+            None,
+            "an old value does not stay in the room of a new key"
+        );
     }
 }

@@ -1,9 +1,11 @@
-//! What every ftlab crate shares: ids, units of configuration, geometry, the request record, events, random streams.
+//! What every ftlab crate shares: ids, units of configuration, geometry, the request record, the block device, events,
+//! random streams.
 //!
 //! Nothing here reads a clock, a file or the environment.
 
 pub mod calendar;
 pub mod catalogue;
+pub mod device;
 pub mod error;
 pub mod geometry;
 pub mod histogram;
@@ -17,10 +19,11 @@ pub mod units;
 
 pub use calendar::Calendar;
 pub use catalogue::{Catalogue, PolicySpec};
+pub use device::{BlockDevice, Breakdown, Completion, DeviceGeometry, Part, Status};
 pub use error::{Error, Result};
 pub use geometry::{Geometry, Layout, ReclaimKind};
 pub use histogram::Histogram;
 pub use ids::{LaneId, Lpn, RuId, Slot};
 pub use index_list::IndexList;
-pub use request::{Batch, OpKind, Source, flags};
+pub use request::{Batch, IoContext, IoRequest, OpKind, Source, flags};
 pub use rng::Stream;

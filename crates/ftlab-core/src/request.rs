@@ -41,6 +41,69 @@ pub mod flags {
     pub const METADATA: u8 = 4;
 }
 
+/// Bytes that one content id of a trace stands for.
+pub const CONTENT_BYTES: u32 = 4096;
+
+/// What is known of a request beside its operation and its address.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IoContext<'a> {
+    /// Bits of [`flags`].
+    pub flags: u8,
+    /// Host stream or placement id; 0 = none.
+    pub stream: u16,
+    /// Program-context signature; 0 = unknown.
+    pub pc: u64,
+    /// Process id.
+    pub pid: Option<u32>,
+    /// Manual label or file kind, a number among the source's label names.
+    pub label: Option<u16>,
+    /// Content ids of the request's data, one for each `content_bytes` from its first byte on; empty where unknown.
+    pub contents: &'a [u64],
+    pub content_bytes: u32,
+}
+
+impl IoContext<'_> {
+    /// Nothing is known.
+    pub const NONE: IoContext<'static> = IoContext {
+        flags: 0,
+        stream: 0,
+        pc: 0,
+        pid: None,
+        label: None,
+        contents: &[],
+        content_bytes: CONTENT_BYTES,
+    };
+}
+
+impl Default for IoContext<'_> {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// One request as a host sends it: bytes of a device, and what is known of them.
+#[derive(Clone, Copy, Debug)]
+pub struct IoRequest<'a> {
+    pub op: OpKind,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; 0 for a flush.
+    pub length: u32,
+    pub context: &'a IoContext<'a>,
+}
+
+impl<'a> IoRequest<'a> {
+    /// A request of which nothing else is known.
+    pub fn plain(op: OpKind, offset: u64, length: u32) -> Self {
+        IoRequest {
+            op,
+            offset,
+            length,
+            context: &IoContext::NONE,
+        }
+    }
+}
+
 /// A batch of requests in columns. The first six always have the same length; an optional column is empty or as long.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
@@ -117,6 +180,31 @@ impl Batch {
     #[inline]
     pub fn pc_of(&self, i: usize) -> u64 {
         self.pc.get(i).copied().unwrap_or(0)
+    }
+
+    /// Request `i`, with what [`Batch::context_of`] says of it.
+    #[inline]
+    pub fn request<'a>(&self, i: usize, context: &'a IoContext<'a>) -> IoRequest<'a> {
+        IoRequest {
+            op: self.op[i],
+            offset: self.offset[i],
+            length: self.length[i],
+            context,
+        }
+    }
+
+    /// What is known of request `i`.
+    #[inline]
+    pub fn context_of(&self, i: usize) -> IoContext<'_> {
+        IoContext {
+            flags: self.flags[i],
+            stream: self.stream_of(i),
+            pc: self.pc_of(i),
+            pid: self.pid.get(i).copied(),
+            label: self.label.get(i).copied(),
+            contents: self.content_of(i),
+            content_bytes: CONTENT_BYTES,
+        }
     }
 
     /// Content ids of request `i`, one per 4 KiB; empty where the column is absent.

@@ -49,8 +49,9 @@ pub fn bytes_per_second(text: &str) -> Result<u64> {
     quantity(&in_bytes, &SIZES, wanted).map_err(|_| expected(text, wanted))
 }
 
-/// A count such as "1e6", "100k", "2M", "1_000".
+/// A count such as "1e6", "100k", "2M", "1_000". What is left of a whole number by rounding alone is none ("1.1M" is 1,100,000).
 pub fn count(text: &str) -> Result<u64> {
+    let wanted = "a whole number such as 1000, \"1e6\" or \"100k\"";
     let body = text.trim().replace('_', "");
     let (number, factor) = match body.as_bytes().last() {
         Some(b'k' | b'K') => (&body[..body.len() - 1], 1e3),
@@ -58,11 +59,9 @@ pub fn count(text: &str) -> Result<u64> {
         Some(b'g' | b'G') => (&body[..body.len() - 1], 1e9),
         _ => (body.as_str(), 1.0),
     };
-    let value = number
-        .parse::<f64>()
-        .map_err(|_| expected(text, "a count such as 1000, \"1e6\" or \"100k\""))?
-        * factor;
-    whole(value).ok_or_else(|| expected(text, "a count such as 1000, \"1e6\" or \"100k\""))
+    let value = number.parse::<f64>().map_err(|_| expected(text, wanted))? * factor;
+    let near = (value - value.round()).abs() <= 1e-9 * value;
+    whole(value).filter(|_| near).ok_or_else(|| expected(text, wanted))
 }
 
 /// `n` bytes in the largest binary unit that keeps three digits: "16 GiB", "1.50 MiB".
@@ -118,6 +117,8 @@ mod tests {
         assert_eq!(bytes_per_second("4GB/s").unwrap(), 4_000_000_000);
         assert_eq!(count("1e6").unwrap(), 1_000_000);
         assert_eq!(count("100k").unwrap(), 100_000);
+        assert_eq!(count("1.1M").unwrap(), 1_100_000);
+        assert_eq!(count("1.5k").unwrap(), 1_500);
     }
 
     #[test]
@@ -126,6 +127,11 @@ mod tests {
             assert!(bytes(bad).unwrap_err().to_string().contains("a size such as"), "{bad}");
         }
         assert!(nanoseconds("75").is_err());
-        assert!(count("12.x").is_err());
+        for bad in ["12.x", "1.5", "1.0005k", "-1", "nan"] {
+            assert!(
+                count(bad).unwrap_err().to_string().contains("is not a whole number"),
+                "{bad}"
+            );
+        }
     }
 }

@@ -102,6 +102,52 @@ impl Ticket {
     pub const NONE: Ticket = Ticket(u32::MAX);
 }
 
+/// What the FTL asks to be told: that a timer has run out, or that what it waited for has completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// The collection of a pool may take its next step.
+    GcStep { pool: u32 },
+    /// It is time to see whether the dies of a pool are idle.
+    GcIdle { pool: u32 },
+    /// A read that races its copies has taken longer than it should.
+    Deadline { race: u32 },
+    /// One of the copies has been read.
+    Won { race: u32 },
+    /// It is time to see whether a copy can be made on an idle die.
+    IdleCopy,
+}
+
+impl Notice {
+    const NUMBER_BITS: u32 = 28;
+
+    /// In 32 bits and never 0, for the tables of a backend.
+    pub fn packed(self) -> u32 {
+        let (kind, number) = match self {
+            Notice::GcStep { pool } => (1, pool),
+            Notice::GcIdle { pool } => (2, pool),
+            Notice::Deadline { race } => (3, race),
+            Notice::Won { race } => (4, race),
+            Notice::IdleCopy => (5, 0),
+        };
+        assert!(number >> Self::NUMBER_BITS == 0, "{self:?} has too large a number");
+        kind << Self::NUMBER_BITS | number
+    }
+
+    /// # Panics
+    /// If the number is none that [`Notice::packed`] returned.
+    pub fn unpacked(packed: u32) -> Self {
+        let number = packed & ((1 << Self::NUMBER_BITS) - 1);
+        match packed >> Self::NUMBER_BITS {
+            1 => Notice::GcStep { pool: number },
+            2 => Notice::GcIdle { pool: number },
+            3 => Notice::Deadline { race: number },
+            4 => Notice::Won { race: number },
+            5 => Notice::IdleCopy,
+            kind => unreachable!("a notice of kind {kind}"),
+        }
+    }
+}
+
 /// One flash operation.
 #[derive(Clone, Copy, Debug)]
 pub struct FlashOp {
@@ -114,8 +160,8 @@ pub struct FlashOp {
     pub bytes: u32,
     /// Who waits for it.
     pub ticket: Ticket,
-    /// If not 0, `Event::Notice(key)` is raised when the operation completes.
-    pub notice: u32,
+    /// Raised when the operation completes.
+    pub notice: Option<Notice>,
 }
 
 impl FlashOp {
@@ -129,7 +175,7 @@ impl FlashOp {
             page,
             bytes,
             ticket,
-            notice: 0,
+            notice: None,
         }
     }
 }
@@ -161,7 +207,7 @@ pub trait Backend {
     fn issue(&mut self, op: FlashOp, after: &[OpId]) -> OpId;
 
     /// An operation without a die that completes when all (or the first) of `inputs` have; carries `ticket` and `notice`.
-    fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: u32) -> OpId;
+    fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: Option<Notice>) -> OpId;
 
     /// Adds an input to a join that has not completed (a hedged read).
     fn join_more(&mut self, join: OpId, input: OpId);
@@ -171,8 +217,8 @@ pub trait Backend {
 
     fn is_done(&self, id: OpId) -> bool;
 
-    /// Raises `Event::Notice(key)` after `delay_ns`.
-    fn arm(&mut self, delay_ns: u64, key: u32);
+    /// Raises `notice` after `delay_ns`.
+    fn arm(&mut self, delay_ns: u64, notice: Notice);
 
     /// Makes `ticket` wait for every program that has been issued and has not completed (a flush).
     fn barrier(&mut self, ticket: Ticket);
@@ -196,7 +242,7 @@ impl Backend for Counting {
     }
 
     #[inline(always)]
-    fn join(&mut self, _: &[OpId], _: Need, _: Ticket, _: u32) -> OpId {
+    fn join(&mut self, _: &[OpId], _: Need, _: Ticket, _: Option<Notice>) -> OpId {
         OpId::DONE
     }
 
@@ -209,7 +255,7 @@ impl Backend for Counting {
         true
     }
 
-    fn arm(&mut self, _: u64, _: u32) {}
+    fn arm(&mut self, _: u64, _: Notice) {}
 
     fn barrier(&mut self, _: Ticket) {}
 
@@ -221,5 +267,25 @@ impl Backend for Counting {
     #[inline(always)]
     fn now_ns(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_notice_survives_packing() {
+        let most = (1 << Notice::NUMBER_BITS) - 1;
+        for notice in [
+            Notice::GcStep { pool: 0 },
+            Notice::GcIdle { pool: most },
+            Notice::Deadline { race: 7 },
+            Notice::Won { race: most },
+            Notice::IdleCopy,
+        ] {
+            assert_ne!(notice.packed(), 0);
+            assert_eq!(Notice::unpacked(notice.packed()), notice);
+        }
     }
 }

@@ -30,7 +30,7 @@ impl<B: Backend> Ftl<B> {
         for ru in (0..self.layout.rus).map(RuId) {
             let first = self.layout.first_slot(ru);
             let (mut live, mut fault) = (0, None);
-            self.record.for_each_live(first, self.layout.slots_per_ru, |slot| {
+            self.record.for_each_valid(first, self.layout.slots_per_ru, |slot| {
                 live += 1;
                 if fault.is_none() && !self.points_to(slot) {
                     let owner = Owner::from(self.record.owner(slot));
@@ -43,8 +43,9 @@ impl<B: Backend> Ftl<B> {
                 return Err(fault);
             }
             let unit = &self.units.rus[ru.at()];
-            if unit.valid != live {
-                return Err(format!("{ru:?} counts {} valid units, but {live} are live", unit.valid));
+            let valid = self.units.valid(ru);
+            if valid != live {
+                return Err(format!("{ru:?} counts {valid} valid units, but {live} are live"));
             }
             if matches!(unit.state, RuState::Free | RuState::Bad) && live > 0 {
                 return Err(format!("{ru:?} is {:?} and has {live} live units", unit.state));
@@ -54,7 +55,7 @@ impl<B: Backend> Ftl<B> {
             let mut beyond = None;
             let rest = self.layout.slots_per_ru - open.next;
             self.record
-                .for_each_live(Slot(open.base + open.next), rest, |slot| beyond = Some(slot));
+                .for_each_valid(Slot(open.base + open.next), rest, |slot| beyond = Some(slot));
             if let Some(slot) = beyond {
                 return Err(format!(
                     "{slot:?} is live beyond the cursor {} of open {:?}",
@@ -89,7 +90,7 @@ impl<B: Backend> Ftl<B> {
         for lpn in (0..self.config.logical_units).map(Lpn) {
             match self.record.entry(lpn).target() {
                 Target::Unmapped => {}
-                Target::Slot(slot) if slot.0 >= self.layout.slots() || !self.record.is_live(slot) => {
+                Target::Slot(slot) if slot.0 >= self.layout.slots() || !self.record.is_valid(slot) => {
                     return Err(format!("{lpn:?} is mapped to {slot:?}, which is not live"));
                 }
                 Target::Slot(slot) if Owner::from(self.record.owner(slot)) != Owner::Lpn(lpn) => {
@@ -124,7 +125,7 @@ impl<B: Backend> Ftl<B> {
         (0..=3).for_each(|table| places.extend(self.translation.slots_of(table)));
         places.extend(self.translation.policy_slots());
         places.extend(self.recovery.iter().flat_map(|recovery| recovery.journal()));
-        match places.into_iter().find(|&slot| !self.record.is_live(slot)) {
+        match places.into_iter().find(|&slot| !self.record.is_valid(slot)) {
             Some(slot) => Err(format!(
                 "{slot:?} is not live, but {:?} is said to lie there",
                 Owner::from(self.record.owner(slot))
@@ -161,6 +162,12 @@ impl<B: Backend> Ftl<B> {
 
     fn check_cache(&self) -> Result<(), String> {
         for lpn in 0..self.config.logical_units {
+            let (cached, said) = (self.mapping.cached(0, lpn).is_some(), self.mapping.is_cached(lpn));
+            if cached != said && !self.plain_mapping && self.config.verify {
+                return Err(format!(
+                    "the entry of LPN {lpn} is cached: {cached}, but the policy says {said}"
+                ));
+            }
             if let Some((entry, _)) = self.mapping.cached(0, lpn)
                 && entry != self.record.map[lpn as usize]
             {

@@ -42,6 +42,8 @@ pub struct Counts {
     pub gc_collections: u64,
     pub gc_background_collections: u64,
     pub wear_collections: u64,
+    /// Collections of the emptiest unit in place of the policy's choice, for want of room or of progress.
+    pub emptiest_instead: u64,
     /// Live units of collected victims, summed.
     pub victim_valid: u64,
     pub erases: u64,

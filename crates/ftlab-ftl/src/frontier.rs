@@ -6,6 +6,9 @@ use crate::backend::{Class, OpId, Ticket};
 use crate::config::GcConfig;
 use crate::placement::PlacementPolicy;
 
+/// The number of a write frontier.
+pub type Frontier = u16;
+
 /// No reclaim unit is open.
 pub const NO_RU: RuId = RuId(u32::MAX);
 
@@ -45,29 +48,29 @@ impl Open {
 #[derive(Clone, Debug)]
 pub struct Frontiers {
     pub open: Vec<Open>,
-    pub count: u8,
-    pub host: u8,
+    pub count: Frontier,
+    pub host: Frontier,
     lanes: u32,
-    shared_gc: Option<u8>,
-    first_internal: Option<u8>,
+    shared_gc: Option<Frontier>,
+    first_internal: Option<Frontier>,
     /// Translation pages, policy-owned pages, journal and checkpoints.
-    pub metadata: Option<u8>,
+    pub metadata: Option<Frontier>,
     /// Destination of static wear levelling.
-    pub wear: Option<u8>,
+    pub wear: Option<Frontier>,
 }
 
 impl Frontiers {
     pub fn new(placement: &dyn PlacementPolicy, gc: &GcConfig, metadata: bool, wear: bool, lanes: u32) -> Self {
         let host = placement.host_frontiers();
         let mut count = host + placement.own_survivor_frontiers();
-        let mut take = |wanted: u8| {
+        let mut take = |wanted: Frontier| {
             count += wanted;
             (wanted > 0).then(|| count - wanted)
         };
         let first_internal = take(if gc.internal_streams { host } else { 0 });
-        let shared_gc = take(u8::from(gc.separate_frontier && !gc.internal_streams));
-        let metadata = take(u8::from(metadata));
-        let wear = take(u8::from(wear));
+        let shared_gc = take(Frontier::from(gc.separate_frontier && !gc.internal_streams));
+        let metadata = take(Frontier::from(metadata));
+        let wear = take(Frontier::from(wear));
         Frontiers {
             open: vec![Open::empty(); count as usize * lanes as usize],
             count,
@@ -81,20 +84,20 @@ impl Frontiers {
     }
 
     #[inline(always)]
-    pub fn place(&self, frontier: u8, lane: ftlab_core::LaneId) -> usize {
+    pub fn place(&self, frontier: Frontier, lane: ftlab_core::LaneId) -> usize {
         frontier as usize * self.lanes as usize + lane.at()
     }
 
-    pub fn of_place(&self, place: usize) -> (u8, ftlab_core::LaneId) {
+    pub fn of_place(&self, place: usize) -> (Frontier, ftlab_core::LaneId) {
         (
-            (place / self.lanes as usize) as u8,
+            (place / self.lanes as usize) as Frontier,
             ftlab_core::LaneId((place % self.lanes as usize) as u32),
         )
     }
 
     /// Where the drive sends survivors of a unit that frontier `from` filled, when the placement policy leaves it open.
     #[inline]
-    pub fn default_survivor(&self, from: u8) -> u8 {
+    pub fn default_survivor(&self, from: Frontier) -> Frontier {
         match (self.shared_gc, self.first_internal) {
             (Some(shared), _) => shared,
             (None, Some(first)) if from < self.host => first + from,
@@ -112,7 +115,7 @@ impl Frontiers {
 
     /// Most frontiers that one collection can open at once: those of survivors, and the one for the translation pages and
     /// the journal that it causes.
-    pub fn survivor_frontiers(&self, own: u8) -> u32 {
+    pub fn survivor_frontiers(&self, own: Frontier) -> u32 {
         u32::from(own.max(1)) + u32::from(self.metadata.is_some())
     }
 }

@@ -5,22 +5,25 @@
 
 use std::sync::Arc;
 
-use ftlab_core::request::flags;
-use ftlab_core::{Batch, Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Stream};
+use ftlab_core::{Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Stream};
 
 use crate::allocation::{self, AllocationPolicy};
 use crate::backend::{Backend, Counting, OpId, Ticket};
 use crate::buffer::{self, BufferPolicy};
 use crate::config::{FtlConfig, PoolScope};
+use crate::contents::Contents;
 use crate::copies::Copies;
 use crate::counts::Counts;
 use crate::frontier::{Frontiers, NO_RU};
-use crate::gc::Job;
+use crate::future::Future;
+use crate::gc::{Job, Moving};
 use crate::indirection::{Body, Indirection};
 use crate::mapping::{self, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
+use crate::placing::Placing;
 use crate::record::{Entry, Record, Target};
 use crate::recovery::Recovery;
+use crate::request::{Admitted, HostRequest};
 use crate::roles::Roles;
 use crate::translation::Translation;
 use crate::units::Units;
@@ -28,80 +31,6 @@ use crate::verify::Versions;
 use crate::victim::VictimPolicy;
 use crate::wear::{self, WearPolicy};
 use crate::{Now, victim};
-
-/// One host request in mapping units.
-#[derive(Clone, Copy, Debug)]
-pub struct HostRequest<'a> {
-    pub op: OpKind,
-    pub first: Lpn,
-    pub units: u32,
-    /// Bytes of the first and of the last unit that the request does not cover.
-    pub head_skip: u32,
-    pub tail_skip: u32,
-    pub fua: bool,
-    /// Host stream; 0 = none.
-    pub stream: u16,
-    /// Program context; 0 = unknown.
-    pub pc: u64,
-    /// Content id of each unit; empty where unknown.
-    pub content: &'a [u64],
-}
-
-impl<'a> HostRequest<'a> {
-    /// A request for whole units without any hints.
-    pub fn whole(op: OpKind, first: Lpn, units: u32) -> Self {
-        HostRequest {
-            op,
-            first,
-            units,
-            head_skip: 0,
-            tail_skip: 0,
-            fua: false,
-            stream: 0,
-            pc: 0,
-            content: &[],
-        }
-    }
-
-    /// Bytes of data that the request carries; 0 for a trim or a flush.
-    pub fn bytes(&self, unit_bytes: u32) -> u64 {
-        match self.op {
-            OpKind::Read | OpKind::Write => {
-                let covered = u64::from(self.units) * u64::from(unit_bytes);
-                covered.saturating_sub(u64::from(self.head_skip) + u64::from(self.tail_skip))
-            }
-            OpKind::Trim | OpKind::Flush => 0,
-        }
-    }
-
-    /// Request `i` of a batch whose addresses lie on the drive; a mapping unit has `1 << unit_shift` bytes.
-    #[inline]
-    pub fn of_batch(batch: &'a Batch, i: usize, unit_shift: u32) -> Self {
-        let unit = 1u64 << unit_shift;
-        let (offset, length) = (batch.offset[i], u64::from(batch.length[i]));
-        let first = offset >> unit_shift;
-        let end = (offset + length + unit - 1) >> unit_shift;
-        HostRequest {
-            op: batch.op[i],
-            first: Lpn(first as u32),
-            units: (end - first) as u32,
-            head_skip: (offset - first * unit) as u32,
-            tail_skip: (end * unit - offset - length) as u32,
-            fua: batch.flags[i] & flags::FUA != 0,
-            stream: batch.stream_of(i),
-            pc: batch.pc_of(i),
-            content: batch.content_of(i),
-        }
-    }
-}
-
-/// How a request ended, as far as the FTL is concerned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Admitted {
-    Done,
-    /// No free unit can be made: the drive is worn out (or was built too full) and takes no more writes.
-    EndOfLife,
-}
 
 /// A flash translation layer on a backend.
 pub struct Ftl<B> {
@@ -119,6 +48,7 @@ pub struct Ftl<B> {
     pub(crate) wear: Box<dyn WearPolicy>,
     pub(crate) allocation: Box<dyn AllocationPolicy>,
     pub(crate) placement: Box<dyn PlacementPolicy>,
+    pub(crate) placing: Placing,
     pub(crate) mapping: Box<dyn MappingPolicy>,
     pub(crate) buffer: Box<dyn BufferPolicy>,
     pub(crate) roles: Roles,
@@ -128,6 +58,8 @@ pub struct Ftl<B> {
     pub(crate) versions: Option<Versions>,
     pub(crate) gc: GcState,
     pub(crate) buffering: Buffering,
+    /// Contents of the requests that units in the write buffer came with, on drives that deduplicate.
+    pub(crate) contents: Contents,
     /// The policies leave nothing to ask on the write path.
     pub(crate) plain_placement: bool,
     pub(crate) plain_mapping: bool,
@@ -149,8 +81,7 @@ pub(crate) struct GcState {
     /// Pools that will be looked at when their dies have been idle, and pools whose next step has been called for.
     pub waits_for_idle: Vec<bool>,
     pub waits_for_step: Vec<bool>,
-    /// Live slots of the victim, or of the present step of it.
-    pub slots: Vec<u32>,
+    pub moving: Moving,
     /// Programs of the copies made so far.
     pub copies: Copies,
     /// Programs of pages that hold copies, issued outside of a collection: erases wait for them too.
@@ -180,6 +111,8 @@ pub struct Overrides {
     pub placement: Option<Box<dyn PlacementPolicy>>,
     pub mapping: Option<Box<dyn MappingPolicy>>,
     pub roles: Option<Roles>,
+    /// For placement policies that ask for the future.
+    pub future: Option<Future>,
 }
 
 impl Ftl<Counting> {
@@ -257,7 +190,8 @@ impl Ftl<Counting> {
                 config.buffer.policy.name
             )));
         }
-        let pools = pools(&layout, config.gc.pool);
+        let placing = Placing::new(placement.as_ref(), &config, &layout, given.future)?;
+        let pools = placing.part(pools(&layout, config.gc.pool));
         let orders = placement.victim().map_or_else(|| victim.orders(), |own| own.orders());
         let units = Units::new(&layout, &pools, orders, wear.least_worn_first());
         let record = Record::new(config.logical_units, layout.slots());
@@ -290,6 +224,7 @@ impl Ftl<Counting> {
                 in_flight: Default::default(),
                 allowance: allowance as usize,
             },
+            contents: Contents::default(),
             last_program: OpId::DONE,
             map_ready: Vec::new(),
             frontiers,
@@ -297,6 +232,7 @@ impl Ftl<Counting> {
             wear,
             allocation,
             placement,
+            placing,
             mapping,
             buffer,
             roles,
@@ -311,7 +247,8 @@ impl Ftl<Counting> {
     /// and, where copies cannot wait in protected memory for a page to fill, what padding loses of every unit.
     fn check_room(&self) -> Result<()> {
         let per_ru = u64::from(self.layout.slots_per_ru);
-        let open = u64::from(self.frontiers.count) * u64::from(self.layout.lanes);
+        let own = u64::from(self.frontiers.count - self.placing.frontiers) * u64::from(self.layout.lanes);
+        let open = own + self.placing.most_open(self.layout.lanes);
         let reserve = u64::from(self.config.gc.hard) * self.units.pools.len() as u64;
         let raw = u64::from(self.layout.slots());
         let checkpoint = if self.recovery.is_some() {
@@ -406,6 +343,7 @@ impl<B: Backend> Ftl<B> {
             wear: self.wear,
             allocation: self.allocation,
             placement: self.placement,
+            placing: self.placing,
             mapping: self.mapping,
             buffer: self.buffer,
             roles: self.roles,
@@ -415,6 +353,7 @@ impl<B: Backend> Ftl<B> {
             versions: self.versions,
             gc: self.gc,
             buffering: self.buffering,
+            contents: self.contents,
             plain_placement: self.plain_placement,
             plain_mapping: self.plain_mapping,
             plain_buffer: self.plain_buffer,
@@ -467,8 +406,8 @@ impl<B: Backend> Ftl<B> {
         if let Some(&entry) = self.record.map.get(lpn as usize)
             && let Some(slot) = Entry(entry).as_slot()
         {
-            self.record.prefetch_live(slot);
-            ftlab_core::memory::prefetch(&self.units.rus, self.layout.ru_of(slot).at());
+            self.record.prefetch_validity(slot);
+            self.units.prefetch(self.layout.ru_of(slot));
         }
     }
 
@@ -489,6 +428,7 @@ impl<B: Backend> Ftl<B> {
     /// Forgets the counts so far (the end of a warm-up).
     pub fn reset_counts(&mut self) {
         self.counts = Counts::default();
+        self.placing.reset_counts();
         self.mapping.reset_counts();
     }
 
@@ -518,6 +458,15 @@ impl<B: Backend> Ftl<B> {
                 _ => versions.of_lpn(lpn),
             },
         }
+    }
+
+    /// What a user should know of how the policies work together.
+    pub fn notes(&mut self) -> Vec<String> {
+        let (placement, victim) = (&self.config.placement.name, &self.config.victim.name);
+        let own = self.placement.victim().is_some();
+        let own =
+            own.then(|| format!("victims are chosen by the placement `{placement}`, not by ftl.victim (`{victim}`)"));
+        own.into_iter().collect()
     }
 
     /// Figures that the policies report of themselves, by role.

@@ -3,9 +3,10 @@
 use ftlab_core::{Lpn, Slot};
 
 use crate::backend::{Backend, FlashOp, Need, OpId, Ticket};
-use crate::ftl::{Ftl, HostRequest};
+use crate::ftl::Ftl;
 use crate::mapping::Why;
 use crate::record::Target;
+use crate::request::HostRequest;
 use crate::units::RuState;
 
 impl<B: Backend> Ftl<B> {
@@ -101,7 +102,7 @@ impl<B: Backend> Ftl<B> {
             let ru = self.layout.ru_of(Slot(page * self.layout.units_per_page));
             let open = &self.frontiers.open[self.units.rus[ru.at()].place as usize];
             if !open.inputs.is_empty() {
-                self.backend.join(&open.inputs, Need::All, ticket, 0);
+                self.backend.join(&open.inputs, Need::All, ticket, None);
             }
         }
     }
@@ -137,7 +138,7 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn check_read(&self, lpn: Lpn, slot: Slot) {
         if let Some(versions) = &self.versions {
             assert!(
-                self.record.is_live(slot),
+                self.record.is_valid(slot),
                 "{lpn:?} is mapped to {slot:?}, which is not live"
             );
             versions.check(lpn, slot);

@@ -3,21 +3,13 @@
 use ftlab_core::{Lpn, Slot};
 
 use crate::backend::{Backend, Cause, Class, Need, Ticket};
-use crate::ftl::{Ftl, HostRequest};
+use crate::buffer::Replaced;
+use crate::frontier::Frontier;
+use crate::ftl::Ftl;
 use crate::mapping::Why;
-use crate::placement::{Event, HostWrite};
+use crate::placement::Event;
 use crate::record::{Entry, Target};
-
-/// What is known of a unit that is being written, beside its address.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Context {
-    pub stream: u16,
-    pub pc: u64,
-    pub content: Option<u64>,
-    pub first_of_request: bool,
-    /// The LPN after the last one of its request.
-    pub request_end: u32,
-}
+use crate::request::{HostRequest, WriteContext};
 
 impl<B: Backend> Ftl<B> {
     pub(crate) fn write(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
@@ -31,56 +23,72 @@ impl<B: Backend> Ftl<B> {
         {
             return self.write_plain(request, ticket);
         }
-        let through = !self.buffer.write_back() || request.fua;
+        let through = !self.buffer.write_back() || request.fua();
+        let mut context = request.write_context();
+        if self.roles.dedup.is_some() && !request.context.contents.is_empty() {
+            context.contents = Some(self.contents.enter(request, self.layout.geometry.unit_bytes));
+        }
         let mut frontier = 0;
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
             self.tick += 1;
-            let content = request.content.get(step as usize).copied();
+            context.content = context.contents.and_then(|list| self.contents.get(list).unit(step));
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);
-                if let (Some(content), true) = (content, self.roles.dedup.is_some()) {
+                if let Some(content) = context.content {
                     versions.written_content(lpn, content);
                 }
             }
-            let partial = (step == 0 && request.head_skip > 0) || (step + 1 == request.units && request.tail_skip > 0);
+            let partial = request.is_partial(step);
             if !self.plain_buffer && !through {
-                if self.buffer.write(lpn) {
-                    self.counts.buffer_write_hits += 1;
-                } else if partial {
-                    self.read_old_version(lpn, Ticket::NONE);
+                match self.buffer_unit(lpn, &context) {
+                    Replaced::Nothing if partial => self.read_old_version(lpn, Ticket::NONE),
+                    Replaced::Nothing => {}
+                    Replaced::Clean | Replaced::Dirty(_) => self.counts.buffer_write_hits += 1,
                 }
-                self.roles.remember(lpn, request, content);
                 self.map_ready.clear();
                 continue;
             }
             if partial {
                 self.read_old_version(lpn, ticket);
             }
-            let context = Context {
-                stream: request.stream,
-                pc: request.pc,
-                content,
-                first_of_request: step == 0,
-                request_end: request.first.0 + request.units,
-            };
-            let Some(chosen) = self.store(lpn, &context, ticket) else {
+            let Some(chosen) = self.store(lpn, &context, context.request_end(), ticket) else {
                 self.refused(lpn);
                 break;
             };
             frontier = chosen;
             if !self.plain_buffer {
                 if self.buffer.write_back() {
-                    self.buffer.forget(lpn);
+                    self.forget_buffered(lpn);
                 } else {
-                    self.buffer.write(lpn);
+                    self.buffer.write(lpn, &context);
                 }
             }
         }
+        self.contents.let_go(context.contents);
         if through {
             self.end_page_of(frontier, request);
         } else {
             self.drain_buffer(ticket);
+        }
+    }
+
+    /// Puts a unit into the write buffer, with what is known of it.
+    fn buffer_unit(&mut self, lpn: Lpn, context: &WriteContext) -> Replaced {
+        let replaced = self.buffer.write(lpn, context);
+        if let Some(list) = context.contents {
+            self.contents.hold(list);
+        }
+        if let Replaced::Dirty(before) = replaced {
+            self.contents.let_go(before.contents);
+        }
+        replaced
+    }
+
+    /// The buffer gives up `lpn`: it has been trimmed, or written past the buffer.
+    fn forget_buffered(&mut self, lpn: Lpn) {
+        if let Some(context) = self.buffer.forget(lpn) {
+            self.contents.let_go(context.contents);
         }
     }
 
@@ -115,32 +123,31 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Writes one unit past the buffer: look-up, dedup, placement, program. Returns the frontier, `None` at end of life.
-    pub(crate) fn store(&mut self, lpn: Lpn, context: &Context, ticket: Ticket) -> Option<u8> {
+    /// Writes one unit past the buffer: look-up, dedup, placement, program. Returns the frontier, `None` at end of life. The
+    /// units up to `request_end` will be looked up next; a unit that leaves the buffer comes alone.
+    pub(crate) fn store(
+        &mut self,
+        lpn: Lpn,
+        context: &WriteContext,
+        request_end: u32,
+        ticket: Ticket,
+    ) -> Option<Frontier> {
         if !self.plain_mapping {
-            self.look_up(0, lpn.0..lpn.0 + 1, context.request_end, Why::HostWrite, ticket);
+            self.look_up(0, lpn.0..lpn.0 + 1, request_end, Why::HostWrite, ticket);
         }
         let frontier = if self.plain_placement {
             0
         } else {
-            self.placement.host(&HostWrite {
-                lpn,
-                stream: context.stream,
-                pc: context.pc,
-                first_of_request: context.first_of_request,
-                now: self.now(),
-            })
+            self.place_host(lpn, context)
         };
-        assert!(
-            frontier < self.frontiers.host,
-            "placement chose frontier {frontier} of {}",
-            self.frontiers.host
-        );
         let stored = if self.roles.is_none() {
             self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket)
         } else {
             self.store_with_roles(lpn, frontier, context, ticket)
         };
+        if stored {
+            self.placing.placed(lpn, self.tick);
+        }
         if !self.plain_mapping {
             self.map_changed(0, lpn.0, ticket);
         }
@@ -152,14 +159,14 @@ impl<B: Backend> Ftl<B> {
     #[inline]
     pub(crate) fn wait_for_map(&mut self, ticket: Ticket) {
         if B::TIMED && ticket != Ticket::NONE && !self.map_ready.is_empty() {
-            self.backend.join(&self.map_ready, Need::All, ticket, 0);
+            self.backend.join(&self.map_ready, Need::All, ticket, None);
         }
         self.map_ready.clear();
     }
 
     /// A write that may not wait in memory has ended: program the pages that hold its last units.
     #[inline]
-    pub(crate) fn end_page_of(&mut self, frontier: u8, request: &HostRequest<'_>) {
+    pub(crate) fn end_page_of(&mut self, frontier: Frontier, request: &HostRequest<'_>) {
         if self.layout.units_per_page == 1 {
             return;
         }
@@ -201,8 +208,8 @@ impl<B: Backend> Ftl<B> {
 
     /// Programs what the buffer can no longer hold, and lets the request wait while too much is under way.
     pub(crate) fn drain_buffer(&mut self, ticket: Ticket) {
-        while let Some(lpn) = self.buffer.evict(false) {
-            if !self.evict_unit(lpn) {
+        while let Some((lpn, context)) = self.buffer.evict(false) {
+            if !self.evict_unit(lpn, &context) {
                 return;
             }
         }
@@ -217,25 +224,19 @@ impl<B: Backend> Ftl<B> {
                 return;
             };
             if ticket != Ticket::NONE && !self.backend.is_done(oldest) {
-                self.backend.join(&[oldest], Need::All, ticket, 0);
+                self.backend.join(&[oldest], Need::All, ticket, None);
             }
         }
     }
 
-    pub(crate) fn evict_unit(&mut self, lpn: Lpn) -> bool {
-        let (stream, pc, content) = self.roles.recall(lpn);
-        let context = Context {
-            stream,
-            pc,
-            content,
-            first_of_request: true,
-            request_end: lpn.0 + 1,
-        };
-        let stored = self.store(lpn, &context, Ticket::NONE).is_some();
-        if !stored {
+    /// Programs a unit that leaves the write buffer.
+    pub(crate) fn evict_unit(&mut self, lpn: Lpn, context: &WriteContext) -> bool {
+        let stored = self.store(lpn, context, lpn.0 + 1, Ticket::NONE).is_some();
+        if stored {
+            self.contents.let_go(context.contents);
+        } else {
             // A worn-out drive keeps what it can no longer program where it can be read.
-            self.buffer.write(lpn);
-            self.roles.keep(lpn, (stream, pc, content));
+            self.buffer.write(lpn, context);
         }
         stored
     }
@@ -247,7 +248,7 @@ impl<B: Backend> Ftl<B> {
         for lpn in (first..end).map(Lpn) {
             self.counts.host_trims += 1;
             if !self.plain_buffer {
-                self.buffer.forget(lpn);
+                self.forget_buffered(lpn);
             }
             if let Some(versions) = &mut self.versions {
                 versions.trimmed(lpn);
@@ -265,7 +266,7 @@ impl<B: Backend> Ftl<B> {
             // The look-up may have written translation pages, so that a collection has moved the unit.
             let old = self.record.entry(lpn);
             match old.as_slot() {
-                Some(slot) => self.kill(slot),
+                Some(slot) => self.invalidate(slot),
                 None => self.release(old),
             }
             self.record.set_entry(lpn, Entry::UNMAPPED);
@@ -282,8 +283,8 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn flush(&mut self, ticket: Ticket) {
         self.counts.host_flushes += 1;
         if self.buffer.write_back() && !self.config.buffer.power_loss_protected {
-            while let Some(lpn) = self.buffer.evict(true) {
-                if !self.evict_unit(lpn) {
+            while let Some((lpn, context)) = self.buffer.evict(true) {
+                if !self.evict_unit(lpn, &context) {
                     return;
                 }
             }

@@ -7,11 +7,13 @@ pub mod backend;
 pub mod buffer;
 pub mod check;
 pub mod config;
+pub mod contents;
 mod copies;
 pub mod counts;
 pub mod dedup;
-mod frontier;
+pub mod frontier;
 pub mod ftl;
+pub mod future;
 mod gc;
 mod host_read;
 mod host_write;
@@ -19,12 +21,15 @@ pub mod indirection;
 pub mod mapping;
 pub mod owner;
 pub mod placement;
+mod placing;
 pub mod precondition;
 mod program;
 pub mod record;
 pub mod recovery;
 pub mod replication;
+pub mod request;
 pub mod roles;
+pub mod since;
 mod state;
 mod translation;
 pub mod units;
@@ -32,10 +37,13 @@ pub mod verify;
 pub mod victim;
 pub mod wear;
 
-pub use backend::{Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
+pub use backend::{Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, Need, Notice, OpId, Ticket};
 pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
 pub use counts::Counts;
-pub use ftl::{Admitted, Ftl, HostRequest, Overrides, frontiers_of};
+pub use frontier::Frontier;
+pub use ftl::{Ftl, Overrides, frontiers_of};
+pub use placing::FrontierCounts;
+pub use request::{Admitted, HostRequest, WriteContext};
 
 /// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -46,6 +46,7 @@ impl Ftl<Counting> {
             if !self.program_unit(lpn, 0, Cause::Host, Class::HostWrite, Ticket::NONE) {
                 break;
             }
+            self.placing.placed(lpn, self.tick);
         }
         self.settle();
     }
@@ -214,14 +215,16 @@ impl Ftl<Counting> {
             let lpn = Lpn(lpns[left as usize]);
             let slot = Slot(first.0 + offset);
             self.record.set_owner(slot, Packed::lpn(lpn));
-            self.record.set_live(slot);
+            self.record.set_valid(slot);
             self.record.set_entry(lpn, Entry::slot(slot));
+            self.placing.placed_before(lpn, tick);
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);
                 versions.programmed(slot, lpn);
             }
         }
-        self.units.rus[ru.at()].valid = lpns.len() as u32;
+        self.units.set_valid(ru, lpns.len() as u32);
+        self.placing.opened(ru, tick);
         self.units.close(ru, tick);
     }
 

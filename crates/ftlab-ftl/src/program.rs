@@ -3,7 +3,7 @@
 use ftlab_core::{LaneId, Lpn, Slot};
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
-use crate::frontier::NO_RU;
+use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
 use crate::owner::Packed;
 use crate::record::Entry;
@@ -11,13 +11,20 @@ use crate::record::Entry;
 impl<B: Backend> Ftl<B> {
     /// Programs the present version of `lpn` at `frontier` and lets the record point to it. False at end of life.
     #[inline]
-    pub(crate) fn program_unit(&mut self, lpn: Lpn, frontier: u8, cause: Cause, class: Class, ticket: Ticket) -> bool {
+    pub(crate) fn program_unit(
+        &mut self,
+        lpn: Lpn,
+        frontier: Frontier,
+        cause: Cause,
+        class: Class,
+        ticket: Ticket,
+    ) -> bool {
         let Some(place) = self.place_for(lpn, frontier) else {
             return false;
         };
         let old = self.record.entry(lpn);
         if let Some(slot) = old.as_slot() {
-            self.kill(slot);
+            self.invalidate(slot);
         } else if old != Entry::UNMAPPED {
             self.release(old);
         }
@@ -28,7 +35,7 @@ impl<B: Backend> Ftl<B> {
 
     /// An open place of `frontier` for a page that holds `lpn`, after making room if a unit must be opened.
     #[inline]
-    pub(crate) fn place_for(&mut self, lpn: Lpn, frontier: u8) -> Option<usize> {
+    pub(crate) fn place_for(&mut self, lpn: Lpn, frontier: Frontier) -> Option<usize> {
         let lane = self.next_lane(lpn, frontier);
         let place = self.frontiers.place(frontier, lane);
         if self.frontiers.open[place].ru != NO_RU {
@@ -39,7 +46,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// An open place of `frontier` for a page of the drive's own, which has no address: the lanes take turns.
-    pub(crate) fn place_for_own(&mut self, frontier: u8) -> Option<usize> {
+    pub(crate) fn place_for_own(&mut self, frontier: Frontier) -> Option<usize> {
         if !self.by_address || self.layout.lanes == 1 {
             return self.place_for(Lpn(0), frontier);
         }
@@ -61,7 +68,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     #[inline]
-    pub(crate) fn next_lane(&mut self, lpn: Lpn, frontier: u8) -> LaneId {
+    pub(crate) fn next_lane(&mut self, lpn: Lpn, frontier: Frontier) -> LaneId {
         if self.layout.lanes == 1 {
             return LaneId(0);
         }
@@ -73,20 +80,25 @@ impl<B: Backend> Ftl<B> {
                 return current;
             }
         }
-        let (layout, backend) = (&self.layout, &self.backend);
-        let mut load = |lane: LaneId| backend.load(layout.die_of_plane(layout.lane_planes(lane)[0]));
-        let lane = self.allocation.lane(lpn, frontier, &mut load);
+        let lane = match self.bound_lane(lpn, frontier) {
+            Some(lane) => lane,
+            None => {
+                let (layout, backend) = (&self.layout, &self.backend);
+                let mut load = |lane: LaneId| backend.load(layout.die_of_plane(layout.lane_planes(lane)[0]));
+                self.allocation.lane(lpn, frontier, &mut load)
+            }
+        };
         self.current_lane[frontier as usize] = lane;
         lane
     }
 
-    pub(crate) fn lane_by_address(&mut self, lpn: Lpn, frontier: u8) -> LaneId {
+    pub(crate) fn lane_by_address(&mut self, lpn: Lpn, frontier: Frontier) -> LaneId {
         self.allocation
             .lane(lpn, frontier, &mut |_| crate::backend::Load::default())
     }
 
     #[cold]
-    pub(crate) fn open_for_host(&mut self, frontier: u8, lane: LaneId) -> Option<usize> {
+    pub(crate) fn open_for_host(&mut self, frontier: Frontier, lane: LaneId) -> Option<usize> {
         let pool = self.units.pool_of_lane(lane);
         // Translation pages written on behalf of a collection use the reserve, as its copies do.
         if self.gc.depth == 0 && !self.make_room_at(pool, Some(self.frontiers.place(frontier, lane))) {
@@ -102,12 +114,16 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// A place in another pool: the one of `full` has nothing left to collect.
-    fn open_elsewhere(&mut self, frontier: u8, full: usize) -> Option<usize> {
+    fn open_elsewhere(&mut self, frontier: Frontier, full: usize) -> Option<usize> {
         for pool in (0..self.units.pools.len()).filter(|&pool| pool != full) {
-            let lanes = self.units.pools[pool].lanes.clone();
+            let mut lanes = self.units.pools[pool].lanes.clone();
+            if let Some(bound) = self.placing.lanes_of(frontier) {
+                lanes.retain(|lane| bound.contains(lane));
+            }
+            let Some(&first) = lanes.first() else { continue };
             let mut places = lanes.iter().map(|&lane| self.frontiers.place(frontier, lane));
             let place = match places.find(|&place| self.frontiers.open[place].ru != NO_RU) {
-                None if self.make_room(pool) => self.open_in_pool(frontier, lanes[0], false),
+                None if self.make_room(pool) => self.open_in_pool(frontier, first, false),
                 open => open,
             };
             if let Some(place) = place {
@@ -119,16 +135,19 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// The open place of `frontier` on `lane`, or on the pool's lane with the most free units when `lane` has none.
-    pub(crate) fn open_in_pool(&mut self, frontier: u8, lane: LaneId, most_worn: bool) -> Option<usize> {
+    pub(crate) fn open_in_pool(&mut self, frontier: Frontier, lane: LaneId, most_worn: bool) -> Option<usize> {
         let place = self.frontiers.place(frontier, lane);
         if self.frontiers.open[place].ru != NO_RU || self.open_unit(frontier, lane, most_worn) {
             return Some(place);
         }
         let pool = self.units.pool_of_lane(lane);
-        let richest = self.units.pools[pool]
-            .lanes
+        let of_pool = |lane: &LaneId| self.units.pool_of_lane(*lane) == pool;
+        let bound = self.placing.lanes_of(frontier);
+        let richest = bound
+            .unwrap_or(&self.units.pools[pool].lanes)
             .iter()
             .copied()
+            .filter(of_pool)
             .max_by_key(|&l| (self.units.free_in_lane(l), u32::MAX - l.0))?;
         let place = self.frontiers.place(frontier, richest);
         if self.frontiers.open[place].ru != NO_RU || self.open_unit(frontier, richest, most_worn) {
@@ -141,7 +160,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// No free unit is left: what is open on `lanes` takes the data, of the same frontier if it can be.
-    fn any_open(&self, frontier: u8, lanes: impl Iterator<Item = LaneId> + Clone) -> Option<usize> {
+    fn any_open(&self, frontier: Frontier, lanes: impl Iterator<Item = LaneId> + Clone) -> Option<usize> {
         std::iter::once(frontier)
             .chain(0..self.frontiers.count)
             .flat_map(|frontier| lanes.clone().map(move |lane| self.frontiers.place(frontier, lane)))
@@ -149,8 +168,13 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// The pool has no room at all (after a power cut): the rest of the drive helps.
-    fn open_any(&mut self, frontier: u8, most_worn: bool) -> Option<usize> {
-        let lanes = || (0..self.layout.lanes).map(LaneId);
+    fn open_any(&mut self, frontier: Frontier, most_worn: bool) -> Option<usize> {
+        let all = (0..self.layout.lanes).map(LaneId);
+        let lanes: Vec<LaneId> = match self.placing.lanes_of(frontier) {
+            Some(bound) => bound.to_vec(),
+            None => all.collect(),
+        };
+        let lanes = || lanes.iter().copied();
         match lanes().find(|&lane| self.units.free_in_lane(lane) > 0) {
             Some(lane) => {
                 let place = self.frontiers.place(frontier, lane);
@@ -161,11 +185,13 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    pub(crate) fn open_unit(&mut self, frontier: u8, lane: LaneId, most_worn: bool) -> bool {
+    pub(crate) fn open_unit(&mut self, frontier: Frontier, lane: LaneId, most_worn: bool) -> bool {
+        self.keep_open_at_once(frontier, lane);
         let place = self.frontiers.place(frontier, lane);
         let Some(ru) = self.units.open(lane, frontier, place as u32, most_worn) else {
             return false;
         };
+        self.placing.opened(ru, self.tick);
         let base = self.layout.first_slot(ru).0;
         let open = &mut self.frontiers.open[place];
         (open.ru, open.base, open.next) = (ru, base, 0);
@@ -204,9 +230,10 @@ impl<B: Backend> Ftl<B> {
         }
         open.next += 1;
         let next = open.next;
+        self.record.prefetch_fill(slot);
         self.record.set_owner(slot, owner);
-        self.record.set_live(slot);
-        self.units.rus[ru.at()].valid += 1;
+        self.record.set_valid(slot);
+        self.units.add_valid(ru, 1);
         self.counts.programmed[cause as usize] += 1;
         if let Some(versions) = &mut self.versions
             && let Some(lpn) = owner.as_lpn()
@@ -228,7 +255,7 @@ impl<B: Backend> Ftl<B> {
         if self.recovery.is_some() {
             // A unit superseded while its page was being assembled is written as padding: it must not come back.
             for slot in (page * self.layout.units_per_page..=last.0).map(Slot) {
-                if !self.record.is_live(slot) {
+                if !self.record.is_valid(slot) {
                     self.record.set_owner(slot, Packed::NONE);
                 }
             }
@@ -244,7 +271,7 @@ impl<B: Backend> Ftl<B> {
                 // Padding is not transferred: the page register is erased to ones.
                 bytes: self.layout.geometry.page_bytes - padded * self.layout.geometry.unit_bytes,
                 ticket: std::mem::replace(&mut open.ticket, Ticket::NONE),
-                notice: 0,
+                notice: None,
             };
             program = self.backend.issue(op, &open.inputs);
             self.last_program = program;
@@ -262,11 +289,31 @@ impl<B: Backend> Ftl<B> {
         if let Some(recovery) = &mut self.recovery {
             recovery.programmed(page, program);
         }
+        self.close_if_full(place);
+    }
+
+    #[inline]
+    fn close_if_full(&mut self, place: usize) {
         let open = &mut self.frontiers.open[place];
         if open.next == self.layout.slots_per_ru {
             let ru = std::mem::replace(&mut open.ru, NO_RU);
             self.units.close(ru, self.tick);
         }
+    }
+
+    /// As [`Ftl::append`] for every owner of `owners`, for which the open unit has room, on a backend without time and a drive
+    /// that keeps nothing for recovery. Returns the first slot.
+    pub(crate) fn append_run(&mut self, place: usize, owners: &[u32], cause: Cause) -> Slot {
+        let (open, count) = (&mut self.frontiers.open[place], owners.len() as u32);
+        let (ru, first, before) = (open.ru, Slot(open.base + open.next), open.next);
+        open.next += count;
+        let pages = self.layout.page_of(Slot(open.next)) - self.layout.page_of(Slot(before));
+        self.record.append_run(first, owners);
+        self.units.add_valid(ru, count);
+        self.counts.programmed[cause as usize] += u64::from(count);
+        self.counts.page_programs += u64::from(pages);
+        self.close_if_full(place);
+        first
     }
 
     /// Fills the rest of the page being assembled at `place` with padding and programs it.
@@ -288,9 +335,9 @@ impl<B: Backend> Ftl<B> {
 
     /// The unit in `slot` is superseded or gone.
     #[inline(always)]
-    pub(crate) fn kill(&mut self, slot: Slot) {
-        debug_assert!(self.record.is_live(slot), "{slot:?} died twice");
-        self.record.clear_live(slot);
-        self.units.lose_one(self.layout.ru_of(slot));
+    pub(crate) fn invalidate(&mut self, slot: Slot) {
+        debug_assert!(self.record.is_valid(slot), "{slot:?} is invalidated twice");
+        self.record.clear_valid(slot);
+        self.units.invalidate(self.layout.ru_of(slot));
     }
 }

@@ -1,4 +1,4 @@
-//! The record: where every mapping unit lies, what every slot belongs to, and which slots are live.
+//! The record: where every mapping unit lies, what every slot belongs to, and which slots are valid.
 //!
 //! `LPN → slot` (or, behind a tag bit, a virtual page number), `slot → owner`, one validity bit per slot: 8.125 bytes a unit.
 
@@ -19,6 +19,9 @@ pub enum Target {
     Slot(Slot),
     Vpn(u32),
 }
+
+/// Slots by which the owners of slots to be filled are brought into the cache before their turn.
+const FILL_AHEAD: usize = 64;
 
 const VPN_TAG: u32 = 1 << 31;
 
@@ -55,7 +58,7 @@ impl Entry {
 pub struct Record {
     pub map: Vec<u32>,
     pub owners: Vec<u32>,
-    live: Vec<u64>,
+    valid: Vec<u64>,
 }
 
 impl Record {
@@ -63,7 +66,7 @@ impl Record {
         Record {
             map: huge(Entry::UNMAPPED.0, logical_units as usize),
             owners: huge(Packed::NONE.0, slots as usize),
-            live: huge(0, (slots as usize).div_ceil(64)),
+            valid: huge(0, (slots as usize).div_ceil(64)),
         }
     }
 
@@ -88,48 +91,67 @@ impl Record {
     }
 
     #[inline(always)]
-    pub fn is_live(&self, slot: Slot) -> bool {
-        self.live[slot.at() / 64] >> (slot.0 % 64) & 1 == 1
+    pub fn is_valid(&self, slot: Slot) -> bool {
+        self.valid[slot.at() / 64] >> (slot.0 % 64) & 1 == 1
     }
 
     #[inline(always)]
-    pub fn set_live(&mut self, slot: Slot) {
-        self.live[slot.at() / 64] |= 1 << (slot.0 % 64);
+    pub fn set_valid(&mut self, slot: Slot) {
+        self.valid[slot.at() / 64] |= 1 << (slot.0 % 64);
     }
 
     #[inline(always)]
-    pub fn clear_live(&mut self, slot: Slot) {
-        self.live[slot.at() / 64] &= !(1 << (slot.0 % 64));
+    pub fn clear_valid(&mut self, slot: Slot) {
+        self.valid[slot.at() / 64] &= !(1 << (slot.0 % 64));
     }
 
-    /// Live slots of `first..first + count`, ascending, handed to `visit`.
+    /// The slots from `first` on hold valid units of `owners`.
+    pub fn append_run(&mut self, first: Slot, owners: &[u32]) {
+        self.owners[first.at()..first.at() + owners.len()].copy_from_slice(owners);
+        for (word, mask) in words_of(first, owners.len() as u32) {
+            self.valid[word] |= mask;
+        }
+    }
+
+    /// None of the `count` slots from `first` on is valid any more.
+    pub fn clear_valid_range(&mut self, first: Slot, count: u32) {
+        for (word, mask) in words_of(first, count) {
+            self.valid[word] &= !mask;
+        }
+    }
+
+    /// The units of `lpns` lie in consecutive slots from `first` on. Each time an entry is set, the next one of `ahead` is
+    /// brought into the cache.
+    pub fn repoint_run(&mut self, lpns: &[u32], first: Slot, ahead: &[u32]) {
+        let (near, rest) = lpns.split_at(ahead.len().min(lpns.len()));
+        for (step, (&lpn, &later)) in near.iter().zip(ahead).enumerate() {
+            self.prefetch_entry(later);
+            self.map[lpn as usize] = first.0 + step as u32;
+        }
+        for (step, &lpn) in rest.iter().enumerate() {
+            self.map[lpn as usize] = first.0 + (near.len() + step) as u32;
+        }
+    }
+
+    /// Valid slots of `first..first + count`, ascending, handed to `visit`.
     #[inline]
-    pub fn for_each_live(&self, first: Slot, count: u32, mut visit: impl FnMut(Slot)) {
-        let end = first.0 + count;
-        let mut base = first.0 & !63;
-        while base < end {
-            let mut word = self.live[base as usize / 64];
-            if base < first.0 {
-                word &= !0 << (first.0 - base);
+    pub fn for_each_valid(&self, first: Slot, count: u32, mut visit: impl FnMut(Slot)) {
+        for (word, mask) in words_of(first, count) {
+            let mut valid = self.valid[word] & mask;
+            while valid != 0 {
+                visit(Slot(word as u32 * 64 + valid.trailing_zeros()));
+                valid &= valid - 1;
             }
-            if end - base < 64 {
-                word &= (1 << (end - base)) - 1;
-            }
-            while word != 0 {
-                visit(Slot(base + word.trailing_zeros()));
-                word &= word - 1;
-            }
-            base += 64;
         }
     }
 
     /// Words of the validity bit map, for a checkpoint.
-    pub fn live_words(&self) -> &[u64] {
-        &self.live
+    pub fn validity(&self) -> &[u64] {
+        &self.valid
     }
 
-    pub fn live_words_mut(&mut self) -> &mut Vec<u64> {
-        &mut self.live
+    pub fn validity_mut(&mut self) -> &mut Vec<u64> {
+        &mut self.valid
     }
 
     #[inline(always)]
@@ -137,15 +159,31 @@ impl Record {
         prefetch(&self.map, lpn as usize);
     }
 
+    /// Brings the owners of the slots that will be filled soon after `slot` into the cache.
     #[inline(always)]
-    pub fn prefetch_live(&self, slot: Slot) {
-        prefetch(&self.live, slot.at() / 64);
+    pub fn prefetch_fill(&self, slot: Slot) {
+        prefetch(&self.owners, slot.at() + FILL_AHEAD);
+    }
+
+    #[inline(always)]
+    pub fn prefetch_validity(&self, slot: Slot) {
+        prefetch(&self.valid, slot.at() / 64);
     }
 
     /// Bytes of map, reverse map and validity.
     pub fn bytes(&self) -> u64 {
-        (self.map.len() * 4 + self.owners.len() * 4 + self.live.len() * 8) as u64
+        (self.map.len() * 4 + self.owners.len() * 4 + self.valid.len() * 8) as u64
     }
+}
+
+/// The words of the validity bit map in which the `count` slots from `first` on lie, each with the bits of those slots.
+#[inline]
+fn words_of(first: Slot, count: u32) -> impl Iterator<Item = (usize, u64)> {
+    let (start, end) = (first.at(), first.at() + count as usize);
+    (start / 64..end.div_ceil(64)).map(move |word| {
+        let (from, to) = (start.max(word * 64) % 64, end.min(word * 64 + 64) - word * 64);
+        (word, !0 << from & !0 >> (64 - to))
+    })
 }
 
 #[cfg(test)]
@@ -153,19 +191,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn live_slots_are_visited_once_in_order_whatever_the_alignment() {
+    fn valid_slots_are_visited_once_in_order_whatever_the_alignment() {
         let mut record = Record::new(1, 300);
         let set = [0, 1, 63, 64, 70, 127, 128, 200, 299];
-        set.iter().for_each(|&s| record.set_live(Slot(s)));
+        set.iter().for_each(|&s| record.set_valid(Slot(s)));
         for (first, count) in [(0, 300), (1, 63), (63, 2), (64, 64), (65, 200), (299, 1), (10, 20)] {
             let mut seen = Vec::new();
-            record.for_each_live(Slot(first), count, |slot| seen.push(slot.0));
+            record.for_each_valid(Slot(first), count, |slot| seen.push(slot.0));
             let expected: Vec<u32> = set
                 .iter()
                 .copied()
                 .filter(|&s| s >= first && s < first + count)
                 .collect();
             assert_eq!(seen, expected, "{first} + {count}");
+        }
+    }
+
+    #[test]
+    fn runs_fill_and_leave_ranges_of_any_alignment() {
+        for (first, count) in [
+            (0, 1),
+            (0, 64),
+            (1, 63),
+            (63, 2),
+            (64, 128),
+            (65, 190),
+            (127, 1),
+            (299, 1),
+            (0, 300),
+        ] {
+            let mut record = Record::new(300, 300);
+            let lpns: Vec<u32> = (0..count).rev().collect();
+            record.append_run(Slot(first), &lpns);
+            record.repoint_run(&lpns, Slot(first), &lpns[lpns.len() / 2..]);
+            for (step, &lpn) in lpns.iter().enumerate() {
+                let slot = Slot(first + step as u32);
+                assert_eq!(
+                    (record.entry(Lpn(lpn)).as_slot(), record.owner(slot).as_lpn()),
+                    (Some(slot), Some(Lpn(lpn)))
+                );
+            }
+            let valid = |record: &Record| (0..300).filter(|&s| record.is_valid(Slot(s))).collect::<Vec<u32>>();
+            assert_eq!(valid(&record), (first..first + count).collect::<Vec<u32>>());
+            let kept = count / 3;
+            record.clear_valid_range(Slot(first), count - kept);
+            assert_eq!(
+                valid(&record),
+                (first + count - kept..first + count).collect::<Vec<u32>>()
+            );
         }
     }
 

@@ -339,7 +339,7 @@ impl<B: Backend> Ftl<B> {
         let Some(mut recovery) = self.recovery.take() else {
             return;
         };
-        let mut live = self.record.live_words().to_vec();
+        let mut live = self.record.validity().to_vec();
         for open in &self.frontiers.open {
             let filled = open.next % self.layout.units_per_page;
             for slot in open.base + open.next - filled..open.base + open.next {
@@ -373,7 +373,7 @@ impl<B: Backend> Ftl<B> {
         }
         let mut dead = Vec::new();
         recovery.promote(&mut dead);
-        dead.into_iter().for_each(|slot| self.kill(slot));
+        dead.into_iter().for_each(|slot| self.invalidate(slot));
     }
 
     /// Writes the trims since the last flush to the journal; `ticket` waits for all of it that is under way.
@@ -384,7 +384,7 @@ impl<B: Backend> Ftl<B> {
         let programs = recovery.journal.iter().map(|page| page.program);
         let under_way: Vec<OpId> = programs.filter(|&id| !self.backend.is_done(id)).collect();
         if B::TIMED && ticket != Ticket::NONE && !under_way.is_empty() {
-            self.backend.join(&under_way, Need::All, ticket, 0);
+            self.backend.join(&under_way, Need::All, ticket, None);
         }
     }
 
@@ -442,7 +442,7 @@ impl<B: Backend> Ftl<B> {
             .filter_map(|page| page.slot.take())
             .collect();
         recovery.journalled = 0;
-        replaced.into_iter().for_each(|slot| self.kill(slot));
+        replaced.into_iter().for_each(|slot| self.invalidate(slot));
     }
 
     /// Power fails now: volatile state is lost, the record is rebuilt from what is in flash.
@@ -461,8 +461,9 @@ impl<B: Backend> Ftl<B> {
         } else {
             report.lost_buffered_units = self.buffer.dirty().len() as u64;
             self.buffer.clear();
+            self.contents.clear();
         }
-        self.roles.forget(protected);
+        self.roles.forget();
         let kept = self.recovery.as_mut();
         let recovery = kept.expect("this drive keeps nothing to recover from: set ftl.checkpoint");
         if protected {
@@ -484,10 +485,8 @@ impl<B: Backend> Ftl<B> {
     /// Power is back, and the backend idle: what holds nothing is erased, and a checkpoint makes the rebuilt record the
     /// base of the next log. True if the drive must not lose power again until what it has issued is complete.
     pub fn power_on(&mut self) -> bool {
-        let blank = |ru: &RuId| {
-            let unit = &self.units.rus[ru.at()];
-            unit.state == RuState::Closed && unit.valid == 0
-        };
+        let units = &self.units;
+        let blank = |ru: &RuId| units.rus[ru.at()].state == RuState::Closed && units.valid(*ru) == 0;
         let spent: Vec<RuId> = (0..self.layout.rus).map(RuId).filter(blank).collect();
         for ru in spent {
             self.units.begin_collection(ru);
@@ -520,13 +519,13 @@ impl<B: Backend> Ftl<B> {
             unit.state == RuState::Closed && unit.erases + 1 < limit
         };
         let units = (0..self.layout.rus).map(RuId).filter(survives);
-        let Some(victim) = units.min_by_key(|ru| (self.units.rus[ru.at()].valid, ru.0)) else {
+        let Some(victim) = units.min_by_key(|ru| (self.units.valid(*ru), ru.0)) else {
             self.end_of_life = true;
             return;
         };
         let mut held = Vec::new();
         let (first, count) = (self.layout.first_slot(victim), self.layout.slots_per_ru);
-        self.record.for_each_live(first, count, |slot| held.push(slot));
+        self.record.for_each_valid(first, count, |slot| held.push(slot));
         self.units.begin_collection(victim);
         let stamps: Vec<u32> = held
             .iter()
@@ -543,13 +542,13 @@ impl<B: Backend> Ftl<B> {
                         page: self.layout.page_of(pages[0]),
                         bytes: pages.len() as u32 * self.layout.geometry.unit_bytes,
                         ticket: Ticket::NONE,
-                        notice: 0,
+                        notice: None,
                     },
                     &[],
                 );
             }
         }
-        held.iter().for_each(|&slot| self.kill(slot));
+        held.iter().for_each(|&slot| self.invalidate(slot));
         self.erase(victim, Cause::Gc);
         let (lane, from) = (self.layout.lane_of(victim), self.units.rus[victim.at()].frontier);
         let Some(place) = self.open_in_pool(from, lane, false) else {
@@ -671,11 +670,11 @@ impl<B: Backend> Ftl<B> {
     /// Validity, valid counts and unit states from the rebuilt map.
     fn recount(&mut self, spoilt: &[bool]) {
         let protected = self.config.buffer.power_loss_protected;
-        self.record.live_words_mut().fill(0);
+        self.record.validity_mut().fill(0);
         for lpn in (0..self.config.logical_units).map(Lpn) {
             let entry = self.record.entry(lpn);
             if let Some(slot) = entry.as_slot() {
-                self.record.set_live(slot);
+                self.record.set_valid(slot);
             }
             if let Some(versions) = &mut self.versions
                 && !protected
@@ -687,12 +686,12 @@ impl<B: Backend> Ftl<B> {
         let mut others = self.indirection.slots();
         (0..=CHECKPOINT_TABLE).for_each(|table| others.extend(self.translation.slots_of(table)));
         others.extend(self.translation.policy_slots());
-        others.into_iter().for_each(|slot| self.record.set_live(slot));
+        others.into_iter().for_each(|slot| self.record.set_valid(slot));
         let per_ru = self.layout.slots_per_ru;
         let valid: Vec<u32> = (0..self.layout.rus)
             .map(|ru| {
                 let mut live = 0;
-                self.record.for_each_live(Slot(ru * per_ru), per_ru, |_| live += 1);
+                self.record.for_each_valid(Slot(ru * per_ru), per_ru, |_| live += 1);
                 live
             })
             .collect();

@@ -1,27 +1,24 @@
 //! Deduplication and replication in the mechanism: stores behind virtual page numbers, racing reads, idle copies.
 
+use crate::frontier::Frontier;
 use ftlab_core::{LaneId, Layout, Lpn, Result, Slot};
-use rustc_hash::FxHashMap;
 
-use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Load, Need, Notice, OpId, Ticket};
 use crate::config::FtlConfig;
 use crate::dedup::{self, ChunkSource, Decision, DedupPolicy, DedupWrite};
-use crate::ftl::{Ftl, HostRequest};
-use crate::host_write::Context;
+use crate::ftl::Ftl;
 use crate::indirection::{Body, CHUNKS, Chunk, MAX_COPIES, Released};
 use crate::mapping::Why;
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
 use crate::replication::{self, ReadPlan, ReplicationPolicy};
+use crate::request::WriteContext;
 
 /// The two optional roles and what they need at run time.
 #[derive(Default)]
 pub struct Roles {
     pub dedup: Option<Box<dyn DedupPolicy>>,
     pub replication: Option<Box<dyn ReplicationPolicy>>,
-    /// Stream, program context and content of units that wait in the write buffer.
-    waiting: FxHashMap<u32, (u16, u64, Option<u64>)>,
-    remembers: bool,
     hedges: Vec<Option<Hedge>>,
     races: u32,
     plan: ReadPlan,
@@ -40,13 +37,9 @@ struct Hedge {
     after_ns: u64,
 }
 
-/// A race in a notice's low 24 bits: its number and its place, both cut to 12 bits.
+/// A race in a notice: its number and its place, both cut to 12 bits.
 const RACES: u32 = 1 << 12;
 const PLACES: u32 = 1 << 12;
-
-pub(crate) const NOTICE_HEDGE: u32 = 3 << 24;
-pub(crate) const NOTICE_WON: u32 = 4 << 24;
-pub(crate) const NOTICE_COPY: u32 = 5 << 24;
 
 impl Roles {
     pub fn from_config(config: &FtlConfig, _: &Layout) -> Result<Self> {
@@ -60,14 +53,12 @@ impl Roles {
             let mut setup = replication::Setup { logical_units };
             roles.replication = Some(replication::catalogue().build(&config.replication, &mut setup)?);
         }
-        roles.remembers = roles.dedup.is_some() || config.placement.name != "none";
         Ok(roles)
     }
 
     /// Roles made outside the catalogue (tests).
     pub fn given(dedup: Option<Box<dyn DedupPolicy>>, replication: Option<Box<dyn ReplicationPolicy>>) -> Self {
         Roles {
-            remembers: true,
             dedup,
             replication,
             ..Roles::default()
@@ -79,26 +70,8 @@ impl Roles {
         self.dedup.is_none() && self.replication.is_none()
     }
 
-    /// Keeps what a unit in the write buffer will be placed by.
-    pub(crate) fn remember(&mut self, lpn: Lpn, request: &HostRequest<'_>, content: Option<u64>) {
-        if self.remembers {
-            self.waiting.insert(lpn.0, (request.stream, request.pc, content));
-        }
-    }
-
-    pub(crate) fn recall(&mut self, lpn: Lpn) -> (u16, u64, Option<u64>) {
-        if self.remembers {
-            self.waiting.remove(&lpn.0).unwrap_or_default()
-        } else {
-            Default::default()
-        }
-    }
-
-    /// Power has failed; a protected buffer comes back with what it held.
-    pub(crate) fn forget(&mut self, protected: bool) {
-        if !protected {
-            self.waiting.clear();
-        }
+    /// Power has failed.
+    pub(crate) fn forget(&mut self) {
         self.hedges.clear();
     }
 
@@ -114,18 +87,17 @@ impl Roles {
         let (index, _) = races.find(|(_, race)| race.as_ref().is_some_and(|race| race.number == number))?;
         self.hedges[index].take().map(|hedge| (index, hedge))
     }
-
-    /// The unit could not be programmed and goes back into the buffer.
-    pub(crate) fn keep(&mut self, lpn: Lpn, placed_by: (u16, u64, Option<u64>)) {
-        if self.remembers {
-            self.waiting.insert(lpn.0, placed_by);
-        }
-    }
 }
 
 impl<B: Backend> Ftl<B> {
     /// Stores one unit on a drive that deduplicates or replicates. False at end of life.
-    pub(crate) fn store_with_roles(&mut self, lpn: Lpn, frontier: u8, context: &Context, ticket: Ticket) -> bool {
+    pub(crate) fn store_with_roles(
+        &mut self,
+        lpn: Lpn,
+        frontier: Frontier,
+        context: &WriteContext,
+        ticket: Ticket,
+    ) -> bool {
         let content = context.content;
         let now = self.now();
         let decision = match (&mut self.roles.dedup, content) {
@@ -188,7 +160,7 @@ impl<B: Backend> Ftl<B> {
         self.record.set_entry(lpn, entry);
         match old.target() {
             Target::Unmapped => {}
-            Target::Slot(slot) => self.kill(slot),
+            Target::Slot(slot) => self.invalidate(slot),
             Target::Vpn(_) => self.release(old),
         }
     }
@@ -199,7 +171,7 @@ impl<B: Backend> Ftl<B> {
         let Target::Vpn(vpn) = entry.target() else { return };
         let mut released = Released::default();
         self.indirection.release(vpn, &mut released);
-        released.slots.iter().for_each(|&slot| self.kill(slot));
+        released.slots.iter().for_each(|&slot| self.invalidate(slot));
         if let Some(dedup) = &mut self.roles.dedup {
             released.dead.iter().for_each(|&vpn| dedup.dead(vpn));
             released
@@ -210,7 +182,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Programs `lpn` behind a new VPN, in so many copies. Returns the VPN.
-    fn program_copies(&mut self, lpn: Lpn, frontier: u8, ticket: Ticket, copies: u8) -> Option<u32> {
+    fn program_copies(&mut self, lpn: Lpn, frontier: Frontier, ticket: Ticket, copies: u8) -> Option<u32> {
         let wanted = usize::from(copies).clamp(1, MAX_COPIES);
         // The VPN exists before its slots, so that a collection in between can move a copy that has been made.
         let vpn = self.indirection.create(Body::Copies(Vec::with_capacity(wanted)), 1);
@@ -266,7 +238,7 @@ impl<B: Backend> Ftl<B> {
             .unwrap_or(LaneId(last))
     }
 
-    fn open_for_copy(&mut self, frontier: u8, lane: LaneId) -> Option<usize> {
+    fn open_for_copy(&mut self, frontier: Frontier, lane: LaneId) -> Option<usize> {
         let place = self.frontiers.place(frontier, lane);
         if self.frontiers.open[place].ru != crate::frontier::NO_RU {
             return Some(place);
@@ -279,7 +251,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Stores a unit as four chunks; new ones are gathered in a pack, which is programmed when it is full.
-    fn store_chunks(&mut self, lpn: Lpn, frontier: u8, sources: [ChunkSource; CHUNKS], ticket: Ticket) -> bool {
+    fn store_chunks(&mut self, lpn: Lpn, frontier: Frontier, sources: [ChunkSource; CHUNKS], ticket: Ticket) -> bool {
         let mut chunks = [Chunk { pack: 0, index: 0 }; CHUNKS];
         for (chunk, source) in chunks.iter_mut().zip(sources) {
             *chunk = match source {
@@ -306,7 +278,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Adds a chunk to the pack being filled; a full pack gets a slot.
-    fn pack_chunk(&mut self, content: u64, frontier: u8, ticket: Ticket) -> Option<Chunk> {
+    fn pack_chunk(&mut self, content: u64, frontier: Frontier, ticket: Ticket) -> Option<Chunk> {
         let pack = match self.indirection.filling {
             Some(pack) => pack,
             None => self.indirection.create(
@@ -408,7 +380,9 @@ impl<B: Backend> Ftl<B> {
                 }
                 self.roles.races = (self.roles.races + 1) % RACES;
                 let key = self.roles.races * PLACES + index as u32 % PLACES;
-                let join = self.backend.join(&[read], Need::First, ticket, NOTICE_WON | key);
+                let join = self
+                    .backend
+                    .join(&[read], Need::First, ticket, Some(Notice::Won { race: key }));
                 self.roles.hedges[index] = Some(Hedge {
                     number: self.roles.races,
                     join,
@@ -418,7 +392,7 @@ impl<B: Backend> Ftl<B> {
                     bytes,
                     after_ns,
                 });
-                self.backend.arm(after_ns, NOTICE_HEDGE | key);
+                self.backend.arm(after_ns, Notice::Deadline { race: key });
             }
             _ => {
                 self.issue_host_read(first, bytes, ticket);
@@ -427,18 +401,10 @@ impl<B: Backend> Ftl<B> {
         self.roles.plan = plan;
     }
 
-    /// A notice that a race or an idle copy asked for.
-    pub(crate) fn role_notice(&mut self, key: u32) {
-        let low = key & 0xff_ffff;
-        match key & !0xff_ffff {
-            NOTICE_HEDGE => self.hedge(low),
-            NOTICE_WON => {
-                if let Some((_, hedge)) = self.roles.race_of(low) {
-                    hedge.reads.iter().for_each(|&read| self.backend.cancel(read));
-                }
-            }
-            NOTICE_COPY => self.copy_when_idle(),
-            _ => unreachable!("notice {key:#x} belongs to nobody"),
+    /// One of the copies has been read: the other reads are not needed.
+    fn won(&mut self, race: u32) {
+        if let Some((_, hedge)) = self.roles.race_of(race) {
+            hedge.reads.iter().for_each(|&read| self.backend.cancel(read));
         }
     }
 
@@ -457,7 +423,7 @@ impl<B: Backend> Ftl<B> {
                 hedge.reads.push(read);
             }
             if !hedge.untried.is_empty() {
-                self.backend.arm(hedge.after_ns, NOTICE_HEDGE | key);
+                self.backend.arm(hedge.after_ns, Notice::Deadline { race: key });
             }
         }
         self.roles.hedges[index] = Some(hedge);
@@ -466,7 +432,7 @@ impl<B: Backend> Ftl<B> {
     /// Starts the clock of idle-time copies; called once when the drive starts.
     pub fn start_idle_copies(&mut self) {
         if let Some(idle_ns) = self.roles.replication.as_ref().and_then(|policy| policy.idle_ns()) {
-            self.backend.arm(idle_ns, NOTICE_COPY);
+            self.backend.arm(idle_ns, Notice::IdleCopy);
         }
     }
 
@@ -486,7 +452,7 @@ impl<B: Backend> Ftl<B> {
         if let Some(lpn) = wanted {
             self.add_copy(lpn, &idle);
         }
-        self.backend.arm(idle_ns, NOTICE_COPY);
+        self.backend.arm(idle_ns, Notice::IdleCopy);
     }
 
     /// Makes one more copy of `lpn`, on one of the `idle` lanes that has none yet.
@@ -530,7 +496,7 @@ impl<B: Backend> Ftl<B> {
                 page,
                 bytes: self.layout.geometry.unit_bytes,
                 ticket: Ticket::NONE,
-                notice: 0,
+                notice: None,
             };
             let read = self.backend.issue(op, &[]);
             self.frontiers.open[place].inputs.push(read);
@@ -554,10 +520,13 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Hands a notice of the backend to whoever asked for it.
-    pub fn notice(&mut self, key: u32) {
-        match key >> 24 {
-            1 | 2 => self.gc_notice(key),
-            _ => self.role_notice(key),
+    pub fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::GcStep { pool } => self.step_due(pool as usize),
+            Notice::GcIdle { pool } => self.idle_due(pool as usize),
+            Notice::Deadline { race } => self.hedge(race),
+            Notice::Won { race } => self.won(race),
+            Notice::IdleCopy => self.copy_when_idle(),
         }
     }
 }

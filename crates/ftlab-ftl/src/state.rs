@@ -1,14 +1,14 @@
 //! Saving and loading the state of a drive: the record, the units, the frontiers and the translation pages.
 //!
-//! A drive is saved as after a clean shutdown: the write buffer has been programmed and mapping caches are cold. What a
-//! placement policy has learnt is not part of it. All numbers are little-endian.
+//! A drive is saved as after a clean shutdown: the write buffer has been programmed and mapping caches are cold. What the
+//! placement policy has learnt is saved by itself. All numbers are little-endian.
 
 use std::io::{self, Read, Write};
 
 use ftlab_core::RuId;
 
 use crate::backend::{Backend, Counting};
-use crate::frontier::NO_RU;
+use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
 use crate::translation::Translation;
 use crate::units::Units;
@@ -18,8 +18,8 @@ const NONE: u32 = u32::MAX;
 impl<B: Backend> Ftl<B> {
     /// Programs what the write buffer holds, as a clean shutdown does.
     pub fn shut_down(&mut self) {
-        while let Some(lpn) = self.buffer.evict(true) {
-            if !self.evict_unit(lpn) {
+        while let Some((lpn, context)) = self.buffer.evict(true) {
+            if !self.evict_unit(lpn, &context) {
                 return;
             }
         }
@@ -37,11 +37,11 @@ impl<B: Backend> Ftl<B> {
 
 impl Ftl<Counting> {
     /// Writes the state; call [`Ftl::shut_down`] first.
-    pub fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn save(&mut self, out: &mut dyn Write) -> io::Result<()> {
         put_u64(out, self.tick)?;
         put_all(out, &self.record.map)?;
         put_all(out, &self.record.owners)?;
-        for word in self.record.live_words() {
+        for word in self.record.validity() {
             put_u64(out, *word)?;
         }
         self.units.save(out)?;
@@ -49,7 +49,15 @@ impl Ftl<Counting> {
             put_u32(out, if open.ru == NO_RU { NONE } else { open.ru.0 })?;
             put_u32(out, open.next)?;
         }
-        self.translation.save(out)
+        self.translation.save(out)?;
+        let (opened, (ticks, swept)) = self.placing.parts();
+        opened.iter().try_for_each(|&tick| put_u64(out, tick))?;
+        put_u32(out, ticks.len() as u32)?;
+        put_all(out, ticks)?;
+        put_u64(out, *swept)?;
+        let learnt = self.placement.save();
+        put_u64(out, learnt.len() as u64)?;
+        out.write_all(&learnt)
     }
 
     /// Reads a state saved by a drive of the same layout and policies into this new drive.
@@ -61,7 +69,7 @@ impl Ftl<Counting> {
         self.tick = get_u64(input)?;
         get_all(input, &mut self.record.map)?;
         get_all(input, &mut self.record.owners)?;
-        for word in self.record.live_words_mut() {
+        for word in self.record.validity_mut() {
             *word = get_u64(input)?;
         }
         self.units.load(input)?;
@@ -81,7 +89,31 @@ impl Ftl<Counting> {
             (open.ru, open.base, open.next) = (RuId(ru), self.layout.first_slot(RuId(ru)).0, next);
             self.units.rus[ru as usize].place = place as u32;
         }
-        self.translation.load(input)
+        self.translation.load(input)?;
+        let (opened, (ticks, swept)) = self.placing.parts();
+        for tick in opened {
+            *tick = get_u64(input)?;
+        }
+        let (length, kept) = (get_u32(input)? as usize, ticks.len());
+        if length != kept {
+            return Err(wrong(format!(
+                "times of the last write of {length} units, expected {kept}"
+            )));
+        }
+        get_all(input, ticks)?;
+        *swept = get_u64(input)?;
+        let length = get_u64(input)?;
+        let mut learnt = Vec::new();
+        (&mut *input).take(length).read_to_end(&mut learnt)?;
+        if learnt.len() as u64 != length {
+            return Err(wrong(format!(
+                "{} of {length} bytes of the placement policy",
+                learnt.len()
+            )));
+        }
+        self.placement
+            .load(&learnt)
+            .map_err(|fault| wrong(format!("placement policy: {fault}")))
     }
 }
 
@@ -119,11 +151,12 @@ impl Translation {
 impl Units {
     fn save(&self, out: &mut dyn Write) -> io::Result<()> {
         put_u64(out, self.total_erases)?;
-        for unit in &self.rus {
+        for (number, unit) in self.rus.iter().enumerate() {
             put_u64(out, unit.last_tick)?;
-            put_u32(out, unit.valid)?;
+            put_u32(out, self.valid(RuId(number as u32)))?;
             put_u32(out, unit.erases)?;
-            out.write_all(&[unit.state as u8, unit.frontier])?;
+            out.write_all(&[unit.state as u8])?;
+            out.write_all(&unit.frontier.to_le_bytes())?;
         }
         for order in self.orders() {
             put_u32(out, order.len() as u32)?;
@@ -137,9 +170,10 @@ impl Units {
         for unit in 0..self.rus.len() {
             let last_tick = get_u64(input)?;
             let (valid, erases) = (get_u32(input)?, get_u32(input)?);
-            let mut small = [0; 2];
+            let mut small = [0; 3];
             input.read_exact(&mut small)?;
-            self.set_unit(unit, last_tick, valid, erases, small[0], small[1])
+            let frontier = Frontier::from_le_bytes([small[1], small[2]]);
+            self.set_unit(unit, last_tick, valid, erases, small[0], frontier)
                 .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))?;
         }
         let mut orders = Vec::new();
@@ -158,6 +192,10 @@ impl Units {
         self.restore(&orders)
             .map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault))
     }
+}
+
+fn wrong(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 fn put_u32(out: &mut dyn Write, value: u32) -> io::Result<()> {

@@ -8,6 +8,7 @@ use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ti
 use crate::ftl::Ftl;
 use crate::mapping::{Charge, MapCause, RecordView, Table, Why};
 use crate::owner::{Owner, Packed};
+use crate::record::Target;
 
 const NOWHERE: u32 = u32::MAX;
 /// The table number under which checkpoint pages are kept; policies may use 0 to 2.
@@ -72,6 +73,12 @@ impl Translation {
     pub fn tables_in_flash(&self) -> u32 {
         let tables = &self.directory[..CHECKPOINT_TABLE as usize];
         tables.iter().filter(|table| !table.is_empty()).count() as u32
+    }
+
+    /// Most translation pages that a move of `units` units can change.
+    pub fn most_stores(&self, units: u32) -> u32 {
+        let tables = &self.directory[..CHECKPOINT_TABLE as usize];
+        tables.iter().map(|table| units.min(table.len() as u32)).sum()
     }
 
     /// Whether the policy keeps `table` in flash, and the table has the keys below `end`.
@@ -238,12 +245,17 @@ impl<B: Backend> Ftl<B> {
                     }
                 }
                 Charge::Drop { page } => self.drop_policy_page(page),
-                Charge::ReadSpare { near, right } => {
+                Charge::ReadSpare { near, lpn } => {
                     let page = |slot: Slot| self.layout.page_of(slot);
                     let units = self.layout.units_per_page;
                     let first = page(near) * units;
-                    let is_live = (first..first + units).any(|slot| self.record.is_live(Slot(slot)));
-                    let slot = if is_live { near } else { right };
+                    let is_valid = (first..first + units).any(|slot| self.record.is_valid(Slot(slot)));
+                    // A store of the same answer may have made room and moved the unit, so its place is looked up only now.
+                    let slot = match self.record.entry(lpn).target() {
+                        _ if is_valid => near,
+                        Target::Slot(slot) => slot,
+                        Target::Unmapped | Target::Vpn(_) => continue,
+                    };
                     if self.being_filled(page(slot)) {
                         continue;
                     }
@@ -256,7 +268,7 @@ impl<B: Backend> Ftl<B> {
                 }
                 Charge::Then => {
                     if B::TIMED && !stage.is_empty() {
-                        before = self.backend.join(&stage, Need::All, Ticket::NONE, 0);
+                        before = self.backend.join(&stage, Need::All, Ticket::NONE, None);
                     }
                     stage.clear();
                 }
@@ -269,7 +281,7 @@ impl<B: Backend> Ftl<B> {
 
     fn drop_policy_page(&mut self, page: u32) {
         if let Some(old) = self.translation.policy_slot(page) {
-            self.kill(old);
+            self.invalidate(old);
             self.translation.set_policy_page(page, NOWHERE);
         }
     }
@@ -306,12 +318,12 @@ impl<B: Backend> Ftl<B> {
             page,
             bytes: self.layout.geometry.unit_bytes,
             ticket: Ticket::NONE,
-            notice: 0,
+            notice: None,
         };
         self.backend.issue(op, after)
     }
 
-    /// Programs a page of the drive's own at the metadata frontier; the old copy of the same owner dies.
+    /// Programs a page of the drive's own at the metadata frontier; the old copy of the same owner is invalidated.
     pub(crate) fn append_metadata(&mut self, owner: Owner, cause: Cause, after: &[OpId]) -> Option<Slot> {
         let frontier = self
             .frontiers
@@ -330,7 +342,7 @@ impl<B: Backend> Ftl<B> {
             _ => None,
         };
         if let Some(old) = old {
-            self.kill(old);
+            self.invalidate(old);
         }
         if B::TIMED {
             let backend = &self.backend;

@@ -5,29 +5,20 @@ use std::sync::Arc;
 
 use ftlab_core::Stream;
 use ftlab_ftl::{Counting, Overrides, mapping};
-use ftlab_testkit::case::{MAPPINGS, Wish};
+use ftlab_testkit::case::Wish;
+use ftlab_testkit::driving::Drives;
 use ftlab_testkit::members::Watched;
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::shrink::run_or_shrink;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
 
-/// `length` random operations on each of `count` drives from number `first` on. `FTLAB_CASE=4711` runs that drive only,
-/// `FTLAB_EFFORT=50` so many times as many drives.
+/// `length` random operations on each of `count` drives from number `first` on.
 fn drive<B: Double>(first: u64, count: u64, wish: Wish, cuts: bool, length: usize) {
-    let effort = std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
-    let numbers = first..first + count * effort;
-    let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
-    for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
-        let case = Case::draw(number, wish);
-        let mut random = Stream::new(number, "operations");
-        let mix = Mix::draw(case.config.logical_units, cuts, &mut random);
-        let operations: Vec<Operation> = (0..length).map(|_| mix.next(&mut random)).collect();
-        run_or_shrink(&format!("case {number}: {}", case.show()), operations, |operations| {
-            let mut bench = Bench::<B>::new(&case, watched(&case));
-            operations.iter().for_each(|operation| bench.apply(operation));
-            bench.check();
-        });
-    }
+    let drives = Drives {
+        cuts,
+        ..Drives::new(first..first + count, wish, length)
+    };
+    drives.run::<B>(|_| {}, watched, |_| {});
 }
 
 /// The mapping policy of the case, watched for changes that get lost.
@@ -93,6 +84,20 @@ fn power_cuts_lose_only_what_the_standard_allows() {
     drive::<Late>(6000000, 300, wish, true, 300);
 }
 
+/// Near the end of its life a drive may have no page left for the journal of trims. Then nothing may be erased: in what would
+/// be erased lie the newest traces of what was trimmed, and elsewhere older versions of it.
+#[test]
+fn without_room_for_the_journal_of_trims_nothing_is_erased() {
+    let wish = Wish {
+        recovers: true,
+        wears_out: true,
+        protected: Some(false),
+        ..Wish::default()
+    };
+    drive::<Counting>(8000000, 150, wish, true, 600);
+    drive::<Late>(8100000, 150, Wish { steps: true, ..wish }, true, 500);
+}
+
 #[test]
 fn every_mapping_cache_serves_the_last_version() {
     let wish = Wish {
@@ -121,12 +126,42 @@ fn every_mapping_cache_survives_power_cuts() {
     drive::<Late>(7500000, 120, Wish { steps: true, ..wish }, true, 300);
 }
 
+/// Drives that nobody has tried: the day chooses the range, so that every day's long tests go further. `FTLAB_DAY` repeats one.
 #[test]
-fn every_member_of_the_mapping_family_is_tried() {
-    for name in ftlab_ftl::mapping::catalogue().names() {
-        let tried = MAPPINGS.iter().any(|spec| spec.split(':').next() == Some(name));
-        assert!(tried || name == "page", "{name} is not among the drawn mappings");
-    }
+#[ignore = "takes minutes"]
+fn a_day_of_drives_that_nobody_has_tried() {
+    let today = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let days = today.map_or(0, |since| since.as_secs() / 86_400);
+    let day = std::env::var("FTLAB_DAY").map_or(days, |day| day.parse().expect("FTLAB_DAY is a number"));
+    println!("FTLAB_DAY={day} repeats these drives");
+    let first = 1_000_000_000 + day * 1_000_000;
+    let plain = Wish::default();
+    drive::<Counting>(first, 3000, plain, false, 600);
+    let cached = Wish { mapping: true, ..plain };
+    let steps = Wish { steps: true, ..cached };
+    drive::<Instant>(first + 100_000, 3000, steps, false, 600);
+    drive::<Late>(first + 200_000, 2000, steps, false, 400);
+    let worn = Wish {
+        wears_out: true,
+        ..steps
+    };
+    drive::<Instant>(first + 300_000, 2000, worn, false, 800);
+    let recovers = Wish {
+        recovers: true,
+        ..plain
+    };
+    drive::<Late>(
+        first + 400_000,
+        3000,
+        Wish {
+            steps: true,
+            ..recovers
+        },
+        true,
+        300,
+    );
+    let all = Wish { recovers: true, ..worn };
+    drive::<Late>(first + 500_000, 3000, all, true, 400);
 }
 
 const FIGURES: [&str; 8] = [
@@ -185,8 +220,8 @@ fn correlated_pages_serve_no_stale_entry() {
         recovers: true,
         ..Wish::default()
     };
-    let (counting, cuts) = correlated::<Counting>(7_600_000..7_600_220, wish);
-    let (late, more) = correlated::<Late>(7_700_000..7_700_220, Wish { steps: true, ..wish });
+    let (counting, cuts) = correlated::<Counting>(7_600_000..7_600_400, wish);
+    let (late, more) = correlated::<Late>(7_700_000..7_700_400, Wish { steps: true, ..wish });
     assert!(cuts > 20 && more > 20, "{cuts} and {more} power cuts");
     for (at, name) in FIGURES.iter().enumerate() {
         let times = counting[at] + late[at];

@@ -1,8 +1,9 @@
 //! What LeaFTL's wrong predictions cost on the flash.
 
-use ftlab_core::PolicySpec;
+use ftlab_core::{PolicySpec, Stream};
 use ftlab_ftl::{Class, Overrides};
-use ftlab_testkit::{Bench, Case, Late, Operation};
+use ftlab_testkit::operation::Mix;
+use ftlab_testkit::{Bench, Case, Instant, Late, Operation};
 
 /// A read of data whose place was predicted wrong reads the page there first, and only then the right one.
 #[test]
@@ -47,4 +48,26 @@ fn a_data_read_waits_for_the_page_that_was_predicted() {
     assert!(spare > 0 && spare < 6, "{spare} of 6");
     let loads: u64 = bench.ftl.counts.trans_reads.iter().sum();
     assert_eq!(loads, 0, "everything is in memory");
+}
+
+/// An evicted group is stored before the correction is read, the store makes room, and a collection erases the page where
+/// the unit lay when the policy answered: the correction reads where it lies now.
+#[test]
+fn a_correction_follows_a_unit_that_the_same_answer_has_moved() {
+    let mut corrections = 0;
+    for seed in 0..60 {
+        let mut case = Case::plain(30, 4, 4);
+        case.config.logical_units = 200;
+        case.config.gc.hard = 2;
+        case.config.map_cache_bytes = 700;
+        case.config.seed = seed;
+        case.config.victim = PolicySpec::named("random");
+        case.config.mapping = PolicySpec::parse("leaftl:gamma=4,buffer=16").unwrap();
+        let mut bench = Bench::<Instant>::new(&case, Overrides::default());
+        let mut random = Stream::new(seed, "operations");
+        let mix = Mix::draw(200, false, &mut random);
+        (0..600).for_each(|_| bench.apply(&mix.next(&mut random)));
+        corrections += bench.ftl.counts.spare_reads;
+    }
+    assert!(corrections > 1000, "{corrections} corrections");
 }

@@ -62,6 +62,7 @@ fn with_cache(case: &Case) -> Overrides {
 /// Room for the tables, and so much spare that a collection frees more than the updates of translation pages that it
 /// causes: each unit moved may cost one page in each table.
 fn tables_of(case: &mut Case) {
+    case.make_room(with_cache);
     while case.build(with_cache(case)).is_err() && case.config.logical_units > 1 {
         case.config.logical_units -= 1 + case.config.logical_units / 64;
     }
@@ -116,7 +117,7 @@ fn two_streams_and_their_survivors_stay_apart() {
         for ru in 0..bench.ftl.layout.rus {
             let (first, count) = (bench.ftl.layout.slots_per_ru * ru, bench.ftl.layout.slots_per_ru);
             let mut seen = [false; 2];
-            bench.ftl.record.for_each_live(Slot(first), count, |slot| {
+            bench.ftl.record.for_each_valid(Slot(first), count, |slot| {
                 if let Owner::Lpn(lpn) = Owner::from(bench.ftl.record.owner(slot)) {
                     seen[lpn.at() % 2] = true;
                 }

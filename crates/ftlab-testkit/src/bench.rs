@@ -1,6 +1,6 @@
 //! A drive, its flash and the reference, side by side.
 
-use ftlab_core::{Lpn, OpKind, Slot, Stream};
+use ftlab_core::{IoContext, Lpn, OpKind, RuId, Slot, Stream, flags};
 use ftlab_ftl::record::Entry;
 use ftlab_ftl::{Admitted, Ftl, HostRequest, Overrides, Ticket};
 
@@ -131,10 +131,7 @@ impl<B: Double> Bench<B> {
             units,
             head_skip: u32::from(head) * self.skip,
             tail_skip: u32::from(tail) * self.skip,
-            fua: false,
-            stream: 0,
-            pc: 0,
-            content: &[],
+            context: &IoContext::NONE,
         }
     }
 
@@ -165,10 +162,15 @@ impl<B: Double> Bench<B> {
         if self.stamps_contents {
             contents.extend((0..units).map(|i| 0x8000_0000 + u64::from(content) + u64::from(i % 3)));
         }
-        let request = HostRequest {
-            fua,
+        let context = IoContext {
+            flags: if fua { flags::FUA } else { 0 },
             stream,
-            content: &contents,
+            contents: &contents,
+            content_bytes: self.ftl.layout.geometry.unit_bytes,
+            ..IoContext::NONE
+        };
+        let request = HostRequest {
+            context: &context,
             ..self.request(OpKind::Write, first, units, head, tail)
         };
         let worn_out = self.ftl.end_of_life;
@@ -182,7 +184,10 @@ impl<B: Double> Bench<B> {
             let stamp = self.ftl.stamp(Lpn(lpn));
             if admitted == Admitted::Done {
                 self.stamp += 1;
-                let written = match self.contents.get((lpn - first) as usize) {
+                // Contents begin with the first byte: of a request that begins within a unit no unit is known.
+                let last = lpn + 1 == first + units;
+                let known = !(head || tail && last);
+                let written = match self.contents.get((lpn - first) as usize).filter(|_| known) {
                     Some(&content) => ftlab_ftl::verify::content_stamp(content),
                     None => self.stamp,
                 };
@@ -208,8 +213,9 @@ impl<B: Double> Bench<B> {
     }
 
     fn show_units(&self) -> String {
-        let units = self.ftl.units.rus.iter();
-        units.map(|ru| format!("{:?} {}, ", ru.state, ru.valid)).collect()
+        let units = &self.ftl.units;
+        let show = |ru: RuId| format!("{:?} {}, ", units.rus[ru.at()].state, units.valid(ru));
+        (0..self.ftl.layout.rus).map(RuId).map(show).collect()
     }
 
     fn has_volatile_buffer(&self) -> bool {
@@ -256,11 +262,11 @@ impl<B: Double> Bench<B> {
 
     fn notices(&mut self) {
         for _ in 0..64 {
-            let keys = self.ftl.backend.take_notices();
-            if keys.is_empty() {
+            let notices = self.ftl.backend.take_notices();
+            if notices.is_empty() {
                 return;
             }
-            keys.into_iter().for_each(|key| self.ftl.notice(key));
+            notices.into_iter().for_each(|notice| self.ftl.notice(notice));
         }
     }
 
@@ -369,7 +375,7 @@ impl<B: Double> Bench<B> {
             .filter(|(_, next)| next % layout.units_per_page != 0)
             .map(|(ru, next)| layout.page_of(Slot(layout.first_slot(ru).0 + next)))
             .collect();
-        record.for_each_live(Slot(0), layout.slots(), |slot| {
+        record.for_each_valid(Slot(0), layout.slots(), |slot| {
             let page = layout.page_of(slot);
             assert!(
                 self.ftl.backend.holds(page) || assembling.contains(&page),
@@ -385,9 +391,11 @@ impl<B: Double> Bench<B> {
         let mut hasher = rustc_hash::FxHasher::default();
         self.ftl.record.map.hash(&mut hasher);
         self.ftl.record.owners.hash(&mut hasher);
-        self.ftl.record.live_words().hash(&mut hasher);
-        for ru in &self.ftl.units.rus {
-            (ru.valid, ru.erases, ru.last_tick, ru.state as u8).hash(&mut hasher);
+        self.ftl.record.validity().hash(&mut hasher);
+        let units = &self.ftl.units;
+        for number in (0..self.ftl.layout.rus).map(RuId) {
+            let ru = &units.rus[number.at()];
+            (units.valid(number), ru.erases, ru.last_tick, ru.state as u8).hash(&mut hasher);
         }
         format!("{:?}", self.ftl.counts).hash(&mut hasher);
         hasher.finish()

@@ -1,8 +1,13 @@
 //! Tiny drives that between them use every member of every seam.
 
+use std::sync::LazyLock;
+
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Geometry, Layout, PolicySpec, ReclaimKind, Stream};
 use ftlab_ftl::{BufferConfig, Ftl, FtlConfig, GcConfig, Overrides, PoolScope};
+use ftlab_ftl::{allocation, buffer, dedup, mapping, placement, replication, victim, wear};
+
+use crate::draw::Drawer;
 
 /// One drive of a property test.
 #[derive(Clone, Debug)]
@@ -28,47 +33,44 @@ pub struct Wish {
     pub mapping: bool,
 }
 
-pub const VICTIMS: [&str; 9] = [
-    "greedy",
-    "cost_benefit",
-    "fifo",
-    "random",
-    "d_choices",
-    "windowed_greedy",
+/// Options that are worth trying and that nobody finds by chance, beside the members of the catalogues.
+const VICTIMS: &[&str] = &[
     "d_choices:d=3,replacement=false",
     "cost_benefit:formula=cat",
     "windowed_greedy:window=0.4",
+    "greedy",
 ];
-pub const WEARS: [&str; 3] = ["none", "dynamic", "static:threshold=2,interval=3"];
-pub const ALLOCATIONS: [&str; 7] = [
+const WEARS: &[&str] = &["static:threshold=2,interval=3"];
+/// The static orders are 24 of the catalogue's names.
+const ALLOCATIONS: &[&str] = &[
+    "round_robin",
+    "round_robin:order=PCWD",
+    "least_loaded",
+    "round_robin",
+    "round_robin:order=DCWP",
+    "least_loaded:order=WCDP",
+    "round_robin",
     "round_robin",
     "least_loaded",
-    "CWDP",
-    "PDWC",
-    "WCPD",
-    "DPCW",
-    "round_robin:order=PCWD",
+    "round_robin:order=CPWD",
+    "round_robin",
+    "least_loaded",
 ];
-pub const PLACEMENTS: [&str; 2] = ["none", "manual:streams=2"];
-/// Members of the mapping family with a cache in front of translation pages, their options included.
-pub const MAPPINGS: [&str; 23] = [
-    "dftl",
+const PLACEMENTS: &[&str] = &["manual:streams=2"];
+const MAPPINGS: &[&str] = &[
     "dftl:policy=lru,batch=true",
     "dftl:policy=flashsim_age,serial=true",
     "dftl:protected=0",
     "dftl:protected=1,batch=true,serial=true",
     "cdftl:first_level=0.2",
     "cdftl:first_level=0.25,window=1,serial=true",
-    "sftl",
     "sftl:bitmap_bits=2,buffer=0.2,sparse=30,serial=true",
     "sftl:buffer=0,sparse=0",
-    "tpftl",
     "tpftl:threshold=1,order=mru,serial=true",
     "tpftl:clean_first=false,batch=false,selective_prefetch=false",
     "leaftl:buffer=8,compact=50",
     "leaftl:gamma=4,buffer=16",
     "leaftl:gamma=16,buffer=12,group=24,compact=30,serial=true",
-    "cpftl",
     "cpftl:dei=off,serial=true,directory=search,start=60,renew=40,pairs=0-60-33/1-90/2-7-70-110/5-41-42/80-3/81-4/82-6",
     "cpftl:dei=off,fit=filters,directory=90,start=60,renew=40,pairs=0-60-33/1-90/2-7-70-110/5-41-42/80-3/81-4/82-6",
     "cpftl:fit=filters,directory=60,start=90,renew=25,after_write_back=clean,page_lpns=6,bring=keyed,pairs=0-60-33/1-90-33-34-35/2-7-70-110/5-41-42/80-3/150-4/182-6",
@@ -76,19 +78,94 @@ pub const MAPPINGS: [&str; 23] = [
     "cpftl:online=48,window=6,online_pages=3,directory=120,region=32,renew=20,min_loads=4",
     "cpftl:dei=on,dirty_share=0.2,directory=search,min_loads=2,removal=0.4,start=50,renew=30,serial=true,pairs=0-60/1-61/2-62/7-9-77/140-141",
 ];
-pub const BUFFERS: [&str; 4] = ["none", "write_through", "write_back", "lru"];
+
+/// How the policies of each role are drawn.
+macro_rules! drawer {
+    ($name:ident, $role:ident, $trait:ty, $also:expr, $setup:expr) => {
+        static $name: LazyLock<Drawer<'static, $trait, $role::Setup>> = LazyLock::new(|| Drawer {
+            catalogue: $role::catalogue(),
+            also: $also,
+            setup: || $setup,
+        });
+    };
+}
+
+/// Logical units and bytes of cache on which options of policies are tried.
+const UNITS: u32 = 200;
+const CACHE_BYTES: u64 = 700;
+
+drawer!(
+    MAPPING,
+    mapping,
+    dyn mapping::MappingPolicy,
+    MAPPINGS,
+    mapping::Setup {
+        logical_units: UNITS,
+        unit_bytes: 512,
+        cache_bytes: CACHE_BYTES,
+        layout: None,
+        checked: true,
+    }
+);
+drawer!(
+    PLACEMENT,
+    placement,
+    dyn placement::PlacementPolicy,
+    PLACEMENTS,
+    placement::Setup {
+        logical_units: UNITS,
+        units_per_ru: 16,
+    }
+);
+drawer!(
+    VICTIM,
+    victim,
+    dyn victim::VictimPolicy,
+    VICTIMS,
+    victim::Setup {
+        random: Stream::new(1, "victim"),
+    }
+);
+drawer!(WEAR, wear, dyn wear::WearPolicy, WEARS, wear::Setup::default());
+drawer!(
+    ALLOCATION,
+    allocation,
+    dyn allocation::AllocationPolicy,
+    ALLOCATIONS,
+    allocation::Setup {
+        lanes: 4,
+        units_per_page: 1,
+        frontiers: 4,
+    }
+);
+drawer!(
+    DEDUP,
+    dedup,
+    dyn dedup::DedupPolicy,
+    &[],
+    dedup::Setup { logical_units: UNITS }
+);
+drawer!(
+    REPLICATION,
+    replication,
+    dyn replication::ReplicationPolicy,
+    &[],
+    replication::Setup { logical_units: UNITS }
+);
+drawer!(
+    BUFFER,
+    buffer,
+    dyn buffer::BufferPolicy,
+    &[],
+    buffer::Setup { capacity_units: 8 }
+);
 
 impl Case {
     /// Drive number `number`: consecutive numbers go through all members of every seam; the rest is drawn from `number`.
     pub fn draw(number: u64, wish: Wish) -> Case {
         let mut random = Stream::new(number, "case");
         let mut pick = |of: usize| random.below(of as u64) as usize;
-        // The turns differ, so that members of different seams meet; a turn that is one less than a multiple of a divisor of
-        // the number of names would leave some of them out.
-        let cycle = |names: &[&str], turn: u64| {
-            let name = names[((number / turn + number) % names.len() as u64) as usize];
-            PolicySpec::parse(name).expect("a policy of the catalogue")
-        };
+        let mut options = Stream::new(number, "options");
         let units = [1, 4][pick(2)];
         let geometry = Geometry {
             channels: [1, 2, 4][pick(3)],
@@ -112,8 +189,8 @@ impl Case {
             ReclaimKind::Superblock { dies },
             ReclaimKind::Superblock { dies: 1 },
         ][pick(4)];
-        let placement = cycle(&PLACEMENTS, 2);
-        let allocation = cycle(&ALLOCATIONS, 1);
+        let placement = PLACEMENT.draw(number, &mut options);
+        let allocation = ALLOCATION.draw(number, &mut options);
         let (separate_frontier, internal_streams) = [(true, false), (false, false), (false, true)][pick(3)];
         let preemptible = wish.steps && pick(2) == 0;
         let checkpoints = wish.recovers || pick(3) == 0;
@@ -130,26 +207,26 @@ impl Case {
             separate_frontier,
             internal_streams,
         };
-        let policy = cycle(&BUFFERS, 4);
+        let policy = BUFFER.draw(number, &mut options);
         let buffer = BufferConfig {
             capacity_units: if policy.name == "none" { 0 } else { 1 + pick(24) as u32 },
             power_loss_protected: wish.protected.unwrap_or_else(|| pick(2) == 0),
             policy,
         };
         let order = ftlab_ftl::allocation::plane_order(&allocation).expect("an order");
-        let blocks = 8 + gc.hard + 8 * u32::from(placement.name == "manual") + pick(8) as u32;
+        let blocks = 8 + gc.hard + pick(8) as u32;
         let mut config = FtlConfig {
             logical_units: 0,
             mapping: match wish.mapping {
-                true => cycle(&MAPPINGS, 2),
+                true => MAPPING.draw(number, &mut options),
                 false => PolicySpec::named("page"),
             },
             placement,
-            victim: cycle(&VICTIMS, 5),
-            wear: cycle(&WEARS, 4),
+            victim: VICTIM.draw(number, &mut options),
+            wear: WEAR.draw(number, &mut options),
             allocation,
-            dedup: PolicySpec::named("none"),
-            replication: PolicySpec::named("none"),
+            dedup: DEDUP.draw(number, &mut options),
+            replication: REPLICATION.draw(number, &mut options),
             gc,
             buffer,
             erase_limit: wish.wears_out.then(|| 3 + pick(6) as u32),
@@ -159,8 +236,19 @@ impl Case {
             seed: number,
             verify: true,
         };
-        let layout = Layout::new(Geometry { blocks, ..geometry }, reclaim, order).expect("a tiny drive");
-        let most = most_units(&layout, &config);
+        // Some members do not work at all with as little memory as most do.
+        let accepts = |&cache_bytes: &u64| {
+            let setup = (MAPPING.setup)();
+            let mut setup = mapping::Setup { cache_bytes, ..setup };
+            MAPPING.catalogue.build(&config.mapping, &mut setup).is_ok()
+        };
+        let bytes = (0..12).map(|double| config.map_cache_bytes << double);
+        config.map_cache_bytes = bytes.clone().find(accepts).unwrap_or(config.map_cache_bytes);
+        let geometry = Geometry { blocks, ..geometry };
+        let layout = with_room(&geometry, reclaim, order, &mut config);
+        // Every unit may have two places where there are copies.
+        let copies = 1 + u32::from(config.replication.name != "none");
+        let most = most_units(&layout, &config) / copies;
         config.logical_units = match pick(3) {
             0 => most,
             1 => most * 9 / 10,
@@ -179,6 +267,8 @@ impl Case {
             &c.wear,
             &c.allocation,
             &c.placement,
+            &c.dedup,
+            &c.replication,
             &c.buffer.policy,
         ]
         .iter()
@@ -259,10 +349,55 @@ impl Case {
         Case { layout, config }
     }
 
+    /// Adds blocks until the drive has room for the policies of `make`.
+    ///
+    /// # Panics
+    /// If no reasonable number is enough.
+    pub fn make_room(&mut self, make: impl Fn(&Case) -> Overrides) {
+        let order = ftlab_ftl::allocation::plane_order(&self.config.allocation).expect("an order");
+        for more in 0..40 {
+            let geometry = Geometry {
+                blocks: self.layout.geometry.blocks + 4 * more,
+                ..self.layout.geometry.clone()
+            };
+            let larger = Case {
+                layout: Layout::new(geometry, self.layout.reclaim, order).expect("a tiny drive"),
+                config: self.config.clone(),
+            };
+            if larger.build(make(&larger)).is_ok() {
+                *self = larger;
+                return;
+            }
+        }
+        panic!("no drive is large enough: {}", self.show());
+    }
+
     /// The drive, some of whose policies may be given.
     pub fn build(&self, given: Overrides) -> ftlab_core::Result<Ftl<ftlab_ftl::Counting>> {
         Ftl::with(self.layout.clone(), self.config.clone(), given)
     }
+}
+
+/// The drive with as many blocks, and as large a reserve, as its policies need: those that nobody knows yet may have any
+/// number of frontiers.
+fn with_room(geometry: &Geometry, reclaim: ReclaimKind, order: PlaneOrder, config: &mut FtlConfig) -> Layout {
+    config.logical_units = 8;
+    let (hard, soft) = (config.gc.hard, config.gc.soft);
+    for more in 0..60 {
+        // The reserve grows more slowly than the drive.
+        (config.gc.hard, config.gc.soft) = (hard + more / 4, soft + more / 4);
+        let geometry = Geometry {
+            blocks: geometry.blocks + 2 * more,
+            ..geometry.clone()
+        };
+        let layout = Layout::new(geometry, reclaim, order).expect("a tiny drive");
+        if Ftl::new(layout.clone(), config.clone()).is_ok() {
+            return layout;
+        }
+    }
+    let fault = |layout: Layout| Ftl::new(layout, config.clone()).err();
+    let layout = Layout::new(geometry.clone(), reclaim, order).expect("a tiny drive");
+    panic!("no drive is large enough for {config:?}: {:?}", fault(layout))
 }
 
 /// The most logical units that the FTL accepts on this drive.
@@ -284,24 +419,32 @@ pub fn most_units(layout: &Layout, config: &FtlConfig) -> u32 {
 mod tests {
     use super::*;
 
+    /// A role's catalogue is its list: whoever is added there is drawn.
     #[test]
-    fn every_name_is_drawn() {
+    fn every_member_of_every_catalogue_is_drawn() {
         let wish = Wish {
             mapping: true,
             ..Wish::default()
         };
-        let cases: Vec<FtlConfig> = (0..100).map(|number| Case::draw(number, wish).config).collect();
-        let drawn = |names: &[&str], of: fn(&FtlConfig) -> &PolicySpec| {
+        let cases: Vec<FtlConfig> = (0..120).map(|number| Case::draw(number, wish).config).collect();
+        let drawn = |names: Vec<&str>, also: &[&str], of: fn(&FtlConfig) -> &PolicySpec| {
             for name in names {
-                let spec = PolicySpec::parse(name).expect("a policy of the catalogue");
-                assert!(cases.iter().any(|case| of(case).show() == spec.show()), "{name}");
+                assert!(cases.iter().any(|case| of(case).name == name), "{name}");
+            }
+            for line in also {
+                let spec = PolicySpec::parse(line).expect("a spec of the test's own");
+                assert!(cases.iter().any(|case| *of(case) == spec), "{line}");
             }
         };
-        drawn(&MAPPINGS, |case| &case.mapping);
-        drawn(&VICTIMS, |case| &case.victim);
-        drawn(&WEARS, |case| &case.wear);
-        drawn(&ALLOCATIONS, |case| &case.allocation);
-        drawn(&PLACEMENTS, |case| &case.placement);
-        drawn(&BUFFERS, |case| &case.buffer.policy);
+        drawn(MAPPING.catalogue.names(), MAPPING.also, |case| &case.mapping);
+        drawn(VICTIM.catalogue.names(), VICTIM.also, |case| &case.victim);
+        drawn(WEAR.catalogue.names(), WEAR.also, |case| &case.wear);
+        drawn(ALLOCATION.catalogue.names(), ALLOCATION.also, |case| &case.allocation);
+        drawn(PLACEMENT.catalogue.names(), PLACEMENT.also, |case| &case.placement);
+        drawn(BUFFER.catalogue.names(), BUFFER.also, |case| &case.buffer.policy);
+        drawn(DEDUP.catalogue.names(), DEDUP.also, |case| &case.dedup);
+        drawn(REPLICATION.catalogue.names(), REPLICATION.also, |case| {
+            &case.replication
+        });
     }
 }

@@ -1,7 +1,7 @@
 //! What a test needs of a backend beyond the contract.
 
 use ftlab_core::Layout;
-use ftlab_ftl::{Backend, Counting, Ticket};
+use ftlab_ftl::{Backend, Counting, Notice, Ticket};
 
 /// A backend that stands in for flash.
 pub trait Double: Backend {
@@ -11,7 +11,7 @@ pub trait Double: Backend {
     fn run(&mut self, steps: u32) -> bool;
 
     /// Notices raised since the last call, in order.
-    fn take_notices(&mut self) -> Vec<u32>;
+    fn take_notices(&mut self) -> Vec<Notice>;
 
     /// Whether everything that carries `ticket` has completed.
     fn is_acknowledged(&self, ticket: Ticket) -> bool;
@@ -35,7 +35,7 @@ impl Double for Counting {
         false
     }
 
-    fn take_notices(&mut self) -> Vec<u32> {
+    fn take_notices(&mut self) -> Vec<Notice> {
         Vec::new()
     }
 

@@ -7,21 +7,24 @@ use crate::case::{Case, Wish};
 use crate::late::Late;
 use crate::operation::decode;
 
-/// The first two bytes choose the drive, the rest are operations; everything is held against the reference.
+/// The first three bytes choose the drive, with any members of the catalogues and options of theirs, the rest are operations;
+/// everything is held against the reference.
 ///
 /// # Panics
 /// If the FTL is wrong.
 pub fn fuzz_drive(bytes: &[u8]) {
-    let Some((drive, operations)) = bytes.split_at_checked(2) else {
+    let Some((drive, operations)) = bytes.split_at_checked(3) else {
         return;
     };
     let wish = Wish {
-        recovers: drive[1] & 1 != 0,
-        steps: drive[1] & 2 != 0,
-        wears_out: drive[1] & 4 != 0,
+        recovers: drive[2] & 1 != 0,
+        steps: drive[2] & 2 != 0,
+        wears_out: drive[2] & 4 != 0,
+        mapping: drive[2] & 8 != 0,
         ..Wish::default()
     };
-    let case = Case::draw(u64::from(drive[0]) + 256 * u64::from(drive[1] >> 3), wish);
+    let number = u64::from(u16::from_le_bytes([drive[0], drive[1]]));
+    let case = Case::draw(number + 65_536 * u64::from(drive[2] >> 4), wish);
     let mut bench = Bench::<Late>::new(&case, Overrides::default());
     for operation in decode(operations, case.config.logical_units) {
         bench.apply(&operation);

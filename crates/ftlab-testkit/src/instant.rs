@@ -1,7 +1,7 @@
 //! A backend on the timed code path without time: every operation is checked and complete when it is issued.
 
 use ftlab_core::Layout;
-use ftlab_ftl::{Backend, FlashOp, Load, Need, OpId, Ticket};
+use ftlab_ftl::{Backend, FlashOp, Load, Need, Notice, OpId, Ticket};
 
 use crate::double::Double;
 use crate::nand::Nand;
@@ -10,15 +10,13 @@ use crate::nand::Nand;
 pub struct Instant {
     nand: Nand,
     now_ns: u64,
-    timers: Vec<(u64, u32)>,
-    notices: Vec<u32>,
+    timers: Vec<(u64, Notice)>,
+    notices: Vec<Notice>,
 }
 
 impl Instant {
-    fn raise(&mut self, notice: u32) {
-        if notice != 0 {
-            self.notices.push(notice);
-        }
+    fn raise(&mut self, notice: Option<Notice>) {
+        self.notices.extend(notice);
     }
 }
 
@@ -35,7 +33,7 @@ impl Backend for Instant {
         OpId::DONE
     }
 
-    fn join(&mut self, inputs: &[OpId], _: Need, _: Ticket, notice: u32) -> OpId {
+    fn join(&mut self, inputs: &[OpId], _: Need, _: Ticket, notice: Option<Notice>) -> OpId {
         assert!(!inputs.is_empty(), "a join of nothing");
         self.raise(notice);
         OpId::DONE
@@ -49,8 +47,8 @@ impl Backend for Instant {
         true
     }
 
-    fn arm(&mut self, delay_ns: u64, key: u32) {
-        self.timers.push((self.now_ns + delay_ns, key));
+    fn arm(&mut self, delay_ns: u64, notice: Notice) {
+        self.timers.push((self.now_ns + delay_ns, notice));
     }
 
     fn barrier(&mut self, _: Ticket) {}
@@ -80,16 +78,16 @@ impl Double for Instant {
     /// Fires the next timers.
     fn run(&mut self, steps: u32) -> bool {
         for _ in 0..steps {
-            let next = (0..self.timers.len()).min_by_key(|&i| (self.timers[i], i));
+            let next = (0..self.timers.len()).min_by_key(|&i| (self.timers[i].0, i));
             let Some(next) = next else { return false };
-            let (due, key) = self.timers.remove(next);
+            let (due, notice) = self.timers.remove(next);
             self.now_ns = self.now_ns.max(due);
-            self.notices.push(key);
+            self.notices.push(notice);
         }
         true
     }
 
-    fn take_notices(&mut self) -> Vec<u32> {
+    fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 

@@ -4,7 +4,7 @@
 //! earlier programs and erases of its block; an erase after everything earlier on its block.
 
 use ftlab_core::{Layout, Stream};
-use ftlab_ftl::{Backend, Class, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
+use ftlab_ftl::{Backend, Class, FlashOp, FlashOpKind, Load, Need, Notice, OpId, Ticket};
 use rustc_hash::FxHashMap;
 
 use crate::double::Double;
@@ -21,7 +21,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Flash(FlashOp),
-    Join { ticket: Ticket, notice: u32 },
+    Join { ticket: Ticket, notice: Option<Notice> },
 }
 
 #[derive(Debug)]
@@ -49,8 +49,8 @@ pub struct Late {
     pending: u32,
     waiting: FxHashMap<u32, u32>,
     loads: Vec<Load>,
-    timers: Vec<(u64, u32)>,
-    notices: Vec<u32>,
+    timers: Vec<(u64, Notice)>,
+    notices: Vec<Notice>,
     now_ns: u64,
     random: Stream,
     /// Between a cut and the first operation after it: pages are looked up by what has completed.
@@ -110,9 +110,7 @@ impl Late {
         if ticket != Ticket::NONE {
             *self.waiting.get_mut(&ticket.0).expect("issued with this ticket") -= 1;
         }
-        if notice != 0 {
-            self.notices.push(notice);
-        }
+        self.notices.extend(notice);
         self.release(dependents);
     }
 
@@ -206,7 +204,7 @@ impl Backend for Late {
         id
     }
 
-    fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: u32) -> OpId {
+    fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: Option<Notice>) -> OpId {
         assert!(!inputs.is_empty(), "a join of nothing");
         let left = self.inputs(inputs);
         let needed = match need {
@@ -245,8 +243,8 @@ impl Backend for Late {
         id == OpId::DONE || self.operations[id.index as usize].state == State::Done
     }
 
-    fn arm(&mut self, delay_ns: u64, key: u32) {
-        self.timers.push((self.now_ns + delay_ns, key));
+    fn arm(&mut self, delay_ns: u64, notice: Notice) {
+        self.timers.push((self.now_ns + delay_ns, notice));
     }
 
     fn barrier(&mut self, ticket: Ticket) {
@@ -254,7 +252,7 @@ impl Backend for Late {
         let programs: Vec<u32> = pending.filter(|&id| self.kind(id) == FlashOpKind::Program).collect();
         if !programs.is_empty() && ticket != Ticket::NONE {
             self.push(
-                Work::Join { ticket, notice: 0 },
+                Work::Join { ticket, notice: None },
                 &programs,
                 programs.len() as u32,
                 ticket,
@@ -304,8 +302,8 @@ impl Double for Late {
             if let Some(timer) = due
                 && (self.ready.is_empty() || self.random.below(2) == 0)
             {
-                let (_, key) = self.timers.remove(timer);
-                self.notices.push(key);
+                let (_, notice) = self.timers.remove(timer);
+                self.notices.push(notice);
                 continue;
             }
             if self.ready.is_empty() {
@@ -320,7 +318,7 @@ impl Double for Late {
         true
     }
 
-    fn take_notices(&mut self) -> Vec<u32> {
+    fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 

@@ -2,11 +2,13 @@
 //!
 //! Reading order: `operation` (what a host may do), `reference` (what it must read back), `nand` and the two backends
 //! `instant` and `late` (what flash allows), `bench` (all of them together), `case` (drives), `members` (policies that
-//! use the powers of the seams), `shrink`, `fuzz`.
+//! use the powers of the seams), `driving` (one after the other), `shrink`, `fuzz`.
 
 pub mod bench;
 pub mod case;
 pub mod double;
+pub mod draw;
+pub mod driving;
 pub mod fuzz;
 pub mod instant;
 pub mod late;

@@ -19,6 +19,7 @@
 //! # Source
 //! Dynamic allocation as in SSDSim (Hu et al., ICS 2011).
 
+use crate::frontier::Frontier;
 use ftlab_core::{LaneId, Lpn, Result};
 
 use super::round_robin::Params;
@@ -38,7 +39,7 @@ struct LeastLoaded {
 }
 
 impl AllocationPolicy for LeastLoaded {
-    fn lane(&mut self, _: Lpn, _: u8, load: &mut dyn FnMut(LaneId) -> Load) -> LaneId {
+    fn lane(&mut self, _: Lpn, _: Frontier, load: &mut dyn FnMut(LaneId) -> Load) -> LaneId {
         let start = self.next;
         let lane = (0..self.lanes)
             .map(|step| LaneId((start + step) % self.lanes))

@@ -1,5 +1,6 @@
 //! Allocation: the lane (plane, or set of planes of a superblock) of the next page.
 
+use crate::frontier::Frontier;
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Catalogue, Error, LaneId, Lpn, PolicySpec, Result, member};
 
@@ -12,7 +13,7 @@ pub mod static_order;
 /// Chooses the lane on which a frontier puts its next page.
 pub trait AllocationPolicy: Send {
     /// The lane for the page that holds `lpn`. `load` tells how busy a lane's first die is.
-    fn lane(&mut self, lpn: Lpn, frontier: u8, load: &mut dyn FnMut(LaneId) -> Load) -> LaneId;
+    fn lane(&mut self, lpn: Lpn, frontier: Frontier, load: &mut dyn FnMut(LaneId) -> Load) -> LaneId;
 
     /// Whether the lane depends on the address alone: units of one page then share a lane by address, not by arrival.
     fn by_address(&self) -> bool {
@@ -25,7 +26,7 @@ pub trait AllocationPolicy: Send {
 pub struct Setup {
     pub lanes: u32,
     pub units_per_page: u32,
-    pub frontiers: u8,
+    pub frontiers: Frontier,
 }
 
 /// The policies; a permutation of the letters C, W, D, P names a static order, channel, way, die and plane in the order

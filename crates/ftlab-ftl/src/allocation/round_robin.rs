@@ -18,6 +18,7 @@
 //! # Source
 //! The dynamic allocation of log-structured drives, e.g. Agrawal et al., USENIX ATC 2008 (write order interleaving).
 
+use crate::frontier::Frontier;
 use ftlab_core::{LaneId, Lpn, Result};
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,7 @@ struct RoundRobin {
 }
 
 impl AllocationPolicy for RoundRobin {
-    fn lane(&mut self, _: Lpn, frontier: u8, _: &mut dyn FnMut(LaneId) -> Load) -> LaneId {
+    fn lane(&mut self, _: Lpn, frontier: Frontier, _: &mut dyn FnMut(LaneId) -> Load) -> LaneId {
         let next = &mut self.next[frontier as usize];
         let lane = *next;
         *next = if lane + 1 == self.lanes { 0 } else { lane + 1 };

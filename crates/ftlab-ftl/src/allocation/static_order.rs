@@ -19,6 +19,7 @@
 //! # Source
 //! Hu et al., ICS 2011 (orders of parallelism); MQSim's `Plane_Allocation_Scheme`.
 
+use crate::frontier::Frontier;
 use ftlab_core::catalogue::NoParams;
 use ftlab_core::{LaneId, Lpn, Result, geometry::Divisor};
 
@@ -38,7 +39,7 @@ struct StaticOrder {
 }
 
 impl AllocationPolicy for StaticOrder {
-    fn lane(&mut self, lpn: Lpn, _: u8, _: &mut dyn FnMut(LaneId) -> Load) -> LaneId {
+    fn lane(&mut self, lpn: Lpn, _: Frontier, _: &mut dyn FnMut(LaneId) -> Load) -> LaneId {
         LaneId(self.by_lane.split(self.by_page.quotient(lpn.0)).1)
     }
 

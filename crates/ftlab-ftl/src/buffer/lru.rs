@@ -23,7 +23,8 @@
 use ftlab_core::catalogue::NoParams;
 use ftlab_core::{IndexList, Lpn, Result};
 
-use super::{BufferPolicy, Setup};
+use super::{BufferPolicy, Replaced, Setup};
+use crate::request::WriteContext;
 
 pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
     let capacity = setup.capacity_units;
@@ -37,7 +38,7 @@ pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
 struct Lru {
     recency: IndexList,
     /// The dirty units among them, in the order of their last write.
-    dirty: IndexList,
+    dirty: IndexList<WriteContext>,
     capacity: u32,
 }
 
@@ -58,9 +59,13 @@ impl BufferPolicy for Lru {
         true
     }
 
-    fn write(&mut self, lpn: Lpn) -> bool {
-        self.dirty.touch(lpn.0);
-        self.recency.touch(lpn.0)
+    fn write(&mut self, lpn: Lpn, context: &WriteContext) -> Replaced {
+        let before = self.dirty.put(lpn.0, *context);
+        match (self.recency.touch(lpn.0), before) {
+            (_, Some(before)) => Replaced::Dirty(before),
+            (true, None) => Replaced::Clean,
+            (false, None) => Replaced::Nothing,
+        }
     }
 
     fn read(&mut self, lpn: Lpn) -> bool {
@@ -73,22 +78,21 @@ impl BufferPolicy for Lru {
         self.dirty.contains(lpn.0)
     }
 
-    fn evict(&mut self, all: bool) -> Option<Lpn> {
+    fn evict(&mut self, all: bool) -> Option<(Lpn, WriteContext)> {
         if all {
-            return self.dirty.pop_back().map(Lpn);
+            return self.dirty.take_back().map(|(key, context)| (Lpn(key), context));
         }
         self.shed_clean();
         if self.recency.len() <= self.capacity {
             return None;
         }
         let victim = self.recency.pop_back()?;
-        self.dirty.remove(victim);
-        Some(Lpn(victim))
+        self.dirty.take(victim).map(|context| (Lpn(victim), context))
     }
 
-    fn forget(&mut self, lpn: Lpn) {
-        self.dirty.remove(lpn.0);
+    fn forget(&mut self, lpn: Lpn) -> Option<WriteContext> {
         self.recency.remove(lpn.0);
+        self.dirty.take(lpn.0)
     }
 
     fn dirty(&self) -> Vec<Lpn> {

@@ -2,10 +2,21 @@
 
 use ftlab_core::{Catalogue, Lpn, member};
 
+use crate::request::WriteContext;
+
 pub mod lru;
 pub mod none;
 pub mod write_back;
 pub mod write_through;
+
+/// What a write found in the buffer.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Replaced {
+    Nothing,
+    Clean,
+    /// A version that has not been programmed, and what was known of it.
+    Dirty(WriteContext),
+}
 
 /// Which units a buffer holds. The mechanism programs what leaves it dirty.
 pub trait BufferPolicy: Send {
@@ -17,8 +28,8 @@ pub trait BufferPolicy: Send {
         false
     }
 
-    /// A host write of `lpn`; true if the buffer held it (dirty or clean).
-    fn write(&mut self, lpn: Lpn) -> bool;
+    /// A host write of `lpn`; says what the buffer held of it. What is known of the unit stays with it until it leaves.
+    fn write(&mut self, lpn: Lpn, context: &WriteContext) -> Replaced;
 
     /// A host read of `lpn`; true if the buffer holds it.
     fn read(&mut self, lpn: Lpn) -> bool;
@@ -27,10 +38,10 @@ pub trait BufferPolicy: Send {
     fn is_dirty(&self, lpn: Lpn) -> bool;
 
     /// The next dirty unit to program, if more than the buffer's capacity is dirty, or any is when `all`.
-    fn evict(&mut self, all: bool) -> Option<Lpn>;
+    fn evict(&mut self, all: bool) -> Option<(Lpn, WriteContext)>;
 
-    /// Forgets `lpn` (trimmed, or written past the buffer).
-    fn forget(&mut self, lpn: Lpn);
+    /// Forgets `lpn` (trimmed, or written past the buffer); what was known of it, if it was dirty.
+    fn forget(&mut self, lpn: Lpn) -> Option<WriteContext>;
 
     /// Dirty units, in the order in which they would be evicted.
     fn dirty(&self) -> Vec<Lpn>;

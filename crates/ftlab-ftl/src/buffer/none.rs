@@ -21,7 +21,8 @@
 use ftlab_core::catalogue::NoParams;
 use ftlab_core::{Lpn, Result};
 
-use super::{BufferPolicy, Setup};
+use super::{BufferPolicy, Replaced, Setup};
+use crate::request::WriteContext;
 
 pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
     Ok(Box::new(None))
@@ -38,8 +39,8 @@ impl BufferPolicy for None {
         true
     }
 
-    fn write(&mut self, _: Lpn) -> bool {
-        false
+    fn write(&mut self, _: Lpn, _: &WriteContext) -> Replaced {
+        Replaced::Nothing
     }
 
     fn read(&mut self, _: Lpn) -> bool {
@@ -50,11 +51,13 @@ impl BufferPolicy for None {
         false
     }
 
-    fn evict(&mut self, _: bool) -> Option<Lpn> {
+    fn evict(&mut self, _: bool) -> Option<(Lpn, WriteContext)> {
         Option::None
     }
 
-    fn forget(&mut self, _: Lpn) {}
+    fn forget(&mut self, _: Lpn) -> Option<WriteContext> {
+        Option::None
+    }
 
     fn dirty(&self) -> Vec<Lpn> {
         Vec::new()

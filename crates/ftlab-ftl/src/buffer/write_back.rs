@@ -23,7 +23,8 @@
 use ftlab_core::catalogue::NoParams;
 use ftlab_core::{IndexList, Lpn, Result};
 
-use super::{BufferPolicy, Setup};
+use super::{BufferPolicy, Replaced, Setup};
+use crate::request::WriteContext;
 
 pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
     Ok(Box::new(WriteBack {
@@ -33,7 +34,7 @@ pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
 }
 
 struct WriteBack {
-    queue: IndexList,
+    queue: IndexList<WriteContext>,
     capacity: u32,
 }
 
@@ -42,12 +43,14 @@ impl BufferPolicy for WriteBack {
         true
     }
 
-    fn write(&mut self, lpn: Lpn) -> bool {
-        let present = self.queue.contains(lpn.0);
-        if !present {
-            self.queue.touch(lpn.0);
+    fn write(&mut self, lpn: Lpn, context: &WriteContext) -> Replaced {
+        match self.queue.replace(lpn.0, *context) {
+            Some(before) => Replaced::Dirty(before),
+            None => {
+                self.queue.put(lpn.0, *context);
+                Replaced::Nothing
+            }
         }
-        present
     }
 
     fn read(&mut self, lpn: Lpn) -> bool {
@@ -58,14 +61,14 @@ impl BufferPolicy for WriteBack {
         self.queue.contains(lpn.0)
     }
 
-    fn evict(&mut self, all: bool) -> Option<Lpn> {
+    fn evict(&mut self, all: bool) -> Option<(Lpn, WriteContext)> {
         (all || self.queue.len() > self.capacity)
-            .then(|| self.queue.pop_back().map(Lpn))
+            .then(|| self.queue.take_back().map(|(key, context)| (Lpn(key), context)))
             .flatten()
     }
 
-    fn forget(&mut self, lpn: Lpn) {
-        self.queue.remove(lpn.0);
+    fn forget(&mut self, lpn: Lpn) -> Option<WriteContext> {
+        self.queue.take(lpn.0)
     }
 
     fn dirty(&self) -> Vec<Lpn> {

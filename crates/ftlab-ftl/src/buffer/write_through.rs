@@ -22,7 +22,8 @@
 use ftlab_core::catalogue::NoParams;
 use ftlab_core::{IndexList, Lpn, Result};
 
-use super::{BufferPolicy, Setup};
+use super::{BufferPolicy, Replaced, Setup};
+use crate::request::WriteContext;
 
 pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
     Ok(Box::new(WriteThrough {
@@ -51,8 +52,12 @@ impl BufferPolicy for WriteThrough {
         false
     }
 
-    fn write(&mut self, lpn: Lpn) -> bool {
-        self.touch(lpn)
+    fn write(&mut self, lpn: Lpn, _: &WriteContext) -> Replaced {
+        if self.touch(lpn) {
+            Replaced::Clean
+        } else {
+            Replaced::Nothing
+        }
     }
 
     fn read(&mut self, lpn: Lpn) -> bool {
@@ -63,12 +68,13 @@ impl BufferPolicy for WriteThrough {
         false
     }
 
-    fn evict(&mut self, _: bool) -> Option<Lpn> {
+    fn evict(&mut self, _: bool) -> Option<(Lpn, WriteContext)> {
         None
     }
 
-    fn forget(&mut self, lpn: Lpn) {
+    fn forget(&mut self, lpn: Lpn) -> Option<WriteContext> {
         self.recency.remove(lpn.0);
+        None
     }
 
     fn dirty(&self) -> Vec<Lpn> {

@@ -394,6 +394,10 @@ impl MappingPolicy for Cdftl {
         }
     }
 
+    fn is_cached(&self, key: u32) -> bool {
+        self.entries.find(key).is_some() || self.pages.contains(self.paging.page_of(key))
+    }
+
     fn counts(&self) -> CacheCounts {
         self.counts
     }

@@ -611,6 +611,10 @@ impl MappingPolicy for Cpftl {
         self.cache.cached(key)
     }
 
+    fn is_cached(&self, key: u32) -> bool {
+        self.dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some()) || self.cache.find(key).is_some()
+    }
+
     fn counts(&self) -> CacheCounts {
         self.counts
     }

@@ -214,6 +214,10 @@ impl MappingPolicy for Dftl {
         Some((self.told.entry(key)?, self.entries.is(found, DIRTY)))
     }
 
+    fn is_cached(&self, key: u32) -> bool {
+        self.entries.find(key).is_some()
+    }
+
     fn counts(&self) -> CacheCounts {
         self.counts
     }

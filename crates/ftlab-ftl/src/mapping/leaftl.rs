@@ -67,7 +67,7 @@
 
 use std::sync::Arc;
 
-use ftlab_core::{Error, Layout, Result, Slot};
+use ftlab_core::{Error, Layout, Lpn, Result, Slot};
 use serde::{Deserialize, Serialize};
 
 use super::arena::Arena;
@@ -400,7 +400,7 @@ impl Leaftl {
         if why != Why::HostRead {
             if self.params.check_writes {
                 self.figures.checked_writes += 1;
-                charges.push(Charge::ReadSpare { near, right });
+                charges.push(Charge::ReadSpare { near, lpn: Lpn(key) });
             }
             return;
         }
@@ -408,7 +408,7 @@ impl Leaftl {
         let page = |slot: Slot| self.layout.as_ref().map_or(slot.0, |layout| layout.page_of(slot));
         if page(near) != page(right) {
             self.figures.mispredictions += 1;
-            charges.push(Charge::ReadSpare { near, right });
+            charges.push(Charge::ReadSpare { near, lpn: Lpn(key) });
         }
     }
 
@@ -530,6 +530,10 @@ impl MappingPolicy for Leaftl {
         let id = self.directory.find(self.paging.page_of(key))?;
         let value = self.find(key).map_or(UNMAPPED, |found| found.value);
         Some((self.entry(value), self.directory.node(id).dirty))
+    }
+
+    fn is_cached(&self, key: u32) -> bool {
+        self.waiting.find(key).is_some() || self.directory.find(self.paging.page_of(key)).is_some()
     }
 
     fn counts(&self) -> CacheCounts {

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ftlab_core::{Catalogue, Error, Layout, Result, Slot, member};
+use ftlab_core::{Catalogue, Error, Layout, Lpn, Result, Slot, member};
 
 use crate::owner::Owner;
 
@@ -81,10 +81,10 @@ pub enum Charge {
     Write { page: u32 },
     /// The policy gives up its page.
     Drop { page: u32 },
-    /// Read the data page at `near`, whose spare area says that what is looked for lies at `right`; the request waits for it. If
-    /// nothing live is there (it may not be programmed), the page of `right` is read in its stead. For policies that know
-    /// places only nearly. Counted as `spare_reads`, not among translation pages.
-    ReadSpare { near: Slot, right: Slot },
+    /// Read the data page at `near`, whose spare area says where `lpn` lies; the request waits for it. If nothing live is there
+    /// (it may not be programmed), the page where the unit lies is read in its stead. For policies that know places only
+    /// nearly. Counted as `spare_reads`, not among translation pages.
+    ReadSpare { near: Slot, lpn: Lpn },
     /// Everything after this waits for everything before it: an eviction that must be in flash before the load.
     Then,
 }
@@ -184,6 +184,9 @@ pub trait MappingPolicy: Send {
     /// The cached entry of `key` as (raw record entry, dirty), for the test that holds it against the record. The record
     /// knows what is cached, so policies may keep copies, and answer, only if [`Setup::checked`].
     fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)>;
+
+    /// Whether the entry of `key` of table 0 can be had without reading flash.
+    fn is_cached(&self, key: u32) -> bool;
 
     fn counts(&self) -> CacheCounts;
 

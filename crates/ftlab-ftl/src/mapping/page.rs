@@ -53,6 +53,10 @@ impl MappingPolicy for Page {
         None
     }
 
+    fn is_cached(&self, _: u32) -> bool {
+        true
+    }
+
     fn counts(&self) -> CacheCounts {
         CacheCounts::default()
     }

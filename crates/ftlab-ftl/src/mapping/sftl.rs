@@ -403,6 +403,10 @@ impl MappingPolicy for Sftl {
         }
     }
 
+    fn is_cached(&self, key: u32) -> bool {
+        self.cached.contains(self.paging.page_of(key)) || self.dirty.contains(key)
+    }
+
     fn counts(&self) -> CacheCounts {
         self.counts
     }

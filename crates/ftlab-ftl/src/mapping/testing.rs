@@ -141,7 +141,7 @@ fn words(charges: &[Charge]) -> String {
             Charge::Probe { page } => words.push(format!("probe {page}")),
             Charge::Write { page } => words.push(format!("write {page}")),
             Charge::Drop { page } => words.push(format!("drop {page}")),
-            Charge::ReadSpare { near, right } => words.push(format!("spare {} for {}", near.0, right.0)),
+            Charge::ReadSpare { near, lpn } => words.push(format!("spare {} for {}", near.0, lpn.0)),
             Charge::Then => words.push("then".to_owned()),
         }
     }

@@ -156,6 +156,10 @@ impl MappingPolicy for Tpftl {
         self.cache.cached(key).filter(|_| table == 0)
     }
 
+    fn is_cached(&self, key: u32) -> bool {
+        self.cache.find(key).is_some()
+    }
+
     fn counts(&self) -> CacheCounts {
         self.counts
     }

@@ -6,7 +6,7 @@
 //! (`gc.separate_frontier = false`, or `gc.internal_streams = true`). Multi-stream SSDs and FDP placement handles both behave so.
 //!
 //! # Parameters
-//! * `streams` (count, default 8, 1 to 120): streams of the device besides the default one.
+//! * `streams` (count, default 8, 1 to 4,095): streams of the device besides the default one.
 //!
 //! # Not modelled
 //! Opening and closing streams, which costs nothing here; a device's limit on open streams other than their number.
@@ -20,15 +20,19 @@
 //! # Source
 //! Kang, Hyun, Maeng and Cho, HotStorage 2014; NVMe streams directive and TP4146 (FDP).
 
+use crate::frontier::Frontier;
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::{HostWrite, PlacementPolicy, Setup};
 
+/// Each stream has an open unit on every lane: more would be a slip of the pen.
+const MOST_STREAMS: u16 = 4095;
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
-    pub streams: u8,
+    pub streams: u16,
 }
 
 impl Default for Params {
@@ -38,9 +42,9 @@ impl Default for Params {
 }
 
 pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn PlacementPolicy>> {
-    if !(1..=120).contains(&params.streams) {
+    if !(1..=MOST_STREAMS).contains(&params.streams) {
         return Err(Error::input(format!(
-            "placement policy `manual`: streams = {}, expected 1 to 120",
+            "placement policy `manual`: streams = {}, expected 1 to {MOST_STREAMS}",
             params.streams
         )));
     }
@@ -48,15 +52,15 @@ pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn PlacementPolicy>> {
 }
 
 struct Manual {
-    last: u8,
+    last: u16,
 }
 
 impl PlacementPolicy for Manual {
-    fn host_frontiers(&self) -> u8 {
+    fn host_frontiers(&self) -> Frontier {
         self.last + 1
     }
 
-    fn host(&mut self, write: &HostWrite) -> u8 {
-        write.stream.min(u16::from(self.last)) as u8
+    fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
+        write.context.stream.min(self.last)
     }
 }

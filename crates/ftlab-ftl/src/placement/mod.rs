@@ -1,23 +1,42 @@
 //! Placement: the frontier of a host write and of a survivor of garbage collection.
 
-use ftlab_core::{Catalogue, Lpn, member};
+use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
+use crate::frontier::Frontier;
+use crate::request::WriteContext;
 use crate::victim::VictimPolicy;
 
 pub mod manual;
 pub mod none;
 
-/// A host write as a placement policy sees it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HostWrite {
+/// A host write as a placement policy sees it: when the unit leaves the write buffer, or at once without one.
+#[derive(Clone, Copy, Debug)]
+pub struct HostWrite<'a> {
     pub lpn: Lpn,
-    /// Host stream or placement id; 0 = none.
-    pub stream: u16,
-    /// Program-context signature; 0 = unknown.
-    pub pc: u64,
-    /// The first unit of its host request.
-    pub first_of_request: bool,
+    /// What the host said of it, and the request that it came with.
+    pub context: &'a WriteContext,
+    /// Tick at which the version in flash was placed, if there is one and the policy [`Asks`] for it.
+    pub since: Option<u64>,
+    /// Tick at which this version will die, if it will and the policy [`Asks`] for the future.
+    pub dies: Option<u64>,
+    pub now: Now,
+}
+
+/// A valid unit that garbage collection moves.
+#[derive(Clone, Copy, Debug)]
+pub struct Survivor {
+    /// The LPN that owns the unit; `None` where several may, or where copies of it exist: then `vpn` tells it apart.
+    pub lpn: Option<Lpn>,
+    pub vpn: Option<u32>,
+    /// Frontier that filled the reclaim unit it comes from, and the tick at which that was opened.
+    pub from: Frontier,
+    pub opened: u64,
+    /// As in [`HostWrite`], of the version that moves: perhaps that of a unit whose new version is being placed.
+    pub since: Option<u64>,
+    pub dies: Option<u64>,
+    /// Whether the mapping policy has the entry in its cache, if the policy [`Asks`] for it.
+    pub is_cached: bool,
     pub now: Now,
 }
 
@@ -26,17 +45,27 @@ pub struct HostWrite {
 pub enum Event {
     /// The host has given up a unit.
     Trimmed(Lpn),
-    /// A collection has begun on a unit that `frontier` filled, of which `valid` mapping units are live.
-    Collecting { frontier: u8, valid: u32, last_tick: u64 },
+    /// A collection has begun on a reclaim unit that `frontier` filled, of which `valid` mapping units are valid. It was
+    /// opened at tick `opened`, and its last program was at `last_tick`.
+    Collecting {
+        frontier: Frontier,
+        valid: u32,
+        opened: u64,
+        last_tick: u64,
+    },
+    /// The erase of a reclaim unit that `frontier` filled has been issued.
+    Erased { frontier: Frontier },
 }
 
-/// A live unit that garbage collection moves.
-#[derive(Clone, Copy, Debug)]
-pub struct Survivor {
-    pub lpn: Lpn,
-    /// Frontier that filled the unit it comes from.
-    pub from: u8,
-    pub now: Now,
+/// Knowledge that costs the mechanism something and is kept for policies that ask for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    /// When each unit was placed last: 4 bytes a logical unit.
+    pub since: bool,
+    /// When each version will die. Known only to a run that has gone through its workload before (an oracle's privilege).
+    pub future: bool,
+    /// Whether the mapping cache holds the entry of a survivor.
+    pub is_cached: bool,
 }
 
 /// Chooses frontiers. Frontiers are numbered from 0; each owns one open unit per lane.
@@ -47,18 +76,34 @@ pub trait PlacementPolicy: Send {
     }
 
     /// Frontiers that host writes use.
-    fn host_frontiers(&self) -> u8;
+    fn host_frontiers(&self) -> Frontier;
 
     /// Frontiers beyond the host's that [`PlacementPolicy::survivor`] may return.
-    fn own_survivor_frontiers(&self) -> u8 {
+    fn own_survivor_frontiers(&self) -> Frontier {
         0
     }
 
+    /// How many of its frontiers may have an open unit on one lane at once. When one more is opened, the unit of the one
+    /// that was used least recently is closed as it is.
+    fn open_at_once(&self) -> Frontier {
+        self.host_frontiers() + self.own_survivor_frontiers()
+    }
+
+    /// The lanes on which `frontier`, one of the policy's, may open units (a reclaim group); `None`: all of them. Free units
+    /// and victims of lanes that belong to different groups are kept apart, whatever `gc.pool` says.
+    fn lanes(&self, _frontier: Frontier, _layout: &Layout) -> Option<Vec<LaneId>> {
+        None
+    }
+
+    fn asks(&self) -> Asks {
+        Asks::default()
+    }
+
     /// The frontier of a host write, below `host_frontiers`.
-    fn host(&mut self, write: &HostWrite) -> u8;
+    fn host(&mut self, write: &HostWrite<'_>) -> Frontier;
 
     /// The frontier of a survivor; `None` leaves it to the drive (`gc.separate_frontier`, `gc.internal_streams`).
-    fn survivor(&mut self, _survivor: &Survivor) -> Option<u8> {
+    fn survivor(&mut self, _survivor: &Survivor) -> Option<Frontier> {
         None
     }
 
@@ -69,6 +114,25 @@ pub trait PlacementPolicy: Send {
 
     /// Something happened that the policy did not decide.
     fn on(&mut self, _event: Event, _now: Now) {}
+
+    /// Power has failed: what the policy keeps in memory is gone.
+    fn forget(&mut self) {}
+
+    /// What the policy has learnt, for a saved state.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Takes over what a policy with the same parameters has [saved](PlacementPolicy::save).
+    ///
+    /// # Errors
+    /// Says what is wrong with the bytes.
+    fn load(&mut self, saved: &[u8]) -> Result<(), String> {
+        match saved.len() {
+            0 => Ok(()),
+            length => Err(format!("{length} bytes for a policy that keeps nothing")),
+        }
+    }
 
     /// Whether every host write goes to frontier 0 and every survivor is left to the drive: nothing need be asked.
     fn is_none(&self) -> bool {

@@ -18,6 +18,7 @@
 //! # Source
 //! The null member of the family.
 
+use crate::frontier::Frontier;
 use ftlab_core::Result;
 use ftlab_core::catalogue::NoParams;
 
@@ -30,11 +31,11 @@ pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn PlacementPolicy>> {
 struct None;
 
 impl PlacementPolicy for None {
-    fn host_frontiers(&self) -> u8 {
+    fn host_frontiers(&self) -> Frontier {
         1
     }
 
-    fn host(&mut self, _: &HostWrite) -> u8 {
+    fn host(&mut self, _: &HostWrite<'_>) -> Frontier {
         0
     }
 

@@ -1,7 +1,7 @@
 //! Small drives for the tests of this crate.
 
 use ftlab_core::geometry::PlaneOrder;
-use ftlab_core::{Geometry, Layout, Lpn, OpKind, PolicySpec, ReclaimKind};
+use ftlab_core::{Geometry, IoContext, Layout, Lpn, OpKind, PolicySpec, ReclaimKind};
 use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, HostRequest, PoolScope};
 
 /// One lane of `blocks` blocks of `pages` pages of one unit: the drive of the closed forms.
@@ -59,17 +59,17 @@ pub fn config(layout: &Layout, spare_factor: f64) -> FtlConfig {
     }
 }
 
-/// A write of one whole unit.
+/// A write of one whole unit, of host stream 0 to 3.
 pub fn write(lpn: u32, stream: u16) -> HostRequest<'static> {
+    const fn of(stream: u16) -> IoContext<'static> {
+        IoContext {
+            stream,
+            ..IoContext::NONE
+        }
+    }
+    static OF_STREAM: [IoContext<'static>; 4] = [of(0), of(1), of(2), of(3)];
     HostRequest {
-        op: OpKind::Write,
-        first: Lpn(lpn),
-        units: 1,
-        head_skip: 0,
-        tail_skip: 0,
-        fua: false,
-        stream,
-        pc: 0,
-        content: &[],
+        context: &OF_STREAM[usize::from(stream)],
+        ..HostRequest::whole(OpKind::Write, Lpn(lpn), 1)
     }
 }

@@ -1,6 +1,7 @@
 //! One object in two roles: a placement that learns how often LPNs are written, and the victim rule that goes with it.
 
 use ftlab_core::RuId;
+use ftlab_ftl::Frontier;
 use ftlab_ftl::Now;
 use ftlab_ftl::placement::{HostWrite, PlacementPolicy};
 use ftlab_ftl::units::Closed;
@@ -27,13 +28,13 @@ impl PlacementPolicy for Lifetimes {
         vec![("victims", f64::from(self.victims))]
     }
 
-    fn host_frontiers(&self) -> u8 {
+    fn host_frontiers(&self) -> Frontier {
         2
     }
 
-    fn host(&mut self, write: &HostWrite) -> u8 {
+    fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
         self.writes[write.lpn.at()] += 1;
-        u8::from(self.writes[write.lpn.at()] > 2)
+        Frontier::from(self.writes[write.lpn.at()] > 2)
     }
 
     fn victim(&mut self) -> Option<&mut dyn VictimPolicy> {
@@ -44,7 +45,7 @@ impl PlacementPolicy for Lifetimes {
 impl VictimPolicy for Lifetimes {
     fn choose(&mut self, closed: &mut Closed<'_>, _: Now) -> Option<RuId> {
         self.victims += 1;
-        let wanted = (self.victims % 2) as u8;
+        let wanted = (self.victims % 2) as Frontier;
         closed
             .iter()
             .min_by_key(|&ru| (closed.ru(ru).valid, closed.ru(ru).frontier != wanted, ru))

@@ -147,6 +147,10 @@ impl MappingPolicy for MappingCache {
         (table == 0).then(|| self.cached.get(&key).copied()).flatten()
     }
 
+    fn is_cached(&self, key: u32) -> bool {
+        self.cached.contains_key(&key)
+    }
+
     fn counts(&self) -> CacheCounts {
         self.counts
     }

@@ -98,6 +98,10 @@ impl MappingPolicy for Watched {
         self.inner.cached(table, key)
     }
 
+    fn is_cached(&self, key: u32) -> bool {
+        self.inner.is_cached(key)
+    }
+
     fn counts(&self) -> CacheCounts {
         self.inner.counts()
     }

@@ -1,0 +1,223 @@
+//! Contents of requests: from ids of a trace's pieces to ids of mapping units, kept while a unit of the request waits.
+
+use std::num::NonZeroU32;
+
+use crate::request::HostRequest;
+
+/// Contents of one request, in [`Contents`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ListId(NonZeroU32);
+
+/// The contents of one request as a dedup policy may ask for them.
+#[derive(Clone, Debug, Default)]
+pub struct RequestContents {
+    ids: Vec<u64>,
+    /// Bytes of an id and of a mapping unit.
+    id_bytes: u32,
+    unit_bytes: u32,
+    /// Bytes of the first unit that the request does not cover, and bytes of the request.
+    head_skip: u32,
+    bytes: u64,
+}
+
+impl RequestContents {
+    fn fill(&mut self, request: &HostRequest<'_>, unit_bytes: u32) {
+        self.ids.clear();
+        self.ids.extend_from_slice(request.context.contents);
+        self.id_bytes = request.context.content_bytes;
+        self.unit_bytes = unit_bytes;
+        self.head_skip = request.head_skip;
+        self.bytes = request.bytes(unit_bytes);
+    }
+
+    /// Content id of unit number `step` of the request; `None` where the request covers it in part, or where ids and units
+    /// begin at different bytes.
+    pub fn unit(&self, step: u32) -> Option<u64> {
+        self.piece(step, 0, self.unit_bytes)
+    }
+
+    /// Content ids of the quarters of unit number `step`, where the request says as much.
+    pub fn quarters(&self, step: u32) -> Option<[u64; 4]> {
+        let quarter = self.unit_bytes / 4;
+        if self.id_bytes > quarter {
+            return None;
+        }
+        let mut ids = [0; 4];
+        for (number, id) in ids.iter_mut().enumerate() {
+            *id = self.piece(step, number as u32 * quarter, quarter)?;
+        }
+        Some(ids)
+    }
+
+    /// Content ids of all units of the request that have one, in order, each with its number in the request.
+    pub fn units(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let units = (u64::from(self.head_skip) + self.bytes).div_ceil(u64::from(self.unit_bytes.max(1)));
+        (0..units as u32).filter_map(|step| self.unit(step).map(|id| (step, id)))
+    }
+
+    /// The id of `length` bytes from byte `offset` of unit number `step` on.
+    fn piece(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
+        let start = (u64::from(step) * u64::from(self.unit_bytes) + u64::from(offset))
+            .checked_sub(u64::from(self.head_skip))?;
+        if start + u64::from(length) > self.bytes {
+            return None;
+        }
+        let (first, within) = (
+            start / u64::from(self.id_bytes),
+            (start % u64::from(self.id_bytes)) as u32,
+        );
+        if length < self.id_bytes {
+            // A part of what one id stands for: known by the id and the place in it.
+            let id = *self.ids.get(first as usize)?;
+            return within
+                .is_multiple_of(length)
+                .then(|| mix(id, u64::from(within / length)));
+        }
+        if within != 0 {
+            return None;
+        }
+        let count = length.div_ceil(self.id_bytes) as usize;
+        match self.ids.get(first as usize..first as usize + count)? {
+            [only] => Some(*only),
+            several => Some(several.iter().fold(several.len() as u64, |sum, &id| mix(sum, id))),
+        }
+    }
+}
+
+/// One id of two, so that different pairs practically never have the same (splitmix64's finaliser).
+fn mix(a: u64, b: u64) -> u64 {
+    let mut z = a.rotate_left(23) ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(a);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// The contents of the requests under way, each kept as long as a unit of it waits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    lists: Vec<(RequestContents, u32)>,
+    unused: Vec<ListId>,
+}
+
+impl Contents {
+    /// Keeps the contents of `request` until its last holder lets go; the caller is the first.
+    pub fn enter(&mut self, request: &HostRequest<'_>, unit_bytes: u32) -> ListId {
+        let id = self.unused.pop().unwrap_or_else(|| {
+            self.lists.push(Default::default());
+            ListId(NonZeroU32::new(self.lists.len() as u32).expect("a list has been added"))
+        });
+        let (list, holders) = &mut self.lists[id.at()];
+        list.fill(request, unit_bytes);
+        *holders = 1;
+        id
+    }
+
+    pub fn get(&self, id: ListId) -> &RequestContents {
+        &self.lists[id.at()].0
+    }
+
+    /// One more unit refers to the list.
+    pub fn hold(&mut self, id: ListId) {
+        self.lists[id.at()].1 += 1;
+    }
+
+    /// One unit less refers to it.
+    pub fn let_go(&mut self, id: Option<ListId>) {
+        let Some(id) = id else { return };
+        let holders = &mut self.lists[id.at()].1;
+        *holders -= 1;
+        if *holders == 0 {
+            self.unused.push(id);
+        }
+    }
+
+    /// Nothing waits any more.
+    pub fn clear(&mut self) {
+        self.lists.clear();
+        self.unused.clear();
+    }
+}
+
+impl ListId {
+    fn at(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftlab_core::{IoContext, IoRequest, OpKind};
+
+    fn contents(offset: u64, length: u32, ids: &[u64], id_bytes: u32, unit_shift: u32) -> RequestContents {
+        let context = IoContext {
+            contents: ids,
+            content_bytes: id_bytes,
+            ..IoContext::NONE
+        };
+        let io = IoRequest {
+            op: OpKind::Write,
+            offset,
+            length,
+            context: &context,
+        };
+        let mut contents = RequestContents::default();
+        contents.fill(&HostRequest::of_bytes(&io, unit_shift), 1 << unit_shift);
+        contents
+    }
+
+    #[test]
+    fn units_of_the_size_of_an_id_have_that_id() {
+        let all = contents(8192, 12288, &[7, 8, 9], 4096, 12);
+        assert_eq!(
+            [0, 1, 2, 3].map(|step| all.unit(step)),
+            [Some(7), Some(8), Some(9), None]
+        );
+        assert_eq!(all.quarters(0), None, "an id of 4 KiB says nothing of its quarters");
+    }
+
+    /// 16 KiB units, 32 KiB from byte 8192 on: only the second unit is covered whole, and its ids are the third to sixth.
+    #[test]
+    fn larger_units_are_known_by_all_of_their_ids() {
+        let all = contents(8192, 32768, &[1, 2, 3, 4, 5, 6, 7, 8], 4096, 14);
+        assert_eq!((all.unit(0), all.unit(2)), (None, None));
+        let same = contents(0, 16384, &[3, 4, 5, 6], 4096, 14);
+        let turned = contents(0, 16384, &[4, 3, 5, 6], 4096, 14);
+        assert!(all.unit(1).is_some() && all.unit(1) == same.unit(0));
+        assert_ne!(same.unit(0), turned.unit(0));
+        assert_eq!(same.quarters(0), Some([3, 4, 5, 6]));
+        assert_eq!(all.units().map(|(step, _)| step).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn smaller_units_are_known_by_the_id_and_their_place_in_it() {
+        let all = contents(0, 8192, &[5, 5], 4096, 10);
+        assert_eq!(all.unit(1), all.unit(5));
+        assert_ne!(all.unit(0), all.unit(1));
+    }
+
+    #[test]
+    fn ids_that_begin_elsewhere_than_units_say_nothing() {
+        let all = contents(512, 8192, &[5, 6], 4096, 12);
+        assert_eq!(all.units().count(), 0);
+    }
+
+    #[test]
+    fn a_list_is_used_again_when_nothing_refers_to_it() {
+        let context = IoContext {
+            contents: &[3],
+            ..IoContext::NONE
+        };
+        let request = HostRequest {
+            context: &context,
+            ..HostRequest::whole(OpKind::Write, ftlab_core::Lpn(0), 1)
+        };
+        let mut all = Contents::default();
+        let first = all.enter(&request, 4096);
+        all.hold(first);
+        all.let_go(Some(first));
+        assert_ne!(all.enter(&request, 4096), first);
+        all.let_go(Some(first));
+        assert_eq!(all.enter(&request, 4096), first);
+    }
+}

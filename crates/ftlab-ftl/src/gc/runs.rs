@@ -1,0 +1,89 @@
+//! Moves on the counting backend: units that go to consecutive slots are moved together.
+
+use ftlab_core::Slot;
+
+use crate::backend::Backend;
+use crate::config::PoolScope;
+use crate::frontier::Frontier;
+use crate::ftl::Ftl;
+use crate::gc::mover::{AHEAD, Moving, Way};
+use crate::owner::Packed;
+
+impl<B: Backend> Ftl<B> {
+    /// Whether units are moved in runs: time does not pass between them, and no policy is asked about each.
+    pub(super) fn moves_in_runs(&self) -> bool {
+        let by_address = self.by_address && self.layout.lanes > 1 && self.config.gc.pool == PoolScope::Drive;
+        !B::TIMED && self.plain_placement && self.recovery.is_none() && !by_address
+    }
+
+    /// Moves as many units from number `at` on as LPNs own and as go to consecutive slots. Returns their number; 0 when there
+    /// is no room. `page` is the page read last.
+    pub(super) fn move_run(&mut self, moving: &Moving, at: usize, way: Way, page: &mut u32) -> u32 {
+        let owner = moving.owner(at);
+        let frontier = self.survivor_frontier(Slot(moving.slots[at]), owner, way.from, way.cause);
+        let Some(place) = self.survivor_place(owner.as_lpn(), frontier, way) else {
+            return 0;
+        };
+        let room = self.room_at(place, frontier, way) as usize;
+        let end = moving.owners.len().min(at + room);
+        let run = &moving.owners[at..end];
+        let run = &run[..run
+            .iter()
+            .position(|&owner| Packed(owner).as_lpn().is_none())
+            .unwrap_or(run.len())];
+        let slots = &moving.slots[at..at + run.len()];
+        self.count_reads(slots, way, page);
+        if self.layout.units_per_page > 1 {
+            self.touch(place);
+        }
+        let new = self.append_run(place, run, way.cause);
+        let ahead = &moving.owners[(at + AHEAD).min(moving.owners.len())..];
+        self.record.repoint_run(run, new, ahead);
+        if !self.plain_mapping {
+            self.translation.moved[0].extend_from_slice(run);
+        }
+        if let Some(versions) = &mut self.versions {
+            for (step, &slot) in slots.iter().enumerate() {
+                versions.moved(Slot(slot), Slot(new.0 + step as u32));
+            }
+        }
+        self.record
+            .clear_valid_range(Slot(slots[0]), slots[slots.len() - 1] + 1 - slots[0]);
+        self.units.remove_valid(way.victim, run.len() as u32);
+        run.len() as u32
+    }
+
+    /// Units that go to `place` before the destination is asked for again.
+    fn room_at(&self, place: usize, frontier: Frontier, way: Way) -> u32 {
+        let next = self.frontiers.open[place].next;
+        let (lane, room) = if self.stays_on_lane() {
+            (way.lane, self.layout.slots_per_ru - next)
+        } else {
+            let per_page = self.layout.units_per_page;
+            (self.lane_in_turn(frontier, way.pool), per_page - next % per_page)
+        };
+        // Elsewhere only because the lane had no free unit: the next unit looks again.
+        if place == self.frontiers.place(frontier, lane) {
+            room
+        } else {
+            1
+        }
+    }
+
+    /// Counts the reads of the pages in which `slots` lie, but for the first.
+    fn count_reads(&mut self, slots: &[u32], way: Way, page: &mut u32) {
+        let mut reads = slots.len() as u64 - 1;
+        if self.layout.units_per_page == 1 {
+            *page = slots[slots.len() - 1];
+        } else {
+            reads = 0;
+            for &slot in slots {
+                let holds = self.layout.page_of(Slot(slot));
+                reads += u64::from(holds != *page);
+                *page = holds;
+            }
+        }
+        self.counts.gc_page_reads += reads;
+        self.counts.gc_trans_reads += if way.of_map { reads } else { 0 };
+    }
+}

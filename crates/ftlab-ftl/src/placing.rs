@@ -1,0 +1,305 @@
+//! What the mechanism knows for placement policies, and how it asks them.
+
+use ftlab_core::{LaneId, Layout, Lpn, Result, RuId, Slot};
+use serde::Serialize;
+
+use crate::allocation::{self, AllocationPolicy};
+use crate::backend::Backend;
+use crate::config::FtlConfig;
+use crate::frontier::{Frontier, NO_RU};
+use crate::ftl::Ftl;
+use crate::future::Future;
+use crate::owner::{Owner, Packed};
+use crate::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor};
+use crate::record::Entry;
+use crate::request::WriteContext;
+use crate::since::Since;
+
+/// What came to one frontier of a placement policy, in mapping units, and what was collected of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FrontierCounts {
+    pub host: u64,
+    pub survivors: u64,
+    /// Reclaim units that it filled and that were collected, and their valid units.
+    pub collections: u64,
+    pub victim_valid: u64,
+}
+
+/// Lanes that some frontiers are bound to, with the allocation policy over them.
+struct Group {
+    lanes: Vec<LaneId>,
+    allocation: Box<dyn AllocationPolicy>,
+}
+
+/// The knowledge that is kept for a placement policy.
+pub(crate) struct Placing {
+    asks: Asks,
+    since: Since,
+    future: Future,
+    /// What is being placed: its old version may survive a collection that makes room for the new one.
+    under_way: Option<Lpn>,
+    /// Tick at which each reclaim unit was opened.
+    opened: Vec<u64>,
+    /// The policy's frontiers, and how many of them may be open on a lane.
+    pub frontiers: Frontier,
+    open_at_once: Frontier,
+    /// Slots of units that were closed before they were full.
+    pub unfilled: u64,
+    /// When each of them was used last.
+    used: Vec<u64>,
+    groups: Vec<Group>,
+    /// Number of its group for each of the policy's frontiers; empty where none is bound.
+    group_of: Vec<Option<usize>>,
+    pub counts: Vec<FrontierCounts>,
+}
+
+impl Placing {
+    pub fn new(
+        policy: &dyn PlacementPolicy,
+        config: &FtlConfig,
+        layout: &Layout,
+        future: Option<Future>,
+    ) -> Result<Self> {
+        let asks = policy.asks();
+        let frontiers = policy.host_frontiers() + policy.own_survivor_frontiers();
+        let mut placing = Placing {
+            asks,
+            since: Since::new(if asks.since { config.logical_units } else { 0 }),
+            future: future.unwrap_or_default(),
+            under_way: None,
+            opened: vec![0; layout.rus as usize],
+            frontiers,
+            open_at_once: policy.open_at_once().clamp(1, frontiers),
+            unfilled: 0,
+            used: vec![0; frontiers as usize],
+            groups: Vec::new(),
+            group_of: Vec::new(),
+            counts: vec![FrontierCounts::default(); frontiers as usize],
+        };
+        let bound: Vec<Option<Vec<LaneId>>> = (0..frontiers).map(|f| policy.lanes(f, layout)).collect();
+        if bound.iter().any(Option::is_some) {
+            for lanes in bound {
+                let group = lanes.map(|lanes| placing.group(lanes, config, layout)).transpose()?;
+                placing.group_of.push(group);
+            }
+        }
+        Ok(placing)
+    }
+
+    /// The number of the group of `lanes`.
+    fn group(&mut self, lanes: Vec<LaneId>, config: &FtlConfig, layout: &Layout) -> Result<usize> {
+        assert!(!lanes.is_empty(), "a frontier is bound to no lane at all");
+        if let Some(known) = self.groups.iter().position(|group| group.lanes == lanes) {
+            return Ok(known);
+        }
+        let mut setup = allocation::Setup {
+            lanes: lanes.len() as u32,
+            units_per_page: layout.units_per_page,
+            frontiers: self.frontiers,
+        };
+        let allocation = allocation::catalogue().build(&config.allocation, &mut setup)?;
+        self.groups.push(Group { lanes, allocation });
+        Ok(self.groups.len() - 1)
+    }
+
+    /// The lanes on which `frontier` may open units, where it is bound to some.
+    pub fn lanes_of(&self, frontier: Frontier) -> Option<&[LaneId]> {
+        let group = (*self.group_of.get(frontier as usize)?)?;
+        Some(&self.groups[group].lanes)
+    }
+
+    /// Parts `pools` so that none has lanes in and outside of a group.
+    pub fn part(&self, pools: Vec<Vec<LaneId>>) -> Vec<Vec<LaneId>> {
+        let groups_of = |lane: &LaneId| -> Vec<bool> {
+            let groups = self.groups.iter();
+            groups.map(|group| group.lanes.contains(lane)).collect()
+        };
+        let parts = pools.into_iter().flat_map(|lanes| {
+            let mut parts: Vec<Vec<LaneId>> = Vec::new();
+            for lane in lanes {
+                match parts.iter_mut().find(|part| groups_of(&part[0]) == groups_of(&lane)) {
+                    Some(part) => part.push(lane),
+                    None => parts.push(vec![lane]),
+                }
+            }
+            parts
+        });
+        parts.collect()
+    }
+
+    /// Open units that the policy's frontiers may have at once on a drive of so many lanes.
+    pub fn most_open(&self, lanes: u32) -> u64 {
+        let lanes_of = |frontier| self.lanes_of(frontier).map_or(lanes as usize, <[LaneId]>::len) as u64;
+        let all: u64 = (0..self.frontiers).map(lanes_of).sum();
+        all.min(u64::from(self.open_at_once) * u64::from(lanes))
+    }
+
+    /// `lpn` has been placed now.
+    #[inline]
+    pub fn placed(&mut self, lpn: Lpn, tick: u64) {
+        self.under_way = None;
+        if self.asks.since {
+            self.since.set(lpn, tick);
+        }
+    }
+
+    /// `lpn` was placed at `tick`, which may lie before that of others that are known already (a state that is set up).
+    pub fn placed_before(&mut self, lpn: Lpn, tick: u64) {
+        if self.asks.since {
+            self.since.set_before(lpn, tick);
+        }
+    }
+
+    pub fn opened(&mut self, ru: RuId, tick: u64) {
+        self.opened[ru.at()] = tick;
+    }
+
+    pub fn opened_at(&self, ru: RuId) -> u64 {
+        self.opened[ru.at()]
+    }
+
+    pub fn reset_counts(&mut self) {
+        self.counts.fill(FrontierCounts::default());
+    }
+
+    /// What a saved state must keep of it: ticks of opening, and the last placements where they are kept.
+    pub(crate) fn parts(&mut self) -> (&mut Vec<u64>, (&mut Vec<u32>, &mut u64)) {
+        (&mut self.opened, self.since.parts())
+    }
+}
+
+impl<B: Backend> Ftl<B> {
+    /// The frontier that the placement policy chooses for a host write.
+    pub(crate) fn place_host(&mut self, lpn: Lpn, context: &WriteContext) -> Frontier {
+        let now = self.now();
+        let placing = &mut self.placing;
+        let is_mapped = placing.asks.since && self.record.entry(lpn) != Entry::UNMAPPED;
+        let write = HostWrite {
+            lpn,
+            context,
+            since: is_mapped.then(|| placing.since.of(lpn, now.tick)),
+            dies: if placing.asks.future {
+                placing.future.place(lpn)
+            } else {
+                None
+            },
+            now,
+        };
+        let frontier = self.placement.host(&write);
+        assert!(
+            frontier < self.frontiers.host,
+            "placement chose frontier {frontier} of {}",
+            self.frontiers.host
+        );
+        placing.counts[frontier as usize].host += 1;
+        placing.used[frontier as usize] = now.tick;
+        placing.under_way = Some(lpn);
+        frontier
+    }
+
+    /// The frontier that the placement policy chooses for the survivor in `slot`, which `owner` owns; `None`: the drive decides.
+    pub(crate) fn place_survivor(&mut self, owner: Packed, slot: Slot, from: Frontier) -> Option<Frontier> {
+        if self.plain_placement {
+            return None;
+        }
+        let (lpn, vpn) = match Owner::from(owner) {
+            Owner::Lpn(lpn) => (Some(lpn), None),
+            Owner::Vpn(vpn) => (None, Some(vpn)),
+            Owner::Map { .. } | Owner::Policy(_) | Owner::Journal | Owner::None => return None,
+        };
+        let now = self.now();
+        let placing = &mut self.placing;
+        let survivor = Survivor {
+            lpn,
+            vpn,
+            from,
+            opened: placing.opened[self.layout.ru_of(slot).at()],
+            since: lpn
+                .filter(|_| placing.asks.since)
+                .map(|lpn| placing.since.of(lpn, now.tick)),
+            dies: match lpn.filter(|_| placing.asks.future) {
+                Some(_) if lpn == placing.under_way => Some(now.tick),
+                known => known.and_then(|lpn| placing.future.of(lpn)),
+            },
+            is_cached: placing.asks.is_cached && lpn.is_some_and(|lpn| self.mapping.is_cached(lpn.0)),
+            now,
+        };
+        let chosen = self.placement.survivor(&survivor)?;
+        assert!(
+            chosen < placing.frontiers,
+            "placement chose frontier {chosen} of {} for a survivor",
+            placing.frontiers
+        );
+        placing.counts[chosen as usize].survivors += 1;
+        placing.used[chosen as usize] = now.tick;
+        Some(chosen)
+    }
+
+    /// A lane of those that `frontier` is bound to; `None` where it is not.
+    pub(crate) fn bound_lane(&mut self, lpn: Lpn, frontier: Frontier) -> Option<LaneId> {
+        let group = (*self.placing.group_of.get(frontier as usize)?)?;
+        let Group { lanes, allocation } = &mut self.placing.groups[group];
+        let (layout, backend) = (&self.layout, &self.backend);
+        let mut load = |lane: LaneId| backend.load(layout.die_of_plane(layout.lane_planes(lanes[lane.at()])[0]));
+        let chosen = allocation.lane(lpn, frontier, &mut load);
+        Some(lanes[chosen.at()])
+    }
+
+    /// A unit of `frontier` is about to be opened on `lane`: as many of the policy's frontiers as may be open there stay
+    /// open with it.
+    pub(crate) fn keep_open_at_once(&mut self, frontier: Frontier, lane: LaneId) {
+        let placing = &self.placing;
+        if placing.open_at_once == placing.frontiers || frontier >= placing.frontiers {
+            return;
+        }
+        let open =
+            |&other: &Frontier| other != frontier && self.frontiers.open[self.frontiers.place(other, lane)].ru != NO_RU;
+        let others = (0..placing.frontiers).filter(open);
+        if (others.clone().count() as Frontier) < placing.open_at_once {
+            return;
+        }
+        if let Some(idle) = others.min_by_key(|&other| (placing.used[other as usize], other)) {
+            self.close_early(self.frontiers.place(idle, lane));
+        }
+    }
+
+    /// Closes an open unit as it is.
+    fn close_early(&mut self, place: usize) {
+        self.pad(place);
+        let open = &mut self.frontiers.open[place];
+        if open.ru != NO_RU {
+            self.placing.unfilled += u64::from(self.layout.slots_per_ru - open.next);
+            let ru = std::mem::replace(&mut open.ru, NO_RU);
+            self.units.close(ru, self.tick);
+        }
+    }
+
+    /// Tells the placement policy of a collection that begins.
+    pub(crate) fn tell_collecting(&mut self, victim: RuId) {
+        if self.plain_placement {
+            return;
+        }
+        let (unit, valid) = (&self.units.rus[victim.at()], self.units.valid(victim));
+        if let Some(counts) = self.placing.counts.get_mut(unit.frontier as usize) {
+            counts.collections += 1;
+            counts.victim_valid += u64::from(valid);
+        }
+        let event = Event::Collecting {
+            frontier: unit.frontier,
+            valid,
+            opened: self.placing.opened_at(victim),
+            last_tick: unit.last_tick,
+        };
+        let now = self.now();
+        self.placement.on(event, now);
+    }
+
+    /// What came to each frontier of the placement policy since the counts were reset; nothing where it has none to ask.
+    pub fn frontier_counts(&self) -> &[FrontierCounts] {
+        if self.plain_placement {
+            &[]
+        } else {
+            &self.placing.counts
+        }
+    }
+}

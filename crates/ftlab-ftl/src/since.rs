@@ -1,0 +1,89 @@
+//! When each mapping unit was placed last, in 32 bits a unit.
+
+use ftlab_core::Lpn;
+
+/// The greatest age that is told: older ones are this old.
+pub const GREATEST_AGE: u64 = 1 << 31;
+
+/// Ticks are kept modulo 2³², which wraps after 16 TiB of 4 KiB units; often enough every older entry is set to
+/// [`GREATEST_AGE`], so that none is ever taken for a young one.
+#[derive(Clone, Debug, Default)]
+pub struct Since {
+    ticks: Vec<u32>,
+    swept: u64,
+}
+
+/// Ticks between two sweeps: ages stay below 2³¹ + 2³⁰ < 2³².
+const BETWEEN_SWEEPS: u64 = 1 << 30;
+
+impl Since {
+    pub fn new(logical_units: u32) -> Self {
+        Since {
+            ticks: vec![0; logical_units as usize],
+            swept: 0,
+        }
+    }
+
+    /// `lpn` is placed at `tick`; ticks never decrease.
+    #[inline]
+    pub fn set(&mut self, lpn: Lpn, tick: u64) {
+        if tick - self.swept >= BETWEEN_SWEEPS {
+            self.sweep(tick);
+        }
+        self.ticks[lpn.at()] = tick as u32;
+    }
+
+    /// As [`Since::set`], for a tick of the past.
+    pub fn set_before(&mut self, lpn: Lpn, tick: u64) {
+        self.ticks[lpn.at()] = tick as u32;
+    }
+
+    /// When `lpn`, which has been placed, was placed last; at most [`GREATEST_AGE`] before `tick`.
+    #[inline]
+    pub fn of(&self, lpn: Lpn, tick: u64) -> u64 {
+        tick - self.age(lpn, tick).min(tick)
+    }
+
+    fn age(&self, lpn: Lpn, tick: u64) -> u64 {
+        u64::from((tick as u32).wrapping_sub(self.ticks[lpn.at()])).min(GREATEST_AGE)
+    }
+
+    #[cold]
+    fn sweep(&mut self, tick: u64) {
+        for lpn in 0..self.ticks.len() as u32 {
+            self.ticks[lpn as usize] = (tick - self.age(Lpn(lpn), tick).min(tick)) as u32;
+        }
+        self.swept = tick;
+    }
+
+    /// The low halves of all ticks and the last sweep, for a saved state.
+    pub(crate) fn parts(&mut self) -> (&mut Vec<u32>, &mut u64) {
+        (&mut self.ticks, &mut self.swept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_survive_the_wrap_of_32_bits_and_stop_at_the_greatest() {
+        let mut since = Since::new(3);
+        let mut tick = (1 << 32) - 5;
+        since.set(Lpn(0), tick);
+        tick += 10;
+        since.set(Lpn(1), tick);
+        assert_eq!((since.of(Lpn(0), tick), since.of(Lpn(1), tick)), (tick - 10, tick));
+        // Unit 2 is written all the time, units 0 and 1 never again.
+        let (zero, one) = (tick - 10, tick);
+        for _ in 0..200 {
+            tick += 1 << 28;
+            since.set(Lpn(2), tick);
+            let expected = |placed: u64| placed.max(tick - GREATEST_AGE);
+            assert_eq!(since.of(Lpn(0), tick), expected(zero));
+            assert_eq!(since.of(Lpn(1), tick), expected(one));
+            assert_eq!(since.of(Lpn(2), tick), tick);
+        }
+        assert!(tick > 3 << 33, "the ticks have wrapped several times");
+    }
+}

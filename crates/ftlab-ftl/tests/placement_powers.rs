@@ -1,0 +1,268 @@
+//! The powers of the placement seam, proved by policies that need them: random drives, with and without a write buffer,
+//! protected and unprotected memory, power cuts, a map in flash.
+
+use ftlab_core::{PolicySpec, Slot, Stream};
+use ftlab_ftl::future::Recorder;
+use ftlab_ftl::owner::Owner;
+use ftlab_ftl::{Counting, Ftl, Overrides};
+use ftlab_testkit::case::Wish;
+use ftlab_testkit::driving::Drives;
+use ftlab_testkit::members::knowing::stream_of;
+use ftlab_testkit::members::many_streams::{self, OPEN_AT_ONCE};
+use ftlab_testkit::members::two_groups::half_of;
+use ftlab_testkit::members::{Knowing, ManyStreams, Seer, TwoGroups};
+use ftlab_testkit::operation::Mix;
+use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
+
+fn placed_by(policy: impl ftlab_ftl::placement::PlacementPolicy + 'static) -> Overrides {
+    Overrides {
+        placement: Some(Box::new(policy)),
+        ..Overrides::default()
+    }
+}
+
+/// The policy alone, with room for its frontiers.
+fn with_room(case: &mut Case, make: impl Fn(&Case) -> Overrides) {
+    case.config.placement = PolicySpec::named("none");
+    case.config.gc.hard += 3;
+    case.config.gc.soft += 3;
+    case.make_room(make);
+}
+
+/// A full drive may have to help itself where it should not.
+fn half_full(case: &mut Case, make: impl Fn(&Case) -> Overrides) {
+    case.config.logical_units = (case.config.logical_units / 2).max(8);
+    while case.config.logical_units > 8 && case.build(make(case)).is_err() {
+        case.config.logical_units = (case.config.logical_units * 3 / 4).max(8);
+    }
+}
+
+fn steps(mapping: bool) -> Wish {
+    Wish {
+        steps: true,
+        mapping,
+        ..Wish::default()
+    }
+}
+
+/// Figures of the placement policy.
+fn figure<B: Double>(bench: &Bench<B>, name: &str) -> f64 {
+    let reports = bench.ftl.policy_reports();
+    let placement = reports.iter().find(|(role, _)| *role == "placement");
+    let figures = placement.map(|(_, figures)| figures.clone()).unwrap_or_default();
+    figures
+        .iter()
+        .find(|(key, _)| *key == name)
+        .map_or(0.0, |(_, value)| *value)
+}
+
+fn counts_agree<B: Double>(bench: &Bench<B>) {
+    let counts = bench.ftl.frontier_counts();
+    let collections: u64 = counts.iter().map(|count| count.collections).sum();
+    let own = bench.ftl.counts.gc_collections + bench.ftl.counts.wear_collections;
+    assert!(
+        collections <= own,
+        "{collections} collections by frontier, {own} in all"
+    );
+    assert_eq!(figure(bench, "collections"), own as f64);
+    assert!(figure(bench, "erases") <= own as f64);
+}
+
+#[test]
+fn a_placement_knows_requests_last_writes_openings_and_cached_entries() {
+    let knowing = |case: &Case| placed_by(Knowing::new(case.config.logical_units, false));
+    let adapt = |case: &mut Case| with_room(case, knowing);
+    Drives::new(0..80, steps(false), 400).run::<Counting>(adapt, knowing, counts_agree);
+    Drives::new(100..160, steps(true), 400).run::<Counting>(adapt, knowing, counts_agree);
+    Drives::new(200..280, steps(true), 400).run::<Instant>(adapt, knowing, counts_agree);
+    Drives::new(300..380, steps(true), 300).run::<Late>(adapt, knowing, counts_agree);
+}
+
+/// Entries are cached and not cached, seen from one drive with a map in flash.
+#[test]
+fn some_survivors_are_cached_and_some_are_not() {
+    let mut case = Case::plain(60, 8, 1);
+    case.config.gc.hard = 4;
+    case.config.logical_units = 250;
+    case.config.mapping = PolicySpec::named("dftl");
+    case.config.map_cache_bytes = 400;
+    let make = |case: &Case| placed_by(Knowing::new(case.config.logical_units, false));
+    let mut bench = Bench::<Instant>::new(&case, make(&case));
+    let mut random = Stream::new(5, "operations");
+    let mix = Mix::draw(250, false, &mut random);
+    (0..3000).for_each(|_| bench.apply(&mix.next(&mut random)));
+    assert!(figure(&bench, "cached") > 20.0 && figure(&bench, "not_cached") > 20.0);
+}
+
+/// Behind a write buffer units leave their requests; what was said of each must not be mixed up.
+#[test]
+fn the_borders_of_requests_are_known_behind_a_buffer() {
+    for policy in ["none", "write_back", "lru", "write_through"] {
+        let mut case = Case::plain(60, 8, 4);
+        case.config.buffer.policy = PolicySpec::named(policy);
+        case.config.buffer.capacity_units = if policy == "none" { 0 } else { 40 };
+        case.config.gc.hard = 4;
+        case.config.logical_units = 600;
+        let mut bench = Bench::<Instant>::new(&case, placed_by(Knowing::new(600, true)));
+        let mut random = Stream::new(3, "operations");
+        let mix = Mix::draw(600, false, &mut random);
+        for _ in 0..2000 {
+            let mut operation = mix.next(&mut random);
+            if let Operation::Write {
+                first, units, stream, ..
+            } = &mut operation
+            {
+                *stream = stream_of(*first, *units);
+            }
+            bench.apply(&operation);
+        }
+        assert!(bench.ftl.counts.host_writes > 1000);
+    }
+}
+
+#[test]
+fn reclaim_groups_keep_to_their_lanes() {
+    let make = |_: &Case| placed_by(TwoGroups);
+    let adapt = |case: &mut Case| {
+        case.config.wear = PolicySpec::named("none");
+        with_room(case, make);
+        half_full(case, make);
+    };
+    fn kept<B: Double>(bench: &Bench<B>) {
+        let layout = &bench.ftl.layout;
+        if layout.lanes == 1 {
+            return;
+        }
+        bench.ftl.record.for_each_valid(Slot(0), layout.slots(), |slot| {
+            if let Owner::Lpn(lpn) = Owner::from(bench.ftl.record.owner(slot)) {
+                let lane = layout.lane_of(layout.ru_of(slot));
+                assert_eq!(
+                    half_of(lane, layout),
+                    lpn.0 % 2,
+                    "{lpn:?} lies on {lane:?} of {}",
+                    layout.lanes
+                );
+            }
+        });
+    }
+    let several = |case: &mut Case| {
+        let mut geometry = case.layout.geometry.clone();
+        geometry.channels = geometry.channels.max(2);
+        let order = ftlab_ftl::allocation::plane_order(&case.config.allocation).unwrap();
+        case.layout = ftlab_core::Layout::new(geometry, ftlab_core::ReclaimKind::Block, order).unwrap();
+        adapt(case);
+    };
+    Drives::new(400..460, steps(false), 400).run::<Counting>(several, make, kept);
+    Drives::new(500..560, steps(false), 300).run::<Late>(several, make, kept);
+}
+
+#[test]
+fn no_more_frontiers_are_open_than_may_be() {
+    let make = |_: &Case| placed_by(ManyStreams);
+    let adapt = |case: &mut Case| {
+        // Survivors that went back to three hundred frontiers would close one for another for ever.
+        (case.config.gc.internal_streams, case.config.gc.separate_frontier) = (false, true);
+        with_room(case, make);
+        case.config.logical_units = case.config.logical_units.min(case.layout.slots() / 3).max(8);
+    };
+    fn few<B: Double>(bench: &Bench<B>) {
+        let lanes = bench.ftl.layout.lanes as usize;
+        let mut open = vec![0; lanes];
+        for (ru, _) in bench.ftl.open_units() {
+            let of_policy = bench.ftl.units.rus[ru.at()].frontier < many_streams::STREAMS;
+            open[bench.ftl.layout.lane_of(ru).at()] += u16::from(of_policy);
+        }
+        assert!(open.iter().all(|&count| count <= OPEN_AT_ONCE), "{open:?} open");
+    }
+    Drives::new(600..640, steps(false), 400).run::<Counting>(adapt, make, few);
+    Drives::new(700..740, steps(false), 300).run::<Late>(adapt, make, few);
+}
+
+/// Power cuts take the open units and the buffer; what the policy knew by itself it knows no more (here it is left to it).
+#[test]
+fn placements_survive_power_cuts() {
+    let groups = |_: &Case| placed_by(TwoGroups);
+    let many = |_: &Case| placed_by(ManyStreams);
+    for protected in [true, false] {
+        let wish = Wish {
+            recovers: true,
+            protected: Some(protected),
+            ..steps(protected)
+        };
+        let start = 800 + 100 * u64::from(protected);
+        Drives::new(start..start + 40, wish, 300).run::<Late>(
+            |case| {
+                with_room(case, groups);
+                half_full(case, groups);
+            },
+            groups,
+            |_| {},
+        );
+        Drives::new(start + 50..start + 80, wish, 300).run::<Late>(
+            |case| {
+                (case.config.gc.internal_streams, case.config.gc.separate_frontier) = (false, true);
+                with_room(case, many);
+                half_full(case, many);
+            },
+            many,
+            |_| {},
+        );
+    }
+}
+
+/// The same operations twice: the second time the placement is told when each version will die, and it is true.
+#[test]
+fn the_future_is_true_with_and_without_a_buffer() {
+    let mut deaths = 0.0;
+    for number in 0..60 {
+        let mut case = Case::draw(3000 + number, steps(number % 2 == 0));
+        with_room(&mut case, |case| placed_by(Seer::new(case.config.logical_units)));
+        let units = case.config.logical_units;
+        let mut random = Stream::new(number, "operations");
+        let mix = Mix::draw(units, false, &mut random);
+        let operations: Vec<Operation> = (0..400).map(|_| mix.next(&mut random)).collect();
+        let (recorder, recorded) = Recorder::new(units);
+        let mut first = Bench::<Counting>::new(&case, placed_by(recorder));
+        operations.iter().for_each(|operation| first.apply(operation));
+        let given = Overrides {
+            future: Some(recorded.into_future()),
+            ..placed_by(Seer::new(units))
+        };
+        let mut second = Bench::<Counting>::new(&case, given);
+        operations.iter().for_each(|operation| second.apply(operation));
+        deaths += figure(&second, "deaths");
+    }
+    assert!(deaths > 5000.0, "{deaths} deaths");
+}
+
+#[test]
+fn what_a_placement_has_learnt_is_saved_and_loaded() {
+    let mut case = Case::plain(60, 8, 1);
+    case.config.gc.hard = 4;
+    case.config.logical_units = 250;
+    let make = || placed_by(Knowing::new(250, false));
+    let mut bench = Bench::<Counting>::new(&case, make());
+    let mut random = Stream::new(7, "operations");
+    let mix = Mix::draw(250, false, &mut random);
+    (0..1500).for_each(|_| bench.apply(&mix.next(&mut random)));
+    bench.ftl.shut_down();
+    let mut saved = Vec::new();
+    bench.ftl.save(&mut saved).unwrap();
+    let mut loaded: Ftl<Counting> = case.build(make()).unwrap();
+    loaded.load(&mut saved.as_slice()).unwrap();
+    loaded.check().unwrap();
+    let mut again = Vec::new();
+    loaded.save(&mut again).unwrap();
+    assert!(saved == again, "the state differs after loading");
+    // Ticks of openings and last writes must be those of before, or the policy complains.
+    loaded.resume();
+    for lpn in (0..250).cycle().take(2000) {
+        let request = ftlab_ftl::HostRequest::whole(ftlab_core::OpKind::Write, ftlab_core::Lpn(lpn), 1);
+        loaded.admit(&request, ftlab_ftl::Ticket::NONE);
+    }
+    let refused = case
+        .build(placed_by(Knowing::new(249, false)))
+        .unwrap()
+        .load(&mut saved.as_slice());
+    assert!(refused.unwrap_err().to_string().contains("placement policy"));
+}

@@ -1,0 +1,69 @@
+//! Many random drives one after the other, each under random operations.
+
+use std::ops::Range;
+
+use ftlab_core::Stream;
+use ftlab_ftl::Overrides;
+
+use crate::bench::Bench;
+use crate::case::{Case, Wish};
+use crate::double::Double;
+use crate::operation::{Mix, Operation};
+use crate::shrink::run_or_shrink;
+
+/// The drives of one test.
+#[derive(Clone, Debug)]
+pub struct Drives {
+    /// Their numbers: `FTLAB_CASE=4711` runs that drive only, `FTLAB_EFFORT=50` so many times as many.
+    pub numbers: Range<u64>,
+    pub wish: Wish,
+    /// Power may fail.
+    pub cuts: bool,
+    /// Operations on each.
+    pub length: usize,
+}
+
+impl Drives {
+    /// `length` operations on each of the drives; power fails if they recover.
+    pub fn new(numbers: Range<u64>, wish: Wish, length: usize) -> Self {
+        Drives {
+            numbers,
+            wish,
+            cuts: wish.recovers,
+            length,
+        }
+    }
+
+    /// Runs them all on the backend `B`: `adapt` changes a case, `make` gives policies, `inspect` looks at the drive after each
+    /// operation.
+    ///
+    /// # Panics
+    /// If a run fails, with the number of the case and the operations made short.
+    pub fn run<B: Double>(
+        &self,
+        adapt: impl Fn(&mut Case),
+        make: impl Fn(&Case) -> Overrides,
+        inspect: impl Fn(&Bench<B>),
+    ) {
+        let effort =
+            std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
+        let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
+        let Range { start, end } = self.numbers;
+        let numbers = start..start + (end - start) * effort;
+        for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
+            let mut case = Case::draw(number, self.wish);
+            adapt(&mut case);
+            let mut random = Stream::new(number, "operations");
+            let mix = Mix::draw(case.config.logical_units, self.cuts, &mut random);
+            let operations: Vec<Operation> = (0..self.length).map(|_| mix.next(&mut random)).collect();
+            run_or_shrink(&format!("case {number}: {}", case.show()), operations, |operations| {
+                let mut bench = Bench::<B>::new(&case, make(&case));
+                for operation in operations {
+                    bench.apply(operation);
+                    inspect(&bench);
+                }
+                bench.check();
+            });
+        }
+    }
+}
