@@ -7,13 +7,15 @@
 use std::time::Instant;
 
 use ftlab_core::geometry::PlaneOrder;
-use ftlab_core::{Geometry, Layout, Lpn, OpKind, PolicySpec, ReclaimKind, Stream};
+use ftlab_core::{
+    BlockDevice, DeviceGeometry, Geometry, IoRequest, Layout, OpKind, PolicySpec, ReclaimKind, Status, Stream,
+};
 use ftlab_drive::config::HostLink;
-use ftlab_drive::device::{Admission, Device, Front};
+use ftlab_drive::device::{Device, Front};
 use ftlab_drive::schedule;
 use ftlab_drive::timed::Timed;
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, HostRequest, OpId, Ticket};
+use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, HostRequest, Notice, OpId, Ticket};
 
 fn main() {
     let only = std::env::args().nth(1);
@@ -29,19 +31,16 @@ fn main() {
             let mut completions = Vec::new();
             let started = Instant::now();
             while submitted < 32 {
-                let lpn = Lpn(draw.below(1 << 22) as u32);
-                device.submit(submitted, &HostRequest::whole(op, lpn, 1), 0);
+                device.submit(submitted, &page(op, draw.below(1 << 22)), 0);
                 submitted += 1;
             }
             let mut done = 0;
             while done < requests {
-                let now = device.next_wakeup().expect("requests are outstanding");
-                device.advance(now, &mut completions);
+                device.advance_to_completion(None, &mut completions);
                 for c in completions.drain(..) {
                     hash = (hash ^ (c.done_ns - c.submitted_ns)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                     done += 1;
-                    let lpn = Lpn(draw.below(1 << 22) as u32);
-                    device.submit(submitted, &HostRequest::whole(op, lpn, 1), c.done_ns);
+                    device.submit(submitted, &page(op, draw.below(1 << 22)), c.done_ns);
                     submitted += 1;
                 }
             }
@@ -55,6 +54,10 @@ fn main() {
             );
         }
     }
+}
+
+fn page(op: OpKind, number: u64) -> IoRequest<'static> {
+    IoRequest::plain(op, number * 4096, 4096)
 }
 
 /// Page n lies at plane n modulo planes; a write also copies three pages within its plane, and erases full blocks.
@@ -80,7 +83,7 @@ impl Made {
             page: self.page(plane, place),
             bytes: 0,
             ticket: Ticket::NONE,
-            notice: 0,
+            notice: None,
         };
         if place.is_multiple_of(g.pages) {
             self.timed.issue(op, &[]);
@@ -98,11 +101,20 @@ impl Made {
 }
 
 impl Front for Made {
+    type Backend = Timed;
+
     fn backend(&mut self) -> &mut Timed {
         &mut self.timed
     }
 
-    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admission {
+    fn geometry(&self) -> DeviceGeometry {
+        DeviceGeometry {
+            capacity_bytes: self.layout.geometry.raw_units() * 4096,
+            unit_bytes: 4096,
+        }
+    }
+
+    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Status {
         let planes = self.layout.geometry.total_planes();
         let (place, plane) = (request.first.0 / planes, request.first.0 % planes);
         let mut op = FlashOp {
@@ -112,7 +124,7 @@ impl Front for Made {
             page: self.page(plane, place),
             bytes: 4096,
             ticket,
-            notice: 0,
+            notice: None,
         };
         if request.op == OpKind::Read {
             self.timed.issue(op, &[]);
@@ -130,10 +142,10 @@ impl Front for Made {
             self.write(plane, Class::HostWrite, Cause::Host, ticket, &[]);
         }
         self.timed.seal(ticket);
-        Admission::Taken
+        Status::Done
     }
 
-    fn notice(&mut self, _: u32) {}
+    fn notice(&mut self, _: Notice) {}
 }
 
 fn device(link: bool) -> Device<Made> {
@@ -181,5 +193,5 @@ fn device(link: bool) -> Device<Made> {
         write_setup_ns: if link { 68 } else { 0 },
         command_ns: 0,
     };
-    Device::new(Made { timed, layout, cursors }, &host, 4096)
+    Device::new(Made { timed, layout, cursors }, &host)
 }

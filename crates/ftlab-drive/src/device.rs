@@ -1,121 +1,149 @@
-//! The passive machine: host link and controller around an FTL on the timed backend.
+//! The drive as a passive block device: host link and controller around an FTL on a backend with a clock.
 //!
 //! # Model
-//! A request arrives with `submit`. It passes the command server (one at a time, `command_ns` each), takes its fixed set-up
-//! time, and, if it writes, crosses the host link inwards; then the FTL admits it. A read's data crosses the link outwards
-//! page by page as reads of the flash complete; bytes that no flash operation brought (unwritten, buffered) cross at the
-//! end. Both directions are first come, first served. The completion carries where its latency went, to the nanosecond.
+//! A request passes the command server (one at a time, `command_ns` each), takes its fixed set-up time, and, if it writes,
+//! crosses the host link inwards; then its bytes become mapping units and the FTL admits it. A read's data crosses the link
+//! outwards page by page as reads of the flash complete; bytes that no flash operation brought (unwritten, buffered) cross
+//! at the end. Both directions are first come, first served. The completion carries where its latency went, to the
+//! nanosecond.
 //! # Not modelled
 //! Interrupts, submission and completion queues as such: their cost is in the set-up times and `command_ns`.
 //! # Cost
-//! No events of its own: what waits for the command server or the link waits in queues whose times never decrease.
+//! No events of its own: what waits for the command server or the link waits in queues whose times never decrease. No
+//! allocation in steady state.
 
 use std::collections::VecDeque;
 
-use ftlab_core::{Lpn, OpKind};
-use ftlab_ftl::{HostRequest, Ticket};
+use ftlab_core::{BlockDevice, Breakdown, Completion, DeviceGeometry, IoContext, IoRequest, Lpn, OpKind, Part, Status};
+use ftlab_ftl::{HostRequest, Notice, Ticket};
 
+use crate::clocked::Clocked;
 use crate::config::HostLink;
-use crate::timed::{Breakdown, Event, Link, Part, TicketInfo, Timed};
-
-/// Whether the FTL took a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Admission {
-    Taken,
-    /// The drive takes no more writes.
-    Refused,
-}
+use crate::timed::{Event, Link, TicketInfo};
 
 /// What the device needs of an FTL.
 pub trait Front {
-    fn backend(&mut self) -> &mut Timed;
+    type Backend: Clocked;
+
+    fn backend(&mut self) -> &mut Self::Backend;
+
+    fn geometry(&self) -> DeviceGeometry;
 
     /// Issues the request's operations with `ticket` and seals it, now or, if it must wait, later. A refused request's
     /// ticket is sealed as well.
-    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admission;
+    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Status;
 
     /// An operation's notice or a timer.
-    fn notice(&mut self, key: u32);
+    fn notice(&mut self, notice: Notice);
 
-    /// A request for these units will come soon.
-    fn prefetch(&mut self, _first: Lpn, _units: u32) {}
+    /// A request that begins with this unit will come after `ahead` others.
+    fn prefetch(&self, _first: Lpn, _ahead: usize) {}
 }
 
-/// A completed request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Completion {
-    /// As given to `submit`.
-    pub tag: u64,
-    pub op: OpKind,
-    pub refused: bool,
-    pub submitted_ns: u64,
-    pub done_ns: u64,
-    /// Sums to `done_ns - submitted_ns`.
-    pub parts: Breakdown,
+/// The drive as the host sees it.
+pub struct Device<F> {
+    front: F,
+    geometry: DeviceGeometry,
+    unit_shift: u32,
+    read_setup_ns: u64,
+    write_setup_ns: u64,
+    command_ns: u64,
+    host_in: Link,
+    command_free_ns: u64,
+    /// Requests on their way to the FTL. Reads, trims and flushes carry no data inwards: each kind keeps its order.
+    waiting: Waiting,
+    arriving: [VecDeque<Arrival>; 2],
+    /// What the FTL has, by ticket number.
+    in_flight: Vec<InFlight>,
+    /// Requests whose data is on the link, in order of completion.
+    leaving: VecDeque<Completion>,
+    /// The next admission or departure; `u64::MAX` for none.
+    next_own_ns: u64,
+    /// Completed while a request was submitted, and not yet handed out.
+    completed: Vec<Completion>,
+    outstanding: usize,
+    now_ns: u64,
+    /// Nothing is left to do at `now_ns`.
+    settled: bool,
+}
+
+/// A request that will be admitted at `at_ns`.
+#[derive(Clone, Copy)]
+struct Arrival {
+    at_ns: u64,
+    place: u32,
+}
+
+/// Requests on their way to the FTL, in places that are used again.
+#[derive(Default)]
+struct Waiting {
+    requests: Vec<Arriving>,
+    unused: Vec<u32>,
+}
+
+struct Arriving {
+    entered: Entered,
+    offset: u64,
+    context: IoContext<'static>,
+    contents: Vec<u64>,
+}
+
+/// What is known of a request when it reaches the FTL. What its latency did not spend in transfers it waited.
+#[derive(Clone, Copy)]
+struct Entered {
+    tag: u64,
+    submitted_ns: u64,
+    transfer_ns: u64,
+    op: OpKind,
+    length: u32,
 }
 
 /// A request that the FTL has.
 #[derive(Clone, Copy)]
 struct InFlight {
     tag: u64,
-    op: OpKind,
-    refused: bool,
     /// Bytes that cross the link outwards.
-    out_bytes: u64,
-}
-
-/// A request on its way to the FTL.
-struct Arriving {
-    at_ns: u64,
-    submitted_ns: u64,
-    tag: u64,
-    parts: Breakdown,
-    request: HostRequest<'static>,
-    content: Vec<u64>,
-}
-
-/// The drive as the host sees it.
-pub struct Device<F> {
-    front: F,
-    unit_bytes: u32,
-    read_setup_ns: u64,
-    write_setup_ns: u64,
-    command_ns: u64,
-    host_in: Link,
-    command_free_ns: u64,
-    /// Reads, trims and flushes (which carry no data inwards), and writes: each in order of admission.
-    arriving: [VecDeque<Arriving>; 2],
-    contents: Vec<Vec<u64>>,
-    /// By ticket number.
-    in_flight: Vec<InFlight>,
-    /// Requests whose data is on the link, in order of completion.
-    leaving: VecDeque<Completion>,
-    /// Completed and not yet handed out.
-    completed: Vec<Completion>,
-    outstanding: usize,
+    out_bytes: u32,
+    op: OpKind,
+    status: Status,
 }
 
 impl<F: Front> Device<F> {
-    pub fn new(mut front: F, host: &HostLink, unit_bytes: u32) -> Self {
-        front.backend().set_host_out(Link::new(host));
+    pub fn new(mut front: F, host: &HostLink) -> Self {
+        let geometry = front.geometry();
+        assert!(
+            geometry.unit_bytes.is_power_of_two(),
+            "mapping units of {} bytes",
+            geometry.unit_bytes
+        );
+        *front.backend().host_out() = Link::new(host);
         Device {
             front,
-            unit_bytes,
+            geometry,
+            unit_shift: geometry.unit_bytes.trailing_zeros(),
             read_setup_ns: host.read_setup_ns,
             write_setup_ns: host.write_setup_ns,
             command_ns: host.command_ns,
             host_in: Link::new(host),
             command_free_ns: 0,
-            arriving: [VecDeque::new(), VecDeque::new()],
-            contents: Vec::new(),
+            waiting: Waiting::default(),
+            arriving: Default::default(),
             in_flight: Vec::new(),
             leaving: VecDeque::new(),
+            next_own_ns: u64::MAX,
             completed: Vec::new(),
             outstanding: 0,
+            now_ns: 0,
+            settled: true,
         }
     }
 
-    pub fn front(&mut self) -> &mut F {
+    pub fn front(&self) -> &F {
+        &self.front
+    }
+
+    pub fn front_mut(&mut self) -> &mut F {
+        self.settled = false;
         &mut self.front
     }
 
@@ -128,192 +156,219 @@ impl<F: Front> Device<F> {
         self.outstanding
     }
 
-    /// Announces a request that will be submitted soon.
-    #[inline]
-    pub fn prefetch(&mut self, first: Lpn, units: u32) {
-        self.front.prefetch(first, units);
-    }
-
-    /// Gives the device a request at `now`, which must not lie before the time it has been advanced to.
-    #[inline]
-    pub fn submit(&mut self, tag: u64, request: &HostRequest<'_>, now: u64) {
-        self.run_until(now);
-        self.outstanding += 1;
-        let mut parts = Breakdown::default();
-        let served = self.command_free_ns.max(now) + self.command_ns;
-        if self.command_ns > 0 {
-            self.command_free_ns = served;
-            parts.add(Part::Transfer, self.command_ns);
-            parts.add(Part::Queue, served - now - self.command_ns);
-        } else {
-            debug_assert_eq!(served, now);
-        }
-        let (setup, inwards) = match request.op {
-            OpKind::Write => (self.write_setup_ns, request.bytes(self.unit_bytes)),
-            _ => (self.read_setup_ns, 0),
-        };
-        parts.add(Part::Transfer, setup);
-        let mut at_ns = served + setup;
-        if inwards > 0 && self.host_in.takes_time() {
-            let (end, duration) = self.host_in.reserve(at_ns, inwards);
-            parts.add(Part::Transfer, duration);
-            parts.add(Part::Queue, end - at_ns - duration);
-            at_ns = end;
-        }
-        if at_ns == now {
-            self.admit(request, tag, now, parts);
-            return;
-        }
-        let mut content = self.contents.pop().unwrap_or_default();
-        content.clear();
-        content.extend_from_slice(request.content);
-        let arriving = Arriving {
-            at_ns,
-            submitted_ns: now,
-            tag,
-            parts,
-            request: HostRequest {
-                content: &[],
-                ..*request
-            },
-            content,
-        };
-        self.arriving[usize::from(request.op == OpKind::Write)].push_back(arriving);
-    }
-
-    /// When the device will next have something to do.
-    #[inline]
-    pub fn next_wakeup(&mut self) -> Option<u64> {
-        let own = self.next_own();
-        let flash = self.front.backend().next_time().unwrap_or(u64::MAX);
-        let next = match self.completed.first() {
-            Some(first) => first.done_ns,
-            None => own.min(flash),
-        };
-        (next != u64::MAX).then_some(next)
-    }
-
-    /// Lets time pass until `now` and appends what has completed, in order of completion.
-    #[inline]
-    pub fn advance(&mut self, now: u64, completions: &mut Vec<Completion>) {
-        self.run_until(now);
-        self.outstanding -= self.completed.len();
-        completions.append(&mut self.completed);
-    }
-
     /// Power is cut: every request in flight is lost. The FTL must recover before the next request.
     pub fn reset(&mut self) {
         self.front.backend().reset();
         self.host_in.clear();
         self.command_free_ns = 0;
-        self.arriving = [VecDeque::new(), VecDeque::new()];
+        self.waiting = Waiting::default();
+        self.arriving = Default::default();
         self.leaving.clear();
+        self.next_own_ns = u64::MAX;
         self.completed.clear();
         self.outstanding = 0;
+        self.settled = false;
     }
+}
 
-    /// The next admission or departure.
-    #[inline(always)]
-    fn next_own(&self) -> u64 {
-        let front = |queue: &VecDeque<Arriving>| queue.front().map_or(u64::MAX, |a| a.at_ns);
-        let leaving = self.leaving.front().map_or(u64::MAX, |c| c.done_ns);
-        front(&self.arriving[0]).min(front(&self.arriving[1])).min(leaving)
+impl<F: Front> BlockDevice for Device<F> {
+    fn geometry(&self) -> DeviceGeometry {
+        self.geometry
     }
 
     #[inline]
-    fn run_until(&mut self, now: u64) {
+    fn submit(&mut self, tag: u64, io: &IoRequest<'_>, now_ns: u64) {
+        assert!(
+            u128::from(io.offset) + u128::from(io.length) <= u128::from(self.geometry.capacity_bytes),
+            "{} bytes from byte {} on reach beyond the {} of the drive",
+            io.length,
+            io.offset,
+            self.geometry.capacity_bytes
+        );
+        if now_ns != self.now_ns || !self.settled {
+            let mut completed = std::mem::take(&mut self.completed);
+            self.run(now_ns, false, &mut completed);
+            self.completed = completed;
+        }
+        self.outstanding += 1;
+        let (setup, inwards) = match io.op {
+            OpKind::Write => (self.write_setup_ns, u64::from(io.length)),
+            _ => (self.read_setup_ns, 0),
+        };
+        let mut at_ns = now_ns;
+        if self.command_ns > 0 {
+            at_ns = self.command_free_ns.max(now_ns) + self.command_ns;
+            self.command_free_ns = at_ns;
+        }
+        at_ns += setup;
+        let mut transfer_ns = self.command_ns + setup;
+        if inwards > 0 && self.host_in.takes_time() {
+            let (end, duration) = self.host_in.reserve(at_ns, inwards);
+            transfer_ns += duration;
+            at_ns = end;
+        }
+        let entered = Entered {
+            tag,
+            submitted_ns: now_ns,
+            transfer_ns,
+            op: io.op,
+            length: io.length,
+        };
+        if at_ns == now_ns {
+            self.settled = false;
+            let request = HostRequest::of_bytes(io, self.unit_shift);
+            admit(&mut self.front, &mut self.in_flight, &request, &entered, now_ns);
+            return;
+        }
+        let place = self.waiting.enter(entered, io);
+        self.arriving[usize::from(io.op == OpKind::Write)].push_back(Arrival { at_ns, place });
+        self.next_own_ns = self.next_own_ns.min(at_ns);
+    }
+
+    fn next_wakeup(&mut self) -> Option<u64> {
+        if let Some(first) = self.completed.first() {
+            return Some(first.done_ns);
+        }
+        let flash = self.front.backend().next_time().unwrap_or(u64::MAX);
+        let next = self.next_own_ns.min(flash);
+        (next != u64::MAX).then_some(next)
+    }
+
+    #[inline]
+    fn advance(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
+        self.outstanding -= self.completed.len();
+        out.append(&mut self.completed);
+        let before = out.len();
+        self.run(now_ns, false, out);
+        self.outstanding -= out.len() - before;
+    }
+
+    #[inline]
+    fn advance_to_completion(&mut self, until_ns: Option<u64>, out: &mut Vec<Completion>) -> Option<u64> {
+        if !self.completed.is_empty() {
+            self.advance(self.now_ns, out);
+            return Some(self.now_ns);
+        }
+        let before = out.len();
+        let reached = self.run(until_ns.unwrap_or(u64::MAX), true, out);
+        self.outstanding -= out.len() - before;
+        reached
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64, ahead: usize) {
+        self.front.prefetch(Lpn((offset >> self.unit_shift) as u32), ahead);
+    }
+}
+
+impl<F: Front> Device<F> {
+    /// Lets time pass until `until_ns` (`u64::MAX`: no limit), or to the first completion. Returns the time it is then;
+    /// `None` if there is no limit and nothing is left to happen.
+    #[inline]
+    fn run(&mut self, until_ns: u64, to_completion: bool, out: &mut Vec<Completion>) -> Option<u64> {
+        let before = out.len();
+        let mut until = until_ns;
         loop {
             // Every event may put something on the link that leaves before the next one.
-            let own = self.next_own();
-            match self.front.backend().pop(own.min(now)) {
-                Some((time, Event::TicketDone(ticket))) => self.ticket_done(ticket, time),
-                Some((_, Event::Notice(key))) => self.front.notice(key),
-                None if own <= now => self.step_own(own),
-                None => return,
+            let own = self.next_own_ns;
+            let time = match self.front.backend().pop(own.min(until)) {
+                Some((time, Event::TicketDone(ticket))) => {
+                    self.ticket_done(ticket, time, out);
+                    time
+                }
+                Some((_, Event::Notice(notice))) => {
+                    self.front.notice(notice);
+                    continue;
+                }
+                None if own <= until && own != u64::MAX => {
+                    self.step_own(own, out);
+                    own
+                }
+                None => break,
+            };
+            if to_completion && out.len() > before {
+                // What else happens at this instant belongs to it.
+                until = time;
             }
         }
+        self.settled = true;
+        if until == u64::MAX {
+            return None;
+        }
+        self.now_ns = self.now_ns.max(until);
+        Some(until)
     }
 
-    /// Hands out and admits what is due at `now`: departures first.
-    fn step_own(&mut self, now: u64) {
-        while self.leaving.front().is_some_and(|c| c.done_ns <= now) {
-            self.completed.extend(self.leaving.pop_front());
-        }
-        for kind in 0..self.arriving.len() {
-            while self.arriving[kind].front().is_some_and(|a| a.at_ns <= now) {
-                let Some(a) = self.arriving[kind].pop_front() else {
-                    break;
-                };
-                let request = HostRequest {
-                    content: &a.content,
-                    ..a.request
-                };
-                self.admit(&request, a.tag, a.submitted_ns, a.parts);
-                self.contents.push(a.content);
-            }
-        }
-    }
-
+    /// Hands out and admits what is due at `now_ns`: departures first.
     #[inline]
-    fn admit(&mut self, request: &HostRequest<'_>, tag: u64, submitted_ns: u64, parts: Breakdown) {
-        let backend = self.front.backend();
-        let out_bytes = match request.op {
-            OpKind::Read => request.bytes(self.unit_bytes),
-            _ => 0,
-        };
-        let crosses = out_bytes > 0 && backend.host_out().takes_time();
-        let ticket = backend.open(TicketInfo {
-            since_ns: submitted_ns,
-            parts,
-            cross_bytes: if crosses { out_bytes } else { 0 },
-        });
-        let entry = InFlight {
-            tag,
-            op: request.op,
-            refused: false,
-            out_bytes: if crosses { out_bytes } else { 0 },
-        };
-        let index = ticket.0 as usize;
-        if index >= self.in_flight.len() {
-            self.in_flight.resize(index + 1, entry);
+    fn step_own(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
+        let mut next = u64::MAX;
+        while let Some(&completion) = self.leaving.front() {
+            if completion.done_ns > now_ns {
+                next = completion.done_ns;
+                break;
+            }
+            out.push(completion);
+            self.leaving.pop_front();
         }
-        self.in_flight[index] = entry;
-        let admission = self.front.admit(request, ticket);
-        self.in_flight[index].refused = admission == Admission::Refused;
+        for arriving in &mut self.arriving {
+            while let Some(&arrival) = arriving.front() {
+                if arrival.at_ns > now_ns {
+                    next = next.min(arrival.at_ns);
+                    break;
+                }
+                arriving.pop_front();
+                let waiting = &self.waiting.requests[arrival.place as usize];
+                let context = IoContext {
+                    contents: &waiting.contents,
+                    ..waiting.context
+                };
+                let io = IoRequest {
+                    op: waiting.entered.op,
+                    offset: waiting.offset,
+                    length: waiting.entered.length,
+                    context: &context,
+                };
+                let request = HostRequest::of_bytes(&io, self.unit_shift);
+                admit(&mut self.front, &mut self.in_flight, &request, &waiting.entered, now_ns);
+                self.waiting.unused.push(arrival.place);
+            }
+        }
+        self.next_own_ns = next;
     }
 
     /// Everything the FTL does for a request is done; a read's data may still be on the link.
     #[inline]
-    fn ticket_done(&mut self, ticket: Ticket, now: u64) {
+    fn ticket_done(&mut self, ticket: Ticket, now_ns: u64, out: &mut Vec<Completion>) {
         let entry = self.in_flight[ticket.0 as usize];
         let backend = self.front.backend();
         let end = backend.take(ticket);
         let mut parts = end.parts;
-        let mut done_ns = now;
-        if entry.out_bytes > 0 && !entry.refused {
+        let mut done_ns = now_ns;
+        if entry.out_bytes > 0 && entry.status == Status::Done {
             let mut crossing = end.crossing_ns;
             done_ns = done_ns.max(end.crossed_ns);
-            let rest = entry.out_bytes - end.crossed_bytes;
+            let rest = u64::from(entry.out_bytes) - end.crossed_bytes;
             if rest > 0 {
-                let (crossed, duration) = backend.host_out().reserve(now, rest);
+                let (crossed, duration) = backend.host_out().reserve(now_ns, rest);
                 crossing += duration;
                 done_ns = crossed;
             }
-            // Earlier pages may have crossed while the last was read: only what lies after `now` counts.
-            let crossing = crossing.min(done_ns - now);
+            // Earlier pages may have crossed while the last was read: only what lies after `now_ns` counts.
+            let crossing = crossing.min(done_ns - now_ns);
             parts.add(Part::Transfer, crossing);
-            parts.add(Part::Queue, done_ns - now - crossing);
+            parts.add(Part::Queue, done_ns - now_ns - crossing);
         }
         let completion = Completion {
             tag: entry.tag,
             op: entry.op,
-            refused: entry.refused,
+            status: entry.status,
             submitted_ns: end.since_ns,
             done_ns,
             parts,
         };
-        if done_ns == now {
-            self.completed.push(completion);
+        if done_ns == now_ns {
+            out.push(completion);
         } else {
             self.leave(completion);
         }
@@ -323,11 +378,75 @@ impl<F: Front> Device<F> {
     /// work of its own went on may leave before an earlier one.
     #[inline]
     fn leave(&mut self, completion: Completion) {
+        self.next_own_ns = self.next_own_ns.min(completion.done_ns);
         self.leaving.push_back(completion);
         let mut at = self.leaving.len() - 1;
         while at > 0 && self.leaving[at - 1].done_ns > self.leaving[at].done_ns {
             self.leaving.swap(at - 1, at);
             at -= 1;
         }
+    }
+}
+
+/// Gives the FTL a request.
+#[inline]
+fn admit<F: Front>(
+    front: &mut F,
+    in_flight: &mut Vec<InFlight>,
+    request: &HostRequest<'_>,
+    entered: &Entered,
+    now_ns: u64,
+) {
+    let backend = front.backend();
+    let out_bytes = match entered.op {
+        OpKind::Read if backend.host_out().takes_time() => entered.length,
+        _ => 0,
+    };
+    let ticket = backend.open(TicketInfo {
+        since_ns: entered.submitted_ns,
+        parts: Breakdown {
+            transfer_ns: entered.transfer_ns,
+            queue_ns: now_ns - entered.submitted_ns - entered.transfer_ns,
+            ..Breakdown::default()
+        },
+        cross_bytes: u64::from(out_bytes),
+    });
+    let entry = InFlight {
+        tag: entered.tag,
+        out_bytes,
+        op: entered.op,
+        status: Status::Done,
+    };
+    let at = ticket.0 as usize;
+    if at >= in_flight.len() {
+        in_flight.resize(at + 1, entry);
+    }
+    in_flight[at] = entry;
+    in_flight[at].status = front.admit(request, ticket);
+}
+
+impl Waiting {
+    #[inline]
+    fn enter(&mut self, entered: Entered, io: &IoRequest<'_>) -> u32 {
+        let context = IoContext {
+            contents: &[],
+            ..*io.context
+        };
+        let Some(place) = self.unused.pop() else {
+            self.requests.push(Arriving {
+                entered,
+                offset: io.offset,
+                context,
+                contents: io.context.contents.to_vec(),
+            });
+            return (self.requests.len() - 1) as u32;
+        };
+        let arriving = &mut self.requests[place as usize];
+        arriving.entered = entered;
+        arriving.offset = io.offset;
+        arriving.context = context;
+        arriving.contents.clear();
+        arriving.contents.extend_from_slice(io.context.contents);
+        place
     }
 }

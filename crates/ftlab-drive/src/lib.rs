@@ -1,10 +1,13 @@
 //! The passive drive: it reads no clock, owns no thread, prints nothing.
 
+pub mod clocked;
 pub mod config;
 pub mod device;
 pub mod front;
+pub mod instrumented;
 pub mod power;
 pub mod schedule;
 pub mod state;
 pub mod timed;
 pub mod timeline;
+pub mod untimed;

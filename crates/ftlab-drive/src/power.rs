@@ -1,11 +1,11 @@
 //! Power cuts of a whole drive, and how long it takes to come back.
 
+use ftlab_core::Geometry;
+use ftlab_flash::Timing;
 use ftlab_ftl::recovery::RecoveryReport;
 use ftlab_ftl::{Backend, Ftl};
 
 use crate::config::DriveConfig;
-use crate::device::Device;
-use crate::front::FtlFront;
 
 /// What one power cut did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,33 +17,14 @@ pub struct PowerCut {
     pub recovery_ns: u64,
 }
 
-impl Device<FtlFront> {
-    /// Power fails and comes back at once: what was under way is lost, the record is rebuilt. The drive takes requests
-    /// again `recovery_ns` later.
-    ///
-    /// # Panics
-    /// If the drive keeps no recovery information (`ftl.checkpoint = "none"`).
-    pub fn cut_power(&mut self, config: &DriveConfig) -> PowerCut {
-        let lost_requests = self.outstanding() as u64;
-        let report = self.front().ftl.power_cut();
-        self.reset();
-        self.front().ftl.power_on();
-        PowerCut {
-            report,
-            lost_requests,
-            recovery_ns: recovery_ns(config, &report),
-        }
-    }
-}
-
-/// As [`Device::cut_power`], for a drive without time; it is never busy.
+/// Power fails and comes back at once, for a drive without a device around it; it is never busy.
 pub fn cut_power<B: Backend>(ftl: &mut Ftl<B>, config: &DriveConfig) -> PowerCut {
     let report = ftl.power_cut();
     ftl.power_on();
     PowerCut {
         report,
         lost_requests: 0,
-        recovery_ns: recovery_ns(config, &report),
+        recovery_ns: recovery_ns(&config.timing, &config.layout.geometry, &report),
     }
 }
 
@@ -52,8 +33,7 @@ pub fn cut_power<B: Backend>(ftl: &mut Ftl<B>, config: &DriveConfig) -> PowerCut
 ///
 /// # Not modelled
 /// Firmware start-up, the controller's own work per entry, and the erases and the checkpoint that follow in the background.
-pub fn recovery_ns(config: &DriveConfig, report: &RecoveryReport) -> u64 {
-    let (timing, geometry) = (&config.timing, &config.layout.geometry);
+pub fn recovery_ns(timing: &Timing, geometry: &Geometry, report: &RecoveryReport) -> u64 {
     let pages = report.checkpoint_units.div_ceil(u64::from(geometry.units_per_page()));
     let spares = report.scanned_pages + report.probed_pages;
     let whole_ns = timing.read_command_ns + timing.transfer_ns(u64::from(geometry.page_bytes));

@@ -1,6 +1,6 @@
 //! Saved drive states: one file that holds the resolved drive and everything the FTL knows.
 //!
-//! Layout: the magic `FTLABST1`, the length of the head (4 bytes, little-endian), the head (JSON: version, seed, the drive
+//! Layout: the magic `FTLABST2`, the length of the head (4 bytes, little-endian), the head (JSON: version, seed, the drive
 //! file), then the FTL's state compressed with zstd, then the BLAKE3 hash of everything before it (32 bytes).
 //! A state is written to a neighbouring file and renamed, so that a full disk leaves nothing half written.
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::config::DriveConfig;
 
-const MAGIC: &[u8; 8] = b"FTLABST1";
+const MAGIC: &[u8; 8] = b"FTLABST2";
 const HASH: usize = 32;
 /// A head is a drive file; a longer one is no state.
 const MOST_HEAD: usize = 1 << 20;
@@ -34,7 +34,7 @@ pub fn save(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> Resul
     })
 }
 
-fn write(path: &Path, config: &DriveConfig, ftl: &Ftl<Counting>) -> std::io::Result<()> {
+fn write(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> std::io::Result<()> {
     let mut out = Hashing {
         inner: BufWriter::new(File::create(path)?),
         hash: blake3::Hasher::new(),
@@ -118,6 +118,9 @@ fn open(path: &Path) -> Result<(DriveConfig, Vec<u8>)> {
         ))
     };
     if bytes.len() < MAGIC.len() + 4 + HASH || &bytes[..MAGIC.len()] != MAGIC {
+        if bytes.starts_with(&MAGIC[..MAGIC.len() - 1]) {
+            return Err(not("a drive state of another version of ftlab"));
+        }
         return Err(not("not a drive state"));
     }
     let (content, hash) = bytes.split_at(bytes.len() - HASH);

@@ -5,10 +5,9 @@
 
 mod support;
 
-use ftlab_core::{Lpn, OpKind, Stream};
+use ftlab_core::{BlockDevice, Completion, OpKind, Stream};
 use ftlab_drive::config::HostLink;
-use ftlab_drive::device::{Completion, Device};
-use ftlab_ftl::HostRequest;
+use ftlab_drive::device::Device;
 use support::*;
 
 /// One die and plane per chip, or two of each.
@@ -38,9 +37,9 @@ fn mean_us(row: &Row, policy: &str, link: &HostLink) -> f64 {
     let layout = layout(row.hierarchy, blocks, 256, row.page_bytes);
     let timing = mqsim_timing();
     let front = Trivial::new(timed(&layout, &timing, policy), &layout);
-    let units = row.request_bytes / 4096;
-    let places = front.logical_units() / u64::from(units);
-    let mut device = Device::new(front, link, 4096);
+    let count = row.request_bytes / 4096;
+    let places = front.logical_units() / u64::from(count);
+    let mut device = Device::new(front, link);
     let mut draw = Stream::new(798, "mqsim");
     let (mut submitted, mut done, mut sum) = (0u64, 0u64, 0u64);
     let mut now = 0;
@@ -50,8 +49,7 @@ fn mean_us(row: &Row, policy: &str, link: &HostLink) -> f64 {
             Addresses::Random => draw.below(places),
             Addresses::Sequential => submitted % places,
         };
-        let first = Lpn(place as u32 * units);
-        device.submit(submitted, &HostRequest::whole(row.op, first, units), now);
+        device.submit(submitted, &units(row.op, place * u64::from(count), count), now);
         submitted += 1;
     };
     for _ in 0..row.depth {

@@ -2,9 +2,10 @@
 
 mod support;
 
-use ftlab_drive::timed::{Breakdown, Event, Outstanding, Part, TicketInfo, Timed};
+use ftlab_core::{Breakdown, Part};
+use ftlab_drive::timed::{Event, Outstanding, TicketInfo, Timed};
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
+use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, Notice, OpId, Ticket};
 use support::*;
 
 const KB4: u32 = 4096;
@@ -196,13 +197,13 @@ fn joins_wait_for_all_or_for_the_first_and_can_grow() {
     let (mut t, l) = pair();
     let a = t.issue(read(page(&l, 0, 0, 0), KB4), &[]);
     let b = t.issue(read(page(&l, 1, 0, 0), KB4), &[]);
-    t.join(&[a, b], Need::All, Ticket::NONE, 1);
-    t.join(&[a, b], Need::First, Ticket::NONE, 2);
-    t.join(&[], Need::All, Ticket::NONE, 3);
-    t.join(&[OpId::DONE, a], Need::First, Ticket::NONE, 4);
-    let late = t.join(&[b], Need::First, Ticket::NONE, 5);
+    t.join(&[a, b], Need::All, Ticket::NONE, number_notice(1));
+    t.join(&[a, b], Need::First, Ticket::NONE, number_notice(2));
+    t.join(&[], Need::All, Ticket::NONE, number_notice(3));
+    t.join(&[OpId::DONE, a], Need::First, Ticket::NONE, number_notice(4));
+    let late = t.join(&[b], Need::First, Ticket::NONE, number_notice(5));
     t.join_more(late, a);
-    let both = t.join(&[a], Need::All, Ticket::NONE, 6);
+    let both = t.join(&[a], Need::All, Ticket::NONE, number_notice(6));
     t.join_more(both, b);
     assert_eq!(
         notices(&mut t),
@@ -291,8 +292,8 @@ fn waiting_for_the_map_and_for_the_own_earlier_read_is_told_apart() {
 fn a_ticket_without_work_completes_when_sealed_and_charges_are_kept() {
     let (mut t, _) = pair();
     let ticket = ticket_at_once(&mut t);
-    t.arm(40, 9);
-    assert_eq!(t.pop(1000), Some((40, Event::Notice(9))));
+    t.arm(40, Notice::Won { race: 9 });
+    assert_eq!(t.pop(1000), Some((40, Event::Notice(Notice::Won { race: 9 }))));
     t.charge(ticket, Part::GcWait);
     t.seal(ticket);
     let (latency, parts) = finish(&mut t, ticket);
@@ -358,11 +359,11 @@ fn a_read_suspends_an_erase() {
     assert_eq!(t.pop(5030), None);
     // 5000 of 20000 done. Suspended 5030-5080, read 5080-10186, resumed 10256, 15000 to go.
     t.issue(noted(read(page(&l, 0, 1, 0), KB4), 2), &[]);
-    assert_eq!(t.pop(30_000), Some((10_186, Event::Notice(2))));
+    assert_eq!(t.pop(30_000), Some((10_186, Event::Notice(Notice::Won { race: 2 }))));
     assert_eq!(t.pop(10_200), None);
     // During the resumption: suspended again from its end, 10256-10306, read to 15412, resumed 15482, done 30482.
     t.issue(noted(read(page(&l, 0, 1, 1), KB4), 3), &[]);
-    assert_eq!(t.pop(30_000), Some((15_412, Event::Notice(3))));
+    assert_eq!(t.pop(30_000), Some((15_412, Event::Notice(Notice::Won { race: 3 }))));
     assert_eq!(t.pop(20_000), None);
     // Twice is enough: this one waits.
     t.issue(noted(read(page(&l, 0, 1, 2), KB4), 4), &[]);

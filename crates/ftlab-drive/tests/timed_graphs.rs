@@ -185,7 +185,8 @@ fn run(timed: &mut Timed, graph: &[(u64, Item)]) -> (Vec<OpId>, Vec<Option<u64>>
     let mut hear = |timed: &mut Timed, until| {
         while let Some((time, event)) = timed.pop(until) {
             match event {
-                Event::Notice(key) => {
+                Event::Notice(notice) => {
+                    let key = number_of(notice);
                     assert_eq!(
                         done[key as usize - 1].replace(time),
                         None,
@@ -207,7 +208,7 @@ fn run(timed: &mut Timed, graph: &[(u64, Item)]) -> (Vec<OpId>, Vec<Option<u64>>
     for (number, (time, item)) in graph.iter().enumerate() {
         hear(timed, *time);
         let after: Vec<OpId> = item.after().iter().map(|&i| ids[i]).collect();
-        let notice = number as u32 + 1;
+        let notice = number_notice(number as u32 + 1);
         // A ticket spans up to three things issued at one instant; every fourth thing has none.
         let since_ns = timed.now_ns();
         let fresh = !matches!(open, Some((since, _, left)) if since == since_ns && left > 0);
@@ -391,7 +392,7 @@ proptest! {
         let mut hear = |timed: &mut Timed, until| {
             while let Some((_, event)) = timed.pop(until) {
                 match event {
-                    Event::Notice(key) => notices.push(key as usize - 1),
+                    Event::Notice(key) => notices.push(number_of(key) as usize - 1),
                     Event::TicketDone(ticket) => {
                         timed.take(ticket);
                         ticket_done = true;
@@ -402,7 +403,7 @@ proptest! {
         for (number, (time, item)) in graph.iter().enumerate() {
             hear(&mut timed, *time);
             let after: Vec<OpId> = item.after().iter().map(|&i| ids[i]).collect();
-            let notice = number as u32 + 1;
+            let notice = number_notice(number as u32 + 1);
             ids.push(match item {
                 Item::Op { op, .. } => timed.issue(FlashOp { notice, ticket, ..*op }, &after),
                 Item::JoinAll { .. } => timed.join(&after, Need::All, ticket, notice),

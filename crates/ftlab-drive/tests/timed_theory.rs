@@ -6,11 +6,10 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use ftlab_core::{Lpn, OpKind, Stream};
-use ftlab_drive::device::{Completion, Device};
+use ftlab_core::{BlockDevice, Completion, OpKind, Stream};
+use ftlab_drive::device::Device;
 use ftlab_drive::timeline::Timeline;
 use ftlab_flash::Timing;
-use ftlab_ftl::HostRequest;
 use support::*;
 
 /// Poisson reads on one die are an M/D/1 queue: mean wait ρ·S / 2(1 − ρ) (Pollaczek and Khinchine, constant service).
@@ -20,7 +19,7 @@ use support::*;
 fn one_die_under_poisson_reads_is_an_m_d_1_queue() {
     let layout = layout([1, 1, 1, 1], 64, 256, 4096);
     let front = Trivial::new(timed(&layout, &mqsim_timing(), "out_of_order"), &layout);
-    let mut device = Device::new(front, &no_link(), 4096);
+    let mut device = Device::new(front, &no_link());
     let service = 290.0 + 50_000.0 + 12_288.0;
     let rho = 0.5;
     let requests = 400_000;
@@ -37,8 +36,7 @@ fn one_die_under_poisson_reads_is_an_m_d_1_queue() {
     for tag in 0..requests {
         arrival += -(1.0 - draw.unit()).ln() * service / rho;
         let now = arrival.round() as u64;
-        let lpn = Lpn(draw.below(64 * 256) as u32);
-        device.submit(tag, &HostRequest::whole(OpKind::Read, lpn, 1), now);
+        device.submit(tag, &units(OpKind::Read, draw.below(64 * 256), 1), now);
         device.advance(now, &mut completions);
         add(&mut completions);
     }
@@ -59,12 +57,12 @@ fn one_die_under_poisson_reads_is_an_m_d_1_queue() {
 fn rate(ways: u32, op: OpKind, timing: &Timing, depth: u64) -> f64 {
     let layout = layout([1, ways, 1, 1], 256, 256, 4096);
     let front = Trivial::new(timed(&layout, timing, "out_of_order"), &layout);
-    let units = front.logical_units();
-    let mut device = Device::new(front, &no_link(), 4096);
+    let pages = front.logical_units();
+    let mut device = Device::new(front, &no_link());
     let mut completions: Vec<Completion> = Vec::new();
     let (mut submitted, mut done, mut last) = (0u64, 0u64, 0);
     while submitted < depth {
-        device.submit(submitted, &HostRequest::whole(op, Lpn(submitted as u32), 1), 0);
+        device.submit(submitted, &units(op, submitted, 1), 0);
         submitted += 1;
     }
     while done < 20_000 {
@@ -73,8 +71,7 @@ fn rate(ways: u32, op: OpKind, timing: &Timing, depth: u64) -> f64 {
         for c in completions.drain(..) {
             done += 1;
             last = c.done_ns;
-            let lpn = Lpn((submitted % units) as u32);
-            device.submit(submitted, &HostRequest::whole(op, lpn, 1), last);
+            device.submit(submitted, &units(op, submitted % pages, 1), last);
             submitted += 1;
         }
     }

@@ -1,9 +1,10 @@
 //! The agenda: one pending event per source (die, channel, timer queue), in order of time.
 //!
 //! A die has at most one event ahead of it, and a suspension *moves* that event; so there are no stale entries and never
-//! more entries than sources. They lie sorted in a ring: the next is taken from the front, and a new one, which is usually
-//! among the latest, is let in from the back. For the tens to hundreds of dies of a drive this costs a fraction of a heap;
-//! with thousands it would be linear in the number of busy dies. Equal times come out in the order they went in.
+//! more entries than sources. They lie sorted in a ring: the next is taken from the front, and a new one is let in from the
+//! nearer end: a program is among the latest, a transfer among the next. For the tens to hundreds of dies of a drive this
+//! costs a fraction of a heap; with thousands it would be linear in the number of busy dies. Equal times come out in the
+//! order they went in.
 
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -56,23 +57,38 @@ impl Agenda {
     /// Adds the event of a source that has none.
     #[inline]
     pub fn push(&mut self, source: usize, time: u64) {
-        let mut at = self.tail;
-        self.tail = at.wrapping_add(1);
-        debug_assert!(
-            self.tail.wrapping_sub(self.head) <= self.mask,
-            "a source has two events"
-        );
-        while at != self.head {
-            let before = at.wrapping_sub(1);
-            let entry = self.ring[before & self.mask];
-            if entry.time <= time {
-                break;
+        let entry = Entry {
+            time,
+            source: source as u32,
+        };
+        let pending = self.tail.wrapping_sub(self.head);
+        debug_assert!(pending < self.mask, "a source has two events");
+        // Places outside hold `NEVER`, the middle of an empty ring too.
+        if time < self.ring[self.head.wrapping_add(pending / 2) & self.mask].time {
+            self.head = self.head.wrapping_sub(1);
+            let mut at = self.head;
+            loop {
+                let after = self.ring[at.wrapping_add(1) & self.mask];
+                if after.time > time {
+                    break;
+                }
+                self.ring[at & self.mask] = after;
+                at = at.wrapping_add(1);
             }
             self.ring[at & self.mask] = entry;
-            at = before;
+        } else {
+            let mut at = self.tail;
+            self.tail = at.wrapping_add(1);
+            while at != self.head {
+                let before = self.ring[at.wrapping_sub(1) & self.mask];
+                if before.time <= time {
+                    break;
+                }
+                self.ring[at & self.mask] = before;
+                at = at.wrapping_sub(1);
+            }
+            self.ring[at & self.mask] = entry;
         }
-        let source = source as u32;
-        self.ring[at & self.mask] = Entry { time, source };
     }
 
     /// Replaces the event of a source by one at `time`, or adds it.

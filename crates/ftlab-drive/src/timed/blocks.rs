@@ -1,6 +1,6 @@
-//! Order within a block: programs one after the other, an erase after everything before it.
+//! Blocks: programs one after the other, an erase after everything before it, reads of what is programmed only.
 
-use super::ops::{Kind, Link, NONE, Ops};
+use super::ops::{Kind, Link, NONE, Op, Ops};
 
 /// What is under way on one block of one plane.
 #[derive(Clone, Copy)]
@@ -9,13 +9,23 @@ pub(super) struct Block {
     outstanding: u32,
     /// The last unfinished program or erase.
     tail: u32,
+    /// The first unfinished program issued since the last erase was issued.
+    head: u32,
     /// The last unfinished erase; earlier ones are linked through `Op::bytes`.
     erase: u32,
     /// Programs of pages below this one have completed (0 where not known).
-    oldest: u32,
+    oldest: u16,
+    /// Programs of pages below this one have been issued since the last erase was, or [`UNKNOWN`].
+    filled: u16,
     /// Counts erases issued (wraps), so that a completion knows which erase waits for it.
     epoch: u8,
 }
+
+/// Nobody has said what a block holds, and it has not been erased: what is done to it cannot be checked.
+const UNKNOWN: u16 = u16::MAX;
+
+/// Most pages of a block.
+pub(super) const MOST_PAGES: u32 = UNKNOWN as u32 - 1;
 
 /// Where a read finds its page.
 pub(super) enum Found {
@@ -25,72 +35,138 @@ pub(super) enum Found {
     Controller(u32),
 }
 
-/// All blocks, by `plane · blocks + block`.
-pub(super) struct Blocks(Vec<Block>);
+/// All blocks, numbered as in `places.rs`.
+pub(super) struct Blocks {
+    each: Vec<Block>,
+    pages: u16,
+}
 
 impl Blocks {
-    pub fn new(count: usize) -> Self {
-        let idle = Block {
+    pub fn new(count: usize, pages: u32) -> Self {
+        let unknown = Block {
             outstanding: 0,
             tail: NONE,
+            head: NONE,
             erase: NONE,
             oldest: 0,
+            filled: UNKNOWN,
             epoch: 0,
         };
-        Blocks(vec![idle; count])
+        Blocks {
+            each: vec![unknown; count],
+            pages: pages as u16,
+        }
+    }
+
+    /// The first `pages` pages of a block are programmed, the others are erased.
+    pub fn set_filled(&mut self, block: u32, pages: u32) {
+        self.each[block as usize].filled = pages as u16;
+    }
+
+    /// # Panics
+    /// If the page is not programmed.
+    #[inline(always)]
+    fn check_read(&self, block: u32, page: u16) -> &Block {
+        let state = &self.each[block as usize];
+        assert!(
+            page < state.filled,
+            "read of page {page} of block {block}, of which {} are programmed",
+            state.filled
+        );
+        state
+    }
+
+    /// Whether a page is in flash, and not in the controller until its program has completed.
+    #[inline(always)]
+    pub fn holds(&self, block: u32, page: u16) -> bool {
+        let state = self.check_read(block, page);
+        state.tail == NONE || page < state.oldest
     }
 
     /// Enters a new read, or finds the program it can be served from (then it does not count as work on the block).
-    #[inline]
+    #[inline(always)]
     pub fn enter_read(&mut self, ops: &mut Ops, index: u32) -> Found {
         let op = ops.at_mut(index);
-        let (plane_block, page) = (op.plane_block as usize, op.page_in_block);
-        let block = &mut self.0[plane_block];
-        if block.tail != NONE && page >= block.oldest {
-            if let Some(program) = carrier(ops, block.tail, page) {
-                return Found::Controller(program);
-            }
-            // An unfinished erase before this read: the page cannot hold anything.
-            assert!(
-                block.erase == NONE,
-                "read of page {page} of plane-block {plane_block}, which is being erased"
-            );
+        let (number, page) = (op.block, op.page_in_block);
+        if !self.holds(number, page)
+            && let Some(program) = carrier(ops, self.each[number as usize].head, page)
+        {
+            return Found::Controller(program);
         }
+        let block = &mut self.each[number as usize];
         ops.at_mut(index).epoch = block.epoch;
         block.outstanding += 1;
         Found::Flash
     }
 
+    /// The last unfinished program or erase of a block.
+    #[inline(always)]
+    pub fn last(&self, block: u32) -> Option<u32> {
+        let tail = self.each[block as usize].tail;
+        (tail != NONE).then_some(tail)
+    }
+
+    /// One more page of a block is programmed.
+    ///
+    /// # Panics
+    /// If it is not the next one.
+    #[inline(always)]
+    pub fn add_program(&mut self, number: u32, page: u16) {
+        let block = &mut self.each[number as usize];
+        if block.filled != UNKNOWN {
+            assert!(
+                page == block.filled && page < self.pages,
+                "program of page {page} of block {number}, of which {} are programmed",
+                block.filled
+            );
+            block.filled += 1;
+        }
+    }
+
     /// Enters a new program after the unfinished program or erase before it.
-    #[inline]
+    #[inline(always)]
     pub fn enter_program(&mut self, ops: &mut Ops, index: u32) {
         let op = ops.at_mut(index);
-        let block = &mut self.0[op.plane_block as usize];
+        self.add_program(op.block, op.page_in_block);
+        let block = &mut self.each[op.block as usize];
         op.epoch = block.epoch;
-        op.previous = block.tail;
         block.outstanding += 1;
         if block.tail != NONE {
-            ops.connect(block.tail, index, Link::Order);
+            ops.connect(block.tail, ops.last_generation(block.tail), index, Link::Order);
+        }
+        if block.head == NONE {
+            block.head = index;
         }
         block.tail = index;
+    }
+
+    /// The page that a run of programs shows is in flash.
+    #[inline(always)]
+    pub fn has_programmed(&mut self, op: &Op) {
+        let block = &mut self.each[op.block as usize];
+        if op.epoch == block.epoch {
+            block.oldest = op.page_in_block + 1;
+        }
     }
 
     /// Enters a new erase after everything outstanding on the block.
     pub fn enter_erase(&mut self, ops: &mut Ops, index: u32) {
         let op = ops.at_mut(index);
-        let block = &mut self.0[op.plane_block as usize];
+        let block = &mut self.each[op.block as usize];
         op.epoch = block.epoch;
         op.deps += block.outstanding;
         op.bytes = block.erase;
         // Programs since an unfinished erase are counted and follow it; without any, the erase itself is awaited.
         if block.tail != NONE && ops.at(block.tail).kind == Kind::Erase {
-            ops.connect(block.tail, index, Link::Order);
+            ops.connect(block.tail, ops.last_generation(block.tail), index, Link::Order);
         }
         *block = Block {
             outstanding: 0,
             tail: index,
+            head: NONE,
             erase: index,
             oldest: 0,
+            filled: 0,
             epoch: block.epoch.wrapping_add(1),
         };
     }
@@ -99,7 +175,7 @@ impl Blocks {
     #[inline]
     pub fn leave(&mut self, ops: &Ops, index: u32) -> Option<u32> {
         let op = ops.at(index);
-        let block = &mut self.0[op.plane_block as usize];
+        let block = &mut self.each[op.block as usize];
         if block.tail == index {
             block.tail = NONE;
         }
@@ -111,8 +187,9 @@ impl Blocks {
         }
         if op.epoch == block.epoch {
             block.outstanding -= 1;
-            if op.kind == Kind::Program {
+            if op.kind.is_program() {
                 block.oldest = op.page_in_block + 1;
+                block.head = ops.follower(index);
             }
             return None;
         }
@@ -124,20 +201,37 @@ impl Blocks {
         Some(erase)
     }
 
+    /// Nothing is under way any more. A block on which something has been programmed must be erased before it is programmed
+    /// again; whether one that was to be erased is erased depends on how long power lasted.
     pub fn clear(&mut self) {
-        let count = self.0.len();
-        *self = Blocks::new(count);
+        for block in &mut self.each {
+            let filled = match block.filled {
+                0 if block.tail != NONE => UNKNOWN,
+                0 => 0,
+                UNKNOWN => UNKNOWN,
+                _ => self.pages,
+            };
+            *block = Block {
+                outstanding: 0,
+                tail: NONE,
+                head: NONE,
+                erase: NONE,
+                oldest: 0,
+                filled,
+                epoch: block.epoch,
+            };
+        }
     }
 }
 
-/// The unfinished program of `page` in the chain that ends at `tail`.
-fn carrier(ops: &Ops, tail: u32, page: u32) -> Option<u32> {
-    let mut at = tail;
-    while at != NONE && ops.at(at).kind == Kind::Program {
-        if ops.at(at).page_in_block == page {
+/// The unfinished program of `page` among those from `at` on, or the run that it is in.
+fn carrier(ops: &Ops, mut at: u32, page: u16) -> Option<u32> {
+    while at != NONE {
+        let op = ops.at(at);
+        if page.wrapping_sub(op.page_in_block) < op.left {
             return Some(at);
         }
-        at = ops.at(at).previous;
+        at = ops.follower(at);
     }
     None
 }

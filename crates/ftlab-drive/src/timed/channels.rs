@@ -46,6 +46,13 @@ impl Channels {
         }
     }
 
+    /// Whether the channel is free and no die waits for it.
+    #[inline(always)]
+    pub fn is_idle(&self, channel: u32, now: u64) -> bool {
+        let channel = &self.each[channel as usize];
+        channel.waiting == 0 && channel.busy_until_ns <= now
+    }
+
     #[inline(always)]
     pub fn wish(&mut self, channel: u32, place: u32, rank: u8, since_ns: u64) {
         let key = u64::from(rank) << 61 | since_ns;
@@ -61,21 +68,28 @@ impl Channels {
         }
     }
 
-    /// Which of the channel's dies goes next: by rank, then longest waiting, then lowest number.
+    /// The channel carries something for `duration` from `now` on.
+    #[inline(always)]
+    pub fn occupy(&mut self, channel: u32, now: u64, duration: u64) {
+        let channel = &mut self.each[channel as usize];
+        channel.busy_until_ns = now + duration;
+        channel.busy_ns += duration;
+    }
+
+    /// Takes the wish of the waiting die that goes next: by rank, then longest waiting, then lowest number. Returns its place.
     #[inline]
-    pub fn next(&self, channel: u32) -> Option<usize> {
-        if self.each[channel as usize].waiting == 0 {
-            return None;
-        }
+    pub fn take_next(&mut self, channel: u32) -> usize {
         let from = channel as usize * self.per_channel;
-        let wishes = &self.wishes[from..from + self.per_channel];
+        let wishes = &mut self.wishes[from..from + self.per_channel];
         let (mut best, mut least) = (0, NO_WISH);
         for (die, &wish) in wishes.iter().enumerate() {
             if wish < least {
                 (best, least) = (die, wish);
             }
         }
-        Some(best)
+        wishes[best] = NO_WISH;
+        self.each[channel as usize].waiting -= 1;
+        best
     }
 
     pub fn clear(&mut self, now: u64) {

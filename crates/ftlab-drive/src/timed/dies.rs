@@ -63,8 +63,8 @@ pub(super) struct Die {
     pub ready: ClassSet,
     pub doing: Doing,
     pub dirty: bool,
-    /// What it asks the channel for; `None` if nothing.
-    pub wants: Option<Phase>,
+    /// What the die does next, while it waits for the channel to start it.
+    pub choice: Class,
     pub channel: u32,
     /// Its place in the channels' table of wishes.
     pub wish: u32,
@@ -83,6 +83,8 @@ pub(super) struct Die {
     pub held_ns: u64,
     /// Time held by internal batches, up to the last release.
     gc_ns: u64,
+    /// The run of reads that the next read of a collection may join; `NONE` if something else has been issued since.
+    pub reads: u32,
     /// Operations issued and not completed; those of the GC and erase classes among them.
     pub queued: u32,
     pub internal: u32,
@@ -109,7 +111,7 @@ impl Die {
             ready: 0,
             doing: Doing::Idle,
             dirty: false,
-            wants: None,
+            choice: Class::HostRead,
             channel,
             wish,
             chip,
@@ -121,6 +123,7 @@ impl Die {
             cell_until_ns: 0,
             held_ns: 0,
             gc_ns: 0,
+            reads: NONE,
             queued: 0,
             internal: 0,
             idle_since_ns: 0,
@@ -160,6 +163,21 @@ impl Die {
         self.heads[class as usize]
     }
 
+    #[inline(always)]
+    pub fn is_last(&self, class: Class, index: u32) -> bool {
+        self.tails[class as usize] == index
+    }
+
+    /// The ready queue of `class` goes on with `index`, which was the second.
+    #[inline(always)]
+    pub fn set_head(&mut self, class: Class, index: u32) {
+        self.heads[class as usize] = index;
+        if index == NONE {
+            self.tails[class as usize] = NONE;
+            self.ready &= !bit(class);
+        }
+    }
+
     /// Takes `index`, which follows `before` (`NONE`: is the head), out of its ready queue.
     #[inline]
     pub fn unlink(&mut self, ops: &mut Ops, class: Class, before: u32, index: u32) {
@@ -187,6 +205,16 @@ impl Die {
         self.unlink(ops, class, before, index);
     }
 
+    /// A read or program of a collection has completed.
+    #[inline(always)]
+    pub fn has_copied(&mut self, now: u64) {
+        self.queued -= 1;
+        self.internal -= 1;
+        if self.queued == 0 {
+            self.idle_since_ns = now;
+        }
+    }
+
     /// The class whose head goes first; while a batch is suspended, only reads of the host and of the mapping may run.
     #[inline]
     pub fn select(&self, ops: &Ops, ranks: &Ranks) -> Option<Class> {
@@ -199,10 +227,11 @@ impl Die {
             return None;
         }
         let first = ranks.first_of(set, self.overtaken);
-        if first & (first - 1) == 0 {
-            return Some(Class::ALL[first.trailing_zeros() as usize]);
+        if first.only.is_some() {
+            return first.only;
         }
-        Class::ALL.into_iter().filter(|&c| first & bit(c) != 0).reduce(|a, b| {
+        let equal = Class::ALL.into_iter().filter(|&c| first.classes & bit(c) != 0);
+        equal.reduce(|a, b| {
             if precedes(ops.at(self.head(b)), ops.at(self.head(a))) {
                 b
             } else {

@@ -1,13 +1,14 @@
 //! The hardware's side: ends of phases, what dies ask for, and granting channels.
 
+use ftlab_core::Part;
+use ftlab_core::geometry::Divisor;
 use ftlab_ftl::{Class, FlashOpKind};
 
 use super::Timed;
 use super::dies::{Batch, Doing};
 use super::observe::{Span, Subject};
-use super::ops::{NONE, State};
+use super::ops::{Kind, NONE, Op, State};
 use super::ranks::{INTERNAL, bit};
-use super::tickets::Part;
 use crate::schedule::Phase;
 
 /// Operations at the head of a ready queue among which partners for a multi-plane operation are sought.
@@ -15,11 +16,19 @@ pub const MERGE_WINDOW: u32 = 16;
 
 impl Timed {
     /// The event of `source` happens now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn happen(&mut self, source: usize) {
         if source < self.dies.len() {
             self.end_phase(source as u16);
-        } else if source < self.decoding_source() {
+        } else {
+            self.happen_elsewhere(source);
+        }
+    }
+
+    /// The event of a channel, of the decoder or of the timers.
+    #[inline(never)]
+    fn happen_elsewhere(&mut self, source: usize) {
+        if source < self.decoding_source() {
             self.mark_channel((source - self.dies.len()) as u32);
         } else if source == self.decoding_source() {
             if let Some((_, index)) = self.decoding.pop_front() {
@@ -32,8 +41,8 @@ impl Timed {
         } else {
             if let Some((_, slot)) = self.timers.pop_due(self.now) {
                 self.timer_free.push(slot);
-                let key = self.timer_keys[slot as usize];
-                self.raised.push_back(super::Event::Notice(key));
+                let notice = self.timer_notices[slot as usize];
+                self.raised.push_back(super::Event::Notice(notice));
             }
             if let Some(next) = self.timers.next_time() {
                 self.agenda.push(source, next);
@@ -42,29 +51,26 @@ impl Timed {
     }
 
     /// The phase of `die` ends now.
-    #[inline]
+    #[inline(always)]
     fn end_phase(&mut self, number: u16) {
         let now = self.now;
         let die = &mut self.dies[usize::from(number)];
         match die.doing {
             Doing::Sensing => {
                 die.doing = Doing::Holding;
-                die.wants = Some(Phase::DataOut);
                 let (channel, wish) = (die.channel, die.wish);
-                let rank = self.ranks.channel[Phase::DataOut as usize];
-                self.channels.wish(channel, wish, rank, now);
-                self.mark_channel(channel);
-            }
-            Doing::Sending => self.end_sending(number),
-            Doing::Changing => {
-                let mut index = die.batch.first;
-                self.release_die(number, index);
-                while index != NONE {
-                    let next = self.ops.at(index).next;
-                    self.complete_written(number, index);
-                    index = next;
+                let alone = !self.has_dirty() && self.agenda.next_time() > now;
+                if alone && self.channels.is_idle(channel, now) {
+                    let duration = self.send(number);
+                    self.channels.occupy(channel, now, duration);
+                } else {
+                    let rank = self.ranks.channel[Phase::DataOut as usize];
+                    self.channels.wish(channel, wish, rank, now);
+                    self.mark_channel(channel);
                 }
             }
+            Doing::Sending => self.end_sending(number),
+            Doing::Changing => self.end_changing(number),
             Doing::Suspending => {
                 let index = die.batch.first;
                 self.release_die(number, index);
@@ -74,68 +80,78 @@ impl Timed {
     }
 
     /// The data of the first operation of a batch of reads is out.
-    #[inline]
+    #[inline(always)]
     fn end_sending(&mut self, number: u16) {
         let now = self.now;
         let die = &mut self.dies[usize::from(number)];
-        let index = die.batch.first;
+        let batch = &mut die.batch;
+        let index = batch.first;
         let op = self.ops.at_mut(index);
-        let next = op.next;
-        op.next = NONE;
-        let (ticket, bytes) = (op.ticket, op.bytes);
-        if ticket != NONE {
-            let path = &mut self.paths[index as usize];
-            let transfer = self.timing.transfer_ns(u64::from(bytes)) + die.batch.command_ns;
-            path.parts.flash_ns += die.batch.cell_ns;
-            path.parts.transfer_ns += transfer;
-            // The rest went in waiting for the channel, and for the data of the batch before it.
-            path.parts.queue_ns += now - path.until_ns - die.batch.cell_ns - transfer;
-            path.until_ns = now;
+        if op.ticket != NONE {
+            let transfer = self.timing.transfer_ns(u64::from(op.bytes)) + batch.command_ns;
+            self.paths[index as usize].leave(now, batch.cell_ns, transfer);
         }
-        die.batch.first = next;
+        // The entry of a run may be in its ready queue: only operations of several planes are linked.
+        let next = match batch.count {
+            1 => NONE,
+            _ => std::mem::replace(&mut op.next, NONE),
+        };
+        let kind = op.kind;
         if next == NONE {
             let channel = die.channel;
             self.release_die(number, index);
             self.mark_channel(channel);
         } else {
+            batch.first = next;
             let bytes = self.ops.at(next).bytes;
             let end = now + self.timing.transfer_ns(u64::from(bytes));
             self.agenda.push(usize::from(number), end);
         }
+        if kind == Kind::Reads {
+            self.show_next_read(index);
+        }
         if self.timing.ecc_ns == 0 {
             self.complete(index);
         } else {
-            self.ops.at_mut(index).state = State::Decoding;
-            let done = now + self.timing.ecc_ns;
-            if self.decoding.is_empty() {
-                let source = self.decoding_source();
-                self.agenda.push(source, done);
-            }
-            self.decoding.push_back((done, index));
+            self.decode(index);
         }
     }
 
-    /// A program or an erase has left the die.
-    #[inline]
-    fn complete_written(&mut self, number: u16, index: u32) {
-        let now = self.now;
+    /// A read has left its die and goes through the decoder.
+    fn decode(&mut self, index: u32) {
         let op = self.ops.at_mut(index);
-        op.next = NONE;
-        let (ticket, bytes, is_program) = (op.ticket, op.bytes, op.kind == super::ops::Kind::Program);
-        if ticket != NONE {
-            let batch = &self.dies[usize::from(number)].batch;
-            let data = if is_program {
-                self.timing.transfer_ns(u64::from(bytes))
-            } else {
-                0
-            };
-            let path = &mut self.paths[index as usize];
-            path.parts.flash_ns += batch.cell_ns;
-            path.parts.transfer_ns += data + batch.command_ns;
-            path.parts.queue_ns += now - path.until_ns - batch.cell_ns - data - batch.command_ns;
-            path.until_ns = now;
+        if op.kind == Kind::Read {
+            op.state = State::Decoding;
         }
-        self.complete(index);
+        let done = self.now + self.timing.ecc_ns;
+        if self.decoding.is_empty() {
+            let source = self.decoding_source();
+            self.agenda.push(source, done);
+        }
+        self.decoding.push_back((done, index));
+    }
+
+    /// The programs or erases of the die are done.
+    #[inline(always)]
+    fn end_changing(&mut self, number: u16) {
+        let now = self.now;
+        let first = self.dies[usize::from(number)].batch.first;
+        self.release_die(number, first);
+        let mut index = first;
+        while index != NONE {
+            let op = self.ops.at_mut(index);
+            let next = std::mem::replace(&mut op.next, NONE);
+            if op.ticket != NONE {
+                let batch = &self.dies[usize::from(number)].batch;
+                let mut transfer = batch.command_ns;
+                if op.kind == Kind::Program {
+                    transfer += self.timing.transfer_ns(u64::from(op.bytes));
+                }
+                self.paths[index as usize].leave(now, batch.cell_ns, transfer);
+            }
+            self.complete(index);
+            index = next;
+        }
     }
 
     fn charge_op(&mut self, index: u32, part: Part) {
@@ -146,7 +162,7 @@ impl Timed {
     }
 
     /// The die is free; its batch, of which `index` is one, is kept for those that complete now.
-    #[inline]
+    #[inline(always)]
     fn release_die(&mut self, number: u16, index: u32) {
         let now = self.now;
         if self.observer.is_some() {
@@ -197,11 +213,31 @@ impl Timed {
     }
 
     /// Starts whatever can start now.
+    #[inline(always)]
     pub(super) fn dispatch(&mut self) {
+        // The usual case: a die has ended something, and nobody else has.
+        if let [number] = self.dirty_dies[..] {
+            self.dirty_dies.clear();
+            self.dies[number as usize].dirty = false;
+            self.reconsider(number as u16);
+        } else {
+            self.reconsider_all();
+        }
+        if !self.dirty_channels.is_empty() {
+            self.arbitrate_all();
+        }
+    }
+
+    #[inline(never)]
+    fn reconsider_all(&mut self) {
         while let Some(number) = self.dirty_dies.pop() {
             self.dies[number as usize].dirty = false;
             self.reconsider(number as u16);
         }
+    }
+
+    #[inline(never)]
+    fn arbitrate_all(&mut self) {
         while let Some(number) = self.dirty_channels.pop() {
             self.channels.each[number as usize].dirty = false;
             self.arbitrate(number);
@@ -209,12 +245,12 @@ impl Timed {
     }
 
     /// What does this die want now? Asks its channel, suspends or resumes.
-    #[inline]
+    #[inline(always)]
     fn reconsider(&mut self, number: u16) {
         let die = &self.dies[usize::from(number)];
         match die.doing {
             Doing::Idle => {}
-            Doing::Changing => return self.consider_suspending(number),
+            Doing::Changing if self.ranks.suspend => return self.consider_suspending(number),
             _ => return,
         }
         let class = if self.ranks.chip_exclusive && die.ready != 0 && self.chip_is_busy(number) {
@@ -223,25 +259,32 @@ impl Timed {
             die.select(&self.ops, &self.ranks)
         };
         let die = &mut self.dies[usize::from(number)];
+        let (channel, wish) = (die.channel, die.wish);
         let Some(class) = class else {
-            if die.wants.take().is_some() {
-                self.channels.withdraw(die.channel, die.wish);
-            }
+            self.channels.withdraw(channel, wish);
             if die.parked.is_some() {
                 self.resume(number);
             }
             return;
         };
+        die.choice = class;
+        // With no other decision to make at this instant, the die is granted the channel without asking.
+        let alone = self.dirty_dies.is_empty() && self.dirty_channels.iter().all(|&c| c == channel);
+        if alone && self.channels.is_idle(channel, self.now) {
+            if self.dirty_channels.pop().is_some() {
+                self.channels.each[channel as usize].dirty = false;
+            }
+            let duration = self.start(number);
+            return self.channels.occupy(channel, self.now, duration);
+        }
         let head = self.ops.at(die.head(class));
         let phase = match head.kind {
-            super::ops::Kind::Read => Phase::ReadCommand,
-            super::ops::Kind::Program => Phase::Program,
+            Kind::Read | Kind::Reads => Phase::ReadCommand,
+            Kind::Program | Kind::Programs => Phase::Program,
             _ => Phase::Erase,
         };
-        let (channel, wish, since_ns) = (die.channel, die.wish, head.ready_ns);
-        die.wants = Some(phase);
-        self.channels
-            .wish(channel, wish, self.ranks.channel[phase as usize], since_ns);
+        let rank = self.ranks.channel[phase as usize];
+        self.channels.wish(channel, wish, rank, head.ready_ns);
         self.mark_channel(channel);
     }
 
@@ -250,106 +293,126 @@ impl Timed {
     fn arbitrate(&mut self, number: u32) {
         let now = self.now;
         loop {
-            let channel = &self.channels.each[number as usize];
+            let channel = &mut self.channels.each[number as usize];
+            if channel.waiting == 0 {
+                return;
+            }
             if channel.busy_until_ns > now {
-                if channel.waiting > 0 && channel.woken_at_ns != channel.busy_until_ns {
-                    let until = channel.busy_until_ns;
-                    self.channels.each[number as usize].woken_at_ns = until;
+                let until = channel.busy_until_ns;
+                if std::mem::replace(&mut channel.woken_at_ns, until) != until {
                     let source = self.channel_source(number);
                     self.agenda.push(source, until);
                 }
                 return;
             }
-            let Some(place) = self.channels.next(number) else {
-                return;
-            };
+            let place = self.channels.take_next(number);
             // die = channel + channels · place
             let die = (number as usize + self.channels.each.len() * place) as u16;
             let duration = match self.dies[usize::from(die)].doing {
                 Doing::Holding => self.send(die),
                 _ => self.start(die),
             };
-            let channel = &mut self.channels.each[number as usize];
-            channel.busy_until_ns = now + duration;
-            channel.busy_ns += duration;
+            self.channels.occupy(number, now, duration);
         }
     }
 
     /// The die has the channel for its data. Returns for how long.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, number: u16) -> u64 {
         let now = self.now;
         let die = &mut self.dies[usize::from(number)];
         die.doing = Doing::Sending;
-        die.wants = None;
-        let (channel, wish, first) = (die.channel, die.wish, die.batch.first);
-        self.channels.withdraw(channel, wish);
-        let mut duration = 0;
-        let mut first_end = 0;
-        let mut at = first;
-        while at != NONE {
-            let op = self.ops.at(at);
-            let transfer = self.timing.transfer_ns(u64::from(op.bytes));
-            let next = op.next;
-            if self.observer.is_some() {
-                self.report_transfer(channel, Phase::DataOut, at, now + duration, transfer);
-            }
-            duration += transfer;
-            if at == first {
-                first_end = duration;
-            }
-            at = next;
+        let (channel, first, count) = (die.channel, die.batch.first, die.batch.count);
+        let first_ns = self.timing.transfer_ns(u64::from(self.ops.at(first).bytes));
+        if self.observer.is_some() {
+            self.report_transfer(channel, Phase::DataOut, first, now, first_ns);
         }
-        self.agenda.push(usize::from(number), now + first_end);
+        let mut duration = first_ns;
+        if count > 1 {
+            duration += self.send_others(channel, first, now + first_ns);
+        }
+        self.agenda.push(usize::from(number), now + first_ns);
         // The die's last event comes when the channel is free again.
         self.channels.each[channel as usize].woken_at_ns = now + duration;
         duration
     }
 
-    /// The die has the channel for a command and starts its most urgent work. Returns for how long it needs the channel.
-    #[inline]
-    fn start(&mut self, number: u16) -> u64 {
-        let now = self.now;
-        let die = &mut self.dies[usize::from(number)];
-        let class = die
-            .select(&self.ops, &self.ranks)
-            .expect("a die that asks for a command has ready work");
-        die.wants = None;
-        let (channel, wish) = (die.channel, die.wish);
-        self.channels.withdraw(channel, wish);
-        let mut batch = self.gather(number, class);
-        let page = self.ops.at(batch.first).page_in_block;
-        let (command, cell) = match batch.kind {
-            FlashOpKind::Read => (self.timing.read_command_ns, self.read_ns(page)),
-            FlashOpKind::Program => (self.timing.program_command_ns, self.program_ns(page)),
-            FlashOpKind::Erase => (self.timing.erase_command_ns, self.timing.erase_ns),
-        };
-        batch.command_ns = command * u64::from(batch.count);
-        batch.cell_ns = cell;
+    /// The data of those that are linked to `first` follows on the channel from `start_ns` on. Returns for how long.
+    fn send_others(&mut self, channel: u32, first: u32, start_ns: u64) -> u64 {
         let mut duration = 0;
-        let mut at = batch.first;
+        let mut at = self.ops.at(first).next;
         while at != NONE {
-            let op = self.ops.at_mut(at);
-            op.state = State::Running;
-            let transfer = match batch.kind {
-                FlashOpKind::Program => command + self.timing.transfer_ns(u64::from(op.bytes)),
-                _ => command,
-            };
-            batch.internal |= op.is_internal();
-            let (ticket, next) = (op.ticket, op.next);
-            if ticket != NONE {
-                let path = &mut self.paths[at as usize];
-                let waited = now - path.until_ns;
-                let for_gc = self.dies[usize::from(number)].gc_clock(now) - path.gc_clock_ns;
-                path.parts.gc_wait_ns += for_gc;
-                path.parts.queue_ns += waited - for_gc;
-                path.until_ns = now;
-            }
+            let op = self.ops.at(at);
+            let (transfer, next) = (self.timing.transfer_ns(u64::from(op.bytes)), op.next);
             if self.observer.is_some() {
-                self.report_transfer(channel, batch.phase(), at, now + duration, transfer);
+                self.report_transfer(channel, Phase::DataOut, at, start_ns + duration, transfer);
             }
             duration += transfer;
             at = next;
+        }
+        duration
+    }
+
+    /// The die has the channel for a command and starts what it has chosen. Returns for how long it needs the channel.
+    #[inline(always)]
+    fn start(&mut self, number: u16) -> u64 {
+        let now = self.now;
+        let die = &mut self.dies[usize::from(number)];
+        let class = die.choice;
+        let first = die.head(class);
+        let op = self.ops.at_mut(first);
+        let after = op.next;
+        let more_of_run = op.kind == Kind::Reads && {
+            die.reads = NONE;
+            let run = &self.reads.each[op.notice as usize];
+            run.at + 1 < run.members.len()
+        };
+        if !more_of_run {
+            op.next = NONE;
+            op.state = State::Running;
+            die.set_head(class, after);
+        }
+        let kind = op.kind.flash().unwrap_or(FlashOpKind::Read);
+        let timing = &self.timing;
+        let (command_ns, cell_ns) = match kind {
+            FlashOpKind::Read => (
+                timing.read_command_ns,
+                cell_ns(&timing.read_ns, self.page_types, op.page_in_block),
+            ),
+            FlashOpKind::Program => (
+                timing.program_command_ns,
+                cell_ns(&timing.program_ns, self.page_types, op.page_in_block),
+            ),
+            FlashOpKind::Erase => (timing.erase_command_ns, timing.erase_ns),
+        };
+        let mut duration = command_ns;
+        if kind == FlashOpKind::Program {
+            duration += self.timing.transfer_ns(u64::from(op.bytes));
+        }
+        if op.ticket != NONE {
+            self.paths[first as usize].start(now, die.gc_clock(now));
+        }
+        // What this one releases and what probably comes next are needed soon.
+        let follower = op.successor;
+        let internal = op.is_internal();
+        self.ops.prefetch(after);
+        self.ops.prefetch_waiter(follower);
+        die.batch = Batch {
+            first,
+            count: 1,
+            kind,
+            class,
+            internal,
+            suspends: 0,
+            command_ns,
+            cell_ns,
+        };
+        if self.observer.is_some() {
+            let (channel, phase) = (die.channel, die.batch.phase());
+            self.report_transfer(channel, phase, first, now, duration);
+        }
+        if self.merges && after != NONE {
+            duration += self.start_others(number, now + duration);
         }
         let die = &mut self.dies[usize::from(number)];
         if bit(class) & INTERNAL != 0 {
@@ -357,70 +420,84 @@ impl Timed {
         } else if class == Class::HostWrite && die.ready & INTERNAL != 0 {
             die.overtaken = die.overtaken.saturating_add(1);
         }
-        die.batch = batch;
+        let until = now + duration + cell_ns;
         die.urged = false;
         die.cell_from_ns = now + duration;
-        die.cell_until_ns = now + duration + cell;
-        let doing = match batch.kind {
-            FlashOpKind::Read => Doing::Sensing,
-            _ => Doing::Changing,
-        };
-        die.hold(doing, now);
-        self.agenda.push(usize::from(number), now + duration + cell);
+        die.cell_until_ns = until;
+        let reads = kind == FlashOpKind::Read;
+        die.hold(if reads { Doing::Sensing } else { Doing::Changing }, now);
+        self.agenda.push(usize::from(number), until);
         if self.ranks.chip_exclusive {
             self.withdraw_chip(number);
         }
         duration
     }
 
-    /// Takes the head of the class, and with multi-plane commands what can run with it, out of the ready queue.
-    #[inline]
-    fn gather(&mut self, number: u16, class: Class) -> Batch {
+    /// What can run together with the first of the die's batch follows it on the channel from `start_ns` on. Returns for how long.
+    #[inline(never)]
+    fn start_others(&mut self, number: u16, start_ns: u64) -> u64 {
+        let now = self.now;
+        self.gather(number);
         let die = &mut self.dies[usize::from(number)];
-        let first = die.head(class);
-        die.unlink(&mut self.ops, class, NONE, first);
-        let kind = self.ops.at(first).kind;
-        let mut count = 1;
-        let planes = self.layout.geometry.planes;
-        if self.timing.multi_plane && planes > 1 && die.ready & bit(class) != 0 {
-            let page = self.ops.at(first).page_in_block;
-            let plane_of = |plane_block: u32| plane_block / self.layout.geometry.blocks;
-            let mut last = first;
-            let (mut before, mut at) = (NONE, die.head(class));
-            for _ in 1..MERGE_WINDOW {
-                if at == NONE || count == planes {
-                    break;
-                }
-                let op = self.ops.at(at);
-                let next = op.next;
-                let plane = plane_of(op.plane_block);
-                let mut fits = op.kind == kind && (kind == super::ops::Kind::Erase || op.page_in_block == page);
-                let mut taken = first;
-                while fits && taken != NONE {
-                    fits = plane_of(self.ops.at(taken).plane_block) != plane;
-                    taken = self.ops.at(taken).next;
-                }
-                if fits {
-                    die.unlink(&mut self.ops, class, before, at);
-                    self.ops.at_mut(last).next = at;
-                    last = at;
-                    count += 1;
-                    self.counts.merged += 1;
-                } else {
-                    before = at;
-                }
-                at = next;
+        let (command_ns, gc_ns, channel) = (die.batch.command_ns, die.gc_clock(now), die.channel);
+        let mut duration = 0;
+        let mut at = self.ops.at(die.batch.first).next;
+        while at != NONE {
+            let die = &mut self.dies[usize::from(number)];
+            let op = self.ops.at_mut(at);
+            op.state = State::Running;
+            die.batch.internal |= op.is_internal();
+            let (mut transfer, next) = (command_ns, op.next);
+            if die.batch.kind == FlashOpKind::Program {
+                transfer += self.timing.transfer_ns(u64::from(op.bytes));
             }
+            if op.ticket != NONE {
+                self.paths[at as usize].start(now, gc_ns);
+            }
+            if self.observer.is_some() {
+                let phase = die.batch.phase();
+                self.report_transfer(channel, phase, at, start_ns + duration, transfer);
+            }
+            duration += transfer;
+            at = next;
         }
-        Batch {
-            first,
-            count,
-            kind: kind.flash().unwrap_or(FlashOpKind::Read),
-            class,
-            internal: false,
-            suspends: 0,
-            command_ns: 0,
-            cell_ns: 0,
+        let batch = &mut self.dies[usize::from(number)].batch;
+        batch.command_ns *= u64::from(batch.count);
+        duration
+    }
+
+    /// Takes what can run together with the first of the die's batch out of the ready queue.
+    fn gather(&mut self, number: u16) {
+        let die = &mut self.dies[usize::from(number)];
+        let (first, class) = (die.batch.first, die.batch.class);
+        let Op {
+            kind, page_in_block, ..
+        } = *self.ops.at(first);
+        let mut last = first;
+        let (mut before, mut at) = (NONE, die.head(class));
+        for _ in 1..MERGE_WINDOW {
+            if at == NONE || die.batch.count == self.planes {
+                break;
+            }
+            let op = self.ops.at(at);
+            let next = op.next;
+            let plane = self.places.plane_of(op.block);
+            let mut fits = op.kind == kind && (kind == Kind::Erase || op.page_in_block == page_in_block);
+            let mut taken = first;
+            while fits && taken != NONE {
+                fits = self.places.plane_of(self.ops.at(taken).block) != plane;
+                taken = self.ops.at(taken).next;
+            }
+            if fits {
+                die.unlink(&mut self.ops, class, before, at);
+                self.ops.at_mut(last).next = at;
+                last = at;
+                die.batch.count += 1;
+                self.counts.merged += 1;
+            } else {
+                before = at;
+            }
+            at = next;
         }
     }
 
@@ -428,20 +505,19 @@ impl Timed {
     fn withdraw_chip(&mut self, number: u16) {
         for sibling in self.chip_of(number) {
             let die = &mut self.dies[usize::from(sibling)];
-            if die.doing == Doing::Idle && die.wants.take().is_some() {
+            if die.doing == Doing::Idle {
                 self.channels.withdraw(die.channel, die.wish);
             }
         }
     }
+}
 
-    #[inline(always)]
-    fn read_ns(&self, page: u32) -> u64 {
-        self.timing.read_ns[self.page_types.split(page).1 as usize]
-    }
-
-    #[inline(always)]
-    fn program_ns(&self, page: u32) -> u64 {
-        self.timing.program_ns[self.page_types.split(page).1 as usize]
+/// Cell time of a page, whose type follows from its number.
+#[inline(always)]
+fn cell_ns(by_type: &[u64], types: Divisor, page: u16) -> u64 {
+    match *by_type {
+        [only] => only,
+        _ => by_type[types.split(u32::from(page)).1 as usize],
     }
 }
 
@@ -450,7 +526,7 @@ impl Timed {
     fn subject(&self, index: u32) -> Option<Subject> {
         let op = self.ops.at(index);
         Some(Subject {
-            id: self.ops.id(index),
+            id: self.id_of_shown(index),
             kind: op.kind.flash()?,
             class: op.class,
             cause: op.cause,
@@ -486,6 +562,15 @@ impl Timed {
         let (now, subject) = (self.now, self.subject(index));
         if let (Some(observer), Some(subject)) = (&mut self.observer, subject) {
             observer.done(&subject, now);
+        }
+    }
+
+    #[cold]
+    pub(super) fn report_member_done(&mut self, index: u32) {
+        let (id, page) = self.oldest_member(index);
+        let (now, subject) = (self.now, self.subject(index));
+        if let (Some(observer), Some(subject)) = (&mut self.observer, subject) {
+            observer.done(&Subject { id, page, ..subject }, now);
         }
     }
 }

@@ -1,49 +1,89 @@
 //! Issuing, joining, cancelling and completing: the operation graph without the hardware.
 
-use ftlab_ftl::{Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
+use ftlab_core::Part;
+use ftlab_ftl::{Class, FlashOp, FlashOpKind, Need, Notice, OpId, Ticket};
 
 use super::blocks::Found;
-use super::ops::{Kind, Link, NONE, State};
+use super::ops::{Kind, Link, NONE, Op, State};
+use super::places::Place;
 use super::ranks::{READS, bit};
-use super::tickets::{Part, Path};
+use super::tickets::Path;
 use super::{Event, Timed};
 
 impl Timed {
     #[inline]
     pub(super) fn issue_op(&mut self, flash: FlashOp, after: &[OpId]) -> OpId {
-        if after.len() > usize::from(u8::MAX) {
-            let all = self.issue_join(after, Need::All, Ticket::NONE, 0);
-            return self.issue_op(flash, &[all]);
+        let place = self.places.find(flash.page);
+        // Copies of a collection are gathered in runs.
+        let copies =
+            self.has_runs && flash.class == Class::Gc && flash.ticket == Ticket::NONE && flash.notice.is_none();
+        let begins = copies
+            && match flash.kind {
+                FlashOpKind::Read => after.is_empty(),
+                FlashOpKind::Program => true,
+                FlashOpKind::Erase => false,
+            };
+        if begins {
+            let added = match flash.kind {
+                FlashOpKind::Read => self.add_to_reads(&flash, place),
+                _ => self.add_to_programs(&flash, place, after),
+            };
+            if let Some(id) = added {
+                return id;
+            }
         }
-        let at = self.layout.address(flash.page);
-        let die = self.die_of_plane[at.plane as usize];
-        let index = self.allocate(flash.ticket, flash.notice);
-        let op = self.ops.at_mut(index);
-        op.page = flash.page;
-        op.plane_block = at.plane * self.layout.geometry.blocks + at.block;
-        op.page_in_block = at.page;
-        op.bytes = flash.bytes;
-        op.kind = Kind::of(flash.kind);
-        op.class = flash.class;
-        op.cause = flash.cause;
-        op.die = die;
-        let kind = op.kind;
-        self.depend(index, after);
+        self.issue_new(&flash, place, after, begins)
+    }
+
+    /// Issues an operation with an entry of its own, which may be the first of a run.
+    #[inline(never)]
+    fn issue_new(&mut self, flash: &FlashOp, place: Place, after: &[OpId], begins: bool) -> OpId {
+        if after.len() > usize::from(u8::MAX) {
+            let all = self.issue_join(after, Need::All, Ticket::NONE, None);
+            return self.issue_new(flash, place, &[all], begins);
+        }
+        let kind = Kind::of(flash.kind);
+        let Place { block, page, die } = place;
+        let index = self.ops.insert(Op {
+            page: flash.page,
+            block,
+            page_in_block: page,
+            bytes: flash.bytes,
+            ticket: flash.ticket.0,
+            notice: flash.notice.map_or(0, Notice::packed),
+            kind,
+            class: flash.class,
+            cause: flash.cause,
+            die,
+            ..Op::EMPTY
+        });
+        if flash.ticket != Ticket::NONE {
+            self.begin_path(index, flash.ticket);
+        }
+        let inputs = self.depend(index, after);
+        if inputs == 0 {
+            self.dies[usize::from(die)].reads = NONE;
+        }
         match kind {
             Kind::Read => {
                 if let Found::Controller(program) = self.blocks.enter_read(&mut self.ops, index) {
                     return self.serve_from_controller(index, program);
                 }
+                if begins {
+                    self.begin_reads(index);
+                }
             }
             Kind::Program => {
-                let op = self.ops.at_mut(index);
-                op.inputs = op.deps as u8;
+                self.ops.at_mut(index).inputs = inputs as u8;
                 self.programs_outstanding += 1;
                 self.blocks.enter_program(&mut self.ops, index);
+                if begins {
+                    self.begin_programs(index);
+                }
             }
             _ => self.blocks.enter_erase(&mut self.ops, index),
         }
-        let die = &mut self.dies[die as usize];
+        let die = &mut self.dies[usize::from(die)];
         die.queued += 1;
         die.internal += u32::from(matches!(flash.class, Class::Gc | Class::Erase));
         let id = self.ops.id(index);
@@ -53,16 +93,13 @@ impl Timed {
         id
     }
 
-    pub(super) fn issue_join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: u32) -> OpId {
-        let index = self.allocate(ticket, notice);
-        let op = self.ops.at_mut(index);
-        op.kind = match need {
+    pub(super) fn issue_join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: Option<Notice>) -> OpId {
+        let kind = match need {
             Need::All => Kind::JoinAll,
             Need::First => Kind::JoinFirst,
         };
         // A join takes the class of the input that releases it; without one it is nobody's work.
-        op.class = Class::HostRead;
-        op.cause = Cause::Host;
+        let index = self.insert_join(kind, Class::HostRead, ticket, notice);
         let id = self.ops.id(index);
         let waits = self.depend(index, inputs);
         let met = match need {
@@ -83,7 +120,7 @@ impl Timed {
             "inputs can only be added to a join, not to {join:?}"
         );
         match self.ops.live(input) {
-            Some(source) => self.ops.connect(source, waiter, Link::Input),
+            Some(source) => self.ops.connect(source, input.generation, waiter, Link::Input),
             None if first => self.complete(waiter),
             None => {}
         }
@@ -93,14 +130,11 @@ impl Timed {
         if self.programs_outstanding == 0 {
             return;
         }
-        let join = self.allocate(ticket, 0);
-        let op = self.ops.at_mut(join);
-        op.kind = Kind::JoinAll;
-        op.class = Class::HostWrite;
-        op.cause = Cause::Host;
+        let join = self.insert_join(Kind::JoinAll, Class::HostWrite, ticket, None);
         for source in self.ops.unfinished() {
-            if self.ops.at(source).kind == Kind::Program {
-                self.ops.connect(source, join, Link::Input);
+            if self.ops.at(source).kind.is_program() {
+                let last = self.ops.last_generation(source);
+                self.ops.connect(source, last, join, Link::Input);
             }
         }
     }
@@ -110,6 +144,10 @@ impl Timed {
     pub(super) fn cancel_op(&mut self, id: OpId) {
         let Some(index) = self.ops.live(id) else { return };
         let op = self.ops.at_mut(index);
+        if op.kind == Kind::Programs {
+            return;
+        }
+        assert!(op.kind != Kind::Reads, "a read of a collection is cancelled: {id:?}");
         op.notice = 0;
         let ticket = std::mem::replace(&mut op.ticket, NONE);
         let (state, kind, die) = (op.state, op.kind, op.die);
@@ -129,23 +167,32 @@ impl Timed {
         }
     }
 
-    fn allocate(&mut self, ticket: Ticket, notice: u32) -> u32 {
-        let index = self.ops.allocate();
-        if index as usize >= self.paths.len() {
-            self.paths.push(Path::default());
-        }
-        let op = self.ops.at_mut(index);
-        op.ticket = ticket.0;
-        op.notice = notice;
+    fn insert_join(&mut self, kind: Kind, class: Class, ticket: Ticket, notice: Option<Notice>) -> u32 {
+        let index = self.ops.insert(Op {
+            kind,
+            class,
+            ticket: ticket.0,
+            notice: notice.map_or(0, Notice::packed),
+            ..Op::EMPTY
+        });
         if ticket != Ticket::NONE {
-            let state = self.tickets.at(ticket.0);
-            debug_assert!(!state.sealed, "ticket {} is sealed", ticket.0);
-            state.remaining += 1;
-            let mut path = state.path;
-            path.charge(Part::Queue, self.now);
-            self.paths[index as usize] = path;
+            self.begin_path(index, ticket);
         }
         index
+    }
+
+    /// A new operation carries `ticket`: its way begins with what has happened to the ticket so far.
+    #[inline]
+    fn begin_path(&mut self, index: u32, ticket: Ticket) {
+        let state = self.tickets.at(ticket.0);
+        debug_assert!(!state.sealed, "ticket {} is sealed", ticket.0);
+        state.remaining += 1;
+        let mut path = state.path;
+        path.charge(Part::Queue, self.now);
+        if index as usize >= self.paths.len() {
+            self.paths.resize(index as usize + 1, Path::default());
+        }
+        self.paths[index as usize] = path;
     }
 
     /// Connects `waiter` to those of `after` that have not completed; returns how many.
@@ -154,7 +201,7 @@ impl Timed {
         let mut unmet = 0;
         for &id in after {
             if let Some(source) = self.ops.live(id) {
-                self.ops.connect(source, waiter, Link::Input);
+                self.ops.connect(source, id.generation, waiter, Link::Input);
                 unmet += 1;
             }
         }
@@ -165,9 +212,15 @@ impl Timed {
     fn serve_from_controller(&mut self, index: u32, program: u32) -> OpId {
         self.counts.controller_reads += 1;
         let id = self.ops.id(index);
-        self.ops.at_mut(index).kind = Kind::Copy;
-        if self.ops.at(program).inputs > 0 {
-            self.ops.connect(program, index, Link::Data);
+        let op = self.ops.at_mut(index);
+        op.kind = Kind::Copy;
+        let (page, carrier) = (op.page_in_block, self.ops.at(program));
+        if page != carrier.page_in_block {
+            if let Some(data) = self.data_of(program, page) {
+                self.ops.connect(data.index, data.generation, index, Link::Input);
+            }
+        } else if carrier.inputs > 0 {
+            self.ops.connect(program, carrier.generation, index, Link::Data);
         }
         if self.ops.at(index).deps == 0 {
             self.complete(index);
@@ -176,8 +229,8 @@ impl Timed {
     }
 
     /// Every dependency of `index` is met.
-    #[inline]
-    fn make_ready(&mut self, index: u32) {
+    #[inline(always)]
+    pub(super) fn make_ready(&mut self, index: u32) {
         let now = self.now;
         let op = self.ops.at_mut(index);
         if op.kind.flash().is_none() {
@@ -198,28 +251,32 @@ impl Timed {
     }
 
     /// `index` has completed: its ticket, its block, its waiters, its notice; then the joins that this completes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn complete(&mut self, index: u32) {
-        self.finish(index);
+        match self.ops.at(index).kind {
+            Kind::Reads => self.finish_read(index),
+            Kind::Programs => self.finish_program(index),
+            _ => self.finish(index),
+        }
         while let Some(next) = self.completing.pop() {
             self.finish(next);
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn finish(&mut self, index: u32) {
         let op = self.ops.at_mut(index);
         if op.state >= State::Done {
             return;
         }
         op.state = State::Done;
-        let (kind, die, ticket, notice) = (op.kind, op.die, op.ticket, op.notice);
+        let (kind, class, die, ticket, notice) = (op.kind, op.class, op.die, op.ticket, op.notice);
+        let (unmet, listed) = (op.deps, op.edges != NONE);
         if let Some(flash) = kind.flash() {
-            let internal = matches!(op.class, Class::Gc | Class::Erase);
             self.counts.ops[flash as usize][op.cause as usize] += 1;
             let die = &mut self.dies[die as usize];
             die.queued -= 1;
-            die.internal -= u32::from(internal);
+            die.internal -= u32::from(matches!(class, Class::Gc | Class::Erase));
             if die.queued == 0 {
                 die.idle_since_ns = self.now;
             }
@@ -234,41 +291,47 @@ impl Timed {
         if ticket != NONE {
             self.end_path(index, ticket);
         }
-        while let Some((waiter, link)) = self.ops.disconnect(index) {
+        if listed {
+            self.step_listed(index);
+        }
+        if let Some((waiter, link)) = self.ops.take_first(index) {
             self.step(waiter, link, index);
         }
         if notice != 0 {
-            self.raised.push_back(Event::Notice(notice));
+            self.raised.push_back(Event::Notice(Notice::unpacked(notice)));
         }
-        if self.ops.at(index).deps == 0 {
+        if unmet == 0 {
             self.ops.release(index);
         }
     }
 
+    /// Those that came to wait after the first go on, the latest first.
+    #[inline(never)]
+    fn step_listed(&mut self, index: u32) {
+        while let Some((waiter, link)) = self.ops.disconnect(index) {
+            self.step(waiter, link, index);
+        }
+    }
+
     /// One dependency of `waiter`, on `source`, is met.
-    #[inline]
-    fn step(&mut self, waiter: u32, link: Link, source: u32) {
+    #[inline(never)]
+    pub(super) fn step(&mut self, waiter: u32, link: Link, source: u32) {
         let op = self.ops.at_mut(waiter);
         op.deps -= 1;
         let (deps, kind) = (op.deps, op.kind);
-        if op.state == State::Done {
+        if kind.is_program() {
+            if link == Link::Input {
+                op.inputs -= 1;
+                if op.inputs == 0 && op.edges != NONE {
+                    self.release_copies(waiter, source);
+                }
+            }
+        } else if op.state == State::Done {
             // A join that had enough, or a cancelled read.
             if deps == 0 {
                 self.ops.release(waiter);
             }
             return;
-        }
-        if kind == Kind::Program {
-            if link == Link::Order {
-                op.previous = NONE;
-            } else {
-                op.inputs -= 1;
-                if op.inputs == 0 {
-                    while let Some(copy) = self.ops.disconnect_data(waiter) {
-                        self.step(copy, Link::Data, source);
-                    }
-                }
-            }
         }
         if deps == 0 || kind == Kind::JoinFirst {
             self.inherit(waiter, source);
@@ -276,9 +339,31 @@ impl Timed {
         }
     }
 
+    /// `program` has its data with the completion of `source`: those that read its page go on.
+    fn release_copies(&mut self, program: u32, source: u32) {
+        while let Some(copy) = self.ops.disconnect_data(program) {
+            let op = self.ops.at_mut(copy);
+            op.deps -= 1;
+            let (deps, state) = (op.deps, op.state);
+            if deps > 0 {
+                continue;
+            }
+            if state == State::Done {
+                self.ops.release(copy);
+            } else {
+                self.inherit(copy, source);
+                self.make_ready(copy);
+            }
+        }
+    }
+
     /// `source` was the last thing `waiter` waited for: the wait is accounted to it.
     #[inline]
     fn inherit(&mut self, waiter: u32, source: u32) {
+        let to = self.ops.at(waiter);
+        if to.ticket == NONE && to.kind.flash().is_some() {
+            return;
+        }
         let now = self.now;
         let from = self.ops.at(source);
         let (class, cause, internal, same) = (

@@ -34,7 +34,9 @@ mod graph;
 mod link;
 mod observe;
 mod ops;
+mod places;
 mod ranks;
+mod runs;
 mod stats;
 mod suspend;
 mod tickets;
@@ -42,16 +44,18 @@ mod tickets;
 use std::collections::VecDeque;
 
 use ftlab_core::geometry::Divisor;
-use ftlab_core::{Calendar, Error, Layout, Result};
+use ftlab_core::{Calendar, Error, Layout, Part, Result, RuId};
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, FlashOp, FlashOpKind, Load, Need, OpId, Ticket};
+use ftlab_ftl::{Backend, FlashOp, FlashOpKind, Load, Need, Notice, OpId, Ticket};
 
 use agenda::{Agenda, NEVER};
 use blocks::Blocks;
 use channels::Channels;
 use dies::Die;
 use ops::Ops;
+use places::Places;
 use ranks::Ranks;
+use runs::{Fetch, Runs, Store};
 use tickets::{Path, Tickets};
 
 use crate::schedule::Plan;
@@ -60,15 +64,15 @@ pub use executor::MERGE_WINDOW;
 pub use link::Link;
 pub use observe::{Observer, Span, Subject};
 pub use stats::TimedStats;
-pub use tickets::{Breakdown, Part, TicketEnd, TicketInfo};
+pub use tickets::{TicketEnd, TicketInfo};
 
 /// What the driver must react to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// Every operation of a sealed ticket has completed; `take` it.
     TicketDone(Ticket),
-    /// An operation with this notice has completed, or a timer with this key has run out.
-    Notice(u32),
+    /// An operation with this notice has completed, or a timer with it has run out.
+    Notice(Notice),
 }
 
 /// A program or an erase that power failure interrupts.
@@ -83,16 +87,25 @@ pub struct Outstanding {
 
 /// The timed backend.
 pub struct Timed {
-    layout: Layout,
+    places: Places,
     timing: Timing,
     ranks: Ranks,
+    /// Operations of several planes of a die may run together.
+    merges: bool,
+    /// Copies of collections are gathered in runs (`runs.rs`).
+    has_runs: bool,
+    /// Planes of a die.
+    planes: u32,
+    width: u32,
     page_types: Divisor,
-    die_of_plane: Vec<u16>,
     ways: usize,
 
     now: u64,
     ops: Ops,
     paths: Vec<Path>,
+    /// Runs of reads and of programs.
+    reads: Runs<Fetch>,
+    programs: Runs<Store>,
     blocks: Blocks,
     dies: Vec<Die>,
     channels: Channels,
@@ -103,7 +116,7 @@ pub struct Timed {
     /// Reads being decoded, in order of completion (decoding takes the same time for all).
     decoding: VecDeque<(u64, u32)>,
     timers: Calendar,
-    timer_keys: Vec<u32>,
+    timer_notices: Vec<Notice>,
     timer_free: Vec<u32>,
     /// For the driver, all at `now`.
     raised: VecDeque<Event>,
@@ -127,6 +140,13 @@ impl Timed {
                 u16::MAX
             )));
         }
+        if geometry.pages > blocks::MOST_PAGES {
+            return Err(Error::input(format!(
+                "geometry.pages = {}; the timed backend has at most {} pages a block",
+                geometry.pages,
+                blocks::MOST_PAGES
+            )));
+        }
         if timing.read_ns.is_empty() || timing.program_ns.len() != timing.read_ns.len() {
             return Err(Error::input(
                 "timing: `read` and `program` need one time per page type, and as many of each",
@@ -143,15 +163,18 @@ impl Timed {
             )
         };
         let mut timed = Timed {
+            merges: timing.multi_plane && geometry.planes > 1,
             page_types: Divisor::new(timing.read_ns.len() as u32),
-            die_of_plane: (0..geometry.total_planes())
-                .map(|p| layout.die_of_plane(p) as u16)
-                .collect(),
             ways,
             now: 0,
             ops: Ops::new(),
             paths: Vec::new(),
-            blocks: Blocks::new(geometry.total_planes() as usize * geometry.blocks as usize),
+            reads: Runs::new(),
+            programs: Runs::new(),
+            blocks: Blocks::new(
+                geometry.total_planes() as usize * geometry.blocks as usize,
+                geometry.pages,
+            ),
             dies: (0..dies).map(die).collect(),
             channels: Channels::new(channels, per_channel),
             tickets: Tickets::new(),
@@ -160,7 +183,7 @@ impl Timed {
             agenda: Agenda::new(dies + channels + 2),
             decoding: VecDeque::new(),
             timers: Calendar::default(),
-            timer_keys: Vec::new(),
+            timer_notices: Vec::new(),
             timer_free: Vec::new(),
             raised: VecDeque::new(),
             completing: Vec::new(),
@@ -169,7 +192,10 @@ impl Timed {
             programs_outstanding: 0,
             counts: TimedStats::default(),
             observer: None,
-            layout: layout.clone(),
+            places: Places::new(layout),
+            has_runs: !(timing.multi_plane && geometry.planes > 1) && timing.read_ns.iter().all(|&cell_ns| cell_ns > 0),
+            planes: geometry.planes,
+            width: layout.width,
             timing: timing.clone(),
             ranks: Ranks::new(plan),
         };
@@ -177,12 +203,16 @@ impl Timed {
         Ok(timed)
     }
 
-    /// Completed reads of tickets with `cross_bytes` cross this link one by one.
-    pub fn set_host_out(&mut self, link: Link) {
-        self.host_out = link;
+    /// The first `pages` pages of a reclaim unit, in fill order, are programmed, the others erased. Blocks of which this has
+    /// not been said, and that are not erased first, are taken to hold whatever is read.
+    pub fn set_filled(&mut self, unit: RuId, pages: u32) {
+        for k in 0..self.width {
+            let in_block = (pages + self.width - 1 - k) / self.width;
+            self.blocks.set_filled(unit.0 * self.width + k, in_block);
+        }
     }
 
-    /// The link that completed reads cross.
+    /// The link that completed reads of tickets with `cross_bytes` cross one by one; one that costs nothing unless replaced.
     pub fn host_out(&mut self) -> &mut Link {
         &mut self.host_out
     }
@@ -227,8 +257,9 @@ impl Timed {
         self.tickets.take(ticket)
     }
 
-    /// The next thing to react to at or before `until_ns`; without one, the time is `until_ns` afterwards.
-    #[inline]
+    /// The next thing to react to at or before `until_ns`; without one, the time is `until_ns` afterwards. `u64::MAX` is no
+    /// limit: then the time stays where it is when nothing is left to happen.
+    #[inline(never)]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
         loop {
             if let Some(event) = self.raised.pop_front() {
@@ -239,8 +270,10 @@ impl Timed {
                 self.dispatch();
                 continue;
             }
-            if time > until_ns {
-                self.now = self.now.max(until_ns);
+            if time > until_ns || time == NEVER {
+                if until_ns != NEVER {
+                    self.now = self.now.max(until_ns);
+                }
                 return None;
             }
             self.now = time;
@@ -257,33 +290,47 @@ impl Timed {
             return Some(self.now);
         }
         if self.has_dirty() {
-            self.dispatch();
+            self.start_what_can();
         }
         let time = self.agenda.next_time();
         (time != NEVER).then_some(time)
     }
 
+    #[inline(never)]
+    fn start_what_can(&mut self) {
+        self.dispatch();
+    }
+
     /// Unfinished programs and erases in order of issue.
     pub fn outstanding(&self) -> Vec<Outstanding> {
-        let begun = |index: u32| self.ops.at(index).state >= ops::State::Running;
-        self.ops
-            .unfinished()
-            .into_iter()
-            .filter_map(|index| {
-                let op = self.ops.at(index);
-                let kind = op.kind.flash().filter(|&kind| kind != FlashOpKind::Read)?;
-                Some(Outstanding {
-                    kind,
-                    page: op.page,
-                    started: begun(index),
-                })
-            })
-            .collect()
+        let mut all = Vec::new();
+        for index in self.ops.unfinished() {
+            let op = self.ops.at(index);
+            let Some(kind) = op.kind.flash().filter(|&kind| kind != FlashOpKind::Read) else {
+                continue;
+            };
+            let started = op.state >= ops::State::Running;
+            let mut add = |page, started, sequence| {
+                let outstanding = Outstanding { kind, page, started };
+                all.push((self.ops.age(sequence), outstanding));
+            };
+            if op.kind == ops::Kind::Programs {
+                for (n, (page, sequence)) in self.stores_left(op).enumerate() {
+                    add(page, started && n == 0, sequence);
+                }
+            } else {
+                add(op.page, started, op.sequence);
+            }
+        }
+        all.sort_by_key(|&(age, _)| std::cmp::Reverse(age));
+        all.into_iter().map(|(_, outstanding)| outstanding).collect()
     }
 
     /// Power is cut: every operation, ticket, timer and notice is gone; the time and the statistics stay.
     pub fn reset(&mut self) {
         self.ops.clear();
+        self.reads.clear();
+        self.programs.clear();
         self.blocks.clear();
         for die in &mut self.dies {
             if die.doing != dies::Doing::Idle {
@@ -300,7 +347,7 @@ impl Timed {
         self.agenda.clear();
         self.decoding.clear();
         self.timers.clear();
-        self.timer_keys.clear();
+        self.timer_notices.clear();
         self.timer_free.clear();
         self.raised.clear();
         self.dirty_dies.clear();
@@ -351,7 +398,7 @@ impl Backend for Timed {
         self.issue_op(op, after)
     }
 
-    fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: u32) -> OpId {
+    fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: Option<Notice>) -> OpId {
         self.issue_join(inputs, need, ticket, notice)
     }
 
@@ -368,15 +415,15 @@ impl Backend for Timed {
         self.ops.live(id).is_none()
     }
 
-    fn arm(&mut self, delay_ns: u64, key: u32) {
+    fn arm(&mut self, delay_ns: u64, notice: Notice) {
         let slot = match self.timer_free.pop() {
             Some(slot) => {
-                self.timer_keys[slot as usize] = key;
+                self.timer_notices[slot as usize] = notice;
                 slot
             }
             None => {
-                self.timer_keys.push(key);
-                (self.timer_keys.len() - 1) as u32
+                self.timer_notices.push(notice);
+                (self.timer_notices.len() - 1) as u32
             }
         };
         self.timers.push(self.now + delay_ns, slot);

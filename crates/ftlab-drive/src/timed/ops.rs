@@ -1,9 +1,16 @@
 //! The operation graph: operations in an arena with generations, edges (operation → waiter) in another.
+//!
+//! Nearly every operation has one waiter at most (the program of what was read, the next program of the block): the first edge
+//! lies in the operation itself.
 
+use ftlab_core::memory::prefetch;
 use ftlab_ftl::{Cause, Class, FlashOpKind, OpId};
 
 /// Absent index in the arenas' links.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// In [`Op::successor`]: the waiter is next in the order of the block.
+const ORDER: u32 = 1 << 31;
 
 /// What an entry of the arena is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +25,10 @@ pub(super) enum Kind {
     JoinFirst,
     /// A read served from the controller's copy of a page whose program is under way.
     Copy,
+    /// Reads of a collection, one at a time (`runs.rs`).
+    Reads,
+    /// Programs of a collection, one at a time.
+    Programs,
 }
 
 impl Kind {
@@ -34,11 +45,21 @@ impl Kind {
     #[inline(always)]
     pub fn flash(self) -> Option<FlashOpKind> {
         match self {
-            Kind::Read => Some(FlashOpKind::Read),
-            Kind::Program => Some(FlashOpKind::Program),
+            Kind::Read | Kind::Reads => Some(FlashOpKind::Read),
+            Kind::Program | Kind::Programs => Some(FlashOpKind::Program),
             Kind::Erase => Some(FlashOpKind::Erase),
             Kind::JoinAll | Kind::JoinFirst | Kind::Copy => None,
         }
+    }
+
+    #[inline(always)]
+    pub fn is_program(self) -> bool {
+        matches!(self, Kind::Program | Kind::Programs)
+    }
+
+    #[inline(always)]
+    pub fn is_run(self) -> bool {
+        matches!(self, Kind::Reads | Kind::Programs)
     }
 }
 
@@ -63,26 +84,29 @@ pub(super) struct Op {
     /// Order of issue (wraps).
     pub sequence: u32,
     pub page: u32,
-    /// `plane · blocks + block`.
-    pub plane_block: u32,
-    pub page_in_block: u32,
+    /// Its block, as `places.rs` numbers them.
+    pub block: u32,
     /// Bytes to transfer; for an erase, the pending erase of the same block before it.
     pub bytes: u32,
     pub ticket: u32,
+    /// In packed form; 0 for none. Of a run, which has none: its number.
     pub notice: u32,
     /// Unmet dependencies; for an erase also the unfinished operations of its block.
     pub deps: u32,
-    /// Head of the list of edges to those that wait for this one.
+    /// The first that came to wait for this one; [`ORDER`] is set for an edge of [`Link::Order`].
+    pub successor: u32,
+    /// Head of the list of edges to the others that wait, latest first.
     pub edges: u32,
     /// Link in a ready queue, a batch or the free list.
     pub next: u32,
-    /// For a program: the unfinished program or erase of the block before it.
-    pub previous: u32,
     pub kind: Kind,
     pub class: Class,
     pub cause: Cause,
     pub state: State,
     pub die: u16,
+    pub page_in_block: u16,
+    /// Members of a run that have not completed; 1 for an operation by itself.
+    pub left: u16,
     /// For a program: unmet dependencies that bring its data (all but those of block order).
     pub inputs: u8,
     /// Erase epoch of the block in which it was issued (wraps).
@@ -92,25 +116,27 @@ pub(super) struct Op {
 const _: () = assert!(size_of::<Op>() == 64, "an operation is one cache line");
 
 impl Op {
-    const EMPTY: Op = Op {
+    /// An entry in state `Waiting` that waits for nothing and that nobody waits for.
+    pub const EMPTY: Op = Op {
         ready_ns: 0,
         generation: 0,
         sequence: 0,
         page: 0,
-        plane_block: 0,
-        page_in_block: 0,
+        block: 0,
         bytes: 0,
         ticket: NONE,
         notice: 0,
         deps: 0,
+        successor: NONE,
         edges: NONE,
         next: NONE,
-        previous: NONE,
         kind: Kind::JoinAll,
         class: Class::HostRead,
         cause: Cause::Host,
-        state: State::Free,
+        state: State::Waiting,
         die: 0,
+        page_in_block: 0,
+        left: 1,
         inputs: 0,
         epoch: 0,
     };
@@ -141,6 +167,8 @@ pub(super) enum Link {
 
 #[derive(Clone, Copy)]
 struct Edge {
+    /// Of a run: which of its members is waited for.
+    generation: u32,
     waiter: u32,
     next: u32,
     link: Link,
@@ -165,30 +193,30 @@ impl Ops {
         }
     }
 
-    /// A fresh entry in state `Waiting`: no dependencies, nobody waiting, next in order of issue.
-    #[inline]
-    pub fn allocate(&mut self) -> u32 {
-        let index = if self.free == NONE {
-            assert!(self.ops.len() < (1 << 31), "too many operations outstanding");
-            self.ops.push(Op::EMPTY);
-            (self.ops.len() - 1) as u32
-        } else {
-            self.free
-        };
+    /// Enters `op`, next in order of issue.
+    #[inline(always)]
+    pub fn insert(&mut self, op: Op) -> u32 {
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
-        let op = &mut self.ops[index as usize];
-        if self.free == index {
-            self.free = op.next;
-        }
-        op.sequence = sequence;
-        op.deps = 0;
-        op.edges = NONE;
-        op.next = NONE;
-        op.previous = NONE;
-        op.inputs = 0;
-        op.state = State::Waiting;
+        let index = self.free;
+        let Some(entry) = self.ops.get_mut(index as usize) else {
+            return self.grow(Op { sequence, ..op });
+        };
+        self.free = entry.next;
+        let generation = entry.generation;
+        *entry = Op {
+            sequence,
+            generation,
+            ..op
+        };
         index
+    }
+
+    #[cold]
+    fn grow(&mut self, op: Op) -> u32 {
+        assert!(self.ops.len() < ORDER as usize, "too many operations outstanding");
+        self.ops.push(op);
+        (self.ops.len() - 1) as u32
     }
 
     /// Returns an entry nobody refers to any more; ids of it are done from now on.
@@ -196,8 +224,11 @@ impl Ops {
     pub fn release(&mut self, index: u32) {
         let free = self.free;
         let op = &mut self.ops[index as usize];
-        debug_assert!(op.edges == NONE, "operation {index} freed with waiters");
-        op.generation = op.generation.wrapping_add(1);
+        debug_assert!(
+            op.edges == NONE && op.successor == NONE,
+            "operation {index} freed with waiters"
+        );
+        op.generation = op.generation.wrapping_add(u32::from(op.left));
         op.state = State::Free;
         op.next = free;
         self.free = index;
@@ -221,18 +252,54 @@ impl Ops {
         }
     }
 
+    /// The id of what completes last of `index`.
+    #[inline(always)]
+    pub fn last_generation(&self, index: u32) -> u32 {
+        let op = self.at(index);
+        op.generation.wrapping_add(u32::from(op.left) - 1)
+    }
+
+    /// Takes a place in the order of issue for a member of a run.
+    #[inline(always)]
+    pub fn skip_sequence(&mut self) -> u32 {
+        let sequence = self.sequence;
+        self.sequence = sequence.wrapping_add(1);
+        sequence
+    }
+
     /// The entry of `id` if it has not completed.
     #[inline(always)]
     pub fn live(&self, id: OpId) -> Option<u32> {
         let op = self.ops.get(id.index as usize)?;
-        (op.generation == id.generation && op.state < State::Done).then_some(id.index)
+        let place = id.generation.wrapping_sub(op.generation);
+        (place < u32::from(op.left) && op.state < State::Done).then_some(id.index)
     }
 
-    /// Makes `waiter` wait for `source`.
+    /// Makes `waiter` wait for `source`; of a run, for the member with this generation.
     #[inline]
-    pub fn connect(&mut self, source: u32, waiter: u32, link: Link) {
+    pub fn connect(&mut self, source: u32, generation: u32, waiter: u32, link: Link) {
+        self.at_mut(waiter).deps += 1;
+        let from = self.at_mut(source);
+        let can_be_first = match link {
+            Link::Input => !from.kind.is_run(),
+            Link::Order => true,
+            Link::Data => false,
+        };
+        if can_be_first && from.successor == NONE && from.edges == NONE {
+            from.successor = if link == Link::Order { waiter | ORDER } else { waiter };
+        } else {
+            self.connect_more(source, generation, waiter, link);
+        }
+    }
+
+    fn connect_more(&mut self, source: u32, generation: u32, waiter: u32, link: Link) {
         let next = self.at(source).edges;
-        let edge = Edge { waiter, next, link };
+        let edge = Edge {
+            generation,
+            waiter,
+            next,
+            link,
+        };
         let at = if self.free_edge == NONE {
             self.edges.push(edge);
             (self.edges.len() - 1) as u32
@@ -243,36 +310,81 @@ impl Ops {
             at
         };
         self.at_mut(source).edges = at;
-        self.at_mut(waiter).deps += 1;
     }
 
-    /// Takes one edge off `source`'s list: who waited, and why. The order is that of the list, latest first.
-    #[inline]
-    pub fn disconnect(&mut self, source: u32) -> Option<(u32, Link)> {
-        let at = self.at(source).edges;
-        if at == NONE {
-            return None;
+    /// Takes the edge in `source` itself: who was the first to wait, and why.
+    #[inline(always)]
+    pub fn take_first(&mut self, source: u32) -> Option<(u32, Link)> {
+        match std::mem::replace(&mut self.at_mut(source).successor, NONE) {
+            NONE => None,
+            first if first & ORDER != 0 => Some((first & !ORDER, Link::Order)),
+            first => Some((first, Link::Input)),
         }
-        let Edge { waiter, next, link } = self.edges[at as usize];
-        self.at_mut(source).edges = next;
-        self.free_edge_at(at);
-        Some((waiter, link))
+    }
+
+    /// Takes the latest edge off `source`'s list.
+    pub fn disconnect(&mut self, source: u32) -> Option<(u32, Link)> {
+        self.take_edge(source, |_| true)
+    }
+
+    /// As [`Ops::prefetch`], of what an operation's `successor` names.
+    #[inline(always)]
+    pub fn prefetch_waiter(&self, successor: u32) {
+        self.prefetch(successor & !ORDER);
+    }
+
+    /// `index` will be needed soon, if there is such an entry.
+    #[inline(always)]
+    pub fn prefetch(&self, index: u32) {
+        prefetch(&self.ops, index as usize);
+    }
+
+    /// The program that follows `index` in its block, if that has been issued.
+    #[inline(always)]
+    pub fn follower(&self, index: u32) -> u32 {
+        let op = self.at(index);
+        match op.successor {
+            first if first != NONE && first & ORDER != 0 => first & !ORDER,
+            _ if op.edges == NONE => NONE,
+            _ => self.listed_follower(op.edges),
+        }
+    }
+
+    fn listed_follower(&self, mut at: u32) -> u32 {
+        while at != NONE {
+            let Edge { waiter, next, link, .. } = self.edges[at as usize];
+            if link == Link::Order {
+                return waiter;
+            }
+            at = next;
+        }
+        NONE
     }
 
     /// Takes the next edge of kind [`Link::Data`] off `source`'s list.
     pub fn disconnect_data(&mut self, source: u32) -> Option<u32> {
+        let (waiter, _) = self.take_edge(source, |edge| edge.link == Link::Data)?;
+        Some(waiter)
+    }
+
+    /// Takes the next edge to who waits for this member off the list of a run.
+    pub fn disconnect_member(&mut self, source: u32, generation: u32) -> Option<(u32, Link)> {
+        self.take_edge(source, |edge| edge.generation == generation)
+    }
+
+    fn take_edge(&mut self, source: u32, wanted: impl Fn(&Edge) -> bool) -> Option<(u32, Link)> {
         let (mut before, mut at) = (NONE, self.at(source).edges);
         while at != NONE {
-            let Edge { waiter, next, link } = self.edges[at as usize];
-            if link == Link::Data {
+            let edge = self.edges[at as usize];
+            if wanted(&edge) {
                 match before {
-                    NONE => self.at_mut(source).edges = next,
-                    _ => self.edges[before as usize].next = next,
+                    NONE => self.at_mut(source).edges = edge.next,
+                    _ => self.edges[before as usize].next = edge.next,
                 }
                 self.free_edge_at(at);
-                return Some(waiter);
+                return Some((edge.waiter, edge.link));
             }
-            (before, at) = (at, next);
+            (before, at) = (at, edge.next);
         }
         None
     }
@@ -283,21 +395,23 @@ impl Ops {
         self.free_edge = at;
     }
 
-    /// Indices of every entry that has not completed, in order of issue.
+    /// Indices of every entry that has not completed.
     pub fn unfinished(&self) -> Vec<u32> {
-        let mut live: Vec<u32> = (0..self.ops.len() as u32)
-            .filter(|&i| self.at(i).state < State::Done)
-            .collect();
-        // Distance to the next number to be given: smaller for later operations, whatever has wrapped.
-        live.sort_by_key(|&i| std::cmp::Reverse(self.sequence.wrapping_sub(self.at(i).sequence)));
-        live
+        let all = 0..self.ops.len() as u32;
+        all.filter(|&index| self.at(index).state < State::Done).collect()
+    }
+
+    /// How many operations have been issued since the one with this place in the order of issue (which may have wrapped).
+    pub fn age(&self, sequence: u32) -> u32 {
+        self.sequence.wrapping_sub(sequence)
     }
 
     /// Drops everything; all ids given out so far are done.
     pub fn clear(&mut self) {
         self.free = NONE;
         for index in (0..self.ops.len() as u32).rev() {
-            self.at_mut(index).edges = NONE;
+            let op = self.at_mut(index);
+            (op.edges, op.successor) = (NONE, NONE);
             self.release(index);
         }
         self.edges.clear();

@@ -17,12 +17,20 @@ pub(super) const INTERNAL: ClassSet = 1 << Class::Gc as u8 | 1 << Class::Erase a
 
 const SETS: usize = 1 << Class::COUNT;
 
+/// The classes of a set that go first.
+#[derive(Clone, Copy)]
+pub(super) struct First {
+    pub classes: ClassSet,
+    /// The only one, if there is but one.
+    pub only: Option<Class>,
+}
+
 /// What a die and a channel need of a [`Plan`] at each decision.
 pub(super) struct Ranks {
     /// For each set of non-empty classes, those of the best rank.
-    best: [ClassSet; SETS],
+    best: [First; SETS],
     /// The same while GC is promoted above host writes.
-    promoted: [ClassSet; SETS],
+    promoted: [First; SETS],
     pub channel: [u8; crate::schedule::Phase::COUNT],
     /// Overtaking host writes after which GC is promoted; `u32::MAX` for never.
     pub gc_after: u32,
@@ -41,8 +49,8 @@ impl Ranks {
             }
         }
         Ranks {
-            best,
-            promoted,
+            best: best.map(first),
+            promoted: promoted.map(first),
             channel: plan.channel_ranks,
             gc_after: plan.gc_after.unwrap_or(u32::MAX),
             chip_exclusive: plan.chip_exclusive,
@@ -52,13 +60,19 @@ impl Ranks {
 
     /// The classes of `set` that go first, on a die where `overtaken` host writes in a row went before waiting GC work.
     #[inline(always)]
-    pub fn first_of(&self, set: ClassSet, overtaken: u32) -> ClassSet {
-        if overtaken >= self.gc_after {
-            self.promoted[set as usize]
+    pub fn first_of(&self, set: ClassSet, overtaken: u32) -> First {
+        let table = if overtaken >= self.gc_after {
+            &self.promoted
         } else {
-            self.best[set as usize]
-        }
+            &self.best
+        };
+        table[set as usize % SETS]
     }
+}
+
+fn first(classes: ClassSet) -> First {
+    let only = Class::ALL.into_iter().find(|&class| classes == bit(class));
+    First { classes, only }
 }
 
 fn table(ranks: &[u8; Class::COUNT]) -> [ClassSet; SETS] {

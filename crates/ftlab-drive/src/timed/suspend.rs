@@ -13,11 +13,12 @@ use super::dies::{Doing, Parked};
 
 impl Timed {
     /// A die that programs or erases has been given new work.
+    #[inline(never)]
     pub(super) fn consider_suspending(&mut self, number: u16) {
         let now = self.now;
         let timing = &self.timing;
         let die = &mut self.dies[usize::from(number)];
-        if !std::mem::take(&mut die.urged) || !self.ranks.suspend {
+        if !std::mem::take(&mut die.urged) {
             return;
         }
         let allowed = match die.batch.kind {
@@ -45,6 +46,7 @@ impl Timed {
     }
 
     /// No read is left for which the suspended work should wait.
+    #[inline(never)]
     pub(super) fn resume(&mut self, number: u16) {
         let now = self.now;
         let die = &mut self.dies[usize::from(number)];

@@ -1,48 +1,7 @@
 //! Tickets: who waits for operations, and where the time went.
 
+use ftlab_core::{Breakdown, Part};
 use ftlab_ftl::Ticket;
-
-/// Parts of a latency, nanoseconds. They sum exactly to it.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Breakdown {
-    /// Waiting for mapping operations.
-    pub map_ns: u64,
-    /// Waiting for a die, a channel, the host link, the controller, or other requests' work.
-    pub queue_ns: u64,
-    /// That part of the waiting during which the die worked for GC, wear levelling or an erase, or for a free block.
-    pub gc_wait_ns: u64,
-    /// Cell time and decoding.
-    pub flash_ns: u64,
-    /// Commands and data on the channel, data on the host link, set-up.
-    pub transfer_ns: u64,
-}
-
-impl Breakdown {
-    pub fn total_ns(&self) -> u64 {
-        self.map_ns + self.queue_ns + self.gc_wait_ns + self.flash_ns + self.transfer_ns
-    }
-
-    #[inline]
-    pub fn add(&mut self, part: Part, ns: u64) {
-        match part {
-            Part::Map => self.map_ns += ns,
-            Part::Queue => self.queue_ns += ns,
-            Part::GcWait => self.gc_wait_ns += ns,
-            Part::Flash => self.flash_ns += ns,
-            Part::Transfer => self.transfer_ns += ns,
-        }
-    }
-}
-
-/// A part of a [`Breakdown`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    Map,
-    Queue,
-    GcWait,
-    Flash,
-    Transfer,
-}
 
 /// A way through the operation graph: where the time went from a ticket's beginning to `until_ns`.
 #[derive(Clone, Copy, Default, Debug)]
@@ -58,6 +17,25 @@ impl Path {
     #[inline]
     pub fn charge(&mut self, part: Part, now: u64) {
         self.parts.add(part, now - self.until_ns);
+        self.until_ns = now;
+    }
+
+    /// The operation leaves its die, for which it needed so much cell time and so much of the channel; the rest went in waiting
+    /// for the channel, and for others of its batch.
+    #[inline]
+    pub fn leave(&mut self, now: u64, cell_ns: u64, transfer_ns: u64) {
+        self.parts.flash_ns += cell_ns;
+        self.parts.transfer_ns += transfer_ns;
+        self.parts.queue_ns += now - self.until_ns - cell_ns - transfer_ns;
+        self.until_ns = now;
+    }
+
+    /// The operation is started by its die, whose GC clock shows `gc_ns`: it has waited since it became ready, or longer.
+    #[inline]
+    pub fn start(&mut self, now: u64, gc_ns: u64) {
+        let for_gc = gc_ns - self.gc_clock_ns;
+        self.parts.gc_wait_ns += for_gc;
+        self.parts.queue_ns += now - self.until_ns - for_gc;
         self.until_ns = now;
     }
 }

@@ -2,18 +2,19 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod doubled;
 pub mod reference;
 
 use std::sync::{Arc, Mutex};
 
 use ftlab_core::geometry::PlaneOrder;
-use ftlab_core::{Geometry, Layout, OpKind, PolicySpec, ReclaimKind};
+use ftlab_core::{DeviceGeometry, Geometry, IoRequest, Layout, OpKind, PolicySpec, ReclaimKind, Status};
 use ftlab_drive::config::HostLink;
-use ftlab_drive::device::{Admission, Front};
+use ftlab_drive::device::Front;
 use ftlab_drive::schedule::{self, Phase, Plan};
 use ftlab_drive::timed::{Event, Observer, Span, Subject, Timed};
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, HostRequest, OpId, Ticket};
+use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, HostRequest, Notice, OpId, Ticket};
 
 /// channels, ways, dies, planes; blocks of pages of bytes; units of 4 KiB (or the page, if smaller).
 pub fn layout(hierarchy: [u32; 4], blocks: u32, pages: u32, page_bytes: u32) -> Layout {
@@ -100,7 +101,7 @@ pub fn read(page: u32, bytes: u32) -> FlashOp {
         page,
         bytes,
         ticket: Ticket::NONE,
-        notice: 0,
+        notice: None,
     }
 }
 
@@ -121,16 +122,32 @@ pub fn erase(page: u32) -> FlashOp {
     }
 }
 
-pub fn noted(op: FlashOp, notice: u32) -> FlashOp {
-    FlashOp { notice, ..op }
+pub fn noted(op: FlashOp, number: u32) -> FlashOp {
+    FlashOp {
+        notice: number_notice(number),
+        ..op
+    }
+}
+
+/// A backend takes notices as they are, so any will do to carry a number; 0 is none.
+pub fn number_notice(number: u32) -> Option<Notice> {
+    (number > 0).then_some(Notice::Won { race: number })
+}
+
+/// The number that a notice of [`number_notice`] carries.
+pub fn number_of(notice: Notice) -> u32 {
+    match notice {
+        Notice::Won { race } => race,
+        other => panic!("{other:?} carries no number"),
+    }
 }
 
 /// Runs to the end; completion time of each notice, in order.
 pub fn notices(timed: &mut Timed) -> Vec<(u32, u64)> {
     let mut seen = Vec::new();
     while let Some(next) = timed.next_time() {
-        if let Some((time, Event::Notice(key))) = timed.pop(next) {
-            seen.push((key, time));
+        if let Some((time, Event::Notice(notice))) = timed.pop(next) {
+            seen.push((number_of(notice), time));
         }
     }
     seen
@@ -165,6 +182,11 @@ impl Observer for Log {
     }
 }
 
+/// A request for `count` units of 4 KiB from number `first` on.
+pub fn units(op: OpKind, first: u64, count: u32) -> IoRequest<'static> {
+    IoRequest::plain(op, first * 4096, count * 4096)
+}
+
 /// An FTL that maps page n of the host to plane n modulo planes, for reads at a fixed place, for writes at the plane's
 /// next free page (never collecting).
 pub struct Trivial {
@@ -189,11 +211,21 @@ impl Trivial {
 }
 
 impl Front for Trivial {
+    type Backend = Timed;
+
     fn backend(&mut self) -> &mut Timed {
         &mut self.timed
     }
 
-    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admission {
+    fn geometry(&self) -> DeviceGeometry {
+        let unit_bytes = self.layout.geometry.unit_bytes;
+        DeviceGeometry {
+            capacity_bytes: self.logical_units() * u64::from(unit_bytes),
+            unit_bytes,
+        }
+    }
+
+    fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Status {
         let g = self.layout.geometry.clone();
         let (planes, per_page) = (g.total_planes(), g.units_per_page());
         let mut unit = request.first.0;
@@ -219,8 +251,8 @@ impl Front for Trivial {
             unit += units;
         }
         self.timed.seal(ticket);
-        Admission::Taken
+        Status::Done
     }
 
-    fn notice(&mut self, _: u32) {}
+    fn notice(&mut self, _: Notice) {}
 }

@@ -1,0 +1,67 @@
+//! What a device needs of the backend behind its front: tickets, and events in order of time.
+
+use ftlab_ftl::{Backend, Ticket};
+
+use crate::timed::{Event, Link, TicketEnd, TicketInfo, Timed};
+
+/// A backend that a device can drive.
+pub trait Clocked: Backend {
+    /// The link that data of reads crosses outwards. A backend may let the reads of a ticket with `cross_bytes` cross it one
+    /// by one as they complete; the device sends the rest.
+    fn host_out(&mut self) -> &mut Link;
+
+    /// Begins a ticket.
+    fn open(&mut self, info: TicketInfo) -> Ticket;
+
+    /// No more operations will carry `ticket`: it is done with the last of them.
+    fn seal(&mut self, ticket: Ticket);
+
+    /// Ends a ticket that has been reported done.
+    fn take(&mut self, ticket: Ticket) -> TicketEnd;
+
+    /// The next thing to react to at or before `until_ns`; without one, the time is `until_ns` afterwards. `u64::MAX` is no
+    /// limit: then the time stays where it is when nothing is left to happen.
+    fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)>;
+
+    /// When `pop` will next have something to do.
+    fn next_time(&mut self) -> Option<u64>;
+
+    /// Power is cut: every operation, ticket, timer and notice is gone.
+    fn reset(&mut self);
+}
+
+impl Clocked for Timed {
+    #[inline(always)]
+    fn host_out(&mut self) -> &mut Link {
+        self.host_out()
+    }
+
+    #[inline(always)]
+    fn open(&mut self, info: TicketInfo) -> Ticket {
+        self.open(info)
+    }
+
+    #[inline(always)]
+    fn seal(&mut self, ticket: Ticket) {
+        self.seal(ticket);
+    }
+
+    #[inline(always)]
+    fn take(&mut self, ticket: Ticket) -> TicketEnd {
+        self.take(ticket)
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+        self.pop(until_ns)
+    }
+
+    #[inline(always)]
+    fn next_time(&mut self) -> Option<u64> {
+        self.next_time()
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+}
