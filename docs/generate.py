@@ -1,4 +1,4 @@
-"""Writes the generated pages (policies, drives, formats, workloads, experiments, ...) from their sources.
+"""Writes the generated pages (policies, drives, formats, ...) and the types of options from their sources.
 
 python docs/generate.py            # as `make docs`
 python docs/generate.py --check    # 1 if a page is missing, stale or left over (what the tests run)
@@ -10,12 +10,14 @@ import argparse
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ftlab import _ftlab, show
+from ftlab import _ftlab, options, show
 from ftlab.catalogue import entries
+from ftlab.options import Option
 from ftlab.reproduction import metrics, schema, written
 from ftlab.reproduction.schema import Experiment, Figure
 
@@ -25,7 +27,8 @@ SOURCES = ROOT / "crates" / "ftlab-trace" / "src"
 # Of a format's sample so much is shown.
 SAMPLE_LINES, SAMPLE_WIDTH = 6, 160
 FOLDERS = ("policies", "drives", "formats", "workloads", "filters", "experiments")
-SINGLE = Path("drive-files.md")
+SINGLE = (Path("drive-files.md"), Path("options.md"))
+TYPES = Path("..") / "python" / "ftlab" / "option_types.py"
 # Where a role stands in a drive file, if not in [ftl].
 KEYS = {"schedule": "schedule.policy", "buffer": "buffer.policy"}
 NOTE = "<!-- Made by `make docs`; change the source instead. -->\n"
@@ -54,7 +57,9 @@ def pages() -> Iterator[tuple[Path, str]]:
     for experiment in experiments:
         yield Path("experiments") / f"{experiment.name}.md", experiment_page(experiment)
     yield Path("experiments") / "README.md", experiment_index(experiments)
-    yield SINGLE, drive_file_reference((ROOT / "drives" / "reference.toml").read_text(encoding="utf-8"))
+    yield Path("options.md"), options_page()
+    yield TYPES, option_types()
+    yield Path("drive-files.md"), drive_file_reference((ROOT / "drives" / "reference.toml").read_text(encoding="utf-8"))
 
 
 # ---- policies
@@ -288,6 +293,87 @@ def figure_section(experiment: Experiment, figure: Figure) -> str:
     return text + (f"\nWhere ours differs: {figure.reason}\n" if figure.reason else "")
 
 
+# ---- options
+
+OPTIONS = """# Options
+
+What `ftlab run` and the other verbs take, and the functions of the same names in Python; grid files (`ftlab sweep`)
+have the names of Python. `ftlab VERB --help` has them in short. Drives have keys of their own
+([drive files](drive-files.md)), which `--set` changes.
+"""
+SECTIONS = (
+    ("Runs", "`run`, `compare` and `sweep`; and `mrc`, where it is named.", ("drive", "spec"), "run"),
+    ("Comparisons", "Beside those of runs.", ("grid",), "compare"),
+    (
+        "Traces",
+        "How traces are read: every verb that reads some. What is left out is told by the content, and said.",
+        ("trace",),
+        "run",
+    ),
+    (
+        "Requests without a drive",
+        "`inspect`, `convert`, `generate`, `fit`, `mine` and `ftlab.open_trace`.",
+        ("spec",),
+        "requests",
+    ),
+)
+# Of each verb, the class with the types of its keyword arguments.
+CLASSES = {
+    "run": "RunOptions",
+    "compare": "CompareOptions",
+    "sweep": "SweepOptions",
+    "mrc": "MapOptions",
+    "reproduce": "ReproduceOptions",
+    "requests": "RequestOptions",
+}
+
+
+def options_page() -> str:
+    """A table of options for each of their families."""
+    page = f"{NOTE}{OPTIONS}"
+    for title, intro, homes, verb in SECTIONS:
+        page += f"\n## {title}\n\n{intro}\n\n"
+        page += "| option | in Python | value | left out | meaning |\n| --- | --- | --- | --- | --- |\n"
+        for option in options.of(verb).values():
+            if option.home in homes:
+                page += option_row(option, verb)
+    return page
+
+
+def option_row(option: Option, verb: str) -> str:
+    """What an option is called, what it may be, what it means, and who takes it if not all of its family."""
+    flag = f"{option.flag} {option.metavar}".strip() if not option.in_folder else option.flag
+    values = ", ".join(f"`{word}`" for word in option.words) or option.expected.removeprefix("a ")
+    if option.listed:
+        values = f"[{option.listed}]({option.listed}/README.md)"
+    said = [option.help, option.more, "Repeatable." if option.many else ""]
+    if verb == "run" and option.home in ("drive", "spec"):
+        also = [name for name in ("compare", "mrc") if name in option.verbs]
+        said.append({"compare": "", "compare mrc": "Also of `mrc`.", "": "Only of `run`."}[" ".join(also)])
+    cells = [f"`{flag}`", f"`{option.name}`", values, option.left_out, " ".join(" ".join(said).split())]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def option_types() -> str:
+    """The keyword arguments of the functions that take options, for type checkers and editors."""
+    text = '''"""Keyword arguments of functions that take options. Made by `make docs` from what the core declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+from ftlab.reading import Changes, Source
+'''
+    for verb, name in CLASSES.items():
+        says = "What is left out gets the core's default, in brackets."
+        text += f'\n\nclass {name}(TypedDict, total=False):\n    """{says}"""\n\n'
+        for option in options.of(verb).values():
+            said = textwrap.fill(f'"""{option.says}"""', 116, subsequent_indent="    ", break_on_hyphens=False)
+            text += f"    {option.name}: {option.annotation}\n    {said}\n"
+    return text
+
+
 def docstring(source: str) -> str:
     """The `//!` head of a file of ftlab-trace."""
     lines = (SOURCES / source).read_text(encoding="utf-8").splitlines()
@@ -319,7 +405,7 @@ def main() -> int:
     arguments = parser.parse_args()
     wanted = dict(pages())
     there = {path.relative_to(HERE) for folder in FOLDERS for path in (HERE / folder).rglob("*.md")}
-    there |= {path.relative_to(HERE) for path in [HERE / SINGLE] if path.is_file()}
+    there |= {path for path in (*SINGLE, TYPES) if (HERE / path).is_file()}
     left_over = sorted(there - wanted.keys())
     stale = [p for p, text in wanted.items() if p not in there or (HERE / p).read_text(encoding="utf-8") != text]
     if arguments.check:

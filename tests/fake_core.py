@@ -70,7 +70,7 @@ def outcome(spec: dict[str, Any], done: float = 1.0) -> Outcome:
     tables = {"series": series_table(rng, level, timed, done), "blocks": blocks_table(rng, level)}
     if timed and latency is not None:
         tables |= {"latency": latency, "dies": dies_table(rng), "channels": channels_table(rng)}
-    if spec["requests_table"]:
+    if spec["requests"]:
         tables["requests"] = pl.DataFrame({"time_ns": [1, 2], "op": ["read", "write"], "latency_ns": [80_000, 600_000]})
     gc = level - 1
     summary = {
@@ -192,7 +192,6 @@ def drive_json(changed: dict[str, str]) -> dict[str, Any]:
         "unit_bytes": 4096,
         "map_bytes": 1 << 20,
         "victim": changed.get("ftl.victim", "greedy"),
-        "policies": {"mapping": changed.get("ftl.mapping", "page")},
     }
 
 
@@ -200,10 +199,7 @@ def resolve_drive(drive: str) -> tuple[str, str]:
     spec = json.loads(drive)
     if spec["name"] not in ("tiny", "tlc-1tb") and not spec.get("toml"):
         raise _ftlab.InputError(f"unknown drive `{spec['name']}` (known: tiny, tlc-1tb)")
-    changed = changes({"drive": spec})
-    if "ftl.victm" in changed:
-        raise _ftlab.InputError("unknown key `ftl.victm`; did you mean `ftl.victim`?")
-    return json.dumps(drive_json(changed)), f'name = "{spec["name"]}"\n'
+    return json.dumps(drive_json(changes({"drive": spec}))), f'name = "{spec["name"]}"\n'
 
 
 LISTS: dict[str, list[dict[str, Any]]] = {

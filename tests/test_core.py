@@ -15,7 +15,7 @@ import pytest
 
 import ftlab
 from conftest import Command
-from ftlab import _ftlab, headline, runs, spec
+from ftlab import _ftlab, comparison, headline, runs, spec
 from ftlab.errors import FtlabError, InputError
 
 COMMAND = [sys.executable, "-c", "from ftlab.cli import main; main()"]
@@ -113,6 +113,40 @@ def test_a_drive_that_cannot_be_is_refused_before_the_run(changes: list[str]) ->
     with pytest.raises(InputError) as caught:
         ftlab.run("uniform:requests=1000", set=changes)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["uniform:requests=1.5"], "workload `uniform`: `requests`: `1.5` is not a whole number such as 1000"),
+        (["uniform:requests=1e3,rate=1e-10"], "the workload lasts longer than 100 years"),
+        (["uniform:requests=1e3,rate=1e3", "--speedup", "1e-300"], "the workload lasts longer than 100 years"),
+    ],
+)
+def test_numbers_that_cannot_be_leave_nothing_behind(
+    arguments: list[str], sentence: str, ftlab: Command, tmp_path: Path
+) -> None:
+    done = ftlab("run", *arguments, "--out", tmp_path / "out")
+    assert done.code == 2
+    assert done.err.startswith(f"ftlab: {sentence}")
+    assert done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads by /proc")
+def test_there_are_no_more_threads_than_runs() -> None:
+    before = len(list(Path("/proc/self/task").iterdir()))
+    seen = [0]
+
+    def count(*_: object) -> None:
+        seen.append(len(list(Path("/proc/self/task").iterdir())))
+
+    plan = comparison.plan(
+        ["uniform:requests=3e5"], "tiny", {"ftl.victim": ["greedy", "fifo"]}, 1, {"backend": "counting", "threads": 900}
+    )
+    assert len(comparison.execute(plan, progress=count).points) == 2
+    # Two runs, and the thread that waits for them.
+    assert 0 < max(seen) <= before + 3
 
 
 def test_tables_can_be_read_more_than_once() -> None:

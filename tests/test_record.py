@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -428,6 +429,19 @@ def test_bundled_recordings_can_be_read(path: Path) -> None:
     text = json.dumps(found)
     assert "/home/" not in text
     assert "/root/" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nosuch", "by `nosuch`: no function and no program of the recording is called so (programs: "),
+        ("sqlite3_stop", "is called so; did you mean `sqlite3_step`?"),
+        ("file:*.nosuch", "by `file:*.nosuch`: no file of the recording fits"),
+    ],
+)
+def test_a_name_that_nothing_has_is_refused(name: str, sentence: str) -> None:
+    with pytest.raises(ftlab.InputError, match=re.escape(sentence)):
+        ftlab.contexts(ROOT / "recordings" / "sqlite.ftlrec", by=[name])
 
 
 def test_call_paths_become_activities_by_their_files() -> None:

@@ -359,7 +359,10 @@ def test_traces_take_the_place_of_generators(
     (stand_in,) = json.loads(done.out)["stand_ins"]
     assert (stand_in["kind"], stand_in["files"], stand_in["requests"]) == ("traces", ["hot.csv"], 10000)
     # A folder without it: the generator, and every table says so.
-    monkeypatch.setenv("FTLAB_TRACES", str(folder))
+    done = ftlab("reproduce", folder, "--only", "fig-1", "--traces", folder)
+    assert "Hot: a generator" in done.out
+    # What lies somewhere without being asked for changes nothing.
+    monkeypatch.setenv("FTLAB_TRACES", str(tmp_path / "traces"))
     done = ftlab("reproduce", folder, "--only", "fig-1")
     assert "Hot: a generator" in done.out
 

@@ -6,6 +6,7 @@ from os import PathLike
 from typing import final
 
 __all__ = [
+    "LISTS",
     "Closed",
     "FtlabError",
     "FtlabIOError",
@@ -15,6 +16,7 @@ __all__ = [
     "Requests",
     "Table",
     "__version__",
+    "asked",
     "check",
     "contexts",
     "convert",
@@ -23,7 +25,7 @@ __all__ = [
     "list",
     "mine",
     "mrc",
-    "normalise_spec",
+    "options",
     "record",
     "resolve_drive",
     "run_many",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 __version__: str
+LISTS: tuple[str, ...]
 
 # run, phase, done_requests, total_requests, done_bytes, waf, sim_time_ns, wall_s
 _Progress = Callable[[int, str, int, int | None, int, float, int, float], object]
@@ -83,7 +86,7 @@ class Outcome:
 
 def run_many(
     specs: builtins.list[str],
-    threads: int = 0,
+    threads: int | None = None,
     progress: _Progress | None = None,
     members: builtins.list[tuple[str, str, Callable[..., object]]] = ...,
 ) -> tuple[builtins.list[Outcome | BaseException], bool]: ...
@@ -101,6 +104,7 @@ def contexts(spec: str, progress: _Progress | None = None) -> str: ...
 def write(spec: str, frames: Iterable[object], volumes: builtins.list[str], labels: builtins.list[str]) -> str: ...
 def list(what: str) -> str: ...
 def theory(drive: str) -> str: ...
+def asked(json: str) -> str: ...
 def check(path: str | PathLike[str]) -> str: ...
 def resolve_drive(drive: str) -> tuple[str, str]: ...
-def normalise_spec(spec: str) -> str: ...
+def options() -> str: ...

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ftlab import _ftlab, members, tables
 from ftlab.errors import InputError
-from ftlab.reading import Source
-from ftlab.spec import Changes, drive_spec
+from ftlab.reading import Changes, Source
+from ftlab.spec import drive_spec
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ftlab import _ftlab, members, runs, vary
 from ftlab.errors import InputError, Interrupted
 from ftlab.headline import FIGURES, Summary, ending, headline, worth_showing
+from ftlab.option_types import CompareOptions
+from ftlab.options import of, signed
 from ftlab.reading import Source
 from ftlab.runs import Progress, Run
-from ftlab.spec import RunOptions, Spec, idle_options, some_spec, workload_label
+from ftlab.spec import Spec, item, planned, workload_label
 
 if TYPE_CHECKING:
     import altair as alt
@@ -48,6 +50,8 @@ class Plan:
     labels: list[str]
     specs: list[Spec]
     repeat: int
+    threads: int | None = None
+    """Runs at once, at most; None: as many as there are cores."""
 
 
 @dataclass(frozen=True)
@@ -122,71 +126,63 @@ class Comparison:
         return Path(folder)
 
 
+@signed("compare")
 def compare(
     workload: Source | Iterable[Source],
     drive: Source = "tiny",
     *,
     vary: Mapping[str, Sequence[object]] | Sequence[str] = (),
-    repeat: int = 1,
-    threads: int = 0,
-    **options: Unpack[RunOptions],
+    **options: Unpack[CompareOptions],
 ) -> Comparison:
     """Runs every combination of the workloads and of the varied keys, each `repeat` times with its own seed.
 
     `vary` maps a key of the drive file, or the name of an option, to its values: `{"ftl.victim": ["greedy", "fifo"]}`.
     """
     workloads = [workload] if isinstance(workload, (str, PathLike)) else list(workload)
-    return execute(plan(workloads, drive, vary, repeat, options), threads=threads)
+    return execute(plan(workloads, drive, vary, None, options))
 
 
 def plan(
     workloads: Sequence[Source],
     drive: Source,
     varied: Mapping[str, Sequence[object]] | Sequence[str],
-    repeat: int,
+    repeat: int | None,
     options: Mapping[str, Any],
+    verb: str = "compare",
 ) -> Plan:
-    """Every run of a grid, checked as far as it can be before the first one starts."""
-    if repeat < 1:
-        raise InputError(f"repeat {repeat}: expected at least 1")
+    """Every run of a grid, checked as far as it can be before the first one starts. `repeat` may be an option too."""
     if not workloads:
         raise InputError("nothing to run: expected at least one workload")
     spanned = vary.grid(varied)
+    vary.refuse_given(spanned, options)
     drives = spanned.get("drive", [])
     labels = [workload_label(w) for w in workloads]
     if len(set(labels)) < len(labels):
         labels = [str(w) for w in workloads]
-    made = Plan([], [], [], repeat)
-    idle: list[dict[str, str]] = []
-    maps: set[str] = set()
-    for workload, label in zip(workloads, labels, strict=True):
+    of_grid = {name for name, option in of(verb).items() if option.home == "grid"}
+    grid = {"repeat": repeat} | {name: value for name, value in options.items() if name in of_grid}
+    common = {name: value for name, value in options.items() if name not in of_grid}
+    points, items = [], []
+    for workload in workloads:
         for point in vary.points(spanned):
             changes = {k: v for k, v in point.items() if k != "drive"}
-            given = vary.applied(changes, options)
-            spec = some_spec(workload, point["drive"] if drives else drive, given)
-            idle.append(idle_options(spec, given))
-            resolved, _ = _ftlab.resolve_drive(json.dumps(spec["drive"]))
-            maps.add(json.loads(resolved)["policies"]["mapping"])
-            for i in range(repeat):
-                made.points.append(({"workload": label} if len(workloads) > 1 or not point else {}) | point)
-                made.labels.append(label)
-                made.specs.append({**spec, "repeat": i})
-    # What is compared starts alike: a map in memory and one in flash would be prepared differently by default.
-    if "page" in maps and len(maps) > 1:
-        for spec in made.specs:
-            if spec["precondition"] == "auto":
-                spec["precondition"] = "fill"
-    # An option may be idle at some points (a queue depth where backends are varied), but not at all of them.
-    for name in idle[0]:
-        if all(name in point for point in idle):
-            raise InputError(idle[0][name])
+            points.append(point)
+            items.append(item(workload, vary.applied(changes, common), point["drive"] if drives else drive))
+    asked = planned(verb, items, grid)
+    made = Plan([], [], [], asked.repeat, asked.threads)
+    for number, (point, spec) in enumerate(zip(points, asked.specs, strict=True)):
+        label = labels[number // (len(points) // len(workloads))]
+        for i in range(asked.repeat):
+            made.points.append(({"workload": label} if len(workloads) > 1 or not point else {}) | point)
+            made.labels.append(label)
+            made.specs.append({**spec, "repeat": i})
     return made
 
 
-def execute(made: Plan, *, threads: int = 0, progress: Progress | None = None, title: str = "") -> Comparison:
-    """Makes the planned runs on `threads` threads (0: all cores)."""
+def execute(made: Plan, *, progress: Progress | None = None, title: str = "") -> Comparison:
+    """Makes the planned runs."""
     specs = [json.dumps(spec) for spec in made.specs]
-    outcomes, interrupted = _ftlab.run_many(specs, threads, progress, members.registered())
+    outcomes, interrupted = _ftlab.run_many(specs, made.threads, progress, members.registered())
     if len(outcomes) < len(made.specs):
         raise outcomes[0] if isinstance(outcomes[0], BaseException) else RuntimeError("fewer outcomes than runs")
     finished: list[Point] = []

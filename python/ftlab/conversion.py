@@ -10,9 +10,10 @@ from typing import Any, TypedDict, Unpack
 
 from ftlab import _ftlab, show, tables
 from ftlab.errors import InputError
+from ftlab.option_types import RequestOptions
 from ftlab.reading import Source, Workload, parts
 from ftlab.runs import Progress
-from ftlab.traces import RequestOptions, Trace, requests_spec
+from ftlab.traces import Trace, requests_spec
 
 Report = dict[str, Any]
 

@@ -12,10 +12,12 @@ from typing import Any, Unpack
 from ftlab import _ftlab, inspection, store, tables
 from ftlab.errors import InputError
 from ftlab.inspection import Inspection, Row, rows
+from ftlab.option_types import RequestOptions
+from ftlab.options import signed
 from ftlab.reading import Source, Workload
 from ftlab.runs import Progress
 from ftlab.spec import workload_label
-from ftlab.traces import RequestOptions, requests_spec
+from ftlab.traces import requests_spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +46,13 @@ class Model:
                 part.unlink(missing_ok=True)
         return place
 
-    def inspect(self, *, seed: int = 1) -> Inspection:
+    def inspect(self, *, seed: int | None = None) -> Inspection:
         """What the model generates is like."""
         spec = {"workload": {"generator": {"spec": self.text}}, "seed": seed}
         return inspection.execute(f"{self.title} (fitted)", spec)
 
 
+@signed("requests")
 def fit(workload: Workload, *, title: str | None = None, source: str = "", **options: Unpack[RequestOptions]) -> Model:
     """Fits a model to a trace.
 

@@ -21,17 +21,20 @@ Paths are relative to the grid file.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from ftlab import comparison
 from ftlab.comparison import Comparison
 from ftlab.errors import FtlabIOError, InputError
+from ftlab.option_types import SweepOptions
+from ftlab.options import of, signed
 from ftlab.reading import Source
-from ftlab.spec import OPTIONS
+from ftlab.spec import pairs
 
-_OWN = ("title", "workload", "drive", "repeat", "vary")
+_OWN = ("title", "workload", "drive", "vary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +44,15 @@ class GridFile:
     title: str
     workloads: list[str]
     drive: str
-    repeat: int
     vary: dict[str, list[object]]
     options: dict[str, Any]
 
-    def plan(self) -> comparison.Plan:
-        """Every run of the grid, checked."""
-        return comparison.plan(self.workloads, self.drive, self.vary, self.repeat, self.options)
+    def plan(self, options: Mapping[str, Any]) -> comparison.Plan:
+        """Every run of the grid, checked. `options` take the place of the file's; changes to the drive are added."""
+        given = {name: value for name, value in options.items() if value is not None}
+        changes = [*pairs(self.options.get("set", ())), *pairs(given.get("set", ()))]
+        asked = {**self.options, **given, "set": changes}
+        return comparison.plan(self.workloads, self.drive, self.vary, None, asked, "sweep")
 
 
 def read(path: Path) -> GridFile:
@@ -58,31 +63,29 @@ def read(path: Path) -> GridFile:
         raise FtlabIOError(f"{path}: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: {error}") from None
-    unknown = sorted(written.keys() - OPTIONS - set(_OWN))
+    options = of("sweep")
+    unknown = sorted(written.keys() - options.keys() - set(_OWN))
     if unknown:
-        raise InputError(f"{path}: unknown key `{unknown[0]}` (known: {', '.join([*_OWN, *sorted(OPTIONS)])})")
+        raise InputError(f"{path}: unknown key `{unknown[0]}` (known: {', '.join([*_OWN, *sorted(options)])})")
     workloads = _texts(path, "workload", written.get("workload"))
     drive = _texts(path, "drive", written.get("drive", "tiny"))[0]
     vary = written.get("vary", {})
     if not isinstance(vary, dict) or not all(isinstance(values, list) and values for values in vary.values()):
         raise InputError(f'{path}: `vary` must be a table of lists, e.g. "ftl.victim" = ["greedy", "fifo"]')
-    repeat = written.get("repeat", 1)
-    if not isinstance(repeat, int):
-        raise InputError(f"{path}: `repeat` must be a whole number")
     return GridFile(
         title=str(written.get("title", path.stem)),
         workloads=[_beside(path, workload) for workload in workloads],
         drive=_beside(path, drive),
-        repeat=repeat,
         vary=vary,
-        options={key: value for key, value in written.items() if key in OPTIONS},
+        options={key: value for key, value in written.items() if key in options},
     )
 
 
-def sweep(path: Source, *, threads: int = 0) -> Comparison:
-    """Makes the runs of a grid file."""
+@signed("sweep")
+def sweep(path: Source, **options: Unpack[SweepOptions]) -> Comparison:
+    """Makes the runs of a grid file. `options` take the place of the file's; changes to the drive (`set`) are added."""
     grid = read(Path(path))
-    return comparison.execute(grid.plan(), threads=threads, title=grid.title)
+    return comparison.execute(grid.plan(options), title=grid.title)
 
 
 def _texts(path: Path, key: str, value: object) -> list[str]:

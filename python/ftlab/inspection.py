@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, show, tables
+from ftlab.option_types import RequestOptions
+from ftlab.options import signed
 from ftlab.reading import Source, Workload
 from ftlab.runs import Progress
 from ftlab.spec import Spec, workload_label
-from ftlab.traces import RequestOptions, requests_spec
+from ftlab.traces import requests_spec
 
 if TYPE_CHECKING:
     import altair as alt
@@ -85,6 +87,7 @@ class Inspection:
         return Path(folder)
 
 
+@signed("requests")
 def inspect(workload: Workload, **options: Unpack[RequestOptions]) -> Inspection:
     """Reads a trace (or a generator) once and tells what it is like.
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, members, tables
-from ftlab.errors import InputError
-from ftlab.reading import ReadingOptions, Source, Workload
+from ftlab.option_types import MapOptions
+from ftlab.options import signed
+from ftlab.reading import Source, Workload
 from ftlab.runs import Progress
-from ftlab.spec import Changes, Spec, run_spec, workload_label
+from ftlab.spec import Spec, run_spec, workload_label
 
 if TYPE_CHECKING:
     import altair as alt
@@ -25,26 +26,6 @@ Figures = Mapping[str, Any]
 
 # Curves by what their caches hold.
 TITLES = {"entries": "single entries", "pages": "whole pages"}
-
-
-class MapOptions(ReadingOptions, total=False):
-    """The options of a run that change which entries of the map it looks up."""
-
-    set: Changes
-    """Changes to the drive: `{"geometry.unit": "16KiB"}` or `["geometry.unit=16KiB"]`."""
-    precondition: str
-    """`theory`, `fill`, `none` or `state:PATH` [fill]."""
-    warmup: str
-    """What fills the cache before hits count: `4x` capacities of writes, `10GiB`, or `25%` of the requests [none]."""
-    seed: int
-    """Seed of every random stream [1]."""
-    fit: str
-    """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow` [error]."""
-    filters: str | Sequence[str]
-    """Filters between the workload and the drive, in order [none]."""
-
-
-_OPTIONS = frozenset(MapOptions.__annotations__) | frozenset(ReadingOptions.__annotations__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +69,7 @@ class MissRatio:
         return Path(folder)
 
 
+@signed("mrc")
 def mrc(
     workload: Workload,
     drive: Source = "tiny",
@@ -115,11 +97,9 @@ def execute(
     sizes: str | Sequence[str] | None,
 ) -> MissRatio:
     """The same with options that have been gathered."""
-    if unknown := options.keys() - _OPTIONS:
-        raise InputError(f"unknown option `{min(unknown)}` (known: {', '.join(sorted(_OPTIONS))})")
     wanted = sizes.split(",") if isinstance(sizes, str) else sizes
     spec: Spec = {
-        "run": run_spec(workload, drive, {**options, "backend": "counting"}),
+        "run": run_spec(workload, drive, options, "mrc"),
         "sizes": None if wanted is None else [size.strip() for size in wanted],
     }
     with tables.named_as_given():

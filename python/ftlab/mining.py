@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from ftlab import _ftlab, tables
 from ftlab.errors import InputError
+from ftlab.option_types import RequestOptions
 from ftlab.reading import Workload
 from ftlab.runs import Progress
 from ftlab.spec import Spec, workload_label
-from ftlab.traces import RequestOptions, requests_spec
+from ftlab.traces import requests_spec
 
 if TYPE_CHECKING:
     import polars as pl

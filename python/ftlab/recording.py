@@ -144,7 +144,14 @@ def contexts(recording: str | PathLike[str], *, replay: str | None = None, by: S
     return look(recording, replay, by, None)
 
 
-def look(recording: str | PathLike[str], replay: str | None, by: Sequence[str], progress: Progress | None) -> Contexts:
-    """Does what `contexts` says."""
-    spec = {"recording": os.fspath(recording), "replay": replay, "by": list(by)}
+def look(
+    recording: str | PathLike[str],
+    replay: str | None,
+    by: Sequence[str],
+    progress: Progress | None,
+    *,
+    may_miss: bool = False,
+) -> Contexts:
+    """Does what `contexts` says; with `may_miss` also for names that nothing in the recording has."""
+    spec = {"recording": os.fspath(recording), "replay": replay, "by": list(by), "may_miss": may_miss}
     return Contexts(figures=json.loads(_ftlab.contexts(json.dumps(spec), progress)))

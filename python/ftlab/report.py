@@ -30,6 +30,7 @@ from ftlab.headline import (
     trace_facts,
     worth_showing,
 )
+from ftlab.options import of
 from ftlab.plots import theme, varied
 from ftlab.runs import Run
 
@@ -302,16 +303,28 @@ def drive_text(summary: Summary) -> str:
     return ", ".join(facts)
 
 
+# What is told of every run, also where it is the default.
+_ALWAYS = ("backend", "precondition", "seed")
+
+
 def run_facts(run: Run) -> list[str]:
-    """How the run was made, as short labels."""
+    """How the run was made, as short labels: the options that are not their defaults."""
     spec = run.spec
-    facts = [f"{spec.get('backend', 'timed')} backend", f"precondition {spec.get('precondition', 'auto')}"]
-    facts += [f"warm-up {spec['warmup']}"] if spec.get("warmup") else []
-    facts += [f"queue depth {spec['qd']}"] if spec.get("qd") else []
-    facts += [f"speed-up {spec['speedup']:g}"] if spec.get("speedup", 1) != 1 else []
-    facts += [f"fit {spec['fit']}"] if spec.get("fit", "error") != "error" else []
-    facts += [f"filter {filter_}" for filter_ in spec.get("filters", [])]
-    facts += [*spec["drive"].get("set", []), f"seed {spec.get('seed', 1)}"]
+    trace = spec["workload"].get("trace", {})
+    facts = []
+    for option in of("run").values():
+        held = {"drive": spec["drive"], "trace": trace}.get(option.home, spec)
+        value = held.get(option.name, option.default)
+        # Where something was written says nothing about the run.
+        if option.kind == "path" or (value == option.default and option.name not in _ALWAYS):
+            continue
+        name = option.name.replace("_", " ")
+        if option.kind == "switch":
+            facts.append(name)
+        elif option.many:
+            facts += [item if option.kind == "change" else f"{name.removesuffix('s')} {item}" for item in value]
+        else:
+            facts.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
     facts += [f"repetition {spec['repeat']}"] if spec.get("repeat") else []
     return facts
 

@@ -12,8 +12,10 @@ from ftlab import _ftlab, members
 from ftlab import tables as stands_for
 from ftlab.errors import Interrupted
 from ftlab.headline import Summary, headline
+from ftlab.option_types import RunOptions
+from ftlab.options import signed
 from ftlab.reading import Source, Workload
-from ftlab.spec import RunOptions, Spec, run_spec, workload_label
+from ftlab.spec import Spec, run_spec, workload_label
 
 if TYPE_CHECKING:
     import altair as alt
@@ -100,6 +102,7 @@ class Run:
         return Path(folder)
 
 
+@signed("run")
 def run(workload: Workload, drive: Source = "tiny", **options: Unpack[RunOptions]) -> Run:
     """Runs `workload` (a trace file, a list of the files of one trace, or a generator such as `"zipf:theta=0.9"`) on
     `drive` (a preset or a drive file).

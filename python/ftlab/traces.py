@@ -7,52 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, tables
-from ftlab.errors import InputError
-from ftlab.reading import READING, ReadingOptions, Workload
-from ftlab.spec import Spec, filter_list, workload_label, workload_spec
+from ftlab.option_types import RequestOptions
+from ftlab.options import signed
+from ftlab.reading import Workload
+from ftlab.spec import Spec, item, planned, workload_label
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-class RequestOptions(ReadingOptions, total=False):
-    """Which requests of a workload are taken. What is left out gets the core's default, named here in brackets."""
-
-    filters: str | Sequence[str]
-    """Filters in order, as in a run (`ftlab list filters`)."""
-    requests: int
-    """At most so many requests [all of a trace; of a generator what it says, or a million]."""
-    span: str
-    """Address space of a generator [64GiB]."""
-    seed: int
-    """Seed of a generator [1]."""
-
-
-_OPTIONS = frozenset(RequestOptions.__annotations__)
-_OF_GENERATORS = ("span", "seed")
+def requests_specs(workloads: Sequence[Workload], options: Mapping[str, Any]) -> list[Spec]:
+    """The specs of requests without a drive; of the options each workload takes those that have an effect on it."""
+    return planned("requests", [item(workload, options) for workload in workloads]).specs
 
 
 def requests_spec(workload: Workload, options: Mapping[str, Any]) -> Spec:
-    """The spec of requests without a drive; the core checks its words and ranges."""
-    if unknown := options.keys() - _OPTIONS:
-        raise InputError(f"unknown option `{min(unknown)}` (known: {', '.join(sorted(_OPTIONS))})")
-    rest = {key: value for key, value in options.items() if value is not None}
-    trace = {key: rest.pop(key) for key in READING if key in rest}
-    spec: Spec = {"workload": workload_spec(workload, trace), **rest}
-    generated = "generator" in spec["workload"]
-    for name in trace if generated else [key for key in _OF_GENERATORS if key in rest]:
-        kinds = ("generator", "traces") if generated else ("trace", "generators")
-        raise InputError(f"{name}: no effect here: the workload is a {kinds[0]}, and it belongs to {kinds[1]}")
-    if "filters" in rest:
-        spec["filters"] = filter_list(rest["filters"])
-    return spec
-
-
-def that_apply(workload: Workload, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that can have an effect on this workload: what one of several workloads takes of common options."""
-    generated = "generator" in workload_spec(workload, {})
-    idle = READING if generated else _OF_GENERATORS
-    return {name: value for name, value in options.items() if name not in idle}
+    """The spec of one workload's requests."""
+    return requests_specs([workload], options)[0]
 
 
 class Trace:
@@ -112,6 +83,7 @@ class Trace:
         return f"<Trace {self.name}>"
 
 
+@signed("requests")
 def open_trace(workload: Workload, **options: Unpack[RequestOptions]) -> Trace:
     """Opens a trace (or a generator) as a table of requests.
 

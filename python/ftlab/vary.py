@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from ftlab import options as declared
 from ftlab import show
 from ftlab.errors import InputError
-from ftlab.spec import OPTIONS, filter_list
+from ftlab.spec import pairs
 
 Grid = dict[str, list[str]]
 Point = dict[str, str]
@@ -69,25 +70,31 @@ def points(spanned: Grid) -> list[Point]:
     return [dict(zip(spanned, values, strict=True)) for values in itertools.product(*spanned.values())]
 
 
+def refuse_given(spanned: Grid, options: Mapping[str, Any]) -> None:
+    """What is varied has no value for all points; only to options that may be given more than once it is added."""
+    for key in spanned:
+        option = declared.varied().get(key)
+        if option and not option.many and options.get(option.name) is not None:
+            raise InputError(f"{option.name}: given and varied; expected one of both")
+
+
 def applied(point: Point, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a run at `point`: names of options are options, every other key is a change to the drive.
 
-    A varied filter comes behind the filters that are the same at all points.
+    Of an option that may be given more than once, such as a filter, the varied value comes behind those of all points.
     """
     changed = dict(options)
-    base = changed.get("set", ())
-    changes = [f"{k}={v}" for k, v in base.items()] if isinstance(base, Mapping) else list(base)
+    changes = pairs(changed.get("set") or ())
     for key, value in point.items():
-        if key in ("qd", "seed", "speedup"):
-            changed[key] = _number(key, value)
-        elif key == "power_cuts":
-            changed[key] = [_number(key, value)]
-        elif key in ("filter", "filters"):
-            changed["filters"] = [*filter_list(changed.get("filters") or ()), value]
-        elif key in OPTIONS:
-            changed[key] = value
-        else:
+        option = declared.varied().get(key)
+        if option is None:
             changes.append(f"{key}={value}")
+        elif option.many:
+            before = changed.get(option.name) or []
+            before = before if isinstance(before, (list, tuple)) else [before]
+            changed[option.name] = [*before, option.parsed(value)]
+        else:
+            changed[option.name] = option.parsed(value)
     return changed | {"set": changes}
 
 
@@ -98,10 +105,3 @@ def mean_and_ci95(values: Sequence[float]) -> tuple[float, float | None]:
     freedom = len(values) - 1
     t = _T95[freedom - 1] if freedom <= len(_T95) else 1.96
     return fmean(values), t * stdev(values) / math.sqrt(len(values))
-
-
-def _number(key: str, value: str) -> float | int:
-    try:
-        return float(value) if key == "speedup" else int(value)
-    except ValueError:
-        raise InputError(f"vary `{key}`: `{value}` is not a number") from None

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use ftlab_run::traces::{self, ConvertSpec, FitSpec, MineSpec, RequestsSpec};
 use ftlab_run::{ContextsSpec, MrcSpec, Outcome, RecordSpec, RunSpec};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::to_py;
 use crate::table::ArrowTable;
@@ -53,18 +53,18 @@ impl PyOutcome {
     }
 }
 
-/// Runs every spec (JSON of `RunSpec`) on `threads` threads (0: all cores).
+/// Runs every spec (JSON of `RunSpec`) on at most `threads` threads (`None`: as many as there are cores).
 ///
 /// Gives the outcomes in order, an exception object in place of each that failed, and whether Ctrl-C stopped them.
 /// `progress(run, phase, done_requests, total_requests, done_bytes, waf, sim_time_ns, wall_s)` is called about five times
 /// a second on the calling thread. `members` are policies written in Python: role, name, and a callable that makes one from
 /// the drive file's parameters.
 #[pyfunction]
-#[pyo3(signature = (specs, threads = 0, progress = None, members = Vec::new()))]
+#[pyo3(signature = (specs, threads = None, progress = None, members = Vec::new()))]
 fn run_many(
     py: Python<'_>,
     specs: Vec<String>,
-    threads: usize,
+    threads: Option<usize>,
     progress: Option<Py<PyAny>>,
     members: Vec<(String, String, Py<PyAny>)>,
 ) -> PyResult<(Vec<Py<PyAny>>, bool)> {
@@ -85,7 +85,7 @@ fn run_many(
     Ok((results.collect::<PyResult<_>>()?, interrupted))
 }
 
-/// Members of a family (`policies`, `drives`, `formats`, `workloads`), as JSON.
+/// Members of one of `LISTS`, as JSON.
 #[pyfunction]
 fn list(py: Python<'_>, what: &str) -> PyResult<String> {
     Ok(py.detach(|| ftlab_run::list(what)).map_err(to_py)?.to_string())
@@ -112,11 +112,16 @@ fn resolve_drive(py: Python<'_>, drive: &str) -> PyResult<(String, String)> {
     Ok((json.to_string(), toml))
 }
 
-/// Fills the defaults of a spec and checks its words and ranges; nothing is run or opened.
+/// The specs of what was asked for, as JSON (see `ftlab_run::asked`); nothing is run or opened.
 #[pyfunction]
-fn normalise_spec(spec: &str) -> PyResult<String> {
-    let spec = ftlab_run::parse_spec(spec).map_err(to_py)?;
-    serde_json::to_string(&spec).map_err(|e| to_py(ftlab_core::Error::input(e.to_string())))
+fn asked(py: Python<'_>, json: &str) -> PyResult<String> {
+    Ok(py.detach(|| ftlab_run::asked(json)).map_err(to_py)?.to_string())
+}
+
+/// Every option as it is declared, as JSON.
+#[pyfunction]
+fn options() -> PyResult<String> {
+    serde_json::to_string(&ftlab_run::every_option()).map_err(|e| to_py(ftlab_core::Error::input(e.to_string())))
 }
 
 /// What a workload is like, as JSON. `spec` is the JSON of `RequestsSpec`; `progress` as for `run_many`.
@@ -215,6 +220,7 @@ fn parse_drive(json: &str) -> PyResult<ftlab_run::DriveSpec> {
 #[pymodule]
 fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("LISTS", PyTuple::new(m.py(), ftlab_run::LISTS)?)?;
     error::register(m)?;
     m.add_class::<PyOutcome>()?;
     m.add_class::<members::PyClosed>()?;
@@ -234,6 +240,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(theory, m)?)?;
     m.add_function(wrap_pyfunction!(check, m)?)?;
     m.add_function(wrap_pyfunction!(resolve_drive, m)?)?;
-    m.add_function(wrap_pyfunction!(normalise_spec, m)?)?;
+    m.add_function(wrap_pyfunction!(asked, m)?)?;
+    m.add_function(wrap_pyfunction!(options, m)?)?;
     Ok(())
 }

@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex};
 
 use ftlab_core::{Error, Result, RuId};
+use ftlab_ftl::Frontier;
 use ftlab_ftl::Now;
 use ftlab_ftl::placement::{HostWrite, PlacementPolicy, Survivor};
 use ftlab_ftl::units::Closed;
@@ -129,15 +130,15 @@ impl VictimPolicy for PyVictim {
 
 struct PyPlacement {
     object: Py<PyAny>,
-    frontiers: u8,
-    own_survivors: u8,
+    frontiers: Frontier,
+    own_survivors: Frontier,
     asks_survivors: bool,
     raised: Raised,
 }
 
 impl PyPlacement {
     fn new(object: Py<PyAny>, raised: Raised) -> Result<Self> {
-        let read = Python::attach(|py| -> PyResult<(u8, u8, bool)> {
+        let read = Python::attach(|py| -> PyResult<(Frontier, Frontier, bool)> {
             let bound = object.bind(py);
             let own = if bound.hasattr("survivor_frontiers")? {
                 bound.getattr("survivor_frontiers")?.extract()?
@@ -148,12 +149,12 @@ impl PyPlacement {
         });
         let (frontiers, own_survivors, asks_survivors) = read.map_err(|error| {
             Error::input(format!(
-                "a placement policy in Python needs `frontiers`, 1 to 120: {error}"
+                "a placement policy in Python needs `frontiers`, 1 to 4096: {error}"
             ))
         })?;
-        if !(1..=120).contains(&frontiers) || own_survivors > 100 {
+        if !(1..=4096).contains(&frontiers) || own_survivors > 4096 {
             return Err(Error::input(format!(
-                "a placement policy in Python has {frontiers} frontiers: expected 1 to 120"
+                "a placement policy in Python has {frontiers} frontiers: expected 1 to 4096"
             )));
         }
         Ok(PyPlacement {
@@ -166,7 +167,7 @@ impl PyPlacement {
     }
 
     /// The frontier that Python answered, held against the number there are.
-    fn within(&self, answer: PyResult<Option<u8>>, most: u8) -> Option<u8> {
+    fn within(&self, answer: PyResult<Option<Frontier>>, most: Frontier) -> Option<Frontier> {
         match answer {
             Ok(Some(frontier)) if frontier >= most => {
                 let sentence = format!("a placement policy in Python chose frontier {frontier} of {most}");
@@ -183,25 +184,25 @@ impl PyPlacement {
 }
 
 impl PlacementPolicy for PyPlacement {
-    fn host_frontiers(&self) -> u8 {
+    fn host_frontiers(&self) -> Frontier {
         self.frontiers
     }
 
-    fn own_survivor_frontiers(&self) -> u8 {
+    fn own_survivor_frontiers(&self) -> Frontier {
         self.own_survivors
     }
 
-    fn host(&mut self, write: &HostWrite) -> u8 {
-        let arguments = (write.lpn.0, write.stream, write.pc, write.now.tick);
+    fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
+        let arguments = (write.lpn.0, write.context.stream, write.context.pc, write.now.tick);
         let answer = Python::attach(|py| self.object.call_method1(py, "host", arguments)?.extract(py));
         self.within(answer, self.frontiers).unwrap_or(0)
     }
 
-    fn survivor(&mut self, survivor: &Survivor) -> Option<u8> {
+    fn survivor(&mut self, survivor: &Survivor) -> Option<Frontier> {
         if !self.asks_survivors {
             return None;
         }
-        let arguments = (survivor.lpn.0, survivor.from, survivor.now.tick);
+        let arguments = (survivor.lpn.map(|lpn| lpn.0), survivor.from, survivor.now.tick);
         let answer = Python::attach(|py| self.object.call_method1(py, "survivor", arguments)?.extract(py));
         self.within(answer, self.frontiers + self.own_survivors)
     }

@@ -17,6 +17,7 @@ use crate::members::Members;
 use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
+use crate::time;
 use crate::watch::{BreakAt, Watch};
 use crate::workload::{self, Part, Prepared, Workload};
 use crate::{Observer, Progress};
@@ -44,6 +45,7 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
     let given = members.overrides(&prepared.config.ftl)?;
     let mut ftl = Ftl::with(prepared.config.layout.clone(), prepared.config.ftl.clone(), given)?;
     let mut notes = std::mem::take(&mut prepared.notes);
+    notes.extend(ftl.notes());
 
     let started = Instant::now();
     precondition(spec, &mut ftl, &prepared, &mut watch, &mut notes)?;
@@ -110,17 +112,9 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             if let Some(path) = &spec.trace_events {
                 let geometry = &prepared.config.layout.geometry;
                 let timeline = Timeline::create(path, geometry, spec.trace_events_limit)?;
-                device.front().ftl.backend.observe(Some(Box::new(timeline)))?;
+                device.front_mut().ftl.backend.observe(Some(Box::new(timeline)))?;
             }
-            let mut measured = measure::time(
-                &mut device,
-                &mut workload,
-                held,
-                pace,
-                spec.requests_table,
-                &plan,
-                &mut watch,
-            )?;
+            let mut measured = time::time(&mut device, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
             let mut front = device.into_front();
             front.ftl.backend.observe(None)?;
             let stats = front.ftl.backend.stats();
@@ -202,7 +196,7 @@ fn age(spec: &RunSpec, ftl: &mut Ftl<Counting>, prepared: &Prepared, watch: &mut
     let logical = u64::from(ftl.config.logical_units) * u64::from(unit);
     let text = format!("uniform:size={unit}B,align={unit}B,bytes={}x", ageing(ftl));
     let generator = ftlab_trace::synth::parse(&text, logical, unit, spec.run_seed() ^ 0x4147_4549_4e47)?;
-    let mut uniform = Workload::Generated(Box::new(generator));
+    let mut uniform = Workload::generated(generator);
     let plan = Plan {
         phase: "precondition",
         total_requests: None,
@@ -289,13 +283,14 @@ fn save_state(spec: &RunSpec, ftl: Ftl<Counting>, prepared: &Prepared) -> Result
     ftlab_drive::state::save(path, &prepared.config, &mut ftl)
 }
 
-/// Many runs, each on one thread; results in the order of `specs`, the same bytes for any number of threads.
+/// Many runs, each on one thread; results in the order of `specs`, the same bytes for any number of threads, of which there are
+/// `threads` (`None`: as many as cores), but no more than runs.
 ///
 /// Progress of all runs goes to the one observer; when it stops one, the others stop as well and keep what they have.
 pub fn run_many(
     specs: &[RunSpec],
     members: &Members,
-    threads: usize,
+    threads: Option<usize>,
     observer: &mut (dyn Observer + Send),
 ) -> Vec<Result<Outcome>> {
     // A drive that cannot be built is found before the first run, not after hours of the others.
@@ -326,6 +321,8 @@ pub fn run_many(
         });
         outcomes.collect()
     };
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.unwrap_or_else(cores).min(specs.len()).max(1);
     match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
         Ok(pool) => pool.install(work),
         Err(error) => {
@@ -357,7 +354,10 @@ impl Observer for Shared<'_, '_> {
     }
 }
 
-/// What there is to choose from: `policies`, `drives`, `formats`, `workloads` or `filters`.
+/// What there is to choose from.
+pub const LISTS: [&str; 5] = ["policies", "drives", "formats", "workloads", "filters"];
+
+/// The members of one of [`LISTS`].
 pub fn list(what: &str) -> Result<Value> {
     match what {
         "policies" => Ok(policies()),
@@ -381,11 +381,7 @@ pub fn list(what: &str) -> Result<Value> {
             let row = |kind: &ftlab_trace::filters::Kind| json!({ "name": kind.name, "description": kind.summary(), "documentation": kind.documentation() });
             Ok(kinds.map(row).collect())
         }
-        other => Err(error::unknown(
-            "list",
-            other,
-            &["policies", "drives", "formats", "workloads", "filters"],
-        )),
+        other => Err(error::unknown("list", other, &LISTS)),
     }
 }
 

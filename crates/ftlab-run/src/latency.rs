@@ -1,7 +1,6 @@
 //! Latencies of a run: a histogram and the mean parts for each operation, and a row per request if asked for.
 
-use ftlab_core::{Histogram, OpKind};
-use ftlab_drive::timed::Breakdown;
+use ftlab_core::{Breakdown, Histogram, OpKind};
 use serde_json::{Map, Value, json};
 
 use crate::table::{Column, Table};
@@ -48,6 +47,12 @@ impl Latencies {
             *sum += u128::from(part);
         }
         one.parts[0] += u128::from(latency_ns - parts.total_ns());
+    }
+
+    /// Sum of the latencies of an operation so far, and their number.
+    pub fn sum_of(&self, op: OpKind) -> (u128, u64) {
+        let histogram = &self.by_op[op as usize].histogram;
+        (histogram.sum(), histogram.count())
     }
 
     /// The `latency` block of the summary.

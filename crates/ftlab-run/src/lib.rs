@@ -14,17 +14,18 @@ mod sampler;
 mod spec;
 mod summary;
 mod table;
+mod time;
 pub mod traces;
 mod watch;
 mod workload;
 
-pub use execute::{check, list, resolve_drive, run, run_many, theory};
+pub use execute::{LISTS, check, list, resolve_drive, run, run_many, theory};
 pub use members::{Factory, Members};
 pub use mrc::{MrcSpec, mrc};
 pub use record::{ContextsSpec, RecordSpec, contexts, record};
 pub use spec::{
     Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Warmup, WorkloadSpec,
-    parse_spec,
+    asked, every_option, parse_spec,
 };
 pub use table::{Column, Outcome, Table};
 

@@ -61,6 +61,9 @@ pub struct ContextsSpec {
     /// alone: by kind of file.
     #[serde(default)]
     pub by: Vec<String>,
+    /// Takes names in `by` that nothing in the recording has: nothing goes through them.
+    #[serde(default)]
+    pub may_miss: bool,
 }
 
 impl RecordSpec {
@@ -101,6 +104,9 @@ pub fn contexts(spec: &ContextsSpec, observer: &mut (dyn Observer + Send)) -> Re
     let path = &spec.recording;
     let file = File::open(path).map_err(|e| Error::io(path, &e))?;
     let reader = Reader::new(&path.display().to_string(), BufReader::new(file))?;
+    if !spec.may_miss {
+        figures::check_names(reader.tables(), &spec.by)?;
+    }
     let found = figures::report(reader, &options, &spec.by, |calls| {
         observer.progress(&Progress {
             phase: "contexts".to_owned(),

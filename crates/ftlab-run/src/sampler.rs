@@ -3,8 +3,10 @@
 //! Points hold sums over their interval, so that two neighbours can be merged. When there are too many, every pair is
 //! merged and the interval doubles: a run of unknown length costs constant memory.
 
-use ftlab_ftl::Counts;
+use ftlab_core::OpKind;
+use ftlab_drive::instrumented::Gauges;
 
+use crate::latency::Latencies;
 use crate::table::{Column, Table};
 
 const MOST_POINTS: usize = 800;
@@ -28,11 +30,23 @@ pub struct Reading {
 }
 
 impl Reading {
-    pub fn with_counts(mut self, counts: &Counts) -> Self {
-        self.host_writes = counts.host_writes;
-        self.programmed[..6].copy_from_slice(&counts.programmed);
-        self.programmed[6] = counts.padding;
-        self
+    pub fn new(gauges: &Gauges, latencies: &Latencies, requests: u64, bytes: u64, time_ns: u64) -> Self {
+        let [a, b, c, d, e, f] = gauges.programmed;
+        let (read_ns, reads) = latencies.sum_of(OpKind::Read);
+        let (write_ns, writes) = latencies.sum_of(OpKind::Write);
+        Reading {
+            tick: gauges.tick,
+            time_ns,
+            requests,
+            bytes,
+            host_writes: gauges.host_writes,
+            programmed: [a, b, c, d, e, f, gauges.padding],
+            read_ns,
+            reads,
+            write_ns,
+            writes,
+            free_units: gauges.free_units,
+        }
     }
 }
 

@@ -72,6 +72,16 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
     if !measured.power_cuts.is_empty() {
         put("power_cuts", measured.power_cuts.iter().map(power_cut).collect());
     }
+    put(
+        "victims",
+        json!({
+            "collections": ftl.counts.gc_collections,
+            "emptiest_instead": ftl.counts.emptiest_instead,
+        }),
+    );
+    if !ftl.frontier_counts().is_empty() {
+        put("frontiers", json!(ftl.frontier_counts()));
+    }
     put("map_cache", map_cache(ftl));
     put("wear", wear(ftl));
     put("lifetime", lifetime(ftl, config, measured));
@@ -266,7 +276,7 @@ pub fn blocks<B: Backend>(ftl: &Ftl<B>) -> Table {
         )
         .with(
             "valid_units",
-            Column::U64(rus.iter().map(|ru| u64::from(ru.valid)).collect()),
+            Column::U64(ftl.units.valid_counts().map(u64::from).collect()),
         )
         .with(
             "state",

@@ -90,7 +90,7 @@ impl BreakAt {
         let expected = || {
             let known = QUANTITIES.map(|(name, _)| name).join(", ");
             Error::input(format!(
-                "break `{text}`: expected NAME>NUMBER or NAME<NUMBER with NAME one of {known}"
+                "break `{text}`: expected NAME>NUMBER or NAME<NUMBER with a finite NUMBER and NAME one of {known}"
             ))
         };
         let at = text.find(['<', '>']).ok_or_else(expected)?;
@@ -100,11 +100,11 @@ impl BreakAt {
         let quantity = known
             .ok_or_else(|| error::unknown("quantity in --break", name.trim(), &names))?
             .1;
-        let limit = rest[1..].trim().parse().map_err(|_| expected())?;
+        let limit = rest[1..].trim().parse().ok().filter(|limit: &f64| limit.is_finite());
         Ok(BreakAt {
             quantity,
             above: rest.starts_with('>'),
-            limit,
+            limit: limit.ok_or_else(expected)?,
             text: text.trim().to_owned(),
         })
     }
@@ -151,7 +151,7 @@ mod tests {
             free: 3,
             ..Present::default()
         }));
-        for bad in ["waf", "waf>x", ">3", "wav>3"] {
+        for bad in ["waf", "waf>x", ">3", "wav>3", "waf>nan", "waf<inf"] {
             assert!(BreakAt::parse(bad).is_err(), "{bad}");
         }
     }

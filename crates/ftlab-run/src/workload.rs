@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ftlab_core::{Batch, Result, Source, units};
+use ftlab_core::{Batch, Error, Result, Source, units};
 use ftlab_drive::config::DriveConfig;
 use ftlab_trace::filters::FilterReport;
 use ftlab_trace::synth::{self, Generator};
@@ -10,7 +10,7 @@ use ftlab_trace::{Fit as Fitted, FitRule, Opened, Scan, TraceReport};
 use serde_json::Value;
 
 use crate::filtered::{FilteredRequests, Filters, Origin, Sizes};
-use crate::spec::{Arrivals, DriveSpec, Fit, RunSpec, WorkloadSpec};
+use crate::spec::{Arrivals, BackendKind, DriveSpec, Fit, RunSpec, WorkloadSpec};
 
 /// How requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,8 +41,18 @@ pub struct Prepared {
     pub notes: Vec<String>,
 }
 
+/// A run lasts no longer, in its own time: the clock counts nanoseconds in 64 bits.
+const LATEST_YEARS: u64 = 100;
+const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
+
 /// A stream of requests that lie on the drive.
-pub enum Workload {
+pub struct Workload {
+    requests: Requests,
+    /// The latest time stamp that a run by time stamps can take.
+    latest_ns: u64,
+}
+
+enum Requests {
     Trace(Box<Fitted<Opened>>),
     Generated(Box<Generator>),
     Filtered(Box<FilteredRequests>),
@@ -51,79 +61,65 @@ pub enum Workload {
 impl Workload {
     /// Opens the workload of `spec` for the prepared drive. A generator's draws depend on the run's seed and `part`.
     pub fn open(spec: &RunSpec, prepared: &Prepared, part: Part) -> Result<Self> {
-        let geometry = &prepared.config.layout.geometry;
-        let logical_bytes = u64::from(prepared.config.ftl.logical_units) * u64::from(geometry.unit_bytes);
-        if let Some(filters) = &prepared.filters {
-            let rule = fit_rule(spec.fit);
-            let (scan, sizes) = (prepared.scan.as_ref(), prepared.sizes);
-            let requests = FilteredRequests::open(spec, filters, scan, sizes, rule, logical_bytes)?;
-            return Ok(Workload::Filtered(Box::new(requests)));
+        let mut workload = Workload {
+            requests: Requests::open(spec, prepared, part)?,
+            latest_ns: u64::MAX,
+        };
+        if spec.backend == BackendKind::Timed
+            && part == Part::Measure
+            && let Pace::Open { speedup, .. } = workload.pace(spec, prepared)
+        {
+            workload.latest_ns = ((LATEST_YEARS * YEAR_NS) as f64 * speedup) as u64;
         }
-        match &spec.workload {
-            WorkloadSpec::Trace(trace) => {
-                let opened = trace.open(geometry.unit_bytes, prepared.scan.as_deref())?;
-                let rule = fit_rule(spec.fit);
-                Ok(Workload::Trace(Box::new(Fitted::trace(
-                    opened,
-                    rule,
-                    logical_bytes,
-                    prepared.scan.as_deref(),
-                )?)))
-            }
-            WorkloadSpec::Generator(generator) => {
-                let seed = match part {
-                    Part::Measure => spec.run_seed(),
-                    Part::Warmup => spec.run_seed() ^ 0x5741_524d_5550,
-                };
-                let generator = synth::parse(&generator.spec, logical_bytes, geometry.unit_bytes, seed)?;
-                let generator = if part == Part::Warmup {
-                    generator.endless()
-                } else {
-                    generator
-                };
-                Ok(Workload::Generated(Box::new(generator)))
-            }
+        Ok(workload)
+    }
+
+    /// The requests of `generator`.
+    pub fn generated(generator: Generator) -> Self {
+        Workload {
+            requests: Requests::Generated(Box::new(generator)),
+            latest_ns: u64::MAX,
         }
     }
 
     /// Requests in all, where that is known.
     pub fn requests(&self, prepared: &Prepared) -> Option<u64> {
-        match self {
-            Workload::Trace(_) => prepared.scan.as_ref().map(|scan| scan.report.records),
-            Workload::Generated(generator) => Some(generator.requests()),
-            Workload::Filtered(requests) => requests.requests(prepared.filters.as_ref()?),
+        match &self.requests {
+            Requests::Trace(_) => prepared.scan.as_ref().map(|scan| scan.report.records),
+            Requests::Generated(generator) => Some(generator.requests()),
+            Requests::Filtered(requests) => requests.requests(prepared.filters.as_ref()?),
         }
     }
 
     /// Whether the warm-up takes the first of these requests. A generator has others for it, unless filters stand behind
     /// it: they may have an end that the generator doesn't know.
     pub fn warms_up_itself(&self) -> bool {
-        !matches!(self, Workload::Generated(_))
+        !matches!(self.requests, Requests::Generated(_))
     }
 
     /// What the workload is, for the summary.
     pub fn describe(&self, spec: &RunSpec) -> Value {
-        match (self, &spec.workload) {
-            (Workload::Trace(opened), WorkloadSpec::Trace(trace)) => trace.describe(&opened.inner().report(), spec.fit),
-            (Workload::Generated(generator), _) => generator.describe(),
-            (Workload::Filtered(requests), _) => requests.describe(spec),
+        match (&self.requests, &spec.workload) {
+            (Requests::Trace(opened), WorkloadSpec::Trace(trace)) => trace.describe(&opened.inner().report(), spec.fit),
+            (Requests::Generated(generator), _) => generator.describe(),
+            (Requests::Filtered(requests), _) => requests.describe(spec),
             _ => Value::Null,
         }
     }
 
     /// The report of what was read; `None` for a generator.
     pub fn report(&self) -> Option<TraceReport> {
-        match self {
-            Workload::Trace(trace) => Some(trace.inner().report()),
-            Workload::Generated(_) => None,
-            Workload::Filtered(requests) => requests.report(),
+        match &self.requests {
+            Requests::Trace(trace) => Some(trace.inner().report()),
+            Requests::Generated(_) => None,
+            Requests::Filtered(requests) => requests.report(),
         }
     }
 
     /// What each filter did so far; none without filters.
     pub fn filter_reports(&self) -> Vec<FilterReport> {
-        match self {
-            Workload::Filtered(requests) => requests.reports(),
+        match &self.requests {
+            Requests::Filtered(requests) => requests.reports(),
             _ => Vec::new(),
         }
     }
@@ -152,10 +148,10 @@ impl Workload {
             (_, Some(depth)) => Pace::Closed { depth },
             (Some(Arrivals::Closed), None) => Pace::Closed { depth: DEFAULT_DEPTH },
             (None, None) if self.untimed(spec, prepared) => Pace::Closed { depth: UNTIMED_DEPTH },
-            (None, None) => match self {
-                Workload::Trace(_) => open,
-                Workload::Generated(generator) => generated(generator.arrivals(), open),
-                Workload::Filtered(requests) => match requests.origin {
+            (None, None) => match &self.requests {
+                Requests::Trace(_) => open,
+                Requests::Generated(generator) => generated(generator.arrivals(), open),
+                Requests::Filtered(requests) => match requests.origin {
                     Origin::Trace(_) => open,
                     Origin::Generator { arrivals, .. } => generated(arrivals, open),
                 },
@@ -166,10 +162,58 @@ impl Workload {
 
 impl Source for Workload {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
+        self.requests.next_batch(batch)?;
+        match batch.time_ns.last() {
+            Some(&last) if last > self.latest_ns => Err(Error::input(format!(
+                "the workload lasts longer than {LATEST_YEARS} years, too long to simulate: a higher rate, or a larger speedup"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Requests {
+    fn open(spec: &RunSpec, prepared: &Prepared, part: Part) -> Result<Self> {
+        let geometry = &prepared.config.layout.geometry;
+        let logical_bytes = u64::from(prepared.config.ftl.logical_units) * u64::from(geometry.unit_bytes);
+        if let Some(filters) = &prepared.filters {
+            let rule = fit_rule(spec.fit);
+            let (scan, sizes) = (prepared.scan.as_ref(), prepared.sizes);
+            let requests = FilteredRequests::open(spec, filters, scan, sizes, rule, logical_bytes)?;
+            return Ok(Requests::Filtered(Box::new(requests)));
+        }
+        match &spec.workload {
+            WorkloadSpec::Trace(trace) => {
+                let opened = trace.open(geometry.unit_bytes, prepared.scan.as_deref())?;
+                let rule = fit_rule(spec.fit);
+                Ok(Requests::Trace(Box::new(Fitted::trace(
+                    opened,
+                    rule,
+                    logical_bytes,
+                    prepared.scan.as_deref(),
+                )?)))
+            }
+            WorkloadSpec::Generator(generator) => {
+                let seed = match part {
+                    Part::Measure => spec.run_seed(),
+                    Part::Warmup => spec.run_seed() ^ 0x5741_524d_5550,
+                };
+                let generator = synth::parse(&generator.spec, logical_bytes, geometry.unit_bytes, seed)?;
+                let generator = if part == Part::Warmup {
+                    generator.endless()
+                } else {
+                    generator
+                };
+                Ok(Requests::Generated(Box::new(generator)))
+            }
+        }
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
         match self {
-            Workload::Trace(trace) => trace.next_batch(batch),
-            Workload::Generated(generator) => generator.next_batch(batch),
-            Workload::Filtered(requests) => requests.next_batch(batch),
+            Requests::Trace(trace) => trace.next_batch(batch),
+            Requests::Generated(generator) => generator.next_batch(batch),
+            Requests::Filtered(requests) => requests.next_batch(batch),
         }
     }
 }
@@ -259,7 +303,7 @@ fn grow(drive: &DriveSpec, config: &DriveConfig, needed: u64) -> Result<DriveCon
             return Ok(config);
         }
     }
-    Err(ftlab_core::Error::input(format!(
+    Err(Error::input(format!(
         "drive {}: cannot be made to hold {needed} units: set ftl.op_ratio rather than ftl.logical_size",
         drive.name
     )))
@@ -271,5 +315,33 @@ fn fit_rule(fit: Fit) -> FitRule {
         Fit::Compact => FitRule::Compact,
         Fit::Wrap => FitRule::Wrap,
         Fit::Grow => FitRule::Grow,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Members, Unobserved, parse_spec, run};
+
+    /// Of two requests at a given rate the second comes after `1 / rate` seconds; a year has 31,536,000.
+    #[test]
+    fn a_run_lasts_a_hundred_years_at_most() {
+        let ran = |keys: &str, extra: &str| {
+            let workload = format!(r#"{{"generator": {{"spec": "uniform:requests=2,arrivals=fixed,{keys}"}}}}"#);
+            let spec =
+                format!(r#"{{"drive": {{"name": "tiny"}}, "precondition": "none", "workload": {workload}{extra}}}"#);
+            run(&parse_spec(&spec).unwrap(), &Members::default(), &mut Unobserved)
+        };
+        let refused = |keys: &str, extra: &str| {
+            let error = ran(keys, extra).unwrap_err().to_string();
+            assert!(error.starts_with("the workload lasts longer than 100 years"), "{error}");
+        };
+        assert!(ran("rate=3.2e-10", "").is_ok());
+        refused("rate=3.1e-10", "");
+        refused("rate=1e-300", "");
+        refused("rate=1", r#", "speedup": 1e-300"#);
+        refused("rate=1", r#", "speedup": 3.1e-10"#);
+        assert!(ran("rate=1e-10", r#", "speedup": 10"#).is_ok());
+        assert!(ran("rate=1e-10", r#", "backend": "counting""#).is_ok());
+        assert!(ran("rate=1e-10", r#", "qd": 1"#).is_ok());
     }
 }

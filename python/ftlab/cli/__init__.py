@@ -51,7 +51,6 @@ app = typer.Typer(
     name="ftlab",
     help="A laboratory for flash storage: simulate drives, compare the policies inside them on real work.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
-from ftlab.cli.reading import reads_traces
 
 
-@reads_traces
+@o.takes("compare")
 def compare(
     workload: Annotated[
         list[str], typer.Argument(metavar="WORKLOAD...", help="Traces (files of one trace: a+b) or generators.")
     ],
     drive: o.Drive = "tiny",
-    set_: o.Set = None,
     vary: o.Vary = None,
-    repeat: o.Repeat = 1,
-    threads: o.Threads = 0,
-    backend: o.Backend = None,
-    precondition: o.Precondition = None,
-    warmup: o.Warmup = None,
-    arrivals: o.Arrivals = None,
-    qd: o.QueueDepth = None,
-    speedup: o.Speedup = None,
-    seed: o.Seed = None,
-    fit: o.Fit = None,
-    filters: o.Filters = None,
     *,
-    reading: dict[str, str],
-    verify: o.Verify = False,
+    options: dict[str, Any],
     plugin: o.Plugin = None,
     out: o.Out = None,
     force: o.Force = False,
@@ -45,19 +31,5 @@ def compare(
     from ftlab.cli import grids
 
     members.load(plugin or [])
-    options = o.given(
-        set=set_,
-        backend=backend,
-        precondition=precondition,
-        warmup=warmup,
-        arrivals=arrivals,
-        qd=qd,
-        speedup=speedup,
-        seed=seed,
-        fit=fit,
-        filters=filters or None,
-        **reading,
-        verify=verify,
-    )
-    plan = comparison.plan(workload, drive, vary or [], repeat, options)
-    return grids.make(plan, threads=threads, out=out, force=force, json=json)
+    plan = comparison.plan(workload, drive, vary or [], None, options)
+    return grids.make(plan, out=out, force=force, json=json)

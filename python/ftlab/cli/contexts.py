@@ -11,6 +11,10 @@ import typer
 from ftlab.cli import options as o
 
 
+def _most(flag: str, help: str) -> Any:
+    return typer.Option(flag, metavar="N", min=0, help=help)
+
+
 def contexts(
     recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="What `ftlab record` has made.")],
     *,
@@ -26,8 +30,8 @@ def contexts(
             help="Take together what goes through functions or programs, or to files (file:*.log); or `files`.",
         ),
     ] = None,
-    rows: Annotated[int, typer.Option("--rows", metavar="N", help="Contexts to show, those that write most.")] = 16,
-    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Functions to show of each call path.")] = 6,
+    rows: Annotated[int, _most("--rows", "Contexts to show, those that write most.")] = 16,
+    frames: Annotated[int, _most("--frames", "Functions to show of each call path.")] = 6,
     json: o.Json = False,
 ) -> int:
     """Tell who writes in a recording: program contexts with their share, lifetimes, duplicates and functions.

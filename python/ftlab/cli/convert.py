@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
-from ftlab.cli.reading import reads_traces
 
 
-@reads_traces
+@o.takes("requests")
 def convert(
     files: Annotated[
         list[str], typer.Argument(metavar="TRACE... OUT", help="A trace (all its files, or -), then the file to write.")
     ],
     *,
-    reading: dict[str, str],
+    options: dict[str, Any],
     to: o.To = None,
     set_: o.FormOptions = None,
     strict: o.Strict = False,
-    filters: o.Filters = None,
-    requests: o.Requests = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
@@ -34,5 +31,5 @@ def convert(
 
     if len(files) < 2:
         raise InputError("convert needs a trace and a file to write")
-    options = {**o.given(filters=filters, requests=requests, to=to, strict=strict, force=force), **reading}
+    options |= o.given(to=to, strict=strict, force=force)
     return written.make(files[:-1], files[-1], options, set_ or [], json=json)

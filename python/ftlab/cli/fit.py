@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
-from ftlab.cli.reading import reads_traces
 
 
-@reads_traces
+@o.takes("requests", without=("span", "seed"))
 def fit(
     workload: Annotated[list[str], typer.Argument(metavar="TRACE...", help="A trace: all its files, or - for stdin.")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL.toml", help="Model file to write.")],
-    reading: dict[str, str],
+    options: dict[str, Any],
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Name of the workload. [the trace's]")
     ] = None,
@@ -24,9 +23,9 @@ def fit(
     check: Annotated[
         bool, typer.Option("--check", help="Inspect trace and model, and print how far their figures are apart.")
     ] = False,
-    requests: o.Requests = None,
-    filters: o.Filters = None,
-    seed: o.Seed = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="S", help="With --check: seed of the model's requests. [1]")
+    ] = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
@@ -44,14 +43,13 @@ def fit(
     if check and "-" in workload:
         raise InputError("--check reads the trace a second time: expected a file instead of standard input")
     fitting.refuse_existing(out, force=force)
-    options = {**o.given(requests=requests, filters=filters), **reading}
     line = progress.line(1)
     try:
         model = fitting.execute(workload, options, line, title=title, source=source)
         pair = None
         if check:
             original = inspection.execute(workload, traces.requests_spec(workload, options), line)
-            pair = (original, model.inspect(seed=seed or 1))
+            pair = (original, model.inspect(seed=seed))
         model.save(out, force=force)
     finally:
         progress.clear(line)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
 
 
+@o.takes("requests", without=("trace",))
 def generate(
     workload: Annotated[
         str, typer.Argument(metavar="SPEC", help="Generator, named workload (`ftlab list workloads`) or model file.")
@@ -17,10 +18,8 @@ def generate(
     to: o.To = None,
     set_: o.FormOptions = None,
     strict: o.Strict = False,
-    requests: o.Requests = None,
-    span: o.Span = None,
-    seed: o.Seed = None,
-    filters: o.Filters = None,
+    *,
+    options: dict[str, Any],
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
@@ -30,5 +29,5 @@ def generate(
     """
     from ftlab.cli import written
 
-    given = o.given(filters=filters, requests=requests, span=span, seed=seed, to=to, strict=strict, force=force)
-    return written.make(workload, out, given, set_ or [], json=json, generated=True)
+    options |= o.given(to=to, strict=strict, force=force)
+    return written.make(workload, out, options, set_ or [], json=json, generated=True)

@@ -12,14 +12,14 @@ from ftlab.comparison import Comparison, Plan
 from ftlab.errors import Interrupted
 
 
-def make(plan: Plan, *, threads: int, out: Path | None, force: bool, json: bool, title: str = "") -> int:
+def make(plan: Plan, *, out: Path | None, force: bool, json: bool, title: str = "") -> int:
     """Makes the planned runs and shows them; gives the exit code."""
     line = progress.line(len(plan.specs))
     interrupted = False
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
         try:
-            result = comparison.execute(plan, threads=threads, progress=line, title=title)
+            result = comparison.execute(plan, progress=line, title=title)
         except Interrupted as stop:
             interrupted = True
             result = cast(Comparison, stop.result)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
-from ftlab.cli.reading import reads_traces
 
 
-@reads_traces
+@o.takes("requests")
 def inspect(
     workload: Annotated[
         list[str], typer.Argument(metavar="TRACE...", help="A trace (all its files), a generator, or - for stdin.")
     ],
     *,
-    reading: dict[str, str],
-    filters: o.Filters = None,
-    requests: o.Requests = None,
-    span: o.Span = None,
-    seed: o.Seed = None,
+    options: dict[str, Any],
     apart: Annotated[
         bool, typer.Option("--apart", help="Each TRACE is a workload of its own: compare them side by side.")
     ] = False,
@@ -37,9 +32,8 @@ def inspect(
     from ftlab import inspection, inspection_report, store, traces
     from ftlab.cli import inspection_text, progress, text
 
-    options = {**o.given(filters=filters, requests=requests, span=span, seed=seed), **reading}
     workloads: list[list[str]] = [[name] for name in workload] if apart else [workload]
-    specs = [traces.requests_spec(one, traces.that_apply(one, options) if apart else options) for one in workloads]
+    specs = traces.requests_specs(workloads, options)
     line = progress.line(1)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None

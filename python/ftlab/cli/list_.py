@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated, Any
 
 import typer
@@ -17,9 +18,15 @@ def list_(
     json: o.Json = False,
 ) -> int:
     """List policies, drives, trace formats, generators, filters or experiments."""
-    from ftlab import catalogue
+    from ftlab import _ftlab, catalogue
     from ftlab.cli import text
+    from ftlab.errors import InputError
 
+    known = (*_ftlab.LISTS, "experiments")
+    if what not in known:
+        nearest = difflib.get_close_matches(what, known, n=1)
+        hint = f"; did you mean `{nearest[0]}`?" if nearest else ""
+        raise InputError(f"unknown list `{what}`{hint} (known: {', '.join(known)})")
     rows = _experiments() if what == "experiments" else catalogue.entries(what)
     if json:
         text.put_json(rows)

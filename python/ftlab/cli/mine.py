@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ftlab.cli import options as o
-from ftlab.cli.reading import reads_traces
 
 if TYPE_CHECKING:
     from ftlab.mining import Mining
@@ -18,13 +17,13 @@ def _option(flag: str, metavar: str, help: str) -> Any:
     return typer.Option(flag, metavar=metavar, help=help)
 
 
-@reads_traces
+@o.takes("requests")
 def mine(
     workload: Annotated[
         list[str], typer.Argument(metavar="TRACE...", help="A trace (all its files), a generator, or - for stdin.")
     ],
     *,
-    reading: dict[str, str],
+    options: dict[str, Any],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="SET", help="File for the set, which drive files can name.")
     ] = None,
@@ -56,10 +55,6 @@ def mine(
         int | None, _option("--parts", "N", "Cut the requests into N parts; mine each, test on the next.")
     ] = None,
     part: Annotated[int | None, _option("--part", "I", "Only part I, counted from 1.")] = None,
-    filters: o.Filters = None,
-    requests: o.Requests = None,
-    span: o.Span = None,
-    seed: o.Seed = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
@@ -70,7 +65,7 @@ def mine(
     from ftlab import mining
     from ftlab.cli import progress, text
 
-    chosen = o.given(
+    options |= o.given(
         support=support,
         least=least,
         confidence=confidence,
@@ -87,7 +82,6 @@ def mine(
         parts=parts,
         part=part,
     )
-    options = {**o.given(filters=filters, requests=requests, span=span, seed=seed), **chosen, **reading}
     line = progress.line(1)
     try:
         found = mining.execute(workload, options, line, miner=miner, output=out, force=force)

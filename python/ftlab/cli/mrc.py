@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
-from ftlab.cli.reading import reads_traces
 
 if TYPE_CHECKING:
     from ftlab.map_memory import MissRatio
 
 
-@reads_traces
+@o.takes("mrc")
 def mrc(
     workload: Annotated[
         list[str], typer.Argument(metavar="WORKLOAD...", help="A trace (all its files), a generator, or - for stdin.")
     ],
     drive: o.Drive = "tiny",
-    set_: o.Set = None,
     sizes: Annotated[
         str | None,
         typer.Option("--sizes", metavar="A,B,...", help="As ftl.map_cache takes them: 64KiB,5%. [powers of two]"),
     ] = None,
-    precondition: o.Precondition = None,
-    warmup: o.Warmup = None,
-    seed: o.Seed = None,
-    fit: o.Fit = None,
-    filters: o.Filters = None,
     *,
-    reading: dict[str, str],
+    options: dict[str, Any],
     measured: Annotated[
         Path | None,
         typer.Option("--measured", metavar="DIR", help="Show these runs (a folder of run or compare) over the curve."),
@@ -53,9 +46,6 @@ def mrc(
         raise InputError("--measured draws runs over the curve in DIR/report.html: it needs --out DIR")
     members.load(plugin or [])
     over = store.load(measured) if measured else None
-    options = o.given(
-        set=set_, precondition=precondition, warmup=warmup, seed=seed, fit=fit, filters=filters or None, **reading
-    )
     line = progress.line(1)
     try:
         found = map_memory.execute(workload, drive, options, line, sizes=sizes)

@@ -1,53 +1,37 @@
-"""Options that several verbs share, declared once."""
+"""Options of verbs: those that the core declares, and those that several verbs share beside them."""
 
 from __future__ import annotations
 
+import inspect
+import json
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-Drive = Annotated[str, typer.Option("--drive", "-d", help="Preset (see `ftlab list drives`) or drive file.")]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change the drive: ftl.victim=greedy. Repeatable."),
+from ftlab import _ftlab
+from ftlab.options import Option, of
+
+
+def _names(what: str) -> Callable[[str], list[str]]:
+    """Completes a name of a list."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [row["name"] for row in json.loads(_ftlab.list(what)) if row["name"].startswith(incomplete)]
+
+    return complete
+
+
+Drive = Annotated[
+    str,
+    typer.Option(
+        "--drive", "-d", help="Preset (see `ftlab list drives`) or drive file.", autocompletion=_names("drives")
+    ),
 ]
 Vary = Annotated[
     list[str] | None,
     typer.Option("--vary", metavar="KEY=A,B,...", help="Compare values of a drive key or an option. Repeatable."),
-]
-Repeat = Annotated[int, typer.Option("--repeat", metavar="N", help="Runs per point, each with its own seed.")]
-Threads = Annotated[int, typer.Option("--threads", metavar="N", help="Runs at once; 0: as many as there are cores.")]
-Backend = Annotated[str | None, typer.Option("--backend", metavar="NAME", help="timed or counting. [timed]")]
-Precondition = Annotated[
-    str | None,
-    typer.Option(
-        "--precondition",
-        metavar="HOW",
-        help="theory, fill, scatter, none, state:PATH, or auto: theory, but fill where the map is in flash. [auto]",
-    ),
-]
-Warmup = Annotated[
-    str | None,
-    typer.Option("--warmup", metavar="AMOUNT", help="Before the measurement: 4x capacities, 10GiB, 25% of requests."),
-]
-Arrivals = Annotated[
-    str | None,
-    typer.Option("--arrivals", metavar="HOW", help="open (time stamps), closed (--qd) or asap. [a trace: open]"),
-]
-QueueDepth = Annotated[int | None, typer.Option("--qd", metavar="N", help="Requests under way; closed arrivals.")]
-Speedup = Annotated[float | None, typer.Option("--speedup", metavar="F", help="Divide the time stamps by F. [1]")]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="Seed of every random stream. [1]")]
-Fit = Annotated[
-    str | None,
-    typer.Option("--fit", metavar="HOW", help="Addresses beyond the drive: error, compact, wrap, grow. [error]"),
-]
-Filters = Annotated[
-    list[str] | None,
-    typer.Option("--filter", metavar="NAME:KEY=...", help="Transform the requests first: lru:share=0.05. Repeatable."),
-]
-Requests = Annotated[
-    int | None, typer.Option("--requests", metavar="N", help="At most N requests. [a generator: what it says, or 1e6]")
 ]
 To = Annotated[str | None, typer.Option("--to", metavar="FORMAT", help="Form to write. [told by the name's ending]")]
 FormOptions = Annotated[
@@ -55,12 +39,6 @@ FormOptions = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="What the form leaves open: time_unit=us. Repeatable."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse what the form cannot hold instead of leaving it out.")]
-Span = Annotated[str | None, typer.Option("--span", metavar="SIZE", help="Address space of a generator. [64GiB]")]
-PowerCut = Annotated[
-    list[int] | None,
-    typer.Option("--power-cut", metavar="N", help="Cut the power after N completed requests. Repeatable."),
-]
-Verify = Annotated[bool, typer.Option("--verify", help="Check every read against what was written.")]
 Plugin = Annotated[
     list[str] | None,
     typer.Option("--plugin", metavar="FILE.py", help="Python file that enters policies of its own. Repeatable."),
@@ -76,3 +54,65 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 def given(**options: Any) -> dict[str, Any]:
     """The options that were given: the defaults of the others are the core's."""
     return {key: value for key, value in options.items() if value is not None and value is not False}
+
+
+def takes(verb: str, *, without: Container[str] = ()) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Puts the options that the core declares for `verb`, but for the names and homes in `without`, in the place of the
+    argument `options`; those that were given arrive in it."""
+    declared = {o.name: o for o in of(verb).values() if o.name not in without and o.home not in without}
+
+    def taking(function: Callable[..., int]) -> Callable[..., int]:
+        def command(**arguments: Any) -> int:
+            options = given(**{name: arguments.pop(name) for name in declared})
+            return function(**arguments, options=options)
+
+        parameters = []
+        for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+            if name == "options":
+                parameters += [_parameter(option) for option in declared.values()]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        command.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        return command
+
+    return taking
+
+
+_TYPES: dict[str, Any] = {"count": int, "number": float}
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """What parses an option, with its help and its completion."""
+    switch = option.kind == "switch" or option.in_folder is not None
+    one = bool if switch else _TYPES.get(option.kind, str)
+    form = typer.Option(
+        option.flag,
+        metavar=None if switch else option.metavar,
+        help=help_of(option),
+        autocompletion=_completion(option),
+    )
+    annotation = one if switch else list[one] | None if option.many else one | None  # type: ignore[valid-type]
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if switch else None,
+        annotation=Annotated[annotation, form],
+    )
+
+
+def help_of(option: Option) -> str:
+    """The line that help prints."""
+    text = option.says.replace("`", "")
+    if option.in_folder:
+        text += f" As DIR/{option.in_folder}; needs --out."
+    return f"{text} Repeatable." if option.many else text
+
+
+def _completion(option: Option) -> Callable[[str], list[str]] | None:
+    if option.listed:
+        return _names(option.listed)
+    if not option.words:
+        return None
+    return lambda incomplete: [word for word in option.words if word.startswith(incomplete)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -18,6 +17,7 @@ Only = Annotated[
 ]
 
 
+@o.takes("reproduce")
 def reproduce(
     experiment: Annotated[
         str, typer.Argument(metavar="EXPERIMENT", help="Its name, or a folder with an experiment.toml.")
@@ -33,10 +33,11 @@ def reproduce(
     ] = None,
     traces: Annotated[
         Path | None,
-        typer.Option("--traces", metavar="DIR", help="Folder with the original traces. [environment: FTLAB_TRACES]"),
+        typer.Option("--traces", metavar="DIR", help="Folder with the original traces."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Short traces on the first drive: a look, no result.")] = False,
-    threads: o.Threads = 0,
+    *,
+    options: dict[str, Any],
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -58,8 +59,6 @@ def reproduce(
         return 0
     if not experiment:
         raise InputError(f"nothing to reproduce: expected an experiment (known: {', '.join(schema.names())})")
-    if traces is None and os.environ.get("FTLAB_TRACES"):
-        traces = Path(os.environ["FTLAB_TRACES"])
     watch = reproduction_text.Watch()
     interrupted = False
     with contextlib.ExitStack() as stack:
@@ -72,8 +71,8 @@ def reproduce(
                 stand_in=stand_in or [],
                 traces=traces,
                 quick=quick,
-                threads=threads,
                 watch=watch,
+                options=options,
             )
         except Interrupted as stop:
             interrupted = True

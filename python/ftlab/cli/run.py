@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from ftlab.cli import options as o
-from ftlab.cli.reading import reads_traces
 
 
-@reads_traces
+@o.takes("run")
 def run(
     workload: Annotated[
         list[str],
@@ -21,33 +19,8 @@ def run(
         ),
     ],
     drive: o.Drive = "tiny",
-    set_: o.Set = None,
-    backend: o.Backend = None,
-    precondition: o.Precondition = None,
-    warmup: o.Warmup = None,
-    arrivals: o.Arrivals = None,
-    qd: o.QueueDepth = None,
-    speedup: o.Speedup = None,
-    seed: o.Seed = None,
-    fit: o.Fit = None,
-    filters: o.Filters = None,
     *,
-    reading: dict[str, str],
-    verify: o.Verify = False,
-    requests: Annotated[bool, typer.Option("--requests", help="Keep a row per request (requests.parquet).")] = False,
-    trace_events: Annotated[
-        Path | None, typer.Option("--trace-events", metavar="FILE", help="Timeline of dies and channels for Perfetto.")
-    ] = None,
-    trace_events_limit: Annotated[
-        int | None, typer.Option("--trace-events-limit", metavar="N", help="Most events in the timeline.")
-    ] = None,
-    break_at: Annotated[
-        str | None, typer.Option("--break", metavar="CONDITION", help="Stop when it becomes true: 'waf>3'.")
-    ] = None,
-    power_cuts: o.PowerCut = None,
-    save_state: Annotated[
-        bool, typer.Option("--save-state", help="Save the drive's state as DIR/state (needs --out).")
-    ] = False,
+    options: dict[str, Any],
     plugin: o.Plugin = None,
     out: o.Out = None,
     force: o.Force = False,
@@ -62,37 +35,16 @@ def run(
     from ftlab.runs import Run, execute
     from ftlab.spec import run_spec
 
+    save_state = options.pop("save_state", False)
     if save_state and out is None:
         raise InputError("--save-state writes DIR/state: it needs --out DIR")
     members.load(plugin or [])
-    spec = run_spec(
-        workload,
-        drive,
-        o.given(
-            set=set_,
-            backend=backend,
-            precondition=precondition,
-            warmup=warmup,
-            arrivals=arrivals,
-            qd=qd,
-            speedup=speedup,
-            seed=seed,
-            fit=fit,
-            filters=filters or None,
-            **reading,
-            verify=verify,
-            requests=requests,
-            trace_events=trace_events,
-            trace_events_limit=trace_events_limit,
-            break_at=break_at,
-            power_cuts=power_cuts,
-        ),
-    )
+    spec = run_spec(workload, drive, options)
     line = progress.line(1)
     interrupted = False
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
-        if folder and (save_state or break_at):
+        if folder and (save_state or spec["break_at"]):
             spec["save_state"] = str(folder / "state")
         try:
             result = execute(workload, spec, line)
@@ -102,7 +54,7 @@ def run(
         finally:
             progress.clear(line)
         if folder and out:
-            if "save_state" in spec:
+            if spec["save_state"]:
                 spec["save_state"] = str(out / "state")
             store.save_run(result, folder)
     if json:

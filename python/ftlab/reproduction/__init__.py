@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ftlab.errors import InputError, Interrupted
+from ftlab.option_types import ReproduceOptions
+from ftlab.options import signed
 from ftlab.reading import Source
 from ftlab.reproduction import schema, standins, verdict
 from ftlab.reproduction.measure import Laboratory, Row, Watch, tested
@@ -17,6 +19,7 @@ from ftlab.reproduction.metrics import BY_NAME, MEMBERS
 from ftlab.reproduction.schema import Experiment, Figure
 from ftlab.reproduction.standins import Prepared
 from ftlab.reproduction.verdict import Judgement
+from ftlab.spec import planned
 
 if TYPE_CHECKING:
     import altair as alt
@@ -135,6 +138,7 @@ class Reproduction:
         return (result.figure.name for result in self.results)
 
 
+@signed("reproduce")
 def reproduce(
     experiment: str,
     *,
@@ -143,7 +147,7 @@ def reproduce(
     stand_in: Sequence[str] = (),
     traces: Source | None = None,
     quick: bool = False,
-    threads: int = 0,
+    **options: Unpack[ReproduceOptions],
 ) -> Reproduction:
     """Measures the figures of an experiment (all, or those in `only`) and judges each by its rule.
 
@@ -157,8 +161,8 @@ def reproduce(
         stand_in=stand_in,
         traces=None if traces is None else Path(traces),
         quick=quick,
-        threads=threads,
         watch=Quiet(),
+        options=options,
     )
 
 
@@ -170,10 +174,11 @@ def execute(
     stand_in: Sequence[str],
     traces: Path | None,
     quick: bool,
-    threads: int,
     watch: Watch,
+    options: Mapping[str, Any],
 ) -> Reproduction:
     """Measures and judges. Raises `Interrupted` with what was finished."""
+    threads = planned("reproduce", [], options).threads
     figures = _chosen("figure", only, experiment.figures)
     drives = _chosen("drive", drive, experiment.drives)
     # A look is a look at one drive.
@@ -261,7 +266,7 @@ def _kinds(experiment: Experiment, asked: Sequence[str], traces: Path | None) ->
         if kind not in experiment.kinds:
             raise InputError(f"unknown kind of stand-in `{kind}` (known: {', '.join(experiment.kinds)})")
         if kind == standins.TRACES and traces is None:
-            raise InputError("stand-in `traces`: expected a folder of traces (--traces or FTLAB_TRACES)")
+            raise InputError("stand-in `traces`: expected a folder of traces (--traces)")
     if asked:
         return list(dict.fromkeys(asked))
     if traces is not None and standins.TRACES in experiment.kinds:

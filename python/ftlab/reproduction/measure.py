@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -60,7 +61,7 @@ class Laboratory:
     drive: Drive
     prepared: Mapping[str, Prepared]
     folder: Path
-    threads: int
+    threads: int | None
     watch: Watch
     sets: dict[tuple[Any, ...], Path]
     """Sets of correlations that have been mined, which drives share."""
@@ -95,13 +96,11 @@ class Laboratory:
         members = {member: self.experiment.members[member] for member in runs.members}
         activities = [member.activity for member in members.values() if member.activity]
         self.watch.stage(f"contexts of {name}")
-        found = recording.look(chosen.files[0], replay, activities, None).contexts if activities else ()
+        look = partial(recording.look, chosen.files[0], replay, progress=None, may_miss=True)
+        found = look(activities).contexts if activities else ()
         written = {context["program"]: context for context in found}
         for key, member in members.items():
-            if member.activity:
-                figures = written.get(member.activity, {})
-            else:
-                figures = recording.look(chosen.files[0], replay, member.by, None).figures
+            figures = written.get(member.activity, {}) if member.activity else look(member.by).figures
             yield _row(runs, name, key, None, 0, figures)
 
     def _facts(self) -> dict[str, Any]:
@@ -193,7 +192,7 @@ class Laboratory:
             batch = work[start : start + _BATCH]
             points = [{"workload": name, "member": member} for (name, member, _, _), _, _ in batch]
             labels = [place[0] for place, _, _ in batch]
-            plan = Plan(points, labels, [spec for _, spec, _ in batch], 1)
+            plan = Plan(points, labels, [spec for _, spec, _ in batch], 1, self.threads)
             done, stopped = self._executed(plan, progress, start)
             keys = {json.dumps(spec, sort_keys=True): key for _, spec, key in batch}
             for point in done.points:
@@ -209,7 +208,7 @@ class Laboratory:
         """A batch of runs; each is told to `progress` by its number among all."""
         shifted = None if progress is None else lambda run, *rest: progress(before + run, *rest)
         try:
-            return comparison.execute(plan, threads=self.threads, progress=shifted), False
+            return comparison.execute(plan, progress=shifted), False
         except Interrupted as stop:
             return cast(Comparison, stop.result), True
         except FtlabError as error:

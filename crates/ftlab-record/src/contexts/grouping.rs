@@ -1,6 +1,10 @@
 //! What is taken together as one context: a call path, an activity (what goes through a function or a program, or to certain
 //! files), or a kind of file.
 
+use std::collections::BTreeSet;
+
+use ftlab_core::{Error, Result, error};
+
 use super::names::{is_called, last_part, short};
 use crate::recording::{Context, Tables};
 
@@ -115,6 +119,34 @@ impl Grouping {
             Grouping::Activities { .. } => None,
         }
     }
+}
+
+/// Refuses names that nothing in a recording has.
+pub fn check_names(tables: &Tables, by: &[String]) -> Result<()> {
+    let programs = tables
+        .processes
+        .iter()
+        .map(|process| last_part(&process.program).to_owned());
+    let programs: BTreeSet<String> = programs.collect();
+    let frames = tables.contexts.iter().flat_map(|context| &context.frames);
+    let functions: BTreeSet<String> = frames.map(|frame| short(&frame.name)).collect();
+    for name in by.iter().filter(|name| *name != FILES) {
+        if let Some(pattern) = name.strip_prefix(FILE) {
+            if !tables.files.iter().any(|file| fits(pattern, &file.path)) {
+                return Err(Error::input(format!("by `{name}`: no file of the recording fits")));
+            }
+        } else if !programs.contains(name) && !functions.iter().any(|function| is_called(function, name)) {
+            let known = programs.iter().chain(&functions).map(String::as_str);
+            let hint = error::nearest(name, known).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+            return Err(Error::input(format!(
+                "by `{name}`: no function and no program of the recording is called so{hint} (programs: {}; files: `file:*.log`, or \
+                 `files` alone)",
+                programs.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn first(names: &[String], fits: impl FnMut(&String) -> bool) -> u32 {

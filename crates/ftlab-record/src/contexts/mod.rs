@@ -34,6 +34,7 @@ use ftlab_core::{Error, Result};
 use serde::Serialize;
 
 use self::grouping::Grouping;
+pub use self::grouping::check_names;
 pub use self::places::PlaceReport;
 pub use self::spread::Quantiles;
 use self::tally::Tally;

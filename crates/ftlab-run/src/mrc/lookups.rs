@@ -95,6 +95,11 @@ impl MappingPolicy for Recorder {
         None
     }
 
+    /// A cache of every size is none in particular.
+    fn is_cached(&self, _: u32) -> bool {
+        false
+    }
+
     fn counts(&self) -> CacheCounts {
         CacheCounts::default()
     }

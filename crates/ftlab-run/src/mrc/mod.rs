@@ -80,7 +80,7 @@ impl MrcSpec {
         }
         let run = &spec.run;
         for (given, name) in [
-            (run.requests_table, "requests_table"),
+            (run.requests, "requests"),
             (run.trace_events.is_some(), "trace_events"),
             (run.break_at.is_some(), "break_at"),
             (!run.power_cuts.is_empty(), "power_cuts"),

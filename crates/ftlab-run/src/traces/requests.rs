@@ -7,10 +7,10 @@ use ftlab_core::{Batch, Error, PolicySpec, Result, Source, units};
 use ftlab_trace::filters::{self, FilterReport, Filtered};
 use ftlab_trace::synth::{self, Generator};
 use ftlab_trace::{Head, Opened, ReadOptions, TraceReport, Volumes};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::filtered::Shared;
+use crate::spec::option::{Needs, REQUESTS, opt, options};
 use crate::spec::{self, GeneratorSpec, TraceSpec, WorkloadSpec};
 use crate::{Observer, Progress};
 
@@ -25,27 +25,29 @@ const GENERATED: u64 = 1_000_000;
 /// Wall time between two reports of progress.
 pub(crate) const PERIOD: Duration = Duration::from_millis(200);
 
-/// Requests without a drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RequestsSpec {
-    pub workload: WorkloadSpec,
-    /// Filters in order, as in a run. They work on addresses, so the volumes of a filtered trace lie side by side.
-    #[serde(default)]
-    pub filters: Vec<String>,
-    /// Bytes of the address space of a generator; `None`: 64 GiB, and for models of traces what they say.
-    #[serde(default)]
-    pub span: Option<String>,
-    /// At most so many requests, counted before the filters; `None`: all of a trace, what a generator says, or a million.
-    #[serde(default)]
-    pub requests: Option<u64>,
-    /// Seed of a generator.
-    #[serde(default = "first_seed")]
-    pub seed: u64,
-}
+options! {
+    /// Requests without a drive.
+    pub struct RequestsSpec {
+        pub workload: WorkloadSpec,
+    }
+    options {
+        /// Transform the requests first, by filters in order: `lru:share=0.05`.
+        ///
+        /// They work on addresses, so the volumes of a filtered trace lie side by side.
+        filters: Vec<String> = Vec::new(), opt("NAME:KEY=...").flag("--filter").of(REQUESTS).listed("filters");
 
-fn first_seed() -> u64 {
-    1
+        /// At most so many requests, counted before the filters.
+        requests: Option<u64> = None,
+            opt("N").of(REQUESTS).range(1, u64::MAX).left_out("a generator: what it says, or 1e6");
+
+        /// Address space of a generator.
+        ///
+        /// Models of traces have their own.
+        span: Option<String> = None, opt("SIZE").of(REQUESTS).left_out("64GiB").needs(Needs::Generator);
+
+        /// Seed of a generator, and of filters that draw.
+        seed: u64 = 1, opt("S").of(REQUESTS).needs(Needs::Draws);
+    }
 }
 
 impl RequestsSpec {
@@ -55,9 +57,6 @@ impl RequestsSpec {
     }
 
     pub(crate) fn checked(self) -> Result<Self> {
-        if self.requests == Some(0) {
-            return Err(Error::input("requests 0: expected at least one"));
-        }
         if let WorkloadSpec::Trace(trace) = &self.workload {
             trace.checked()?;
         }
@@ -375,7 +374,10 @@ mod tests {
     #[test]
     fn values_out_of_range_are_refused() {
         for (extra, words) in [
-            (r#", "requests": 0"#, "at least one"),
+            (
+                r#", "requests": 0"#,
+                "requests 0: expected a whole number of at least 1",
+            ),
             (r#", "span": "1KiB""#, "4 KiB"),
             (r#", "span": "wide""#, "span"),
             (r#", "sed": 3"#, "unknown field `sed`"),

@@ -1,0 +1,288 @@
+//! What the user asked for. Options are declared here and nowhere else, with their defaults; names and units are checked on the
+//! way in.
+
+mod asked;
+pub(crate) mod option;
+mod trace;
+mod values;
+
+use std::path::PathBuf;
+
+use ftlab_core::{Error, Result};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::watch::BreakAt;
+use option::{ALONE, GRIDS, Home, Kind, MAPS, Needs, Opt, Verb, opt, options};
+
+pub use asked::asked;
+pub use trace::TraceSpec;
+pub use values::{Arrivals, BackendKind, Fit, Precondition, Warmup};
+
+options! {
+    /// One run.
+    pub struct RunSpec {
+        pub drive: DriveSpec,
+        pub workload: WorkloadSpec,
+    }
+    options {
+        /// `timed` (dies, channels, latencies) or `counting` (writes and wear only, faster).
+        backend: BackendKind = BackendKind::Timed, opt("NAME");
+
+        /// The drive before the warm-up: `theory`, `fill`, `scatter`, `none`, `state:PATH`, or `auto`: `theory`, but `fill` where
+        /// the map is in flash.
+        ///
+        /// `theory` is the steady state that theory gives for the victim policy, `fill` one sequential write of everything, `scatter`
+        /// one in scattered order, `none` a fresh drive, `state:PATH` what `save_state` has saved. Where runs are compared and `auto`
+        /// would give both `theory` and `fill`, all get `fill`.
+        precondition: Precondition = Precondition::Auto, opt("HOW").of(MAPS);
+
+        /// Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests.
+        warmup: Option<Warmup> = None, opt("AMOUNT").of(MAPS).left_out("none");
+
+        /// When the host sends the next request: `open` (by time stamps), `closed` (when one of `qd` completes) or `asap`.
+        arrivals: Option<Arrivals> = None,
+            opt("HOW").left_out("a trace: open; a generator: what it says").needs(Needs::Time);
+
+        /// Requests under way at once; makes arrivals `closed`.
+        qd: Option<u32> = None,
+            opt("N").range(1, 1 << 20).needs(Needs::Time);
+
+        /// Divide the time stamps by it; open arrivals.
+        speedup: f64 = 1.0, opt("F").above(0.0).needs(Needs::Stamps);
+
+        /// Seed of every random stream.
+        seed: u64 = 1, opt("S").of(MAPS);
+
+        /// Addresses beyond the drive: `error`, `compact`, `wrap` or `grow`.
+        ///
+        /// `error` names the address; `compact` renumbers the units that the workload touches without gaps; `wrap` takes addresses
+        /// modulo the drive's size; `grow` makes the drive as large as the workload reaches.
+        fit: Fit = Fit::Error, opt("HOW").of(MAPS);
+
+        /// Transform the requests first, by filters in order: `lru:share=0.05`.
+        filters: Vec<String> = Vec::new(), opt("NAME:KEY=...").flag("--filter").of(MAPS).listed("filters");
+
+        /// Check every read against what was written.
+        verify: bool = false, opt("");
+
+        /// Keep a row per request, as the table `requests`.
+        requests: bool = false, opt("").needs(Needs::Time);
+
+        /// Stop when it becomes true: `waf>3`.
+        ///
+        /// `NAME>NUMBER` or `NAME<NUMBER` with one of `waf`, `free`, `erases`, `retired`, `host_writes`, `read_us`, `write_us`.
+        break_at: Option<String> = None, opt("CONDITION").flag("--break");
+
+        /// Cut the power after so many completed requests; the drive recovers and goes on (needs `ftl.checkpoint`).
+        power_cuts: Vec<u64> = Vec::new(), opt("N").flag("--power-cut").range(1, u64::MAX);
+
+        /// Write a timeline of dies and channels here, which Perfetto opens.
+        trace_events: Option<PathBuf> = None, opt("FILE").of(ALONE).needs(Needs::Time);
+
+        /// Most events in that timeline.
+        trace_events_limit: u64 = 1_000_000, opt("N").range(1, u64::MAX).of(ALONE).left_out("1e6").needs(Needs::Timeline);
+
+        /// Save the drive's state at the end.
+        save_state: Option<PathBuf> = None, opt("FILE").of(ALONE).in_folder("state");
+
+        /// Which repetition this is (0, 1, ...): it shifts the seed. Set by comparisons.
+        repeat: u32 = 0, opt("I").of(&[]);
+    }
+}
+
+options! {
+    /// The drive: a preset or a drive file, and what is changed in it.
+    pub struct DriveSpec {
+        /// The preset's name, or where `toml` came from (for messages).
+        pub name: String,
+        /// Text of the drive file; `None`: the preset called `name`.
+        pub toml: Option<String>,
+    }
+    options {
+        /// Change the drive: `ftl.victim=greedy`.
+        set: Vec<String> = Vec::new(), opt("KEY=VALUE").of(DRIVES).home(Home::Drive).kind(Kind::Change);
+    }
+}
+
+options! {
+    /// How the runs of a comparison are made.
+    pub struct GridSpec {}
+    options {
+        /// Runs of each point, each with its own seed.
+        repeat: u32 = 1, opt("N").of(GRIDS).home(Home::Grid).range(1, 1_000_000);
+
+        /// Runs at once, at most.
+        threads: Option<u32> = None,
+            opt("N").of(MANY).home(Home::Grid).range(1, 1024).left_out("as many as there are cores");
+    }
+}
+
+/// All that take a drive.
+const DRIVES: &[Verb] = &[Verb::Run, Verb::Compare, Verb::Sweep, Verb::Mrc, Verb::Theory];
+/// All that make many runs.
+const MANY: &[Verb] = &[Verb::Compare, Verb::Sweep, Verb::Reproduce];
+
+/// Every option, by where it belongs.
+pub fn every_option() -> Vec<Opt> {
+    let mut all = GridSpec::options();
+    all.extend(DriveSpec::options());
+    all.extend(RunSpec::options());
+    all.extend(crate::traces::RequestsSpec::options());
+    all.extend(TraceSpec::options());
+    all.retain(|option| !option.verbs.is_empty());
+    all
+}
+
+/// What is run on the drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkloadSpec {
+    Trace(TraceSpec),
+    Generator(GeneratorSpec),
+}
+
+/// A generator: `KIND[:key=value,...]` or the text of a generator file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratorSpec {
+    pub spec: String,
+}
+
+impl RunSpec {
+    /// The seed of this repetition: repetitions of one seed never share a stream with another seed's.
+    pub fn run_seed(&self) -> u64 {
+        self.seed.wrapping_add(u64::from(self.repeat) << 32)
+    }
+
+    /// What no option says of itself: values that exclude each other, and texts with a grammar of their own.
+    pub(crate) fn checked(self) -> Result<Self> {
+        if self.qd.is_some() && matches!(self.arrivals, Some(Arrivals::Open | Arrivals::Asap)) {
+            return Err(Error::input("qd belongs to closed arrivals, not to `open` or `asap`"));
+        }
+        if let WorkloadSpec::Trace(trace) = &self.workload {
+            trace.checked()?;
+        }
+        ftlab_trace::filters::check(&self.filters)?;
+        self.break_at.as_deref().map(BreakAt::parse).transpose()?;
+        Ok(self)
+    }
+}
+
+/// Reads a spec from JSON.
+pub fn parse_spec(json: &str) -> Result<RunSpec> {
+    from_json::<RunSpec>("run spec", json)?.checked()
+}
+
+/// Reads any spec from JSON, unchecked. What is wrong with its keys is said without a position: the user never saw this text.
+pub(crate) fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+    let value: Value = serde_json::from_str(json).map_err(|e| Error::input(format!("{what}: {e}")))?;
+    serde_json::from_value(value).map_err(|e| Error::input(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = r#"{"drive": {"name": "tiny"}, "workload": {"generator": {"spec": "uniform"}}}"#;
+
+    fn with(extra: &str) -> String {
+        MINIMAL.replacen('{', &format!("{{{extra}, "), 1)
+    }
+
+    fn refusal(extra: &str) -> String {
+        parse_spec(&with(extra)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_left_out_gets_its_default() {
+        let spec = parse_spec(MINIMAL).unwrap();
+        assert_eq!(spec.backend, BackendKind::Timed);
+        assert_eq!(spec.precondition, Precondition::Auto);
+        assert_eq!((spec.speedup, spec.seed, spec.fit), (1.0, 1, Fit::Error));
+    }
+
+    #[test]
+    fn a_spec_survives_its_own_json() {
+        let extra = r#""warmup": "2.5x", "precondition": "state:a/b", "arrivals": "closed", "qd": 32, "fit": "wrap""#;
+        let spec = parse_spec(&with(extra)).unwrap();
+        assert_eq!(spec.warmup, Some(Warmup::Capacities(2.5)));
+        let again = serde_json::to_string(&spec).unwrap();
+        assert_eq!(parse_spec(&again).unwrap(), spec);
+    }
+
+    /// What parsers, signatures and pages are made of is what a spec has: no key without a declaration, no declaration without
+    /// a key, and every default as declared.
+    #[test]
+    fn a_spec_is_its_options() {
+        let spec = serde_json::to_value(parse_spec(MINIMAL).unwrap()).unwrap();
+        let declared = RunSpec::options();
+        let keys = spec.as_object().unwrap().keys().map(String::as_str);
+        let mut keys: Vec<&str> = keys.filter(|key| !["drive", "workload"].contains(key)).collect();
+        let mut names: Vec<&str> = declared.iter().map(|option| option.name).collect();
+        keys.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(keys, names);
+        for option in &declared {
+            assert_eq!(spec[option.name], option.default, "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn a_declaration_is_complete_and_no_name_stands_twice() {
+        let all = every_option();
+        for option in &all {
+            let name = option.name;
+            assert!(
+                option.help.ends_with('.') && !option.help.contains("  "),
+                "{name}: {}",
+                option.help
+            );
+            assert!(option.metavar.is_empty() == (option.kind == Kind::Switch), "{name}");
+            assert!(option.flag.starts_with("--"), "{name}");
+            let alike = |other: &&Opt| {
+                let of_both = other.verbs.iter().any(|verb| option.verbs.contains(verb));
+                of_both && (other.name == name || other.flag == option.flag)
+            };
+            assert_eq!(all.iter().filter(alike).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused_by_name() {
+        for (extra, words) in [
+            (r#""qd": -1"#, "qd -1: expected a whole number from 1 to 1048576"),
+            (r#""qd": 1.5"#, "qd 1.5: expected a whole number"),
+            (
+                r#""seed": -1"#,
+                "seed -1: expected a whole number of at least 0, below 2^64",
+            ),
+            (r#""seed": 18446744073709551616"#, "below 2^64"),
+            (r#""speedup": "nan""#, "speedup nan: expected a number above 0"),
+            (
+                r#""power_cuts": [5, 0]"#,
+                "power_cuts 0: expected a whole number of at least 1",
+            ),
+            (r#""verify": 1"#, "verify 1: expected true or false"),
+            (r#""warmup": 4"#, "warmup 4: expected a text"),
+            (r#""break_at": "waf>nan""#, "break `waf>nan`: expected"),
+        ] {
+            let error = refusal(extra);
+            assert!(error.contains(words), "{error}");
+        }
+        let drive = MINIMAL.replace(r#""tiny""#, r#""tiny", "set": [3]"#);
+        assert_eq!(parse_spec(&drive).unwrap_err().to_string(), "set 3: expected key=value");
+    }
+
+    #[test]
+    fn misspelt_and_unknown_words_are_refused_by_name() {
+        assert!(refusal(r#""backend": "count""#).contains("unknown backend `count`"));
+        assert!(refusal(r#""fit": "compat""#).contains("did you mean `compact`?"));
+        assert!(refusal(r#""warm": "4x""#).contains("unknown field `warm`"));
+        assert!(refusal(r#""precondition": "state:""#).contains("state:PATH"));
+        assert!(refusal(r#""speedup": 0"#).contains("above 0"));
+        assert!(refusal(r#""qd": 8, "arrivals": "open""#).contains("closed"));
+        assert!(refusal(r#""filters": ["haed:requests=1"]"#).contains("did you mean `head`?"));
+    }
+}

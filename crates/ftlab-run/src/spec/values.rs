@@ -1,0 +1,210 @@
+//! What the values of options mean: closed sets of names, and amounts with their units.
+
+use std::path::PathBuf;
+
+use ftlab_core::{Error, Result, error, units};
+use serde::{Deserialize, Serialize};
+
+use super::option::{Kind, Shape, Valued};
+
+/// With time or counters only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum BackendKind {
+    #[default]
+    Timed,
+    Counting,
+}
+
+/// The state of the drive before the warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Precondition {
+    /// [`Precondition::Theory`] where the map is in memory, [`Precondition::Fill`] where it lies in flash: scattered as theory
+    /// has them, the units of one block belong to as many translation pages, all of which a collection would rewrite.
+    #[default]
+    Auto,
+    /// The steady state that theory gives for the victim policy, or the nearest known one and aged from there.
+    Theory,
+    /// Every logical unit written once, in order.
+    Fill,
+    /// Every logical unit written once, in scattered order.
+    Scatter,
+    /// A fresh drive.
+    None,
+    /// A state saved by `save_state`.
+    State(PathBuf),
+}
+
+/// How much work comes before the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Warmup {
+    /// Host writes, in logical capacities: `"4x"`.
+    Capacities(f64),
+    /// Host writes, in bytes: `"10GiB"`.
+    Bytes(u64),
+    /// Share of the workload's requests: `"25%"`.
+    Share(f64),
+}
+
+/// When the host sends the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Arrivals {
+    /// At the time stamp, whatever the drive does.
+    Open,
+    /// When one of `qd` requests completes.
+    Closed,
+    /// As fast as the drive's own limits admit.
+    Asap,
+}
+
+/// Addresses beyond the end of the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Fit {
+    /// An error that names the address.
+    #[default]
+    Error,
+    /// The units that the workload touches are renumbered without gaps.
+    Compact,
+    /// Modulo the drive's size.
+    Wrap,
+    /// The drive grows to the workload's span.
+    Grow,
+}
+
+/// A closed set of names: parsed with a hint at the nearest one, shown by the same table.
+macro_rules! names {
+    ($type:ident, $what:literal, $($name:literal => $value:ident),+ $(,)?) => {
+        impl $type {
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$value => $name),+
+                }
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = Error;
+
+            fn try_from(text: String) -> Result<Self> {
+                match text.as_str() {
+                    $($name => Ok($type::$value),)+
+                    other => Err(error::unknown($what, other, Self::NAMES)),
+                }
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> String {
+                value.name().to_owned()
+            }
+        }
+
+        impl Valued for $type {
+            const SHAPE: Shape = Shape::words(Kind::Word, $type::NAMES);
+        }
+    };
+}
+
+names!(BackendKind, "backend", "timed" => Timed, "counting" => Counting);
+names!(Arrivals, "arrivals", "open" => Open, "closed" => Closed, "asap" => Asap);
+names!(Fit, "fit", "error" => Error, "compact" => Compact, "wrap" => Wrap, "grow" => Grow);
+
+impl TryFrom<String> for Precondition {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        match text.as_str() {
+            "auto" => Ok(Precondition::Auto),
+            "theory" => Ok(Precondition::Theory),
+            "fill" => Ok(Precondition::Fill),
+            "scatter" => Ok(Precondition::Scatter),
+            "none" => Ok(Precondition::None),
+            other => match other.strip_prefix("state:") {
+                Some(path) if !path.is_empty() => Ok(Precondition::State(path.into())),
+                _ => Err(error::unknown(
+                    "precondition",
+                    other,
+                    &["auto", "theory", "fill", "scatter", "none", "state:PATH"],
+                )),
+            },
+        }
+    }
+}
+
+impl From<Precondition> for String {
+    fn from(value: Precondition) -> String {
+        match value {
+            Precondition::Auto => "auto".to_owned(),
+            Precondition::Theory => "theory".to_owned(),
+            Precondition::Fill => "fill".to_owned(),
+            Precondition::Scatter => "scatter".to_owned(),
+            Precondition::None => "none".to_owned(),
+            Precondition::State(path) => format!("state:{}", path.display()),
+        }
+    }
+}
+
+impl Valued for Precondition {
+    const SHAPE: Shape = Shape::words(Kind::Text, &["auto", "theory", "fill", "scatter", "none"]);
+}
+
+impl TryFrom<String> for Warmup {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        let expected = || {
+            Error::input(format!(
+                "warmup `{text}`: expected drive capacities (\"4x\"), a size (\"10GiB\") or a share of the requests (\"25%\")"
+            ))
+        };
+        let number = |body: &str| body.trim().parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
+        let trimmed = text.trim();
+        if let Some(body) = trimmed.strip_suffix('x') {
+            return number(body).map(Warmup::Capacities).ok_or_else(expected);
+        }
+        if let Some(body) = trimmed.strip_suffix('%') {
+            let percent = number(body).filter(|p| *p < 100.0);
+            return percent.map(|p| Warmup::Share(p / 100.0)).ok_or_else(expected);
+        }
+        units::bytes(trimmed).map(Warmup::Bytes).map_err(|_| expected())
+    }
+}
+
+impl From<Warmup> for String {
+    fn from(value: Warmup) -> String {
+        match value {
+            Warmup::Capacities(x) => format!("{x}x"),
+            Warmup::Bytes(n) => format!("{n}B"),
+            Warmup::Share(share) => format!("{}%", share * 100.0),
+        }
+    }
+}
+
+impl Valued for Warmup {
+    const SHAPE: Shape = Shape::of(Kind::Text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warmup_has_three_units() {
+        for (text, value) in [
+            ("4x", Warmup::Capacities(4.0)),
+            ("10GiB", Warmup::Bytes(10 << 30)),
+            ("25%", Warmup::Share(0.25)),
+        ] {
+            assert_eq!(Warmup::try_from(text.to_owned()).unwrap(), value);
+        }
+        for text in ["4", "x", "-1x", "100%", "ten"] {
+            assert!(Warmup::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The loop of a run on a device with time: requests in at their pace, completions out.
+
+use std::time::Instant;
+
+use ftlab_core::{Batch, BlockDevice, Completion, OpKind, Result, Source, Status};
+use ftlab_drive::instrumented::{Gauges, Instrumented};
+
+use crate::latency::{Latencies, RequestRow, RequestRows};
+use crate::measure::{End, Held, Measured, Plan, present, progress};
+use crate::sampler::{Reading, Sampler};
+use crate::watch::Watch;
+use crate::workload::{Pace, Workload};
+
+/// How far ahead a device is told of a request, so that it can fetch what the request will touch in two steps.
+const AHEAD: [usize; 2] = [16, 6];
+
+/// Completions after which the clock is looked at.
+const REPORT_PERIOD: usize = 1024;
+
+/// Runs what is `held`, then `workload` on a device with time.
+pub fn time<D: BlockDevice + Instrumented>(
+    device: &mut D,
+    workload: &mut Workload,
+    held: Held,
+    pace: Pace,
+    keep_rows: bool,
+    plan: &Plan<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Measured> {
+    let started = Instant::now();
+    let mut feed = Feed::new(workload, held, pace);
+    let mut under_way = UnderWay::default();
+    let mut tally = Tally::new(keep_rows);
+    let mut series = Sampler::default();
+    let mut completions: Vec<Completion> = Vec::new();
+    let mut cuts = plan.power_cuts.iter().copied().peekable();
+    let mut power_cuts = Vec::new();
+    let (mut now, mut unreported) = (0u64, 0usize);
+    let end = 'run: loop {
+        let mut next_arrival = None;
+        while under_way.count < feed.limit {
+            let Some(arrival) = feed.arrival(now)? else { break };
+            if arrival > now {
+                next_arrival = Some(arrival);
+                break;
+            }
+            feed.submit(device, &mut under_way, arrival, now);
+        }
+        if under_way.count == 0 && next_arrival.is_none() {
+            // Background work may go on for ever: the run ends when something else would happen.
+            now = device.next_wakeup().unwrap_or(now);
+            break End::Done;
+        }
+        now = device
+            .advance_to_completion(next_arrival, &mut completions)
+            .unwrap_or_else(|| unreachable!("{} requests wait for nothing", under_way.count));
+        unreported += completions.len();
+        for done in completions.drain(..) {
+            let request = under_way.take(done.tag);
+            if done.status == Status::WornOut {
+                break 'run End::WornOut;
+            }
+            tally.add(&done, request);
+            if series.due(tally.requests) {
+                let gauges = device.gauges();
+                series.add(tally.reading(&gauges, now));
+                let present = present(&gauges, &tally.latencies);
+                if let Some(condition) = plan.break_at.filter(|c| c.holds(&present)) {
+                    break 'run End::Broken(condition.text().to_owned());
+                }
+            }
+        }
+        if cuts.next_if(|&at| tally.requests >= at).is_some() {
+            let cut = device.cut_power();
+            power_cuts.push((tally.requests, cut));
+            // Nothing that was under way completes; the host comes back when the drive does.
+            under_way = UnderWay::default();
+            now += cut.recovery_ns;
+        }
+        if unreported >= REPORT_PERIOD {
+            unreported = 0;
+            if watch.due() && !watch.report(progress(&device.gauges(), plan, tally.requests, tally.bytes, now)) {
+                break End::Stopped;
+            }
+        }
+    };
+    series.finish(tally.reading(&device.gauges(), now));
+    Ok(Measured {
+        end,
+        requests: tally.requests,
+        bytes: tally.bytes,
+        wall_s: started.elapsed().as_secs_f64(),
+        sim_ns: now,
+        series,
+        latencies: tally.latencies,
+        rows: tally.rows,
+        late_mean_ns: feed.late_sum_ns as f64 / feed.submitted.max(1) as f64,
+        late_max_ns: feed.late_max_ns,
+        power_cuts,
+    })
+}
+
+/// The requests of a workload one by one, each with its time of arrival.
+struct Feed<'a> {
+    workload: &'a mut Workload,
+    batch: Batch,
+    next: usize,
+    over: bool,
+    /// By time stamp, divided by `speedup`; otherwise as soon as there is room.
+    open: bool,
+    speedup: f64,
+    limit: usize,
+    /// Stamp of the first request.
+    origin_ns: Option<u64>,
+    submitted: u64,
+    late_sum_ns: u128,
+    late_max_ns: u64,
+}
+
+impl<'a> Feed<'a> {
+    fn new(workload: &'a mut Workload, held: Held, pace: Pace) -> Self {
+        let (open, speedup, limit) = match pace {
+            Pace::Open { speedup, limit } => (true, speedup, limit),
+            Pace::Closed { depth } => (false, 1.0, depth),
+        };
+        Feed {
+            workload,
+            batch: held.batch,
+            next: held.next,
+            over: false,
+            open,
+            speedup,
+            limit: limit as usize,
+            origin_ns: None,
+            submitted: 0,
+            late_sum_ns: 0,
+            late_max_ns: 0,
+        }
+    }
+
+    /// When the next request arrives; `None` if none is left.
+    #[inline]
+    fn arrival(&mut self, now: u64) -> Result<Option<u64>> {
+        if self.next == self.batch.len() && !self.over {
+            self.workload.next_batch(&mut self.batch)?;
+            self.next = 0;
+            self.over = self.batch.is_empty();
+        }
+        if self.over {
+            return Ok(None);
+        }
+        if !self.open {
+            return Ok(Some(now));
+        }
+        let stamp = self.batch.time_ns[self.next];
+        let since = stamp - *self.origin_ns.get_or_insert(stamp);
+        Ok(Some(if self.speedup == 1.0 {
+            since
+        } else {
+            (since as f64 / self.speedup) as u64
+        }))
+    }
+
+    /// Submits the next request and announces later ones.
+    #[inline]
+    fn submit(&mut self, device: &mut impl BlockDevice, under_way: &mut UnderWay, arrived_ns: u64, now: u64) {
+        let late = now - arrived_ns;
+        self.late_sum_ns += u128::from(late);
+        self.late_max_ns = self.late_max_ns.max(late);
+        self.submitted += 1;
+        let (i, batch) = (self.next, &self.batch);
+        let tag = under_way.enter(Request {
+            arrived_ns,
+            offset: batch.offset[i],
+            length: batch.length[i],
+        });
+        device.submit(tag, &batch.request(i, &batch.context_of(i)), now);
+        for ahead in AHEAD {
+            if let Some(&offset) = batch.offset.get(i + ahead) {
+                device.prefetch(offset, ahead);
+            }
+        }
+        self.next += 1;
+    }
+}
+
+/// What the completion of a request does not carry.
+#[derive(Clone, Copy)]
+struct Request {
+    arrived_ns: u64,
+    offset: u64,
+    length: u32,
+}
+
+/// The requests under way, by tag.
+#[derive(Default)]
+struct UnderWay {
+    requests: Vec<Request>,
+    unused: Vec<u64>,
+    count: usize,
+}
+
+impl UnderWay {
+    #[inline]
+    fn enter(&mut self, request: Request) -> u64 {
+        self.count += 1;
+        match self.unused.pop() {
+            Some(tag) => {
+                self.requests[tag as usize] = request;
+                tag
+            }
+            None => {
+                self.requests.push(request);
+                self.requests.len() as u64 - 1
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, tag: u64) -> Request {
+        self.count -= 1;
+        self.unused.push(tag);
+        self.requests[tag as usize]
+    }
+}
+
+/// What has completed.
+struct Tally {
+    requests: u64,
+    /// Read and written.
+    bytes: u64,
+    latencies: Latencies,
+    rows: Option<RequestRows>,
+}
+
+impl Tally {
+    fn new(keep_rows: bool) -> Self {
+        Tally {
+            requests: 0,
+            bytes: 0,
+            latencies: Latencies::default(),
+            rows: keep_rows.then(RequestRows::default),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, done: &Completion, request: Request) {
+        let latency_ns = done.done_ns - request.arrived_ns;
+        self.requests += 1;
+        if matches!(done.op, OpKind::Read | OpKind::Write) {
+            self.bytes += u64::from(request.length);
+        }
+        self.latencies.record(done.op, latency_ns, &done.parts);
+        if let Some(rows) = &mut self.rows {
+            rows.push(&RequestRow {
+                time_ns: request.arrived_ns,
+                op: done.op,
+                offset: request.offset,
+                length: request.length,
+                latency_ns,
+                parts: done.parts,
+            });
+        }
+    }
+
+    fn reading(&self, gauges: &Gauges, now: u64) -> Reading {
+        Reading::new(gauges, &self.latencies, self.requests, self.bytes, now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

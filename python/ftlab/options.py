@@ -1,0 +1,120 @@
+"""The options that the core declares: what the command line, signatures, grid files and pages are made of."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from ftlab import _ftlab
+from ftlab.errors import InputError
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+_TYPES = {"switch": "bool", "count": "int", "number": "float", "text": "str", "path": "Source"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An option as it is declared."""
+
+    name: str
+    """Its key in specs and grid files, and as a keyword argument."""
+    flag: str
+    """Its name on the command line."""
+    verbs: list[str]
+    """Who takes it."""
+    home: str
+    """The part of a spec that holds it: `grid`, `drive`, `spec` or `trace`."""
+    kind: str
+    """`switch`, `count`, `number`, `text`, `word`, `path` or `change`."""
+    many: bool
+    """Whether it may be given more than once."""
+    words: list[str]
+    """Values worth proposing; all there are of a `word`."""
+    listed: str | None
+    """The list (`ftlab list`) whose names are its values."""
+    metavar: str
+    default: Any
+    left_out: str
+    """What holds where nothing is given, in words."""
+    expected: str
+    """What a value must be, in words."""
+    in_folder: str | None
+    """On the command line a switch: the file has this name in the folder of the run."""
+    help: str
+    """A sentence, with code in backticks."""
+    more: str
+    """The rest of what is said, for the page."""
+
+    @property
+    def says(self) -> str:
+        """The sentence, and what holds where nothing is given."""
+        return f"{self.help} [{self.left_out}]" if self.left_out else self.help
+
+    @property
+    def annotation(self) -> str:
+        """The type of its keyword argument."""
+        if self.kind == "change":
+            return "Changes"
+        one = f"Literal[{', '.join(map(json.dumps, self.words))}]" if self.kind == "word" else _TYPES[self.kind]
+        return f"{one} | Sequence[{one}]" if self.many else one
+
+    def parsed(self, text: str) -> object:
+        """A value that was written as text among others, as `vary` has them."""
+        try:
+            match self.kind:
+                case "count":
+                    return int(text)
+                case "number":
+                    return float(text)
+                case "switch":
+                    return {"true": True, "false": False}.get(text, text)
+        except ValueError:
+            raise InputError(f"vary `{self.name}`: `{text}` is not a number") from None
+        return text
+
+
+@cache
+def every() -> tuple[Option, ...]:
+    """All options of all verbs."""
+    return tuple(Option(**row) for row in json.loads(_ftlab.options()))
+
+
+@cache
+def of(verb: str) -> Mapping[str, Option]:
+    """The options that `verb` takes, by their names."""
+    return {option.name: option for option in every() if verb in option.verbs}
+
+
+@cache
+def varied() -> Mapping[str, Option]:
+    """What can be varied besides keys of the drive: options by their names in Python and on the command line."""
+    options = [option for option in of("compare").values() if option.home in ("spec", "trace")]
+    by_flag = {option.flag.removeprefix("--").replace("-", "_"): option for option in options}
+    return by_flag | {option.name: option for option in options}
+
+
+def signed(verb: str) -> Callable[[Function], Function]:
+    """Shows the options of `verb` in signature and documentation of a function that takes them as `**options`."""
+
+    def sign(function: Function) -> Function:
+        own = inspect.signature(function)
+        kept = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        added = [
+            inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default, annotation=_shown(o))
+            for o in of(verb).values()
+        ]
+        said = "".join(f"\n* `{option.name}`: {option.says}" for option in of(verb).values())
+        function.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+        function.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:\n{said}\n"
+        return function
+
+    return sign
+
+
+def _shown(option: Option) -> str:
+    return f"{option.annotation} | None" if option.default is None else option.annotation
