@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ftlab_core::{Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Stream};
 
 use crate::allocation::{self, AllocationPolicy};
-use crate::backend::{Backend, Counting, OpId, Ticket};
+use crate::backend::{Backend, Counting, Notice, OpId, Ticket};
 use crate::buffer::{self, BufferPolicy};
 use crate::config::{FtlConfig, PoolScope};
 use crate::contents::Contents;
@@ -460,40 +460,14 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// What a user should know of how the policies work together.
-    pub fn notes(&mut self) -> Vec<String> {
-        let (placement, victim) = (&self.config.placement.name, &self.config.victim.name);
-        let own = self.placement.victim().is_some();
-        let own =
-            own.then(|| format!("victims are chosen by the placement `{placement}`, not by ftl.victim (`{victim}`)"));
-        own.into_iter().collect()
-    }
-
-    /// Figures that the policies report of themselves, by role.
-    pub fn policy_reports(&self) -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
-        let mut reports = vec![
-            ("mapping", self.mapping.report()),
-            ("placement", self.placement.report()),
-            ("victim", self.victim.report()),
-        ];
-        reports.extend(self.roles.dedup.as_ref().map(|policy| ("dedup", policy.report())));
-        reports.extend(
-            self.roles
-                .replication
-                .as_ref()
-                .map(|policy| ("replication", policy.report())),
-        );
-        reports.retain(|(_, figures)| !figures.is_empty());
-        reports
-    }
-
-    /// What the mapping cache costs the simulator.
-    pub fn map_host_memory(&self) -> mapping::HostMemory {
-        self.mapping.host_memory()
-    }
-
-    /// Hits and look-ups of the mapping cache.
-    pub fn map_counts(&self) -> mapping::CacheCounts {
-        self.mapping.counts()
+    /// Hands a notice of the backend to whoever asked for it.
+    pub fn notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::GcStep { pool } => self.step_due(pool as usize),
+            Notice::GcIdle { pool } => self.idle_due(pool as usize),
+            Notice::Deadline { race } => self.hedge(race),
+            Notice::Won { race } => self.won(race),
+            Notice::IdleCopy => self.copy_when_idle(),
+        }
     }
 }
