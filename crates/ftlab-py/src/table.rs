@@ -41,7 +41,7 @@ fn to_arrow(column: Column) -> ArrayRef {
     match column {
         Column::F64(values) => Arc::new(Float64Array::from(values)),
         Column::U64(values) => Arc::new(UInt64Array::from(values)),
-        Column::Text(values) => Arc::new(StringArray::from(values)),
+        Column::Text(values) => Arc::new(StringArray::from_iter_values(values)),
     }
 }
 

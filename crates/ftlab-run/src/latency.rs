@@ -1,5 +1,7 @@
 //! Latencies of a run: a histogram and the mean parts for each operation, and a row per request if asked for.
 
+use std::borrow::Cow;
+
 use ftlab_core::{Breakdown, Histogram, OpKind};
 use serde_json::{Map, Value, json};
 
@@ -84,7 +86,7 @@ impl Latencies {
         let (mut ops, mut upper, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         for op in OpKind::ALL {
             for (value, count) in self.by_op[op as usize].histogram.buckets() {
-                ops.push(op.name().to_owned());
+                ops.push(op.name().into());
                 upper.push(value);
                 counts.push(count);
             }
@@ -100,7 +102,7 @@ impl Latencies {
 #[derive(Default)]
 pub struct RequestRows {
     time_ns: Vec<u64>,
-    op: Vec<String>,
+    op: Vec<Cow<'static, str>>,
     offset: Vec<u64>,
     length: Vec<u64>,
     latency_ns: Vec<u64>,
@@ -120,7 +122,7 @@ pub struct RequestRow {
 impl RequestRows {
     pub fn push(&mut self, row: &RequestRow) {
         self.time_ns.push(row.time_ns);
-        self.op.push(row.op.name().to_owned());
+        self.op.push(row.op.name().into());
         self.offset.push(row.offset);
         self.length.push(u64::from(row.length));
         self.latency_ns.push(row.latency_ns);

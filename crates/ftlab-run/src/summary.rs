@@ -280,7 +280,11 @@ pub fn blocks<B: Backend>(ftl: &Ftl<B>) -> Table {
         )
         .with(
             "state",
-            Column::Text(rus.iter().map(|ru| format!("{:?}", ru.state).to_lowercase()).collect()),
+            Column::Text(
+                rus.iter()
+                    .map(|ru| format!("{:?}", ru.state).to_lowercase().into())
+                    .collect(),
+            ),
         )
 }
 

@@ -1,5 +1,7 @@
 //! What a run hands back: a summary and tables of plain columns. Everything that is drawn or saved comes from here.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 /// The result of one run.
@@ -37,7 +39,8 @@ pub struct Table {
 pub enum Column {
     F64(Vec<f64>),
     U64(Vec<u64>),
-    Text(Vec<String>),
+    /// Mostly words of ours, one of a few in each row.
+    Text(Vec<Cow<'static, str>>),
 }
 
 impl Column {
