@@ -76,6 +76,7 @@ impl<B: Backend> Ftl<B> {
         }
         self.counts.data_page_reads += 1;
         if !B::TIMED {
+            self.assert_written(page);
             return OpId::DONE;
         }
         self.backend
@@ -94,6 +95,26 @@ impl<B: Backend> Ftl<B> {
             let open = &self.frontiers.open[ru.place as usize];
             first.0 + self.layout.units_per_page > open.base + open.next
         }
+    }
+
+    /// Without a flash array behind the operations this is what notices a read of an erased or unwritten page; a backend with
+    /// time asserts it when the read is issued.
+    ///
+    /// # Panics
+    /// If `page` is not in flash: the program is wrong.
+    #[inline]
+    pub(crate) fn assert_written(&self, page: u32) {
+        let first = Slot(page * self.layout.units_per_page);
+        let ru = &self.units.rus[self.layout.ru_of(first).at()];
+        let written = match ru.state {
+            RuState::Closed | RuState::Collecting => true,
+            RuState::Open => {
+                let open = &self.frontiers.open[ru.place as usize];
+                first.0 < open.base + open.next
+            }
+            RuState::Free | RuState::Bad => false,
+        };
+        assert!(written, "read of page {page}, which is erased or not yet written");
     }
 
     /// A unit of a page that is still being assembled may be waiting for its own source (a copy of garbage collection).
@@ -130,6 +151,8 @@ impl<B: Backend> Ftl<B> {
             let op = FlashOp::host_read(page, self.layout.geometry.unit_bytes, ticket);
             let id = self.backend.issue(op, &[]);
             self.map_ready.push(id);
+        } else {
+            self.assert_written(page);
         }
     }
 

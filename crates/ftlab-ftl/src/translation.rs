@@ -308,7 +308,11 @@ impl<B: Backend> Ftl<B> {
 
     fn read_for_map(&mut self, slot: Slot, after: &[OpId]) -> OpId {
         let page = self.layout.page_of(slot);
-        if !B::TIMED || self.being_filled(page) {
+        if self.being_filled(page) {
+            return OpId::DONE;
+        }
+        if !B::TIMED {
+            self.assert_written(page);
             return OpId::DONE;
         }
         let op = FlashOp {

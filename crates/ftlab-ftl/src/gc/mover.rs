@@ -109,6 +109,7 @@ impl<B: Backend> Ftl<B> {
     fn read_for_gc(&mut self, page: u32, valid: &[u32], cause: Cause) -> OpId {
         self.counts.gc_page_reads += 1;
         if !B::TIMED {
+            self.assert_written(page);
             return OpId::DONE;
         }
         let units = valid
