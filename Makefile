@@ -2,7 +2,7 @@
 #
 #   make demo       compare victim policies and over-provisioning on a bundled real trace; writes out/demo/report.html
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
-#   make lint       formatting, lints, types             make bench       speed, for docs/measured.md
+#   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
 #   make bench-recording  what recording costs, and whether contexts are the same in every run, for docs/measured.md
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
 #   make docs       generated pages                      make clean       removes what make made
@@ -66,7 +66,7 @@ lint: build
 	$(BIN)/python docs/generate.py --check
 
 bench: build
-	$(BIN)/python benches/measure.py
+	$(BIN)/python benches/measure.py $(if $(CHECK),--check) $(if $(MQSIM),--mqsim $(MQSIM))
 	cargo run --release --quiet --package ftlab-trace --example parse_speed
 
 bench-recording: build

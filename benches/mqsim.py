@@ -1,11 +1,11 @@
-"""Flash programs per CPU second of MQSim (CMU-SAFARI/MQSim) and of ours under the same work, from a checkout that somebody has built.
+"""Flash programs per CPU second of MQSim (CMU-SAFARI/MQSim) and of ours under the same work.
 
-The work: random 4 KiB overwrites at queue depth 32 of the drive `bench-16g`. The drive and workload files are written here from the drive
-file; nothing of MQSim is kept. A figure is the difference of a long and a short run in programs, over that in CPU time, which takes
-preconditioning, start and end off; ours is taken in the same way.
+The work: random 4 KiB overwrites at queue depth 32 of the drive `bench-16g`. MQSim's drive and workload files are
+written here from our drive file. A figure is the difference of a long and a short run in programs, over that in CPU
+time, which takes preconditioning, start and end off; ours is taken in the same way.
 
-Not alike: MQSim starts at 90 % occupancy (its preconditioning has no more) and collects from another threshold, so that its write
-amplification is lower and still rising; hence programs are compared, not requests.
+Not alike: MQSim starts at 90 % occupancy (its preconditioning has no more) and collects from another threshold, so that
+its write amplification is lower and still rising; hence programs are compared, not requests.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-
 HERE = Path(__file__).parent
 DRIVE = "bench-16g"
 OURS = "timed: random overwrites in steady collection, qd 32"
+MARK = "timed 0 4"
 SHORT, LONG = 20_000, 320_000
 
 
@@ -61,7 +61,9 @@ def our_programs_per_cpu_s() -> float:
 
 def commit(checkout: Path) -> str:
     """The short id of the checkout's commit; empty if it is not one."""
-    done = subprocess.run(["git", "-C", str(checkout), "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "-C", str(checkout), "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 

@@ -1,7 +1,8 @@
 """Ratios of our rates to those of marks: what is recorded, and what is refused.
 
-**Ratio**: median of `ours / mark` over the pairs of one measurement, the two of a pair run one after the other. **Spread**: half the range
-of these. **Refused** is a ratio below the recorded one by more than its recorded spread and a tenth of it.
+**Ratio**: median of `ours / mark` over the pairs of one measurement, the two of a pair run one after the other.
+**Spread**: half the range of these. **Refused** is a ratio below the recorded one by more than the recorded spread and
+a tenth of the recorded ratio.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SAME_WORK = 0.01
 
 HEAD = """\
 # Ratios of scenarios.toml to their marks, and MQSim's: written by `python benches/measure.py --record`, not by hand.
-# `spread` is half the range over the pairs. `make bench CHECK=1` refuses what lies below a ratio by more than its spread and a tenth.
+# `spread` is half the range over the pairs. `make bench CHECK=1` refuses less than the ratio minus spread and a tenth.
 """
 
 
@@ -34,7 +35,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The content of recorded.toml: ratios by the name of a scenario, and what was measured of MQSim (empty: nothing)."""
+    """Content of recorded.toml: ratios by the name of a scenario, and MQSim's figure (empty: none)."""
 
     scenarios: dict[str, dict[str, Any]]
     mqsim: dict[str, Any]
@@ -54,11 +55,11 @@ def refusal(name: str, measured: float, recorded: dict[str, Any] | None) -> str 
     least = ratio * (1 - TENTH) - spread
     if measured >= least:
         return None
-    return f"{name}: ratio {measured:.3f} is below {least:.3f} (recorded {ratio:.3f}, less its spread {spread:.3f} and a tenth)"
+    return f"{name}: ratio {measured:.3f} is below {least:.3f} ({ratio:.3f} recorded less {spread:.3f} and a tenth)"
 
 
 def other_work(name: str, ours: float | None, mark: float | None) -> str | None:
-    """A sentence if a mark that should do the scenario's work has another write amplification (more than a percent off)."""
+    """A sentence if a mark that should do the scenario's work is more than a percent off in write amplification."""
     if ours is None and mark is None:
         return None
     if ours is not None and mark is not None and abs(mark / ours - 1) <= SAME_WORK:
@@ -80,7 +81,9 @@ def write(path: Path, recorded: Recorded) -> None:
     if recorded.mqsim:
         tables.append(("[mqsim]", recorded.mqsim))
     # JSON's strings and numbers are TOML's.
-    texts = ["\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in entry.items())]) for head, entry in tables]
+    texts = [
+        "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in entry.items())]) for head, entry in tables
+    ]
     path.write_text("\n\n".join([HEAD.rstrip(), *texts]) + "\n", encoding="utf-8")
 
 

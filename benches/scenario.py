@@ -1,4 +1,4 @@
-"""Runs one scenario of scenarios.toml and prints its figures as JSON: a process of its own, so that its peak memory is its own.
+"""Runs one scenario of scenarios.toml in this process, so that its peak memory is its own; prints its figures as JSON.
 
     python benches/scenario.py NAME [--tiny]
 

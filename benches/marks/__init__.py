@@ -1,6 +1,7 @@
 """Marks: small models in C that do the least that a drive must do, for a yardstick in the same run on the same machine.
 
-Machines differ by factors in the latency of memory, and one machine differs from day to day; the ratio of a rate to a mark's hardly does.
+Machines differ by factors in the latency of memory, and one machine differs from day to day; the ratio of a rate to a
+mark's hardly does.
 `counted.c` and `timed.c` say what they do and what they leave out.
 """
 
@@ -25,8 +26,11 @@ class MarkError(Exception):
 
 
 def run(command: str) -> dict[str, float | None]:
-    """Figures of a mark, named with its arguments (`counted 64 20`): `per_second` (host writes or requests, by wall clock),
-    `programs_per_cpu_s` (flash programs by the process's CPU time), `waf` (none without writes). Raises `MarkError`."""
+    """Figures of a mark, named with its arguments: `counted 64 20`. Raises `MarkError`.
+
+    `per_second` (host writes or requests by wall clock), `programs_per_cpu_s` (flash programs by the process's CPU),
+    `waf` (none without writes).
+    """
     name, *arguments = command.split()
     done = subprocess.run([_built(name), *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
