@@ -3,11 +3,10 @@
 //     timed READ_SHARE MILLIONS       0: overwrites, 0.7: mixed, 1: reads; million requests that are measured (fractions allowed)
 //
 // 16 GiB of 4 KiB pages on 8 channels of 4 dies, 12.5 % spare, page map, greedy collection for each die, first come first served on dies
-// and channels, the times of the drive `bench-16g`. A read is a cell phase and a transfer, a write a transfer and a cell phase; the copies
-// of a victim lie in the die's queue as one job and become phases one at a time.
+// and channels, the times of the drive `bench-16g`. A read is a cell phase and a transfer, a write a transfer and a cell phase, a copy both,
+// out of the die and back; the copies of a victim lie in the die's queue as one job and become phases one at a time.
 //
-// Less than ftlab does: a copy crosses its channel once (there: out and in), commands and the host link take no time, and nothing is
-// kept of a request but its latency. A third of a million requests goes before each million that is measured.
+// Less than ftlab does: commands and the host link take no time, and nothing is kept of a request but its latency. A third of a million requests goes before each million that is measured.
 
 #include "common.h"
 
@@ -39,7 +38,7 @@ typedef struct {
 } Job;
 
 // What a die is doing, or what it waits for the channel to do.
-typedef enum { IDLE, READ_CELL, DATA_IN, PROGRAM_CELL, COPY_READ, COPY_OUT, COPY_PROGRAM, ERASE_CELL } Phase;
+typedef enum { IDLE, READ_CELL, DATA_IN, PROGRAM_CELL, COPY_READ, COPY_OUT, COPY_IN, COPY_PROGRAM, ERASE_CELL } Phase;
 
 typedef struct {
     Job jobs[JOBS]; // a ring
@@ -237,6 +236,10 @@ static void channel_done(int number) {
     switch (dies[die].phase) {
     case READ_CELL: finish(die); break;
     case DATA_IN: enter(die, PROGRAM_CELL, PROGRAM_NS); break;
+    case COPY_OUT:
+        dies[die].phase = COPY_IN;
+        transfer(die);
+        break;
     default: enter(die, COPY_PROGRAM, PROGRAM_NS);
     }
 }
