@@ -1,10 +1,12 @@
 //! The invariants: what must hold of a drive between any two requests.
 
 use ftlab_core::{Lpn, RuId, Slot};
+use rustc_hash::FxHashMap;
 
 use crate::backend::Backend;
 use crate::frontier::NO_RU;
 use crate::ftl::Ftl;
+use crate::indirection::ChunkId;
 use crate::owner::Owner;
 use crate::record::{Entry, Target};
 use crate::units::RuState;
@@ -86,7 +88,8 @@ impl<B: Backend> Ftl<B> {
     }
 
     fn check_map(&self) -> Result<(), String> {
-        let mut references = rustc_hash::FxHashMap::<u32, u32>::default();
+        let mut references = FxHashMap::<u32, u32>::default();
+        let mut chunks = FxHashMap::<ChunkId, u32>::default();
         for lpn in (0..self.config.logical_units).map(Lpn) {
             match self.record.entry(lpn).target() {
                 Target::Unmapped => {}
@@ -101,19 +104,29 @@ impl<B: Backend> Ftl<B> {
                 }
                 Target::Slot(_) => {}
                 Target::Vpn(vpn) => *references.entry(vpn).or_default() += 1,
+                Target::Chunks(row) => {
+                    for chunk in self.indirection.row(row) {
+                        *references.entry(chunk.pack()).or_default() += 1;
+                        *chunks.entry(chunk).or_default() += 1;
+                    }
+                }
             }
         }
         self.check_places()?;
-        for (vpn, page) in self.indirection.in_use() {
-            let counted = match &page.body {
-                crate::indirection::Body::Pack { references, .. } => references.iter().sum(),
-                _ => references.get(&vpn).copied().unwrap_or(0),
-            };
-            if counted != page.references {
-                return Err(format!(
-                    "VPN {vpn} counts {} references, but {counted} exist",
-                    page.references
-                ));
+        for vpn in self.indirection.in_use() {
+            let (counted, said) = (
+                references.get(&vpn).copied().unwrap_or(0),
+                self.indirection.references(vpn),
+            );
+            if counted != said {
+                return Err(format!("VPN {vpn} counts {said} references, but {counted} exist"));
+            }
+            for (index, said) in self.indirection.chunk_references(vpn).into_iter().flatten().enumerate() {
+                let chunk = ChunkId::new(vpn, index as u32);
+                let counted = chunks.get(&chunk).copied().unwrap_or(0);
+                if counted != said {
+                    return Err(format!("{chunk:?} counts {said} references, but {counted} exist"));
+                }
             }
         }
         Ok(())
@@ -121,7 +134,7 @@ impl<B: Backend> Ftl<B> {
 
     /// What the mechanism's own directories point to is live.
     fn check_places(&self) -> Result<(), String> {
-        let mut places = self.indirection.slots();
+        let mut places: Vec<Slot> = self.indirection.slots().collect();
         (0..=3).for_each(|table| places.extend(self.translation.slots_of(table)));
         places.extend(self.translation.policy_slots());
         places.extend(self.recovery.iter().flat_map(|recovery| recovery.journal()));

@@ -4,9 +4,10 @@ use crate::backend::{Backend, Cause, Class, Ticket};
 use crate::dedup::ChunkSource;
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
-use crate::indirection::{Body, CHUNKS, Chunk};
+use crate::indirection::{CHUNKS, ChunkId, ChunkRow};
 use crate::owner::{Owner, Packed};
 use crate::record::Entry;
+use crate::verify::ChunkStamps;
 use ftlab_core::Lpn;
 
 impl<B: Backend> Ftl<B> {
@@ -18,67 +19,82 @@ impl<B: Backend> Ftl<B> {
         sources: [ChunkSource; CHUNKS],
         ticket: Ticket,
     ) -> bool {
-        let mut chunks = [Chunk { pack: 0, index: 0 }; CHUNKS];
-        for (chunk, source) in chunks.iter_mut().zip(sources) {
-            *chunk = match source {
-                ChunkSource::Existing { pack, index } => Chunk { pack, index },
-                ChunkSource::New { content } => {
-                    let Some(chunk) = self.pack_chunk(content, frontier, ticket) else {
-                        return false;
-                    };
-                    chunk
+        let mut chunks = [ChunkId(0); CHUNKS];
+        for (number, source) in sources.into_iter().enumerate() {
+            let chunk = match source {
+                ChunkSource::Existing(chunk) => {
+                    self.indirection.acquire_chunk(chunk);
+                    Some(chunk)
                 }
+                ChunkSource::New { content } => self.pack_chunk(content, frontier, ticket),
             };
-            self.indirection.acquire_chunk(*chunk);
+            let Some(chunk) = chunk else {
+                chunks[..number].iter().for_each(|&chunk| self.release_chunk(chunk));
+                return false;
+            };
+            chunks[number] = chunk;
         }
-        if sources
-            .iter()
-            .all(|source| matches!(source, ChunkSource::Existing { .. }))
-        {
-            self.counts.dedup_hits += 1;
+        let existing = |source: &ChunkSource| matches!(source, ChunkSource::Existing(_));
+        self.counts.dedup_hits += u64::from(sources.iter().all(existing));
+        let row = self.indirection.new_row(chunks);
+        let stamps = self.chunk_stamps(chunks);
+        if let Some(versions) = &mut self.versions {
+            versions.stored_as(lpn, stamps);
         }
-        let vpn = self.indirection.create(Body::Vector(chunks), 1);
-        self.repoint(lpn, Entry::vpn(vpn));
-        self.vpn_changed(vpn, ticket);
+        self.repoint(lpn, Entry::chunks(row));
+        self.row_changed(row, ticket);
         true
     }
 
     /// Adds a chunk to the pack being filled; a full pack gets a slot.
-    pub(crate) fn pack_chunk(&mut self, content: u64, frontier: Frontier, ticket: Ticket) -> Option<Chunk> {
-        let pack = match self.indirection.filling {
-            Some(pack) => pack,
-            None => self.indirection.create(
-                Body::Pack {
-                    slot: None,
-                    filled: 0,
-                    references: [0; CHUNKS],
-                },
-                0,
-            ),
-        };
-        self.indirection.filling = Some(pack);
-        let Body::Pack { filled, .. } = self.indirection.body_mut(pack) else {
-            unreachable!("the filling VPN is a pack")
-        };
-        let index = *filled;
-        *filled += 1;
-        if usize::from(*filled) == CHUNKS {
-            self.indirection.filling = None;
-            let place = self.place_for_own(frontier)?;
-            let slot = self.append(
-                place,
-                Packed::from(Owner::Vpn(pack)),
-                Cause::Host,
-                Class::HostWrite,
-                ticket,
-            );
-            if let Body::Pack { slot: at, .. } = self.indirection.body_mut(pack) {
-                *at = Some(slot);
-            }
+    fn pack_chunk(&mut self, content: u64, frontier: Frontier, ticket: Ticket) -> Option<ChunkId> {
+        let (chunk, full) = self.indirection.new_chunk();
+        if let Some(versions) = &mut self.versions {
+            versions.packed(chunk.index(), content);
+        }
+        self.roles.pack_frontier = frontier;
+        if full && !self.program_pack(ticket) {
+            self.release_chunk(chunk);
+            return None;
         }
         if let Some(dedup) = &mut self.roles.dedup {
-            dedup.chunk_stored(content, pack, index);
+            dedup.chunk_stored(content, chunk);
         }
-        Some(Chunk { pack, index })
+        Some(chunk)
+    }
+
+    fn release_chunk(&mut self, chunk: ChunkId) {
+        let mut released = std::mem::take(&mut self.roles.released);
+        self.indirection.release_chunk(chunk, &mut released);
+        self.end_of(released);
+    }
+
+    /// Programs the pack that is being filled, full or not, if there is one. False at end of life.
+    pub(crate) fn program_pack(&mut self, ticket: Ticket) -> bool {
+        if self.indirection.filling.is_none() {
+            return true;
+        }
+        let Some(place) = self.place_for_own(self.roles.pack_frontier) else {
+            return false;
+        };
+        // Making room may have programmed it.
+        let Some(filling) = self.indirection.filling.take() else {
+            return true;
+        };
+        let owner = Packed::from(Owner::Vpn(filling.pack));
+        let slot = self.append(place, owner, Cause::Host, Class::HostWrite, ticket);
+        self.indirection.add_copy(filling.pack, slot);
+        if let Some(versions) = &mut self.versions {
+            versions.pack_programmed(slot);
+        }
+        true
+    }
+
+    /// What the chunks hold, 0 for nothing (checked runs only).
+    pub(crate) fn chunk_stamps(&self, chunks: ChunkRow) -> ChunkStamps {
+        let Some(versions) = &self.versions else {
+            return [0; CHUNKS];
+        };
+        chunks.map(|chunk| versions.of_chunk(self.indirection.first_slot(chunk.pack()), chunk.index()))
     }
 }

@@ -17,7 +17,7 @@ use crate::counts::Counts;
 use crate::frontier::{Frontiers, NO_RU};
 use crate::future::Future;
 use crate::gc::{Job, Moving};
-use crate::indirection::{Body, Indirection};
+use crate::indirection::Indirection;
 use crate::mapping::{self, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
 use crate::placing::Placing;
@@ -208,7 +208,7 @@ impl Ftl<Counting> {
             by_address: allocation.by_address(),
             current_lane: vec![LaneId(0); frontiers.count as usize],
             translation: Translation::new(&tables, layout.geometry.unit_bytes),
-            indirection: Indirection::default(),
+            indirection: Indirection::new(config.checkpoint_units > 0 && !config.buffer.power_loss_protected),
             recovery: (config.checkpoint_units > 0).then(|| Recovery::new(&layout)),
             versions: config
                 .verify
@@ -453,10 +453,11 @@ impl<B: Backend> Ftl<B> {
         match self.record.entry(lpn).target() {
             Target::Unmapped => 0,
             Target::Slot(slot) => versions.of_slot(slot),
-            Target::Vpn(vpn) => match &self.indirection.get(vpn).body {
-                Body::Copies(slots) => slots.first().map_or(0, |&slot| versions.of_slot(slot)),
-                _ => versions.of_lpn(lpn),
-            },
+            Target::Vpn(vpn) => self
+                .indirection
+                .first_slot(vpn)
+                .map_or(0, |slot| versions.of_slot(slot)),
+            Target::Chunks(row) => versions.of_chunks(self.chunk_stamps(self.indirection.row(row))),
         }
     }
 

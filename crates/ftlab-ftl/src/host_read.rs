@@ -42,6 +42,10 @@ impl<B: Backend> Ftl<B> {
                     self.read_indirect(lpn, vpn, wanted, ticket);
                     continue;
                 }
+                Target::Chunks(row) => {
+                    self.read_chunks(lpn, row, wanted, ticket);
+                    continue;
+                }
             };
             self.check_read(lpn, slot);
             let holds = self.layout.page_of(slot);
@@ -137,6 +141,10 @@ impl<B: Backend> Ftl<B> {
             Target::Unmapped => return,
             Target::Slot(slot) => slot,
             Target::Vpn(vpn) => match self.indirection.first_slot(vpn) {
+                Some(slot) => slot,
+                None => return,
+            },
+            Target::Chunks(row) => match self.indirection.first_slot(self.indirection.row(row)[0].pack()) {
                 Some(slot) => slot,
                 None => return,
             },

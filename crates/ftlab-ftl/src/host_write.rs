@@ -66,7 +66,14 @@ impl<B: Backend> Ftl<B> {
             }
         }
         self.contents.let_go(context.contents);
-        if through {
+        if through && self.roles.dedup.is_some() && !self.config.buffer.power_loss_protected {
+            self.program_pack(Ticket::NONE);
+            self.end_page_of(frontier, request);
+            self.wait_for_values(request.first.0..request.first.0 + request.units, ticket);
+            if request.fua() && self.recovery.is_some() {
+                self.flush_journal(ticket);
+            }
+        } else if through {
             self.end_page_of(frontier, request);
         } else {
             self.drain_buffer(ticket);
@@ -191,10 +198,12 @@ impl<B: Backend> Ftl<B> {
         match self.record.entry(lpn).target() {
             Target::Unmapped => {}
             Target::Slot(slot) => self.end_page_at(slot),
-            Target::Vpn(vpn) => {
-                for slot in self.indirection.slots_of(vpn) {
-                    self.end_page_at(slot);
-                }
+            Target::Vpn(_) | Target::Chunks(_) => {
+                let mut slots = std::mem::take(&mut self.roles.slots);
+                slots.clear();
+                self.places_into(self.record.entry(lpn), &mut slots);
+                slots.iter().for_each(|&slot| self.end_page_at(slot));
+                self.roles.slots = slots;
             }
         }
     }
@@ -288,9 +297,13 @@ impl<B: Backend> Ftl<B> {
                     return;
                 }
             }
+            self.program_pack(Ticket::NONE);
             for place in 0..self.frontiers.open.len() {
                 self.pad(place);
             }
+            self.backend.barrier(ticket);
+        } else if self.roles.dedup.is_some() && !self.config.buffer.power_loss_protected {
+            // The journal may hold writes that still wait for what they refer to.
             self.backend.barrier(ticket);
         }
         if self.recovery.is_some() && !self.config.buffer.power_loss_protected {

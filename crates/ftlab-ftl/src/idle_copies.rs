@@ -2,9 +2,9 @@
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Notice, Ticket};
 use crate::ftl::Ftl;
-use crate::indirection::{Body, MAX_COPIES};
+use crate::indirection::MAX_COPIES;
 use crate::owner::{Owner, Packed};
-use crate::record::{Entry, Target};
+use crate::record::Target;
 use ftlab_core::{LaneId, Lpn};
 
 impl<B: Backend> Ftl<B> {
@@ -37,12 +37,11 @@ impl<B: Backend> Ftl<B> {
     /// Makes one more copy of `lpn`, on one of the `idle` lanes that has none yet.
     pub(crate) fn add_copy(&mut self, lpn: Lpn, idle: &[LaneId]) {
         let (vpn, slots) = match self.record.entry(lpn).target() {
-            Target::Unmapped => return,
             Target::Slot(slot) => (None, vec![slot]),
-            Target::Vpn(vpn) => match &self.indirection.get(vpn).body {
-                Body::Copies(slots) if slots.len() < MAX_COPIES => (Some(vpn), slots.clone()),
-                _ => return,
-            },
+            Target::Vpn(vpn) if self.indirection.copy_count(vpn) < MAX_COPIES => {
+                (Some(vpn), self.indirection.copies_of(vpn).collect())
+            }
+            _ => return,
         };
         let lanes: Vec<LaneId> = slots
             .iter()
@@ -57,12 +56,7 @@ impl<B: Backend> Ftl<B> {
         // Making room may have moved the copies: look again.
         let vpn = match (vpn, self.record.entry(lpn).target()) {
             (Some(vpn), _) => vpn,
-            (None, Target::Slot(slot)) => {
-                let vpn = self.indirection.create(Body::Copies(vec![slot]), 1);
-                self.record.set_owner(slot, Packed::from(Owner::Vpn(vpn)));
-                self.record.set_entry(lpn, Entry::vpn(vpn));
-                vpn
-            }
+            (None, Target::Slot(slot)) => self.make_value(lpn, slot),
             _ => return,
         };
         let source = self.indirection.first_slot(vpn).expect("a copied unit lies in flash");
@@ -91,9 +85,7 @@ impl<B: Backend> Ftl<B> {
         if let Some(versions) = &mut self.versions {
             versions.moved(source, slot);
         }
-        if let Body::Copies(slots) = self.indirection.body_mut(vpn) {
-            slots.push(slot);
-        }
+        self.indirection.add_copy(vpn, slot);
         self.pad(place);
         self.vpn_changed(vpn, Ticket::NONE);
     }

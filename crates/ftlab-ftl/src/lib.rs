@@ -5,6 +5,7 @@
 pub mod allocation;
 pub mod backend;
 pub mod buffer;
+mod changes;
 pub mod check;
 mod chunks;
 pub mod config;
@@ -35,6 +36,7 @@ pub mod request;
 pub mod roles;
 pub mod since;
 mod state;
+mod surviving;
 mod translation;
 pub mod units;
 mod values;

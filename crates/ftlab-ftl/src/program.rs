@@ -7,6 +7,7 @@ use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
 use crate::owner::Packed;
 use crate::record::Entry;
+use crate::recovery::Content;
 
 impl<B: Backend> Ftl<B> {
     /// Programs the present version of `lpn` at `frontier` and lets the record point to it. False at end of life.
@@ -199,8 +200,14 @@ impl<B: Backend> Ftl<B> {
             let backend = &self.backend;
             let slots = base as usize..(base + self.layout.slots_per_ru) as usize;
             let stamps = self.versions.as_ref().map(|versions| versions.stamps(slots.clone()));
-            let content = || (self.record.owners[slots].to_vec(), stamps.unwrap_or_default());
-            recovery.reused(ru, content, |id| backend.is_done(id));
+            let owners = &self.record.owners;
+            let range = slots.start as u32..slots.end as u32;
+            let content = |spares| Content {
+                owners: owners[slots].to_vec(),
+                stamps: stamps.unwrap_or_default(),
+                spares,
+            };
+            recovery.reused(ru, range, content, |id| backend.is_done(id));
         }
         true
     }
@@ -260,6 +267,13 @@ impl<B: Backend> Ftl<B> {
                 }
             }
         }
+        if self
+            .recovery
+            .as_ref()
+            .is_some_and(|recovery| !recovery.spares.is_empty())
+        {
+            self.fix_spares(Slot(page * self.layout.units_per_page), last);
+        }
         let mut program = OpId::DONE;
         if B::TIMED {
             let open = &mut self.frontiers.open[place];
@@ -275,6 +289,10 @@ impl<B: Backend> Ftl<B> {
             };
             program = self.backend.issue(op, &open.inputs);
             self.last_program = program;
+            if self.roles.dedup.is_some() {
+                let backend = &self.backend;
+                self.roles.programming(page, program, |id| backend.is_done(id));
+            }
             open.inputs.clear();
             if self.gc.collecting {
                 self.gc.copies.push(open.ru, program);

@@ -7,7 +7,7 @@ use ftlab_core::{Lpn, Slot};
 
 use crate::owner::Packed;
 
-/// A map entry: a slot, a virtual page number behind the tag bit, or nothing.
+/// A map entry: a slot, a virtual page number or a row of chunks behind the tag bit, or nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Entry(pub u32);
@@ -18,12 +18,15 @@ pub enum Target {
     Unmapped,
     Slot(Slot),
     Vpn(u32),
+    /// Number of a row of chunks.
+    Chunks(u32),
 }
 
 /// Slots by which the owners of slots to be filled are brought into the cache before their turn.
 const FILL_AHEAD: usize = 64;
 
-const VPN_TAG: u32 = 1 << 31;
+const VPN_TAG: u32 = 0b10 << 30;
+const CHUNKS_TAG: u32 = 0b11 << 30;
 
 impl Entry {
     pub const UNMAPPED: Entry = Entry(u32::MAX);
@@ -38,6 +41,11 @@ impl Entry {
         Entry(VPN_TAG | vpn)
     }
 
+    #[inline(always)]
+    pub fn chunks(row: u32) -> Self {
+        Entry(CHUNKS_TAG | row)
+    }
+
     /// The slot, if the unit lies there directly (the hot case).
     #[inline(always)]
     pub fn as_slot(self) -> Option<Slot> {
@@ -49,7 +57,8 @@ impl Entry {
         match self.0 {
             u32::MAX => Target::Unmapped,
             slot if slot < VPN_TAG => Target::Slot(Slot(slot)),
-            vpn => Target::Vpn(vpn & !VPN_TAG),
+            vpn if vpn < CHUNKS_TAG => Target::Vpn(vpn & !VPN_TAG),
+            row => Target::Chunks(row & !CHUNKS_TAG),
         }
     }
 }
@@ -246,6 +255,7 @@ mod tests {
     fn entries_tell_slots_from_virtual_pages() {
         assert_eq!(Entry::slot(Slot(7)).target(), Target::Slot(Slot(7)));
         assert_eq!(Entry::vpn(7).target(), Target::Vpn(7));
+        assert_eq!(Entry::chunks(7).target(), Target::Chunks(7));
         assert_eq!(Entry::UNMAPPED.target(), Target::Unmapped);
         assert_eq!(Entry::UNMAPPED.as_slot(), None);
     }

@@ -7,18 +7,18 @@
 //! here. After a power cut
 //! 1. the map of the last checkpoint that is complete is loaded;
 //! 2. the spare areas of the pages programmed since are read in their order, each owner taking its newest place;
-//! 3. trims that the journal holds are applied at their place in that order.
+//! 3. trims, and changes of values ([`crate::surviving`]), that the journal holds are applied at their place in that order.
 //!
 //! A page whose program had not completed is torn and holds nothing. What a buffer without power-loss protection had not
 //! programmed is lost; a protected one loses nothing. A drive without protection takes care that the newest durable
 //! version of a unit is in flash at any time:
 //! * an erase waits for every program that was issued before it, so for the copies and for newer versions alike;
-//! * before it, pages being assembled are padded and programmed, and the journal of trims is written: else an older
+//! * before it, pages and packs being assembled are padded and programmed, and the journal is written: else an older
 //!   version still in flash could come back in place of the erased one;
 //! * a unit that is superseded before its page is programmed is written as padding.
 //!
 //! # Not modelled
-//! Units behind virtual page numbers: their tables are taken to be protected by capacitors, as CA-SSD does. Pages that a
+//! What the tables of values add to a checkpoint. Pages that a
 //! program interrupted on another page type of the same cells spoils. Room for two checkpoints at once: the pages of the
 //! last one and of its journal are taken to be readable until the next is complete. A second power cut while a drive that
 //! came up without a single free unit writes one again from memory ([`Ftl::power_on`] says whether it does).
@@ -27,9 +27,12 @@ use ftlab_core::{Layout, Lpn, RuId, Slot};
 use rustc_hash::FxHashMap;
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
+use crate::changes::{Changes, What};
 use crate::ftl::Ftl;
+use crate::indirection::ChunkRow;
 use crate::owner::{Owner, Packed};
 use crate::record::Entry;
+use crate::surviving::{ASSEMBLING, Spare, Spares, ValuesThen};
 use crate::translation::CHECKPOINT_TABLE;
 use crate::units::RuState;
 
@@ -50,11 +53,14 @@ pub struct Recovery {
     done: usize,
     /// Length of the log when a unit was last erased, for units erased since the checkpoint.
     erased_at: FxHashMap<u32, u32>,
-    /// Trims since the checkpoint with the length of the log at that time.
-    trims: Vec<(u32, u32)>,
+    /// What no spare area tells of, since the checkpoint.
+    pub(crate) changes: Changes,
     /// So many of them have been handed to the journal, and so many of these came through a power cut.
     journalled: usize,
-    recovered_trims: usize,
+    recovered_changes: usize,
+    /// What spare areas say beside the owners in the record, and what the last complete checkpoint says of values.
+    pub(crate) spares: Spares,
+    base_values: ValuesThen,
     journal: Vec<JournalPage>,
     checkpoint_pages: u32,
     /// Erases that may not have completed, oldest first, by unit.
@@ -65,16 +71,25 @@ pub struct Recovery {
 #[derive(Clone, Debug)]
 struct NextBase {
     live: Vec<u64>,
-    /// Length of the log and of the trims.
+    values: ValuesThen,
+    /// Length of the log and number of the changes.
     log: usize,
-    trims: usize,
+    changes: usize,
+}
+
+/// What a recovery meets, in order.
+pub(crate) enum Event {
+    /// A slot that the checkpoint says is valid, in a unit that has not been erased since.
+    Kept(Slot),
+    Changed(What),
+    Programmed(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct JournalPage {
     /// `None`: a shorter journal replaces it; it counts until that is in flash.
     slot: Option<Slot>,
-    /// The trims in it.
+    /// The changes in it.
     first: usize,
     end: usize,
     program: OpId,
@@ -85,8 +100,16 @@ struct JournalPage {
 struct Ghost {
     erased_at_before: Option<u32>,
     erases: Vec<OpId>,
-    /// Owners and stamps of its slots, saved when the unit was opened again.
-    content: Option<(Vec<u32>, Vec<u32>)>,
+    /// What its slots held, saved when the unit was opened again.
+    content: Option<Content>,
+}
+
+/// Owners and stamps of the slots of a unit, and what their spare areas say beside.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    pub owners: Vec<u32>,
+    pub stamps: Vec<u32>,
+    pub spares: Vec<(u32, Spare)>,
 }
 
 /// What a recovery read; the drive turns it into time.
@@ -103,9 +126,6 @@ pub struct RecoveryReport {
     pub lost_buffered_units: u64,
 }
 
-/// Trim records in one unit of the journal: LPN and sequence number, 8 bytes each.
-const TRIM_BYTES: u32 = 8;
-
 impl Recovery {
     pub fn new(layout: &Layout) -> Self {
         Recovery {
@@ -115,9 +135,11 @@ impl Recovery {
             programs: Vec::new(),
             done: 0,
             erased_at: FxHashMap::default(),
-            trims: Vec::new(),
+            changes: Changes::default(),
             journalled: 0,
-            recovered_trims: 0,
+            recovered_changes: 0,
+            spares: Spares::default(),
+            base_values: ValuesThen::default(),
             journal: Vec::new(),
             checkpoint_pages: 0,
             ghosts: FxHashMap::default(),
@@ -152,9 +174,13 @@ impl Recovery {
         }
     }
 
-    /// Every trim has been handed to the journal.
+    /// Every change has been handed to the journal.
     pub(crate) fn is_journalled(&self) -> bool {
-        self.journalled == self.trims.len()
+        self.journalled == self.changes.len()
+    }
+
+    pub(crate) fn log_length(&self) -> u32 {
+        self.log.len() as u32
     }
 
     pub fn erased(&mut self, ru: RuId) {
@@ -175,23 +201,77 @@ impl Recovery {
     pub(crate) fn reused(
         &mut self,
         ru: RuId,
-        content: impl FnOnce() -> (Vec<u32>, Vec<u32>),
+        slots: std::ops::Range<u32>,
+        content: impl FnOnce(Vec<(u32, Spare)>) -> Content,
         is_done: impl Fn(OpId) -> bool,
     ) {
+        let spares = self.take_spares(slots);
         let Some(ghosts) = self.ghosts.get_mut(&ru.0) else {
             return;
         };
         ghosts.retain(|ghost| !ghost.is_complete(&is_done));
         match ghosts.last_mut() {
-            Some(last) => last.content = Some(content()),
+            Some(last) => last.content = Some(content(spares)),
             None => {
                 self.ghosts.remove(&ru.0);
             }
         }
     }
 
+    /// Takes out what is known of the spare areas of `slots`.
+    fn take_spares(&mut self, mut slots: std::ops::Range<u32>) -> Vec<(u32, Spare)> {
+        if self.spares.is_empty() {
+            return Vec::new();
+        }
+        let mut taken = Vec::new();
+        slots.try_for_each(|slot| {
+            taken.extend(self.spares.remove(&slot).map(|spare| (slot, spare)));
+            (!self.spares.is_empty()).then_some(())
+        });
+        taken
+    }
+
     pub fn trimmed(&mut self, lpn: Lpn) {
-        self.trims.push((lpn.0, self.log.len() as u32));
+        self.changes.trimmed(lpn, self.log.len());
+    }
+
+    /// `lpn` refers to a value.
+    pub(crate) fn refers(&mut self, lpn: Lpn, vpn: u32) {
+        self.changes.refers(lpn, vpn, self.log.len());
+    }
+
+    /// A unit that lay directly in `slot` has become a value.
+    pub(crate) fn lies(&mut self, vpn: u32, slot: Slot) {
+        self.changes.lies(vpn, slot, self.log.len());
+    }
+
+    /// `lpn` consists of chunks.
+    pub(crate) fn consists(&mut self, lpn: Lpn, chunks: ChunkRow) {
+        self.changes.consists(lpn, chunks, self.log.len());
+    }
+
+    /// Hands to `visit` what the checkpoint, the log and the journal say, in order.
+    pub(crate) fn replay(&self, layout: &Layout, mut visit: impl FnMut(Event)) {
+        for (word, &bits) in self.base.iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                let slot = Slot(word as u32 * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+                if !self.erased_at.contains_key(&layout.ru_of(slot).0) {
+                    visit(Event::Kept(slot));
+                }
+            }
+        }
+        let mut changes = self.changes.iter().peekable();
+        for (position, &page) in self.log.iter().enumerate() {
+            while let Some((_, what)) = changes.next_if(|(at, _)| *at <= position) {
+                visit(Event::Changed(what));
+            }
+            if page != NO_PAGE {
+                visit(Event::Programmed(page));
+            }
+        }
+        changes.for_each(|(_, what)| visit(Event::Changed(what)));
     }
 
     pub(crate) fn journal_moved(&mut self, old: Slot, new: Slot) {
@@ -207,15 +287,15 @@ impl Recovery {
         self.journal().any(|page| page == slot)
     }
 
-    /// Bytes of sequence numbers and trims kept since the last checkpoint.
+    /// Bytes of sequence numbers and changes kept since the last checkpoint.
     pub fn bytes(&self) -> u64 {
-        (self.log.len() * 4 + self.programs.len() * 8 + self.trims.len() * 8 + self.base.len() * 8) as u64
+        (self.log.len() * 4 + self.programs.len() * 8 + self.base.len() * 8) as u64 + self.changes.bytes()
     }
 
     /// Makes the next checkpoint the base; what came before it is not needed any more. The journal pages that it replaces
-    /// are handed to `dead`.
-    fn promote(&mut self, dead: &mut Vec<Slot>) {
-        let Some(next) = self.next.take() else { return };
+    /// are handed to `dead`. Returns how many numbers of values have rested long enough.
+    fn promote(&mut self, dead: &mut Vec<Slot>) -> usize {
+        let Some(next) = self.next.take() else { return 0 };
         let at = next.log as u32;
         self.base = next.live;
         self.log.drain(..next.log);
@@ -232,23 +312,31 @@ impl Recovery {
         for ghost in self.ghosts.values_mut().flatten() {
             ghost.erased_at_before = ghost.erased_at_before.and_then(after);
         }
-        self.trims.drain(..next.trims);
-        self.trims.iter_mut().for_each(|(_, position)| *position -= at);
-        self.journalled = self.journalled.saturating_sub(next.trims);
-        self.recovered_trims = self.recovered_trims.saturating_sub(next.trims);
+        self.spares.retain(|_, spare| match spare {
+            Spare::For(_, ASSEMBLING) => true,
+            Spare::For(_, position) | Spare::Was(_, position) => after(*position).is_some_and(|shifted| {
+                *position = shifted;
+                true
+            }),
+        });
+        self.changes.drain(next.changes, at);
+        self.journalled = self.journalled.saturating_sub(next.changes);
+        self.recovered_changes = self.recovered_changes.saturating_sub(next.changes);
         self.journal.retain_mut(|page| {
-            let needed = page.end > next.trims;
+            let needed = page.end > next.changes;
             if needed {
-                page.first = page.first.saturating_sub(next.trims);
-                page.end -= next.trims;
+                page.first = page.first.saturating_sub(next.changes);
+                page.end -= next.changes;
             } else {
                 dead.extend(page.slot);
             }
             needed
         });
+        self.base_values = next.values;
+        self.base_values.resting
     }
 
-    /// Forgets what the power cut has undone: torn pages, erased ones, and trims that are not in the journal.
+    /// Forgets what the power cut has undone: torn pages, erased ones, and changes that are not in the journal.
     fn settle(&mut self, layout: &Layout, is_done: impl Fn(OpId) -> bool) -> u64 {
         let mut torn = 0;
         for position in 0..self.log.len() {
@@ -266,15 +354,15 @@ impl Recovery {
         }
         self.programs.clear();
         self.done = self.log.len();
-        let mut durable = vec![false; self.trims.len()];
-        durable[..self.recovered_trims].fill(true);
+        let mut durable = vec![false; self.changes.len()];
+        durable[..self.recovered_changes].fill(true);
         for page in self.journal.drain(..).filter(|page| is_done(page.program)) {
             durable[page.first..page.end].fill(true);
         }
         let mut durable = durable.into_iter();
-        self.trims.retain(|_| durable.next().unwrap_or(false));
-        self.recovered_trims = self.trims.len();
-        self.journalled = self.trims.len();
+        self.changes.retain(|| durable.next().unwrap_or(false));
+        self.recovered_changes = self.changes.len();
+        self.journalled = self.changes.len();
         self.next = None;
         torn
     }
@@ -283,7 +371,7 @@ impl Recovery {
     fn complete(&mut self) {
         self.programs.clear();
         self.done = self.log.len();
-        self.recovered_trims = self.trims.len();
+        self.recovered_changes = self.changes.len();
         self.ghosts.clear();
     }
 }
@@ -334,8 +422,12 @@ impl<B: Backend> Ftl<B> {
         self.counts.checkpoints += u64::from(pages > 0);
         // What the map says must be in flash; a protected page being assembled comes by the log.
         if !self.config.buffer.power_loss_protected {
+            if !self.program_pack(Ticket::NONE) {
+                return;
+            }
             (0..self.frontiers.open.len()).for_each(|place| self.pad(place));
         }
+        let values = self.values_now();
         let Some(mut recovery) = self.recovery.take() else {
             return;
         };
@@ -350,8 +442,9 @@ impl<B: Backend> Ftl<B> {
         recovery.programmed(NO_PAGE, OpId::DONE);
         recovery.next = Some(NextBase {
             live,
+            values,
             log: recovery.log.len(),
-            trims: recovery.trims.len(),
+            changes: recovery.changes.len(),
         });
         recovery.checkpoint_pages = pages;
         recovery.last_checkpoint_tick = self.tick;
@@ -372,15 +465,16 @@ impl<B: Backend> Ftl<B> {
             return;
         }
         let mut dead = Vec::new();
-        recovery.promote(&mut dead);
+        let rested = recovery.promote(&mut dead);
+        self.indirection.wake(rested);
         dead.into_iter().for_each(|slot| self.invalidate(slot));
     }
 
-    /// Writes the trims since the last flush to the journal; `ticket` waits for all of it that is under way.
+    /// Writes the changes since the last flush to the journal; `ticket` waits for all of it that is under way.
     pub(crate) fn flush_journal(&mut self, ticket: Ticket) {
         self.write_journal(ticket);
         let Some(recovery) = &self.recovery else { return };
-        // Trims may have been written before, on behalf of a collection.
+        // Changes may have been written before, on behalf of a collection.
         let programs = recovery.journal.iter().map(|page| page.program);
         let under_way: Vec<OpId> = programs.filter(|&id| !self.backend.is_done(id)).collect();
         if B::TIMED && ticket != Ticket::NONE && !under_way.is_empty() {
@@ -391,19 +485,18 @@ impl<B: Backend> Ftl<B> {
     /// False if there is no room for all of them.
     pub(crate) fn write_journal(&mut self, ticket: Ticket) -> bool {
         let Some(recovery) = &self.recovery else { return true };
-        let pending = recovery.trims.len() - recovery.journalled;
-        if pending == 0 {
+        if recovery.is_journalled() {
             return true;
         }
-        let per_unit = (self.layout.geometry.unit_bytes / TRIM_BYTES) as usize;
+        let unit_bytes = self.layout.geometry.unit_bytes;
         let frontier = self
             .frontiers
             .metadata
             .expect("a drive with a journal has a metadata frontier");
-        self.shorten_journal(per_unit);
+        self.shorten_journal();
         // Making room may write the journal, or a checkpoint replace it.
         while let Some(recovery) = &self.recovery
-            && recovery.journalled < recovery.trims.len()
+            && !recovery.is_journalled()
             && let Some(place) = self.place_for_own(frontier)
         {
             let owner = Packed::from(Owner::Journal);
@@ -411,7 +504,7 @@ impl<B: Backend> Ftl<B> {
             self.pad(place);
             if let Some(recovery) = &mut self.recovery {
                 let first = recovery.journalled;
-                let end = recovery.trims.len().min(first + per_unit);
+                let end = first + recovery.changes.fit(first, unit_bytes);
                 let program = recovery.program(recovery.log.len() - 1);
                 recovery.journalled = end;
                 recovery.journal.push(JournalPage {
@@ -425,11 +518,12 @@ impl<B: Backend> Ftl<B> {
         self.recovery.as_ref().is_none_or(Recovery::is_journalled)
     }
 
-    /// A journal of many pages that hold a few trims each is written anew.
-    fn shorten_journal(&mut self, per_unit: usize) {
+    /// A journal of many pages that hold a few changes each is written anew.
+    fn shorten_journal(&mut self) {
+        let unit_bytes = u64::from(self.layout.geometry.unit_bytes);
         let backend = &self.backend;
         let Some(recovery) = &mut self.recovery else { return };
-        if recovery.journal().count() <= 2 * recovery.trims.len().div_ceil(per_unit) {
+        if recovery.journal().count() as u64 <= 2 * recovery.changes.journal_bytes().div_ceil(unit_bytes) {
             return;
         }
         let complete = |page: &JournalPage| page.slot.is_none() || backend.is_done(page.program);
@@ -463,7 +557,7 @@ impl<B: Backend> Ftl<B> {
             self.buffer.clear();
             self.contents.clear();
         }
-        self.roles.forget();
+        self.roles.forget(protected);
         let kept = self.recovery.as_mut();
         let recovery = kept.expect("this drive keeps nothing to recover from: set ftl.checkpoint");
         if protected {
@@ -584,12 +678,14 @@ impl<B: Backend> Ftl<B> {
                 Some(position) => recovery.erased_at.insert(ru, position),
                 None => recovery.erased_at.remove(&ru),
             };
-            if let Some((owners, stamps)) = first.content {
+            if let Some(content) = first.content {
                 let at = self.layout.first_slot(RuId(ru)).at();
-                self.record.owners[at..at + owners.len()].copy_from_slice(&owners);
+                self.record.owners[at..at + content.owners.len()].copy_from_slice(&content.owners);
                 if let Some(versions) = &mut self.versions {
-                    versions.restore(at, &stamps);
+                    versions.restore(at, &content.stamps);
                 }
+                recovery.take_spares(at as u32..(at + content.owners.len()) as u32);
+                recovery.spares.extend(content.spares);
             }
             if self.units.unerase(RuId(ru), undone) {
                 self.counts.retired = self.counts.retired.saturating_sub(1);
@@ -616,8 +712,9 @@ impl<B: Backend> Ftl<B> {
         self.buffering.in_flight.clear();
     }
 
-    /// The map, from the base and the log.
+    /// The map, from the base, the log and the journal. Protected memory keeps what lies behind values.
     fn rebuild(&mut self, recovery: &Recovery, report: &mut RecoveryReport) {
+        let rebuilds_values = !self.config.buffer.power_loss_protected && !self.roles.is_none();
         let entries = self.record.map.iter().enumerate();
         let virtual_lpns: Vec<(usize, u32)> = entries
             .filter(|(_, entry)| **entry != Entry::UNMAPPED.0 && Entry(**entry).as_slot().is_none())
@@ -625,45 +722,47 @@ impl<B: Backend> Ftl<B> {
             .collect();
         self.record.map.fill(Entry::UNMAPPED.0);
         self.translation.forget();
-        for (word, &bits) in recovery.base.iter().enumerate() {
-            let mut bits = bits;
-            while bits != 0 {
-                let slot = Slot(word as u32 * 64 + bits.trailing_zeros());
-                bits &= bits - 1;
-                if !recovery.erased_at.contains_key(&self.layout.ru_of(slot).0) {
-                    self.adopt(slot);
-                }
-            }
+        let mut rows = Vec::new();
+        if rebuilds_values {
+            self.find_values(recovery);
+            self.entries_then(&recovery.base_values, &mut rows);
         }
+        let first_row = rows.len();
+        rows.extend_from_slice(recovery.changes.rows());
         let per_page = self.layout.units_per_page;
-        let mut trims = recovery.trims.iter().peekable();
-        for (position, &page) in recovery.log.iter().enumerate() {
-            while let Some((lpn, _)) = trims.next_if(|(_, at)| *at as usize <= position) {
-                self.record.map[*lpn as usize] = Entry::UNMAPPED.0;
-            }
-            if page != NO_PAGE {
+        let layout = self.layout.clone();
+        recovery.replay(&layout, |event| match event {
+            Event::Kept(slot) => self.adopt(slot, recovery, false),
+            Event::Programmed(page) => {
                 report.scanned_pages += 1;
                 let first = page * per_page;
-                (first..first + per_page).for_each(|slot| self.adopt(Slot(slot)));
+                (first..first + per_page).for_each(|slot| self.adopt(Slot(slot), recovery, rebuilds_values));
             }
-        }
-        for (lpn, _) in trims {
-            self.record.map[*lpn as usize] = Entry::UNMAPPED.0;
-        }
-        for (lpn, entry) in virtual_lpns {
-            self.record.map[lpn] = entry;
+            Event::Changed(What::Entry(lpn, entry)) => self.change_entry(lpn, entry, &rows, first_row),
+            Event::Changed(What::Lies(..)) => {}
+        });
+        if rebuilds_values {
+            self.count_references(&rows);
+        } else {
+            for (lpn, entry) in virtual_lpns {
+                self.record.map[lpn] = entry;
+            }
         }
         report.checkpoint_units = u64::from(recovery.checkpoint_pages);
         report.probed_pages = u64::from(self.layout.rus);
     }
 
-    /// The owner in this slot's spare area takes the slot as its newest place.
-    fn adopt(&mut self, slot: Slot) {
-        match Owner::from(self.record.owner(slot)) {
-            Owner::Lpn(lpn) => self.record.set_entry(lpn, Entry::slot(slot)),
-            Owner::Map { table, tvpn } => self.translation.page_moved(table, tvpn, slot),
-            Owner::Policy(page) if self.mapping.is_live(page) => self.translation.policy_page_moved(page, slot),
-            Owner::Vpn(_) | Owner::Policy(_) | Owner::Journal | Owner::None => {}
+    /// The owner in this slot's spare area takes the slot as its newest place; an LPN that a value was written for refers to
+    /// it, if nothing newer is known (`refers`).
+    fn adopt(&mut self, slot: Slot, recovery: &Recovery, refers: bool) {
+        match (Owner::from(self.record.owner(slot)), recovery.spares.get(&slot.0)) {
+            (Owner::Lpn(lpn), _) | (Owner::Vpn(_), Some(&Spare::Was(lpn, _))) => {
+                self.record.set_entry(lpn, Entry::slot(slot));
+            }
+            (Owner::Vpn(vpn), Some(&Spare::For(lpn, _))) if refers => self.record.set_entry(lpn, Entry::vpn(vpn)),
+            (Owner::Map { table, tvpn }, _) => self.translation.page_moved(table, tvpn, slot),
+            (Owner::Policy(page), _) if self.mapping.is_live(page) => self.translation.policy_page_moved(page, slot),
+            (Owner::Vpn(_) | Owner::Policy(_) | Owner::Journal | Owner::None, _) => {}
         }
     }
 
@@ -676,14 +775,14 @@ impl<B: Backend> Ftl<B> {
             if let Some(slot) = entry.as_slot() {
                 self.record.set_valid(slot);
             }
-            if let Some(versions) = &mut self.versions
-                && !protected
-                && (entry == Entry::UNMAPPED || entry.as_slot().is_some())
-            {
-                versions.recovered(lpn, entry.as_slot());
+            if !protected && self.versions.is_some() {
+                let found = self.stamp(lpn);
+                if let Some(versions) = &mut self.versions {
+                    versions.recovered(lpn, found);
+                }
             }
         }
-        let mut others = self.indirection.slots();
+        let mut others: Vec<Slot> = self.indirection.slots().collect();
         (0..=CHECKPOINT_TABLE).for_each(|table| others.extend(self.translation.slots_of(table)));
         others.extend(self.translation.policy_slots());
         others.into_iter().for_each(|slot| self.record.set_valid(slot));

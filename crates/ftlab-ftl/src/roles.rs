@@ -1,11 +1,16 @@
 //! Deduplication and replication in the mechanism: stores behind virtual page numbers, racing reads, idle copies.
 
+use std::collections::VecDeque;
+
+use crate::backend::OpId;
 use crate::config::FtlConfig;
 use crate::dedup::{self, DedupPolicy};
+use crate::frontier::Frontier;
+use crate::indirection::Released;
 use crate::races::Hedge;
 use crate::replication::{self, ReadPlan, ReplicationPolicy};
 
-use ftlab_core::{Layout, Result};
+use ftlab_core::{Layout, Result, Slot};
 
 /// The two optional roles and what they need at run time.
 #[derive(Default)]
@@ -15,6 +20,13 @@ pub struct Roles {
     pub(crate) hedges: Vec<Option<Hedge>>,
     pub(crate) races: u32,
     pub(crate) plan: ReadPlan,
+    /// Pages whose programs may be under way, oldest first (drives that deduplicate, timed backend).
+    under_way: VecDeque<(u32, OpId)>,
+    /// The frontier of the pack being filled.
+    pub(crate) pack_frontier: Frontier,
+    pub(crate) released: Released,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) programs: Vec<OpId>,
 }
 
 impl Roles {
@@ -47,7 +59,25 @@ impl Roles {
     }
 
     /// Power has failed.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self, protected: bool) {
         self.hedges.clear();
+        self.under_way.clear();
+        if let (Some(dedup), false) = (&mut self.dedup, protected) {
+            dedup.forget();
+        }
+    }
+
+    /// A page is being programmed; on drives that deduplicate, later writes may refer to it.
+    pub(crate) fn programming(&mut self, page: u32, program: OpId, is_done: impl Fn(OpId) -> bool) {
+        while self.under_way.front().is_some_and(|&(_, program)| is_done(program)) {
+            self.under_way.pop_front();
+        }
+        self.under_way.push_back((page, program));
+    }
+
+    /// The program of `page`, if it may be under way.
+    pub(crate) fn program_of(&self, page: u32) -> Option<OpId> {
+        let mut programs = self.under_way.iter().rev();
+        programs.find(|&&(other, _)| other == page).map(|&(_, program)| program)
     }
 }

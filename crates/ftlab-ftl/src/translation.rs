@@ -254,7 +254,7 @@ impl<B: Backend> Ftl<B> {
                     let slot = match self.record.entry(lpn).target() {
                         _ if is_valid => near,
                         Target::Slot(slot) => slot,
-                        Target::Unmapped | Target::Vpn(_) => continue,
+                        Target::Unmapped | Target::Vpn(_) | Target::Chunks(_) => continue,
                     };
                     if self.being_filled(page(slot)) {
                         continue;

@@ -1,10 +1,10 @@
 //! Units that several logical pages share or that lie in several places: how they are stored and read.
 
-use crate::backend::{Backend, Cause, Class, Ticket};
+use crate::backend::{Backend, Cause, Class, Need, Ticket};
 use crate::dedup::{Decision, DedupWrite};
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
-use crate::indirection::{Body, CHUNKS, MAX_COPIES, Released};
+use crate::indirection::{CHUNKS, MAX_COPIES, Released};
 use crate::mapping::Why;
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
@@ -76,38 +76,93 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Lets the record of `lpn` point elsewhere and gives up what it pointed to.
-    pub(crate) fn repoint(&mut self, lpn: Lpn, entry: Entry) {
-        let old = self.record.entry(lpn);
-        self.record.set_entry(lpn, entry);
-        match old.target() {
-            Target::Unmapped => {}
-            Target::Slot(slot) => self.invalidate(slot),
-            Target::Vpn(_) => self.release(old),
+    /// A row of chunks has been made: its entry in table 2 changes.
+    pub(crate) fn row_changed(&mut self, row: u32, ticket: Ticket) {
+        if !self.plain_mapping {
+            self.look_up(2, row..row + 1, row + 1, Why::HostWrite, ticket);
+            self.map_changed(2, row, ticket);
         }
     }
 
-    /// Gives up a reference to a virtual page.
+    /// Lets the record of `lpn` point to a value or a row and gives up what it pointed to.
+    pub(crate) fn repoint(&mut self, lpn: Lpn, entry: Entry) {
+        let old = self.record.entry(lpn);
+        self.record.set_entry(lpn, entry);
+        self.journal_entry(lpn, entry);
+        match old.target() {
+            Target::Unmapped => {}
+            Target::Slot(slot) => self.invalidate(slot),
+            Target::Vpn(_) | Target::Chunks(_) => self.release(old),
+        }
+    }
+
+    /// Gives up a reference to a value, or a row.
     #[cold]
     pub(crate) fn release(&mut self, entry: Entry) {
-        let Target::Vpn(vpn) = entry.target() else { return };
-        let mut released = Released::default();
-        self.indirection.release(vpn, &mut released);
+        let mut released = std::mem::take(&mut self.roles.released);
+        match entry.target() {
+            Target::Unmapped | Target::Slot(_) => {}
+            Target::Vpn(vpn) => self.indirection.release(vpn, &mut released),
+            Target::Chunks(row) => self.indirection.release_row(row, &mut released),
+        }
+        self.end_of(released);
+    }
+
+    /// What a release has ended is no longer valid, and whoever knew of it is told.
+    pub(crate) fn end_of(&mut self, mut released: Released) {
         released.slots.iter().for_each(|&slot| self.invalidate(slot));
         if let Some(dedup) = &mut self.roles.dedup {
+            released.dead_chunks.iter().for_each(|&chunk| dedup.chunk_dead(chunk));
             released.dead.iter().for_each(|&vpn| dedup.dead(vpn));
-            released
-                .dead_chunks
-                .iter()
-                .for_each(|chunk| dedup.chunk_dead(chunk.pack, chunk.index));
         }
+        released.clear();
+        self.roles.released = released;
+    }
+
+    /// Adds the slots in which the unit of `entry` lies to `slots`; those of a pack being filled are none.
+    pub(crate) fn places_into(&self, entry: Entry, slots: &mut Vec<Slot>) {
+        match entry.target() {
+            Target::Unmapped => {}
+            Target::Slot(slot) => slots.push(slot),
+            Target::Vpn(vpn) => self.indirection.copies_into(vpn, slots),
+            Target::Chunks(row) => {
+                let chunks = self.indirection.row(row);
+                slots.extend(
+                    chunks
+                        .iter()
+                        .filter_map(|chunk| self.indirection.first_slot(chunk.pack())),
+                );
+            }
+        }
+    }
+
+    /// A request that is not acknowledged from memory waits for the programs of what its units refer to: a write whose content
+    /// was there may have found it on its way to flash.
+    pub(crate) fn wait_for_values(&mut self, units: std::ops::Range<u32>, ticket: Ticket) {
+        if !B::TIMED || ticket == Ticket::NONE {
+            return;
+        }
+        let (mut slots, mut programs) = (
+            std::mem::take(&mut self.roles.slots),
+            std::mem::take(&mut self.roles.programs),
+        );
+        slots.clear();
+        units.for_each(|lpn| self.places_into(self.record.entry(Lpn(lpn)), &mut slots));
+        programs.clear();
+        let pages = slots.iter().map(|&slot| self.layout.page_of(slot));
+        let under_way = pages.filter_map(|page| self.roles.program_of(page));
+        programs.extend(under_way.filter(|&program| !self.backend.is_done(program)));
+        if !programs.is_empty() {
+            self.backend.join(&programs, Need::All, ticket, None);
+        }
+        (self.roles.slots, self.roles.programs) = (slots, programs);
     }
 
     /// Programs `lpn` behind a new VPN, in so many copies. Returns the VPN.
     pub(crate) fn program_copies(&mut self, lpn: Lpn, frontier: Frontier, ticket: Ticket, copies: u8) -> Option<u32> {
         let wanted = usize::from(copies).clamp(1, MAX_COPIES);
         // The VPN exists before its slots, so that a collection in between can move a copy that has been made.
-        let vpn = self.indirection.create(Body::Copies(Vec::with_capacity(wanted)), 1);
+        let vpn = self.indirection.create();
         let mut lanes: Vec<LaneId> = Vec::with_capacity(wanted);
         for copy in 0..wanted {
             let place = if copy == 0 {
@@ -132,14 +187,14 @@ impl<B: Backend> Ftl<B> {
             self.stamp_slot(slot, lpn);
             self.counts.replica_programs += u64::from(copy > 0);
             lanes.push(self.frontiers.of_place(place).1);
-            if let Body::Copies(slots) = self.indirection.body_mut(vpn) {
-                slots.push(slot);
-            }
-            if copy > 0 {
+            self.indirection.add_copy(vpn, slot);
+            self.written_for(lpn, slot);
+            if copy == 0 {
+                self.repoint(lpn, Entry::vpn(vpn));
+            } else {
                 self.pad(place);
             }
         }
-        self.repoint(lpn, Entry::vpn(vpn));
         self.vpn_changed(vpn, ticket);
         Some(vpn)
     }
@@ -177,32 +232,39 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             self.look_up(1, vpn..vpn + 1, vpn + 1, Why::HostRead, ticket);
         }
-        match &self.indirection.get(vpn).body {
-            Body::Copies(slots) if slots.len() == 1 => {
-                let slot = slots[0];
-                self.check_read(lpn, slot);
-                self.issue_host_read(self.layout.page_of(slot), bytes, ticket);
+        let mut slots = std::mem::take(&mut self.roles.slots);
+        slots.clear();
+        self.indirection.copies_into(vpn, &mut slots);
+        slots.iter().for_each(|&slot| self.check_read(lpn, slot));
+        match slots[..] {
+            [] => panic!("{lpn:?} is mapped to VPN {vpn}, which is nowhere"),
+            [only] => {
+                self.issue_host_read(self.layout.page_of(only), bytes, ticket);
             }
-            Body::Copies(slots) => {
-                let slots = slots.clone();
-                slots.iter().for_each(|&slot| self.check_read(lpn, slot));
-                self.race(lpn, vpn, &slots, bytes, ticket);
-            }
-            Body::Vector(chunks) => {
-                let mut pages: Vec<u32> = Vec::with_capacity(CHUNKS);
-                for chunk in chunks {
-                    match self.indirection.first_slot(chunk.pack) {
-                        Some(slot) => pages.push(self.layout.page_of(slot)),
-                        // The pack is still being filled in the controller.
-                        None => self.counts.buffer_read_hits += 1,
-                    }
-                }
-                pages.sort_unstable();
-                for run in pages.chunk_by(|a, b| a == b) {
-                    self.issue_host_read(run[0], bytes / CHUNKS as u32 * run.len() as u32, ticket);
-                }
-            }
-            other => panic!("{lpn:?} is mapped to VPN {vpn}, which is {other:?}"),
+            _ => self.race(lpn, vpn, &slots, bytes, ticket),
         }
+        self.roles.slots = slots;
+    }
+
+    /// Reads a unit that is stored as chunks: each page that holds some of them once.
+    pub(crate) fn read_chunks(&mut self, lpn: Lpn, row: u32, bytes: u32, ticket: Ticket) {
+        if !self.plain_mapping {
+            self.look_up(2, row..row + 1, row + 1, Why::HostRead, ticket);
+        }
+        let chunks = self.indirection.row(row);
+        if let Some(versions) = &self.versions {
+            versions.check_stamp(lpn, versions.of_chunks(self.chunk_stamps(chunks)));
+        }
+        let mut slots = std::mem::take(&mut self.roles.slots);
+        slots.clear();
+        self.places_into(Entry::chunks(row), &mut slots);
+        // The rest lies in the pack that is being filled in the controller.
+        self.counts.buffer_read_hits += (CHUNKS - slots.len()) as u64;
+        slots.sort_unstable_by_key(|slot| slot.0);
+        let per_page = self.layout.units_per_page;
+        for run in slots.chunk_by(|a, b| a.0 / per_page == b.0 / per_page) {
+            self.issue_host_read(run[0].0 / per_page, bytes / CHUNKS as u32 * run.len() as u32, ticket);
+        }
+        self.roles.slots = slots;
     }
 }

@@ -1,12 +1,23 @@
 //! Checked runs: every slot carries a stamp of the data in it, and every read is held against the last write.
 
 use ftlab_core::{Lpn, Slot};
+use rustc_hash::FxHashMap;
+
+use crate::indirection::CHUNKS;
+
+/// Stamps of the chunks of a pack or of a unit.
+pub type ChunkStamps = [u32; CHUNKS];
 
 /// Stamps of the last write of each LPN and of what each slot holds. 8 bytes a unit, only in checked runs.
 #[derive(Clone, Debug)]
 pub struct Versions {
     lpn: Vec<u32>,
+    /// Of a pack: its number in `packs`.
     slot: Vec<u32>,
+    /// What each pack ever filled holds, by chunk. The last one may still be filled.
+    packs: Vec<ChunkStamps>,
+    /// The unit that four chunks make.
+    units: FxHashMap<ChunkStamps, u32>,
     last: u32,
     /// Stamp that the last write replaced.
     before: u32,
@@ -17,6 +28,8 @@ impl Versions {
         Versions {
             lpn: vec![0; logical_units as usize],
             slot: vec![0; slots as usize],
+            packs: Vec::new(),
+            units: FxHashMap::default(),
             last: 0,
             before: 0,
         }
@@ -80,8 +93,48 @@ impl Versions {
     }
 
     /// After a power cut the surviving version is the last one.
-    pub fn recovered(&mut self, lpn: Lpn, slot: Option<Slot>) {
-        self.lpn[lpn.at()] = slot.map_or(0, |slot| self.slot[slot.at()]);
+    pub fn recovered(&mut self, lpn: Lpn, stamp: u32) {
+        self.lpn[lpn.at()] = stamp;
+    }
+
+    /// A chunk of `content` has been added to the pack being filled.
+    pub fn packed(&mut self, index: usize, content: u64) {
+        if index == 0 {
+            self.packs.push([0; CHUNKS]);
+        }
+        let pack = self.packs.last_mut().expect("a pack begins with its first chunk");
+        pack[index] = content_stamp(content);
+    }
+
+    /// The pack being filled has got a slot.
+    pub fn pack_programmed(&mut self, slot: Slot) {
+        self.slot[slot.at()] = self.packs.len() as u32 - 1;
+    }
+
+    /// What the chunk at `index` of a pack holds, 0 for nothing; `None`: the pack is still being filled.
+    pub fn of_chunk(&self, pack: Option<Slot>, index: usize) -> u32 {
+        let number = pack.map_or(self.packs.len().wrapping_sub(1), |slot| self.slot[slot.at()] as usize);
+        self.packs.get(number).map_or(0, |pack| pack[index])
+    }
+
+    /// The last version of `lpn` has been stored as these chunks.
+    pub fn stored_as(&mut self, lpn: Lpn, chunks: ChunkStamps) {
+        self.units.insert(chunks, self.lpn[lpn.at()]);
+    }
+
+    /// The unit that these chunks make, 0 for none that was ever stored.
+    pub fn of_chunks(&self, chunks: ChunkStamps) -> u32 {
+        self.units.get(&chunks).copied().unwrap_or(0)
+    }
+
+    /// # Panics
+    /// If `found` is not the last version: the program is wrong.
+    pub fn check_stamp(&self, lpn: Lpn, found: u32) {
+        let expected = self.lpn[lpn.at()];
+        assert!(
+            expected == found,
+            "{lpn:?} reads version {found} from its chunks, the last written is {expected}"
+        );
     }
 }
 

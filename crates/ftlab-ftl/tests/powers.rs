@@ -2,7 +2,6 @@
 
 use ftlab_core::{Lpn, Slot, Stream};
 use ftlab_ftl::dedup::DedupPolicy;
-use ftlab_ftl::indirection::Body;
 use ftlab_ftl::owner::Owner;
 use ftlab_ftl::record::Target;
 use ftlab_ftl::replication::ReplicationPolicy;
@@ -151,7 +150,7 @@ fn two_copies_and_racing_reads_return_the_last_version() {
     drive::<Counting>(600..640, steps(), half, with_copies, |_| {});
     drive::<Instant>(700..740, steps(), half, with_copies, |_| {});
     drive::<Late>(800..880, steps(), half, with_copies, |_| {});
-    drive::<Late>(900..940, cuts(Some(true)), half, with_copies, |_| {});
+    drive::<Late>(900..940, cuts(None), half, with_copies, |_| {});
 }
 
 /// At most as many copies as asked for, on different lanes where there are two.
@@ -174,7 +173,7 @@ fn copies_lie_on_different_lanes() {
         });
     }
     let placed = |lpn: u32| match bench.ftl.record.entry(Lpn(lpn)).target() {
-        Target::Vpn(vpn) => bench.ftl.indirection().slots_of(vpn),
+        Target::Vpn(vpn) => bench.ftl.indirection().copies_of(vpn).collect(),
         _ => Vec::new(),
     };
     for slots in (0..case.config.logical_units)
@@ -199,7 +198,8 @@ fn whole_unit_dedup_returns_the_content_written() {
     drive::<Counting>(1000..1040, steps(), |_| {}, deduplicating, |_| {});
     drive::<Instant>(1100..1140, steps(), |_| {}, deduplicating, |_| {});
     drive::<Late>(1200..1240, steps(), |_| {}, deduplicating, |_| {});
-    drive::<Late>(1300..1340, cuts(Some(true)), |_| {}, deduplicating, |_| {});
+    drive::<Late>(1300..1340, cuts(None), |_| {}, deduplicating, |_| {});
+    drive::<Late>(1350..1380, cuts(Some(false)), |_| {}, deduplicating, |_| {});
 }
 
 #[test]
@@ -209,19 +209,18 @@ fn dedup_and_replication_work_together() {
         roles(Some(Box::new(UnitDedup::default())), Some(Box::new(policy)))
     };
     drive::<Late>(1400..1440, steps(), half, make, |_| {});
+    drive::<Late>(1450..1480, cuts(Some(false)), half, make, |_| {});
 }
 
 /// The contents of every unit that is stored as chunks, as the packs hold them.
 fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf) {
     let shelf = shelf.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for lpn in 0..bench.reference.len() {
-        let Target::Vpn(vpn) = bench.ftl.record.entry(Lpn(lpn)).target() else {
+        let Target::Chunks(row) = bench.ftl.record.entry(Lpn(lpn)).target() else {
             continue;
         };
-        let Body::Vector(chunks) = &bench.ftl.indirection().get(vpn).body else {
-            panic!("LPN {lpn} is no vector")
-        };
-        let found = chunks.map(|chunk| shelf.get(&(chunk.pack, chunk.index)).copied());
+        let chunks = bench.ftl.indirection().row(row);
+        let found = chunks.map(|chunk| shelf.get(&chunk).copied());
         let stamp = bench.ftl.stamp(Lpn(lpn));
         assert_eq!(
             found,
@@ -253,7 +252,8 @@ fn quarter_unit_dedup_returns_the_content_written() {
     drive_chunks::<Counting>(1500..1540, steps());
     drive_chunks::<Instant>(1600..1640, steps());
     drive_chunks::<Late>(1700..1740, steps());
-    drive_chunks::<Late>(1800..1830, cuts(Some(true)));
+    drive_chunks::<Late>(1800..1830, cuts(None));
+    drive_chunks::<Counting>(1850..1870, cuts(Some(false)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A drive, its flash and the reference, side by side.
 
 use ftlab_core::{IoContext, Lpn, OpKind, RuId, Slot, Stream, flags};
-use ftlab_ftl::record::Entry;
+use ftlab_ftl::record::{Entry, Target};
 use ftlab_ftl::{Admitted, Ftl, HostRequest, Overrides, Ticket};
 
 use crate::case::Case;
@@ -174,7 +174,9 @@ impl<B: Double> Bench<B> {
             ..self.request(OpKind::Write, first, units, head, tail)
         };
         let worn_out = self.ftl.end_of_life;
+        let hits = self.ftl.counts.dedup_hits;
         let (ticket, admitted) = self.admit(&request);
+        let hit = self.ftl.counts.dedup_hits > hits;
         self.contents = contents;
         if worn_out {
             return;
@@ -204,10 +206,20 @@ impl<B: Double> Bench<B> {
             return;
         }
         if !self.has_volatile_buffer() || fua {
+            // What a unit shares or consists of is said by the journal, which a write past the buffer waits for if it is FUA.
+            let by_journal = |lpn: u32| match self.ftl.record.entry(Lpn(lpn)).target() {
+                Target::Unmapped | Target::Slot(_) => false,
+                Target::Vpn(_) => hit,
+                Target::Chunks(_) => true,
+            };
+            let (lazy, durable) = lpns.into_iter().partition(|&lpn| !fua && by_journal(lpn));
+            for lpn in Vec::into_iter(lazy) {
+                self.reference.lazy(lpn, self.requests);
+            }
             self.waiting.push(Unacknowledged {
                 ticket,
                 request: self.requests,
-                durable: Some(lpns),
+                durable: Some(durable),
             });
         }
     }

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 struct History {
     /// (stamp, number of the request that did it).
     states: VecDeque<(u32, u64)>,
+    /// Requests among them that only a flush makes durable although they are not trims: the journal says what they did.
+    lazy: Vec<u64>,
 }
 
 /// A map from LPN to stamp, with the past that has not become durable yet.
@@ -20,6 +22,7 @@ impl Reference {
     pub fn new(logical_units: u32) -> Self {
         let blank = History {
             states: VecDeque::from([(0, 0)]),
+            lazy: Vec::new(),
         };
         Reference {
             lpns: vec![blank; logical_units as usize],
@@ -39,6 +42,11 @@ impl Reference {
         self.lpns[lpn as usize].states.push_back((stamp, request));
     }
 
+    /// Request number `request` has changed `lpn` in a way that waits for the next flush to become durable.
+    pub fn lazy(&mut self, lpn: u32, request: u64) {
+        self.lpns[lpn as usize].lazy.push(request);
+    }
+
     /// What a read must return.
     pub fn latest(&self, lpn: u32) -> u32 {
         self.lpns[lpn as usize].states.back().expect("never empty").0
@@ -54,10 +62,12 @@ impl Reference {
     }
 
     /// Flush number `request` has completed: what was acknowledged before it is durable. Without a volatile buffer writes
-    /// are acknowledged one by one when they are durable, and only the trims are left for it.
+    /// are acknowledged one by one when they are durable, and only trims and what
+    /// is lazy are left for it.
     pub fn flushed(&mut self, request: u64, trims_only: bool) {
         for history in &mut self.lpns {
-            let covered = |&(stamp, number): &(u32, u64)| number <= request && (!trims_only || stamp == 0);
+            let by_flush = |stamp: u32, number: u64| stamp == 0 || history.lazy.contains(&number);
+            let covered = |&(stamp, number): &(u32, u64)| number <= request && (!trims_only || by_flush(stamp, number));
             if let Some(last) = history.states.iter().rposition(covered) {
                 history.states.drain(..last);
             }
@@ -75,6 +85,9 @@ impl Reference {
 
     /// Power is back and `lpn` holds `stamp`, for good.
     pub fn settle(&mut self, lpn: u32, stamp: u32) {
-        self.lpns[lpn as usize].states = VecDeque::from([(stamp, 0)]);
+        self.lpns[lpn as usize] = History {
+            states: VecDeque::from([(stamp, 0)]),
+            lazy: Vec::new(),
+        };
     }
 }

@@ -1,11 +1,12 @@
 //! Deduplication: whether a unit (or a quarter of it) needs writing at all.
 //!
 //! A member knows contents; the mechanism knows places. A unit whose content exists is mapped to the virtual page that
-//! holds it (reference-counted); a chunk-level member answers with a vector of four chunks, each in a pack of four.
+//! holds it (reference-counted); a chunk-level member answers with a row of four chunks, each in a pack of four.
 
 use ftlab_core::{Catalogue, Lpn, member};
 
 use crate::Now;
+use crate::indirection::ChunkId;
 
 pub mod none;
 
@@ -22,10 +23,11 @@ pub struct DedupWrite {
 /// One chunk of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkSource {
-    /// Chunk number `index` of the pack with this virtual page number.
-    Existing { pack: u32, index: u8 },
+    Existing(ChunkId),
     /// To be stored; the mechanism answers with [`DedupPolicy::chunk_stored`].
-    New { content: u64 },
+    New {
+        content: u64,
+    },
 }
 
 /// What happens to a unit.
@@ -52,14 +54,17 @@ pub trait DedupPolicy: Send {
     /// The unit of `content` is now virtual page `vpn`.
     fn stored(&mut self, _content: u64, _vpn: u32) {}
 
-    /// The chunk of `content` is now number `index` of pack `pack`.
-    fn chunk_stored(&mut self, _content: u64, _pack: u32, _index: u8) {}
+    /// The chunk of `content` has been stored.
+    fn chunk_stored(&mut self, _content: u64, _chunk: ChunkId) {}
 
     /// Nothing refers to `vpn` any more; its number will be used again.
     fn dead(&mut self, _vpn: u32) {}
 
-    /// Nothing refers to a chunk of a pack that lives on.
-    fn chunk_dead(&mut self, _pack: u32, _index: u8) {}
+    /// Nothing refers to a chunk any more.
+    fn chunk_dead(&mut self, _chunk: ChunkId) {}
+
+    /// Power has failed, and memory is not protected: what was known of contents is lost.
+    fn forget(&mut self) {}
 }
 
 /// What a dedup policy is made with.

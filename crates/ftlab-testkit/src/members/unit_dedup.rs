@@ -24,6 +24,11 @@ impl DedupPolicy for UnitDedup {
         self.stored.insert(content, vpn);
     }
 
+    fn forget(&mut self) {
+        self.stored.clear();
+        self.contents.clear();
+    }
+
     fn dead(&mut self, vpn: u32) {
         if let Some(content) = self.contents.remove(&vpn) {
             self.stored.remove(&content);
