@@ -93,6 +93,12 @@ impl OpId {
     };
 }
 
+impl Default for OpId {
+    fn default() -> Self {
+        OpId::DONE
+    }
+}
+
 /// A host request (or another piece of work) that completes when all operations carrying its ticket have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket(pub u32);
@@ -113,8 +119,12 @@ pub enum Notice {
     Deadline { race: u32 },
     /// One of the copies has been read.
     Won { race: u32 },
-    /// It is time to see whether a copy can be made on an idle die.
+    /// It is time to see whether copies can be made on idle dies.
     IdleCopy,
+    /// None of a write's copies has completed in the time that it should take.
+    WriteLate { race: u32 },
+    /// One of a write's copies is in flash.
+    WriteDone { race: u32 },
 }
 
 impl Notice {
@@ -128,6 +138,8 @@ impl Notice {
             Notice::Deadline { race } => (3, race),
             Notice::Won { race } => (4, race),
             Notice::IdleCopy => (5, 0),
+            Notice::WriteLate { race } => (6, race),
+            Notice::WriteDone { race } => (7, race),
         };
         assert!(number >> Self::NUMBER_BITS == 0, "{self:?} has too large a number");
         kind << Self::NUMBER_BITS | number
@@ -143,6 +155,8 @@ impl Notice {
             3 => Notice::Deadline { race: number },
             4 => Notice::Won { race: number },
             5 => Notice::IdleCopy,
+            6 => Notice::WriteLate { race: number },
+            7 => Notice::WriteDone { race: number },
             kind => unreachable!("a notice of kind {kind}"),
         }
     }
@@ -209,7 +223,7 @@ pub trait Backend {
     /// An operation without a die that completes when all (or the first) of `inputs` have; carries `ticket` and `notice`.
     fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: Option<Notice>) -> OpId;
 
-    /// Adds an input to a join that has not completed (a hedged read).
+    /// Adds an input to a join that has not completed (a race).
     fn join_more(&mut self, join: OpId, input: OpId);
 
     /// Drops an operation that has not started; one that runs goes on and its result is discarded.
@@ -283,6 +297,8 @@ mod tests {
             Notice::Deadline { race: 7 },
             Notice::Won { race: most },
             Notice::IdleCopy,
+            Notice::WriteLate { race: most },
+            Notice::WriteDone { race: 5 },
         ] {
             assert_ne!(notice.packed(), 0);
             assert_eq!(Notice::unpacked(notice.packed()), notice);

@@ -53,7 +53,9 @@ pub struct Counts {
     pub checkpoints: u64,
     pub replica_programs: u64,
     pub dedup_hits: u64,
+    /// Further copies tried because the first was late: read, and programmed.
     pub hedged_reads: u64,
+    pub hedged_writes: u64,
 }
 
 impl Counts {

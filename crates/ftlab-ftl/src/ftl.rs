@@ -195,7 +195,7 @@ impl Ftl<Counting> {
         let orders = placement.victim().map_or_else(|| victim.orders(), |own| own.orders());
         let units = Units::new(&layout, &pools, orders, wear.least_worn_first());
         let record = Record::new(config.logical_units, layout.slots());
-        let ftl = Ftl {
+        let mut ftl = Ftl {
             backend: Counting,
             record,
             units,
@@ -239,13 +239,14 @@ impl Ftl<Counting> {
             layout,
             config,
         };
-        ftl.check_room()?;
+        ftl.roles.room = ftl.check_room()?;
         Ok(ftl)
     }
 
     /// A drive needs, beyond its logical units, the GC reserve of every pool and an open unit for every frontier and lane;
-    /// and, where copies cannot wait in protected memory for a page to fill, what padding loses of every unit.
-    fn check_room(&self) -> Result<()> {
+    /// and, where copies cannot wait in protected memory for a page to fill, what padding loses of every unit. Returns the
+    /// units beyond that.
+    fn check_room(&self) -> Result<u64> {
         let per_ru = u64::from(self.layout.slots_per_ru);
         let own = u64::from(self.frontiers.count - self.placing.frontiers) * u64::from(self.layout.lanes);
         let open = own + self.placing.most_open(self.layout.lanes);
@@ -285,7 +286,7 @@ impl Ftl<Counting> {
                 }
             )));
         }
-        Ok(())
+        Ok(raw - needed)
     }
 }
 
@@ -466,9 +467,11 @@ impl<B: Backend> Ftl<B> {
         match notice {
             Notice::GcStep { pool } => self.step_due(pool as usize),
             Notice::GcIdle { pool } => self.idle_due(pool as usize),
-            Notice::Deadline { race } => self.hedge(race),
+            Notice::Deadline { race } => self.read_late(race),
             Notice::Won { race } => self.won(race),
             Notice::IdleCopy => self.copy_when_idle(),
+            Notice::WriteLate { race } => self.write_late(race),
+            Notice::WriteDone { race } => self.roles.writes.end(race),
         }
     }
 }

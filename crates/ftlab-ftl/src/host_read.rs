@@ -19,6 +19,7 @@ impl<B: Backend> Ftl<B> {
         }
         let unit_bytes = self.layout.geometry.unit_bytes;
         let (mut page, mut bytes) = (u32::MAX, 0);
+        let asks = self.roles.replication.is_some();
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
             if !self.plain_buffer && self.buffer.read(lpn) {
@@ -48,6 +49,9 @@ impl<B: Backend> Ftl<B> {
                 }
             };
             self.check_read(lpn, slot);
+            if asks {
+                self.plan_read(lpn, None, &[slot]);
+            }
             let holds = self.layout.page_of(slot);
             if holds != page {
                 self.read_page(page, bytes, ticket);

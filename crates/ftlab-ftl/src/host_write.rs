@@ -9,6 +9,7 @@ use crate::ftl::Ftl;
 use crate::mapping::Why;
 use crate::placement::Event;
 use crate::record::{Entry, Target};
+use crate::replication::{self, Of};
 use crate::request::{HostRequest, WriteContext};
 
 impl<B: Backend> Ftl<B> {
@@ -77,6 +78,9 @@ impl<B: Backend> Ftl<B> {
             self.end_page_of(frontier, request);
         } else {
             self.drain_buffer(ticket);
+        }
+        if self.roles.idle_at.is_some() {
+            self.copy_when_due();
         }
     }
 
@@ -271,6 +275,9 @@ impl<B: Backend> Ftl<B> {
             }
             if !self.plain_mapping {
                 self.look_up(0, lpn.0..lpn.0 + 1, end, Why::Trim, ticket);
+            }
+            if self.roles.replication.is_some() {
+                self.tell_replication(replication::Event::Gone(Of::Lpn(lpn)));
             }
             // The look-up may have written translation pages, so that a collection has moved the unit.
             let old = self.record.entry(lpn);

@@ -1,92 +1,125 @@
-//! Copies that are made while dies are idle.
+//! What replication does in idle moments: copies are made and given up.
 
-use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Notice, Ticket};
+use crate::backend::{Backend, Class, Notice, Ticket};
 use crate::ftl::Ftl;
-use crate::indirection::MAX_COPIES;
-use crate::owner::{Owner, Packed};
 use crate::record::Target;
+use crate::replicas::Further;
+use crate::replication::{Idle, IdleWork, Of};
 use ftlab_core::{LaneId, Lpn};
 
+/// Answers of the policy that are carried out in one idle moment.
+const MOST_AT_ONCE: u32 = 64;
+
 impl<B: Backend> Ftl<B> {
-    /// Starts the clock of idle-time copies; called once when the drive starts.
+    /// Starts the clock of idle-time copies; called when the drive starts, and again after a power cut.
     pub fn start_idle_copies(&mut self) {
+        if self.roles.replication.is_some() {
+            self.count_further();
+        }
         if let Some(idle_ns) = self.roles.replication.as_ref().and_then(|policy| policy.idle_ns()) {
             self.backend.arm(idle_ns, Notice::IdleCopy);
         }
     }
 
-    /// If some die is idle, makes the copy that the replication policy wants; then asks again after the same time.
+    /// If some lane is idle, does what the replication policy wants; then looks again after the same time.
     pub(crate) fn copy_when_idle(&mut self) {
-        let now = self.now();
         let idle_ns = self.roles.replication.as_ref().and_then(|policy| policy.idle_ns());
         let Some(idle_ns) = idle_ns else { return };
-        let idle: Vec<LaneId> = (0..self.layout.lanes)
-            .map(LaneId)
-            .filter(|&lane| self.lane_is_idle(lane, idle_ns))
-            .collect();
-        let wanted = match &mut self.roles.replication {
-            Some(policy) if !idle.is_empty() => policy.when_idle(now),
-            _ => None,
-        };
-        if let Some(lpn) = wanted {
-            self.add_copy(lpn, &idle);
+        if (0..self.layout.lanes).any(|lane| self.lane_is_idle(LaneId(lane), idle_ns)) {
+            self.work_when_idle(Some(idle_ns));
         }
         self.backend.arm(idle_ns, Notice::IdleCopy);
     }
 
-    /// Makes one more copy of `lpn`, on one of the `idle` lanes that has none yet.
-    pub(crate) fn add_copy(&mut self, lpn: Lpn, idle: &[LaneId]) {
-        let (vpn, slots) = match self.record.entry(lpn).target() {
-            Target::Slot(slot) => (None, vec![slot]),
-            Target::Vpn(vpn) if self.indirection.copy_count(vpn) < MAX_COPIES => {
-                (Some(vpn), self.indirection.copies_of(vpn).collect())
+    /// Without time, an idle moment comes after so many host units.
+    pub(crate) fn copy_when_due(&mut self) {
+        if B::TIMED || self.roles.idle_at.is_none_or(|at| self.tick < at) {
+            return;
+        }
+        let every = self.roles.replication.as_ref().and_then(|policy| policy.idle_units());
+        self.roles.idle_at = every.map(|every| self.tick + every.max(1));
+        self.work_when_idle(None);
+    }
+
+    fn work_when_idle(&mut self, idle_ns: Option<u64>) {
+        for _ in 0..MOST_AT_ONCE {
+            if self.end_of_life {
+                return;
             }
-            _ => return,
-        };
-        let lanes: Vec<LaneId> = slots
-            .iter()
-            .map(|&slot| self.layout.lane_of(self.layout.ru_of(slot)))
-            .collect();
-        let Some(&lane) = idle.iter().find(|lane| !lanes.contains(lane)) else {
-            return;
-        };
-        let Some(place) = self.open_for_copy(0, lane) else {
-            return;
-        };
-        // Making room may have moved the copies: look again.
-        let vpn = match (vpn, self.record.entry(lpn).target()) {
-            (Some(vpn), _) => vpn,
-            (None, Target::Slot(slot)) => self.make_value(lpn, slot),
-            _ => return,
-        };
-        let source = self.indirection.first_slot(vpn).expect("a copied unit lies in flash");
-        let page = self.layout.page_of(source);
-        if B::TIMED && !self.being_filled(page) {
-            let op = FlashOp {
-                kind: FlashOpKind::Read,
-                class: Class::Gc,
-                cause: Cause::Replication,
-                page,
-                bytes: self.layout.geometry.unit_bytes,
-                ticket: Ticket::NONE,
-                notice: None,
-            };
-            let read = self.backend.issue(op, &[]);
-            self.frontiers.open[place].inputs.push(read);
+            match self.wanted_when_idle() {
+                None => return,
+                Some(IdleWork::Copy { of, lane }) => {
+                    if let Some(lane) = lane.or_else(|| self.idle_lane_for(of, idle_ns)) {
+                        self.program_further(&Further {
+                            of,
+                            lane,
+                            class: Class::Gc,
+                            from_flash: true,
+                        });
+                    }
+                }
+                Some(IdleWork::Drop { of, copy }) => self.drop_copy(of, copy),
+            }
         }
-        let slot = self.append(
-            place,
-            Packed::from(Owner::Vpn(vpn)),
-            Cause::Replication,
-            Class::Gc,
-            Ticket::NONE,
-        );
-        self.counts.replica_programs += 1;
-        if let Some(versions) = &mut self.versions {
-            versions.moved(source, slot);
+    }
+
+    fn wanted_when_idle(&mut self) -> Option<IdleWork> {
+        let mut lanes = std::mem::take(&mut self.roles.lanes);
+        self.lane_loads(&mut lanes);
+        let idle = Idle {
+            lanes: &lanes,
+            now: self.now(),
+            record: &self.record,
+            indirection: &self.indirection,
+            layout: &self.layout,
+        };
+        let policy = self.roles.replication.as_mut();
+        let wanted = policy.and_then(|policy| policy.when_idle(&idle));
+        self.roles.lanes = lanes;
+        wanted
+    }
+
+    /// An idle lane that has no copy of `of`: the next one after the first copy's.
+    fn idle_lane_for(&self, of: Of, idle_ns: Option<u64>) -> Option<LaneId> {
+        let slots = match self.vpn_of(of) {
+            Some(vpn) => self.indirection.copies_of(vpn).collect(),
+            None => match of {
+                Of::Lpn(lpn) => self.record.entry(lpn).as_slot().into_iter().collect(),
+                Of::Vpn(_) => Vec::new(),
+            },
+        };
+        let lane_of = |slot| self.layout.lane_of(self.layout.ru_of(slot));
+        let first = lane_of(*slots.first()?);
+        let lanes = self.layout.lanes;
+        let after = (1..lanes).map(|step| LaneId((first.0 + step) % lanes));
+        let mut free = after.filter(|&lane| slots.iter().all(|&slot| lane_of(slot) != lane));
+        free.find(|&lane| idle_ns.is_none_or(|idle_ns| self.lane_is_idle(lane, idle_ns)))
+    }
+
+    /// The VPN behind which `of` has copies.
+    fn vpn_of(&self, of: Of) -> Option<u32> {
+        let vpn = match of {
+            Of::Lpn(Lpn(lpn)) if lpn >= self.config.logical_units => None,
+            Of::Lpn(lpn) => match self.record.entry(lpn).target() {
+                Target::Vpn(vpn) => Some(vpn),
+                Target::Slot(_) | Target::Unmapped | Target::Chunks(_) => None,
+            },
+            Of::Vpn(vpn) => Some(vpn),
+        };
+        vpn.filter(|&vpn| self.indirection.copy_count(vpn) > 0)
+    }
+
+    /// Gives up one of several copies.
+    fn drop_copy(&mut self, of: Of, copy: u8) {
+        let Some(vpn) = self.vpn_of(of) else { return };
+        let mut slots = std::mem::take(&mut self.roles.slots);
+        self.indirection.copies_into(vpn, &mut slots);
+        if let Some(&slot) = slots.get(usize::from(copy)).filter(|_| slots.len() > 1) {
+            self.indirection.drop_copy(vpn, slot);
+            self.roles.further -= 1;
+            self.invalidate(slot);
+            self.vpn_changed(vpn, Ticket::NONE);
         }
-        self.indirection.add_copy(vpn, slot);
-        self.pad(place);
-        self.vpn_changed(vpn, Ticket::NONE);
+        self.roles.slots = slots;
     }
 }

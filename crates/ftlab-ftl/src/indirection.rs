@@ -8,7 +8,7 @@
 use ftlab_core::Slot;
 
 /// Most copies of one unit.
-pub const MAX_COPIES: usize = 4;
+pub const MAX_COPIES: usize = 64;
 /// Chunks of a unit.
 pub const CHUNKS: usize = 4;
 
@@ -148,7 +148,7 @@ impl Indirection {
         if self.refs[vpn as usize] > 0 {
             return;
         }
-        self.copies_into(vpn, &mut released.slots);
+        released.slots.extend(self.copies_of(vpn));
         self.forget_copies(vpn);
         self.head[vpn as usize] = UNUSED;
         if self.filling.is_some_and(|filling| filling.pack == vpn) {
@@ -175,8 +175,9 @@ impl Indirection {
 
     // Copies.
 
-    /// Adds the places of the value to `slots`.
+    /// Puts the places of the value into `slots`.
     pub fn copies_into(&self, vpn: u32, slots: &mut Vec<Slot>) {
+        slots.clear();
         slots.extend(self.copies_of(vpn));
     }
 
@@ -195,8 +196,12 @@ impl Indirection {
         }))
     }
 
+    /// Number of copies; 0 of a pack, which is never copied.
     pub fn copy_count(&self, vpn: u32) -> usize {
-        self.copies_of(vpn).count()
+        match self.chunk_references(vpn) {
+            Some(_) => 0,
+            None => self.copies_of(vpn).count(),
+        }
     }
 
     /// The first place of the data, if it is in flash.

@@ -307,6 +307,9 @@ impl<B: Backend> Ftl<B> {
         if let Some(recovery) = &mut self.recovery {
             recovery.programmed(page, program);
         }
+        if B::TIMED && !self.roles.assembling.is_empty() {
+            self.page_of_races_programmed(page, program, self.layout.units_per_page - padded);
+        }
         self.close_if_full(place);
     }
 

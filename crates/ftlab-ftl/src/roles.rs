@@ -1,14 +1,15 @@
-//! Deduplication and replication in the mechanism: stores behind virtual page numbers, racing reads, idle copies.
+//! Deduplication and replication in the mechanism: the policies, and what the mechanism keeps for them at run time.
 
 use std::collections::VecDeque;
 
-use crate::backend::OpId;
+use crate::backend::{Load, OpId};
 use crate::config::FtlConfig;
 use crate::dedup::{self, DedupPolicy};
 use crate::frontier::Frontier;
 use crate::indirection::Released;
-use crate::races::Hedge;
-use crate::replication::{self, ReadPlan, ReplicationPolicy};
+use crate::late_writes::WriteRace;
+use crate::races::{Races, ReadRace};
+use crate::replication::{self, CopyAt, ReadPlan, ReplicationPolicy};
 
 use ftlab_core::{Layout, Result, Slot};
 
@@ -17,8 +18,16 @@ use ftlab_core::{Layout, Result, Slot};
 pub struct Roles {
     pub dedup: Option<Box<dyn DedupPolicy>>,
     pub replication: Option<Box<dyn ReplicationPolicy>>,
-    pub(crate) hedges: Vec<Option<Hedge>>,
-    pub(crate) races: u32,
+    pub(crate) reads: Races<ReadRace>,
+    pub(crate) writes: Races<WriteRace>,
+    /// Races of writes whose first copy lies in a page that is still being assembled.
+    pub(crate) assembling: Vec<u32>,
+    /// Copies beyond the first of each value, and how many there may be: the drive keeps room for all its logical units.
+    pub(crate) further: u64,
+    pub(crate) room: u64,
+    /// Without time: the tick from which on the replication policy is asked what to do when idle.
+    pub(crate) idle_at: Option<u64>,
+    /// Buffers of the questions to the replication policy.
     pub(crate) plan: ReadPlan,
     /// Pages whose programs may be under way, oldest first (drives that deduplicate, timed backend).
     under_way: VecDeque<(u32, OpId)>,
@@ -27,26 +36,29 @@ pub struct Roles {
     pub(crate) released: Released,
     pub(crate) slots: Vec<Slot>,
     pub(crate) programs: Vec<OpId>,
+    pub(crate) copies: Vec<CopyAt>,
+    pub(crate) lanes: Vec<Load>,
 }
 
 impl Roles {
     pub fn from_config(config: &FtlConfig, _: &Layout) -> Result<Self> {
         let logical_units = config.logical_units;
-        let mut roles = Roles::default();
+        let (mut of_dedup, mut of_replication) = (None, None);
         if config.dedup.name != "none" {
             let mut setup = dedup::Setup { logical_units };
-            roles.dedup = Some(dedup::catalogue().build(&config.dedup, &mut setup)?);
+            of_dedup = Some(dedup::catalogue().build(&config.dedup, &mut setup)?);
         }
         if config.replication.name != "none" {
             let mut setup = replication::Setup { logical_units };
-            roles.replication = Some(replication::catalogue().build(&config.replication, &mut setup)?);
+            of_replication = Some(replication::catalogue().build(&config.replication, &mut setup)?);
         }
-        Ok(roles)
+        Ok(Self::given(of_dedup, of_replication))
     }
 
     /// Roles made outside the catalogue (tests).
     pub fn given(dedup: Option<Box<dyn DedupPolicy>>, replication: Option<Box<dyn ReplicationPolicy>>) -> Self {
         Roles {
+            idle_at: replication.as_ref().and_then(|policy| policy.idle_units()),
             dedup,
             replication,
             ..Roles::default()
@@ -60,7 +72,12 @@ impl Roles {
 
     /// Power has failed.
     pub(crate) fn forget(&mut self, protected: bool) {
-        self.hedges.clear();
+        self.reads.clear();
+        self.writes.clear();
+        self.assembling.clear();
+        if let Some(policy) = &mut self.replication {
+            policy.forget();
+        }
         self.under_way.clear();
         if let (Some(dedup), false) = (&mut self.dedup, protected) {
             dedup.forget();

@@ -177,6 +177,8 @@ impl<B: Backend> Ftl<B> {
             let mut moved = std::mem::take(&mut self.translation.moved[table as usize]);
             if !moved.is_empty() {
                 moved.sort_unstable();
+                // Several copies of one value may have moved.
+                moved.dedup();
                 let view = RecordView {
                     entries: &self.record.map,
                     request_end: 0,

@@ -1,15 +1,15 @@
 //! Units that several logical pages share or that lie in several places: how they are stored and read.
 
-use crate::backend::{Backend, Cause, Class, Need, Ticket};
+use crate::backend::{Backend, Need, Ticket};
 use crate::dedup::{Decision, DedupWrite};
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
-use crate::indirection::{CHUNKS, MAX_COPIES, Released};
+use crate::indirection::{CHUNKS, Released};
 use crate::mapping::Why;
-use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
+use crate::replication::{Event, Of};
 use crate::request::WriteContext;
-use ftlab_core::{LaneId, Lpn, Slot};
+use ftlab_core::{Lpn, Slot};
 
 impl<B: Backend> Ftl<B> {
     /// Stores one unit on a drive that deduplicates or replicates. False at end of life.
@@ -20,6 +20,9 @@ impl<B: Backend> Ftl<B> {
         context: &WriteContext,
         ticket: Ticket,
     ) -> bool {
+        if self.roles.replication.is_some() && self.record.entry(lpn) != Entry::UNMAPPED {
+            self.tell_replication(Event::Gone(Of::Lpn(lpn)));
+        }
         let content = context.content;
         let now = self.now();
         let decision = match (&mut self.roles.dedup, content) {
@@ -39,12 +42,8 @@ impl<B: Backend> Ftl<B> {
                 true
             }
             Decision::New => {
-                let copies = self
-                    .roles
-                    .replication
-                    .as_mut()
-                    .map_or(1, |policy| policy.copies(lpn, now));
-                let Some(vpn) = self.program_copies(lpn, frontier, ticket, copies) else {
+                let plan = self.plan_copies(lpn, context);
+                let Some(vpn) = self.program_copies(lpn, frontier, &plan, ticket) else {
                     return false;
                 };
                 if let (Some(dedup), Some(content)) = (&mut self.roles.dedup, content) {
@@ -53,15 +52,11 @@ impl<B: Backend> Ftl<B> {
                 true
             }
             Decision::Bypass => {
-                let copies = self
-                    .roles
-                    .replication
-                    .as_mut()
-                    .map_or(1, |policy| policy.copies(lpn, now));
-                if copies > 1 {
-                    self.program_copies(lpn, frontier, ticket, copies).is_some()
+                let plan = self.plan_copies(lpn, context);
+                if plan.copies > 1 {
+                    self.program_copies(lpn, frontier, &plan, ticket).is_some()
                 } else {
-                    self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket)
+                    self.program_single(lpn, frontier, &plan, ticket)
                 }
             }
             Decision::Chunks(sources) => self.store_chunks(lpn, frontier, sources, ticket),
@@ -102,7 +97,13 @@ impl<B: Backend> Ftl<B> {
         let mut released = std::mem::take(&mut self.roles.released);
         match entry.target() {
             Target::Unmapped | Target::Slot(_) => {}
-            Target::Vpn(vpn) => self.indirection.release(vpn, &mut released),
+            Target::Vpn(vpn) => {
+                let copies = self.indirection.copy_count(vpn) as u64;
+                self.indirection.release(vpn, &mut released);
+                if self.indirection.copy_count(vpn) == 0 {
+                    self.roles.further -= copies.saturating_sub(1);
+                }
+            }
             Target::Chunks(row) => self.indirection.release_row(row, &mut released),
         }
         self.end_of(released);
@@ -111,6 +112,10 @@ impl<B: Backend> Ftl<B> {
     /// What a release has ended is no longer valid, and whoever knew of it is told.
     pub(crate) fn end_of(&mut self, mut released: Released) {
         released.slots.iter().for_each(|&slot| self.invalidate(slot));
+        if self.roles.replication.is_some() {
+            let dead = released.dead.iter().map(|&vpn| Event::Gone(Of::Vpn(vpn)));
+            dead.for_each(|gone| self.tell_replication(gone));
+        }
         if let Some(dedup) = &mut self.roles.dedup {
             released.dead_chunks.iter().for_each(|&chunk| dedup.chunk_dead(chunk));
             released.dead.iter().for_each(|&vpn| dedup.dead(vpn));
@@ -124,7 +129,7 @@ impl<B: Backend> Ftl<B> {
         match entry.target() {
             Target::Unmapped => {}
             Target::Slot(slot) => slots.push(slot),
-            Target::Vpn(vpn) => self.indirection.copies_into(vpn, slots),
+            Target::Vpn(vpn) => slots.extend(self.indirection.copies_of(vpn)),
             Target::Chunks(row) => {
                 let chunks = self.indirection.row(row);
                 slots.extend(
@@ -158,73 +163,10 @@ impl<B: Backend> Ftl<B> {
         (self.roles.slots, self.roles.programs) = (slots, programs);
     }
 
-    /// Programs `lpn` behind a new VPN, in so many copies. Returns the VPN.
-    pub(crate) fn program_copies(&mut self, lpn: Lpn, frontier: Frontier, ticket: Ticket, copies: u8) -> Option<u32> {
-        let wanted = usize::from(copies).clamp(1, MAX_COPIES);
-        // The VPN exists before its slots, so that a collection in between can move a copy that has been made.
-        let vpn = self.indirection.create();
-        let mut lanes: Vec<LaneId> = Vec::with_capacity(wanted);
-        for copy in 0..wanted {
-            let place = if copy == 0 {
-                self.place_for(lpn, frontier)
-            } else {
-                let lane = self.other_lane(&lanes);
-                self.open_for_copy(frontier, lane)
-            };
-            let Some(place) = place else {
-                if copy == 0 {
-                    self.release(Entry::vpn(vpn));
-                    return None;
-                }
-                // A drive that is too full for a further copy does without.
-                break;
-            };
-            let cause = if copy == 0 { Cause::Host } else { Cause::Replication };
-            // Two requests may not wait for one page, and a copy shares its page with whoever comes next: only the
-            // first copy is waited for.
-            let waits = if copy == 0 { ticket } else { Ticket::NONE };
-            let slot = self.append(place, Packed::from(Owner::Vpn(vpn)), cause, Class::HostWrite, waits);
-            self.stamp_slot(slot, lpn);
-            self.counts.replica_programs += u64::from(copy > 0);
-            lanes.push(self.frontiers.of_place(place).1);
-            self.indirection.add_copy(vpn, slot);
-            self.written_for(lpn, slot);
-            if copy == 0 {
-                self.repoint(lpn, Entry::vpn(vpn));
-            } else {
-                self.pad(place);
-            }
-        }
-        self.vpn_changed(vpn, ticket);
-        Some(vpn)
-    }
-
     pub(crate) fn stamp_slot(&mut self, slot: Slot, lpn: Lpn) {
         if let Some(versions) = &mut self.versions {
             versions.programmed(slot, lpn);
         }
-    }
-
-    /// The lane after the last one used, if there is one that has no copy yet.
-    pub(crate) fn other_lane(&self, used: &[LaneId]) -> LaneId {
-        let lanes = self.layout.lanes;
-        let last = used.last().map_or(0, |lane| lane.0);
-        (1..=lanes)
-            .map(|step| LaneId((last + step) % lanes))
-            .find(|lane| !used.contains(lane))
-            .unwrap_or(LaneId(last))
-    }
-
-    pub(crate) fn open_for_copy(&mut self, frontier: Frontier, lane: LaneId) -> Option<usize> {
-        let place = self.frontiers.place(frontier, lane);
-        if self.frontiers.open[place].ru != crate::frontier::NO_RU {
-            return Some(place);
-        }
-        let pool = self.units.pool_of_lane(lane);
-        if !self.make_room(pool) {
-            return None;
-        }
-        self.open_in_pool(frontier, lane, false)
     }
 
     /// Reads a unit behind a virtual page number.
@@ -232,18 +174,7 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             self.look_up(1, vpn..vpn + 1, vpn + 1, Why::HostRead, ticket);
         }
-        let mut slots = std::mem::take(&mut self.roles.slots);
-        slots.clear();
-        self.indirection.copies_into(vpn, &mut slots);
-        slots.iter().for_each(|&slot| self.check_read(lpn, slot));
-        match slots[..] {
-            [] => panic!("{lpn:?} is mapped to VPN {vpn}, which is nowhere"),
-            [only] => {
-                self.issue_host_read(self.layout.page_of(only), bytes, ticket);
-            }
-            _ => self.race(lpn, vpn, &slots, bytes, ticket),
-        }
-        self.roles.slots = slots;
+        self.read_copies(lpn, vpn, bytes, ticket);
     }
 
     /// Reads a unit that is stored as chunks: each page that holds some of them once.

@@ -180,6 +180,7 @@ fn counts<B: Backend>(ftl: &Ftl<B>) -> Value {
         "checkpoints": c.checkpoints,
         "dedup_hits": c.dedup_hits,
         "hedged_reads": c.hedged_reads,
+        "hedged_writes": c.hedged_writes,
     })
 }
 

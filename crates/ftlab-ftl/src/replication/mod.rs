@@ -1,20 +1,156 @@
-//! Replication: how many copies of a unit there are, and which of them serves a read.
+//! Replication: how many copies of a unit there are, where they lie, and which of them serves a read.
+//!
+//! Further copies take the spare space that the drive does not need for itself: when all of its logical units, its open and
+//! reserved reclaim units and its tables would no longer fit beside one more copy, it does without.
 
-use ftlab_core::{Catalogue, Lpn, member};
+use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
 use crate::backend::Load;
+use crate::indirection::Indirection;
+pub use crate::indirection::MAX_COPIES;
+use crate::record::{Record, Target};
+use crate::request::WriteContext;
 
 pub mod none;
 
-/// How a read of a replicated unit goes about its copies.
+/// What a copy is of: the unit that the host knows by an LPN, or the value behind a virtual page number, which several LPNs
+/// may share.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Of {
+    Lpn(Lpn),
+    Vpn(u32),
+}
+
+/// Where a copy lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CopyAt {
+    pub lane: LaneId,
+    /// Of the die that holds the copy's page.
+    pub load: Load,
+}
+
+/// A host write that is about to be programmed.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOf<'a> {
+    pub lpn: Lpn,
+    pub context: &'a WriteContext,
+    pub now: Now,
+}
+
+/// What a write waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Wait {
+    /// The copy that is in flash first, whichever it is; the others go on.
+    #[default]
+    First,
+    /// Every copy of the plan that the drive has room for.
+    All,
+}
+
+/// The copies of a host write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyPlan {
+    /// Copies to program at once, on lanes of their own as long as there are any: 1 to [`MAX_COPIES`].
+    pub copies: u8,
+    pub wait: Wait,
+    /// With [`Wait::First`]: ask [`ReplicationPolicy::late`] when none has completed so long after the programs were issued.
+    /// Without effect where there is no time.
+    pub hedge_after_ns: Option<u64>,
+}
+
+impl CopyPlan {
+    /// One copy, and its request waits for it.
+    pub const ONE: CopyPlan = CopyPlan {
+        copies: 1,
+        wait: Wait::First,
+        hedge_after_ns: None,
+    };
+}
+
+/// A host write none of whose copies is in flash yet.
+#[derive(Clone, Copy, Debug)]
+pub struct LateWrite<'a> {
+    pub lpn: Lpn,
+    /// The copies under way.
+    pub copies: &'a [CopyAt],
+    /// Load of every lane.
+    pub lanes: &'a [Load],
+    pub now: Now,
+}
+
+/// A host read of a unit that lies in flash.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOf<'a> {
+    pub lpn: Lpn,
+    /// The value, if the unit lies behind a virtual page number.
+    pub vpn: Option<u32>,
+    pub copies: &'a [CopyAt],
+    pub now: Now,
+}
+
+/// How a read goes about its copies.
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlan {
-    /// Indices of copies in the order in which they are tried.
+    /// Indices of [`ReadOf::copies`] in the order in which they are tried; left empty: the first copy only.
     pub order: Vec<u8>,
     /// Issue the next copy's read when the last one has not completed after this long; the first to complete wins.
-    /// `None`: only the first copy is read.
+    /// `None`: only the first copy of the order is read.
     pub hedge_after_ns: Option<u64>,
+}
+
+/// The drive in an idle moment.
+#[derive(Clone, Copy)]
+pub struct Idle<'a> {
+    /// Load of every lane. Without time they are all idle.
+    pub lanes: &'a [Load],
+    pub now: Now,
+    pub(crate) record: &'a Record,
+    pub(crate) indirection: &'a Indirection,
+    pub(crate) layout: &'a Layout,
+}
+
+impl Idle<'_> {
+    /// Fills `lanes` with those on which copies of `of` lie now, in the order of the copies; none of what is not in flash or
+    /// is stored in chunks.
+    pub fn lanes_of(&self, of: Of, lanes: &mut Vec<LaneId>) {
+        lanes.clear();
+        let target = match of {
+            Of::Lpn(lpn) => self.record.entry(lpn).target(),
+            Of::Vpn(vpn) => Target::Vpn(vpn),
+        };
+        let lane_of = |slot| self.layout.lane_of(self.layout.ru_of(slot));
+        match target {
+            Target::Unmapped | Target::Chunks(_) => {}
+            Target::Slot(slot) => lanes.push(lane_of(slot)),
+            Target::Vpn(vpn) => {
+                let mut slots = Vec::new();
+                self.indirection.copies_into(vpn, &mut slots);
+                lanes.extend(slots.into_iter().map(lane_of));
+            }
+        }
+    }
+}
+
+/// Work for an idle moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleWork {
+    /// One more copy: on the lane named, or else on an idle lane that has none. A unit that is gone or has [`MAX_COPIES`], and
+    /// a lane or drive without room, are passed over; [`Event::Copied`] tells of copies made.
+    Copy { of: Of, lane: Option<LaneId> },
+    /// The copy with this index among [`Idle::lanes_of`] is given up, unless it is the last.
+    Drop { of: Of, copy: u8 },
+}
+
+/// What a policy is told of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A further copy is being programmed on `lane`: with the write, because the write was late, or in an idle moment. What
+    /// was asked for as `of` lies behind `vpn`.
+    Copied { of: Of, vpn: u32, lane: LaneId },
+    /// An LPN: the host overwrites or trims its unit. A virtual page number: nothing refers to the value any more, and all its
+    /// copies are invalid; the number may be given to another value.
+    Gone(Of),
 }
 
 pub trait ReplicationPolicy: Send {
@@ -23,21 +159,40 @@ pub trait ReplicationPolicy: Send {
         Vec::new()
     }
 
-    /// Copies to program with a host write, 1 to 4.
-    fn copies(&mut self, lpn: Lpn, now: Now) -> u8;
+    /// The copies of a host write, which is programmed now: it may have waited in the write buffer.
+    fn write(&mut self, write: &WriteOf<'_>) -> CopyPlan;
 
-    /// Fills `plan` for a read of `lpn`, whose copies lie on dies with these loads.
-    fn read(&mut self, lpn: Lpn, loads: &[Load], now: Now, plan: &mut ReadPlan);
-
-    /// A die has been idle: the LPN of which a further copy should be made, if any (timed backend).
-    fn when_idle(&mut self, _now: Now) -> Option<Lpn> {
+    /// A write is late: the lane of one more copy, or `None`: then it is not asked again for this write. After a copy it is,
+    /// when the same time has passed. A lane that has no room, or a copy already, ends it as well.
+    fn late(&mut self, _write: &LateWrite<'_>) -> Option<LaneId> {
         None
     }
 
-    /// How long a die must be idle before `when_idle` is asked; `None`: never.
+    /// Fills `plan` for a host read of a unit in flash, however many copies there are. Units in the write buffer or stored in
+    /// chunks are not asked about.
+    fn read(&mut self, read: &ReadOf<'_>, plan: &mut ReadPlan);
+
+    /// How long a lane must be idle before `when_idle` is asked, and how often it is (backends with time); `None`: never.
     fn idle_ns(&self) -> Option<u64> {
         None
     }
+
+    /// Without time, `when_idle` is asked after the request with which so many further host units have been written; `None`:
+    /// never.
+    fn idle_units(&self) -> Option<u64> {
+        None
+    }
+
+    /// What to do in an idle moment: asked again after each answer, until it is `None` or has been asked 64 times.
+    fn when_idle(&mut self, _idle: &Idle<'_>) -> Option<IdleWork> {
+        None
+    }
+
+    /// Something happened that the policy did not decide, or what it decided has been done.
+    fn on(&mut self, _event: Event, _now: Now) {}
+
+    /// Power has failed: what the policy keeps in memory is gone. Copies that are in flash stay copies.
+    fn forget(&mut self) {}
 }
 
 /// What a replication policy is made with.

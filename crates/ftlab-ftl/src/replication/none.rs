@@ -18,12 +18,10 @@
 //! # Source
 //! The null member of the family.
 
+use ftlab_core::Result;
 use ftlab_core::catalogue::NoParams;
-use ftlab_core::{Lpn, Result};
 
-use super::{ReadPlan, ReplicationPolicy, Setup};
-use crate::Now;
-use crate::backend::Load;
+use super::{CopyPlan, ReadOf, ReadPlan, ReplicationPolicy, Setup, WriteOf};
 
 pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn ReplicationPolicy>> {
     Ok(Box::new(None))
@@ -32,11 +30,9 @@ pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn ReplicationPolicy>> {
 struct None;
 
 impl ReplicationPolicy for None {
-    fn copies(&mut self, _: Lpn, _: Now) -> u8 {
-        1
+    fn write(&mut self, _: &WriteOf<'_>) -> CopyPlan {
+        CopyPlan::ONE
     }
 
-    fn read(&mut self, _: Lpn, _: &[Load], _: Now, plan: &mut ReadPlan) {
-        plan.order.push(0);
-    }
+    fn read(&mut self, _: &ReadOf<'_>, _: &mut ReadPlan) {}
 }

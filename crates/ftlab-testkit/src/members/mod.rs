@@ -1,10 +1,12 @@
 //! Policies that use the powers of the seams.
 
+pub mod blocked;
 pub mod chunk_dedup;
 pub mod knowing;
 pub mod lifetimes;
 pub mod many_streams;
 pub mod mapping_cache;
+pub mod popular;
 pub mod seer;
 pub mod two_copies;
 pub mod two_groups;
@@ -12,11 +14,13 @@ pub mod two_streams;
 pub mod unit_dedup;
 pub mod watched;
 
+pub use blocked::Blocked;
 pub use chunk_dedup::ChunkDedup;
 pub use knowing::Knowing;
 pub use lifetimes::Lifetimes;
 pub use many_streams::ManyStreams;
 pub use mapping_cache::MappingCache;
+pub use popular::Popular;
 pub use seer::Seer;
 pub use two_copies::TwoCopies;
 pub use two_groups::TwoGroups;
