@@ -72,6 +72,7 @@ impl<B: Backend> Ftl<B> {
             record: &self.record,
             indirection: &self.indirection,
             layout: &self.layout,
+            units: &self.units,
         };
         let policy = self.roles.replication.as_mut();
         let wanted = policy.and_then(|policy| policy.when_idle(&idle));

@@ -172,10 +172,7 @@ impl<B: Backend> Ftl<B> {
 
     /// Counts the copies beyond the first of each value: a power cut may have ended some.
     pub(crate) fn count_further(&mut self) {
-        let copies = self
-            .indirection
-            .in_use()
-            .map(|vpn| self.indirection.copy_count(vpn));
+        let copies = self.indirection.in_use().map(|vpn| self.indirection.copy_count(vpn));
         self.roles.further = copies.map(|copies| copies.saturating_sub(1) as u64).sum();
     }
 

@@ -226,7 +226,7 @@ fn write(ftl: &mut Ftl<Counting>, lpn: u32) {
 
 fn lanes_of(ftl: &Ftl<Counting>, lpn: u32) -> Vec<u32> {
     let slots = match ftl.record.entry(Lpn(lpn)).target() {
-        Target::Unmapped => Vec::new(),
+        Target::Unmapped | Target::Chunks(_) => Vec::new(),
         Target::Slot(slot) => vec![slot],
         Target::Vpn(vpn) => ftl.indirection().copies_of(vpn).collect(),
     };

@@ -11,6 +11,7 @@ use crate::indirection::Indirection;
 pub use crate::indirection::MAX_COPIES;
 use crate::record::{Record, Target};
 use crate::request::WriteContext;
+use crate::units::Units;
 
 pub mod none;
 
@@ -108,9 +109,21 @@ pub struct Idle<'a> {
     pub(crate) record: &'a Record,
     pub(crate) indirection: &'a Indirection,
     pub(crate) layout: &'a Layout,
+    pub(crate) units: &'a Units,
 }
 
 impl Idle<'_> {
+    /// Free reclaim units of `lane`.
+    pub fn free_units(&self, lane: LaneId) -> usize {
+        self.units.free_in_lane(lane)
+    }
+
+    /// Erases of all reclaim units of `lane` since the drive was new, in time that grows with their number.
+    pub fn erases(&self, lane: LaneId) -> u64 {
+        let units = self.units.of_lane(lane);
+        units.map(|ru| u64::from(self.units.rus[ru.at()].erases)).sum()
+    }
+
     /// Fills `lanes` with those on which copies of `of` lie now, in the order of the copies; none of what is not in flash or
     /// is stored in chunks.
     pub fn lanes_of(&self, of: Of, lanes: &mut Vec<LaneId>) {

@@ -52,7 +52,11 @@ impl Popular {
     fn copy(&mut self, of: Of, idle: &Idle<'_>, lanes: &[LaneId]) -> Option<IdleWork> {
         let all = (0..idle.lanes.len() as u32).map(LaneId);
         let free = all.filter(|lane| !lanes.contains(lane));
-        let lane = free.min_by_key(|lane| (idle.lanes[lane.at()].queued, lane.0))?;
+        // RR-SSD: most free space by least erases and load.
+        let lane = free.max_by_key(|&lane| {
+            let cost = (1 + idle.erases(lane)) * (1 + u64::from(idle.lanes[lane.at()].queued));
+            (idle.free_units(lane) as u64 * 1000 / cost, std::cmp::Reverse(lane.0))
+        })?;
         self.ordered = Some((of, lane));
         Some(IdleWork::Copy { of, lane: Some(lane) })
     }
