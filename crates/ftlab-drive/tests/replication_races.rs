@@ -96,9 +96,9 @@ fn run(device: &mut Device<FtlFront<Timed>>, requests: &[(OpKind, u64)], now: u6
 
 fn lanes_of(ftl: &Ftl<Timed>, lpn: u32) -> Vec<u32> {
     let slots = match ftl.record.entry(Lpn(lpn)).target() {
-        ftlab_ftl::record::Target::Vpn(vpn) => ftl.indirection().slots_of(vpn),
+        ftlab_ftl::record::Target::Vpn(vpn) => ftl.indirection().copies_of(vpn).collect(),
         ftlab_ftl::record::Target::Slot(slot) => vec![slot],
-        ftlab_ftl::record::Target::Unmapped => Vec::new(),
+        ftlab_ftl::record::Target::Unmapped | ftlab_ftl::record::Target::Chunks(_) => Vec::new(),
     };
     let lane_of = |slot| ftl.layout.lane_of(ftl.layout.ru_of(slot)).0;
     slots.into_iter().map(lane_of).collect()
