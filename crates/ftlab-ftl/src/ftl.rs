@@ -239,8 +239,19 @@ impl Ftl<Counting> {
             layout,
             config,
         };
-        ftl.roles.room = ftl.check_room()?;
+        ftl.roles.room = ftl.check_room()?.saturating_sub(ftl.journal_of_copies());
         Ok(ftl)
+    }
+
+    /// Units that the journal may take for changes of copied values: without protected memory each write between two checkpoints
+    /// may add one, a checkpoint under way doubles that, and half-filled pages double it again.
+    fn journal_of_copies(&self) -> u64 {
+        const CHANGE_BYTES: u64 = 16;
+        if self.recovery.is_none() || self.config.buffer.power_loss_protected {
+            return 0;
+        }
+        let bytes = self.config.checkpoint_units.saturating_mul(4 * CHANGE_BYTES);
+        bytes.div_ceil(u64::from(self.layout.geometry.unit_bytes)) + 2
     }
 
     /// A drive needs, beyond its logical units, the GC reserve of every pool and an open unit for every frontier and lane;

@@ -89,7 +89,8 @@ impl MappingPolicy for MappingCache {
     }
 
     fn look_up(&mut self, _: u8, first: u32, count: u32, _: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        for key in first..first + count {
+        // Numbers of values may go beyond the units, as those of dead ones rest; here such values cost nothing.
+        for key in first..(first + count).min(self.units) {
             self.counts.lookups += 1;
             if self.cached.contains_key(&key) {
                 self.counts.hits += 1;
@@ -109,6 +110,9 @@ impl MappingPolicy for MappingCache {
     }
 
     fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        if key >= self.units {
+            return;
+        }
         self.insert(key, record.entries[key as usize], true, charges);
         self.tend_own_pages(charges);
     }
@@ -119,7 +123,8 @@ impl MappingPolicy for MappingCache {
             "moved keys are not in ascending order: {keys:?}"
         );
         let per_page = self.unit_bytes / self.entry_bytes;
-        for of_page in keys.chunk_by(|&a, &b| a / per_page == b / per_page) {
+        let known = keys.partition_point(|&key| key < self.units);
+        for of_page in keys[..known].chunk_by(|&a, &b| a / per_page == b / per_page) {
             let mut missing = false;
             for key in of_page {
                 match self.cached.get_mut(key) {
