@@ -259,8 +259,19 @@ impl Timed {
 
     /// The next thing to react to at or before `until_ns`; without one, the time is `until_ns` afterwards. `u64::MAX` is no
     /// limit: then the time stays where it is when nothing is left to happen.
-    #[inline(never)]
+    #[inline(always)]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+        let is_quiet = self.raised.is_empty() && !self.has_dirty() && self.agenda.next_time() > until_ns;
+        if is_quiet {
+            self.now = self.now.max(until_ns);
+            return None;
+        }
+        self.react(until_ns)
+    }
+
+    /// As [`Timed::pop`], when there may be something to do.
+    #[inline(never)]
+    fn react(&mut self, until_ns: u64) -> Option<(u64, Event)> {
         loop {
             if let Some(event) = self.raised.pop_front() {
                 return Some((self.now, event));
