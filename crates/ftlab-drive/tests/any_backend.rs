@@ -2,13 +2,17 @@
 
 mod support;
 
-use ftlab_core::{BlockDevice, Completion, IoContext, IoRequest, OpKind, Status, Stream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ftlab_core::{BlockDevice, Completion, IoContext, IoRequest, Lpn, OpKind, Slot, Status, Stream};
 use ftlab_drive::clocked::Clocked;
-use ftlab_drive::config::HostLink;
+use ftlab_drive::config::{DriveConfig, HostLink};
 use ftlab_drive::device::Device;
-use ftlab_drive::front::FtlFront;
+use ftlab_drive::front::{FtlFront, timed_device};
 use ftlab_drive::instrumented::Instrumented;
 use ftlab_drive::untimed::Untimed;
+use ftlab_ftl::record::Entry;
+use ftlab_ftl::units::RuState;
 use ftlab_ftl::{Counts, Ftl, HostRequest, Overrides, Ticket};
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::{Case, Instant, Late};
@@ -205,4 +209,32 @@ fn a_request_beyond_the_capacity_is_a_fault_of_the_caller() {
         context: &context,
     };
     device.submit(0, &io, 0);
+}
+
+/// Fills most of a drive as a run prepares it, and lets the map say that unit 0 lies in the last page of a reclaim unit in
+/// `state`. Whether reading it through the timed device panics.
+fn panics(state: RuState) -> bool {
+    let config = DriveConfig::load("tiny", &[]).unwrap();
+    let mut ftl = Ftl::new(config.layout.clone(), config.ftl.clone()).unwrap();
+    for lpn in 0..config.ftl.logical_units / 2 - 7 {
+        ftl.admit(&HostRequest::whole(OpKind::Write, Lpn(lpn), 1), Ticket::NONE);
+    }
+    let ru = ftl.units.rus.iter().position(|ru| ru.state == state).expect("a unit");
+    let slot = Slot((ru as u32 + 1) * ftl.layout.slots_per_ru - 1);
+    ftl.record.set_entry(Lpn(0), Entry::slot(slot));
+    let mut device = timed_device(&config, ftl).unwrap();
+    let read = IoRequest::plain(OpKind::Read, 0, device.geometry().unit_bytes);
+    let mut out = Vec::new();
+    let reading = catch_unwind(AssertUnwindSafe(|| {
+        device.submit(0, &read, 0);
+        device.advance_to_completion(None, &mut out)
+    }));
+    reading.is_err()
+}
+
+#[test]
+fn what_is_not_in_flash_is_never_read() {
+    for (state, expected) in [(RuState::Closed, false), (RuState::Open, true), (RuState::Free, true)] {
+        assert_eq!(panics(state), expected, "{state:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use ftlab_core::{Breakdown, Part};
+use ftlab_core::{Breakdown, Part, RuId};
 use ftlab_drive::timed::{Event, Outstanding, TicketInfo, Timed};
 use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, Notice, OpId, Ticket};
@@ -442,6 +442,25 @@ fn a_power_cut_names_what_was_under_way_in_order_of_issue() {
     assert_eq!(t.next_time(), None);
     t.issue(noted(read(page(&l, 0, 0, 0), KB4), 1), &[]);
     assert_eq!(notices(&mut t), [(1, 100 + 5106)]);
+}
+
+#[test]
+#[should_panic(expected = "read of page 1 of block 0, of which 1 are programmed")]
+fn a_page_that_is_not_yet_programmed_is_never_read() {
+    let (mut t, l) = pair();
+    t.set_filled(RuId(0), 1);
+    t.issue(read(page(&l, 0, 0, 0), KB4), &[]);
+    t.issue(read(page(&l, 0, 0, 1), KB4), &[]);
+}
+
+/// From when the erase is issued, not from when it completes.
+#[test]
+#[should_panic(expected = "read of page 0 of block 0, of which 0 are programmed")]
+fn a_page_that_is_being_erased_is_never_read() {
+    let (mut t, l) = pair();
+    t.set_filled(RuId(0), 1);
+    t.issue(erase(page(&l, 0, 0, 0)), &[]);
+    t.issue(read(page(&l, 0, 0, 0), KB4), &[]);
 }
 
 #[test]

@@ -84,8 +84,7 @@ impl<B: Double> Bench<B> {
                 tail,
             } => {
                 let count = count.min(units);
-                let request = self.request(OpKind::Read, first.min(units - count), count, head, tail);
-                self.admit(&request);
+                self.read(first.min(units - count), count, head, tail);
             }
             Operation::Trim {
                 first,
@@ -149,9 +148,33 @@ impl<B: Double> Bench<B> {
         }
         self.acknowledge();
         self.requests += 1;
-        let ticket = Ticket(self.requests as u32);
+        let ticket = self.ftl.backend.open(self.requests);
         self.under_way.push(ticket);
-        (ticket, self.ftl.admit(request, ticket))
+        let admitted = self.ftl.admit(request, ticket);
+        self.ftl.backend.seal(ticket);
+        (ticket, admitted)
+    }
+
+    /// A read waits for every page that holds some of it.
+    fn read(&mut self, first: u32, units: u32, head: bool, tail: bool) {
+        let request = self.request(OpKind::Read, first, units, head, tail);
+        let (ticket, _) = self.admit(&request);
+        let Some(read) = self.ftl.backend.pages_read(ticket) else {
+            return;
+        };
+        if self.ftl.config.buffer.policy.name != "none" {
+            return;
+        }
+        let assembling = self.assembling();
+        for lpn in (first..first + units).map(Lpn) {
+            if let Target::Slot(slot) = self.ftl.record.entry(lpn).target() {
+                let page = self.ftl.layout.page_of(slot);
+                assert!(
+                    read.contains(&page) || assembling.contains(&page),
+                    "{lpn:?} lies in page {page}, but its reader waits for the pages {read:?} only"
+                );
+            }
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of one operation")]
@@ -378,15 +401,22 @@ impl<B: Double> Bench<B> {
         }
     }
 
+    /// Pages that are being assembled in the controller.
+    fn assembling(&self) -> Vec<u32> {
+        let layout = &self.ftl.layout;
+        let begun = self
+            .ftl
+            .open_units()
+            .filter(|(_, next)| next % layout.units_per_page != 0);
+        begun
+            .map(|(ru, next)| layout.page_of(Slot(layout.first_slot(ru).0 + next)))
+            .collect()
+    }
+
     /// Every live slot lies in a page that is programmed, or in one being assembled.
     fn check_flash(&self) {
         let (layout, record) = (&self.ftl.layout, &self.ftl.record);
-        let assembling: Vec<u32> = self
-            .ftl
-            .open_units()
-            .filter(|(_, next)| next % layout.units_per_page != 0)
-            .map(|(ru, next)| layout.page_of(Slot(layout.first_slot(ru).0 + next)))
-            .collect();
+        let assembling = self.assembling();
         record.for_each_valid(Slot(0), layout.slots(), |slot| {
             let page = layout.page_of(slot);
             assert!(

@@ -7,6 +7,19 @@ use ftlab_ftl::{Backend, Counting, Notice, Ticket};
 pub trait Double: Backend {
     fn new(layout: &Layout, seed: u64) -> Self;
 
+    /// What was drawn from `seed`, for the report of a failure.
+    fn show(_layout: &Layout, _seed: u64) -> String {
+        String::new()
+    }
+
+    /// The ticket of host request number `request`, which begins now.
+    fn open(&mut self, request: u64) -> Ticket {
+        Ticket(request as u32)
+    }
+
+    /// The FTL has taken the request: only what is under way for it may still carry the ticket.
+    fn seal(&mut self, _ticket: Ticket) {}
+
     /// Lets up to `steps` operations or timers come to their end. False if nothing was under way.
     fn run(&mut self, steps: u32) -> bool;
 
@@ -24,6 +37,11 @@ pub trait Double: Backend {
 
     /// Pages programmed and blocks erased so far, where it counts them.
     fn tally(&self) -> Option<(u64, u64)>;
+
+    /// Pages whose reads carry an unfinished `ticket`, where it keeps them.
+    fn pages_read(&self, _ticket: Ticket) -> Option<Vec<u32>> {
+        None
+    }
 }
 
 impl Double for Counting {

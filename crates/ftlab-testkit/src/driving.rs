@@ -11,6 +11,14 @@ use crate::double::Double;
 use crate::operation::{Mix, Operation};
 use crate::shrink::run_or_shrink;
 
+/// How many times as many drives a test tries: `FTLAB_EFFORT`, or 1.
+///
+/// # Panics
+/// If it is no number.
+pub fn effort() -> u64 {
+    std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"))
+}
+
 /// The drives of one test.
 #[derive(Clone, Debug)]
 pub struct Drives {
@@ -45,8 +53,7 @@ impl Drives {
         make: impl Fn(&Case) -> Overrides,
         inspect: impl Fn(&Bench<B>),
     ) {
-        let effort =
-            std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
+        let effort = effort();
         let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
         let Range { start, end } = self.numbers;
         let numbers = start..start + (end - start) * effort;
@@ -56,7 +63,9 @@ impl Drives {
             let mut random = Stream::new(number, "operations");
             let mix = Mix::draw(case.config.logical_units, self.cuts, &mut random);
             let operations: Vec<Operation> = (0..self.length).map(|_| mix.next(&mut random)).collect();
-            run_or_shrink(&format!("case {number}: {}", case.show()), operations, |operations| {
+            let backend = B::show(&case.layout, case.config.seed);
+            let name = format!("case {number}: {}{backend}", case.show());
+            run_or_shrink(&name, operations, |operations| {
                 let mut bench = Bench::<B>::new(&case, make(&case));
                 for operation in operations {
                     bench.apply(operation);

@@ -4,15 +4,15 @@ use ftlab_ftl::Overrides;
 
 use crate::bench::Bench;
 use crate::case::{Case, Wish};
-use crate::late::Late;
+use crate::double::Double;
 use crate::operation::decode;
 
 /// The first three bytes choose the drive, with any members of the catalogues and options of theirs, the rest are operations;
-/// everything is held against the reference.
+/// everything is held against the reference, on the backend `B`.
 ///
 /// # Panics
 /// If the FTL is wrong.
-pub fn fuzz_drive(bytes: &[u8]) {
+pub fn fuzz_drive<B: Double>(bytes: &[u8]) {
     let Some((drive, operations)) = bytes.split_at_checked(3) else {
         return;
     };
@@ -25,7 +25,7 @@ pub fn fuzz_drive(bytes: &[u8]) {
     };
     let number = u64::from(u16::from_le_bytes([drive[0], drive[1]]));
     let case = Case::draw(number + 65_536 * u64::from(drive[2] >> 4), wish);
-    let mut bench = Bench::<Late>::new(&case, Overrides::default());
+    let mut bench = Bench::<B>::new(&case, Overrides::default());
     for operation in decode(operations, case.config.logical_units) {
         bench.apply(&operation);
     }

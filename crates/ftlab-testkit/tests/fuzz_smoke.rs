@@ -1,17 +1,17 @@
 //! The fuzz target on the stable toolchain: a few seconds of arbitrary bytes. `FTLAB_EFFORT=50` tries so many times more.
 
 use ftlab_core::Stream;
-use ftlab_testkit::fuzz_drive;
+use ftlab_testkit::driving::effort;
+use ftlab_testkit::{Late, fuzz_drive};
 
 #[test]
 fn arbitrary_bytes_are_a_drive_that_works() {
-    let effort = std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
     // 4807: a collection in steps took the unit that the host write beside it was about to open.
-    for number in (0..400 * effort).chain([4807]) {
+    for number in (0..400 * effort()).chain([4807]) {
         let mut random = Stream::new(number, "fuzz");
         let length = random.below(2500);
         let bytes: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();
-        if let Err(fault) = std::panic::catch_unwind(|| fuzz_drive(&bytes)) {
+        if let Err(fault) = std::panic::catch_unwind(|| fuzz_drive::<Late>(&bytes)) {
             eprintln!("input {number} of {length} bytes fails");
             std::panic::resume_unwind(fault);
         }
@@ -20,5 +20,5 @@ fn arbitrary_bytes_are_a_drive_that_works() {
 
 #[test]
 fn short_inputs_are_harmless() {
-    (0..12).for_each(|length| fuzz_drive(&vec![0x5a; length]));
+    (0..12).for_each(|length| fuzz_drive::<Late>(&vec![0x5a; length]));
 }

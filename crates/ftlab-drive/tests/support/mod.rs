@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod checked;
 pub mod doubled;
 pub mod reference;
+pub mod rules;
 
 use std::sync::{Arc, Mutex};
 
