@@ -120,7 +120,12 @@ fn describe(recording: &mut Recording<'_>, fd: i32) -> Described {
         return Described::Failed;
     };
     if !status.regular {
-        return Described::Ignored;
+        // A folder's descriptor is closed within the C library (closedir) and its number used again unseen: it is looked at anew.
+        return if status.folder {
+            Described::Failed
+        } else {
+            Described::Ignored
+        };
     }
     let mut link = sys::PathBuffer::new();
     if !(link.push(b"/proc/self/fd/") && link.push_number(fd as u64)) {

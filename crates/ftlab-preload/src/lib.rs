@@ -10,9 +10,9 @@
 //! the C library, see [`sys`]), nothing is printed, no signal is touched, `malloc` is never called (the program may be inside it),
 //! no descriptor is held, no lock outlives a fork.
 //! # Not modelled
-//! Programs without a dynamic loader (static ones), set-user-id programs, and system calls that no library function makes
-//! (io_uring, whose rings are noted; inline system calls). Stores into shared mappings of files, clones of extents (FICLONE).
-//! A program that forbids itself system calls (seccomp) may be killed for those that a record takes.
+//! Programs without a dynamic loader (static ones), set-user-id programs, and system calls that no library function makes: what can
+//! be told of them is a note ([`accounts`], [`tell`]). Clones of extents (FICLONE). A seccomp filter that was there when the program was
+//! started.
 
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 #![expect(
@@ -20,7 +20,9 @@
     reason = "stands between a program, its C library and the kernel; each place has its proof"
 )]
 
+mod accounts;
 mod arena;
+mod bpf;
 mod content;
 mod environment;
 mod files;
@@ -32,6 +34,7 @@ mod record;
 mod signature;
 mod space;
 mod sys;
+mod tell;
 mod thread;
 
 /// Run by the loader before `main`, and when the process ends by `exit`.
@@ -49,6 +52,7 @@ extern "C" fn start() {
         modules::start();
         environment::start();
         hooks::resolve();
+        accounts::start();
     }
 }
 

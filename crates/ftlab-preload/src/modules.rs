@@ -13,7 +13,6 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize
 
 use framehop::{ExplicitModuleSectionInfo, MustNotAllocateDuringUnwind, Unwinder as _};
 use ftlab_record::elf::{self, Headers, UnwindTables};
-use ftlab_record::spool::NoteKind;
 
 use crate::process::Wiped;
 use crate::sys;
@@ -213,6 +212,7 @@ struct Mapping<'a> {
     writable: bool,
     code: bool,
     offset: u64,
+    inode: u64,
     path: &'a [u8],
 }
 
@@ -397,19 +397,37 @@ pub fn memory_of(wiped: &Wiped, address: u64) -> Option<Memory> {
     found
 }
 
-/// Notes the io_uring rings that the process has mapped: requests through them are not seen.
-pub fn note_rings(wiped: &Wiped) {
-    let mut rings = 0;
+/// Path (with a NUL behind it) and inode of the file that is mapped at an address: the path's length.
+pub fn file_of(wiped: &Wiped, address: u64, path: &mut [u8]) -> Option<(usize, u64)> {
+    let mut found = None;
     wiped.modules_lock.with(|| {
         each_mapping(wiped, |mapping| {
-            // A ring has two or three mappings, one of them at offset 0.
-            rings += u64::from(mapping.path == b"anon_inode:[io_uring]" && mapping.offset == 0);
+            if mapping.range.contains(&address)
+                && let Some(place) = path.get_mut(..mapping.path.len() + 1)
+            {
+                place[..mapping.path.len()].copy_from_slice(mapping.path);
+                place[mapping.path.len()] = 0;
+                found = Some((mapping.path.len(), mapping.inode));
+            }
+            mapping.range.end <= address
+        });
+    });
+    found
+}
+
+/// Adds up what `of` says of each io_uring ring that the process has mapped, by where its queue lies.
+pub fn rings(wiped: &Wiped, of: impl Fn(u64) -> u64) -> u64 {
+    let mut sum = 0;
+    wiped.modules_lock.with(|| {
+        each_mapping(wiped, |mapping| {
+            // A ring has two or three mappings, the queue at offset 0.
+            if mapping.path == b"anon_inode:[io_uring]" && mapping.offset == 0 {
+                sum += of(mapping.range.start);
+            }
             true
         });
     });
-    if rings > 0 {
-        wiped.note(NoteKind::IoUring, rings);
-    }
+    sum
 }
 
 /// Reads `/proc/self/maps` line by line until `more` is false. Lines longer than the buffer are cut in their path.
@@ -463,7 +481,9 @@ fn parse(line: &[u8]) -> Option<Mapping<'_>> {
     let access = fields.next()?;
     let offset = hex(fields.next()?)?;
     let _device = fields.next()?;
-    let _inode = fields.next()?;
+    let inode = fields.next()?.iter().try_fold(0u64, |number, digit| {
+        Some(number.wrapping_mul(10) + u64::from((*digit as char).to_digit(10)?))
+    })?;
     let path = fields.next().unwrap_or(&[]).trim_ascii_start();
     Some(Mapping {
         range,
@@ -471,6 +491,7 @@ fn parse(line: &[u8]) -> Option<Mapping<'_>> {
         writable: access.get(1) == Some(&b'w'),
         code: access.get(2) == Some(&b'x'),
         offset,
+        inode,
         path,
     })
 }

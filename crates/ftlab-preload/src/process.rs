@@ -14,18 +14,23 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, 
 use ftlab_record::spool::{self, NoteKind};
 
 use crate::hooks::memory::{MAPPINGS, Mapping};
+use crate::hooks::ring::{RINGS, Ring};
 use crate::sys;
 
 /// Descriptors that have an entry; those above are looked at on every call.
 pub const DESCRIPTORS: usize = 1 << 20;
 /// Kinds of notes, 0 unused.
-const NOTES: usize = 10;
+const NOTES: usize = 17;
 
 /// Zero in a child of fork.
 pub struct Wiped {
     /// Id of the process image; 0 = not begun.
     image: AtomicU64,
+    /// Whose image it is; a child that shares our memory has another.
+    pid: AtomicU32,
     pub described: AtomicBool,
+    /// Bits of the kinds of notes that this image has left word of.
+    pub words: AtomicU32,
     pub next_file: AtomicU32,
     pub modules_lock: Lock,
     pub threads_lock: Lock,
@@ -33,6 +38,9 @@ pub struct Wiped {
     /// Places of `mappings` in use.
     pub mapped: AtomicU32,
     pub mappings: [Mapping; MAPPINGS],
+    pub rings_lock: Lock,
+    pub rings_used: AtomicU32,
+    pub rings: [Ring; RINGS],
     pub notes: [AtomicU64; NOTES],
     /// For the text of the maps; whoever holds `modules_lock` uses it.
     pub maps: UnsafeCell<[u8; 4096]>,
@@ -87,6 +95,9 @@ pub fn start() {
     WIPED.store(memory.cast(), Ordering::Release);
     OPTIONS.store(Box::into_raw(Box::new(options)), Ordering::Release);
     STATE.store(1, Ordering::Release);
+    if let Some(wiped) = wiped() {
+        wiped.image();
+    }
 }
 
 /// The shared state, if this process records.
@@ -103,6 +114,21 @@ pub fn wiped() -> Option<&'static Wiped> {
 pub fn options() -> Option<&'static Options> {
     // SAFETY: set once, never freed.
     unsafe { OPTIONS.load(Ordering::Acquire).as_ref() }
+}
+
+/// The process may not make the calls that a record takes: it is left alone.
+pub fn leave_alone() {
+    STATE.store(3, Ordering::Release);
+}
+
+/// What it was left alone for did not happen.
+pub fn go_on() {
+    STATE.store(1, Ordering::Release);
+}
+
+/// Whether this process was recorded once, and is no more.
+pub fn is_left_alone() -> bool {
+    STATE.load(Ordering::Acquire) == 3
 }
 
 /// No more room: this process records no further, and leaves word.
@@ -137,6 +163,7 @@ impl Wiped {
         if image != 0 {
             return image;
         }
+        self.pid.store(sys::pid(), Ordering::Relaxed);
         let made = spool::mix(sys::now() ^ u64::from(sys::pid()) << 40) | 1;
         match self
             .image
@@ -145,6 +172,12 @@ impl Wiped {
             Ok(_) => made,
             Err(other) => other,
         }
+    }
+
+    /// Whether this is the process whose state it is, and not a child that shares its memory until it starts a program.
+    pub fn is_own(&self) -> bool {
+        self.image();
+        self.pid.load(Ordering::Relaxed) == sys::pid()
     }
 
     pub fn note(&self, what: NoteKind, count: u64) {

@@ -1,6 +1,6 @@
 //! Makes a record of a call that has been made.
 
-use ftlab_record::spool::{Op, OpFacts, op_flags};
+use ftlab_record::spool::{Op, OpFacts, file_flags, op_flags};
 
 use crate::files::{self, Known};
 use crate::process;
@@ -38,8 +38,21 @@ pub fn begin_read(fd: i32) -> Option<u64> {
     }
 }
 
+/// Where the contents of what was written are found.
+#[derive(Clone, Copy)]
+enum Data<'a> {
+    /// In the file.
+    Written,
+    /// Still in memory.
+    HandedIn(&'a [libc::iovec]),
+}
+
 /// A call on a descriptor. Without `offset` in the call it is where the descriptor stands now, less the length.
 pub fn on_descriptor(fd: i32, call: Call<'_>, at_position: bool) {
+    on(fd, call, at_position, Data::Written);
+}
+
+fn on(fd: i32, call: Call<'_>, at_position: bool, data: Data<'_>) {
     let end_ns = sys::now();
     thread::with(|recording| {
         let file = files::of(recording, fd)?;
@@ -49,14 +62,26 @@ pub fn on_descriptor(fd: i32, call: Call<'_>, at_position: bool) {
         }
         write(recording, file, call, end_ns)?;
         if call.op == Op::Write && process::options().is_some_and(|options| options.content) {
-            content::write(recording, fd, file, call.offset, call.length);
+            match data {
+                Data::Written => content::written(recording, fd, file, call.offset, call.length),
+                Data::HandedIn(pieces) => content::handed_in(recording, call.offset, call.length, pieces),
+            }
         }
         Some(())
     });
 }
 
 /// A transfer at an offset of the call. With O_APPEND the kernel does not heed that of a write, which goes to the end.
-pub fn at_offset(fd: i32, mut call: Call<'_>) {
+pub fn at_offset(fd: i32, call: Call<'_>) {
+    on(fd, at_end(fd, call), false, Data::Written);
+}
+
+/// A request for later, whose data are still in the program's memory.
+pub fn handed_in(fd: i32, call: Call<'_>, pieces: &[libc::iovec]) {
+    on(fd, at_end(fd, call), false, Data::HandedIn(pieces));
+}
+
+fn at_end(fd: i32, mut call: Call<'_>) -> Call<'_> {
     let appends = call.op == Op::Write
         && (call.flags & op_flags::APPEND != 0
             || process::wiped()
@@ -65,7 +90,7 @@ pub fn at_offset(fd: i32, mut call: Call<'_>) {
     if appends {
         call.offset = size(fd).saturating_sub(call.length);
     }
-    on_descriptor(fd, call, false);
+    call
 }
 
 /// Size of a descriptor's file; 0 if it cannot be told.
@@ -94,7 +119,7 @@ pub fn on_path(seen: &Seen, dir: i32, path: usize, call: Call<'_>) {
         let buffer = recording.thread.path.take()?;
         let file = absolute(dir, path, buffer)
             .filter(|path| files::is_interesting(path))
-            .and_then(|path| files::introduce(recording, &seen.status, 0, path));
+            .and_then(|path| files::introduce(recording, &seen.status, file_flags::NAMED, path));
         recording.thread.path = Some(buffer);
         write(recording, file?, call, end_ns)
     });
@@ -137,6 +162,7 @@ pub fn on_everything(call: Call<'_>) {
 
 /// A call on a file that has been introduced.
 pub fn write(recording: &mut Recording<'_>, file: Known, call: Call<'_>, end_ns: u64) -> Option<()> {
+    content::settle(recording, Some((file, &call)));
     let signature = call.at.map_or(0, |at| context(recording, at));
     let facts = OpFacts {
         op: call.op,

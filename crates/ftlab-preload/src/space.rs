@@ -9,10 +9,9 @@
 
 use core::ptr::NonNull;
 
-use ftlab_record::spool::{ENDING, Space, Start, Window, Writer};
+use ftlab_record::spool::{ENDING, NoteKind, Space, Start, Window, Writer};
 
-use crate::process;
-use crate::sys;
+use crate::{process, sys, tell};
 
 const FIRST: usize = 128 << 10;
 const NEXT: usize = 1 << 20;
@@ -89,6 +88,22 @@ impl Files {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW;
         let fd = match sys::open(self.path.as_c(), flags, 0o644) {
             Ok(fd) => fd,
+            // The program has as many as it may: one more, for as long as it takes to map the spool.
+            Err(libc::EMFILE) => {
+                let Some(limit) = sys::raise_descriptor_limit() else {
+                    self.refused(libc::EMFILE);
+                    return None;
+                };
+                let opened = sys::open(self.path.as_c(), flags, 0o644);
+                sys::set_descriptor_limit(&limit);
+                let Ok(fd) = opened else {
+                    self.refused(libc::EMFILE);
+                    return None;
+                };
+                let mapped = self.allocate_and_map(fd, start, len);
+                sys::close(fd);
+                return mapped;
+            }
             Err(error) => {
                 self.refused(error);
                 return None;
@@ -132,7 +147,8 @@ impl Files {
             libc::ENOSPC | libc::EDQUOT | libc::EROFS => process::stop_full(),
             _ => {
                 if let Some(wiped) = process::wiped() {
-                    wiped.note(ftlab_record::spool::NoteKind::NoRoom, 1);
+                    wiped.note(NoteKind::NoRoom, 1);
+                    tell::word(NoteKind::NoRoom, b"");
                 }
             }
         }

@@ -184,6 +184,48 @@ pub fn position(fd: i32) -> Result<u64, i32> {
     checked(unsafe { call!(SYS_lseek, fd, 0, libc::SEEK_CUR) }).map(|at| at as u64)
 }
 
+/// Makes a symbolic link with a text in it.
+pub fn link_to(target: &CStr, path: &CStr) {
+    // SAFETY: both end with a NUL and outlive the call.
+    unsafe { call!(SYS_symlinkat, target.as_ptr(), libc::AT_FDCWD as isize, path.as_ptr()) };
+}
+
+/// Reads memory of this process that may not be there: how many bytes were.
+pub fn read_own(address: usize, buffer: &mut [u8]) -> usize {
+    let own = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    let there = libc::iovec {
+        iov_base: address as *mut libc::c_void,
+        iov_len: buffer.len(),
+    };
+    gather(&own, core::slice::from_ref(&there))
+}
+
+/// As `read_own`, from several pieces one after the other.
+pub fn gather(own: &libc::iovec, pieces: &[libc::iovec]) -> usize {
+    // SAFETY: the kernel writes into `own` only, which callers have made of a buffer, and checks the other addresses.
+    let answer = unsafe {
+        call!(
+            SYS_process_vm_readv,
+            pid(),
+            core::ptr::from_ref(own),
+            1,
+            pieces.as_ptr(),
+            pieces.len(),
+            0
+        )
+    };
+    checked(answer).unwrap_or(0)
+}
+
+/// Where the next data or hole of a file begins, moving nothing that the program sees: `descriptor` is one of ours.
+pub fn seek(descriptor: i32, from: u64, whence: i32) -> Result<u64, i32> {
+    // SAFETY: numbers only.
+    checked(unsafe { call!(SYS_lseek, descriptor, from, whence) }).map(|at| at as u64)
+}
+
 pub fn allocate(fd: i32, offset: u64, len: u64) -> Result<(), i32> {
     // SAFETY: numbers only.
     checked(unsafe { call!(SYS_fallocate, fd, 0, offset, len) }).map(|_| ())
@@ -205,6 +247,30 @@ pub fn file_size_limit() -> u64 {
     limit.rlim_cur
 }
 
+/// Lets this process have one more descriptor, if it may; gives back the limit that was.
+pub fn raise_descriptor_limit() -> Option<libc::rlimit64> {
+    let mut limit = libc::rlimit64 {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel writes the struct.
+    unsafe { call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, 0, &raw mut limit) };
+    if limit.rlim_cur >= limit.rlim_max {
+        return None;
+    }
+    let raised = libc::rlimit64 {
+        rlim_cur: limit.rlim_cur + 1,
+        ..limit
+    };
+    set_descriptor_limit(&raised);
+    Some(limit)
+}
+
+pub fn set_descriptor_limit(limit: &libc::rlimit64) {
+    // SAFETY: the kernel reads the struct.
+    unsafe { call!(SYS_prlimit64, 0, libc::RLIMIT_NOFILE, core::ptr::from_ref(limit), 0) };
+}
+
 /// Target of a symbolic link; what does not fit is cut.
 pub fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
     // SAFETY: the kernel writes into the buffer only.
@@ -224,6 +290,7 @@ pub fn read_link<'a>(path: &CStr, buffer: &'a mut [u8]) -> &'a [u8] {
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Status {
     pub regular: bool,
+    pub folder: bool,
     pub device: u64,
     pub inode: u64,
     pub birth_ns: u64,
@@ -260,6 +327,7 @@ pub fn status_at(fd: i32, path: usize, follow: bool) -> Result<Status, i32> {
     };
     Ok(Status {
         regular: u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFREG,
+        folder: u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFDIR,
         device: u64::from(found.stx_dev_major) << 32 | u64::from(found.stx_dev_minor),
         inode: found.stx_ino,
         birth_ns: birth,

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use ftlab_record::spool::{self, NoteKind, Start, Writer};
 
+use crate::content;
 use crate::process::{self, Wiped};
 use crate::signature::Walker;
 use crate::space::Files;
@@ -23,6 +24,7 @@ pub struct Thread {
     pub space: Files,
     writer: Option<Writer>,
     pub walker: Walker,
+    pub unfinished: content::Unfinished,
     /// For content: a page, aligned for direct I/O.
     pub page: PageBuffer,
     /// For a path; taken out while in use.
@@ -175,6 +177,8 @@ impl Recording<'_> {
 fn describe_process(writer: &mut Writer, space: &mut Files, buffer: &mut [u8]) {
     let mut exe = [0; 512];
     let exe = sys::read_link(c"/proc/self/exe", &mut exe);
+    let mut started = [0; 512];
+    let exe = started_as(&mut started).unwrap_or(exe);
     let mut len = 0;
     if let Ok(fd) = sys::open(c"/proc/self/cmdline", libc::O_RDONLY, 0) {
         len = sys::read(fd, buffer);
@@ -182,6 +186,34 @@ fn describe_process(writer: &mut Writer, space: &mut Files, buffer: &mut [u8]) {
     }
     let command = buffer.get(..len).unwrap_or(&[]);
     let _ = writer.process(space, spool::Recorder::Library, exe, command);
+}
+
+/// The name that the program was started by, which may be a link to another: as it is, from the root on.
+fn started_as(place: &mut [u8]) -> Option<&[u8]> {
+    // SAFETY: the kernel gives every program the address of a text; 0 if it did not.
+    let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const libc::c_char;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: as above; it lies above the stack and stays.
+    let name = unsafe { core::ffi::CStr::from_ptr(name) };
+    // Of a script it is the script, and after a change of folder another file or none.
+    let (named, own) = (
+        sys::status(libc::AT_FDCWD, name, true).ok()?,
+        sys::status(libc::AT_FDCWD, c"/proc/self/exe", true).ok()?,
+    );
+    if (named.device, named.inode) != (own.device, own.inode) {
+        return None;
+    }
+    let mut len = 0;
+    if !name.to_bytes().starts_with(b"/") {
+        len = sys::read_link(c"/proc/self/cwd", place).len();
+        *place.get_mut(len)? = b'/';
+        len += 1;
+    }
+    let name = name.to_bytes().strip_prefix(b"./").unwrap_or(name.to_bytes());
+    place.get_mut(len..len + name.len())?.copy_from_slice(name);
+    place.get(..len + name.len())
 }
 
 fn take(wiped: &'static Wiped) -> Option<*mut Thread> {
@@ -209,7 +241,9 @@ fn take(wiped: &'static Wiped) -> Option<*mut Thread> {
 /// A thread ends: its spool is cut to its length.
 unsafe extern "C" fn ended(state: *mut libc::c_void) {
     let Some(wiped) = process::wiped() else { return };
+    crate::accounts::settle(wiped);
     let _ = with(|recording| {
+        content::settle(recording, None);
         if recording.thread.image == recording.wiped.image()
             && let Some(writer) = recording.thread.writer.take()
         {
@@ -230,16 +264,22 @@ unsafe extern "C" fn ended(state: *mut libc::c_void) {
     THREAD.with(|thread| thread.set(null_mut()));
 }
 
-/// The process ends in order.
+/// The process ends in order, or another program takes its place.
 pub fn process_ends() {
+    let Some(wiped) = process::wiped().filter(|wiped| wiped.is_own()) else {
+        return;
+    };
+    crate::hooks::memory::all_end();
+    crate::hooks::ring::all_end();
+    crate::accounts::settle(wiped);
     if THREAD.with(Cell::get).is_null() {
         return;
     }
     let _ = with(|recording| {
-        if recording.thread.image != recording.wiped.image() || recording.thread.writer.is_none() {
+        if !recording.has_spool() {
             return None;
         }
-        crate::modules::note_rings(recording.wiped);
+        content::settle(recording, None);
         let _ = recording.writer();
         recording.trim();
         Some(())

@@ -352,14 +352,6 @@ static void remains(void) {
     }
 }
 
-static void ring(void) {
-    char parameters[120] = {0};
-    int fd = file("a", 0);
-    CHECK(write(fd, page, 10) == 10);
-    /* Where rings are forbidden there is nothing to tell. */
-    if (syscall(SYS_io_uring_setup, 8, parameters) < 0) CHECK(write(fd, page, 10) == 10);
-}
-
 int main(int count, char **arguments) {
     CHECK(count >= 2);
     const char *name = arguments[1];
@@ -383,6 +375,5 @@ int main(int count, char **arguments) {
     CASE("alternate_stack", alternate_stack())
     CASE("coroutines", coroutines())
     CASE("remains", remains())
-    CASE("ring", ring())
     return 97;
 }

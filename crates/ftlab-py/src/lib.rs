@@ -179,7 +179,10 @@ fn mrc(
 #[pyfunction]
 fn record(py: Python<'_>, spec: &str) -> PyResult<String> {
     let spec = RecordSpec::parse(spec).map_err(to_py)?;
-    Ok(py.detach(|| ftlab_run::record(&spec)).map_err(to_py)?.to_string())
+    Ok(py
+        .detach(|| ftlab_run::record(&spec, &|sentence| eprintln!("ftlab: {sentence}")))
+        .map_err(to_py)?
+        .to_string())
 }
 
 /// What the program contexts of a recording are like, as JSON. `spec` is the JSON of `ContextsSpec`.

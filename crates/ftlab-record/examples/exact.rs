@@ -15,7 +15,7 @@ fn main() -> Result<(), ftlab_core::Error> {
         reads: set(spool::ENV_READS),
         signatures: std::env::var_os(spool::ENV_SIGNATURE).is_none_or(|value| value != "none"),
     };
-    let traced = exact::record(&command, std::path::Path::new(&folder), &options)?;
+    let traced = exact::record(&command, std::path::Path::new(&folder), &options, &|_| {})?;
     std::process::exit(traced.status.code().unwrap_or(1));
 }
 

@@ -82,12 +82,17 @@ impl<'a> Headers<'a> {
 }
 
 /// The build id among the notes of a segment.
-pub fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+pub fn build_id(notes: &[u8]) -> Option<&[u8]> {
     const BUILD_ID: u32 = 3;
+    note(notes, b"GNU\0", BUILD_ID)
+}
+
+/// The text of a note by its name of four bytes and its kind, among the notes of a segment.
+pub fn note<'a>(mut notes: &'a [u8], wanted: &[u8; 4], kind: u32) -> Option<&'a [u8]> {
     while notes.len() >= 12 {
         let (name, text) = (u32_at(notes, 0)? as usize, u32_at(notes, 4)? as usize);
         let text_at = 12usize.checked_add(name.checked_next_multiple_of(4)?)?;
-        if u32_at(notes, 8) == Some(BUILD_ID) && notes.get(12..16) == Some(b"GNU\0") {
+        if u32_at(notes, 8) == Some(kind) && notes.get(12..16) == Some(wanted) {
             return notes.get(text_at..text_at.checked_add(text)?);
         }
         notes = notes.get(text_at.checked_add(text.checked_next_multiple_of(4)?)?..)?;

@@ -23,3 +23,4 @@ pub mod recording;
 #[cfg(feature = "reading")]
 pub mod replay;
 pub mod spool;
+pub mod uring;

@@ -78,8 +78,8 @@ impl ContextsSpec {
     }
 }
 
-/// Runs a program to its end and writes the recording; the answer has the program's exit code.
-pub fn record(spec: &RecordSpec) -> Result<Value> {
+/// Runs a program to its end and writes the recording; the answer has the program's exit code. `tell` is given sentences for whoever waits.
+pub fn record(spec: &RecordSpec, tell: &dyn Fn(&str)) -> Result<Value> {
     let options = RecordOptions {
         command: spec.command.clone(),
         output: spec.output.clone(),
@@ -92,7 +92,7 @@ pub fn record(spec: &RecordSpec) -> Result<Value> {
     };
     let recorded = match &spec.from {
         Some(folder) => making::merge(folder, &options)?,
-        None => making::record(&options)?,
+        None => making::record(&options, tell)?,
     };
     serde_json::to_value(recorded).map_err(|e| Error::input(e.to_string()))
 }

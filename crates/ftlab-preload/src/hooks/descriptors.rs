@@ -34,6 +34,27 @@ hooks! {
         forget_range(arguments[0] as u32, u32::MAX);
         real.call(arguments)
     };
+    dup => made;
+    mkstemp => made;
+    mkstemp64 => made;
+    mkostemp => made;
+    mkostemp64 => made;
+    mkstemps => made;
+    mkstemps64 => made;
+    mkostemps => made;
+    mkostemps64 => made;
+    open_by_handle_at => made;
+    memfd_create => made;
+    opendir => folder_opened;
+    fdopendir => folder_opened;
+    closedir => |arguments, _, real| {
+        if let Some(fd) = folder_of(arguments[0]) {
+            files::forget(fd);
+        }
+        real.call(arguments)
+    };
+    tmpfile => temporary;
+    tmpfile64 => temporary;
     fcntl => control;
     fcntl64 => control;
 }
@@ -69,6 +90,40 @@ fn truncated(fd: i32, seen: Option<&Seen>, at: &CallSite) {
         };
         record::on_descriptor(fd, call, false);
     }
+}
+
+/// A call that gives a descriptor: whatever the number meant, it means something else now.
+pub fn made(arguments: [usize; 6], _: &CallSite, real: &Real) -> isize {
+    let done = real.call(arguments);
+    if done as i32 >= 0 {
+        files::forget(done as i32);
+    }
+    done
+}
+
+fn folder_opened(arguments: [usize; 6], _: &CallSite, real: &Real) -> isize {
+    let folder = real.call(arguments);
+    if let Some(fd) = folder_of(folder as usize) {
+        files::forget(fd);
+    }
+    folder
+}
+
+fn folder_of(folder: usize) -> Option<i32> {
+    if folder == 0 {
+        return None;
+    }
+    // SAFETY: a folder that the program holds; the function reads a field of it.
+    let fd = unsafe { libc::dirfd(folder as *mut libc::DIR) };
+    (fd >= 0).then_some(fd)
+}
+
+fn temporary(arguments: [usize; 6], _: &CallSite, real: &Real) -> isize {
+    let stream = real.call(arguments);
+    if let Some(fd) = descriptor_of(stream as usize) {
+        files::forget(fd);
+    }
+    stream
 }
 
 unsafe extern "C" {
@@ -130,6 +185,7 @@ pub fn closed(arguments: [usize; 6], _: &CallSite, real: &Real) -> isize {
 
 /// Before the descriptor is closed: afterwards its number may be another thread's.
 pub fn close_and_forget(fd: i32) {
+    super::ring::closed(fd);
     if let Some(wiped) = process::wiped()
         && files::if_known(wiped, fd).is_some()
     {

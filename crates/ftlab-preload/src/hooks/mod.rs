@@ -12,6 +12,8 @@ pub mod names;
 pub mod processes;
 pub mod raw;
 pub mod read;
+pub mod ring;
+pub mod sandbox;
 pub mod stdio;
 pub mod sync;
 mod transfer;
@@ -58,7 +60,15 @@ impl Real {
     /// constructors) look for themselves.
     pub fn address(&self) -> usize {
         let address = self.address.load(Ordering::Relaxed);
-        if address != 0 { address } else { self.resolve() }
+        if address != 0 {
+            return address;
+        }
+        let mut found = self.resolve();
+        if found == 0 {
+            found = self.among_local();
+            self.address.store(found, Ordering::Relaxed);
+        }
+        found
     }
 
     pub fn resolve(&self) -> usize {
@@ -66,6 +76,28 @@ impl Real {
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) } as usize;
         self.address.store(found, Ordering::Relaxed);
         found
+    }
+
+    /// In libraries that may have been loaded for their users alone (`RTLD_LOCAL`), which a search by name leaves out.
+    fn among_local(&self) -> usize {
+        const LIBRARIES: [&CStr; 4] = [c"libaio.so.1", c"libaio.so.1t64", c"liburing.so.2", c"librt.so.1"];
+        // SAFETY: names with their NULs; a library that is not there is not loaded. It is given back at once, and stays as long as
+        // whoever calls this function of it has it.
+        let find = |library: &&CStr| unsafe {
+            let library = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                return None;
+            }
+            let found = libc::dlsym(library, self.name.as_ptr()) as usize;
+            libc::dlclose(library);
+            // A library that does not have it itself finds it here.
+            let mut place: libc::Dl_info = core::mem::zeroed();
+            let mut own: libc::Dl_info = core::mem::zeroed();
+            let known = libc::dladdr(found as *const libc::c_void, &raw mut place) != 0
+                && libc::dladdr(resolve as *const libc::c_void, &raw mut own) != 0;
+            (found != 0 && known && place.dli_fbase != own.dli_fbase).then_some(found)
+        };
+        LIBRARIES.iter().find_map(find).unwrap_or(0)
     }
 
     /// Calls it. A function that this C library does not have fails as an unknown system call does.
@@ -158,9 +190,11 @@ pub fn resolve() {
     memory::resolve();
     names::resolve();
     processes::resolve();
-    processes::resolve_lookers();
+    processes::resolve_ends();
     raw::resolve();
     read::resolve();
+    ring::resolve();
+    sandbox::resolve();
     sync::resolve();
     write::resolve();
     stdio::start();

@@ -19,6 +19,7 @@ hooks! {
         let [from, old, to, new, ..] = arguments;
         moved(Names { from: (from as i32, old), to: (to as i32, new), exchange: false }, arguments, at, real)
     };
+    linkat => |arguments, at, real| linked(arguments, at, real);
     renameat2 => |arguments, at, real| {
         let [from, old, to, new, flags, _] = arguments;
         let exchange = flags as u32 & libc::RENAME_EXCHANGE != 0;
@@ -72,14 +73,7 @@ pub fn moved(names: Names, arguments: [usize; 6], at: &CallSite, real: &Real) ->
     if same {
         return done;
     }
-    let renamed = |start_ns| Call {
-        op: Op::Rename,
-        flags: 0,
-        start_ns,
-        offset: 0,
-        length: 0,
-        at: Some(at),
-    };
+    let renamed = |start_ns| renamed(start_ns, at);
     if let Some(replaced) = &replaced {
         if names.exchange {
             record::on_path(replaced, names.from.0, names.from.1, renamed(replaced.start_ns));
@@ -96,4 +90,39 @@ pub fn moved(names: Names, arguments: [usize; 6], at: &CallSite, real: &Real) ->
         record::on_path(from, names.to.0, names.to.1, renamed(from.start_ns));
     }
     done
+}
+
+/// A file without a name, which the program has open, is given one.
+pub fn linked(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let [folder, path, _, _, flags, _] = arguments;
+    let start_ns = crate::sys::now();
+    let done = real.call(arguments);
+    if done as i32 == 0
+        && let Some(fd) = open_file(folder as i32, path, flags as i32)
+    {
+        record::on_descriptor(fd, renamed(start_ns, at), false);
+    }
+    done
+}
+
+/// The descriptor that a call names instead of a path.
+fn open_file(folder: i32, path: usize, flags: i32) -> Option<i32> {
+    // SAFETY: the kernel has just read the text.
+    let path = unsafe { core::ffi::CStr::from_ptr(path as *const libc::c_char) }.to_bytes();
+    if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+        return Some(folder);
+    }
+    let digits = path.strip_prefix(b"/proc/self/fd/")?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn renamed(start_ns: u64, at: &CallSite) -> Call<'_> {
+    Call {
+        op: Op::Rename,
+        flags: 0,
+        start_ns,
+        offset: 0,
+        length: 0,
+        at: Some(at),
+    }
 }

@@ -4,10 +4,17 @@ use ftlab_record::spool::{NoteKind, Op, op_flags};
 
 use super::names::Names;
 use super::processes::{self, Program};
-use super::{Real, descriptors, hooks, names, read, sync, write};
-use crate::process;
+use super::{Real, descriptors, hooks, names, read, ring, sandbox, sync, write};
 use crate::record::{self, Call};
 use crate::signature::CallSite;
+use crate::{process, sys};
+
+const SYS_LANDLOCK_RESTRICT_SELF: libc::c_long = 446;
+
+thread_local! {
+    /// The requests that this thread is handing in by libaio.
+    static SUBMITTING: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+}
 
 hooks! {
     syscall => dispatch;
@@ -75,22 +82,26 @@ fn dispatch(all: [usize; 6], at: &CallSite, real: &Real) -> isize {
                 real,
             )
         }
+        libc::SYS_linkat => names::linked(arguments, at, real),
         libc::SYS_open => descriptors::opened(CWD, a, b as i32, arguments, at, real),
         libc::SYS_openat => descriptors::opened(a as i32, b, c as i32, arguments, at, real),
+        libc::SYS_openat2 | libc::SYS_dup | libc::SYS_open_by_handle_at | libc::SYS_memfd_create => {
+            descriptors::made(arguments, at, real)
+        }
+        libc::SYS_creat => descriptors::opened(CWD, a, libc::O_WRONLY | libc::O_TRUNC, arguments, at, real),
         libc::SYS_close => descriptors::closed(arguments, at, real),
         libc::SYS_dup2 | libc::SYS_dup3 => descriptors::replaced(arguments, at, real),
         libc::SYS_close_range => descriptors::range_closed(arguments, at, real),
         libc::SYS_fcntl => descriptors::control(arguments, at, real),
         libc::SYS_execve => processes::replaced(Program::At(CWD, a), 2, arguments, real),
         libc::SYS_execveat => processes::replaced(Program::At(a as i32, b), 3, arguments, real),
-        libc::SYS_io_uring_setup => {
-            let done = real.call(arguments);
-            if done >= 0 {
-                note(NoteKind::IoUring, 1);
-            }
-            done
-        }
-        libc::SYS_io_submit => submit(arguments, at, real),
+        libc::SYS_io_uring_setup => ring::set_up(arguments, at, real),
+        libc::SYS_io_uring_enter => ring::entered(arguments, at, real),
+        libc::SYS_io_uring_register => ring::registered(arguments, at, real),
+        libc::SYS_io_submit => submit_by_number(arguments, at, real),
+        libc::SYS_seccomp => sandbox::filtered(arguments, at, real),
+        libc::SYS_prctl => sandbox::control(arguments, at, real),
+        SYS_LANDLOCK_RESTRICT_SELF | libc::SYS_chroot | libc::SYS_pivot_root => sandbox::confined(arguments, at, real),
         _ => real.call(arguments),
     }
 }
@@ -110,14 +121,39 @@ struct Iocb {
     rest: [u64; 3],
 }
 
-/// io_submit: the requests it took are recorded as handed in.
+/// libaio's function, which makes the system call itself, or by `syscall`: then that is the same call, and not recorded again. A library
+/// that only its own user has loaded is not found by its name; the system call is all that its function is.
 fn submit(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
-    let start_ns = crate::sys::now();
+    let start_ns = sys::now();
+    let before = SUBMITTING.replace(arguments[2]);
+    let done = if real.address() == 0 {
+        // SAFETY: the program's own call, as libaio makes it: an error is the negated number.
+        unsafe { sys::call(libc::SYS_io_submit, arguments) }
+    } else {
+        real.call(arguments)
+    };
+    SUBMITTING.set(before);
+    submitted(arguments, done, start_ns, at);
+    done
+}
+
+/// The system call.
+fn submit_by_number(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let start_ns = sys::now();
     let done = real.call(arguments);
+    if SUBMITTING.get() != arguments[2] {
+        submitted(arguments, done, start_ns, at);
+    }
+    done
+}
+
+/// The requests that were taken are recorded as handed in.
+fn submitted(arguments: [usize; 6], done: isize, start_ns: u64, at: &CallSite) {
     if process::wiped().is_none() || done <= 0 {
-        return done;
+        return;
     }
     note(NoteKind::Aio, done as u64);
+    note(NoteKind::Taken, done as u64);
     let blocks = arguments[2] as *const *const Iocb;
     for place in 0..(done as usize).min(arguments[1]) {
         // SAFETY: the kernel has just read as many pointers, and what they point to.
@@ -135,9 +171,25 @@ fn submit(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
             0 | 1 => block.bytes,
             _ => 0,
         };
-        hand_in(op, block.fd as i32, block.offset.max(0) as u64, length, start_ns, at);
+        let pieces = libc::iovec {
+            iov_base: block.buffer as *mut libc::c_void,
+            iov_len: block.bytes as usize,
+        };
+        // SAFETY: as above: with 7 and 8 the buffer is a list of pieces.
+        let pieces = match block.operation {
+            7 | 8 => unsafe { core::slice::from_raw_parts(block.buffer as *const libc::iovec, block.bytes as usize) },
+            _ => core::slice::from_ref(&pieces),
+        };
+        let call = Call {
+            op,
+            flags: 0,
+            start_ns,
+            offset: block.offset.max(0) as u64,
+            length,
+            at: Some(at),
+        };
+        hand_in(block.fd as i32, call, pieces);
     }
-    done
 }
 
 /// # Safety
@@ -157,33 +209,32 @@ fn asynchronous(op: Op, arguments: [usize; 6], at: &CallSite, real: &Real) -> is
         note(NoteKind::Aio, 1);
         // SAFETY: a control block, which the function has just read.
         let block = unsafe { &*(arguments[0] as *const libc::aiocb) };
-        hand_in(
+        let piece = libc::iovec {
+            iov_base: block.aio_buf.cast(),
+            iov_len: block.aio_nbytes,
+        };
+        let call = Call {
             op,
-            block.aio_fildes,
-            block.aio_offset as u64,
-            block.aio_nbytes as u64,
+            flags: 0,
             start_ns,
-            at,
-        );
+            offset: block.aio_offset as u64,
+            length: block.aio_nbytes as u64,
+            at: Some(at),
+        };
+        hand_in(block.aio_fildes, call, core::slice::from_ref(&piece));
     }
     done
 }
 
-fn hand_in(op: Op, fd: i32, offset: u64, length: u64, start_ns: u64, at: &CallSite) {
-    let begun = if op == Op::Read {
+/// Records a request as it was handed in; its data come from `pieces`.
+pub fn hand_in(fd: i32, call: Call<'_>, pieces: &[libc::iovec]) {
+    let begun = if call.op == Op::Read {
         record::begin_read(fd)
     } else {
         record::begin(fd)
     };
     if begun.is_some() {
-        let call = Call {
-            op,
-            flags: op_flags::ASYNCHRONOUS,
-            start_ns,
-            offset,
-            length,
-            at: Some(at),
-        };
-        record::at_offset(fd, call);
+        let flags = call.flags | op_flags::ASYNCHRONOUS;
+        record::handed_in(fd, Call { flags, ..call }, pieces);
     }
 }

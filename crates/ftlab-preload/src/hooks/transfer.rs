@@ -3,6 +3,7 @@
 use ftlab_record::spool::Op;
 
 use super::Real;
+use crate::accounts;
 use crate::record::{self, Call};
 use crate::signature::CallSite;
 
@@ -21,9 +22,16 @@ pub fn transfer(
         _ => record::begin(fd),
     };
     let Some(start_ns) = begun else {
-        return real.call(arguments);
+        let done = real.call(arguments);
+        if op == Op::Write {
+            accounts::pass(done);
+        }
+        return done;
     };
     let done = real.call(arguments);
+    if op == Op::Write {
+        accounts::pass(done);
+    }
     if done > 0 {
         let call = Call {
             op,

@@ -89,6 +89,9 @@ pub fn allocated(fd: i32, mode: i32, start_ns: u64, offset: u64, length: u64, at
     if mode & shifted != 0 {
         flags |= op_flags::SHIFTED;
     }
+    if mode & libc::FALLOC_FL_INSERT_RANGE != 0 {
+        flags |= op_flags::UP;
+    }
     record::on_descriptor(
         fd,
         Call {
@@ -159,7 +162,13 @@ pub fn truncate_path(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize
 
 /// Offsets are given by pointers, or are the descriptors' positions.
 pub fn copy_range(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
-    copied(arguments, arguments[2] as i32, arguments[3] as *const i64, at, real)
+    count(copied(
+        arguments,
+        arguments[2] as i32,
+        arguments[3] as *const i64,
+        at,
+        real,
+    ))
 }
 
 pub fn splice_into(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
@@ -168,7 +177,7 @@ pub fn splice_into(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
 
 /// Into the first descriptor, at its position.
 pub fn send(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
-    copied(arguments, arguments[0] as i32, core::ptr::null(), at, real)
+    count(copied(arguments, arguments[0] as i32, core::ptr::null(), at, real))
 }
 
 fn copied(arguments: [usize; 6], into: i32, offset: *const i64, at: &CallSite, real: &Real) -> isize {
@@ -194,5 +203,11 @@ fn copied(arguments: [usize; 6], into: i32, offset: *const i64, at: &CallSite, r
             record::on_descriptor(into, call, false);
         }
     }
+    done
+}
+
+/// Bytes of a call that the kernel counts as written; a splice's it does not.
+fn count(done: isize) -> isize {
+    crate::accounts::pass(done);
     done
 }

@@ -111,8 +111,9 @@ impl Tally {
                 OpKind::Trim => {
                     let first = request.offset / 4096;
                     for page in first..first + u64::from(request.length) / 4096 {
-                        self.trimmed += u64::from(self.end_life(page, request.time_ns));
+                        self.end_life(page, request.time_ns);
                     }
+                    self.trimmed += u64::from(request.length) / 4096;
                 }
                 OpKind::Read | OpKind::Flush => {}
             }
@@ -149,10 +150,10 @@ impl Tally {
         }
     }
 
-    /// What lay in a page is gone; whether anything did.
-    fn end_life(&mut self, page: u64, now: u64) -> bool {
+    /// What lay in a page is gone, if anything did.
+    fn end_life(&mut self, page: u64, now: u64) {
         let Some(lying) = self.device.remove(&page) else {
-            return false;
+            return;
         };
         let figures = &mut self.contexts[lying.context as usize];
         let lifetime = self.tick - lying.tick;
@@ -167,7 +168,6 @@ impl Tally {
             .chunks
             .into_iter()
             .for_each(|chunk| self.chunks.take(chunk));
-        true
     }
 
     pub(super) fn finish(self, tables: &Tables, options: &Options) -> Report {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::files::{self, Known, Process, Status};
 use super::spools::{self, Out};
 use super::{Options, Tid, stack};
-use crate::spool::{MOST_PAGES, NoteKind, Op, OpFacts, PAGE, PAGE_IDS, op_flags, page_ids};
+use crate::spool::{MOST_PAGES, NoteKind, Op, OpFacts, PAGE, PAGE_IDS, file_flags, op_flags, page_ids};
 
 const CWD: i32 = libc::AT_FDCWD;
 /// Longest path of the kernel.
@@ -18,9 +18,9 @@ const LONGEST_PATH: usize = 4096;
 
 /// A call that the kernel is making.
 pub struct Pending {
-    number: i64,
-    arguments: [u64; 6],
-    start_ns: u64,
+    pub(super) number: i64,
+    pub(super) arguments: [u64; 6],
+    pub(super) start_ns: u64,
     /// Files named by the call, as they were before.
     named: [Option<Named>; 2],
     /// Of the descriptor's file, for a truncation.
@@ -127,6 +127,17 @@ impl Pending {
                     self.unlinked(named, 0, process, outcome, out);
                 }
             }
+            libc::SYS_linkat => {
+                // A file without a name, which the program has open, is given one.
+                let path = stack::string(outcome.tid, b, LONGEST_PATH).unwrap_or_default();
+                let opened = path
+                    .strip_prefix(b"/proc/self/fd/")
+                    .and_then(|fd| std::str::from_utf8(fd).ok()?.parse().ok());
+                let empty = path.is_empty() && self.arguments[4] as i32 & libc::AT_EMPTY_PATH != 0;
+                if let Some(fd) = if empty { Some(fd) } else { opened } {
+                    on_descriptor(process, fd, self.facts(Op::Rename, 0, 0, 0, outcome), out);
+                }
+            }
             libc::SYS_rename | libc::SYS_renameat | libc::SYS_renameat2 => self.moved(process, outcome, out),
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
                 process.forget(result as i32);
@@ -143,17 +154,34 @@ impl Pending {
             libc::SYS_fcntl => {
                 process.forget(if b as i32 == libc::F_SETFL { fd } else { result as i32 });
             }
-            libc::SYS_mmap => {
-                let facts = self.facts(Op::Map, 0, self.arguments[5], b, outcome);
-                on_descriptor(process, self.arguments[4] as i32, facts, out);
+            libc::SYS_mmap => self.mapped(process, outcome, out),
+            libc::SYS_msync => {
+                stored(process, a, b, Some(self.start_ns), options, out);
+                if c as i32 & libc::MS_SYNC != 0 {
+                    for file in process.mappings.files(a, b) {
+                        let facts = self.facts(Op::Fdatasync, 0, 0, 0, outcome);
+                        let _ = out.op(process, file, facts);
+                    }
+                }
             }
-            libc::SYS_io_uring_setup => out.note(process, NoteKind::IoUring, 1),
-            libc::SYS_io_submit => out.note(process, NoteKind::Aio, result as u64),
+            libc::SYS_munmap => {
+                stored(process, a, b, None, options, out);
+                process.mappings.end(a, b);
+            }
+            libc::SYS_mremap => {
+                stored(process, a, b, None, options, out);
+                process.mappings.moved(a, result as u64, c);
+            }
+            libc::SYS_mprotect => self.made_writable(process, out),
+            libc::SYS_io_uring_setup => process.rings.set_up(result as i32, outcome, b),
+            libc::SYS_io_uring_enter => self.entered(process, outcome, options, out),
+            libc::SYS_io_uring_register => process.rings.registered(outcome.tid, self.arguments),
+            libc::SYS_io_submit => self.submitted(process, outcome, options, out),
             _ => {}
         }
     }
 
-    fn facts(&self, op: Op, flags: u16, offset: u64, length: u64, outcome: &Outcome) -> OpFacts {
+    pub(super) fn facts(&self, op: Op, flags: u16, offset: u64, length: u64, outcome: &Outcome) -> OpFacts {
         let duration = outcome.end_ns.saturating_sub(self.start_ns);
         OpFacts {
             op,
@@ -234,27 +262,55 @@ impl Pending {
 
     fn allocated(&self, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
         let [_, mode, offset, length, ..] = self.arguments;
-        let mode = mode as i32;
-        let taken = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE;
-        let shifted = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE;
-        let op = if mode & (taken | shifted) != 0 {
-            Op::Punch
-        } else {
-            Op::Fallocate
-        };
-        let mut flags = 0;
-        if mode & libc::FALLOC_FL_KEEP_SIZE != 0 {
-            flags |= op_flags::KEEP_SIZE;
-        }
-        if mode & shifted != 0 {
-            flags |= op_flags::SHIFTED;
-        }
+        let (op, flags) = allocation(mode as i32);
         on_descriptor(
             process,
             self.arguments[0] as i32,
             self.facts(op, flags, offset, length, outcome),
             out,
         );
+    }
+
+    fn mapped(&self, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
+        let [_, len, _, _, fd, offset] = self.arguments;
+        let (fd, address) = (fd as i32, outcome.result as u64);
+        process.rings.mapped(fd, offset, address);
+        if let Some(known) = process.file(fd, out) {
+            let _ = out.op(process, known, self.facts(Op::Map, 0, offset, len, outcome));
+            let reader = File::open(process.link(fd));
+            let unknown = match reader {
+                Ok(reader) => process.mappings.begin(known, address, len, offset, reader),
+                Err(_) => len.div_ceil(PAGE as u64),
+            };
+            if unknown > 0 {
+                out.note(process, NoteKind::Uncompared, unknown);
+            }
+        }
+    }
+
+    /// Shared mappings in a range that could only be read until now.
+    fn made_writable(&self, process: &mut Process, out: &mut Out<'_>) {
+        let [address, len, ..] = self.arguments;
+        for mapping in process.shared_mappings(address, len) {
+            if process.mappings.contains(mapping.address) {
+                continue;
+            }
+            let known = files::status(&mapping.reachable, true)
+                .filter(|status| status.regular && status.inode == mapping.inode)
+                .and_then(|status| process.introduce(&status, file_flags::NAMED, &mapping.path, out));
+            let reader = File::open(&mapping.reachable).ok();
+            let unknown = match known.zip(reader) {
+                Some((known, reader)) => {
+                    process
+                        .mappings
+                        .begin(known, mapping.address, mapping.len, mapping.offset, reader)
+                }
+                None => mapping.len / PAGE as u64,
+            };
+            if unknown > 0 {
+                out.note(process, NoteKind::Uncompared, unknown);
+            }
+        }
     }
 
     fn unlinked(&self, named: &Named, flags: u16, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
@@ -307,10 +363,11 @@ impl Pending {
         }
     }
 
-    fn closed(&self, fd: i32, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
+    pub(super) fn closed(&self, fd: i32, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
         if let Some(known) = process.if_known(fd) {
             let _ = out.op(process, known, self.facts(Op::Close, 0, 0, 0, outcome));
         }
+        process.rings.close(fd);
         process.forget(fd);
     }
 }
@@ -341,7 +398,7 @@ fn on_named(process: &mut Process, named: &Named, path: &[u8], facts: OpFacts, o
     use std::os::unix::ffi::OsStrExt;
     let as_path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
     if files::is_interesting(&as_path, out.folder())
-        && let Some(known) = process.introduce(&named.status, 0, path, out)
+        && let Some(known) = process.introduce(&named.status, file_flags::NAMED, path, out)
     {
         let _ = out.op(process, known, facts);
     }
@@ -376,4 +433,64 @@ fn ids_of(reader: &File, page: u64) -> [u64; PAGE_IDS] {
         }
     }
     page_ids(&buffer, held)
+}
+
+/// What a mode of fallocate does.
+pub fn allocation(mode: i32) -> (Op, u16) {
+    let taken = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE;
+    let shifted = libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE;
+    let flag = |from: i32, to: u16| if mode & from != 0 { to } else { 0 };
+    let op = if mode & (taken | shifted) != 0 {
+        Op::Punch
+    } else {
+        Op::Fallocate
+    };
+    let flags = flag(libc::FALLOC_FL_KEEP_SIZE, op_flags::KEEP_SIZE)
+        | flag(shifted, op_flags::SHIFTED)
+        | flag(libc::FALLOC_FL_INSERT_RANGE, op_flags::UP);
+    (op, flags)
+}
+
+/// Records what was stored into mappings in a range; without a time the process or the mapping has ended.
+pub fn stored(
+    process: &mut Process,
+    address: u64,
+    len: u64,
+    synced_ns: Option<u64>,
+    options: &Options,
+    out: &mut Out<'_>,
+) {
+    // What is unmapped cannot be asked for its pages any more: all of its file is compared.
+    let place = PathBuf::from(format!("/proc/{}", process.pid()));
+    let runs = process
+        .mappings
+        .stored(address, len, synced_ns.map(|_| place.as_path()));
+    for (number, offset, pages) in runs {
+        let Some(mapping) = process.mappings.get(number) else {
+            continue;
+        };
+        let first = offset / PAGE as u64;
+        let ids: Vec<[u64; PAGE_IDS]> = match options.content {
+            true => (first..first + pages).map(|page| mapping.page_ids(page)).collect(),
+            false => Vec::new(),
+        };
+        let facts = OpFacts {
+            op: Op::MapSync,
+            flags: op_flags::STORED,
+            file: 0,
+            duration_ns: 0,
+            time_ns: synced_ns.unwrap_or_else(spools::now),
+            offset,
+            length: pages * PAGE as u64,
+            signature: 0,
+        };
+        let file = mapping.file;
+        if out.op(process, file, facts).is_none() {
+            return;
+        }
+        for (at, ids) in ids.chunks(MOST_PAGES).enumerate() {
+            let from = first + (at * MOST_PAGES) as u64;
+            let _ = out.content(process, from, ids.len(), |page| ids[(page - from) as usize]);
+        }
+    }
 }

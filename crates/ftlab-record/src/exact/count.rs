@@ -5,10 +5,11 @@
 //! `pwritev2`, `copy_file_range`, `sendfile`, `splice`. The program runs with the library as always; it stops for the tracer at these
 //! calls alone. Times are taken within the library's own, so that each call lies within the record that the library has of it.
 //! # Not modelled
-//! Requests of io_uring and of `io_submit`; stores into shared mappings.
+//! What requests of io_uring and of `io_submit` move: they are counted as such. Stores into shared mappings.
 //! # Cost
 //! Three switches per write, some 10 µs; 40 bytes for each.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,10 @@ pub struct Write {
     pub program: u16,
     /// The system call.
     pub call: u16,
+    pub device: u64,
+    pub inode: u64,
+    /// Where it went, if the call says so.
+    pub offset: Option<u64>,
 }
 
 /// A program that wrote.
@@ -55,6 +60,8 @@ pub enum Loaded {
 pub struct Happened {
     pub writes: Vec<Write>,
     pub programs: Vec<Program>,
+    /// Requests that the kernel took for later, by program.
+    pub taken: BTreeMap<u16, u64>,
 }
 
 /// Runs the command with `environment` added to ours, which loads `library` into it, and counts. `own` is the folder of the spools.
@@ -63,6 +70,7 @@ pub fn count(
     environment: &[(&str, OsString)],
     library: &Path,
     own: &Path,
+    tell: &dyn Fn(&str),
 ) -> Result<(Traced, Happened)> {
     let mut counter = Counter {
         own,
@@ -72,7 +80,7 @@ pub fn count(
         numbers: FxHashMap::default(),
         happened: Happened::default(),
     };
-    let traced = tracing::run(command, environment, &filter::Filter::writes(), &mut counter)?;
+    let traced = tracing::run(command, environment, &filter::Filter::counting(), &mut counter, tell)?;
     Ok((traced, counter.happened))
 }
 
@@ -80,8 +88,9 @@ struct Thread {
     process: Tid,
     /// Its own number; asked for at the first write.
     number: Option<u32>,
-    /// When it entered the call that it is in.
+    /// When it entered the call that it is in, and which file that is on.
     start_ns: u64,
+    file: (u64, u64),
 }
 
 struct Counter<'a> {
@@ -100,6 +109,7 @@ impl Watcher for Counter<'_> {
             process,
             number: None,
             start_ns: 0,
+            file: (0, 0),
         };
         self.threads.insert(tid, thread);
     }
@@ -118,16 +128,20 @@ impl Watcher for Counter<'_> {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return false;
         };
+        if hands_in(registers) {
+            return true;
+        }
         let descriptor = match registers.orig_rax as i64 {
             libc::SYS_copy_file_range | libc::SYS_splice => registers.rdx,
             _ => registers.rdi,
         };
         // Looked at anew each time: what a descriptor means changes by many calls, which would all have to be stopped at.
         let link = PathBuf::from(format!("/proc/{tid}/fd/{}", descriptor as i32));
-        let counts = files::status(&link, true).is_some_and(|status| status.regular)
-            && std::fs::read_link(&link).is_ok_and(|path| files::is_interesting(&path, self.own));
-        if counts {
-            thread.start_ns = spools::now();
+        let status = files::status(&link, true).filter(|status| status.regular);
+        let counts =
+            status.is_some() && std::fs::read_link(&link).is_ok_and(|path| files::is_interesting(&path, self.own));
+        if let Some(status) = status.filter(|_| counts) {
+            (thread.start_ns, thread.file) = (spools::now(), (status.device, status.inode));
         }
         counts
     }
@@ -141,7 +155,12 @@ impl Watcher for Counter<'_> {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
-        let (process, start_ns) = (thread.process, thread.start_ns);
+        let (process, start_ns, (device, inode)) = (thread.process, thread.start_ns, thread.file);
+        if hands_in(registers) {
+            let program = self.program(process);
+            *self.happened.taken.entry(program).or_default() += bytes;
+            return;
+        }
         let number = *thread.number.get_or_insert_with(|| files::own_number(tid));
         let program = self.program(process);
         self.happened.writes.push(Write {
@@ -151,6 +170,12 @@ impl Watcher for Counter<'_> {
             tid: number,
             program,
             call,
+            device,
+            inode,
+            offset: match registers.orig_rax as i64 {
+                libc::SYS_pwrite64 | libc::SYS_pwritev => Some(registers.r10),
+                _ => None,
+            },
         });
     }
 }
@@ -173,6 +198,14 @@ impl Counter<'_> {
         self.programs.insert(process, number);
         number
     }
+}
+
+/// Whether a call hands in requests for later; its result is how many.
+fn hands_in(registers: &Registers) -> bool {
+    matches!(
+        registers.orig_rax as i64,
+        libc::SYS_io_submit | libc::SYS_io_uring_enter
+    )
 }
 
 fn loaded(process: Tid, library: &Path) -> Loaded {

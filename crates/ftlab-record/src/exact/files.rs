@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 
 use super::Tid;
+use super::handed::Rings;
 use super::spools::{self, Out};
 use super::stack::Stack;
+use super::stored::Mappings;
 use crate::spool::{FileFacts, file_flags, mix};
 
 pub struct Process {
@@ -19,6 +21,19 @@ pub struct Process {
     /// Descriptors that were looked at; `None`: of no interest.
     descriptors: FxHashMap<i32, Option<Known>>,
     pub stack: Stack,
+    pub rings: Rings,
+    pub mappings: Mappings,
+}
+
+/// A shared mapping of a file as /proc shows it.
+pub struct Shared {
+    pub address: u64,
+    pub len: u64,
+    pub offset: u64,
+    pub inode: u64,
+    pub path: Vec<u8>,
+    /// As we can open it.
+    pub reachable: PathBuf,
 }
 
 /// A file that is recorded.
@@ -54,7 +69,34 @@ impl Process {
             next_file: 0,
             descriptors: FxHashMap::default(),
             stack: Stack::new(pid),
+            rings: Rings::default(),
+            mappings: Mappings::default(),
         }
+    }
+
+    /// Shared mappings of files that begin in a range of memory.
+    pub fn shared_mappings(&self, address: u64, len: u64) -> Vec<Shared> {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap_or_default();
+        let shared = |line: &str| {
+            let mut fields = line.split_whitespace();
+            let (start, end) = fields.next()?.split_once('-')?;
+            let hex = |text| u64::from_str_radix(text, 16).ok();
+            let (start, end) = (hex(start)?, hex(end)?);
+            let access = fields.next()?;
+            let offset = hex(fields.next()?)?;
+            let inode = fields.nth(1)?.parse().ok()?;
+            let path = &line[line.find('/')?..];
+            let within = (address..address.saturating_add(len)).contains(&start);
+            (within && access.ends_with('s')).then(|| Shared {
+                address: start,
+                len: end - start,
+                offset,
+                inode,
+                path: path.as_bytes().to_vec(),
+                reachable: self.resolve(libc::AT_FDCWD, path.as_bytes()).0,
+            })
+        };
+        maps.lines().filter_map(shared).collect()
     }
 
     pub fn pid(&self) -> Tid {
@@ -72,9 +114,32 @@ impl Process {
 
     /// Path of the program, and its command line.
     pub fn describe(&self) -> (Vec<u8>, Vec<u8>) {
-        let exe = std::fs::read_link(exe(self.pid)).unwrap_or_default();
+        let exe = self
+            .started_as()
+            .unwrap_or_else(|| std::fs::read_link(exe(self.pid)).unwrap_or_default());
         let command = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         (exe.as_os_str().as_bytes().to_vec(), command)
+    }
+
+    /// The name that the program was started by, as the library has it.
+    fn started_as(&self) -> Option<PathBuf> {
+        const EXECFN: u64 = libc::AT_EXECFN;
+        let vector = std::fs::read(format!("/proc/{}/auxv", self.pid)).ok()?;
+        let mut pairs = vector.chunks_exact(16).map(|pair| {
+            let word = |at: usize| {
+                pair[at..at + 8]
+                    .iter()
+                    .rev()
+                    .fold(0u64, |word, &byte| word << 8 | u64::from(byte))
+            };
+            (word(0), word(8))
+        });
+        let (_, address) = pairs.find(|&(kind, _)| kind == EXECFN)?;
+        let name = super::stack::string(self.pid, address, 4096)?;
+        let (reachable, path) = self.resolve(libc::AT_FDCWD, name.strip_prefix(b"./").unwrap_or(&name));
+        let (named, own) = (status(&reachable, true)?, status(&exe(self.pid), true)?);
+        let same = (named.device, named.inode) == (own.device, own.inode);
+        same.then(|| PathBuf::from(OsStr::from_bytes(&path)))
     }
 
     pub fn parent(&self) -> u32 {

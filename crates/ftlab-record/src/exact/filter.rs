@@ -26,6 +26,7 @@ const CALLS: &[c_long] = &[
     libc::SYS_fallocate,
     libc::SYS_unlink,
     libc::SYS_unlinkat,
+    libc::SYS_linkat,
     libc::SYS_rename,
     libc::SYS_renameat,
     libc::SYS_renameat2,
@@ -40,7 +41,12 @@ const CALLS: &[c_long] = &[
     libc::SYS_fcntl,
     libc::SYS_mmap,
     libc::SYS_msync,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
     libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
     libc::SYS_io_submit,
 ];
 
@@ -67,9 +73,9 @@ impl Filter {
         Self::of(&[WRITES, CALLS, reads].concat())
     }
 
-    /// Calls that give a file data.
-    pub fn writes() -> Self {
-        Self::of(WRITES)
+    /// Calls that give a file data, and those that hand in requests for later.
+    pub fn counting() -> Self {
+        Self::of(&[WRITES, &[libc::SYS_io_submit, libc::SYS_io_uring_enter]].concat())
     }
 
     fn of(calls: &[c_long]) -> Self {
@@ -95,7 +101,19 @@ impl Filter {
                 give(libc::SECCOMP_RET_ALLOW),
             ]);
         }
-        let calls = calls.iter().copied().filter(|&call| call != libc::SYS_mmap);
+        if calls.contains(&libc::SYS_mprotect) {
+            program.extend([
+                jump_equal(libc::SYS_mprotect as u32, 0, 4),
+                load(AT_ARGUMENTS + 2 * 8),
+                jump_set(libc::PROT_WRITE as u32, 0, 1),
+                give(libc::SECCOMP_RET_TRACE),
+                give(libc::SECCOMP_RET_ALLOW),
+            ]);
+        }
+        let calls = calls
+            .iter()
+            .copied()
+            .filter(|&call| call != libc::SYS_mmap && call != libc::SYS_mprotect);
         for call in calls {
             program.push(jump_equal(call as u32, 0, 1));
             program.push(give(libc::SECCOMP_RET_TRACE));

@@ -9,7 +9,7 @@
 //!
 //! The same tracing counts the writes of a program that the library records meanwhile ([`count`]), to measure what that sees.
 //! # Not modelled
-//! io_uring requests (rings are noted), stores into shared mappings, and what [`tracing`] does not follow.
+//! What [`handed`], [`stored`] and [`tracing`] do not follow.
 //! # Errors
 //! The program cannot be started; the kernel refuses ptrace or seccomp. A full disk stops the recording, not the program.
 //! # Cost
@@ -26,8 +26,10 @@ mod calls;
 mod count;
 mod files;
 mod filter;
+mod handed;
 mod spools;
 mod stack;
+mod stored;
 mod tracing;
 
 use std::ffi::OsString;
@@ -38,8 +40,8 @@ use rustc_hash::FxHashMap;
 
 use self::calls::{Outcome, Pending};
 pub use self::count::{Happened, Loaded, Program, Write, count};
-pub use self::tracing::Traced;
 use self::tracing::{Registers, Watcher};
+pub use self::tracing::{Traced, completed};
 
 /// What to record.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +57,7 @@ type Tid = libc::pid_t;
 /// Runs the command under the tracer until it and all it started have ended. `folder` exists.
 ///
 /// The calling thread becomes the tracer; signals of the terminal (Ctrl-C) are left to the program meanwhile.
-pub fn record(command: &[OsString], folder: &Path, options: &Options) -> Result<Traced> {
+pub fn record(command: &[OsString], folder: &Path, options: &Options, tell: &dyn Fn(&str)) -> Result<Traced> {
     let mut recorder = Recorder {
         options: options.clone(),
         threads: FxHashMap::default(),
@@ -64,7 +66,7 @@ pub fn record(command: &[OsString], folder: &Path, options: &Options) -> Result<
         spools: spools::Spools::new(folder),
     };
     let filter = filter::Filter::recording(options.reads);
-    let traced = tracing::run(command, &[], &filter, &mut recorder);
+    let traced = tracing::run(command, &[], &filter, &mut recorder, tell);
     recorder.spools.end_all();
     traced
 }
@@ -91,6 +93,21 @@ struct Recorder {
     spools: spools::Spools,
 }
 
+impl Recorder {
+    /// What was stored into mappings of a process that ends, or becomes another program.
+    fn image_ends(&mut self, tid: Tid, process: Tid) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            let mut out = spools::Out {
+                spools: &mut self.spools,
+                binaries: &self.binaries,
+                path: stack::Path::default(),
+                tid,
+            };
+            calls::stored(process, 0, u64::MAX, None, &self.options, &mut out);
+        }
+    }
+}
+
 impl Watcher for Recorder {
     fn began(&mut self, tid: Tid, process: Tid) {
         self.threads.insert(tid, Thread { process, pending: None });
@@ -100,12 +117,16 @@ impl Watcher for Recorder {
     }
 
     fn executed(&mut self, process: Tid) {
+        self.image_ends(process, process);
         self.spools.end(process);
         self.processes.insert(process, files::Process::new(process));
         self.threads.insert(process, Thread { process, pending: None });
     }
 
     fn ended(&mut self, tid: Tid) {
+        if self.threads.get(&tid).is_some_and(|thread| thread.process == tid) {
+            self.image_ends(tid, tid);
+        }
         self.spools.end(tid);
         if let Some(thread) = self.threads.remove(&tid)
             && thread.process == tid

@@ -321,7 +321,7 @@ fn hex(digits: &[u8]) -> Option<u64> {
 }
 
 /// Copies memory of a thread; how much was there.
-fn read_memory(tid: Tid, address: u64, into: &mut [u8]) -> usize {
+pub fn read_memory(tid: Tid, address: u64, into: &mut [u8]) -> usize {
     let local = libc::iovec {
         iov_base: into.as_mut_ptr().cast(),
         iov_len: into.len(),

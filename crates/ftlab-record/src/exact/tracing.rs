@@ -9,8 +9,7 @@
 //! # Not modelled
 //! Stops by job control do not last. Programs that trace others themselves (debuggers). 32-bit programs (their calls run unseen).
 
-use std::ffi::{CString, OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CString, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -20,6 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Tid, check, files, filter};
 use crate::loading;
+use crate::making::supervise::{self, Handlers};
 
 pub type Registers = libc::user_regs_struct;
 
@@ -43,47 +43,53 @@ pub struct Traced {
     pub status: ExitStatus,
     /// Programs that ran without the rights that their file gives them.
     pub weakened: u64,
+    /// Processes that went on when the program had ended were asked to end.
+    pub asked_to_end: bool,
 }
 
 /// Runs the command until it and all it started have ended. `environment` is added to ours.
 ///
-/// The calling thread becomes the tracer; signals of the terminal (Ctrl-C) are left to the program meanwhile.
+/// The calling thread becomes the tracer; signals of the terminal (Ctrl-C) are left to the program meanwhile. When that has ended and others
+/// go on, Ctrl-C asks them to end (SIGTERM), and a second one ends them: they cannot run without their tracer.
 pub fn run(
     command: &[OsString],
     environment: &[(&str, OsString)],
     filter: &filter::Filter,
     watcher: &mut dyn Watcher,
+    tell: &dyn Fn(&str),
 ) -> Result<Traced> {
     let [program, ..] = command else {
         return Err(Error::input("no command to record"));
     };
-    let words = texts(command.iter().map(OsString::as_os_str))?;
+    let words = supervise::texts(command.iter().map(OsString::as_os_str))?;
     let root = start(
         &words,
-        &texts(completed(environment).iter().map(OsString::as_os_str))?,
+        &supervise::texts(completed(environment).iter().map(OsString::as_os_str))?,
         filter,
     )?;
-    let ignored = IgnoredSignals::new();
+    let handlers = Handlers::install();
+    Handlers::pass_to(root);
     let mut tracer = Tracer {
         watcher,
         threads: FxHashMap::default(),
         early: FxHashSet::default(),
         begun: FxHashSet::default(),
         weakened: 0,
+        ended: None,
+        asked_to_end: false,
     };
-    let status = tracer.run(root, Path::new(program));
-    let weakened = tracer.weakened;
-    drop(ignored);
-    status.map(|status| Traced { status, weakened })
-}
-
-fn texts<'a>(words: impl Iterator<Item = &'a OsStr>) -> Result<Vec<CString>> {
-    let texts: std::result::Result<_, _> = words.map(|word| CString::new(word.as_bytes())).collect();
-    texts.map_err(|_| Error::input("a command with a zero byte in it cannot be run"))
+    let status = tracer.run(root, Path::new(program), tell);
+    let (weakened, asked_to_end) = (tracer.weakened, tracer.asked_to_end);
+    drop(handlers);
+    status.map(|status| Traced {
+        status,
+        weakened,
+        asked_to_end,
+    })
 }
 
 /// Our environment with what is added or replaced, as NAME=value.
-fn completed(added: &[(&str, OsString)]) -> Vec<OsString> {
+pub fn completed(added: &[(&str, OsString)]) -> Vec<OsString> {
     let ours = std::env::vars_os().filter(|(name, _)| !added.iter().any(|(new, _)| name == new));
     let added = added.iter().map(|(name, value)| (OsString::from(name), value.clone()));
     ours.chain(added)
@@ -125,25 +131,6 @@ fn start(words: &[CString], environment: &[CString], filter: &filter::Filter) ->
     }
 }
 
-/// The signals of the terminal go to the whole group: the program decides what they mean, the tracer goes on until it ends.
-struct IgnoredSignals([(libc::c_int, libc::sighandler_t); 2]);
-
-impl IgnoredSignals {
-    fn new() -> Self {
-        // SAFETY: sets a disposition; put back on drop. The program has been started before, with what was set then.
-        Self([libc::SIGINT, libc::SIGQUIT].map(|signal| (signal, unsafe { libc::signal(signal, libc::SIG_IGN) })))
-    }
-}
-
-impl Drop for IgnoredSignals {
-    fn drop(&mut self) {
-        for (signal, old) in self.0 {
-            // SAFETY: what it was before.
-            unsafe { libc::signal(signal, old) };
-        }
-    }
-}
-
 struct Tracer<'a> {
     watcher: &'a mut dyn Watcher,
     /// Processes of the threads.
@@ -153,24 +140,69 @@ struct Tracer<'a> {
     /// Threads whose first stop has been.
     begun: FxHashSet<Tid>,
     weakened: u64,
+    /// How often we had been asked to end when the program ended.
+    ended: Option<u32>,
+    asked_to_end: bool,
 }
 
 impl Tracer<'_> {
-    fn run(&mut self, root: Tid, program: &Path) -> Result<ExitStatus> {
+    fn run(&mut self, root: Tid, program: &Path, tell: &dyn Fn(&str)) -> Result<ExitStatus> {
         self.attach(root, program)?;
         let mut status = ExitStatus::default();
-        while let Some((tid, raw)) = wait() {
+        while let Some((tid, raw)) = self.wait() {
             let stopped = ExitStatus::from_raw(raw);
             if libc::WIFSTOPPED(raw) {
                 self.stopped(tid, libc::WSTOPSIG(raw), raw >> 16);
             } else {
+                self.ended(tid);
                 if tid == root {
                     status = stopped;
+                    Handlers::pass_to(0);
+                    self.ended = Some(Handlers::asked());
+                    if !self.threads.is_empty() {
+                        tell(
+                            "the program has ended, and processes that it started are still running: recording goes on until they end, or Ctrl-C ends them",
+                        );
+                    }
                 }
-                self.ended(tid);
             }
         }
         Ok(status)
+    }
+
+    /// The next thread that stopped or ended, with its status; `None`: there is none left.
+    fn wait(&mut self) -> Option<(Tid, i32)> {
+        loop {
+            let mut raw = 0;
+            // SAFETY: the kernel writes the status. Only children of this thread are waited for: others are somebody else's.
+            let tid = unsafe { libc::waitpid(-1, &raw mut raw, libc::__WALL | libc::__WNOTHREAD) };
+            if tid > 0 {
+                return Some((tid, raw));
+            }
+            if std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+                return None;
+            }
+            if let Some(before) = self.ended
+                && Handlers::asked() > before
+            {
+                self.end_all();
+            }
+        }
+    }
+
+    /// Asks every process to end, or ends it if it was asked before.
+    fn end_all(&mut self) {
+        let signal = if self.asked_to_end {
+            libc::SIGKILL
+        } else {
+            libc::SIGTERM
+        };
+        self.asked_to_end = true;
+        self.ended = Some(Handlers::asked());
+        for process in self.threads.values().copied().collect::<FxHashSet<Tid>>() {
+            // SAFETY: a process that we trace, which has not been waited for.
+            unsafe { libc::kill(process, signal) };
+        }
     }
 
     /// Sees the child of [`start`] through its exec.
@@ -303,21 +335,6 @@ impl Tracer<'_> {
             && !(-4095..0).contains(&(registers.rax as i64))
         {
             self.watcher.left(tid, &registers);
-        }
-    }
-}
-
-/// The next thread that stopped or ended, with its status; `None`: there is none left.
-fn wait() -> Option<(Tid, i32)> {
-    loop {
-        let mut raw = 0;
-        // SAFETY: the kernel writes the status. Only children of this thread are waited for: others are somebody else's.
-        let tid = unsafe { libc::waitpid(-1, &raw mut raw, libc::__WALL | libc::__WNOTHREAD) };
-        if tid > 0 {
-            return Some((tid, raw));
-        }
-        if std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-            return None;
         }
     }
 }

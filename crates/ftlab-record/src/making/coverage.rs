@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::merge::spools_of;
 use crate::exact::{Happened, Loaded, Program, Write};
-use crate::spool::{Op, Record, Spool, op_flags};
+use crate::spool::{NoteKind, Op, Record, Spool, op_flags};
 
 /// What the library saw of the writes on regular files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -31,6 +31,11 @@ pub struct Coverage {
     pub missed: Vec<Missed>,
     /// Records of writes that did not happen; 0, if nothing is wrong.
     pub unfounded: u64,
+    /// Requests that the kernel took for later (io_uring, io_submit), and how many of them were looked at.
+    pub requests: u64,
+    pub seen_requests: u64,
+    /// Programs with requests, if some were not looked at.
+    pub requesting: Vec<String>,
 }
 
 /// Writes that were not seen.
@@ -51,17 +56,26 @@ struct Seen {
     end_ns: u64,
     left: u64,
     met: bool,
+    /// Device and inode.
+    file: (u64, u64),
+    offset: u64,
+    /// Handed in to be done later, by another thread.
+    later: bool,
 }
 
 /// Holds the writes that happened against the spools of a folder.
 pub fn coverage(folder: &Path, happened: &Happened) -> Result<Coverage> {
-    let mut seen = seen(folder)?;
+    let Recorded {
+        mut by_thread,
+        mut later,
+        requests: seen_requests,
+    } = recorded(folder)?;
     let mut writes: Vec<&Write> = happened.writes.iter().collect();
     writes.sort_by_key(|write| (write.tid, write.start_ns));
     let mut found = Coverage::default();
-    let mut missed: BTreeMap<(u16, u16), (u64, u64)> = BTreeMap::new();
+    let mut unmet = Vec::new();
     for writes in writes.chunk_by(|a, b| a.tid == b.tid) {
-        let seen = seen.get_mut(&writes[0].tid).map_or(&mut [][..], Vec::as_mut_slice);
+        let seen = by_thread.get_mut(&writes[0].tid).map_or(&mut [][..], Vec::as_mut_slice);
         match_up(seen, writes, |write, was_seen| {
             found.writes += 1;
             found.bytes += write.bytes;
@@ -69,13 +83,28 @@ pub fn coverage(folder: &Path, happened: &Happened) -> Result<Coverage> {
                 found.seen_writes += 1;
                 found.seen_bytes += write.bytes;
             } else {
-                let (writes, bytes) = missed.entry((write.program, write.call)).or_default();
-                *writes += 1;
-                *bytes += write.bytes;
+                unmet.push(*write);
             }
         });
     }
-    found.unfounded = seen.values().flatten().filter(|seen| !seen.met).count() as u64;
+    // What another thread did for the one that has the record: the C library's asynchronous I/O, and children that share memory.
+    let mut rest: Vec<&mut Seen> = by_thread.values_mut().flatten().filter(|seen| !seen.met).collect();
+    rest.extend(later.iter_mut());
+    unmet.retain(|write| {
+        let was_seen = match_elsewhere(&mut rest, write);
+        if was_seen {
+            found.seen_writes += 1;
+            found.seen_bytes += write.bytes;
+        }
+        !was_seen
+    });
+    let mut missed: BTreeMap<(u16, u16), (u64, u64)> = BTreeMap::new();
+    for write in unmet {
+        let (writes, bytes) = missed.entry((write.program, write.call)).or_default();
+        *writes += 1;
+        *bytes += write.bytes;
+    }
+    found.unfounded = by_thread.values().flatten().filter(|seen| !seen.met).count() as u64;
     found.missed = missed
         .into_iter()
         .map(|((program, call), (writes, bytes))| {
@@ -90,7 +119,32 @@ pub fn coverage(folder: &Path, happened: &Happened) -> Result<Coverage> {
         })
         .collect();
     found.missed.sort_by_key(|missed| std::cmp::Reverse(missed.bytes));
+    found.requests = happened.taken.values().sum();
+    found.seen_requests = seen_requests.min(found.requests);
+    if found.seen_requests < found.requests {
+        let programs = happened
+            .taken
+            .keys()
+            .map(|&program| &happened.programs[usize::from(program)]);
+        found.requesting = programs.map(|program| program.path.display().to_string()).collect();
+    }
     Ok(found)
+}
+
+/// Finds a record of another thread: around the write in time, or handed in before it for the same place.
+fn match_elsewhere(records: &mut [&mut Seen], write: &Write) -> bool {
+    let of_it = records.iter_mut().find(|seen| {
+        let same = seen.file == (write.device, write.inode) && seen.left >= write.bytes;
+        let around = seen.start_ns <= write.start_ns && seen.end_ns >= write.end_ns;
+        let later = seen.later && seen.start_ns <= write.start_ns && Some(seen.offset) == write.offset;
+        same && (around && !seen.later || later)
+    });
+    if let Some(seen) = of_it {
+        seen.left -= write.bytes;
+        seen.met = true;
+        return true;
+    }
+    false
 }
 
 fn why(program: &Program) -> &'static str {
@@ -114,34 +168,62 @@ fn name(call: u16) -> &'static str {
     }
 }
 
-/// The library's writes by thread, in order of their starts.
-fn seen(folder: &Path) -> Result<FxHashMap<u32, Vec<Seen>>> {
-    let mut all: FxHashMap<u32, Vec<Seen>> = FxHashMap::default();
+/// What the library has.
+struct Recorded {
+    /// Its writes by thread, in order of their starts.
+    by_thread: FxHashMap<u32, Vec<Seen>>,
+    /// Those handed in to be done later.
+    later: Vec<Seen>,
+    /// Requests of io_uring and io_submit that it looked at.
+    requests: u64,
+}
+
+fn recorded(folder: &Path) -> Result<Recorded> {
+    let mut all = Recorded {
+        by_thread: FxHashMap::default(),
+        later: Vec::new(),
+        requests: 0,
+    };
+    let mut files: FxHashMap<(u64, u32), (u64, u64)> = FxHashMap::default();
     for path in spools_of(folder)? {
         let bytes = fs::read(&path).map_err(|e| Error::io(&path, &e))?;
         // A damaged spool is told of when the recording is made.
         let Ok(spool) = Spool::parse("", &bytes) else { continue };
-        let of_thread = all.entry(spool.header.tid).or_default();
+        let of_thread = all.by_thread.entry(spool.header.tid).or_default();
         for record in spool.records() {
-            if let Ok(Record::Op(op)) = record
-                && op.op == Op::Write
-                && op.flags & op_flags::ASYNCHRONOUS == 0
-            {
-                let endless = op.duration_ns == u32::MAX;
-                of_thread.push(Seen {
-                    start_ns: op.time_ns,
-                    end_ns: if endless {
-                        u64::MAX
+            match record {
+                Ok(Record::File(file)) => {
+                    let facts = file.facts;
+                    files.insert((spool.header.image, facts.id), (facts.device, facts.inode));
+                }
+                Ok(Record::Note(NoteKind::Taken, count, _)) => all.requests += count,
+                Ok(Record::Op(op)) if op.op == Op::Write => {
+                    let endless = op.duration_ns == u32::MAX;
+                    let later = op.flags & op_flags::ASYNCHRONOUS != 0;
+                    let seen = Seen {
+                        start_ns: op.time_ns,
+                        end_ns: if endless {
+                            u64::MAX
+                        } else {
+                            op.time_ns + u64::from(op.duration_ns)
+                        },
+                        left: op.length,
+                        met: false,
+                        file: files.get(&(spool.header.image, op.file)).copied().unwrap_or_default(),
+                        offset: op.offset,
+                        later,
+                    };
+                    if later {
+                        all.later.push(seen)
                     } else {
-                        op.time_ns + u64::from(op.duration_ns)
-                    },
-                    left: op.length,
-                    met: false,
-                });
+                        of_thread.push(seen)
+                    }
+                }
+                _ => {}
             }
         }
     }
-    for of_thread in all.values_mut() {
+    for of_thread in all.by_thread.values_mut() {
         of_thread.sort_by_key(|seen| seen.start_ns);
     }
     Ok(all)
@@ -204,6 +286,16 @@ impl Coverage {
         if writes > 0 {
             all.push(format!("missed: others: {writes} writes, {bytes} bytes"));
         }
+        if self.requests > 0 {
+            let (requests, seen) = (self.requests, self.seen_requests);
+            let programs = match self.requesting.is_empty() {
+                true => String::new(),
+                false => format!(": {}", self.requesting.join(", ")),
+            };
+            all.push(format!(
+                "coverage: {seen} of {requests} requests handed in for later (io_uring, io_submit) were seen{programs}"
+            ));
+        }
         if self.unfounded > 0 {
             all.push(format!(
                 "coverage: {} writes were recorded that the tracer did not see",
@@ -224,6 +316,9 @@ mod tests {
             end_ns,
             left,
             met: false,
+            file: (0, 0),
+            offset: 0,
+            later: false,
         }
     }
 
@@ -235,6 +330,9 @@ mod tests {
             tid: 1,
             program: 0,
             call: 1,
+            device: 0,
+            inode: 0,
+            offset: Some(512),
         }
     }
 
@@ -274,6 +372,23 @@ mod tests {
     }
 
     #[test]
+    fn another_thread_may_do_what_a_record_says() {
+        let later = |offset| Seen {
+            later: true,
+            offset,
+            ..record(5, 6, 8)
+        };
+        // Handed in for another place; for this place; by the parent of a child that shares its memory, around it.
+        let (mut there, mut here, mut around) = (later(0), later(512), record(10, 20, 8));
+        let mut records = vec![&mut there, &mut here, &mut around];
+        let told: Vec<bool> = (0..3)
+            .map(|_| match_elsewhere(&mut records, &call(11, 12, 8)))
+            .collect();
+        assert_eq!(told, [true, true, false]);
+        assert!(!there.met && here.met && around.met);
+    }
+
+    #[test]
     fn sentences_name_the_programs_with_most_and_add_up_the_rest() {
         let missed = |bytes| Missed {
             program: format!("/bin/{bytes}"),
@@ -288,7 +403,7 @@ mod tests {
             seen_writes: 1,
             seen_bytes: 45,
             missed: (1..=10).rev().map(missed).collect(),
-            unfounded: 0,
+            ..Coverage::default()
         };
         let sentences = found.sentences();
         assert_eq!(sentences.len(), 10);

@@ -14,14 +14,15 @@
 //! Memory of the longest-lived threads' spools together, and 40 bytes for each content that differs from all others.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ftlab_core::{Error, Result};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::opened::{Descriptor, Opened};
 use crate::recording::{Call, Context, FileEntry, Frame, Module, Op, Process, Tables, Writer, op_flags};
 use crate::replay::Content;
 use crate::spool::{self, FileFacts, Header, Method, NoteKind, Record, Spool};
@@ -33,7 +34,10 @@ pub struct Gathered {
     pub identities: Vec<(u64, u64)>,
     spools: Vec<Facts>,
     /// Files by image and number.
-    files: FxHashMap<(u64, u32), u32>,
+    files: FxHashMap<Descriptor, u32>,
+    /// Descriptions of files met by their path, and those of files that had no name.
+    named: FxHashSet<Descriptor>,
+    nameless: FxHashSet<Descriptor>,
     contexts: FxHashMap<u64, u32>,
     processes: FxHashMap<u64, u32>,
     start: u64,
@@ -42,6 +46,7 @@ pub struct Gathered {
 /// What the second pass needs to know of a spool before it opens it.
 struct Facts {
     path: PathBuf,
+    image: u64,
     first_op: u64,
 }
 
@@ -52,22 +57,36 @@ struct FirstSight {
     birth_ns: u64,
 }
 
+/// The program that a note is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    Process(u32),
+    Program(String),
+}
+
 #[derive(Default)]
 struct Gathering {
     tables: Tables,
     identities: Vec<(u64, u64)>,
     sights: Vec<FirstSight>,
     spools: Vec<Facts>,
-    files: FxHashMap<(u64, u32), u32>,
+    files: FxHashMap<Descriptor, u32>,
+    named: FxHashSet<Descriptor>,
+    nameless: FxHashSet<Descriptor>,
+    /// Files that were given a name later.
+    linked: FxHashSet<u32>,
     by_identity: FxHashMap<(u64, u64, u64), u32>,
     contexts: FxHashMap<u64, u32>,
     frames: Vec<(Method, Vec<(u64, u64)>)>,
     modules: FxHashMap<u64, u32>,
     symbols: FxHashMap<u64, String>,
     processes: FxHashMap<u64, u32>,
-    counts: FxHashMap<u8, u64>,
+    /// Of notes, by what they say and the program they are about.
+    counts: BTreeMap<(u8, About), u64>,
     damaged: Vec<String>,
     maps: u64,
+    /// When the folder was made, wall-clock time.
+    begun: Option<u64>,
     start: Option<(u64, u64)>,
 }
 
@@ -80,6 +99,9 @@ pub fn gather(folder: &Path) -> Result<Gathered> {
     all.tables.contexts.push(Context::default());
     all.contexts.insert(0, 0);
     all.frames.push((Method::None, Vec::new()));
+    let made = fs::metadata(folder).and_then(|folder| folder.created()).ok();
+    let since = made.and_then(|made| made.duration_since(std::time::UNIX_EPOCH).ok());
+    all.begun = since.map(|since| since.as_nanos() as u64);
     for path in spools_of(folder)? {
         let bytes = fs::read(&path).map_err(|e| Error::io(&path, &e))?;
         let name = path.display().to_string();
@@ -90,6 +112,7 @@ pub fn gather(folder: &Path) -> Result<Gathered> {
             Err(error) => all.damaged.push(error.to_string()),
         }
     }
+    all.words(folder)?;
     if all.tables.processes.is_empty() {
         all.tables.processes.push(Process::default());
     }
@@ -113,6 +136,25 @@ pub fn spools_of(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 impl Gathering {
+    /// Notes of processes that could have no spool.
+    fn words(&mut self, folder: &Path) -> Result<()> {
+        for entry in fs::read_dir(folder).map_err(|e| Error::io(folder, &e))? {
+            let path = entry.map_err(|e| Error::io(folder, &e))?.path();
+            if path.extension().is_none_or(|ending| ending != spool::WORD) {
+                continue;
+            }
+            let kind = path.file_stem().and_then(|stem| Path::new(stem).extension());
+            let kind = kind.and_then(|kind| kind.to_str()?.parse().ok());
+            if let Some(kind) = kind.and_then(NoteKind::from_stored)
+                && let Ok(program) = fs::read_link(&path)
+            {
+                let about = About::Program(program.to_string_lossy().into_owned());
+                *self.counts.entry((kind as u8, about)).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, path: &Path, spool: &Spool<'_>) {
         let header = spool.header;
         let process = self.process(&header);
@@ -153,6 +195,12 @@ impl Gathering {
                 }
                 Ok(Record::File(file)) => {
                     let number = self.file(header.image, file.facts);
+                    let description = (header.image, file.facts.id);
+                    if file.facts.flags & spool::file_flags::NAMED != 0 {
+                        self.named.insert(description);
+                    } else if file.path.ends_with(b" (deleted)") {
+                        self.nameless.insert(description);
+                    }
                     described.push((number, file.facts.size, file.path));
                 }
                 Ok(Record::Op(op)) => {
@@ -166,11 +214,25 @@ impl Gathering {
                         }
                     }
                     self.maps += u64::from(op.op == spool::Op::Map);
+                    let description = (header.image, op.file);
+                    if op.op == spool::Op::Rename
+                        && self.nameless.contains(&description)
+                        && let Some(&file) = self.files.get(&description)
+                    {
+                        self.linked.insert(file);
+                    }
                 }
                 Ok(Record::Symbol(id, name)) => {
                     self.symbols.entry(id).or_insert_with(|| text(name));
                 }
-                Ok(Record::Note(kind, count)) => *self.counts.entry(kind as u8).or_default() += count,
+                Ok(Record::Note(kind, count, program)) => {
+                    let about = if program.is_empty() {
+                        About::Process(process)
+                    } else {
+                        About::Program(text(program))
+                    };
+                    *self.counts.entry((kind as u8, about)).or_default() += count;
+                }
                 Ok(Record::Content(_)) => {}
                 Err(error) => {
                     self.damaged.push(error.to_string());
@@ -186,6 +248,7 @@ impl Gathering {
         if let Some(first_op) = first_op {
             self.spools.push(Facts {
                 path: path.to_owned(),
+                image: header.image,
                 first_op,
             });
         }
@@ -222,8 +285,10 @@ impl Gathering {
 
     fn finish(mut self) -> Gathered {
         let (start, wall) = self.start.unwrap_or_default();
+        // A file that was made when the recording had begun held nothing before, however late its first call is seen.
+        let begun = self.begun.map_or(wall, |begun| begun.min(wall));
         for (entry, sight) in self.tables.files.iter_mut().zip(&self.sights) {
-            if sight.birth_ns > wall || entry.size > 1 << 60 {
+            if sight.birth_ns >= begun || entry.size > 1 << 60 {
                 entry.size = 0;
             }
         }
@@ -257,15 +322,27 @@ impl Gathering {
             self.tables.modules.push(Module::default());
         }
         keep_used(&mut self.tables);
-        for &kind in NoteKind::ALL {
-            if let Some(&count) = self.counts.get(&(kind as u8)).filter(|&&count| count > 0) {
-                self.tables.notes.push(sentence(kind, count));
+        for &kind in NoteKind::ALL.iter().filter(|&&kind| kind != NoteKind::Taken) {
+            let said = self.counts.iter().filter(|((of, _), _)| *of == kind as u8);
+            let mut programs: BTreeMap<&str, u64> = BTreeMap::new();
+            for ((_, about), &count) in said {
+                let program = match about {
+                    About::Program(program) => program,
+                    About::Process(process) => &self.tables.processes[*process as usize].program,
+                };
+                *programs.entry(program).or_default() += count;
+            }
+            let count = programs.values().sum();
+            if count > 0 {
+                self.tables
+                    .notes
+                    .push(format!("{}{}", sentence(kind, count), named(&programs)));
             }
         }
         if self.maps > 0 {
             let maps = self.maps;
             let note = format!(
-                "shared writable mappings of files: {maps}; what was stored through them is seen only where its contents are, at msync or at the end"
+                "shared writable mappings of files: {maps}; stores are recorded when they are found by comparison: at msync, at the end of the mapping or of the program"
             );
             self.tables.notes.push(note);
         }
@@ -275,6 +352,12 @@ impl Gathering {
             tables: self.tables,
             identities: self.identities,
             spools: self.spools,
+            named: self.named,
+            nameless: {
+                let (files, linked) = (&self.files, &self.linked);
+                let stays = |description: &Descriptor| files.get(description).is_none_or(|file| !linked.contains(file));
+                self.nameless.into_iter().filter(stays).collect()
+            },
             files: self.files,
             contexts: self.contexts,
             processes: self.processes,
@@ -298,14 +381,35 @@ fn keep_used(tables: &mut Tables) {
     tables.modules = kept;
 }
 
+/// Names of programs that a note is about, those with most first.
+fn named(programs: &BTreeMap<&str, u64>) -> String {
+    const SHOWN: usize = 4;
+    let mut names: Vec<(&str, u64)> = programs
+        .iter()
+        .map(|(&name, &count)| (if name.is_empty() { "unknown program" } else { name }, count))
+        .collect();
+    names.sort_by_key(|&(name, count)| (Reverse(count), name));
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(|&(name, _)| name).collect();
+    let others = names.len() - shown.len();
+    let others = if others > 0 {
+        format!(" and {others} more")
+    } else {
+        String::new()
+    };
+    format!(": {}{others}", shown.join(", "))
+}
+
+/// What a note says, but for the names of the programs.
 fn sentence(kind: NoteKind, count: u64) -> String {
     match kind {
-        NoteKind::IoUring => {
-            format!("io_uring: {count} rings were set up; requests through them are not in the recording")
-        }
+        NoteKind::IoUring => format!(
+            "io_uring: {count} requests were handed in past every library function and are missing; `--exact` records them"
+        ),
         NoteKind::Aio => format!("asynchronous I/O: {count} requests, recorded when they were handed in"),
         NoteKind::Interrupted => format!("{count} calls of signal handlers in the middle of a record were left out"),
-        NoteKind::NoRoom => format!("{count} calls were left out for want of a descriptor or of memory"),
+        NoteKind::NoRoom => {
+            format!("{count} calls were left out for want of a descriptor, of memory or of a place for the spool")
+        }
         NoteKind::ContextsFull => format!("{count} program contexts were too many: their call paths are unknown"),
         NoteKind::StdioUnseen => "buffered streams of a C library were not seen (its layout is not known)".to_owned(),
         NoteKind::FileUnknown => format!("{count} calls were left out because their file could not be told"),
@@ -315,6 +419,27 @@ fn sentence(kind: NoteKind, count: u64) -> String {
             )
         }
         NoteKind::Unsupported => format!("{count} calls moved data in ways that have no record"),
+        NoteKind::PastLibrary => format!(
+            "{count} bytes were written (to files, pipes or terminals) by system calls that passed the library and are missing; `--exact` sees them"
+        ),
+        NoteKind::Sandboxed => format!(
+            "{count} processes forbade themselves system calls (seccomp) that a record takes, and were left alone from then on: what they did is missing"
+        ),
+        NoteKind::Confined => format!(
+            "{count} processes put the recording out of their own reach (chroot, Landlock): what they and their children did later may be missing"
+        ),
+        NoteKind::Go => format!(
+            "{count} programs of the Go runtime, which makes its system calls itself: what they wrote is missing; `--exact` sees it"
+        ),
+        NoteKind::Uncompared => {
+            format!("{count} pages of shared mappings could not be compared: what was stored in them may be missing")
+        }
+        NoteKind::Taken => format!("{count} requests were looked at"),
+        NoteKind::Unreachable => {
+            format!(
+                "{count} programs were started where the library cannot be reached (another root): what they did is missing"
+            )
+        }
     }
 }
 
@@ -339,6 +464,12 @@ struct OpenSpool {
 pub fn write<W: Write>(gathered: &Gathered, into: W) -> Result<(u64, W)> {
     let mut writer = Writer::new(into, &gathered.tables)?;
     let mut numbers = Numbers::default();
+    let mut opened = Opened::default();
+    // Spools of each process image that have calls outstanding.
+    let mut left: FxHashMap<u64, usize> = FxHashMap::default();
+    for facts in &gathered.spools {
+        *left.entry(facts.image).or_default() += 1;
+    }
     let mut waiting = gathered.spools.iter().enumerate().peekable();
     let mut open: FxHashMap<usize, OpenSpool> = FxHashMap::default();
     let mut queue: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
@@ -357,13 +488,44 @@ pub fn write<W: Write>(gathered: &Gathered, into: W) -> Result<(u64, W)> {
         let Some(spool) = open.get_mut(&which) else {
             continue;
         };
-        if let Some(op) = gathered.op(spool, time) {
-            let contents = numbers.of(&op, &spool.pages);
-            writer.push(op, contents)?;
+        let last = gathered.op(spool, time);
+        if let Some(op) = last {
+            let by = (spool.header.image, spool.call.file);
+            let nameless = gathered.nameless.contains(&by);
+            let by = (op.file != 0 && !gathered.named.contains(&by)).then_some(by);
+            let [before, op] = opened.pass(op, by, nameless);
+            if let Some(before) = before {
+                writer.push(before, &[])?;
+            }
+            if let Some(op) = op {
+                let contents = numbers.of(&op, &spool.pages);
+                writer.push(op, contents)?;
+            }
         }
-        match spool.advance(gathered.tables.content) {
-            true => queue.push(Reverse((spool.last, which))),
-            false => drop(open.remove(&which)),
+        if spool.advance(gathered.tables.content) {
+            queue.push(Reverse((spool.last, which)));
+            continue;
+        }
+        let header = spool.header;
+        drop(open.remove(&which));
+        let spools = left.entry(header.image).or_default();
+        *spools = spools.saturating_sub(1);
+        if *spools == 0 {
+            for file in opened.end(header.image) {
+                let close = Op {
+                    time_ns: time.saturating_sub(gathered.start),
+                    duration_ns: 0,
+                    call: Call::Close,
+                    flags: 0,
+                    file,
+                    offset: 0,
+                    length: 0,
+                    context: 0,
+                    process: gathered.processes.get(&header.image).copied().unwrap_or(0),
+                    tid: header.tid,
+                };
+                writer.push(close, &[])?;
+            }
         }
     }
     writer.finish()
@@ -403,6 +565,9 @@ impl Gathered {
             (spool::op_flags::SYNC, op_flags::SYNC),
             (spool::op_flags::DIRECT, op_flags::DIRECT),
             (spool::op_flags::KEEP_SIZE, op_flags::KEEP_SIZE),
+            (spool::op_flags::STORED, op_flags::STORED),
+            (spool::op_flags::SHIFTED, op_flags::SHIFTED),
+            (spool::op_flags::UP, op_flags::UP),
         ] {
             flags |= if said.flags & from != 0 { to } else { 0 };
         }

@@ -5,7 +5,10 @@ mod coverage;
 mod fiemap;
 mod launch;
 mod merge;
+mod opened;
 mod record;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) mod supervise;
 mod symbols;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

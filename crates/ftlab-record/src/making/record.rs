@@ -4,13 +4,15 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
 use ftlab_core::{Error, Result, error};
 use serde::Serialize;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::coverage::{self, Coverage};
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+use super::supervise;
 use super::{fiemap, launch, merge as spools, symbols};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use crate::exact;
@@ -95,9 +97,10 @@ struct Ended {
     coverage: Option<Coverage>,
 }
 
-/// Runs the program and writes the recording when it has ended, however it ended.
-pub fn record(options: &RecordOptions) -> Result<Recorded> {
-    let Some((program, arguments)) = options.command.split_first() else {
+/// Runs the program and writes the recording when it and all that it started have ended, however they ended. `tell` is given sentences for
+/// whoever waits.
+pub fn record(options: &RecordOptions, tell: &dyn Fn(&str)) -> Result<Recorded> {
+    let Some(program) = options.command.first() else {
         return Err(Error::input(
             "no command was given: expected a program and its arguments behind --",
         ));
@@ -113,9 +116,9 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
     }
     let folder = spool_folder(&options.output)?;
     let ended = match (options.exact, options.check) {
-        (true, _) => trace(&options.command, &folder, options),
-        (_, true) => run_checked(&options.command, &folder, options),
-        _ => run(program, arguments, &folder, options),
+        (true, _) => trace(&options.command, &folder, options, tell),
+        (_, true) => run_checked(&options.command, &folder, options, tell),
+        _ => run(&options.command, &folder, options, tell),
     };
     let ended = match ended {
         Ok(ended) => ended,
@@ -125,8 +128,12 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
             return Err(error);
         }
     };
-    let mut recorded = merge_with(&folder, options, &ended.notes)?;
-    recorded.exit_code = launch::exit_code(ended.status);
+    let exit_code = launch::exit_code(ended.status);
+    let mut recorded = merge_with(&folder, options, &ended.notes).map_err(|error| match error {
+        Error::Io(sentence) => Error::Io(format!("{sentence} (the program ended with {exit_code})")),
+        error => error,
+    })?;
+    recorded.exit_code = exit_code;
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     {
         recorded.coverage = ended.coverage;
@@ -135,15 +142,27 @@ pub fn record(options: &RecordOptions) -> Result<Recorded> {
 }
 
 /// Runs the program with the library inside.
-fn run(program: &str, arguments: &[String], folder: &Path, options: &RecordOptions) -> Result<Ended> {
-    let mut command = Command::new(program);
-    command.args(arguments);
-    command.envs(environment(folder, options)?);
-    let status = launch::run(&mut command, program)?;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn run(command: &[String], folder: &Path, options: &RecordOptions, tell: &dyn Fn(&str)) -> Result<Ended> {
+    let words = supervise::texts(command.iter().map(std::ffi::OsStr::new))?;
+    let variables = exact::completed(&environment(folder, options)?);
+    let variables = supervise::texts(variables.iter().map(OsString::as_os_str))?;
+    let outcome = supervise::run(&words, &variables, tell)?;
     Ok(Ended {
-        status,
+        status: outcome.status,
+        notes: still_running(&outcome.running),
         ..Ended::default()
     })
+}
+
+/// What was not waited for.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn still_running(names: &[String]) -> Vec<String> {
+    let sentence = format!(
+        "the recording was ended while processes that the program had started were still running ({}): what they did later is missing",
+        names.join(", ")
+    );
+    if names.is_empty() { Vec::new() } else { vec![sentence] }
 }
 
 /// What the library reads.
@@ -160,14 +179,14 @@ fn environment(folder: &Path, options: &RecordOptions) -> Result<[(&'static str,
 
 /// Runs the program under the tracer.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn trace(command: &[String], folder: &Path, options: &RecordOptions) -> Result<Ended> {
+fn trace(command: &[String], folder: &Path, options: &RecordOptions, tell: &dyn Fn(&str)) -> Result<Ended> {
     let command: Vec<OsString> = command.iter().map(OsString::from).collect();
     let options = exact::Options {
         content: options.content,
         reads: options.reads,
         signatures: options.signature != Signature::None,
     };
-    let traced = exact::record(&command, folder, &options)?;
+    let traced = exact::record(&command, folder, &options, tell)?;
     Ok(Ended {
         status: traced.status,
         notes: weakened(&traced),
@@ -177,10 +196,10 @@ fn trace(command: &[String], folder: &Path, options: &RecordOptions) -> Result<E
 
 /// Runs the program with the library inside and under the tracer, which counts.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn run_checked(command: &[String], folder: &Path, options: &RecordOptions) -> Result<Ended> {
+fn run_checked(command: &[String], folder: &Path, options: &RecordOptions, tell: &dyn Fn(&str)) -> Result<Ended> {
     let command: Vec<OsString> = command.iter().map(OsString::from).collect();
     let library = fs::canonicalize(&options.library).map_err(|e| Error::io(&options.library, &e))?;
-    let (traced, happened) = exact::count(&command, &environment(folder, options)?, &library, folder)?;
+    let (traced, happened) = exact::count(&command, &environment(folder, options)?, &library, folder, tell)?;
     let coverage = coverage::coverage(folder, &happened)?;
     let mut notes = coverage.sentences();
     notes.append(&mut weakened(&traced));
@@ -193,26 +212,34 @@ fn run_checked(command: &[String], folder: &Path, options: &RecordOptions) -> Re
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn weakened(traced: &exact::Traced) -> Vec<String> {
+    let mut notes = Vec::new();
+    if traced.asked_to_end {
+        notes.push("processes that still ran when the program had ended were asked to end by Ctrl-C".to_owned());
+    }
     let sentence = format!(
         "{} programs ran without the rights that their files give (set-user-id, set-group-id, capabilities): traced by others than root they get none",
         traced.weakened
     );
     if traced.weakened > 0 {
-        vec![sentence]
-    } else {
-        Vec::new()
+        notes.push(sentence);
     }
+    notes
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn trace(_: &[String], _: &Path, _: &RecordOptions) -> Result<Ended> {
+fn trace(_: &[String], _: &Path, _: &RecordOptions, _: &dyn Fn(&str)) -> Result<Ended> {
     Err(Error::input(
         "--exact traces programs on Linux on x86-64 only: expected a recording without it",
     ))
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn run_checked(_: &[String], _: &Path, _: &RecordOptions) -> Result<Ended> {
+fn run(_: &[String], _: &Path, _: &RecordOptions, _: &dyn Fn(&str)) -> Result<Ended> {
+    Err(Error::input("programs are recorded on Linux on x86-64 only"))
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn run_checked(_: &[String], _: &Path, _: &RecordOptions, _: &dyn Fn(&str)) -> Result<Ended> {
     Err(Error::input(
         "--check traces programs on Linux on x86-64 only: expected a recording without it",
     ))
@@ -239,8 +266,21 @@ fn merge_with(folder: &Path, options: &RecordOptions, notes: &[String]) -> Resul
         )),
     };
     let recorded = merge_kept(folder, options, notes).map_err(kept)?;
-    fs::remove_dir_all(folder).map_err(|e| Error::io(folder, &e))?;
+    remove(folder)?;
     Ok(recorded)
+}
+
+/// Removes the folder of the spools, into which a process that still runs may be putting another.
+fn remove(folder: &Path) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        match fs::remove_dir_all(folder) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && tries < 100 => tries += 1,
+            Err(error) => return Err(Error::io(folder, &error)),
+        }
+    }
 }
 
 fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Result<Recorded> {

@@ -98,6 +98,14 @@ pub mod op_flags {
     pub const SYNC: u8 = 2;
     /// `fallocate` that leaves the file's size.
     pub const KEEP_SIZE: u8 = 4;
+    /// [`Call::Mapped`](super::Call::Mapped): every page of the range was stored into.
+    pub const STORED: u8 = 8;
+    /// [`Call::Punch`](super::Call::Punch): a hole into which what follows moves down (collapse range), or up, with [`UP`] (insert range).
+    pub const SHIFTED: u8 = 8;
+    /// With [`SHIFTED`], which keeps no size.
+    pub const UP: u8 = 4;
+    /// [`Call::Remove`](super::Call::Remove): descriptors are open, and the data go when the last of them is closed.
+    pub const OPEN: u8 = 8;
 }
 
 /// One call.

@@ -255,6 +255,24 @@ impl FileMap {
         }
     }
 
+    /// Moves the pages from `first` on up by so many, or down onto `first`, where nothing is.
+    pub fn shift(&mut self, first: u64, pages: u64, up: bool) {
+        // Real places are those of the end of the recording, behind all shifts.
+        self.real.clear();
+        if let Some((&start, &(place, length))) = self.runs.range(..first).next_back()
+            && start + length > first
+        {
+            self.runs.insert(start, (place, first - start));
+            self.runs
+                .insert(first, (place + (first - start), start + length - first));
+        }
+        let behind = self.runs.split_off(&first);
+        for (start, run) in behind {
+            let start = if up { start + pages } else { start.saturating_sub(pages) };
+            self.runs.insert(start, run);
+        }
+    }
+
     /// Gives back what the file kept behind its end.
     pub fn release_kept(&mut self, space: &mut Space) {
         if let Some((place, pages)) = self.kept.take() {

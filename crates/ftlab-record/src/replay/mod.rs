@@ -180,13 +180,28 @@ impl Replay {
                 self.make_durable();
                 Ok(())
             }
-            Call::Truncate => self.truncate(op.file, op.offset),
+            Call::Truncate => {
+                if op.offset < self.files[op.file as usize].size {
+                    self.zero_rest(op, op.offset)?;
+                }
+                self.truncate(op.file, op.offset)
+            }
             Call::Remove => {
                 self.files[op.file as usize].removed = true;
+                // What is open can still be written back.
+                if op.flags & op_flags::OPEN != 0 {
+                    return Ok(());
+                }
                 self.truncate(op.file, 0)
             }
             Call::Allocate => self.allocate(op),
+            Call::Punch if op.flags & op_flags::SHIFTED != 0 => self.shift(op),
             Call::Punch => {
+                let end = op.offset.saturating_add(op.length);
+                self.zero_rest(op, op.offset)?;
+                if end / PAGE != op.offset / PAGE && end < self.files[op.file as usize].size {
+                    self.zero_rest(op, end)?;
+                }
                 let (first, past) = (op.offset.div_ceil(PAGE), op.offset.saturating_add(op.length) / PAGE);
                 self.discard(op.file, first, past)
             }
@@ -337,9 +352,22 @@ impl Replay {
         Ok(())
     }
 
-    /// The pages of a mapping of which the contents are given are those that were written.
+    /// The pages of a mapping of which the contents are given are those that were written, or all.
     fn write_changed(&mut self, op: &Op, contents: &[Content]) -> Result<()> {
-        let (first, _) = op.pages();
+        let (first, past) = op.pages();
+        if op.flags & op_flags::STORED != 0 {
+            // The kernel reads what is mapped, and keeps a file's size.
+            let end = self.files[op.file as usize].size;
+            let (offset, length) = (op.offset, op.length.min(end.saturating_sub(op.offset)));
+            let stored = Op {
+                offset,
+                length,
+                flags: 0,
+                ..*op
+            };
+            self.read_whole(op, first, past.min(end.div_ceil(PAGE)))?;
+            return self.write(&stored, contents);
+        }
         for (page, content) in (first..).zip(contents).filter(|(_, content)| content.page != 0) {
             let one = Op {
                 offset: page * PAGE,
@@ -361,6 +389,18 @@ impl Replay {
             if page * PAGE < size && !self.cache.contains(op.file, page) {
                 self.place_earlier(op.file, page, page + 1)?;
                 self.transfer(op, OpKind::Read, page, page + 1, flags::SYNC, &[]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is not in memory, page by page as it is touched.
+    fn read_whole(&mut self, op: &Op, first: u64, past: u64) -> Result<()> {
+        for page in first..past {
+            if !self.cache.contains(op.file, page) {
+                self.place_earlier(op.file, page, page + 1)?;
+                self.transfer(op, OpKind::Read, page, page + 1, flags::SYNC, &[]);
+                self.cache.touch(op.file, page);
             }
         }
         Ok(())
@@ -541,6 +581,49 @@ impl Replay {
         let state = &mut self.files[file as usize];
         state.size = size;
         state.earlier = state.earlier.min(size);
+        Ok(())
+    }
+
+    /// A page of which a part is taken away stays, and the kernel writes zeros into that part.
+    fn zero_rest(&mut self, op: &Op, at: u64) -> Result<()> {
+        let page = at / PAGE;
+        let file = &self.files[op.file as usize];
+        let holds = page * PAGE < file.earlier || self.cache.contains(op.file, page) || file.map.find(page).is_some();
+        if at.is_multiple_of(PAGE) || at >= file.size || !holds || !self.options.page_cache {
+            return Ok(());
+        }
+        let size = file.size;
+        let zeroed = Op {
+            offset: page * PAGE,
+            length: PAGE.min(size - page * PAGE),
+            flags: 0,
+            ..*op
+        };
+        self.read_whole(&zeroed, page, page + 1)?;
+        self.write(&zeroed, &[])
+    }
+
+    /// What follows the range moves down, or up to make room for it: the kernel writes it back and forgets it before.
+    fn shift(&mut self, op: &Op) -> Result<()> {
+        let (file, first) = (op.file, op.offset / PAGE);
+        let pages = op.length / PAGE;
+        let past = self.files[file as usize].size.div_ceil(PAGE);
+        self.place_earlier(file, first, past)?;
+        self.write_back(file, first, u64::MAX, u64::MAX, AWAITED)?;
+        self.cache.forget(file, first, u64::MAX);
+        let up = op.flags & op_flags::UP != 0;
+        if !up {
+            self.discard(file, first, first + pages)?;
+        }
+        let state = &mut self.files[file as usize];
+        // All of it has its place now.
+        state.earlier = 0;
+        state.map.release_kept(&mut self.space);
+        state.map.shift(first, pages, up);
+        state.size = match up {
+            true => state.size + op.length,
+            false => state.size.saturating_sub(op.length),
+        };
         Ok(())
     }
 

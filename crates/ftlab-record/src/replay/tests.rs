@@ -189,3 +189,69 @@ fn pages_written_through_a_mapping_are_those_whose_contents_are_given() {
         .collect();
     assert_eq!((written, replay.contents()), (vec![0], &[known][..]));
 }
+
+#[test]
+fn a_file_without_a_name_is_written_back_while_it_is_open_and_goes_with_its_last_descriptor() {
+    let mut remove = op(1, Call::Remove, 0, 0, 0);
+    let write = op(0, Call::Write, 0, 0, 8192);
+    let (sync, close) = (op(2, Call::Sync, 0, 0, 0), op(3, Call::Close, 0, 0, 0));
+    assert_eq!(requests("", &[0], &[write, remove, sync, close]), [(2, Flush, 0, 0)]);
+    remove.flags = op_flags::OPEN;
+    let found = requests("", &[0], &[write, remove, sync, close]);
+    assert_eq!(found, [(2, Write, 0, 2), (2, Flush, 0, 0), (3, Trim, 0, 2)]);
+    // Closed before it was written back: it never reaches the device.
+    assert_eq!(requests("", &[0], &[write, remove, close]), []);
+}
+
+/// Pages 0 to 3 are written; page 1 is taken out, so that what was page 2 is page 1 and lies where it lay.
+#[test]
+fn what_follows_a_collapsed_range_keeps_its_place() {
+    let punch = |flags| Op {
+        flags,
+        ..op(1, Call::Punch, 0, 4096, 4096)
+    };
+    let write = op(0, Call::Write, 0, 0, 16384);
+    let again = op(2, Call::Write, 0, 4096, 4096);
+    let sync = op(3, Call::Sync, 0, 0, 0);
+    let found = requests("", &[0], &[write, punch(op_flags::SHIFTED), again, sync]);
+    // From page 1 on it is written back: to places 0 to 2. Page 0 then gets the place that page 1 had.
+    assert_eq!(
+        found,
+        [(1, Write, 0, 3), (1, Trim, 0, 1), (3, Write, 0, 2), (3, Flush, 0, 0)]
+    );
+    // Inserted: what was page 1 is page 2, and page 1 is new.
+    let found = requests("", &[0], &[write, punch(op_flags::SHIFTED | op_flags::UP), again, sync]);
+    assert_eq!(found, [(1, Write, 0, 3), (3, Write, 3, 2), (3, Flush, 0, 0)]);
+}
+
+#[test]
+fn what_is_cut_off_within_a_page_is_written_as_zeros() {
+    let write = op(0, Call::Write, 0, 0, 16384);
+    let (sync, cut) = (op(1, Call::Sync, 0, 0, 0), op(2, Call::Truncate, 0, 5000, 0));
+    let found = requests("", &[0], &[write, sync, cut, op(3, Call::Sync, 0, 0, 0)]);
+    let expected = [
+        (1, Write, 0, 4),
+        (1, Flush, 0, 0),
+        (2, Trim, 2, 2),
+        (3, Write, 1, 1),
+        (3, Flush, 0, 0),
+    ];
+    assert_eq!(found, expected);
+    // At a page's border nothing is left to write.
+    let cut = op(2, Call::Truncate, 0, 8192, 0);
+    let found = requests("", &[0], &[write, sync, cut, op(3, Call::Sync, 0, 0, 0)]);
+    assert_eq!(
+        found,
+        [(1, Write, 0, 4), (1, Flush, 0, 0), (2, Trim, 2, 2), (3, Flush, 0, 0)]
+    );
+}
+
+#[test]
+fn pages_that_were_stored_into_are_written_up_to_the_end_of_the_file() {
+    let stored = Op {
+        flags: op_flags::STORED,
+        ..op(0, Call::Mapped, 0, 4096, 16384)
+    };
+    let found = requests("", &[10_000], &[stored, op(1, Call::SyncData, 0, 0, 0)]);
+    assert_eq!(found, [(0, Read, 1, 2), (1, Write, 1, 2), (1, Flush, 0, 0)]);
+}

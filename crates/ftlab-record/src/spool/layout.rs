@@ -20,6 +20,8 @@ pub const CHUNK: usize = 1024;
 pub const PAGE_IDS: usize = 1 + PAGE / CHUNK;
 /// Ending of a spool's file name.
 pub const ENDING: &str = "spool";
+/// Ending of a word's name: a symbolic link whose target is a note, of a process that could have no spool.
+pub const WORD: &str = "word";
 /// An empty file of this name says that a process found no more room and recorded no further.
 pub const FULL: &str = "full";
 
@@ -113,9 +115,9 @@ stored! {
         Punch = 9,
         /// open with O_TRUNC or the like: `length` is the old size.
         OpenTruncate = 10,
-        /// A shared writable mapping was made over offset and length: stores into it are not seen.
+        /// A shared writable mapping was made over offset and length.
         Map = 11,
-        /// msync, or the end of a shared writable mapping: offset and length may have been written to before.
+        /// Stored into through a shared writable mapping, as was seen at msync or at its end: offset and length.
         MapSync = 12,
         /// A descriptor of the file was closed.
         Close = 13,
@@ -127,9 +129,9 @@ stored! {
 stored! {
     /// What a recorder has to say besides.
     NoteKind: u8 {
-        /// The program uses io_uring: requests through it are not seen. Count: rings.
+        /// Requests handed to io_uring past every library function. Count: requests.
         IoUring = 1,
-        /// Asynchronous I/O through libc or libaio: recorded when handed in. Count: requests.
+        /// Asynchronous I/O through libc, libaio or io_uring: recorded when handed in. Count: requests.
         Aio = 2,
         /// Calls made by a signal handler in the middle of a record: not recorded.
         Interrupted = 3,
@@ -145,6 +147,20 @@ stored! {
         NotLoaded = 8,
         /// Calls that move data in a way that has no record: count of calls.
         Unsupported = 9,
+        /// Bytes that the process wrote by system calls of its own, past the library.
+        PastLibrary = 10,
+        /// The process forbade itself system calls that a record takes (seccomp): not recorded from then on.
+        Sandboxed = 11,
+        /// The process put the folder of the spools out of its own reach (chroot, Landlock): recorded while its room lasts.
+        Confined = 12,
+        /// A program of the Go runtime, which makes its system calls itself.
+        Go = 13,
+        /// Pages of shared mappings that could not be compared: what was stored in them is not recorded.
+        Uncompared = 14,
+        /// Programs started where the library cannot be reached.
+        Unreachable = 15,
+        /// Requests to io_uring and io_submit that were looked at, whether or not they are of interest: for `--check`.
+        Taken = 16,
     }
 }
 
@@ -168,7 +184,11 @@ pub mod op_flags {
     pub const ASYNCHRONOUS: u16 = 128;
     /// Punch: what follows moves down (collapse range) or up (insert range).
     pub const SHIFTED: u16 = 256;
-    pub const ALL: u16 = 511;
+    /// Mapped: every page of the range was stored into.
+    pub const STORED: u16 = 512;
+    /// Shifted: up (insert range).
+    pub const UP: u16 = 1024;
+    pub const ALL: u16 = 2047;
 }
 
 /// Flags of a file, as its descriptor was opened.
@@ -178,6 +198,8 @@ pub mod file_flags {
     pub const APPEND: u16 = 4;
     pub const READ_ONLY: u16 = 8;
     pub const WRITE_ONLY: u16 = 16;
+    /// Met by its path: there is no descriptor.
+    pub const NAMED: u16 = 32;
 
     /// What the flags of a descriptor mean for its calls: `op_flags`.
     pub const fn of_ops(flags: u16) -> u16 {

@@ -19,6 +19,8 @@
 //! | 40 | 8 | image: tells process images apart (a fork and an exec begin a new one); ids of files count within an image |
 //! | 48 | 16 | zeros |
 //!
+//! A process that can have no spool leaves a *word*: a symbolic link `<pid>.<start in ns>.<what>.word`, whose target is the text of a note.
+//!
 //! Records follow, each a multiple of 8 bytes. The length is written last: a record is there as a whole, or its length is 0,
 //! and then it is the end.
 //!
@@ -37,7 +39,7 @@
 //! | 4 file | 0 | file flags | u32 id, u32 length of path, u64 device, u64 inode, u64 birth in ns (0 unknown), u64 size, path |
 //! | 5 op | operation | op flags | u32 file, u32 duration in ns, u64 time (the clock), u64 offset, u64 length, u64 signature |
 //! | 6 content | 0 | pages n | u64 number of the first page, n × (u64 id of the page, 4 × u64 id of a chunk of 1 KiB) |
-//! | 7 note | what | 0 | u64 count, of this note and since the last of its kind |
+//! | 7 note | what | 0 | u64 count, of this note and since the last of its kind; u32 length of text, text: the program it is about, if not the process's own |
 //! | 8 symbol | 0 | 0 | u64 id, u32 length of text, u32 0, text |
 //!
 //! Rules:

@@ -28,7 +28,8 @@ pub enum Record<'a> {
     File(File<'a>),
     Op(Operation),
     Content(Content<'a>),
-    Note(NoteKind, u64),
+    /// What, how many, and the program it is about; empty: the process's own.
+    Note(NoteKind, u64, &'a [u8]),
     Symbol(u64, &'a [u8]),
 }
 
@@ -290,7 +291,8 @@ fn decode(record: &[u8]) -> std::result::Result<Record<'_>, String> {
         }
         Kind::Note => {
             let what = NoteKind::from_stored(a).ok_or_else(|| unknown("subject", a.into()))?;
-            Record::Note(what, body.u64()?)
+            let (count, program) = (body.u64()?, body.u32()?);
+            Record::Note(what, count, body.take(program as usize)?)
         }
         Kind::Symbol => {
             let (id, text, _) = (body.u64()?, body.u32()?, body.u32()?);
@@ -462,7 +464,7 @@ mod tests {
         };
         let pages: Vec<_> = content.pages().collect();
         assert_eq!(pages, [(10, 10, [1, 2, 3, 4]), (11, 11, [1, 2, 3, 4])]);
-        assert_eq!(records[6], Record::Note(NoteKind::IoUring, 2));
+        assert_eq!(records[6], Record::Note(NoteKind::IoUring, 2, b""));
         assert_eq!(records[7], Record::Symbol(77, b"A.b"));
     }
 

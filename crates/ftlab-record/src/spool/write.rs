@@ -221,9 +221,16 @@ impl Writer {
         )
     }
 
+    /// A note about the process itself.
     pub fn note(&mut self, space: &mut impl Space, what: NoteKind, count: u64) -> Option<()> {
-        self.record(space, Kind::Note, what as u8, 0, 8, |body| {
-            body.u64(count);
+        self.note_about(space, what, count, b"")
+    }
+
+    /// A note about a program; an empty name stands for the process's own.
+    pub fn note_about(&mut self, space: &mut impl Space, what: NoteKind, count: u64, program: &[u8]) -> Option<()> {
+        let program = cut(program, 4096);
+        self.record(space, Kind::Note, what as u8, 0, 12 + program.len(), |body| {
+            body.u64(count).u32(program.len() as u32).put(program);
         })
     }
 
