@@ -10,7 +10,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
@@ -98,7 +100,7 @@ class Case(NamedTuple):
 
     needs: tuple[str, ...]
     script: str
-    sources: dict[str, tuple[str, str]] = {}
+    sources: Mapping[str, tuple[str, str]] = MappingProxyType({})
     """C programs: text and library."""
     varies: bool = False
     """Not the same calls in every run."""

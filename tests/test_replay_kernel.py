@@ -30,48 +30,205 @@ def aligned(byte, pages=1):
     room = mmap.mmap(-1, 4096 * pages); room.write(P(byte, pages)); return room
 """
 # What each does, in a file system of its own. What is dirty at the end is written when all is synced.
+TEXTS = """
+== one page
+f = new('a')
+os.pwrite(f, P(1), 0)
+== one page, fsync
+f = new('a')
+os.pwrite(f, P(1), 0)
+os.fsync(f)
+== overwritten ten times
+f = new('a')
+for i in range(10): os.pwrite(f, P(i), 0)
+== overwritten ten times, fsync each
+f = new('a')
+for i in range(10): os.pwrite(f, P(i), 0); os.fsync(f)
+== O_SYNC
+f = new('a', os.O_SYNC)
+for i in range(10): os.pwrite(f, P(i), 4096 * (i % 3))
+== O_DSYNC, parts of a page
+f = new('a', os.O_DSYNC)
+for i in range(10): os.write(f, b'x' * 1000)
+== small appends
+f = new('a', os.O_APPEND)
+for i in range(100): os.write(f, b'x' * 100)
+== small appends, fsync each
+f = new('a', os.O_APPEND)
+for i in range(20): os.write(f, b'x' * 500); os.fdatasync(f)
+== across a page's border
+f = new('a')
+os.pwrite(f, b'x' * 100, 4050)
+os.fsync(f)
+os.pwrite(f, b'y' * 8200, 4000)
+== sparse
+f = new('a')
+for i in range(0, 28, 7): os.pwrite(f, P(1), 4096 * i)
+== unlinked before it is written
+f = new('a')
+os.pwrite(f, P(1, 50), 0)
+os.unlink('a')
+== unlinked while open, then fsync
+f = new('a')
+os.pwrite(f, P(1, 50), 0)
+os.unlink('a')
+os.fsync(f)
+== unlinked while open, written, fsync
+f = new('a')
+os.unlink('a')
+os.pwrite(f, P(1, 20), 0)
+os.fsync(f)
+os.close(f)
+== unlinked, then written without sync
+f = new('a')
+os.unlink('a')
+os.pwrite(f, P(1, 20), 0)
+os.close(f)
+== synced, then unlinked
+f = new('a')
+os.pwrite(f, P(1, 20), 0)
+os.fsync(f)
+os.unlink('a')
+os.pwrite(f, P(2, 5), 0)
+== O_TMPFILE, fsync
+f = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600)
+os.pwrite(f, P(1, 30), 0)
+os.fsync(f)
+== O_TMPFILE, closed
+f = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600)
+os.pwrite(f, P(1, 30), 0)
+os.close(f)
+== O_TMPFILE, linked
+f = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600)
+os.pwrite(f, P(1, 30), 0)
+assert C.linkat(-100, f'/proc/self/fd/{f}'.encode(), -100, b'a', 0x400) == 0
+os.close(f)
+== two descriptors, one closed
+f = new('a')
+g = new('a')
+os.pwrite(f, P(1, 9), 0)
+os.pwrite(g, P(2, 3), 0)
+os.unlink('a')
+os.close(f)
+os.fsync(g)
+== rename over, fsync before
+f = new('a')
+os.pwrite(f, P(1, 10), 0)
+os.fsync(f)
+g = new('b')
+os.pwrite(g, P(2, 10), 0)
+os.fsync(g)
+os.rename('b', 'a')
+== rename over a dirty file
+f = new('a')
+os.pwrite(f, P(1, 10), 0)
+os.close(f)
+g = new('b')
+os.pwrite(g, P(2, 10), 0)
+os.fsync(g)
+os.rename('b', 'a')
+== truncated before it is written
+f = new('a')
+os.pwrite(f, P(1, 50), 0)
+os.ftruncate(f, 8192)
+== truncated in a page
+f = new('a')
+os.pwrite(f, P(1, 50), 0)
+os.fsync(f)
+os.ftruncate(f, 5000)
+os.pwrite(f, P(2), 40960)
+== truncated and grown
+f = new('a')
+os.pwrite(f, P(1, 8), 0)
+os.fsync(f)
+os.ftruncate(f, 0)
+os.ftruncate(f, 32768)
+os.pwrite(f, P(2), 0)
+== opened to be truncated
+f = new('a')
+os.pwrite(f, P(1, 8), 0)
+os.close(f)
+f = new('a', os.O_TRUNC)
+os.pwrite(f, P(2, 2), 0)
+== a hole punched across pages
+f = new('a')
+os.pwrite(f, P(1, 20), 0)
+os.fsync(f)
+shift(f, 3, 5000, 4096 * 10)
+== a hole punched into dirty pages
+f = new('a')
+os.pwrite(f, P(1, 20), 0)
+shift(f, 3, 4096 * 5, 4096 * 10)
+== a hole punched after fsync
+f = new('a')
+os.pwrite(f, P(1, 20), 0)
+os.fsync(f)
+shift(f, 3, 4096 * 5, 4096 * 10)
+os.pwrite(f, P(2, 3), 4096 * 6)
+== fallocate, then written
+f = new('a')
+os.posix_fallocate(f, 0, 409600)
+os.pwrite(f, P(1, 10), 0)
+== collapse
+f = new('a')
+os.pwrite(f, P(1, 20), 0)
+shift(f, 8, 4096 * 4, 4096 * 4)
+os.pwrite(f, P(2, 2), 4096 * 4)
+== insert
+f = new('a')
+os.pwrite(f, P(1, 20), 0)
+shift(f, 32, 4096 * 4, 4096 * 4)
+os.pwrite(f, P(2, 2), 4096 * 4)
+== direct
+f = new('a', os.O_DIRECT)
+for i in range(10): os.pwritev(f, [aligned(i)], 4096 * (i % 4))
+== direct over buffered
+f = new('a')
+os.pwrite(f, P(1, 10), 0)
+g = new('a', os.O_DIRECT)
+os.pwritev(g, [aligned(2, 4)], 4096 * 3)
+== buffered over direct
+g = new('a', os.O_DIRECT)
+os.pwritev(g, [aligned(2, 4)], 0)
+f = new('a')
+for i in range(5): os.pwrite(f, P(i, 2), 4096)
+== sync_file_range
+f = new('a')
+os.pwrite(f, P(1, 20), 0)
+C.sync_file_range(f, ctypes.c_long(0), ctypes.c_long(40960), 7)
+os.pwrite(f, P(2, 20), 0)
+== sync of everything
+f = new('a')
+g = new('b')
+os.pwrite(f, P(1, 5), 0)
+os.pwrite(g, P(1, 6), 0)
+os.sync()
+os.pwrite(f, P(2, 2), 0)
+== stores and msync
+f = new('a')
+os.ftruncate(f, 81920)
+m = mmap.mmap(f, 81920)
+for i in range(5): m[4096 * i] = 1 + i
+m.flush()
+m[0] = 99
+m.flush(0, 4096)
+m.close()
+== stores without msync
+f = new('a')
+os.ftruncate(f, 81920)
+m = mmap.mmap(f, 81920)
+for i in range(4): m[8192 * i] = 1 + i
+m.close()
+== copy_file_range
+f = new('a')
+os.pwrite(f, P(1, 12), 0)
+g = new('b')
+os.copy_file_range(f, g, 4096 * 10, 0, 0)
+"""
 PROGRAMS = {
-    "one page": "f = new('a'); os.pwrite(f, P(1), 0)",
-    "one page, fsync": "f = new('a'); os.pwrite(f, P(1), 0); os.fsync(f)",
-    "overwritten ten times": "f = new('a')\nfor i in range(10): os.pwrite(f, P(i), 0)",
-    "overwritten ten times, fsync each": "f = new('a')\nfor i in range(10): os.pwrite(f, P(i), 0); os.fsync(f)",
-    "O_SYNC": "f = new('a', os.O_SYNC)\nfor i in range(10): os.pwrite(f, P(i), 4096 * (i % 3))",
-    "O_DSYNC, parts of a page": "f = new('a', os.O_DSYNC)\nfor i in range(10): os.write(f, b'x' * 1000)",
-    "small appends": "f = new('a', os.O_APPEND)\nfor i in range(100): os.write(f, b'x' * 100)",
-    "small appends, fsync each": "f = new('a', os.O_APPEND)\nfor i in range(20): os.write(f, b'x' * 500); os.fdatasync(f)",
-    "across a page's border": "f = new('a'); os.pwrite(f, b'x' * 100, 4050); os.fsync(f); os.pwrite(f, b'y' * 8200, 4000)",
-    "sparse": "f = new('a')\nfor i in range(0, 28, 7): os.pwrite(f, P(1), 4096 * i)",
-    "unlinked before it is written": "f = new('a'); os.pwrite(f, P(1, 50), 0); os.unlink('a')",
-    "unlinked while open, then fsync": "f = new('a'); os.pwrite(f, P(1, 50), 0); os.unlink('a'); os.fsync(f)",
-    "unlinked while open, written, fsync": "f = new('a'); os.unlink('a'); os.pwrite(f, P(1, 20), 0); os.fsync(f); os.close(f)",
-    "unlinked, then written without sync": "f = new('a'); os.unlink('a'); os.pwrite(f, P(1, 20), 0); os.close(f)",
-    "synced, then unlinked": "f = new('a'); os.pwrite(f, P(1, 20), 0); os.fsync(f); os.unlink('a'); os.pwrite(f, P(2, 5), 0)",
-    "O_TMPFILE, fsync": "f = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600); os.pwrite(f, P(1, 30), 0); os.fsync(f)",
-    "O_TMPFILE, closed": "f = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600); os.pwrite(f, P(1, 30), 0); os.close(f)",
-    "O_TMPFILE, linked": "f = os.open('.', os.O_RDWR | os.O_TMPFILE, 0o600); os.pwrite(f, P(1, 30), 0)\nassert C.linkat(-100, f'/proc/self/fd/{f}'.encode(), -100, b'a', 0x400) == 0; os.close(f)",
-    "two descriptors, one closed": "f = new('a'); g = new('a'); os.pwrite(f, P(1, 9), 0); os.pwrite(g, P(2, 3), 0); os.unlink('a'); os.close(f); os.fsync(g)",
-    "rename over, fsync before": "f = new('a'); os.pwrite(f, P(1, 10), 0); os.fsync(f)\ng = new('b'); os.pwrite(g, P(2, 10), 0); os.fsync(g); os.rename('b', 'a')",
-    "rename over a dirty file": "f = new('a'); os.pwrite(f, P(1, 10), 0); os.close(f)\ng = new('b'); os.pwrite(g, P(2, 10), 0); os.fsync(g); os.rename('b', 'a')",
-    "truncated before it is written": "f = new('a'); os.pwrite(f, P(1, 50), 0); os.ftruncate(f, 8192)",
-    "truncated in a page": "f = new('a'); os.pwrite(f, P(1, 50), 0); os.fsync(f); os.ftruncate(f, 5000); os.pwrite(f, P(2), 40960)",
-    "truncated and grown": "f = new('a'); os.pwrite(f, P(1, 8), 0); os.fsync(f); os.ftruncate(f, 0); os.ftruncate(f, 32768); os.pwrite(f, P(2), 0)",
-    "opened to be truncated": "f = new('a'); os.pwrite(f, P(1, 8), 0); os.close(f); f = new('a', os.O_TRUNC); os.pwrite(f, P(2, 2), 0)",
-    "a hole punched across pages": "f = new('a'); os.pwrite(f, P(1, 20), 0); os.fsync(f); shift(f, 3, 5000, 4096 * 10)",
-    "a hole punched into dirty pages": "f = new('a'); os.pwrite(f, P(1, 20), 0); shift(f, 3, 4096 * 5, 4096 * 10)",
-    "a hole punched after fsync": "f = new('a'); os.pwrite(f, P(1, 20), 0); os.fsync(f); shift(f, 3, 4096 * 5, 4096 * 10); os.pwrite(f, P(2, 3), 4096 * 6)",
-    "fallocate, then written": "f = new('a'); os.posix_fallocate(f, 0, 409600); os.pwrite(f, P(1, 10), 0)",
-    "collapse": "f = new('a'); os.pwrite(f, P(1, 20), 0); shift(f, 8, 4096 * 4, 4096 * 4); os.pwrite(f, P(2, 2), 4096 * 4)",
-    "insert": "f = new('a'); os.pwrite(f, P(1, 20), 0); shift(f, 32, 4096 * 4, 4096 * 4); os.pwrite(f, P(2, 2), 4096 * 4)",
-    "direct": "f = new('a', os.O_DIRECT)\nfor i in range(10): os.pwritev(f, [aligned(i)], 4096 * (i % 4))",
-    "direct over buffered": "f = new('a'); os.pwrite(f, P(1, 10), 0); g = new('a', os.O_DIRECT); os.pwritev(g, [aligned(2, 4)], 4096 * 3)",
-    "buffered over direct": "g = new('a', os.O_DIRECT); os.pwritev(g, [aligned(2, 4)], 0); f = new('a')\nfor i in range(5): os.pwrite(f, P(i, 2), 4096)",
-    "sync_file_range": "f = new('a'); os.pwrite(f, P(1, 20), 0); C.sync_file_range(f, ctypes.c_long(0), ctypes.c_long(40960), 7); os.pwrite(f, P(2, 20), 0)",
-    "sync of everything": "f = new('a'); g = new('b'); os.pwrite(f, P(1, 5), 0); os.pwrite(g, P(1, 6), 0); os.sync(); os.pwrite(f, P(2, 2), 0)",
-    "stores and msync": "f = new('a'); os.ftruncate(f, 81920); m = mmap.mmap(f, 81920)\nfor i in range(5): m[4096 * i] = 1 + i\nm.flush(); m[0] = 99; m.flush(0, 4096); m.close()",
-    "stores without msync": "f = new('a'); os.ftruncate(f, 81920); m = mmap.mmap(f, 81920)\nfor i in range(4): m[8192 * i] = 1 + i\nm.close()",
-    "copy_file_range": "f = new('a'); os.pwrite(f, P(1, 12), 0); g = new('b'); os.copy_file_range(f, g, 4096 * 10, 0, 0)",
+    name: program
+    for name, _, program in (text.partition("\n") for text in TEXTS.strip().removeprefix("== ").split("\n== "))
 }
-
 
 # Pages that the kernel writes besides: it writes back folios of up to 64 KiB as a whole, and the range ends in one.
 LARGE_FOLIOS = {"sync_file_range": range(7)}
@@ -104,7 +261,7 @@ def device(folder: Path) -> Iterator[tuple[Path, Path, list[tuple[int, int]]]]:
     try:
         subprocess.run(["mount", "-o", "noatime", loop, place], check=True)
         instance.mkdir()
-        number = os.stat(loop).st_rdev
+        number = Path(loop).stat().st_rdev
         event = instance / "events/block/block_bio_queue"
         (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}", encoding="ascii")
         (event / "enable").write_text("1", encoding="ascii")
