@@ -180,6 +180,11 @@ impl Wiped {
         self.pid.load(Ordering::Relaxed) == sys::pid()
     }
 
+    /// Whether there are counts that no spool has yet.
+    pub fn has_notes(&self) -> bool {
+        self.notes.iter().any(|count| count.load(Ordering::Relaxed) != 0)
+    }
+
     pub fn note(&self, what: NoteKind, count: u64) {
         if let Some(counter) = self.notes.get(what as usize) {
             counter.fetch_add(count, Ordering::Relaxed);

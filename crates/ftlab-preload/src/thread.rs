@@ -272,6 +272,10 @@ pub fn process_ends() {
     crate::hooks::memory::all_end();
     crate::hooks::ring::all_end();
     crate::accounts::settle(wiped);
+    // What is missed is said even if nothing was recorded.
+    if wiped.has_notes() {
+        crate::tell::pending();
+    }
     if THREAD.with(Cell::get).is_null() {
         return;
     }

@@ -153,9 +153,10 @@ static void past(void) {
 /* A ring of 8 entries: the queue and the entries are mapped here. */
 static struct { int fd; unsigned *head, *tail, *mask, *array; struct io_uring_sqe *entries; } ring;
 
-static int ring_made(int entries) {
+static int ring_made(int entries, int by_itself) {
     struct io_uring_params parameters = {0};
-    ring.fd = syscall(SYS_io_uring_setup, entries, &parameters);
+    ring.fd = by_itself ? own(SYS_io_uring_setup, entries, (long)&parameters, 0, 0, 0, 0)
+                        : syscall(SYS_io_uring_setup, entries, &parameters);
     if (ring.fd < 0) return 0;
     size_t len = parameters.sq_off.array + parameters.sq_entries * 4 + 4096;
     char *queue = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd, IORING_OFF_SQ_RING);
@@ -186,9 +187,9 @@ static void rings(int by_itself) {
     int fd = file("a", 0);
     struct iovec pieces[2] = {{page, 1000}, {page, 3096}};
     memset(page, 7, sizeof page);
-    CHECK(write(fd, page, 1) == 1);
+    if (by_itself < 2) CHECK(write(fd, page, 1) == 1);
     /* Where rings are forbidden there is nothing to tell. */
-    if (!ring_made(8)) { CHECK(ftruncate(fd, 1) == 0); return; }
+    if (!ring_made(8, by_itself > 1)) { CHECK(ftruncate(fd, 1) == 0); return; }
     for (int round = 0; round < 3; round++) {
         put(IORING_OP_WRITE, 0, fd, 4096 * (2 * round), (long)page, 4096);
         put(IORING_OP_WRITEV, IOSQE_IO_LINK, fd, 4096 * (2 * round + 1), (long)pieces, 2);
@@ -198,6 +199,7 @@ static void rings(int by_itself) {
                               : syscall(SYS_io_uring_enter, ring.fd, 4, 4, IORING_ENTER_GETEVENTS, NULL, 0);
         CHECK(done == 4);
     }
+    if (by_itself > 1) CHECK(munmap(ring.head, 4096) == 0);
     if (!by_itself) {
         int files[2] = {-1, fd};
         CHECK(syscall(SYS_io_uring_register, ring.fd, IORING_REGISTER_FILES, files, 2) == 0);
@@ -232,6 +234,12 @@ static void stores(void) {
     c = mremap(c, 32768, 16384, MREMAP_MAYMOVE);
     CHECK(c != MAP_FAILED);
     c[0] = 5;
+    /* One that cannot be read. */
+    int fourth = file("d", 0);
+    CHECK(ftruncate(fourth, 8192) == 0);
+    char *d = mmap(NULL, 8192, PROT_WRITE, MAP_SHARED, fourth, 0);
+    CHECK(d != MAP_FAILED);
+    d[4096] = 6;
 }
 
 /* A daemon: the first process ends, and its grandchild writes later. */
@@ -274,6 +282,7 @@ int main(int count, char **arguments) {
     CASE("past", past())
     CASE("rings", rings(0))
     CASE("own_rings", rings(1))
+    CASE("ended_rings", rings(2))
     CASE("stores", stores())
     CASE("daemonized", daemonized())
     CASE("bytes", bytes())

@@ -186,6 +186,8 @@ fn requests_that_pass_the_library_are_counted() {
     let case = recorded(&["own_rings"]);
     if case.count(Op::Truncate) == 0 {
         assert_eq!((writes(&case).len(), case.noted(NoteKind::IoUring)), (1, 12));
+        // Set up, handed in and unmapped by the program alone.
+        assert_eq!(recorded(&["ended_rings"]).noted(NoteKind::IoUring), 12);
     }
 }
 
@@ -206,6 +208,7 @@ fn stores_into_shared_mappings_are_recorded() {
             ("b", 12288, 4096),
             ("c", 0, 4096),
             ("c", 3 * 4096, 4096), // before mremap
+            ("d", 4096, 4096),     // in memory that cannot be read
         ];
         let expected = expected.map(|(name, offset, length)| (name.to_owned(), offset, length));
         assert_eq!(stored, expected);

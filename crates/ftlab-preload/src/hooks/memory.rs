@@ -368,7 +368,7 @@ fn compare(recording: &mut Recording<'_>, round: &Round<'_>, first: u64, past: u
                 let address = round.seen.address + page * PAGE as u64;
                 let held = &mut recording.thread.page.0;
                 // What lies behind the end of the file cannot be read.
-                let read = sys::read_own(address as usize, held) == PAGE;
+                let read = read_page(address, held);
                 let now = if read { id(held) } else { known };
                 // SAFETY: as above.
                 unsafe { table.add(page as usize).write(now) };
@@ -400,6 +400,19 @@ fn compare(recording: &mut Recording<'_>, round: &Round<'_>, first: u64, past: u
     Some(())
 }
 
+/// Reads a page of a mapping; false if there is none. Memory that may only be written to is read as a debugger does.
+fn read_page(address: u64, held: &mut [u8; PAGE]) -> bool {
+    if sys::read_own(address as usize, held) == PAGE {
+        return true;
+    }
+    let Ok(memory) = sys::open(c"/proc/self/mem", libc::O_RDONLY, 0) else {
+        return false;
+    };
+    let read = sys::pread(memory, held, address) == Ok(PAGE);
+    sys::close(memory);
+    read
+}
+
 fn record_run(recording: &mut Recording<'_>, round: &Round<'_>, (first, past): (u64, u64)) -> Option<()> {
     let offset = round.seen.offset + first * PAGE as u64;
     let call = round.call(Op::MapSync, offset, (past - first) * PAGE as u64);
@@ -413,8 +426,7 @@ fn record_run(recording: &mut Recording<'_>, round: &Round<'_>, (first, past): (
         let start = round.seen.offset / PAGE as u64;
         writer.content(space, start + page, pages as usize, |number| {
             let address = round.seen.address + (number - start) * PAGE as u64;
-            let held = sys::read_own(address as usize, buffer);
-            if held == PAGE {
+            if read_page(address, buffer) {
                 page_ids(buffer, PAGE)
             } else {
                 [0; ftlab_record::spool::PAGE_IDS]

@@ -202,12 +202,27 @@ pub fn closed(fd: i32) {
 /// Memory was mapped from a descriptor: it may be a ring's.
 pub fn mapped(fd: i32, offset: u64, address: u64) {
     let Some(wiped) = process::wiped() else { return };
-    let Some(ring) = find(wiped, fd) else { return };
+    let Some(ring) = find(wiped, fd) else {
+        if offset == uring::QUEUE_AT && is_ring(fd) {
+            // Set up by an instruction of the program's own: its head, which is the first word of the queue's memory, is all that is known.
+            if let Some(ring) = add(wiped, fd) {
+                ring.head.store(address, Relaxed);
+            }
+        }
+        return;
+    };
     match offset {
         uring::QUEUE_AT => ring.lies_at(address),
         uring::ENTRIES_AT => ring.entries.store(address, Relaxed),
         _ => {}
     }
+}
+
+fn is_ring(fd: i32) -> bool {
+    let (mut path, mut link) = (sys::PathBuffer::new(), [0; 64]);
+    path.push(b"/proc/self/fd/")
+        && path.push_number(fd as u64)
+        && sys::read_link(path.as_c(), &mut link) == b"anon_inode:[io_uring]"
 }
 
 /// Memory is unmapped: a ring in it is used no more.
@@ -253,7 +268,10 @@ impl Ring {
         let (mask, flags) = (self.mask.load(Relaxed), self.flags.load(Relaxed));
         let (array, entries) = (self.array.load(Relaxed), self.entries.load(Relaxed));
         let mut place = number & mask;
-        if uring::has_array(flags) && array != 0 {
+        if uring::has_array(flags) {
+            if array == 0 {
+                return None;
+            }
             place = word(array + 4 * u64::from(place))?;
         }
         let mut entry = [0; ENTRY];
