@@ -135,6 +135,7 @@ PROGRAMS = {
     "tar": Case(
         ("tar", "gzip"),
         TAR,
+        varies=True,
     ),
     "clang": Case(("clang", "ar"), CLANG),
     "DuckDB": Case(
