@@ -84,7 +84,7 @@ pub struct Breakdown {
     pub gc_wait_ns: u64,
     /// Cell time and decoding.
     pub flash_ns: u64,
-    /// Commands and data on the channel, data on the host link, set-up.
+    /// Commands and data on the channel, data on the host link, set-up, and work of the controller's engines such as hashing.
     pub transfer_ns: u64,
 }
 

@@ -72,7 +72,7 @@ pub fn timed_device(config: &DriveConfig, prepared: Ftl<Counting>) -> Result<Dev
 /// A device around a drive that has been prepared on the counting backend, with `backend` in its place.
 pub fn device<B: Clocked>(config: &DriveConfig, prepared: Ftl<Counting>, backend: B) -> Device<FtlFront<B>> {
     let mut ftl = prepared.with_backend(backend);
-    ftl.start_idle_copies();
+    ftl.start_idle_work();
     let timing = config.timing.clone();
     Device::new(FtlFront { ftl, timing }, &config.host)
 }

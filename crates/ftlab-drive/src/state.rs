@@ -21,9 +21,6 @@ const MOST_HEAD: usize = 1 << 20;
 
 /// Saves the state of `ftl`, a drive made from `config`, as after a clean shutdown.
 pub fn save(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> Result<()> {
-    if let Some(reason) = ftl.unsavable() {
-        return Err(Error::input(reason));
-    }
     ftl.shut_down();
     let beside = path.with_extension("partial");
     let written = write(&beside, config, ftl).and_then(|()| std::fs::rename(&beside, path));
@@ -76,12 +73,14 @@ pub fn load_into(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> 
             ftl.mapping.clone(),
             ftl.placement.clone(),
             ftl.gc.clone(),
+            ftl.dedup.clone(),
+            ftl.replication.clone(),
         )
     };
     if facts(&saved) != facts(config) {
         return Err(Error::input(format!(
             "{}: the state of drive `{}` ({} raw units, {} logical) does not fit drive `{}` ({} raw, {} logical): geometry, \
-             size, mapping, placement and gc must be those of the saved drive",
+             size, mapping, placement, gc, dedup and replication must be those of the saved drive",
             path.display(),
             saved.name,
             saved.layout.slots(),

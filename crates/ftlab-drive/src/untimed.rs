@@ -54,6 +54,10 @@ impl Backend for Untimed {
         true
     }
 
+    fn compute(&mut self, engine: u16, ns: u64, after: &[OpId], ticket: Ticket) -> OpId {
+        Counting.compute(engine, ns, after, ticket)
+    }
+
     fn arm(&mut self, _: u64, _: Notice) {}
 
     fn barrier(&mut self, _: Ticket) {}

@@ -23,7 +23,7 @@ const REQUESTS: u64 = 400;
 
 fn device<B: Clocked>(case: &Case, backend: B, link: &HostLink) -> Device<FtlFront<B>> {
     let mut ftl = case.build(Overrides::default()).unwrap().with_backend(backend);
-    ftl.start_idle_copies();
+    ftl.start_idle_work();
     let timing = mqsim_timing();
     Device::new(FtlFront { ftl, timing }, link)
 }

@@ -78,7 +78,7 @@ fn device(orders: Orders) -> Device<FtlFront<Timed>> {
         .build(given)
         .unwrap()
         .with_backend(timed(&case.layout, &timing, "fcfs"));
-    ftl.start_idle_copies();
+    ftl.start_idle_work();
     Device::new(FtlFront { ftl, timing }, &no_link())
 }
 

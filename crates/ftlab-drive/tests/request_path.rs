@@ -12,7 +12,7 @@ use ftlab_drive::config::HostLink;
 use ftlab_drive::device::Device;
 use ftlab_drive::front::FtlFront;
 use ftlab_drive::timed::Timed;
-use ftlab_ftl::dedup::{Decision, DedupPolicy, DedupWrite};
+use ftlab_ftl::dedup::{Decision, DedupPolicy, DedupWrite, Work};
 use ftlab_ftl::placement::{HostWrite, PlacementPolicy};
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Overrides, WriteContext};
@@ -62,9 +62,9 @@ fn settle(device: &mut Device<FtlFront<Timed>>) -> u64 {
 struct Contents(Arc<Mutex<Vec<(Lpn, u64)>>>);
 
 impl DedupPolicy for Contents {
-    fn write(&mut self, write: &DedupWrite) -> Decision {
+    fn write(&mut self, write: &DedupWrite<'_>, _: &mut Vec<Work>) -> Decision {
         self.0.lock().unwrap().push((write.lpn, write.content));
-        Decision::Bypass
+        Decision::Store
     }
 }
 

@@ -5,10 +5,11 @@ mod support;
 
 use ftlab_core::{Geometry, Layout, Stream};
 use ftlab_ftl::Overrides;
+use ftlab_ftl::dedup::DedupPolicy;
 use ftlab_ftl::roles::Roles;
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::driving::{Drives, effort};
-use ftlab_testkit::members::TwoCopies;
+use ftlab_testkit::members::{OutOfLine, TwoCopies, UnitDedup};
 use ftlab_testkit::{Case, fuzz_drive};
 use support::checked::{Checked, draw_schedule};
 
@@ -83,6 +84,25 @@ fn racing_copies_serve_the_last_version() {
         }
     };
     Drives::new(600_000..600_080, steps(), 300).run::<Checked>(half, with_copies, |_| {});
+}
+
+/// Hashing on two engines, which programs and acknowledgements wait for, and units that are merged in idle moments.
+#[test]
+fn deduplicated_units_hold_the_content_written() {
+    let with = |dedup: Box<dyn DedupPolicy>| Overrides {
+        roles: Some(Roles::given(Some(dedup), None)),
+        ..Overrides::default()
+    };
+    let inline = |_: &Case| with(Box::<UnitDedup>::default());
+    let out_of_line = |_: &Case| with(Box::<OutOfLine>::default());
+    Drives::new(700_000..700_060, steps(), 300).run::<Checked>(chips, inline, |_| {});
+    Drives::new(710_000..710_060, steps(), 300).run::<Checked>(chips, out_of_line, |_| {});
+    let cuts = Wish {
+        recovers: true,
+        ..steps()
+    };
+    Drives::new(720_000..720_060, cuts, 300).run::<Checked>(chips, inline, |_| {});
+    Drives::new(730_000..730_060, cuts, 300).run::<Checked>(chips, out_of_line, |_| {});
 }
 
 #[test]

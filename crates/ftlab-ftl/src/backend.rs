@@ -121,6 +121,8 @@ pub enum Notice {
     Won { race: u32 },
     /// It is time to see whether copies can be made on idle dies.
     IdleCopy,
+    /// It is time to see whether stored units can be merged while dies are idle.
+    IdleMerge,
     /// None of a write's copies has completed in the time that it should take.
     WriteLate { race: u32 },
     /// One of a write's copies is in flash.
@@ -140,6 +142,7 @@ impl Notice {
             Notice::IdleCopy => (5, 0),
             Notice::WriteLate { race } => (6, race),
             Notice::WriteDone { race } => (7, race),
+            Notice::IdleMerge => (8, 0),
         };
         assert!(number >> Self::NUMBER_BITS == 0, "{self:?} has too large a number");
         kind << Self::NUMBER_BITS | number
@@ -157,6 +160,7 @@ impl Notice {
             5 => Notice::IdleCopy,
             6 => Notice::WriteLate { race: number },
             7 => Notice::WriteDone { race: number },
+            8 => Notice::IdleMerge,
             kind => unreachable!("a notice of kind {kind}"),
         }
     }
@@ -231,6 +235,10 @@ pub trait Backend {
 
     fn is_done(&self, id: OpId) -> bool;
 
+    /// Work of an engine of the controller, such as hashing: `ns` long, once everything in `after` has completed. An engine does
+    /// one work at a time, in the order in which they can begin, ties by issue.
+    fn compute(&mut self, engine: u16, ns: u64, after: &[OpId], ticket: Ticket) -> OpId;
+
     /// Raises `notice` after `delay_ns`.
     fn arm(&mut self, delay_ns: u64, notice: Notice);
 
@@ -269,6 +277,10 @@ impl Backend for Counting {
         true
     }
 
+    fn compute(&mut self, _: u16, _: u64, _: &[OpId], _: Ticket) -> OpId {
+        OpId::DONE
+    }
+
     fn arm(&mut self, _: u64, _: Notice) {}
 
     fn barrier(&mut self, _: Ticket) {}
@@ -297,6 +309,7 @@ mod tests {
             Notice::Deadline { race: 7 },
             Notice::Won { race: most },
             Notice::IdleCopy,
+            Notice::IdleMerge,
             Notice::WriteLate { race: most },
             Notice::WriteDone { race: 5 },
         ] {

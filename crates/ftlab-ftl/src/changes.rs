@@ -3,7 +3,7 @@
 
 use ftlab_core::{Lpn, Slot};
 
-use crate::indirection::ChunkRow;
+use crate::indirection::{ChunkRow, Vpn};
 use crate::record::{Entry, Target};
 
 /// In a key: a slot instead of an LPN.
@@ -27,13 +27,15 @@ struct Change {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     Entry(Lpn, Entry),
-    Lies(u32, Slot),
+    Lies(Vpn, Slot),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
     list: Vec<Change>,
     rows: Vec<ChunkRow>,
+    /// Bytes of all of them in the journal.
+    journal_bytes: u64,
 }
 
 impl Changes {
@@ -46,22 +48,24 @@ impl Changes {
     }
 
     fn push(&mut self, key: u32, at: usize, entry: Entry) {
-        self.list.push(Change {
+        let change = Change {
             key,
             at: at as u32,
             entry: entry.0,
-        });
+        };
+        self.journal_bytes += u64::from(change.bytes());
+        self.list.push(change);
     }
 
     pub fn trimmed(&mut self, lpn: Lpn, at: usize) {
         self.push(lpn.0, at, Entry::UNMAPPED);
     }
 
-    pub fn refers(&mut self, lpn: Lpn, vpn: u32, at: usize) {
+    pub fn refers(&mut self, lpn: Lpn, vpn: Vpn, at: usize) {
         self.push(lpn.0, at, Entry::vpn(vpn));
     }
 
-    pub fn lies(&mut self, vpn: u32, slot: Slot, at: usize) {
+    pub fn lies(&mut self, vpn: Vpn, slot: Slot, at: usize) {
         self.push(PLACE | slot.0, at, Entry::vpn(vpn));
     }
 
@@ -99,7 +103,12 @@ impl Changes {
 
     /// Bytes of all of them in the journal.
     pub fn journal_bytes(&self) -> u64 {
-        self.list.iter().map(|change| u64::from(change.bytes())).sum()
+        self.journal_bytes
+    }
+
+    /// Bytes in the journal of those from `first` on.
+    pub fn bytes_from(&self, first: usize) -> u64 {
+        self.list[first..].iter().map(|change| u64::from(change.bytes())).sum()
     }
 
     /// Without the first `count`; `at` pages of the log have gone with them.
@@ -122,6 +131,7 @@ impl Changes {
             kept
         });
         self.rows = rows;
+        self.journal_bytes = self.list.iter().map(|change| u64::from(change.bytes())).sum();
     }
 }
 
@@ -147,8 +157,8 @@ mod tests {
         changes.consists(Lpn(1), row(0), 0);
         changes.trimmed(Lpn(2), 3);
         changes.consists(Lpn(3), row(8), 4);
-        changes.lies(7, Slot(9), 5);
-        changes.refers(Lpn(4), 7, 5);
+        changes.lies(Vpn(7), Slot(9), 5);
+        changes.refers(Lpn(4), Vpn(7), 5);
         assert_eq!(changes.journal_bytes(), 24 + 8 + 24 + 12 + 12);
         assert_eq!((changes.fit(0, 55), changes.fit(0, 56), changes.fit(1, 44)), (2, 3, 3));
         changes.drain(1, 3);
@@ -156,8 +166,8 @@ mod tests {
         let expected = [
             (0, What::Entry(Lpn(2), Entry::UNMAPPED)),
             (1, What::Entry(Lpn(3), Entry::chunks(0))),
-            (2, What::Lies(7, Slot(9))),
-            (2, What::Entry(Lpn(4), Entry::vpn(7))),
+            (2, What::Lies(Vpn(7), Slot(9))),
+            (2, What::Entry(Lpn(4), Entry::vpn(Vpn(7)))),
         ];
         assert_eq!(entries, expected);
         assert_eq!(changes.rows(), [row(8)]);

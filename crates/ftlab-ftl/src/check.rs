@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::backend::Backend;
 use crate::frontier::NO_RU;
 use crate::ftl::Ftl;
-use crate::indirection::ChunkId;
+use crate::indirection::{ChunkId, Vpn};
 use crate::owner::Owner;
 use crate::record::{Entry, Target};
 use crate::units::RuState;
@@ -88,7 +88,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     fn check_map(&self) -> Result<(), String> {
-        let mut references = FxHashMap::<u32, u32>::default();
+        let mut references = FxHashMap::<Vpn, u32>::default();
         let mut chunks = FxHashMap::<ChunkId, u32>::default();
         for lpn in (0..self.config.logical_units).map(Lpn) {
             match self.record.entry(lpn).target() {
@@ -106,7 +106,7 @@ impl<B: Backend> Ftl<B> {
                 Target::Vpn(vpn) => *references.entry(vpn).or_default() += 1,
                 Target::Chunks(row) => {
                     for chunk in self.indirection.row(row) {
-                        *references.entry(chunk.pack()).or_default() += 1;
+                        *references.entry(chunk.value()).or_default() += 1;
                         *chunks.entry(chunk).or_default() += 1;
                     }
                 }
@@ -119,10 +119,10 @@ impl<B: Backend> Ftl<B> {
                 self.indirection.references(vpn),
             );
             if counted != said {
-                return Err(format!("VPN {vpn} counts {said} references, but {counted} exist"));
+                return Err(format!("{vpn:?} counts {said} references, but {counted} exist"));
             }
             for (index, said) in self.indirection.chunk_references(vpn).into_iter().flatten().enumerate() {
-                let chunk = ChunkId::new(vpn, index as u32);
+                let chunk = ChunkId::new(vpn, index);
                 let counted = chunks.get(&chunk).copied().unwrap_or(0);
                 if counted != said {
                     return Err(format!("{chunk:?} counts {said} references, but {counted} exist"));

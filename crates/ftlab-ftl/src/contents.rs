@@ -21,6 +21,13 @@ pub struct RequestContents {
 }
 
 impl RequestContents {
+    /// The contents of `request`, which go by the bytes that it covers.
+    pub fn of(request: &HostRequest<'_>, unit_bytes: u32) -> Self {
+        let mut contents = RequestContents::default();
+        contents.fill(request, unit_bytes);
+        contents
+    }
+
     fn fill(&mut self, request: &HostRequest<'_>, unit_bytes: u32) {
         self.ids.clear();
         self.ids.extend_from_slice(request.context.contents);
@@ -161,9 +168,7 @@ mod tests {
             length,
             context: &context,
         };
-        let mut contents = RequestContents::default();
-        contents.fill(&HostRequest::of_bytes(&io, unit_shift), 1 << unit_shift);
-        contents
+        RequestContents::of(&HostRequest::of_bytes(&io, unit_shift), 1 << unit_shift)
     }
 
     #[test]

@@ -208,7 +208,10 @@ impl Ftl<Counting> {
             by_address: allocation.by_address(),
             current_lane: vec![LaneId(0); frontiers.count as usize],
             translation: Translation::new(&tables, layout.geometry.unit_bytes),
-            indirection: Indirection::new(config.checkpoint_units > 0 && !config.buffer.power_loss_protected),
+            indirection: Indirection::new(
+                layout.slots(),
+                config.checkpoint_units > 0 && !config.buffer.power_loss_protected,
+            ),
             recovery: (config.checkpoint_units > 0).then(|| Recovery::new(&layout)),
             versions: config
                 .verify
@@ -462,7 +465,13 @@ impl<B: Backend> Ftl<B> {
         if self.buffer.is_dirty(lpn) {
             return versions.of_lpn(lpn);
         }
-        match self.record.entry(lpn).target() {
+        self.stamp_of(self.record.entry(lpn))
+    }
+
+    /// Stamp of what lies behind an entry of the map, 0 for nothing (checked runs only).
+    pub(crate) fn stamp_of(&self, entry: Entry) -> u32 {
+        let Some(versions) = &self.versions else { return 0 };
+        match entry.target() {
             Target::Unmapped => 0,
             Target::Slot(slot) => versions.of_slot(slot),
             Target::Vpn(vpn) => self
@@ -481,6 +490,7 @@ impl<B: Backend> Ftl<B> {
             Notice::Deadline { race } => self.read_late(race),
             Notice::Won { race } => self.won(race),
             Notice::IdleCopy => self.copy_when_idle(),
+            Notice::IdleMerge => self.merge_when_idle(),
             Notice::WriteLate { race } => self.write_late(race),
             Notice::WriteDone { race } => self.roles.writes.end(race),
         }

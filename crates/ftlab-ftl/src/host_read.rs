@@ -148,7 +148,7 @@ impl<B: Backend> Ftl<B> {
                 Some(slot) => slot,
                 None => return,
             },
-            Target::Chunks(row) => match self.indirection.first_slot(self.indirection.row(row)[0].pack()) {
+            Target::Chunks(row) => match self.indirection.first_slot(self.indirection.row(row)[0].value()) {
                 Some(slot) => slot,
                 None => return,
             },

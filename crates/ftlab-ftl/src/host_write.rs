@@ -4,12 +4,14 @@ use ftlab_core::{Lpn, Slot};
 
 use crate::backend::{Backend, Cause, Class, Need, Ticket};
 use crate::buffer::Replaced;
+use crate::dedup;
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
+use crate::indirection::Of;
 use crate::mapping::Why;
 use crate::placement::Event;
 use crate::record::{Entry, Target};
-use crate::replication::{self, Of};
+use crate::replication;
 use crate::request::{HostRequest, WriteContext};
 
 impl<B: Backend> Ftl<B> {
@@ -68,7 +70,7 @@ impl<B: Backend> Ftl<B> {
         }
         self.contents.let_go(context.contents);
         if through && self.roles.dedup.is_some() && !self.config.buffer.power_loss_protected {
-            self.program_pack(Ticket::NONE);
+            self.program_packs(Ticket::NONE);
             self.end_page_of(frontier, request);
             self.wait_for_values(request.first.0..request.first.0 + request.units, ticket);
             if request.fua() && self.recovery.is_some() {
@@ -81,6 +83,9 @@ impl<B: Backend> Ftl<B> {
         }
         if self.roles.idle_at.is_some() {
             self.copy_when_due();
+        }
+        if self.roles.merge_at.is_some() {
+            self.merge_when_due();
         }
     }
 
@@ -282,7 +287,10 @@ impl<B: Backend> Ftl<B> {
             // The look-up may have written translation pages, so that a collection has moved the unit.
             let old = self.record.entry(lpn);
             match old.as_slot() {
-                Some(slot) => self.invalidate(slot),
+                Some(slot) => {
+                    self.invalidate(slot);
+                    self.tell_dedup(dedup::Event::Gone(Of::Lpn(lpn)));
+                }
                 None => self.release(old),
             }
             self.record.set_entry(lpn, Entry::UNMAPPED);
@@ -304,7 +312,7 @@ impl<B: Backend> Ftl<B> {
                     return;
                 }
             }
-            self.program_pack(Ticket::NONE);
+            self.program_packs(Ticket::NONE);
             for place in 0..self.frontiers.open.len() {
                 self.pad(place);
             }

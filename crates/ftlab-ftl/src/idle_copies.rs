@@ -2,22 +2,26 @@
 
 use crate::backend::{Backend, Class, Notice, Ticket};
 use crate::ftl::Ftl;
+use crate::indirection::Vpn;
 use crate::record::Target;
 use crate::replicas::Further;
 use crate::replication::{Idle, IdleWork, Of};
 use ftlab_core::{LaneId, Lpn};
 
 /// Answers of the policy that are carried out in one idle moment.
-const MOST_AT_ONCE: u32 = 64;
+pub(crate) const MOST_AT_ONCE: u32 = 64;
 
 impl<B: Backend> Ftl<B> {
-    /// Starts the clock of idle-time copies; called when the drive starts, and again after a power cut.
-    pub fn start_idle_copies(&mut self) {
+    /// Starts the clocks of what is done in idle time; called when the drive starts, and again after a power cut.
+    pub fn start_idle_work(&mut self) {
         if self.roles.replication.is_some() {
             self.count_further();
         }
         if let Some(idle_ns) = self.roles.replication.as_ref().and_then(|policy| policy.idle_ns()) {
             self.backend.arm(idle_ns, Notice::IdleCopy);
+        }
+        if let Some(idle_ns) = self.roles.dedup.as_ref().and_then(|policy| policy.idle_ns()) {
+            self.backend.arm(idle_ns, Notice::IdleMerge);
         }
     }
 
@@ -98,7 +102,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// The VPN behind which `of` has copies.
-    fn vpn_of(&self, of: Of) -> Option<u32> {
+    fn vpn_of(&self, of: Of) -> Option<Vpn> {
         let vpn = match of {
             Of::Lpn(Lpn(lpn)) if lpn >= self.config.logical_units => None,
             Of::Lpn(lpn) => match self.record.entry(lpn).target() {

@@ -81,7 +81,8 @@ impl<B: Backend> Ftl<B> {
     #[cold]
     pub(crate) fn page_of_races_programmed(&mut self, page: u32, program: OpId, units: u32) {
         let mut waiting = std::mem::take(&mut self.roles.assembling);
-        let mut joins: Vec<OpId> = Vec::new();
+        let mut joins = std::mem::take(&mut self.roles.joins);
+        joins.clear();
         waiting.retain(|&key| {
             let Some(race) = self.roles.writes.get(key) else {
                 return false;
@@ -105,6 +106,7 @@ impl<B: Backend> Ftl<B> {
             };
             self.hold_buffer_for(program, all);
         }
+        self.roles.joins = joins;
     }
 
     /// The first of the programs is what the write waits for.

@@ -2,13 +2,15 @@
 
 use ftlab_core::Lpn;
 
+use crate::indirection::Vpn;
+
 /// The owner of a slot, packed in 32 bits in the reverse map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// Host data, reached directly from the map.
     Lpn(Lpn),
-    /// Host data behind an indirection (deduplicated or replicated): virtual page number.
-    Vpn(u32),
+    /// Host data behind an indirection (deduplicated or replicated).
+    Vpn(Vpn),
     /// Translation page `tvpn` of mapping table `table` (0 to 3).
     Map { table: u8, tvpn: u32 },
     /// A page that a policy wrote for itself; the number is the policy's.
@@ -52,8 +54,8 @@ impl From<Owner> for Packed {
         Packed(match owner {
             Owner::Lpn(lpn) => lpn.0,
             Owner::Vpn(vpn) => {
-                debug_assert!(vpn < 1 << 30);
-                VPN_TAG | vpn
+                debug_assert!(vpn.0 < 1 << 30);
+                VPN_TAG | vpn.0
             }
             Owner::Map { table, tvpn } => {
                 debug_assert!(table < 4 && tvpn < 1 << 27);
@@ -76,7 +78,7 @@ impl From<Packed> for Owner {
             lpn if lpn < LPN_LIMIT => Owner::Lpn(Lpn(lpn)),
             JOURNAL => Owner::Journal,
             u32::MAX => Owner::None,
-            vpn if vpn >> 30 == 0b10 => Owner::Vpn(vpn & ((1 << 30) - 1)),
+            vpn if vpn >> 30 == 0b10 => Owner::Vpn(Vpn(vpn & ((1 << 30) - 1))),
             map if map >> 29 == 0b110 => Owner::Map {
                 table: (map >> 27 & 3) as u8,
                 tvpn: map & ((1 << 27) - 1),
@@ -95,8 +97,8 @@ mod tests {
         let owners = [
             Owner::Lpn(Lpn(0)),
             Owner::Lpn(Lpn(LPN_LIMIT - 1)),
-            Owner::Vpn(0),
-            Owner::Vpn((1 << 30) - 1),
+            Owner::Vpn(Vpn(0)),
+            Owner::Vpn(Vpn((1 << 30) - 1)),
             Owner::Map { table: 0, tvpn: 0 },
             Owner::Map {
                 table: 3,

@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Need, Notice, OpId, Ticket};
 use crate::ftl::Ftl;
+use crate::indirection::Vpn;
 use crate::replication::{CopyAt, ReadOf};
 use ftlab_core::{Lpn, Slot};
 
@@ -76,7 +77,7 @@ impl<T: Default> Races<T> {
 pub(crate) struct ReadRace {
     join: OpId,
     reads: Vec<OpId>,
-    vpn: u32,
+    vpn: Vpn,
     /// Copies still to be tried, the next one last.
     untried: Vec<Slot>,
     bytes: u32,
@@ -97,7 +98,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Lets the replication policy fill the plan of a read of `lpn`, whose data lies at `slots`.
-    pub(crate) fn plan_read(&mut self, lpn: Lpn, vpn: Option<u32>, slots: &[Slot]) {
+    pub(crate) fn plan_read(&mut self, lpn: Lpn, vpn: Option<Vpn>, slots: &[Slot]) {
         let mut copies = std::mem::take(&mut self.roles.copies);
         self.copies_at(slots, &mut copies);
         let now = self.now();
@@ -118,7 +119,7 @@ impl<B: Backend> Ftl<B> {
 
     /// Reads a unit behind a virtual page number: the first copy of the policy's order and, if asked, the next ones after a
     /// delay.
-    pub(crate) fn read_copies(&mut self, lpn: Lpn, vpn: u32, bytes: u32, ticket: Ticket) {
+    pub(crate) fn read_copies(&mut self, lpn: Lpn, vpn: Vpn, bytes: u32, ticket: Ticket) {
         let mut slots = std::mem::take(&mut self.roles.slots);
         self.indirection.copies_into(vpn, &mut slots);
         slots.iter().for_each(|&slot| self.check_read(lpn, slot));

@@ -5,6 +5,7 @@
 use ftlab_core::memory::{huge, prefetch};
 use ftlab_core::{Lpn, Slot};
 
+use crate::indirection::Vpn;
 use crate::owner::Packed;
 
 /// A map entry: a slot, a virtual page number or a row of chunks behind the tag bit, or nothing.
@@ -17,7 +18,7 @@ pub struct Entry(pub u32);
 pub enum Target {
     Unmapped,
     Slot(Slot),
-    Vpn(u32),
+    Vpn(Vpn),
     /// Number of a row of chunks.
     Chunks(u32),
 }
@@ -37,8 +38,8 @@ impl Entry {
     }
 
     #[inline(always)]
-    pub fn vpn(vpn: u32) -> Self {
-        Entry(VPN_TAG | vpn)
+    pub fn vpn(vpn: Vpn) -> Self {
+        Entry(VPN_TAG | vpn.0)
     }
 
     #[inline(always)]
@@ -57,7 +58,7 @@ impl Entry {
         match self.0 {
             u32::MAX => Target::Unmapped,
             slot if slot < VPN_TAG => Target::Slot(Slot(slot)),
-            vpn if vpn < CHUNKS_TAG => Target::Vpn(vpn & !VPN_TAG),
+            vpn if vpn < CHUNKS_TAG => Target::Vpn(Vpn(vpn & !VPN_TAG)),
             row => Target::Chunks(row & !CHUNKS_TAG),
         }
     }
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn entries_tell_slots_from_virtual_pages() {
         assert_eq!(Entry::slot(Slot(7)).target(), Target::Slot(Slot(7)));
-        assert_eq!(Entry::vpn(7).target(), Target::Vpn(7));
+        assert_eq!(Entry::vpn(Vpn(7)).target(), Target::Vpn(Vpn(7)));
         assert_eq!(Entry::chunks(7).target(), Target::Chunks(7));
         assert_eq!(Entry::UNMAPPED.target(), Target::Unmapped);
         assert_eq!(Entry::UNMAPPED.as_slot(), None);

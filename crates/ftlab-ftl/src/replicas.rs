@@ -1,9 +1,10 @@
 //! Copies of units: those of a host write, and one more of a unit that lies in flash or is on its way there.
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Load, OpId, Ticket};
+use crate::dedup;
 use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
-use crate::indirection::MAX_COPIES;
+use crate::indirection::{MAX_COPIES, Vpn};
 use crate::mapping::Why;
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
@@ -40,7 +41,11 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn program_single(&mut self, lpn: Lpn, frontier: Frontier, plan: &CopyPlan, ticket: Ticket) -> bool {
         let race = self.begin_write_race(lpn, plan, ticket);
         let waits = if race.is_some() { Ticket::NONE } else { ticket };
+        let was_direct = self.record.entry(lpn).as_slot().is_some();
         let stored = self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, waits);
+        if stored && was_direct {
+            self.tell_dedup(dedup::Event::Gone(Of::Lpn(lpn)));
+        }
         match (race, self.record.entry(lpn).as_slot()) {
             (Some(race), Some(slot)) if stored => {
                 self.enter_write_race(race, slot);
@@ -52,19 +57,16 @@ impl<B: Backend> Ftl<B> {
         stored
     }
 
-    /// Programs the copies of `plan` behind a new VPN, which is returned.
-    pub(crate) fn program_copies(
-        &mut self,
-        lpn: Lpn,
-        frontier: Frontier,
-        plan: &CopyPlan,
-        ticket: Ticket,
-    ) -> Option<u32> {
+    /// Programs the copies of `plan` behind a new VPN; without one to be had, only once. False at end of life.
+    pub(crate) fn program_copies(&mut self, lpn: Lpn, frontier: Frontier, plan: &CopyPlan, ticket: Ticket) -> bool {
         let wanted = usize::from(plan.copies).clamp(1, MAX_COPIES);
         // The VPN exists before its slots, so that a collection in between can move a copy that has been made.
-        let vpn = self.indirection.create();
+        let Some(vpn) = self.indirection.create() else {
+            return self.program_single(lpn, frontier, plan, ticket);
+        };
         let race = self.begin_write_race(lpn, plan, ticket);
-        let mut lanes: Vec<LaneId> = Vec::with_capacity(wanted);
+        let mut lanes = std::mem::take(&mut self.roles.lanes_used);
+        lanes.clear();
         for copy in 0..wanted {
             let place = if copy == 0 {
                 self.place_for(lpn, frontier)
@@ -78,7 +80,8 @@ impl<B: Backend> Ftl<B> {
                 if copy == 0 {
                     race.into_iter().for_each(|race| self.roles.writes.end(race));
                     self.release(Entry::vpn(vpn));
-                    return None;
+                    self.roles.lanes_used = lanes;
+                    return false;
                 }
                 // A drive that is too full for a further copy does without.
                 break;
@@ -112,12 +115,13 @@ impl<B: Backend> Ftl<B> {
         if let Some(race) = race {
             self.start_write_race(race);
         }
-        Some(vpn)
+        self.roles.lanes_used = lanes;
+        true
     }
 
     /// Programs one more copy, on the lane named. Returns the VPN and the program; `None` if there is nothing to copy, there
     /// are [`MAX_COPIES`] already, or the drive or the lane has no room.
-    pub(crate) fn program_further(&mut self, further: &Further) -> Option<(u32, OpId)> {
+    pub(crate) fn program_further(&mut self, further: &Further) -> Option<(Vpn, OpId)> {
         let &Further { of, lane, class, .. } = further;
         let lies_at = self.copy_source(of)?;
         if self.roles.further >= self.roles.room {
@@ -141,7 +145,7 @@ impl<B: Backend> Ftl<B> {
         // Making room may have moved the copies: look again.
         let (vpn, source) = match (self.copy_source(of)?, of) {
             ((Some(vpn), source), _) => (vpn, source),
-            ((None, source), Of::Lpn(lpn)) => (self.make_value(lpn, source), source),
+            ((None, source), Of::Lpn(lpn)) => (self.make_value(lpn, source)?, source),
             ((None, _), Of::Vpn(_)) => return None,
         };
         if further.from_flash {
@@ -160,6 +164,10 @@ impl<B: Backend> Ftl<B> {
             versions.moved(source, slot);
         }
         self.indirection.add_copy(vpn, slot);
+        if let (Of::Lpn(lpn), false) = (of, further.from_flash) {
+            // The write may be acknowledged when only this copy is in flash.
+            self.written_for(lpn, slot);
+        }
         self.pad(place);
         let program = self.last_program;
         if let (false, Of::Lpn(lpn), None) = (self.plain_mapping, of, lies_at.0) {
@@ -177,7 +185,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// The VPN of what is to be copied, if it has one, and a place of its data.
-    fn copy_source(&self, of: Of) -> Option<(Option<u32>, Slot)> {
+    fn copy_source(&self, of: Of) -> Option<(Option<Vpn>, Slot)> {
         let vpn = match of {
             Of::Vpn(vpn) => vpn,
             Of::Lpn(lpn) if lpn.0 >= self.config.logical_units => return None,

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 
 use crate::backend::{Load, OpId};
+use crate::chunks::PackPlace;
 use crate::config::FtlConfig;
-use crate::dedup::{self, DedupPolicy};
-use crate::frontier::Frontier;
+use crate::dedup::{self, DedupPolicy, Work};
 use crate::indirection::Released;
 use crate::late_writes::WriteRace;
 use crate::races::{Races, ReadRace};
 use crate::replication::{self, CopyAt, ReadPlan, ReplicationPolicy};
 
-use ftlab_core::{Layout, Result, Slot};
+use ftlab_core::{LaneId, Layout, Result, Slot};
 
 /// The two optional roles and what they need at run time.
 #[derive(Default)]
@@ -27,17 +27,23 @@ pub struct Roles {
     pub(crate) room: u64,
     /// Without time: the tick from which on the replication policy is asked what to do when idle.
     pub(crate) idle_at: Option<u64>,
+    /// The same for the dedup policy.
+    pub(crate) merge_at: Option<u64>,
     /// Buffers of the questions to the replication policy.
     pub(crate) plan: ReadPlan,
     /// Pages whose programs may be under way, oldest first (drives that deduplicate, timed backend).
     under_way: VecDeque<(u32, OpId)>,
-    /// The frontier of the pack being filled.
-    pub(crate) pack_frontier: Frontier,
+    /// By open pack.
+    pub(crate) packs: Vec<PackPlace>,
+    /// Buffer of the works of a question to the dedup policy.
+    pub(crate) works: Vec<Work>,
     pub(crate) released: Released,
     pub(crate) slots: Vec<Slot>,
     pub(crate) programs: Vec<OpId>,
     pub(crate) copies: Vec<CopyAt>,
     pub(crate) lanes: Vec<Load>,
+    pub(crate) lanes_used: Vec<LaneId>,
+    pub(crate) joins: Vec<OpId>,
 }
 
 impl Roles {
@@ -58,6 +64,8 @@ impl Roles {
     /// Roles made outside the catalogue (tests).
     pub fn given(dedup: Option<Box<dyn DedupPolicy>>, replication: Option<Box<dyn ReplicationPolicy>>) -> Self {
         Roles {
+            packs: vec![PackPlace::default(); dedup.as_ref().map_or(0, |policy| usize::from(policy.packs()))],
+            merge_at: dedup.as_ref().and_then(|policy| policy.idle_units()),
             idle_at: replication.as_ref().and_then(|policy| policy.idle_units()),
             dedup,
             replication,
@@ -79,6 +87,7 @@ impl Roles {
             policy.forget();
         }
         self.under_way.clear();
+        self.packs.iter_mut().for_each(PackPlace::forget);
         if let (Some(dedup), false) = (&mut self.dedup, protected) {
             dedup.forget();
         }

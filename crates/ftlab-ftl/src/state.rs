@@ -1,15 +1,18 @@
 //! Saving and loading the state of a drive: the record, the units, the frontiers and the translation pages.
 //!
 //! A drive is saved as after a clean shutdown: the write buffer has been programmed and mapping caches are cold. What the
-//! placement policy has learnt is saved by itself. All numbers are little-endian.
+//! placement policy has learnt is saved by itself; so are, on a drive that deduplicates or replicates, the tables of values and
+//! what the policies of these roles know. All numbers are little-endian.
 
 use std::io::{self, Read, Write};
 
-use ftlab_core::RuId;
+use ftlab_core::{Lpn, RuId};
 
-use crate::backend::{Backend, Counting};
+use crate::backend::{Backend, Counting, Ticket};
 use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
+use crate::indirection::SECTIONS;
+use crate::record::Target;
 use crate::translation::Translation;
 use crate::units::Units;
 
@@ -23,15 +26,20 @@ impl<B: Backend> Ftl<B> {
                 return;
             }
         }
+        self.program_packs(Ticket::NONE);
         for place in 0..self.frontiers.open.len() {
             self.pad(place);
         }
         self.finish_jobs();
-    }
-
-    /// Why the state of this drive cannot be saved, if it cannot.
-    pub fn unsavable(&self) -> Option<&'static str> {
-        (!self.indirection.is_empty()).then_some("the state of a drive that deduplicates or replicates cannot be saved")
+        // Nobody who loads the state knows of a journal; the checkpoint makes it needless.
+        if !self.end_of_life
+            && self
+                .recovery
+                .as_ref()
+                .is_some_and(|recovery| recovery.journal().next().is_some())
+        {
+            self.checkpoint();
+        }
     }
 }
 
@@ -47,7 +55,7 @@ impl Ftl<Counting> {
         self.units.save(out)?;
         for open in &self.frontiers.open {
             put_u32(out, if open.ru == NO_RU { NONE } else { open.ru.0 })?;
-            put_u32(out, open.next)?;
+            put_u32(out, if open.ru == NO_RU { 0 } else { open.next })?;
         }
         self.translation.save(out)?;
         let (opened, (ticks, swept)) = self.placing.parts();
@@ -56,8 +64,72 @@ impl Ftl<Counting> {
         put_all(out, ticks)?;
         put_u64(out, *swept)?;
         let learnt = self.placement.save();
-        put_u64(out, learnt.len() as u64)?;
-        out.write_all(&learnt)
+        put_bytes(out, &learnt)?;
+        if self.roles.is_none() {
+            return Ok(());
+        }
+        self.save_values(out)
+    }
+
+    /// What lies behind values and rows, and what the policies of these know.
+    fn save_values(&self, out: &mut dyn Write) -> io::Result<()> {
+        for section in self.indirection.sections() {
+            put_u32(out, section.len() as u32)?;
+            put_all(out, &section)?;
+        }
+        let of_dedup = self.roles.dedup.as_ref().map(|policy| policy.save());
+        let of_replication = self.roles.replication.as_ref().map(|policy| policy.save());
+        put_bytes(out, &of_dedup.unwrap_or_default())?;
+        put_bytes(out, &of_replication.unwrap_or_default())?;
+        put_u64(out, self.roles.idle_at.unwrap_or(u64::MAX))?;
+        put_u64(out, self.roles.merge_at.unwrap_or(u64::MAX))
+    }
+
+    fn load_values(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        let mut sections: [Vec<u32>; SECTIONS] = Default::default();
+        for section in &mut sections {
+            let length = get_u32(input)? as usize;
+            // Four chunks a value or row are the most.
+            if length as u64 > 4 * u64::from(self.layout.slots()) + 64 {
+                return Err(wrong(format!("a table of values with {length} numbers")));
+            }
+            section.resize(length, 0);
+            get_all(input, section)?;
+        }
+        let values = self.indirection.restore(sections);
+        values.map_err(|fault| wrong(format!("values: {fault}")))?;
+        let places = self.indirection.slots().find(|slot| slot.0 >= self.layout.slots());
+        if let Some(slot) = places {
+            return Err(wrong(format!("a value at {slot:?}, beyond the drive")));
+        }
+        for lpn in (0..self.config.logical_units).map(Lpn) {
+            let is_there = match self.record.entry(lpn).target() {
+                Target::Unmapped | Target::Slot(_) => true,
+                Target::Vpn(vpn) => self.indirection.is_used(vpn),
+                Target::Chunks(row) => self.indirection.row_in_use(row).is_some(),
+            };
+            if !is_there {
+                return Err(wrong(format!(
+                    "{lpn:?} is mapped to a value or row that does not exist"
+                )));
+            }
+        }
+        let (of_dedup, of_replication) = (get_bytes(input)?, get_bytes(input)?);
+        if let Some(policy) = &mut self.roles.dedup {
+            policy
+                .load(&of_dedup)
+                .map_err(|fault| wrong(format!("dedup policy: {fault}")))?;
+        }
+        if let Some(policy) = &mut self.roles.replication {
+            policy
+                .load(&of_replication)
+                .map_err(|fault| wrong(format!("replication policy: {fault}")))?;
+        }
+        let due = |at: u64| (at != u64::MAX).then_some(at);
+        self.roles.idle_at = due(get_u64(input)?);
+        self.roles.merge_at = due(get_u64(input)?);
+        self.count_further();
+        Ok(())
     }
 
     /// Reads a state saved by a drive of the same layout and policies into this new drive.
@@ -102,18 +174,14 @@ impl Ftl<Counting> {
         }
         get_all(input, ticks)?;
         *swept = get_u64(input)?;
-        let length = get_u64(input)?;
-        let mut learnt = Vec::new();
-        (&mut *input).take(length).read_to_end(&mut learnt)?;
-        if learnt.len() as u64 != length {
-            return Err(wrong(format!(
-                "{} of {length} bytes of the placement policy",
-                learnt.len()
-            )));
-        }
+        let learnt = get_bytes(input)?;
         self.placement
             .load(&learnt)
-            .map_err(|fault| wrong(format!("placement policy: {fault}")))
+            .map_err(|fault| wrong(format!("placement policy: {fault}")))?;
+        if self.roles.is_none() {
+            return Ok(());
+        }
+        self.load_values(input)
     }
 }
 
@@ -196,6 +264,22 @@ impl Units {
 
 fn wrong(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn put_bytes(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+    put_u64(out, bytes.len() as u64)?;
+    out.write_all(bytes)
+}
+
+/// What a policy knows.
+fn get_bytes(input: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let length = get_u64(input)?;
+    let mut bytes = Vec::new();
+    (&mut *input).take(length).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == length {
+        true => Ok(bytes),
+        false => Err(wrong(format!("{} of {length} bytes of a policy", bytes.len()))),
+    }
 }
 
 fn put_u32(out: &mut dyn Write, value: u32) -> io::Result<()> {

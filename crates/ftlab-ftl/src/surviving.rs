@@ -11,8 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::backend::Backend;
 use crate::changes::What;
+use crate::dedup;
 use crate::ftl::Ftl;
-use crate::indirection::{ChunkRow, Indirection};
+use crate::indirection::{ChunkRow, Indirection, Vpn};
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
 use crate::recovery::{Event, Recovery};
@@ -26,6 +27,22 @@ pub(crate) enum Spare {
     Was(Lpn, u32),
 }
 
+impl Spare {
+    /// Whether it says more than a checkpoint taken when the log was `at` long; if so, its place is counted from there.
+    pub fn is_newer_than(&mut self, at: u32) -> bool {
+        match self {
+            Spare::For(_, ASSEMBLING) => true,
+            Spare::For(_, position) | Spare::Was(_, position) => match position.checked_sub(at) {
+                Some(shifted) => {
+                    *position = shifted;
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+}
+
 /// In [`Spare::For`]: the page is still being assembled.
 pub(crate) const ASSEMBLING: u32 = u32::MAX;
 
@@ -35,7 +52,7 @@ pub(crate) struct ValuesThen {
     entries: Vec<(Lpn, Entry)>,
     rows: Vec<ChunkRow>,
     /// Numbers of dead values that may be used again once the checkpoint is complete.
-    pub resting: usize,
+    pub resting: u32,
 }
 
 /// Spare areas by slot, as far as they say more than the record.
@@ -61,9 +78,9 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// The unit of `lpn`, which lies directly, becomes a value.
-    pub(crate) fn make_value(&mut self, lpn: Lpn, slot: Slot) -> u32 {
-        let vpn = self.indirection.create();
+    /// The unit of `lpn`, which lies directly, becomes a value; `None` if no number is left.
+    pub(crate) fn make_value(&mut self, lpn: Lpn, slot: Slot) -> Option<Vpn> {
+        let vpn = self.indirection.create()?;
         self.indirection.add_copy(vpn, slot);
         self.record.set_owner(slot, Packed::from(Owner::Vpn(vpn)));
         self.record.set_entry(lpn, Entry::vpn(vpn));
@@ -80,7 +97,8 @@ impl<B: Backend> Ftl<B> {
                 recovery.refers(lpn, vpn);
             }
         }
-        vpn
+        self.tell_dedup(dedup::Event::Became { lpn, vpn });
+        Some(vpn)
     }
 
     /// The host has written a value for `lpn` to `slot`.
@@ -157,16 +175,18 @@ impl<B: Backend> Ftl<B> {
                 let first = page * per_page;
                 (first..first + per_page).for_each(|slot| found(indirection, Slot(slot), &mut units));
             }
-            Event::Changed(What::Lies(vpn, slot)) => {
-                indirection.recover(vpn, units.contains(&slot).then_some(slot));
+            Event::Changed(What::Lies(vpn, slot), at) => {
+                // The unit may be torn, and another one that became a value before it may have come back with its unit.
+                let is_it = matches!(recovery.spares.get(&slot.0), Some(Spare::Was(_, then)) if *then == at);
+                indirection.recover(vpn, (is_it && units.contains(&slot)).then_some(slot));
             }
             // A number that the journal names must not be given to another value while the journal says so.
-            Event::Changed(What::Entry(_, entry)) => match entry.target() {
+            Event::Changed(What::Entry(_, entry), _) => match entry.target() {
                 Target::Unmapped | Target::Slot(_) => {}
                 Target::Vpn(vpn) => indirection.recover(vpn, None),
                 Target::Chunks(row) => {
                     let chunks = recovery.changes.rows()[row as usize];
-                    chunks.iter().for_each(|chunk| indirection.recover(chunk.pack(), None));
+                    chunks.iter().for_each(|chunk| indirection.recover(chunk.value(), None));
                 }
             },
         });
@@ -174,11 +194,11 @@ impl<B: Backend> Ftl<B> {
 
     /// Whether all that the entry refers to is in flash.
     fn survives(&self, entry: Entry, rows: &[ChunkRow]) -> bool {
-        let is_found = |vpn: u32| self.indirection.first_slot(vpn).is_some();
+        let is_found = |vpn: Vpn| self.indirection.first_slot(vpn).is_some();
         match entry.target() {
             Target::Unmapped | Target::Slot(_) => true,
             Target::Vpn(vpn) => is_found(vpn),
-            Target::Chunks(row) => rows[row as usize].iter().all(|chunk| is_found(chunk.pack())),
+            Target::Chunks(row) => rows[row as usize].iter().all(|chunk| is_found(chunk.value())),
         }
     }
 
@@ -207,7 +227,17 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn count_references(&mut self, rows: &[ChunkRow]) {
         for lpn in (0..self.config.logical_units).map(Lpn) {
             match self.record.entry(lpn).target() {
-                Target::Unmapped | Target::Slot(_) => {}
+                Target::Unmapped => {}
+                Target::Slot(slot) => match Owner::from(self.record.owner(slot)) {
+                    // The journal says that the unit became a value, but has lost that its LPN refers to that.
+                    Owner::Vpn(vpn) if self.indirection.lies_at(vpn, slot) => {
+                        self.record.set_entry(lpn, Entry::vpn(vpn));
+                        self.indirection.acquire(vpn);
+                    }
+                    // That it had become one is not known any more.
+                    Owner::Vpn(_) => self.record.set_owner(slot, Packed::lpn(lpn)),
+                    _ => {}
+                },
                 Target::Vpn(vpn) => self.indirection.acquire(vpn),
                 Target::Chunks(row) => {
                     let row = self.indirection.recover_row(rows[row as usize]);

@@ -179,6 +179,10 @@ impl<B: Backend> Ftl<B> {
                 moved.sort_unstable();
                 // Several copies of one value may have moved.
                 moved.dedup();
+                // A table that the policy does not page is none of its business.
+                moved.truncate(moved.partition_point(|&key| self.translation.is_paged(table, key + 1)));
+            }
+            if !moved.is_empty() {
                 let view = RecordView {
                     entries: &self.record.map,
                     request_end: 0,

@@ -1,73 +1,20 @@
-//! Units that several logical pages share or that lie in several places: how they are stored and read.
+//! Units behind values and rows of chunks: what refers to them, where they lie, and how they are read.
 
 use crate::backend::{Backend, Need, Ticket};
-use crate::dedup::{Decision, DedupWrite};
-use crate::frontier::Frontier;
+use crate::dedup;
 use crate::ftl::Ftl;
-use crate::indirection::{CHUNKS, Released};
+use crate::indirection::{CHUNKS, Of, Released, Vpn};
 use crate::mapping::Why;
 use crate::record::{Entry, Target};
-use crate::replication::{Event, Of};
-use crate::request::WriteContext;
+use crate::replication::Event;
 use ftlab_core::{Lpn, Slot};
 
 impl<B: Backend> Ftl<B> {
-    /// Stores one unit on a drive that deduplicates or replicates. False at end of life.
-    pub(crate) fn store_with_roles(
-        &mut self,
-        lpn: Lpn,
-        frontier: Frontier,
-        context: &WriteContext,
-        ticket: Ticket,
-    ) -> bool {
-        if self.roles.replication.is_some() && self.record.entry(lpn) != Entry::UNMAPPED {
-            self.tell_replication(Event::Gone(Of::Lpn(lpn)));
-        }
-        let content = context.content;
-        let now = self.now();
-        let decision = match (&mut self.roles.dedup, content) {
-            (Some(dedup), Some(content)) => dedup.write(&DedupWrite {
-                lpn,
-                content,
-                pc: context.pc,
-                now,
-            }),
-            _ => Decision::Bypass,
-        };
-        match decision {
-            Decision::Existing(vpn) => {
-                self.counts.dedup_hits += 1;
-                self.indirection.acquire(vpn);
-                self.repoint(lpn, Entry::vpn(vpn));
-                true
-            }
-            Decision::New => {
-                let plan = self.plan_copies(lpn, context);
-                let Some(vpn) = self.program_copies(lpn, frontier, &plan, ticket) else {
-                    return false;
-                };
-                if let (Some(dedup), Some(content)) = (&mut self.roles.dedup, content) {
-                    dedup.stored(content, vpn);
-                }
-                true
-            }
-            Decision::Bypass => {
-                let plan = self.plan_copies(lpn, context);
-                if plan.copies > 1 {
-                    self.program_copies(lpn, frontier, &plan, ticket).is_some()
-                } else {
-                    self.program_single(lpn, frontier, &plan, ticket)
-                }
-            }
-            Decision::Chunks(sources) => self.store_chunks(lpn, frontier, sources, ticket),
-        }
-    }
-
     /// A virtual page has been made or has got another place: its entry in table 1 changes.
-    pub(crate) fn vpn_changed(&mut self, vpn: u32, ticket: Ticket) {
+    pub(crate) fn vpn_changed(&mut self, vpn: Vpn, ticket: Ticket) {
         if !self.plain_mapping {
-            self.look_up(1, vpn..vpn + 1, vpn + 1, Why::HostWrite, ticket);
-            self.map_changed(1, vpn, ticket);
+            self.look_up(1, vpn.0..vpn.0 + 1, vpn.0 + 1, Why::HostWrite, ticket);
+            self.map_changed(1, vpn.0, ticket);
         }
     }
 
@@ -86,7 +33,10 @@ impl<B: Backend> Ftl<B> {
         self.journal_entry(lpn, entry);
         match old.target() {
             Target::Unmapped => {}
-            Target::Slot(slot) => self.invalidate(slot),
+            Target::Slot(slot) => {
+                self.invalidate(slot);
+                self.tell_dedup(dedup::Event::Gone(Of::Lpn(lpn)));
+            }
             Target::Vpn(_) | Target::Chunks(_) => self.release(old),
         }
     }
@@ -97,13 +47,7 @@ impl<B: Backend> Ftl<B> {
         let mut released = std::mem::take(&mut self.roles.released);
         match entry.target() {
             Target::Unmapped | Target::Slot(_) => {}
-            Target::Vpn(vpn) => {
-                let copies = self.indirection.copy_count(vpn) as u64;
-                self.indirection.release(vpn, &mut released);
-                if self.indirection.copy_count(vpn) == 0 {
-                    self.roles.further -= copies.saturating_sub(1);
-                }
-            }
+            Target::Vpn(vpn) => self.indirection.release(vpn, &mut released),
             Target::Chunks(row) => self.indirection.release_row(row, &mut released),
         }
         self.end_of(released);
@@ -111,14 +55,14 @@ impl<B: Backend> Ftl<B> {
 
     /// What a release has ended is no longer valid, and whoever knew of it is told.
     pub(crate) fn end_of(&mut self, mut released: Released) {
+        self.roles.further -= released.further;
         released.slots.iter().for_each(|&slot| self.invalidate(slot));
-        if self.roles.replication.is_some() {
-            let dead = released.dead.iter().map(|&vpn| Event::Gone(Of::Vpn(vpn)));
-            dead.for_each(|gone| self.tell_replication(gone));
+        for &chunk in &released.dead_chunks {
+            self.tell_dedup(dedup::Event::ChunkGone(chunk));
         }
-        if let Some(dedup) = &mut self.roles.dedup {
-            released.dead_chunks.iter().for_each(|&chunk| dedup.chunk_dead(chunk));
-            released.dead.iter().for_each(|&vpn| dedup.dead(vpn));
+        for &vpn in &released.dead {
+            self.tell_replication(Event::Gone(Of::Vpn(vpn)));
+            self.tell_dedup(dedup::Event::Gone(Of::Vpn(vpn)));
         }
         released.clear();
         self.roles.released = released;
@@ -135,7 +79,7 @@ impl<B: Backend> Ftl<B> {
                 slots.extend(
                     chunks
                         .iter()
-                        .filter_map(|chunk| self.indirection.first_slot(chunk.pack())),
+                        .filter_map(|chunk| self.indirection.first_slot(chunk.value())),
                 );
             }
         }
@@ -170,9 +114,9 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Reads a unit behind a virtual page number.
-    pub(crate) fn read_indirect(&mut self, lpn: Lpn, vpn: u32, bytes: u32, ticket: Ticket) {
+    pub(crate) fn read_indirect(&mut self, lpn: Lpn, vpn: Vpn, bytes: u32, ticket: Ticket) {
         if !self.plain_mapping {
-            self.look_up(1, vpn..vpn + 1, vpn + 1, Why::HostRead, ticket);
+            self.look_up(1, vpn.0..vpn.0 + 1, vpn.0 + 1, Why::HostRead, ticket);
         }
         self.read_copies(lpn, vpn, bytes, ticket);
     }

@@ -3,19 +3,24 @@
 use ftlab_core::{Lpn, Slot};
 use rustc_hash::FxHashMap;
 
-use crate::indirection::CHUNKS;
+use crate::indirection::{CHUNKS, ChunkId, Vpn};
 
 /// Stamps of the chunks of a pack or of a unit.
 pub type ChunkStamps = [u32; CHUNKS];
+
+/// In the stamp of a slot: a pack lies there. Other stamps have 31 bits.
+const PACK: u32 = 1 << 31;
 
 /// Stamps of the last write of each LPN and of what each slot holds. 8 bytes a unit, only in checked runs.
 #[derive(Clone, Debug)]
 pub struct Versions {
     lpn: Vec<u32>,
-    /// Of a pack: its number in `packs`.
+    /// Of a pack: its number in `packs`, and [`PACK`].
     slot: Vec<u32>,
-    /// What each pack ever filled holds, by chunk. The last one may still be filled.
+    /// What each pack ever filled holds, by chunk.
     packs: Vec<ChunkStamps>,
+    /// The numbers of those that may still be filled.
+    filling: FxHashMap<Vpn, u32>,
     /// The unit that four chunks make.
     units: FxHashMap<ChunkStamps, u32>,
     last: u32,
@@ -29,6 +34,7 @@ impl Versions {
             lpn: vec![0; logical_units as usize],
             slot: vec![0; slots as usize],
             packs: Vec::new(),
+            filling: FxHashMap::default(),
             units: FxHashMap::default(),
             last: 0,
             before: 0,
@@ -37,7 +43,7 @@ impl Versions {
 
     /// The host has written a new version.
     pub fn written(&mut self, lpn: Lpn) {
-        self.last = self.last.wrapping_add(1).max(1);
+        self.last = (self.last.wrapping_add(1) & !PACK).max(1);
         self.before = std::mem::replace(&mut self.lpn[lpn.at()], self.last);
     }
 
@@ -97,24 +103,34 @@ impl Versions {
         self.lpn[lpn.at()] = stamp;
     }
 
-    /// A chunk of `content` has been added to the pack being filled.
-    pub fn packed(&mut self, index: usize, content: u64) {
-        if index == 0 {
+    /// A chunk of `content` has been added to a pack that is being filled.
+    pub fn packed(&mut self, chunk: ChunkId, content: u64) {
+        if chunk.index() == 0 {
+            self.filling.insert(chunk.value(), self.packs.len() as u32);
             self.packs.push([0; CHUNKS]);
         }
-        let pack = self.packs.last_mut().expect("a pack begins with its first chunk");
-        pack[index] = content_stamp(content);
+        let number = self.filling[&chunk.value()];
+        self.packs[number as usize][chunk.index()] = content_stamp(content);
     }
 
-    /// The pack being filled has got a slot.
-    pub fn pack_programmed(&mut self, slot: Slot) {
-        self.slot[slot.at()] = self.packs.len() as u32 - 1;
+    /// A pack that was being filled has got a slot.
+    pub fn pack_programmed(&mut self, pack: Vpn, slot: Slot) {
+        self.slot[slot.at()] = PACK | self.filling[&pack];
     }
 
-    /// What the chunk at `index` of a pack holds, 0 for nothing; `None`: the pack is still being filled.
-    pub fn of_chunk(&self, pack: Option<Slot>, index: usize) -> u32 {
-        let number = pack.map_or(self.packs.len().wrapping_sub(1), |slot| self.slot[slot.at()] as usize);
-        self.packs.get(number).map_or(0, |pack| pack[index])
+    /// What a chunk of the value at `slot` holds, 0 for nothing; `None`: its pack is still being filled.
+    pub fn of_chunk(&self, chunk: ChunkId, slot: Option<Slot>) -> u32 {
+        let number = match slot.map(|slot| self.slot[slot.at()]) {
+            // A quarter of a unit stored whole is known by the unit.
+            Some(stamp) if stamp < PACK => {
+                let quarter = u64::from(stamp) << 2 | chunk.index() as u64;
+                return content_stamp(quarter.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            }
+            Some(pack) => Some(pack & !PACK),
+            None => self.filling.get(&chunk.value()).copied(),
+        };
+        let pack = number.and_then(|number| self.packs.get(number as usize));
+        pack.map_or(0, |pack| pack[chunk.index()])
     }
 
     /// The last version of `lpn` has been stored as these chunks.
@@ -140,5 +156,5 @@ impl Versions {
 
 /// Stamps of contents lie above those of plain versions only by chance; runs use one kind or the other.
 pub fn content_stamp(content: u64) -> u32 {
-    ((content ^ content >> 32) as u32).max(1)
+    ((content ^ content >> 32) as u32 & !PACK).max(1)
 }

@@ -1,18 +1,22 @@
 //! The powers of the seams, proved by policies that use them: the same operations and checks as for the catalogue.
 
-use ftlab_core::{Lpn, Slot, Stream};
+use ftlab_core::{IoContext, Lpn, OpKind, Slot, Stream};
+use ftlab_ftl::contents::RequestContents;
 use ftlab_ftl::dedup::DedupPolicy;
 use ftlab_ftl::owner::Owner;
 use ftlab_ftl::record::Target;
 use ftlab_ftl::replication::ReplicationPolicy;
 use ftlab_ftl::roles::Roles;
-use ftlab_ftl::{Counting, Overrides};
+use ftlab_ftl::verify::content_stamp;
+use ftlab_ftl::{Counting, HostRequest, Overrides};
+use ftlab_testkit::bench::quarters_of;
 use ftlab_testkit::case::{Wish, most_units};
-use ftlab_testkit::members::chunk_dedup::{Shelf, chunks_of};
-use ftlab_testkit::members::{ChunkDedup, Lifetimes, MappingCache, TwoCopies, TwoStreams, UnitDedup};
+use ftlab_testkit::members::chunk_dedup::Shelf;
+use ftlab_testkit::members::{ChunkDedup, Lifetimes, MappingCache, OutOfLine, TwoCopies, TwoStreams, UnitDedup};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::shrink::run_or_shrink;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
+use rustc_hash::FxHashMap;
 
 /// As `conformance`, with policies given by `make`; `inspect` looks at the drive after each operation.
 fn drive<B: Double>(
@@ -202,6 +206,84 @@ fn whole_unit_dedup_returns_the_content_written() {
     drive::<Late>(1350..1380, cuts(Some(false)), |_| {}, deduplicating, |_| {});
 }
 
+fn out_of_line(_: &Case) -> Overrides {
+    roles(Some(Box::new(OutOfLine::default())), None)
+}
+
+#[test]
+fn units_merged_in_idle_moments_return_the_content_written() {
+    let merges = std::cell::Cell::new(0.0);
+    fn count<B: Double>(bench: &Bench<B>, merges: &std::cell::Cell<f64>) {
+        let reports = bench.ftl.policy_reports();
+        let report = reports.iter().find(|(role, _)| *role == "dedup");
+        merges.set(merges.get().max(report.map_or(0.0, |(_, figures)| figures[0].1)));
+    }
+    drive::<Counting>(2000..2040, steps(), |_| {}, out_of_line, |bench| count(bench, &merges));
+    drive::<Instant>(2100..2140, steps(), |_| {}, out_of_line, |_| {});
+    drive::<Late>(2200..2240, steps(), |_| {}, out_of_line, |_| {});
+    drive::<Late>(2300..2340, cuts(None), |_| {}, out_of_line, |_| {});
+    drive::<Counting>(2400..2440, cuts(Some(false)), |_| {}, out_of_line, |_| {});
+    assert!(merges.get() > 20.0, "{} merges", merges.get());
+    let with_copies = |case: &Case| {
+        let policy = TwoCopies::new(case.config.logical_units, false);
+        roles(Some(Box::new(OutOfLine::default())), Some(Box::new(policy)))
+    };
+    drive::<Late>(2500..2540, cuts(None), half, with_copies, |_| {});
+}
+
+/// Tables 0 of a map in flash, with every kind of sharing.
+#[test]
+fn sharing_is_told_to_a_map_in_flash() {
+    let with = |dedup: fn() -> Box<dyn DedupPolicy>| {
+        move |case: &Case| Overrides {
+            mapping: Some(Box::new(cached(case, case.config.seed as u32))),
+            ..roles(Some(dedup()), None)
+        }
+    };
+    let members: [fn() -> Box<dyn DedupPolicy>; 3] = [
+        || Box::new(UnitDedup::default()),
+        || Box::new(ChunkDedup::default()),
+        || Box::new(OutOfLine::default()),
+    ];
+    let roomy = |wish: Wish| Wish { reserve: 4, ..wish };
+    // Packs are not compacted: each chunk of a unit may keep a slot of its own.
+    let tables_of = |case: &mut Case| {
+        tables_of(case);
+        case.config.logical_units = (case.config.logical_units / 4).max(4);
+    };
+    for (number, member) in members.into_iter().enumerate() {
+        let first = 3000 + 1000 * number as u64;
+        drive::<Counting>(first..first + 30, roomy(steps()), tables_of, with(member), |_| {});
+        drive::<Late>(
+            first + 100..first + 130,
+            roomy(steps()),
+            tables_of,
+            with(member),
+            |_| {},
+        );
+        drive::<Late>(
+            first + 200..first + 230,
+            roomy(cuts(None)),
+            tables_of,
+            with(member),
+            |_| {},
+        );
+    }
+}
+
+/// Moves of values are no business of a mapping policy that pages the map alone.
+#[test]
+fn every_mapping_of_the_catalogue_gets_along_with_values() {
+    let wish = Wish {
+        mapping: true,
+        reserve: 3,
+        ..steps()
+    };
+    let cuts = Wish { recovers: true, ..wish };
+    drive::<Counting>(6000..6080, wish, half, deduplicating, |_| {});
+    drive::<Late>(6100..6160, cuts, half, deduplicating, |_| {});
+}
+
 #[test]
 fn dedup_and_replication_work_together() {
     let make = |case: &Case| {
@@ -212,8 +294,32 @@ fn dedup_and_replication_work_together() {
     drive::<Late>(1450..1480, cuts(Some(false)), half, make, |_| {});
 }
 
-/// The contents of every unit that is stored as chunks, as the packs hold them.
-fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf) {
+/// Stamp and quarters of each unit that the bench may write: what is known begins with the first byte of the request.
+fn contents() -> FxHashMap<u32, [u64; 4]> {
+    let stamp_of = |quarters: &[u64]| {
+        let context = IoContext {
+            contents: quarters,
+            content_bytes: 128,
+            ..IoContext::NONE
+        };
+        let request = HostRequest {
+            context: &context,
+            ..HostRequest::whole(OpKind::Write, Lpn(0), 1)
+        };
+        content_stamp(RequestContents::of(&request, 512).unit(0).unwrap())
+    };
+    let mut all = FxHashMap::default();
+    for (first, second) in (0..16).flat_map(|first| (0..16).map(move |second| (first, second))) {
+        let both = [quarters_of(first), quarters_of(second)].concat();
+        for quarters in both.windows(4) {
+            all.insert(stamp_of(quarters), quarters.try_into().expect("four"));
+        }
+    }
+    all
+}
+
+/// The contents of every unit that is stored as chunks, as the values hold them.
+fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf, contents: &FxHashMap<u32, [u64; 4]>) {
     let shelf = shelf.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for lpn in 0..bench.reference.len() {
         let Target::Chunks(row) = bench.ftl.record.entry(Lpn(lpn)).target() else {
@@ -224,36 +330,59 @@ fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf) {
         let stamp = bench.ftl.stamp(Lpn(lpn));
         assert_eq!(
             found,
-            chunks_of(u64::from(stamp)).map(Some),
-            "LPN {lpn} should hold content {stamp:#x}"
+            contents[&stamp].map(Some),
+            "LPN {lpn} should hold the content with stamp {stamp:#x}"
         );
     }
 }
 
-fn drive_chunks<B: Double>(numbers: std::ops::Range<u64>, wish: Wish) {
+fn drive_chunks<B: Double>(numbers: std::ops::Range<u64>, wish: Wish, buffered: bool) -> [f64; 4] {
     let shelf = std::cell::RefCell::new(Shelf::default());
+    let contents = contents();
     let make = |_: &Case| {
         let dedup = ChunkDedup::default();
         *shelf.borrow_mut() = dedup.shelf.clone();
         roles(Some(Box::new(dedup)), None)
     };
     let adapt = |case: &mut Case| {
-        case.config.buffer.policy = ftlab_core::PolicySpec::named("none");
-        case.config.buffer.capacity_units = 0;
+        if !buffered {
+            case.config.buffer.policy = ftlab_core::PolicySpec::named("none");
+            case.config.buffer.capacity_units = 0;
+        }
         case.config.logical_units = (case.config.logical_units / 2).max(8);
     };
+    let figures = std::cell::Cell::new([0.0; 4]);
+    let sums = std::cell::Cell::new([0.0; 4]);
     drive::<B>(numbers, wish, adapt, make, |bench| {
-        chunks_are_right(bench, &shelf.borrow());
+        // Of a unit in the write buffer the record knows an older version.
+        if !buffered {
+            chunks_are_right(bench, &shelf.borrow(), &contents);
+        }
+        let reports = bench.ftl.policy_reports();
+        let report = reports.iter().find(|(role, _)| *role == "dedup");
+        let now: [f64; 4] = report.map_or([0.0; 4], |(_, report)| std::array::from_fn(|i| report[i].1));
+        let (before, mut sum) = (figures.replace(now), sums.get());
+        for i in 0..4 {
+            sum[i] += (now[i] - before[i]).max(0.0);
+        }
+        sums.set(sum);
     });
+    sums.get()
 }
 
 #[test]
 fn quarter_unit_dedup_returns_the_content_written() {
-    drive_chunks::<Counting>(1500..1540, steps());
-    drive_chunks::<Instant>(1600..1640, steps());
-    drive_chunks::<Late>(1700..1740, steps());
-    drive_chunks::<Late>(1800..1830, cuts(None));
-    drive_chunks::<Counting>(1850..1870, cuts(Some(false)));
+    let mut seen = [0.0; 4];
+    let mut add = |sums: [f64; 4]| seen.iter_mut().zip(sums).for_each(|(sum, more)| *sum += more);
+    add(drive_chunks::<Counting>(1500..1540, steps(), false));
+    add(drive_chunks::<Instant>(1600..1640, steps(), true));
+    add(drive_chunks::<Late>(1700..1740, steps(), false));
+    add(drive_chunks::<Late>(1750..1790, steps(), true));
+    add(drive_chunks::<Late>(1800..1830, cuts(None), false));
+    add(drive_chunks::<Late>(1840..1870, cuts(Some(false)), true));
+    add(drive_chunks::<Counting>(1880..1900, cuts(Some(false)), false));
+    // Units stored whole serve as chunks, and new chunks of a unit go to one pack or to several.
+    assert!(seen.iter().all(|&times| times > 100.0), "{seen:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use ftlab_core::{LaneId, Lpn, OpKind, PolicySpec, Stream};
 use ftlab_ftl::dedup::DedupPolicy;
+use ftlab_ftl::indirection::Vpn;
 use ftlab_ftl::record::Target;
 use ftlab_ftl::replication::{
     CopyPlan, Event, Idle, IdleWork, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, Wait, WriteOf,
@@ -43,11 +44,9 @@ fn steps() -> Wish {
     }
 }
 
-/// Values are taken to be in protected memory, so far.
 fn cuts() -> Wish {
     Wish {
         recovers: true,
-        protected: Some(true),
         ..steps()
     }
 }
@@ -300,7 +299,7 @@ fn without_time_idle_work_is_done_after_so_many_units() {
     assert_eq!(ftl.counts.waf(), Some(1.75));
     let copied = |lpn, vpn, lane| Event::Copied {
         of: of(lpn),
-        vpn,
+        vpn: Vpn(vpn),
         lane: LaneId(lane),
     };
     assert_eq!(

@@ -4,6 +4,7 @@ use ftlab_core::{IoContext, Lpn, OpKind};
 use ftlab_ftl::dedup::DedupPolicy;
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Ftl, HostRequest, Overrides, Ticket};
+use ftlab_testkit::bench::quarters_of;
 use ftlab_testkit::members::{ChunkDedup, UnitDedup};
 use ftlab_testkit::{Case, Double, Late};
 
@@ -18,10 +19,10 @@ fn drive(dedup: impl DedupPolicy + 'static) -> Ftl<Late> {
     ftl.with_backend(late)
 }
 
-fn write(ftl: &mut Ftl<Late>, lpn: u32, content: u64, ticket: u32) {
+fn write(ftl: &mut Ftl<Late>, lpn: u32, content: u8, ticket: u32) {
     let context = IoContext {
-        contents: &[content],
-        content_bytes: ftl.layout.geometry.unit_bytes,
+        contents: &quarters_of(content),
+        content_bytes: ftl.layout.geometry.unit_bytes / 4,
         ..IoContext::NONE
     };
     let request = HostRequest {
@@ -63,7 +64,9 @@ fn a_hit_is_acknowledged_when_what_it_refers_to_is_in_flash() {
 fn a_read_of_the_wrong_row_is_noticed() {
     let mut ftl = drive(ChunkDedup::default());
     write(&mut ftl, 0, 4, 1);
-    write(&mut ftl, 1, 8, 2);
+    // Each shares a quarter with the unit before it.
+    write(&mut ftl, 0, 5, 2);
+    write(&mut ftl, 1, 6, 3);
     read(&mut ftl, 0);
     ftl.record.map.swap(0, 1);
     read(&mut ftl, 0);

@@ -1,7 +1,9 @@
 //! A drive, its flash and the reference, side by side.
 
 use ftlab_core::{IoContext, Lpn, OpKind, RuId, Slot, Stream, flags};
+use ftlab_ftl::contents::RequestContents;
 use ftlab_ftl::record::{Entry, Target};
+use ftlab_ftl::verify::content_stamp;
 use ftlab_ftl::{Admitted, Ftl, HostRequest, Overrides, Ticket};
 
 use crate::case::Case;
@@ -18,6 +20,12 @@ struct Unacknowledged {
     request: u64,
     /// LPNs that it makes durable when it completes; `None`: all that came before.
     durable: Option<Vec<u32>>,
+}
+
+/// What the quarters of a unit hold that is written with one of a few contents; neighbours share half of them.
+pub fn quarters_of(content: u8) -> [u64; 4] {
+    let content = u64::from(content);
+    [content * 2, content * 2 + 1, content * 2 + 2, 7]
 }
 
 pub struct Bench<B: Double> {
@@ -39,11 +47,14 @@ pub struct Bench<B: Double> {
 
 impl<B: Double> Bench<B> {
     pub fn new(case: &Case, given: Overrides) -> Self {
-        let deduplicates = given.roles.as_ref().is_some_and(|roles| roles.dedup.is_some());
+        let deduplicates = match &given.roles {
+            Some(roles) => roles.dedup.is_some(),
+            None => case.config.dedup.name != "none",
+        };
         let ftl = case.build(given).unwrap_or_else(|fault| panic!("{fault}: {case:?}"));
         let backend = B::new(&case.layout, case.config.seed);
         let mut ftl = ftl.with_backend(backend);
-        ftl.start_idle_copies();
+        ftl.start_idle_work();
         Bench {
             ftl,
             reference: Reference::new(case.config.logical_units),
@@ -183,13 +194,13 @@ impl<B: Double> Bench<B> {
         let mut contents = contents;
         contents.clear();
         if self.stamps_contents {
-            contents.extend((0..units).map(|i| 0x8000_0000 + u64::from(content) + u64::from(i % 3)));
+            contents.extend((0..units).flat_map(|i| quarters_of(content + (i % 3) as u8)));
         }
         let context = IoContext {
             flags: if fua { flags::FUA } else { 0 },
             stream,
             contents: &contents,
-            content_bytes: self.ftl.layout.geometry.unit_bytes,
+            content_bytes: self.ftl.layout.geometry.unit_bytes / 4,
             ..IoContext::NONE
         };
         let request = HostRequest {
@@ -200,6 +211,7 @@ impl<B: Double> Bench<B> {
         let hits = self.ftl.counts.dedup_hits;
         let (ticket, admitted) = self.admit(&request);
         let hit = self.ftl.counts.dedup_hits > hits;
+        let known = RequestContents::of(&request, self.ftl.layout.geometry.unit_bytes);
         self.contents = contents;
         if worn_out {
             return;
@@ -209,13 +221,7 @@ impl<B: Double> Bench<B> {
             let stamp = self.ftl.stamp(Lpn(lpn));
             if admitted == Admitted::Done {
                 self.stamp += 1;
-                // Contents begin with the first byte: of a request that begins within a unit no unit is known.
-                let last = lpn + 1 == first + units;
-                let known = !(head || tail && last);
-                let written = match self.contents.get((lpn - first) as usize).filter(|_| known) {
-                    Some(&content) => ftlab_ftl::verify::content_stamp(content),
-                    None => self.stamp,
-                };
+                let written = known.unit(lpn - first).map_or(self.stamp, content_stamp);
                 assert!(stamp == written, "LPN {lpn} reads {stamp} after the write of {written}");
             }
             self.reference.changed(lpn, stamp, self.requests);

@@ -3,6 +3,8 @@
 //! What the contract promises is kept and no more: an operation completes after its dependencies; a program after the
 //! earlier programs and erases of its block; an erase after everything earlier on its block.
 
+use std::collections::VecDeque;
+
 use ftlab_core::{Layout, Stream};
 use ftlab_ftl::{Backend, Class, FlashOp, FlashOpKind, Load, Need, Notice, OpId, Ticket};
 use rustc_hash::FxHashMap;
@@ -21,6 +23,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Flash(FlashOp),
+    Engine { engine: u16, ticket: Ticket },
     Join { ticket: Ticket, notice: Option<Notice> },
 }
 
@@ -41,8 +44,10 @@ pub struct Late {
     /// Whether each page is physically programmed, by block and page number.
     complete: Vec<Vec<bool>>,
     operations: Vec<Operation>,
-    /// Flash operations that may complete.
+    /// Operations that may complete: of flash, and the first work of each engine.
     ready: Vec<u32>,
+    /// Works that could begin, by engine, oldest first.
+    of_engine: FxHashMap<u16, VecDeque<u32>>,
     /// Pending flash operations of each block, oldest first.
     of_block: Vec<Vec<u32>>,
     /// Operations that have not completed, and those of them that carry each ticket.
@@ -90,6 +95,13 @@ impl Late {
     fn make_ready(&mut self, id: u32) {
         match self.operations[id as usize].work {
             Work::Flash(_) => self.ready.push(id),
+            Work::Engine { engine, .. } => {
+                let works = self.of_engine.entry(engine).or_default();
+                works.push_back(id);
+                if works.len() == 1 {
+                    self.ready.push(id);
+                }
+            }
             Work::Join { .. } => self.complete(id),
         }
     }
@@ -104,6 +116,12 @@ impl Late {
             Work::Flash(op) => {
                 self.complete_flash(id, &op);
                 (op.ticket, op.notice)
+            }
+            Work::Engine { engine, ticket } => {
+                let works = self.of_engine.entry(engine).or_default();
+                assert!(works.pop_front() == Some(id), "works of engine {engine} out of order");
+                self.ready.extend(works.front());
+                (ticket, None)
             }
             Work::Join { ticket, notice } => (ticket, notice),
         };
@@ -158,7 +176,7 @@ impl Late {
     fn kind(&self, id: u32) -> FlashOpKind {
         match self.operations[id as usize].work {
             Work::Flash(op) => op.kind,
-            Work::Join { .. } => unreachable!("joins have no block"),
+            Work::Join { .. } | Work::Engine { .. } => unreachable!("only flash has blocks"),
         }
     }
 }
@@ -170,7 +188,7 @@ impl Late {
         ready.sort_unstable();
         let op = |id: u32| match self.operations[id as usize].work {
             Work::Flash(op) => Some(op),
-            Work::Join { .. } => None,
+            Work::Join { .. } | Work::Engine { .. } => None,
         };
         ready.into_iter().filter_map(op).collect()
     }
@@ -228,7 +246,7 @@ impl Backend for Late {
             return;
         }
         let Work::Flash(op) = self.operations[id.index as usize].work else {
-            panic!("a join was cancelled")
+            panic!("only reads may be cancelled")
         };
         assert!(op.kind == FlashOpKind::Read, "only reads may be cancelled: {op:?}");
         self.operations[id.index as usize].state = State::Done;
@@ -241,6 +259,11 @@ impl Backend for Late {
 
     fn is_done(&self, id: OpId) -> bool {
         id == OpId::DONE || self.operations[id.index as usize].state == State::Done
+    }
+
+    fn compute(&mut self, engine: u16, _: u64, after: &[OpId], ticket: Ticket) -> OpId {
+        let inputs = self.inputs(after);
+        self.push(Work::Engine { engine, ticket }, &inputs, inputs.len() as u32, ticket)
     }
 
     fn arm(&mut self, delay_ns: u64, notice: Notice) {
@@ -282,6 +305,7 @@ impl Double for Late {
             issued,
             operations: Vec::new(),
             ready: Vec::new(),
+            of_engine: FxHashMap::default(),
             pending: 0,
             waiting: FxHashMap::default(),
             loads: vec![idle; layout.geometry.total_dies() as usize],
@@ -350,6 +374,7 @@ impl Double for Late {
         }
         self.pending = 0;
         self.ready.clear();
+        self.of_engine.clear();
         self.waiting.clear();
         self.notices.clear();
         self.after_cut = true;

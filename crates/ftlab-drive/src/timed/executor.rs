@@ -25,7 +25,7 @@ impl Timed {
         }
     }
 
-    /// The event of a channel, of the decoder or of the timers.
+    /// The event of a channel, of the decoder, of the timers or of the engines.
     #[inline(never)]
     fn happen_elsewhere(&mut self, source: usize) {
         if source < self.decoding_source() {
@@ -38,6 +38,8 @@ impl Timed {
                 self.charge_op(index, Part::Flash);
                 self.complete(index);
             }
+        } else if source != self.timer_source() {
+            self.end_work();
         } else {
             if let Some((_, slot)) = self.timers.pop_due(self.now) {
                 self.timer_free.push(slot);

@@ -183,7 +183,7 @@ impl Timed {
 
     /// A new operation carries `ticket`: its way begins with what has happened to the ticket so far.
     #[inline]
-    fn begin_path(&mut self, index: u32, ticket: Ticket) {
+    pub(super) fn begin_path(&mut self, index: u32, ticket: Ticket) {
         let state = self.tickets.at(ticket.0);
         debug_assert!(!state.sealed, "ticket {} is sealed", ticket.0);
         state.remaining += 1;
@@ -197,7 +197,7 @@ impl Timed {
 
     /// Connects `waiter` to those of `after` that have not completed; returns how many.
     #[inline]
-    fn depend(&mut self, waiter: u32, after: &[OpId]) -> usize {
+    pub(super) fn depend(&mut self, waiter: u32, after: &[OpId]) -> usize {
         let mut unmet = 0;
         for &id in after {
             if let Some(source) = self.ops.live(id) {
@@ -234,7 +234,11 @@ impl Timed {
         let now = self.now;
         let op = self.ops.at_mut(index);
         if op.kind.flash().is_none() {
-            self.completing.push(index);
+            if op.kind == Kind::Work {
+                self.begin_work(index);
+            } else {
+                self.completing.push(index);
+            }
             return;
         }
         op.ready_ns = now;

@@ -16,7 +16,8 @@
 //! 5. A mapping or host read may suspend a program or an erase (`suspend.rs`).
 //! 6. A read of a page whose program is unfinished is served from the controller's copy as soon as the program's data has
 //!    arrived there (its `after` inputs have completed); it costs no flash operation.
-//! 7. Everything that happens at one instant is seen before anything is started at that instant.
+//! 7. An engine of the controller (hashing) does one work at a time, beside the dies (`engines.rs`).
+//! 8. Everything that happens at one instant is seen before anything is started at that instant.
 //!
 //! # Not modelled
 //! The controller's own memory bandwidth and its limit of copies; read retries; a status poll after a program.
@@ -29,6 +30,7 @@ mod agenda;
 mod blocks;
 mod channels;
 mod dies;
+mod engines;
 mod executor;
 mod graph;
 mod link;
@@ -52,6 +54,7 @@ use agenda::{Agenda, NEVER};
 use blocks::Blocks;
 use channels::Channels;
 use dies::Die;
+use engines::Engines;
 use ops::Ops;
 use places::Places;
 use ranks::Ranks;
@@ -111,6 +114,7 @@ pub struct Timed {
     channels: Channels,
     tickets: Tickets,
     host_out: Link,
+    engines: Engines,
 
     agenda: Agenda,
     /// Reads being decoded, in order of completion (decoding takes the same time for all).
@@ -179,8 +183,9 @@ impl Timed {
             channels: Channels::new(channels, per_channel),
             tickets: Tickets::new(),
             host_out: Link::free(),
-            // Sources: dies, channels, decoding, timers.
-            agenda: Agenda::new(dies + channels + 2),
+            engines: Engines::default(),
+            // Sources: dies, channels, decoding, timers, engines.
+            agenda: Agenda::new(dies + channels + 3),
             decoding: VecDeque::new(),
             timers: Calendar::default(),
             timer_notices: Vec::new(),
@@ -355,6 +360,7 @@ impl Timed {
         self.channels.clear(self.now);
         self.tickets.clear();
         self.host_out.clear();
+        self.engines.clear();
         self.agenda.clear();
         self.decoding.clear();
         self.timers.clear();
@@ -426,6 +432,10 @@ impl Backend for Timed {
         self.ops.live(id).is_none()
     }
 
+    fn compute(&mut self, engine: u16, ns: u64, after: &[OpId], ticket: Ticket) -> OpId {
+        self.issue_work(engine, ns, after, ticket)
+    }
+
     fn arm(&mut self, delay_ns: u64, notice: Notice) {
         let slot = match self.timer_free.pop() {
             Some(slot) => {
@@ -477,5 +487,9 @@ impl Timed {
     #[inline(always)]
     fn timer_source(&self) -> usize {
         self.dies.len() + self.channels.each.len() + 1
+    }
+
+    fn engines_source(&self) -> usize {
+        self.timer_source() + 1
     }
 }

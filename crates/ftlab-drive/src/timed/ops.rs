@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Reads,
     /// Programs of a collection, one at a time.
     Programs,
+    /// Work of an engine (`engines.rs`).
+    Work,
 }
 
 impl Kind {
@@ -48,7 +50,7 @@ impl Kind {
             Kind::Read | Kind::Reads => Some(FlashOpKind::Read),
             Kind::Program | Kind::Programs => Some(FlashOpKind::Program),
             Kind::Erase => Some(FlashOpKind::Erase),
-            Kind::JoinAll | Kind::JoinFirst | Kind::Copy => None,
+            Kind::JoinAll | Kind::JoinFirst | Kind::Copy | Kind::Work => None,
         }
     }
 

@@ -81,6 +81,11 @@ impl<B: Double> Backend for Doubled<B> {
         self.inner.is_done(id)
     }
 
+    fn compute(&mut self, engine: u16, ns: u64, after: &[OpId], ticket: Ticket) -> OpId {
+        self.stir();
+        self.inner.compute(engine, ns, after, ticket)
+    }
+
     fn arm(&mut self, delay_ns: u64, notice: Notice) {
         self.stir();
         self.inner.arm(delay_ns, notice);

@@ -1,46 +1,129 @@
 //! Deduplication: whether a unit (or a quarter of it) needs writing at all.
 //!
-//! A member knows contents; the mechanism knows places. A unit whose content exists is mapped to the virtual page that
-//! holds it (reference-counted); a chunk-level member answers with a row of four chunks, each in a pack of four.
+//! A member knows contents; the mechanism knows places. A unit is stored directly, and its LPN is what it is known by. When a
+//! second LPN is to share it, it becomes a value with a virtual page number, of which the policy is told
+//! ([`Event::Became`]). So a drive of unique data keeps a direct map. Units may also consist of four chunks, each in a pack of
+//! four or a quarter of a unit that was stored whole.
 
 use ftlab_core::{Catalogue, Lpn, member};
 
 use crate::Now;
-use crate::indirection::ChunkId;
+use crate::contents::RequestContents;
+use crate::indirection::{CHUNKS, ChunkId, Indirection, Of, Vpn};
+use crate::request::WriteContext;
 
 pub mod none;
 
-/// A host write as a dedup policy sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct DedupWrite {
+/// A host write of a unit whose content is known, as a dedup policy sees it: when the unit leaves the write buffer, or when the
+/// request is admitted.
+#[derive(Clone, Copy)]
+pub struct DedupWrite<'a> {
     pub lpn: Lpn,
     /// Content id of the unit.
     pub content: u64,
-    pub pc: u64,
+    /// Content ids of its quarters, where the request says as much.
+    pub quarters: Option<[u64; CHUNKS]>,
+    /// Contents of all units of the request that wrote it, and which of them this one is.
+    pub contents: &'a RequestContents,
+    pub step: u32,
+    pub context: &'a WriteContext,
+    pub packs: Packs<'a>,
     pub now: Now,
+}
+
+/// The packs that are being filled.
+#[derive(Clone, Copy)]
+pub struct Packs<'a>(pub(crate) &'a Indirection);
+
+impl Packs<'_> {
+    /// Chunks in open pack `number`, 0 to 3: a full one is programmed, and so may others be (a flush, a collection).
+    pub fn filled(&self, number: u16) -> u32 {
+        self.0.filled(usize::from(number))
+    }
+}
+
+/// Work of an engine of the controller, such as hashing. The works of one engine are done one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    pub engine: u16,
+    pub ns: u64,
 }
 
 /// One chunk of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkSource {
     Existing(ChunkId),
-    /// To be stored; the mechanism answers with [`DedupPolicy::chunk_stored`].
+    /// A quarter of a unit that is stored: whole, or in chunks.
+    Quarter {
+        of: Of,
+        quarter: u8,
+    },
+    /// To be stored in the open pack with this number, below [`DedupPolicy::packs`]; the mechanism answers with
+    /// [`Event::ChunkStored`].
     New {
         content: u64,
+        pack: u16,
     },
 }
 
 /// What happens to a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// The content lies in this virtual page.
-    Existing(u32),
-    /// Store it behind a virtual page number; the mechanism answers with [`DedupPolicy::stored`].
-    New,
-    /// Store it as if there were no deduplication.
-    Bypass,
-    /// Quarter by quarter.
-    Chunks([ChunkSource; 4]),
+    /// It is mapped to what lies there, which has the same content. The LPN itself, if its old version is the same, costs
+    /// nothing. Should there be no number left for a new value, the unit is stored.
+    Share(Of),
+    /// It is stored; the mechanism answers with [`Event::Stored`].
+    Store,
+    /// Quarter by quarter. Should there be no number left for a pack, the unit is stored.
+    Chunks([ChunkSource; CHUNKS]),
+}
+
+/// What a policy is told of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The unit of `lpn` has been stored whole and is known as `of`: the LPN, or a value if there are copies of it.
+    Stored { lpn: Lpn, of: Of },
+    /// The chunk of `content` has been put into a pack.
+    ChunkStored { content: u64, chunk: ChunkId },
+    /// The unit of `lpn`, which was known by it, is `vpn` from now on: it has been shared or copied.
+    Became { lpn: Lpn, vpn: Vpn },
+    /// An LPN: its unit, which was known by it, has been overwritten or trimmed. A VPN: nothing refers to the value any more.
+    Gone(Of),
+    /// No row refers to the chunk any more, nor does an LPN refer to the unit that it is a quarter of.
+    ChunkGone(ChunkId),
+}
+
+/// The drive in an idle moment, as a dedup policy sees it.
+#[derive(Clone, Copy)]
+pub struct Idle<'a> {
+    pub now: Now,
+    pub(crate) ends: u32,
+    pub(crate) indirection: &'a Indirection,
+}
+
+impl Idle<'_> {
+    /// References to a value; 0 if there is none with this number.
+    pub fn references(&self, vpn: Vpn) -> u32 {
+        match self.indirection.is_used(vpn) {
+            true => self.indirection.references(vpn),
+            false => 0,
+        }
+    }
+
+    /// The LPN after the last one.
+    pub fn logical_units(&self) -> u32 {
+        self.ends
+    }
+}
+
+/// Work for an idle moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdleWork {
+    /// The stored unit of `lpn` is read, and the works that were asked for with this are done on it.
+    Examine { lpn: Lpn },
+    /// The stored unit of `lpn` has the same content as `of`: it is mapped there, and its own place is given up. Passed over
+    /// where either holds nothing or no number for a value is left.
+    Merge { lpn: Lpn, into: Of },
 }
 
 pub trait DedupPolicy: Send {
@@ -49,22 +132,49 @@ pub trait DedupPolicy: Send {
         Vec::new()
     }
 
-    fn write(&mut self, write: &DedupWrite) -> Decision;
+    /// Packs of chunks that may be filled at once; 0: no unit is ever stored in chunks.
+    fn packs(&self) -> u16 {
+        0
+    }
 
-    /// The unit of `content` is now virtual page `vpn`.
-    fn stored(&mut self, _content: u64, _vpn: u32) {}
+    /// What happens to a unit. The works added to `works` are done first, as far as there is time: the unit's program waits for
+    /// them, and without one the request does.
+    fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision;
 
-    /// The chunk of `content` has been stored.
-    fn chunk_stored(&mut self, _content: u64, _chunk: ChunkId) {}
+    /// Something happened that the policy did not decide, or what it decided has been done.
+    fn on(&mut self, _event: Event, _now: Now) {}
 
-    /// Nothing refers to `vpn` any more; its number will be used again.
-    fn dead(&mut self, _vpn: u32) {}
+    /// How long a lane must be idle before `when_idle` is asked, and how often it is (backends with time); `None`: never.
+    fn idle_ns(&self) -> Option<u64> {
+        None
+    }
 
-    /// Nothing refers to a chunk any more.
-    fn chunk_dead(&mut self, _chunk: ChunkId) {}
+    /// Without time, `when_idle` is asked after the request with which so many further host units have been written; `None`:
+    /// never.
+    fn idle_units(&self) -> Option<u64> {
+        None
+    }
+
+    /// What to do in an idle moment: asked again after each answer, until it is `None` or has been asked 64 times.
+    fn when_idle(&mut self, _idle: &Idle<'_>, _works: &mut Vec<Work>) -> Option<IdleWork> {
+        None
+    }
 
     /// Power has failed, and memory is not protected: what was known of contents is lost.
     fn forget(&mut self) {}
+
+    /// What the policy knows, for a saved state.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Takes over what [`DedupPolicy::save`] wrote.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a sentence.
+    fn load(&mut self, _saved: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// What a dedup policy is made with.

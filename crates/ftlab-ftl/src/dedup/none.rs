@@ -21,7 +21,7 @@
 use ftlab_core::Result;
 use ftlab_core::catalogue::NoParams;
 
-use super::{Decision, DedupPolicy, DedupWrite, Setup};
+use super::{Decision, DedupPolicy, DedupWrite, Setup, Work};
 
 pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     Ok(Box::new(None))
@@ -30,7 +30,7 @@ pub fn new(_: NoParams, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
 struct None;
 
 impl DedupPolicy for None {
-    fn write(&mut self, _: &DedupWrite) -> Decision {
-        Decision::Bypass
+    fn write(&mut self, _: &DedupWrite<'_>, _: &mut Vec<Work>) -> Decision {
+        Decision::Store
     }
 }

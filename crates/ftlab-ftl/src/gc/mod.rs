@@ -201,7 +201,7 @@ impl<B: Backend> Ftl<B> {
     /// if no page is left for the journal, as units have worn out: after an erase an older version of a trimmed unit could
     /// come back.
     fn secure_copies(&mut self) -> bool {
-        if self.recovery.is_some() && !self.program_pack(Ticket::NONE) {
+        if self.recovery.is_some() && !self.program_packs(Ticket::NONE) {
             return false;
         }
         if self.recovery.is_some() && !self.write_journal(Ticket::NONE) {

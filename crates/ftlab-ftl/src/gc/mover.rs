@@ -188,7 +188,7 @@ impl<B: Backend> Ftl<B> {
             Owner::Vpn(vpn) => {
                 self.indirection.moved(vpn, old, new);
                 if !self.plain_mapping {
-                    self.translation.moved[1].push(vpn);
+                    self.translation.moved[1].push(vpn.0);
                 }
             }
             Owner::Map { table, tvpn } => {

@@ -4,6 +4,7 @@ use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
 use crate::frontier::Frontier;
+use crate::indirection::Vpn;
 use crate::request::WriteContext;
 use crate::victim::VictimPolicy;
 
@@ -28,7 +29,7 @@ pub struct HostWrite<'a> {
 pub struct Survivor {
     /// The LPN that owns the unit; `None` where several may, or where copies of it exist: then `vpn` tells it apart.
     pub lpn: Option<Lpn>,
-    pub vpn: Option<u32>,
+    pub vpn: Option<Vpn>,
     /// Frontier that filled the reclaim unit it comes from, and the tick at which that was opened.
     pub from: Frontier,
     pub opened: u64,

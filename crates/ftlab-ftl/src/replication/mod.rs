@@ -7,21 +7,13 @@ use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
 use crate::backend::Load;
-use crate::indirection::Indirection;
-pub use crate::indirection::MAX_COPIES;
+use crate::indirection::{Indirection, Vpn};
+pub use crate::indirection::{MAX_COPIES, Of};
 use crate::record::{Record, Target};
 use crate::request::WriteContext;
 use crate::units::Units;
 
 pub mod none;
-
-/// What a copy is of: the unit that the host knows by an LPN, or the value behind a virtual page number, which several LPNs
-/// may share.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Of {
-    Lpn(Lpn),
-    Vpn(u32),
-}
 
 /// Where a copy lies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,7 +77,7 @@ pub struct LateWrite<'a> {
 pub struct ReadOf<'a> {
     pub lpn: Lpn,
     /// The value, if the unit lies behind a virtual page number.
-    pub vpn: Option<u32>,
+    pub vpn: Option<Vpn>,
     pub copies: &'a [CopyAt],
     pub now: Now,
 }
@@ -160,8 +152,8 @@ pub enum IdleWork {
 pub enum Event {
     /// A further copy is being programmed on `lane`: with the write, because the write was late, or in an idle moment. What
     /// was asked for as `of` lies behind `vpn`.
-    Copied { of: Of, vpn: u32, lane: LaneId },
-    /// An LPN: the host overwrites or trims its unit. A virtual page number: nothing refers to the value any more, and all its
+    Copied { of: Of, vpn: Vpn, lane: LaneId },
+    /// An LPN: the host overwrites or trims its unit, or it is merged with another of the same content. A virtual page number: nothing refers to the value any more, and all its
     /// copies are invalid; the number may be given to another value.
     Gone(Of),
 }
@@ -206,6 +198,19 @@ pub trait ReplicationPolicy: Send {
 
     /// Power has failed: what the policy keeps in memory is gone. Copies that are in flash stay copies.
     fn forget(&mut self) {}
+
+    /// What the policy knows, for a saved state.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Takes over what [`ReplicationPolicy::save`] wrote.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a sentence.
+    fn load(&mut self, _saved: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// What a replication policy is made with.

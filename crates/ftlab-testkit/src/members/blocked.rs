@@ -3,6 +3,7 @@
 
 use ftlab_core::LaneId;
 use ftlab_ftl::Now;
+use ftlab_ftl::indirection::Vpn;
 use ftlab_ftl::replication::{
     CopyPlan, Event, Idle, IdleWork, LateWrite, Of, ReadOf, ReadPlan, ReplicationPolicy, Wait, WriteOf,
 };
@@ -12,7 +13,7 @@ pub struct Blocked {
     /// Copies in all.
     most: usize,
     /// Values that have had further copies.
-    copied: Vec<u32>,
+    copied: Vec<Vpn>,
     late: [u64; 2],
 }
 

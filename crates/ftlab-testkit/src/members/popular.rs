@@ -3,6 +3,7 @@
 
 use ftlab_core::{LaneId, Stream};
 use ftlab_ftl::Now;
+use ftlab_ftl::indirection::Vpn;
 use ftlab_ftl::replication::{
     CopyPlan, Event, Idle, IdleWork, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, WriteOf,
 };
@@ -18,7 +19,7 @@ pub struct Popular {
     /// Reads asked about.
     pub asked: u64,
     /// Copies of each value that has ever had a second one, as far as the policy has been told.
-    copies: FxHashMap<u32, usize>,
+    copies: FxHashMap<Vpn, usize>,
     /// In order of popularity, for this idle moment.
     wanted: Vec<Of>,
     /// What was ordered last: it must be done as ordered, or not at all.
@@ -45,7 +46,7 @@ impl Popular {
         let mut lanes = Vec::new();
         for (&vpn, &copies) in &self.copies {
             idle.lanes_of(Of::Vpn(vpn), &mut lanes);
-            assert_eq!(lanes.len(), copies, "copies of VPN {vpn} on {lanes:?}");
+            assert_eq!(lanes.len(), copies, "copies of {vpn:?} on {lanes:?}");
         }
     }
 
@@ -95,7 +96,7 @@ impl ReplicationPolicy for Popular {
         self.compare(idle);
         let mut lanes = Vec::new();
         if self.copies.len() > MOST {
-            let mut values: Vec<u32> = self.copies.keys().copied().collect();
+            let mut values: Vec<Vpn> = self.copies.keys().copied().collect();
             values.sort_unstable();
             let vpn = values[self.random.below(values.len() as u64) as usize];
             self.done[1] += 1;
@@ -117,7 +118,7 @@ impl ReplicationPolicy for Popular {
                 .collect();
             self.wanted.sort_by_key(|&of| match of {
                 Of::Lpn(lpn) => (self.reads[&of], 0, lpn.0),
-                Of::Vpn(vpn) => (self.reads[&of], 1, vpn),
+                Of::Vpn(vpn) => (self.reads[&of], 1, vpn.0),
             });
         }
         let of = self.wanted.pop()?;

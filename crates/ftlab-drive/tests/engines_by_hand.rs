@@ -1,0 +1,157 @@
+//! Works of the controller's engines on the timed backend, to the nanosecond, derived by hand.
+
+mod support;
+
+use ftlab_core::Breakdown;
+use ftlab_core::{IoContext, Lpn, OpKind};
+use ftlab_drive::timed::{Event, TicketInfo, Timed};
+use ftlab_flash::Timing;
+use ftlab_ftl::dedup::{Decision, DedupPolicy, DedupWrite, Event as Told, Work};
+use ftlab_ftl::indirection::Of;
+use ftlab_ftl::roles::Roles;
+use ftlab_ftl::{Backend, HostRequest, Now, Overrides, Ticket};
+use ftlab_testkit::Case;
+use support::*;
+
+/// A program takes 20 + 512 + 5000 ns.
+fn timing() -> Timing {
+    Timing {
+        read_ns: vec![1000],
+        program_ns: vec![5000],
+        erase_ns: 20_000,
+        read_command_ns: 10,
+        program_command_ns: 20,
+        erase_command_ns: 30,
+        byte_ps: 1000,
+        ecc_ns: 0,
+        multi_plane: false,
+        suspend_program: false,
+        suspend_erase: false,
+        suspend_ns: 50,
+        resume_ns: 70,
+        max_suspends: 2,
+    }
+}
+
+fn open(timed: &mut Timed) -> Ticket {
+    let since_ns = timed.now_ns();
+    timed.open(TicketInfo {
+        since_ns,
+        ..TicketInfo::default()
+    })
+}
+
+/// Times and parts of the latencies of all tickets, in order of completion.
+fn run(timed: &mut Timed) -> Vec<(u32, u64, Breakdown)> {
+    let mut done = Vec::new();
+    while let Some(next) = timed.next_time() {
+        if let Some((time, Event::TicketDone(ticket))) = timed.pop(next) {
+            done.push((ticket.0, time, timed.take(ticket).parts));
+        }
+    }
+    done
+}
+
+/// Two works of engine 0 follow each other, one of engine 1 runs beside them: 700, 700 + 300, 400.
+#[test]
+fn an_engine_does_one_work_at_a_time() {
+    let layout = layout([1, 1, 1, 1], 4, 8, 512);
+    let mut timed = timed(&layout, &timing(), "out_of_order");
+    for (engine, ns) in [(0, 700), (0, 300), (1, 400)] {
+        let ticket = open(&mut timed);
+        timed.compute(engine, ns, &[], ticket);
+        timed.seal(ticket);
+    }
+    let parts = |queue_ns, transfer_ns| Breakdown {
+        queue_ns,
+        transfer_ns,
+        ..Breakdown::default()
+    };
+    assert_eq!(
+        run(&mut timed),
+        [
+            (2, 400, parts(0, 400)),
+            (0, 700, parts(0, 700)),
+            (1, 1000, parts(700, 300))
+        ]
+    );
+}
+
+/// A work that waits for a read lets one that does not go first: the read takes 10 + 1000 + 512.
+#[test]
+fn a_work_begins_when_it_can() {
+    let layout = layout([1, 1, 1, 1], 4, 8, 512);
+    let mut timed = timed(&layout, &timing(), "out_of_order");
+    let (late, soon) = (open(&mut timed), open(&mut timed));
+    let read = timed.issue(read(page(&layout, 0, 0, 0), 512), &[]);
+    timed.compute(0, 100, &[read], late);
+    timed.compute(0, 2000, &[], soon);
+    timed.seal(late);
+    timed.seal(soon);
+    let times: Vec<(u32, u64)> = run(&mut timed)
+        .into_iter()
+        .map(|(ticket, time, _)| (ticket, time))
+        .collect();
+    assert_eq!(times, [(soon.0, 2000), (late.0, 2100)]);
+}
+
+/// Hashes for 12 us and knows one content.
+#[derive(Default)]
+struct Hashing {
+    known: Option<(u64, Of)>,
+    asked: u64,
+}
+
+impl DedupPolicy for Hashing {
+    fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
+        self.asked = write.content;
+        works.push(Work { engine: 0, ns: 12_000 });
+        match self.known {
+            Some((content, of)) if content == write.content => Decision::Share(of),
+            _ => Decision::Store,
+        }
+    }
+
+    fn on(&mut self, event: Told, _: Now) {
+        if let Told::Stored { of, .. } = event {
+            self.known = Some((self.asked, of));
+        }
+    }
+}
+
+/// A new unit is hashed and programmed: 12,000 + 20 + 512 + 5000. When it is in flash a unit of the same content is hashed only.
+#[test]
+fn a_program_waits_for_its_hash_and_a_hit_for_nothing_else() {
+    let case = Case::plain(20, 8, 1);
+    let given = Overrides {
+        roles: Some(Roles::given(Some(Box::new(Hashing::default())), None)),
+        ..Overrides::default()
+    };
+    let backend = timed(&case.layout, &timing(), "out_of_order");
+    let mut ftl = case.build(given).unwrap().with_backend(backend);
+    let mut write = |lpn| {
+        let context = IoContext {
+            contents: &[5],
+            content_bytes: 512,
+            ..IoContext::NONE
+        };
+        let request = HostRequest {
+            context: &context,
+            ..HostRequest::whole(OpKind::Write, Lpn(lpn), 1)
+        };
+        let ticket = open(&mut ftl.backend);
+        ftl.admit(&request, ticket);
+        ftl.backend.seal(ticket);
+        run(&mut ftl.backend)[0].2
+    };
+    let stored = Breakdown {
+        transfer_ns: 12_000 + 20 + 512,
+        flash_ns: 5000,
+        ..Breakdown::default()
+    };
+    let shared = Breakdown {
+        transfer_ns: 12_000,
+        ..Breakdown::default()
+    };
+    assert_eq!((write(0), write(1)), (stored, shared));
+}

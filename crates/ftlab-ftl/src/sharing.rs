@@ -1,0 +1,185 @@
+//! Deduplication in the mechanism: what the policy is asked, and units that come to share what is stored.
+
+use crate::backend::{Backend, Ticket};
+use crate::dedup::{Decision, DedupWrite, Event, Packs};
+use crate::frontier::Frontier;
+use crate::ftl::Ftl;
+use crate::indirection::{ChunkId, Of, Vpn};
+use crate::mapping::Why;
+use crate::record::{Entry, Target};
+use crate::replication;
+use crate::request::WriteContext;
+use ftlab_core::Lpn;
+
+impl<B: Backend> Ftl<B> {
+    /// Tells the dedup policy.
+    #[inline]
+    pub(crate) fn tell_dedup(&mut self, event: Event) {
+        let now = self.now();
+        if let Some(policy) = &mut self.roles.dedup {
+            policy.on(event, now);
+        }
+    }
+
+    /// Stores one unit on a drive that deduplicates or replicates. False at end of life.
+    pub(crate) fn store_with_roles(
+        &mut self,
+        lpn: Lpn,
+        frontier: Frontier,
+        context: &WriteContext,
+        ticket: Ticket,
+    ) -> bool {
+        if self.roles.replication.is_some() && self.record.entry(lpn) != Entry::UNMAPPED {
+            self.tell_replication(replication::Event::Gone(Of::Lpn(lpn)));
+        }
+        let stored = match self.decide(lpn, context, ticket) {
+            Decision::Share(of) if self.share(lpn, of, ticket) => {
+                self.counts.dedup_hits += 1;
+                true
+            }
+            Decision::Chunks(sources) => match self.store_chunks(lpn, frontier, sources, ticket) {
+                Some(stored) => stored,
+                None => self.store_whole(lpn, frontier, context, ticket),
+            },
+            Decision::Share(_) | Decision::Store => self.store_whole(lpn, frontier, context, ticket),
+        };
+        self.write_full_journal_page();
+        stored
+    }
+
+    /// Writes that find their contents program nothing, so that nothing is collected; without this a collection would have to
+    /// find room for a journal of any length at once.
+    pub(crate) fn write_full_journal_page(&mut self) {
+        let unit_bytes = self.layout.geometry.unit_bytes;
+        if self.journals_values()
+            && self
+                .recovery
+                .as_ref()
+                .is_some_and(|recovery| recovery.fills_journal_page(unit_bytes))
+        {
+            self.write_journal(Ticket::NONE);
+        }
+    }
+
+    /// Asks the dedup policy about a unit whose content is known; its works begin.
+    fn decide(&mut self, lpn: Lpn, context: &WriteContext, ticket: Ticket) -> Decision {
+        let now = self.now();
+        let (Some(dedup), Some(content), Some(list)) = (&mut self.roles.dedup, context.content, context.contents)
+        else {
+            return Decision::Store;
+        };
+        let contents = self.contents.get(list);
+        let step = lpn.0 - context.request_first.0;
+        let mut works = std::mem::take(&mut self.roles.works);
+        works.clear();
+        let write = DedupWrite {
+            lpn,
+            content,
+            quarters: contents.quarters(step),
+            contents,
+            step,
+            context,
+            packs: Packs(&self.indirection),
+            now,
+        };
+        let decision = dedup.write(&write, &mut works);
+        if B::TIMED {
+            for work in &works {
+                let id = self.backend.compute(work.engine, work.ns, &[], ticket);
+                self.map_ready.push(id);
+            }
+        }
+        self.roles.works = works;
+        decision
+    }
+
+    /// Stores a unit by itself, with the copies that the replication policy wants. False at end of life.
+    fn store_whole(&mut self, lpn: Lpn, frontier: Frontier, context: &WriteContext, ticket: Ticket) -> bool {
+        let plan = self.plan_copies(lpn, context);
+        let stored = if plan.copies > 1 {
+            self.program_copies(lpn, frontier, &plan, ticket)
+        } else {
+            self.program_single(lpn, frontier, &plan, ticket)
+        };
+        if stored && context.content.is_some() {
+            let of = match self.record.entry(lpn).target() {
+                Target::Vpn(vpn) => Of::Vpn(vpn),
+                _ => Of::Lpn(lpn),
+            };
+            self.tell_dedup(Event::Stored { lpn, of });
+        }
+        stored
+    }
+
+    /// Maps `lpn` to what lies at `of`. False if no number is left for the value that it would become.
+    pub(crate) fn share(&mut self, lpn: Lpn, of: Of, ticket: Ticket) -> bool {
+        let entry = match of {
+            // The old version is the new one.
+            Of::Lpn(same) if same == lpn => {
+                assert!(
+                    self.record.entry(lpn) != Entry::UNMAPPED,
+                    "{lpn:?} is to stay as it is, but holds nothing"
+                );
+                return true;
+            }
+            Of::Lpn(other) => match self.record.entry(other).target() {
+                Target::Chunks(row) => {
+                    let chunks = self.indirection.row(row);
+                    chunks.iter().for_each(|&chunk| self.indirection.acquire_chunk(chunk));
+                    let row = self.indirection.new_row(chunks);
+                    self.repoint(lpn, Entry::chunks(row));
+                    self.row_changed(row, ticket);
+                    return true;
+                }
+                _ => self.value_of(of, ticket),
+            },
+            Of::Vpn(_) => self.value_of(of, ticket),
+        };
+        let Some(vpn) = entry else { return false };
+        self.indirection.acquire(vpn);
+        self.repoint(lpn, Entry::vpn(vpn));
+        true
+    }
+
+    /// The value at `of`, which becomes one if it is a unit that lies directly; `None` if no number is left.
+    ///
+    /// # Panics
+    /// If nothing is stored there, or a unit in chunks: the policy has been told of that.
+    fn value_of(&mut self, of: Of, ticket: Ticket) -> Option<Vpn> {
+        let lpn = match of {
+            Of::Vpn(vpn) => return Some(vpn),
+            Of::Lpn(lpn) => lpn,
+        };
+        if let Target::Vpn(vpn) = self.record.entry(lpn).target() {
+            return Some(vpn);
+        }
+        if !self.plain_mapping {
+            self.look_up(0, lpn.0..lpn.0 + 1, lpn.0 + 1, Why::HostWrite, ticket);
+        }
+        let slot = self.record.entry(lpn).as_slot();
+        let slot = slot.unwrap_or_else(|| panic!("{lpn:?} is to be shared, but holds no unit of its own"));
+        let vpn = self.make_value(lpn, slot)?;
+        if !self.plain_mapping {
+            self.map_changed(0, lpn.0, ticket);
+        }
+        self.vpn_changed(vpn, ticket);
+        Some(vpn)
+    }
+
+    /// A quarter of the unit at `of`, with one more reference to it; `None` if no number is left for the value that it becomes.
+    pub(crate) fn acquire_quarter(&mut self, of: Of, quarter: u8, ticket: Ticket) -> Option<ChunkId> {
+        let in_row = match of {
+            Of::Lpn(lpn) => match self.record.entry(lpn).target() {
+                Target::Chunks(row) => Some(self.indirection.row(row)[usize::from(quarter)]),
+                _ => None,
+            },
+            Of::Vpn(_) => None,
+        };
+        let chunk = match in_row {
+            Some(chunk) => chunk,
+            None => ChunkId::new(self.value_of(of, ticket)?, usize::from(quarter)),
+        };
+        self.indirection.acquire_chunk(chunk);
+        Some(chunk)
+    }
+}
