@@ -365,13 +365,39 @@ from typing import Literal, TypedDict
 
 from ftlab.reading import Changes, Source
 '''
+    # An option that several of them take alike is written once, in a base of theirs.
+    takers: dict[str, list[str]] = {}
+    for verb in CLASSES:
+        for option in options.of(verb).values():
+            takers.setdefault(typed(option), []).append(verb)
+    families: dict[tuple[str, ...], str] = {}
+    for key, verbs in takers.items():
+        families[tuple(verbs)] = families.get(tuple(verbs), "") + key
+    bases: dict[str, list[str]] = {verb: [] for verb in CLASSES}
+    for verbs, keys in families.items():
+        if len(verbs) > 1:
+            base = "_" + "".join(CLASSES[verb].removesuffix("Options") for verb in verbs)
+            text += typed_class(base, ["TypedDict"], f"Options of {', '.join(verbs)}.", keys)
+            for verb in verbs:
+                bases[verb].append(base)
     for verb, name in CLASSES.items():
         says = "What is left out gets the core's default, in brackets."
-        text += f'\n\nclass {name}(TypedDict, total=False):\n    """{says}"""\n\n'
-        for option in options.of(verb).values():
-            said = textwrap.fill(f'"""{option.says}"""', 116, subsequent_indent="    ", break_on_hyphens=False)
-            text += f"    {option.name}: {option.annotation}\n    {said}\n"
+        text += typed_class(name, bases[verb] or ["TypedDict"], says, families.get((verb,), ""))
     return text
+
+
+def typed(option: Option) -> str:
+    """An option as a key of a `TypedDict`."""
+    said = textwrap.fill(f'"""{option.says}"""', 116, subsequent_indent="    ", break_on_hyphens=False)
+    return f"    {option.name}: {option.annotation}\n    {said}\n"
+
+
+def typed_class(name: str, bases: list[str], says: str, keys: str) -> str:
+    """A `TypedDict` with the keys of its bases and `keys`."""
+    line = f"class {name}({', '.join(bases)}, total=False):"
+    if len(line) > 120:
+        line = f"class {name}(\n" + "".join(f"    {base},\n" for base in [*bases, "total=False"]) + "):"
+    return f'\n\n{line}\n    """{says}"""\n' + (f"\n{keys}" if keys else "")
 
 
 def docstring(source: str) -> str:

@@ -126,13 +126,7 @@ impl Ftl<Counting> {
         let wear = wear::catalogue().build(&config.wear, &mut wear::Setup::default())?;
         let mut placement = match given.placement {
             Some(placement) => placement,
-            None => {
-                let mut setup = placement::Setup {
-                    logical_units: config.logical_units,
-                    units_per_ru: layout.slots_per_ru,
-                };
-                placement::catalogue().build(&config.placement, &mut setup)?
-            }
+            None => placement::catalogue().build(&config.placement, &mut placement_setup(&config, &layout))?,
         };
         let victim = match given.victim {
             Some(victim) => victim,
@@ -309,11 +303,7 @@ impl Ftl<Counting> {
 /// # Errors
 /// A placement or wear policy that is in no catalogue, or whose parameters are refused.
 pub fn frontiers_of(config: &FtlConfig, layout: &Layout) -> Result<u32> {
-    let mut setup = placement::Setup {
-        logical_units: config.logical_units,
-        units_per_ru: layout.slots_per_ru,
-    };
-    let placement = placement::catalogue().build(&config.placement, &mut setup)?;
+    let placement = placement::catalogue().build(&config.placement, &mut placement_setup(config, layout))?;
     let wear = wear::catalogue().build(&config.wear, &mut wear::Setup::default())?;
     let metadata = config.mapping.name != "page" || config.checkpoint_units > 0;
     let frontiers = Frontiers::new(
@@ -324,6 +314,14 @@ pub fn frontiers_of(config: &FtlConfig, layout: &Layout) -> Result<u32> {
         layout.lanes,
     );
     Ok(u32::from(frontiers.count))
+}
+
+fn placement_setup(config: &FtlConfig, layout: &Layout) -> placement::Setup {
+    placement::Setup {
+        logical_units: config.logical_units,
+        units_per_ru: layout.slots_per_ru,
+        lanes: layout.lanes,
+    }
 }
 
 /// The lanes of each pool.

@@ -1,9 +1,14 @@
 //! The future, for oracles: when each version of each unit will die.
 //!
 //! A first pass of the workload over a drive whose placement is a [`Recorder`] finds what is placed and what dies, in
-//! order; with it a second pass knows at each placement when that version will be superseded or trimmed. Versions are
-//! counted LPN by LPN, so that the order between LPNs may differ between the passes (on a drive with time it does).
+//! order: each write patches the death of the version before it, and a trim ends a version as well. With it a second pass
+//! knows at each placement when that version will be superseded or trimmed. Both passes must place the same units in the same
+//! order; the times of deaths are ticks.
+//!
+//! # Cost
+//! 8 bytes a logical unit and 8 bytes a version, of which the last so many lie in memory and the others in a [`Spool`].
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ftlab_core::Lpn;
@@ -12,104 +17,237 @@ use crate::Now;
 use crate::frontier::Frontier;
 use crate::placement::{Event, HostWrite, PlacementPolicy};
 
-const NONE: u32 = u32::MAX;
+/// Outlives the workload.
+const NEVER: u64 = u64::MAX;
+/// An LPN that holds nothing.
+const NOTHING: u64 = u64::MAX;
+const ENTRY_BYTES: usize = size_of::<u64>();
+/// Entries that are read from a spool at once.
+const CHUNK: usize = 1 << 16;
 
-/// One version of one unit.
-#[derive(Clone, Copy, Debug)]
-struct Version {
-    /// The next version of the same unit.
-    next: u32,
-    /// Tick at which it dies; `u64::MAX` if it outlives the workload.
-    dies: u64,
+/// Where deaths lie that have no room in memory.
+pub trait Spool: Send {
+    fn write_at(&mut self, bytes: &[u8], at: u64) -> io::Result<()>;
+    fn read_at(&mut self, bytes: &mut [u8], at: u64) -> io::Result<()>;
 }
 
-/// Deaths by LPN and version.
-#[derive(Clone, Debug, Default)]
+/// Makes a spool when it is needed.
+pub type MakeSpool = Box<dyn FnOnce() -> io::Result<Box<dyn Spool>> + Send>;
+
+/// The tick at which each version dies. The first versions, one for each logical unit, are what the drive holds before the
+/// first write; the others are numbered as they are placed.
+struct Deaths {
+    /// Version of the first entry of `recent`.
+    base: u64,
+    recent: Vec<u64>,
+    /// Entries that may lie in memory.
+    most: usize,
+    spool: Option<Box<dyn Spool>>,
+    make: Option<MakeSpool>,
+}
+
+impl Deaths {
+    /// One more version, that never dies as far as is known. Its number.
+    fn push(&mut self) -> io::Result<u64> {
+        if self.recent.len() >= self.most {
+            self.spill()?;
+        }
+        self.recent.push(NEVER);
+        Ok(self.base + self.recent.len() as u64 - 1)
+    }
+
+    /// The older half of what lies in memory goes into the spool.
+    fn spill(&mut self) -> io::Result<()> {
+        if let Some(make) = self.make.take() {
+            self.spool = Some(make()?);
+        }
+        let Some(spool) = &mut self.spool else { return Ok(()) };
+        let older = self.recent.len().div_ceil(2);
+        for chunk in self.recent[..older].chunks(CHUNK) {
+            let bytes: Vec<u8> = chunk.iter().flat_map(|death| death.to_le_bytes()).collect();
+            spool.write_at(&bytes, self.base * ENTRY_BYTES as u64)?;
+            self.base += chunk.len() as u64;
+        }
+        self.recent.drain(..older);
+        Ok(())
+    }
+
+    fn set(&mut self, version: u64, tick: u64) -> io::Result<()> {
+        match (version.checked_sub(self.base), &mut self.spool) {
+            (Some(at), _) => self.recent[at as usize] = tick,
+            (None, Some(spool)) => spool.write_at(&tick.to_le_bytes(), version * ENTRY_BYTES as u64)?,
+            (None, None) => unreachable!("version {version} lies before {} without a spool", self.base),
+        }
+        Ok(())
+    }
+
+    /// Deaths of the versions from `first` on, as many as can be had at once; none after the last.
+    fn chunk(&mut self, first: u64, into: &mut Vec<u64>) -> io::Result<()> {
+        into.clear();
+        match (first.checked_sub(self.base), &mut self.spool) {
+            (Some(at), _) => {
+                let rest = self.recent.get(at as usize..).unwrap_or_default();
+                into.extend_from_slice(&rest[..rest.len().min(CHUNK)]);
+            }
+            (None, Some(spool)) => {
+                let entries = (self.base - first).min(CHUNK as u64) as usize;
+                let mut bytes = vec![0; entries * ENTRY_BYTES];
+                spool.read_at(&mut bytes, first * ENTRY_BYTES as u64)?;
+                let deaths = bytes.as_chunks::<ENTRY_BYTES>().0.iter();
+                into.extend(deaths.map(|death| u64::from_le_bytes(*death)));
+            }
+            (None, None) => unreachable!("version {first} lies before {} without a spool", self.base),
+        }
+        Ok(())
+    }
+}
+
+/// The first pass.
+struct Recording {
+    deaths: Deaths,
+    /// The living version of each LPN, or [`NOTHING`].
+    living: Vec<u64>,
+    /// The spool refuses.
+    fault: Option<io::Error>,
+}
+
+impl Recording {
+    /// A version of `lpn` is placed: the one before it dies.
+    fn placed(&mut self, lpn: Lpn, tick: u64) -> io::Result<()> {
+        self.dies(lpn, tick)?;
+        self.living[lpn.at()] = self.deaths.push()?;
+        Ok(())
+    }
+
+    /// The version of `lpn` that lives dies.
+    fn dies(&mut self, lpn: Lpn, tick: u64) -> io::Result<()> {
+        match std::mem::replace(&mut self.living[lpn.at()], NOTHING) {
+            NOTHING => Ok(()),
+            version => self.deaths.set(version, tick),
+        }
+    }
+}
+
+/// Deaths in the order in which versions are placed.
+#[derive(Default)]
 pub struct Future {
-    versions: Vec<Version>,
-    first: Vec<u32>,
-    /// The present version of each LPN.
-    present: Vec<u32>,
+    deaths: Option<Deaths>,
+    /// The version that is placed next, the deaths from a version before it on, and where in them it lies.
+    next: u64,
+    ahead: Vec<u64>,
+    at: usize,
+    /// When the present version of each LPN dies.
+    present: Vec<u64>,
+    fault: Option<io::Error>,
 }
 
 impl Future {
-    fn new(logical_units: u32) -> Self {
-        Future {
-            versions: Vec::new(),
-            first: vec![NONE; logical_units as usize],
-            present: vec![NONE; logical_units as usize],
+    fn new(mut deaths: Deaths, logical_units: usize) -> io::Result<Self> {
+        let (mut present, mut chunk) = (Vec::with_capacity(logical_units), Vec::new());
+        while present.len() < logical_units {
+            deaths.chunk(present.len() as u64, &mut chunk)?;
+            present.extend_from_slice(&chunk[..chunk.len().min(logical_units - present.len())]);
         }
+        Ok(Future {
+            deaths: Some(deaths),
+            next: logical_units as u64,
+            present,
+            ..Future::default()
+        })
     }
 
-    /// A version of `lpn` is placed: the one before it dies.
-    fn placed(&mut self, lpn: Lpn, tick: u64) {
-        self.dies(lpn, tick);
-        let number = self.versions.len() as u32;
-        match self.present[lpn.at()] {
-            NONE => self.first[lpn.at()] = number,
-            before => self.versions[before as usize].next = number,
-        }
-        self.present[lpn.at()] = number;
-        self.versions.push(Version {
-            next: NONE,
-            dies: u64::MAX,
-        });
-    }
-
-    /// The present version of `lpn` dies, if it has not died yet.
-    fn dies(&mut self, lpn: Lpn, tick: u64) {
-        if let Some(version) = self.versions.get_mut(self.present[lpn.at()] as usize) {
-            version.dies = version.dies.min(tick);
-        }
-    }
-
-    /// Back to the beginning.
-    fn rewind(mut self) -> Self {
-        self.present.fill(NONE);
-        self
-    }
-
-    /// The next version of `lpn` is being placed; when it will die.
+    /// The next version, one of `lpn`, is being placed; when it will die.
     pub(crate) fn place(&mut self, lpn: Lpn) -> Option<u64> {
-        let present = &mut self.present[lpn.at()];
-        *present = match *present {
-            NONE => self.first[lpn.at()],
-            before => self.versions.get(before as usize).map_or(NONE, |version| version.next),
-        };
+        let deaths = self.deaths.as_mut()?;
+        if self.at == self.ahead.len() {
+            if let Err(fault) = deaths.chunk(self.next, &mut self.ahead) {
+                self.fault.get_or_insert(fault);
+            }
+            self.at = 0;
+        }
+        self.present[lpn.at()] = self.ahead.get(self.at).copied().unwrap_or(NEVER);
+        self.at = (self.at + 1).min(self.ahead.len());
+        self.next += 1;
         self.of(lpn)
     }
 
     /// When the present version of `lpn` will die.
     pub(crate) fn of(&self, lpn: Lpn) -> Option<u64> {
-        let version = self.versions.get(self.present[lpn.at()] as usize)?;
-        (version.dies != u64::MAX).then_some(version.dies)
+        self.present.get(lpn.at()).copied().filter(|&tick| tick != NEVER)
+    }
+
+    /// Why the future could not be read to its end.
+    pub(crate) fn fault(&self) -> Option<&io::Error> {
+        self.fault.as_ref()
     }
 }
 
 /// A placement that puts everything at one frontier and writes down what is placed and what dies.
 pub struct Recorder {
-    future: Arc<Mutex<Future>>,
+    recording: Arc<Mutex<Recording>>,
 }
 
 /// Where a [`Recorder`] leaves what it has seen.
-pub struct Recorded(Arc<Mutex<Future>>);
+pub struct Recorded(Arc<Mutex<Recording>>);
 
 impl Recorder {
+    /// Keeps everything in memory.
     pub fn new(logical_units: u32) -> (Self, Recorded) {
-        let future = Arc::new(Mutex::new(Future::new(logical_units)));
-        (Recorder { future: future.clone() }, Recorded(future))
+        Self::with(logical_units, usize::MAX, None)
     }
 
-    fn write(&self, change: impl FnOnce(&mut Future)) {
-        change(&mut self.future.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Keeps at most `most` deaths in memory, and the others in a spool.
+    pub fn spooled(logical_units: u32, most: usize, make: MakeSpool) -> (Self, Recorded) {
+        Self::with(logical_units, most.max(1), Some(make))
+    }
+
+    fn with(logical_units: u32, most: usize, make: Option<MakeSpool>) -> (Self, Recorded) {
+        let recording = Recording {
+            deaths: Deaths {
+                base: 0,
+                recent: vec![NEVER; logical_units as usize],
+                most,
+                spool: None,
+                make,
+            },
+            living: (0..u64::from(logical_units)).collect(),
+            fault: None,
+        };
+        let recording = Arc::new(Mutex::new(recording));
+        let recorder = Recorder {
+            recording: recording.clone(),
+        };
+        (recorder, Recorded(recording))
+    }
+
+    fn write(&self, change: impl FnOnce(&mut Recording) -> io::Result<()>) {
+        let mut recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
+        if recording.fault.is_none() {
+            recording.fault = change(&mut recording).err();
+        }
     }
 }
 
 impl Recorded {
     /// The future as a run from the beginning will meet it.
-    pub fn into_future(self) -> Future {
-        let seen = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        seen.rewind()
+    ///
+    /// # Errors
+    /// The spool could not be written or read.
+    pub fn into_future(self) -> io::Result<Future> {
+        let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fault) = recording.fault.take() {
+            return Err(fault);
+        }
+        let nothing = Deaths {
+            base: 0,
+            recent: Vec::new(),
+            most: 0,
+            spool: None,
+            make: None,
+        };
+        let deaths = std::mem::replace(&mut recording.deaths, nothing);
+        let logical_units = std::mem::take(&mut recording.living).len();
+        Future::new(deaths, logical_units)
     }
 }
 
@@ -119,13 +257,13 @@ impl PlacementPolicy for Recorder {
     }
 
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
-        self.write(|future| future.placed(write.lpn, write.now.tick));
+        self.write(|recording| recording.placed(write.lpn, write.now.tick));
         0
     }
 
     fn on(&mut self, event: Event, now: Now) {
         if let Event::Trimmed(lpn) = event {
-            self.write(|future| future.dies(lpn, now.tick));
+            self.write(|recording| recording.dies(lpn, now.tick));
         }
     }
 }
@@ -133,19 +271,105 @@ impl PlacementPolicy for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::WriteContext;
+
+    /// A spool in memory, and one that is full after some bytes.
+    struct Bytes(Vec<u8>, usize);
+
+    impl Spool for Bytes {
+        fn write_at(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
+            let end = at as usize + bytes.len();
+            if end > self.1 {
+                return Err(io::Error::other("full"));
+            }
+            self.0.resize(self.0.len().max(end), 0);
+            self.0[at as usize..end].copy_from_slice(bytes);
+            Ok(())
+        }
+
+        fn read_at(&mut self, bytes: &mut [u8], at: u64) -> io::Result<()> {
+            bytes.copy_from_slice(&self.0[at as usize..at as usize + bytes.len()]);
+            Ok(())
+        }
+    }
+
+    /// LPN, and whether it is written (else trimmed), one a tick from tick 1 on.
+    fn recorded(units: u32, changes: &[(u32, bool)], most: usize, room: usize) -> io::Result<Future> {
+        let (mut recorder, recorded) = Recorder::spooled(
+            units,
+            most,
+            Box::new(move || Ok(Box::new(Bytes(Vec::new(), room)) as Box<dyn Spool>)),
+        );
+        for (tick, &(lpn, written)) in (1..).zip(changes) {
+            let now = Now { tick, ..Now::default() };
+            let lpn = Lpn(lpn);
+            if written {
+                let context = &WriteContext::default();
+                recorder.host(&HostWrite {
+                    lpn,
+                    context,
+                    since: None,
+                    dies: None,
+                    now,
+                });
+            } else {
+                recorder.on(Event::Trimmed(lpn), now);
+            }
+        }
+        recorded.into_future()
+    }
+
+    /// Unit 0 is written at 1, 3 and 6 and trimmed at 4 and 5; unit 1 at 2; unit 2 is not written, but trimmed at 7.
+    const CHANGES: [(u32, bool); 7] = [
+        (0, true),
+        (1, true),
+        (0, true),
+        (0, false),
+        (0, false),
+        (0, true),
+        (2, false),
+    ];
 
     #[test]
     fn deaths_come_by_overwrite_and_by_trim() {
-        let mut future = Future::new(2);
-        future.placed(Lpn(0), 1);
-        future.placed(Lpn(1), 2);
-        future.placed(Lpn(0), 5);
-        future.dies(Lpn(0), 7);
-        future.dies(Lpn(0), 8);
-        future.placed(Lpn(0), 9);
-        let mut future = future.rewind();
-        assert_eq!(future.of(Lpn(0)), None);
-        assert_eq!([0, 1, 2].map(|_| future.place(Lpn(0))), [Some(5), Some(7), None]);
-        assert_eq!((future.place(Lpn(1)), future.place(Lpn(1))), (None, None));
+        let mut future = recorded(4, &CHANGES, usize::MAX, 0).unwrap();
+        // What was there before the first write dies with it.
+        assert_eq!(
+            [0, 1, 2, 3].map(|lpn| future.of(Lpn(lpn))),
+            [Some(1), Some(2), Some(7), None]
+        );
+        assert_eq!([0, 1, 0].map(|lpn| future.place(Lpn(lpn))), [Some(3), None, Some(4)]);
+        assert_eq!(future.of(Lpn(0)), Some(4));
+        assert_eq!(
+            [0, 1].map(|lpn| future.place(Lpn(lpn))),
+            [None, None],
+            "the last, and one too many"
+        );
+    }
+
+    /// Whatever lies in memory, from one entry to all.
+    #[test]
+    fn what_is_spooled_is_the_same_future() {
+        let changes: Vec<(u32, bool)> = (0u32..300).map(|i| (i * i % 17, i % 7 != 3)).collect();
+        let told = |most: usize| {
+            let mut future = recorded(20, &changes, most, usize::MAX).unwrap();
+            let placed: Vec<Option<u64>> = changes
+                .iter()
+                .filter(|change| change.1)
+                .map(|&(lpn, _)| future.place(Lpn(lpn)))
+                .collect();
+            placed
+        };
+        let expected = told(usize::MAX);
+        assert!(expected.iter().flatten().count() > 100);
+        for most in [1, 2, 3, 20, 21, 100] {
+            assert_eq!(told(most), expected, "{most} in memory");
+        }
+    }
+
+    #[test]
+    fn a_spool_that_is_full_is_told() {
+        let refused = recorded(20, &[(1, true); 40], 4, 100).err().unwrap();
+        assert_eq!(refused.to_string(), "full");
     }
 }

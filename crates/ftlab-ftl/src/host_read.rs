@@ -174,7 +174,7 @@ impl<B: Backend> Ftl<B> {
         if let Some(versions) = &self.versions {
             assert!(
                 self.record.is_valid(slot),
-                "{lpn:?} is mapped to {slot:?}, which is not live"
+                "{lpn:?} is mapped to {slot:?}, which is not valid"
             );
             versions.check(lpn, slot);
         }

@@ -294,6 +294,16 @@ impl<B: Backend> Ftl<B> {
         self.placement.on(event, now);
     }
 
+    /// Whether the placement policy asks for the future, which must then be [given](crate::ftl::Overrides::future).
+    pub fn asks_for_future(&self) -> bool {
+        self.placing.asks.future
+    }
+
+    /// Why the future could not be read to its end.
+    pub fn future_fault(&self) -> Option<&std::io::Error> {
+        self.placing.future.fault()
+    }
+
     /// What came to each frontier of the placement policy since the counts were reset; nothing where it has none to ask.
     pub fn frontier_counts(&self) -> &[FrontierCounts] {
         if self.plain_placement {

@@ -225,7 +225,7 @@ fn the_future_is_true_with_and_without_a_buffer() {
         let mut first = Bench::<Counting>::new(&case, placed_by(recorder));
         operations.iter().for_each(|operation| first.apply(operation));
         let given = Overrides {
-            future: Some(recorded.into_future()),
+            future: Some(recorded.into_future().unwrap()),
             ..placed_by(Seer::new(units))
         };
         let mut second = Bench::<Counting>::new(&case, given);

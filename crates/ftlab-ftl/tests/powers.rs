@@ -11,10 +11,10 @@ use ftlab_ftl::verify::content_stamp;
 use ftlab_ftl::{Counting, HostRequest, Overrides};
 use ftlab_testkit::bench::quarters_of;
 use ftlab_testkit::case::{Wish, most_units};
+use ftlab_testkit::driving::Drives;
 use ftlab_testkit::members::chunk_dedup::Shelf;
 use ftlab_testkit::members::{ChunkDedup, Lifetimes, MappingCache, OutOfLine, TwoCopies, TwoStreams, UnitDedup};
 use ftlab_testkit::operation::Mix;
-use ftlab_testkit::shrink::run_or_shrink;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
 use rustc_hash::FxHashMap;
 
@@ -26,24 +26,7 @@ fn drive<B: Double>(
     make: impl Fn(&Case) -> Overrides,
     inspect: impl Fn(&Bench<B>),
 ) {
-    let effort = std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
-    let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
-    let numbers = numbers.start..numbers.start + (numbers.end - numbers.start) * effort;
-    for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
-        let mut case = Case::draw(number, wish);
-        adapt(&mut case);
-        let mut random = Stream::new(number, "operations");
-        let mix = Mix::draw(case.config.logical_units, wish.recovers, &mut random);
-        let operations: Vec<Operation> = (0..400).map(|_| mix.next(&mut random)).collect();
-        run_or_shrink(&format!("case {number}: {}", case.show()), operations, |operations| {
-            let mut bench = Bench::<B>::new(&case, make(&case));
-            for operation in operations {
-                bench.apply(operation);
-                inspect(&bench);
-            }
-            bench.check();
-        });
-    }
+    Drives::new(numbers, wish, 400).run::<B>(adapt, make, inspect);
 }
 
 fn cached(case: &Case, number: u32) -> MappingCache {

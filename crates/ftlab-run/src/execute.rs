@@ -8,10 +8,12 @@ use ftlab_core::{Catalogue, Error, Result, error};
 use ftlab_drive::config::{self, presets};
 use ftlab_drive::front::timed_device;
 use ftlab_drive::timeline::Timeline;
-use ftlab_ftl::{Counting, Ftl};
+use ftlab_ftl::future::Future;
+use ftlab_ftl::{Counting, Ftl, Overrides};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::foresight;
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
 use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
@@ -40,12 +42,28 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
         ));
     }
     let mut watch = Watch::new(observer);
+    let build = |future: Option<Future>| {
+        let given = Overrides {
+            future,
+            ..members.overrides(&prepared.config.ftl)?
+        };
+        Ftl::with(prepared.config.layout.clone(), prepared.config.ftl.clone(), given)
+    };
+    let mut ftl = build(None)?;
+    if ftl.asks_for_future() {
+        drop(ftl);
+        ftl = build(Some(foresight::foresee(spec, &prepared, members, &mut watch)?))?;
+    }
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
-    let given = members.overrides(&prepared.config.ftl)?;
-    let mut ftl = Ftl::with(prepared.config.layout.clone(), prepared.config.ftl.clone(), given)?;
     let mut notes = std::mem::take(&mut prepared.notes);
     notes.extend(ftl.notes());
+    if ftl.asks_for_future() {
+        notes.push(format!(
+            "the placement `{}` was told when each write dies, which no drive can know",
+            prepared.config.ftl.placement.name
+        ));
+    }
 
     let started = Instant::now();
     precondition(spec, &mut ftl, &prepared, &mut watch, &mut notes)?;
@@ -102,6 +120,7 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
                 ));
             }
             let measured = measure::count(&mut ftl, &mut workload, &mut held, &plan, &mut watch)?;
+            foresight::check(ftl.future_fault())?;
             let summary = summary::summary(facts(&workload, notes), &ftl, &measured);
             let tables = vec![measured.series.table(false), summary::blocks(&ftl)];
             save_state(spec, ftl, &prepared)?;
@@ -117,6 +136,7 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             let mut measured = time::time(&mut device, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
             let mut front = device.into_front();
             front.ftl.backend.observe(None)?;
+            foresight::check(front.ftl.future_fault())?;
             let stats = front.ftl.backend.stats();
             let summary = summary::summary(facts(&workload, notes), &front.ftl, &measured);
             let [dies, channels] = summary::utilisation(&stats);

@@ -5,6 +5,7 @@
 
 mod execute;
 mod filtered;
+mod foresight;
 mod latency;
 mod measure;
 mod members;
@@ -32,7 +33,7 @@ pub use table::{Column, Outcome, Table};
 /// How far a run has come; sent about five times a second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// What is being done: `"precondition"`, `"warmup"`, `"measure"`.
+    /// What is being done: `"foresight"`, `"precondition"`, `"warmup"`, `"measure"`.
     pub phase: String,
     /// Index of the run among those of [`run_many`]; 0 for a single one.
     pub run: usize,

@@ -115,6 +115,7 @@ drawer!(
     placement::Setup {
         logical_units: UNITS,
         units_per_ru: 16,
+        lanes: 4,
     }
 );
 drawer!(

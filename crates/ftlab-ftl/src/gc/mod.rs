@@ -72,21 +72,25 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
+    /// The victim that the drive's policy chooses, or a placement policy with a rule of its own.
+    fn choose_victim(&mut self, pool: usize) -> Option<RuId> {
+        let now = self.now();
+        let closed = &mut self.units.closed(pool, self.layout.slots_per_ru);
+        match self.placement.victim() {
+            Some(own) => own.choose(closed, now),
+            None => self.victim.choose(closed, now),
+        }
+    }
+
     /// Collects the policy's victim. The emptiest unit is taken instead when what is free might not hold the survivors of the
     /// policy's choice, and when the policy has found nothing `fruitless` times: drawing at random may miss the last invalid
     /// data for ever.
     fn collect_one(&mut self, pool: usize, fruitless: u32) -> bool {
-        let now = self.now();
         let (per_ru, padding) = (self.layout.slots_per_ru, self.padding_per_collection());
-        let closed = &mut self.units.closed(pool, per_ru);
-        // A placement policy may bring its own rule.
-        let chosen = match self.placement.victim() {
-            Some(own) => own.choose(closed, now),
-            None => self.victim.choose(closed, now),
-        };
-        let Some(mut victim) = chosen else {
+        let Some(mut victim) = self.choose_victim(pool) else {
             return false;
         };
+        let closed = self.units.closed(pool, per_ru);
         let gains = |ru: RuId| closed.ru(ru).valid + padding < per_ru;
         if !gains(victim) && !closed.iter().any(gains) {
             return false;

@@ -61,15 +61,8 @@ impl<B: Backend> Ftl<B> {
         if self.units.pools[pool].free < self.config.gc.hard {
             return;
         }
-        let now = self.now();
-        let per_ru = self.layout.slots_per_ru;
-        let closed = &mut self.units.closed(pool, per_ru);
-        let chosen = match self.placement.victim() {
-            Some(own) => own.choose(closed, now),
-            None => self.victim.choose(closed, now),
-        };
-        let Some(ru) = chosen else { return };
-        if self.units.valid(ru) == per_ru {
+        let Some(ru) = self.choose_victim(pool) else { return };
+        if self.units.valid(ru) == self.layout.slots_per_ru {
             return;
         }
         self.begin(ru, Cause::Gc);

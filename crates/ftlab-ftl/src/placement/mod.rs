@@ -8,6 +8,7 @@ use crate::indirection::Vpn;
 use crate::request::WriteContext;
 use crate::victim::VictimPolicy;
 
+pub mod fk;
 pub mod manual;
 pub mod none;
 
@@ -151,8 +152,10 @@ pub trait PlacementPolicy: Send {
 pub struct Setup {
     pub logical_units: u32,
     pub units_per_ru: u32,
+    /// Lanes of the drive, on each of which a frontier may have an open reclaim unit.
+    pub lanes: u32,
 }
 
 pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
-    member!(Catalogue::new("placement"), none, manual)
+    member!(Catalogue::new("placement"), none, manual, fk)
 }
