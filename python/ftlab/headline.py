@@ -96,8 +96,9 @@ def trace_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = reading_facts(trace)
     words = ("read", "written", "trimmed")
     amounts = ", ".join(f"{show.size(n)} {word}" for word in words if (n := trace.get(f"bytes_{word}")))
-    share = f"{trace.get('read_share', 0):.1%} reads".replace("%", " %")
-    facts.append(("mix", f"{share}; {amounts}" if trace.get("has_operations", True) else amounts))
+    share = trace.get("read_share")
+    mix = amounts if share is None else f"{share:.1%} reads; {amounts}".replace("%", " %")
+    facts.append(("mix", mix))
     footprint = trace.get("footprint_4k")
     extent = f"{show.size(trace.get('span_bytes', 0))} from byte {trace.get('first_byte', 0):,}"
     facts.append(("extent", f"footprint {show.size(footprint * 4096)} in {extent}" if footprint else extent))
@@ -136,13 +137,22 @@ def reading_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts.append(("operations", "the trace does not tell reads from writes"))
     if not trace.get("timed", True):
         facts.append(("clock", "the trace has no times"))
-    if trace.get("out_of_order"):
-        facts.append(("order", f"{trace['out_of_order']:,} requests were stamped before the one ahead of them"))
+    if early := trace.get("out_of_order"):
+        facts.append(("order", f"{early:,} requests were stamped before one ahead of them: {_order(trace)}"))
     if jumps := trace.get("clock_jumps"):
         facts.append(("clock", f"set {_times(jumps)}; time goes on from the request before"))
     if strays := trace.get("stray_times"):
         facts.append(("clock", f"{strays:,} stray stamps; those requests arrive with the one before"))
     return facts
+
+
+def _order(trace: Mapping[str, Any]) -> str:
+    """What became of requests out of order."""
+    late = trace.get("late", 0)
+    by_time = any(choice["setting"] == "order" and choice["value"] == "time" for choice in trace.get("choices") or [])
+    if not by_time:
+        return "they arrive together with that (--order time sorts them)"
+    return "sorted by time" + (f", but {late:,} that are too far behind or stray" if late else "")
 
 
 def _choices(trace: Mapping[str, Any], *, given: bool) -> str:

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use ftlab_core::{Batch, Error, Result};
 
+use crate::arrivals::{Arrivals, Known, Portion, WINDOW};
 use crate::clock::Clock;
 use crate::formats::{Detected, Reader, detect};
 use crate::input::Input;
@@ -14,8 +15,16 @@ use crate::numbered::Numbered;
 use crate::options::ReadOptions;
 use crate::report::{Choice, Skipped, TraceReport};
 use crate::rows;
+use crate::settings::{Order, Setting};
+
+/// Of the steps from stamp to stamp, so large a share back is no disorder of a log that was written in order.
+const MUCH_DISORDER: f64 = 0.25;
 
 /// The readers of a trace's files. Times start at 0 and never decrease.
+///
+/// Each file is read one batch ahead, so that its clock sees what follows a stamp, and put in the order of its stamps where
+/// its format is one of merged logs or its beginning is in no order at all ([`MUCH_DISORDER`]), unless the settings say
+/// otherwise.
 ///
 /// Several files are merged by time, a tie going to the file named first. A volume of the same name in two files is the
 /// same volume, and so with labels. A file without a byte is passed over beside others: a CPU without events leaves one.
@@ -38,14 +47,115 @@ pub struct Files {
 
 struct OneFile {
     reader: Box<dyn Reader>,
+    /// The order that the settings or the format ask for.
+    asked: Option<Order>,
+    /// What has been read and not been stamped, once anything has been read.
+    ahead: Option<Portion>,
+    arrivals: Arrivals,
     /// The trace's numbers of the file's volumes.
     numbers: Vec<u16>,
     /// The trace's numbers of the file's labels.
     labels: Vec<u16>,
+    /// On its way out, and what was known when it was read.
     batch: Batch,
+    /// Memory for the next.
+    spare: Batch,
+    known: Known,
     next: usize,
     clock: Clock,
     failed: Option<Error>,
+}
+
+impl OneFile {
+    fn new(reader: Box<dyn Reader>, asked: Option<Order>) -> Self {
+        OneFile {
+            reader,
+            asked,
+            ahead: None,
+            arrivals: Arrivals::new(asked.unwrap_or(Order::File)),
+            numbers: Vec::new(),
+            labels: Vec::new(),
+            batch: Batch::default(),
+            spare: Batch::default(),
+            known: Known::default(),
+            next: 0,
+            clock: Clock::default(),
+            failed: None,
+        }
+    }
+
+    /// The next portion of the file, empty at its end or where it is damaged.
+    fn read(&mut self) -> Portion {
+        let mut portion = Portion {
+            batch: std::mem::take(&mut self.spare),
+            known: Known::default(),
+        };
+        if self.failed.is_none()
+            && let Err(error) = self.reader.read(&mut portion.batch)
+        {
+            self.failed = Some(error);
+        }
+        let progress = self.reader.progress();
+        portion.known = Known {
+            lines: progress.batch_lines,
+            exact: progress.batch_exact,
+            volumes: self.reader.volumes().len(),
+            labels: self.reader.labels().len(),
+            processes: self.reader.take_process_names(),
+        };
+        portion
+    }
+
+    /// The next requests in the order of their arrival; `None` at the end.
+    fn next(&mut self) -> Result<Option<Portion>> {
+        if self.ahead.is_none() {
+            let (first, second) = (self.read(), self.read());
+            self.settle_order(&first.batch.time_ns, &second.batch.time_ns);
+            self.ahead = Some(first);
+            self.advance(second);
+        }
+        loop {
+            let ended = self.ahead.as_ref().is_none_or(|ahead| ahead.batch.is_empty());
+            if let Some(portion) = self.arrivals.take(ended) {
+                self.check_order()?;
+                return Ok(Some(portion));
+            }
+            if ended {
+                return self.failed.clone().map_or(Ok(None), Err);
+            }
+            let next = self.read();
+            self.advance(next);
+        }
+    }
+
+    /// Stamps what was ahead, and takes `next` in its place.
+    fn advance(&mut self, next: Portion) {
+        if let Some(mut portion) = self.ahead.replace(next).filter(|portion| !portion.batch.is_empty()) {
+            let behind = self.ahead.as_ref().map_or(&[][..], |next| &next.batch.time_ns);
+            self.clock.run(&mut portion.batch.time_ns, behind);
+            self.arrivals.put(portion);
+        }
+    }
+
+    fn settle_order(&mut self, first: &[u64], second: &[u64]) {
+        let stamps: Vec<u64> = first.iter().chain(second).copied().collect();
+        let back = stamps.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        if self.asked.is_none() && back > 1 && back as f64 > MUCH_DISORDER * stamps.len() as f64 {
+            self.arrivals = Arrivals::new(Order::Time);
+        }
+        self.clock.sorting = self.arrivals.order() == Order::Time;
+    }
+
+    fn check_order(&self) -> Result<()> {
+        if !self.arrivals.descends() {
+            return Ok(());
+        }
+        let name = self.reader.input().name();
+        Err(Error::input(format!(
+            "{name}: the time stamps go back for more than {WINDOW} requests, within which they can be sorted: expected a \
+             file in the order of its times, or order `file`"
+        )))
+    }
 }
 
 impl Files {
@@ -93,15 +203,8 @@ impl Files {
                 None => found.settings.clone(),
             };
             chosen.get_or_insert((found, name));
-            files.push(OneFile {
-                reader: format.open(input, &settings)?,
-                numbers: Vec::new(),
-                labels: Vec::new(),
-                batch: Batch::default(),
-                next: 0,
-                clock: Clock::default(),
-                failed: None,
-            });
+            let order = settings.order.or(format.order());
+            files.push(OneFile::new(format.open(input, &settings)?, order));
         }
         let Some((first, _)) = chosen else {
             return Err(Error::input("no trace file was named: expected at least one"));
@@ -155,25 +258,16 @@ impl Files {
         Ok(())
     }
 
-    /// The next batch of one file: clock clamped, volumes and labels renumbered.
+    /// The next batch of one file: in order of time, volumes and labels renumbered.
     fn refill(&mut self, which: usize) -> Result<()> {
         let file = &mut self.files[which];
         file.batch.clear();
         file.next = 0;
-        if let Some(error) = &file.failed {
-            return Err(error.clone());
-        }
-        if let Err(error) = file.reader.read(&mut file.batch) {
-            if file.batch.is_empty() {
-                return Err(error);
-            }
-            file.failed = Some(error);
-        }
-        file.clock.run(&mut file.batch.time_ns);
-        if file.batch.is_empty() {
-            file.clock.end();
-        }
-        for name in &file.reader.volumes()[file.numbers.len()..] {
+        let Some(Portion { batch, known }) = file.next()? else {
+            return Ok(());
+        };
+        file.spare = std::mem::replace(&mut file.batch, batch);
+        for name in &file.reader.volumes()[file.numbers.len()..known.volumes.max(file.numbers.len())] {
             let number = self.volumes.number(name).ok_or_else(|| {
                 Error::input(format!(
                     "{}: volume {name} is one too many, expected at most 65536 volumes",
@@ -187,7 +281,7 @@ impl Files {
                 *volume = file.numbers[usize::from(*volume)];
             }
         }
-        for name in &file.reader.labels()[file.labels.len()..] {
+        for name in &file.reader.labels()[file.labels.len()..known.labels.max(file.labels.len())] {
             file.labels.push(self.labels.number(name));
         }
         if file.labels.iter().enumerate().any(|(i, &n)| i != usize::from(n)) {
@@ -195,9 +289,10 @@ impl Files {
                 *label = file.labels.get(usize::from(*label)).copied().unwrap_or(0);
             }
         }
-        for (pid, name) in file.reader.take_process_names() {
-            self.labels.name_process(pid, &name);
+        for (pid, name) in &known.processes {
+            self.labels.name_process(*pid, name);
         }
+        file.known = known;
         Ok(())
     }
 
@@ -258,11 +353,10 @@ impl Files {
         let [file] = self.files.as_slice() else {
             return None;
         };
-        let (first, last) = file.reader.progress().batch_lines?;
+        let (first, last) = file.known.lines?;
         let name = file.reader.input().name();
-        // `read` has handed the batch out; its length is known from the lines if each gave one request.
         let line = first + i as u64;
-        Some(match file.reader.progress().batch_exact {
+        Some(match file.known.exact {
             true => format!("{name}, line {line}"),
             false => format!("{name}, lines {line} to {last}"),
         })
@@ -285,11 +379,23 @@ impl Files {
             report.out_of_order += file.clock.out_of_order;
             report.clock_jumps += file.clock.jumps;
             report.stray_times += file.clock.strays;
+            report.late += file.arrivals.late;
             add_up(&mut report.skipped, progress.skipped);
             add_up(&mut report.left_out, progress.left_out);
             if report.first_bad.is_none() {
                 report.first_bad = progress.first_bad;
             }
+        }
+        let given = report
+            .choices
+            .iter()
+            .any(|choice| choice.setting == Setting::Order.name());
+        if !given && self.files.iter().any(|file| file.arrivals.order() == Order::Time) {
+            report.choices.push(Choice {
+                setting: Setting::Order.name().to_owned(),
+                value: Order::Time.name().to_owned(),
+                given: false,
+            });
         }
         report.checksum = self.checksum();
         report

@@ -1,4 +1,4 @@
-//! Bytes of a trace: a file or standard input, decompressed, in a sliding buffer.
+//! Bytes of a trace: a file or standard input, decompressed, text as UTF-8 lines, in a sliding buffer.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ftlab_core::{Error, Result};
 
+use crate::encoding::readable;
 use crate::packing::{MAGIC_BYTES, Packing};
 
 /// Bytes asked of the decompressor at a time.
@@ -92,7 +93,7 @@ impl Input {
         };
         Ok(Input {
             name,
-            stream,
+            stream: readable(stream),
             raw,
             packing,
             buffer: Vec::new(),

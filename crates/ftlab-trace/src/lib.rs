@@ -21,9 +21,11 @@
 //!
 //! A new format is one file in [`formats`], a new generator one file in [`synth`], each with one line in its catalogue.
 
+mod arrivals;
 mod clock;
 mod columns;
 pub mod convert;
+mod encoding;
 mod files;
 pub mod filters;
 pub mod fit;
@@ -56,6 +58,6 @@ pub use input::{Input, is_stream};
 pub use open::{Opened, Scan, open, open_bytes, open_scanned, scan, scan_bytes};
 pub use options::{ReadOptions, Volumes};
 pub use report::{BadLine, Choice, Skipped, TraceReport, VolumeReport};
-pub use settings::{Codes, Setting, Settings, TimeUnit};
+pub use settings::{Codes, Order, Setting, Settings, TimeUnit};
 pub use take::Head;
 pub use touched::Touched;

@@ -149,7 +149,9 @@ impl Opened {
             })
             .collect();
         report.complete = self.complete;
-        report.timed &= !self.complete || report.records < 2 || report.duration_ns > 0;
+        let stamps_differ = report.duration_ns > 0 || report.out_of_order + report.stray_times > 0;
+        report.timed &= !self.complete || report.records < 2 || stamps_differ;
+        report.read_share = report.read_share.filter(|_| report.has_operations);
         report.footprint_4k = self.scanned.as_ref().and_then(|s| s.footprint_4k);
         report
     }
@@ -324,7 +326,68 @@ mod tests {
     fn the_clock_starts_at_zero_and_never_goes_back() {
         let (batch, report) = read(open_bytes("t", TWO_VOLUMES.to_vec(), &with(Volumes::Merge)).unwrap()).unwrap();
         assert_eq!(batch.time_ns, [0, 100, 100]);
-        assert_eq!((report.out_of_order, report.duration_ns), (1, 100));
+        assert_eq!((report.out_of_order, report.late, report.duration_ns), (1, 1, 100));
+    }
+
+    #[test]
+    fn merged_logs_are_sorted_and_others_where_the_order_is_time() {
+        let order = |report: &TraceReport| {
+            let found = report.choices.iter().find(|choice| choice.setting == "order");
+            found.map(|choice| (choice.value.clone(), choice.given))
+        };
+        let by_time = ReadOptions {
+            settings: crate::Settings {
+                order: Some(crate::Order::Time),
+                ..crate::Settings::default()
+            },
+            ..with(Volumes::Merge)
+        };
+        let (batch, report) = read(open_bytes("t", TWO_VOLUMES.to_vec(), &by_time).unwrap()).unwrap();
+        assert_eq!((batch.time_ns, batch.volume), (vec![0, 50, 100], vec![0, 0, 1]));
+        assert_eq!((report.out_of_order, report.late), (1, 0));
+        assert_eq!(order(&report), Some(("time".to_owned(), true)));
+        let log = b"8,0 0 1 0.1 1 D R 8 + 8 [a]\n8,0 0 2 0.3 1 D R 16 + 8 [a]\n8,0 1 1 0.2 1 D R 24 + 8 [a]\n";
+        let (batch, report) = read(open_bytes("t", log.to_vec(), &ReadOptions::default()).unwrap()).unwrap();
+        assert_eq!(batch.offset, [4096, 12_288, 8192]);
+        assert_eq!(batch.time_ns, [0, 100_000_000, 200_000_000]);
+        assert_eq!((report.out_of_order, report.late), (1, 0));
+        assert_eq!(order(&report), Some(("time".to_owned(), false)));
+        let as_it_stands = ReadOptions {
+            settings: crate::Settings {
+                order: Some(crate::Order::File),
+                ..crate::Settings::default()
+            },
+            ..ReadOptions::default()
+        };
+        let (batch, report) = read(open_bytes("t", log.to_vec(), &as_it_stands).unwrap()).unwrap();
+        assert_eq!(batch.time_ns, [0, 200_000_000, 200_000_000]);
+        assert_eq!((report.out_of_order, report.late), (1, 1));
+    }
+
+    #[test]
+    fn stamps_that_descend_are_times_all_the_same() {
+        let rows = |n: u64| {
+            let rows = (0..n).map(|i| format!("{},R,{},512\n", (n - i) * 1000, i * 512));
+            ("time_ns,op,offset,length\n".to_owned() + &rows.collect::<String>()).into_bytes()
+        };
+        let (batch, report) = read(open_bytes("t.csv", rows(9000), &ReadOptions::default()).unwrap()).unwrap();
+        assert_eq!((report.timed, report.duration_ns), (true, 8_999_000));
+        assert_eq!((batch.offset[0], batch.offset[8999]), (8999 * 512, 0));
+        let error = read(open_bytes("t.csv", rows(100_000), &ReadOptions::default()).unwrap()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("t.csv: the time stamps go back for more than 16384 requests"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn one_stamp_too_late_is_no_lack_of_times() {
+        let rows = "time_ns,op,offset,length\n90000000,R,0,512\n1000,R,0,512\n2000,R,0,512\n3000,R,0,512\n";
+        let (batch, report) = read(open_bytes("t.csv", rows.into(), &ReadOptions::default()).unwrap()).unwrap();
+        assert_eq!(batch.time_ns, [0, 0, 1000, 2000]);
+        assert_eq!((report.timed, report.stray_times), (true, 1));
     }
 
     #[test]
@@ -340,7 +403,7 @@ mod tests {
         assert_eq!(report.checksum, Some(blake3::hash(TWO_VOLUMES).to_hex().to_string()));
         let names: Vec<&str> = report.volumes.iter().map(|v| v.name.as_str()).collect();
         assert_eq!(names, ["7", "3"]);
-        assert!((report.read_share - 1.0 / 3.0).abs() < 1e-12);
+        assert!((report.read_share.unwrap() - 1.0 / 3.0).abs() < 1e-12);
     }
 
     #[test]
@@ -408,7 +471,9 @@ mod tests {
     #[test]
     fn an_error_is_final() {
         let bytes = zstd::encode_all(&TWO_VOLUMES.repeat(100_000)[..], 1).unwrap();
-        let mut opened = open_bytes("t", bytes[..bytes.len() - 20].to_vec(), &with(Volumes::Merge)).unwrap();
+        let mut options = with(Volumes::Merge);
+        options.settings.order = Some(crate::Order::File);
+        let mut opened = open_bytes("t", bytes[..bytes.len() - 20].to_vec(), &options).unwrap();
         let (mut batch, mut requests) = (Batch::default(), 0);
         let first = loop {
             match opened.next_batch(&mut batch) {

@@ -45,6 +45,7 @@ struct Sidecar {
     event: Option<String>,
     op: Option<String>,
     replay: Option<String>,
+    order: Option<String>,
     volumes: Option<String>,
 }
 
@@ -61,6 +62,7 @@ impl Sidecar {
                 Setting::Event => &self.event,
                 Setting::Op => &self.op,
                 Setting::Replay => &self.replay,
+                Setting::Order => &self.order,
             };
             if let Some(text) = text {
                 settings.set(setting, text)?;

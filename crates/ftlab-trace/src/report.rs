@@ -27,8 +27,8 @@ pub struct TraceReport {
     pub writes: u64,
     pub trims: u64,
     pub flushes: u64,
-    /// reads / (reads + writes); 0 without either.
-    pub read_share: f64,
+    /// reads / (reads + writes); `None` without either, or where the trace does not tell them apart.
+    pub read_share: Option<f64>,
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub bytes_trimmed: u64,
@@ -46,8 +46,11 @@ pub struct TraceReport {
     pub timed: bool,
     /// False when the trace does not tell reads from writes.
     pub has_operations: bool,
-    /// Requests whose time stamp lay before their predecessor's; they arrive together with it.
+    /// Requests whose time stamp lay before the latest one ahead of them in the file.
     pub out_of_order: u64,
+    /// Of these and of stray stamps, those that arrive later than they say, together with the request before: all where the
+    /// order is that of the file, else those beyond the window within which requests are sorted.
+    pub late: u64,
     /// Times the clock was set: from there on time goes on from the request before.
     pub clock_jumps: u64,
     /// Requests with a stray time stamp far from those around them; they arrive together with the one before.

@@ -22,10 +22,12 @@ pub enum Setting {
     Op,
     /// How recorded calls become requests.
     Replay,
+    /// Whether requests come in the order of their stamps or of the file; open in every format.
+    Order,
 }
 
 impl Setting {
-    pub const ALL: [Setting; 8] = [
+    pub const ALL: [Setting; 9] = [
         Setting::TimeUnit,
         Setting::Codes,
         Setting::AddressUnit,
@@ -34,6 +36,7 @@ impl Setting {
         Setting::Event,
         Setting::Op,
         Setting::Replay,
+        Setting::Order,
     ];
 
     /// What [`Settings::with_units`] settles.
@@ -55,6 +58,7 @@ impl Setting {
             Setting::Event => "event",
             Setting::Op => "op",
             Setting::Replay => "replay",
+            Setting::Order => "order",
         }
     }
 }
@@ -75,6 +79,7 @@ pub struct Settings {
     pub op: Option<OpKind>,
     /// `page_cache=off,memory=1GiB`.
     pub replay: Option<replay::Options>,
+    pub order: Option<Order>,
 }
 
 /// Units and codes of a format's columns, settled.
@@ -97,6 +102,7 @@ impl Settings {
         event: None,
         op: None,
         replay: None,
+        order: None,
     };
 
     pub(crate) const fn with_time_unit(mut self, unit: TimeUnit) -> Self {
@@ -165,6 +171,7 @@ impl Settings {
                 self.op = Some(op.ok_or_else(|| Error::input(format!("op `{text}`: expected read, write or trim")))?);
             }
             Setting::Replay => self.replay = Some(replay::Options::parse(text)?),
+            Setting::Order => self.order = Some(Order::parse(text)?),
         }
         Ok(())
     }
@@ -180,6 +187,7 @@ impl Settings {
             Setting::Event => self.event.map(String::from),
             Setting::Op => self.op.map(|op| op.name().to_owned()),
             Setting::Replay => self.replay.as_ref().map(replay::Options::show),
+            Setting::Order => self.order.map(|order| order.name().to_owned()),
         }
     }
 
@@ -194,6 +202,7 @@ impl Settings {
             event: self.event.or(other.event),
             op: self.op.or(other.op),
             replay: self.replay.clone().or_else(|| other.replay.clone()),
+            order: self.order.or(other.order),
         }
     }
 }
@@ -252,28 +261,58 @@ impl Codes {
     }
 }
 
+/// The order in which the requests of a file arrive, where its stamps go back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// That of their stamps: logs that were merged from several.
+    Time,
+    /// That of the file; a stamp before its predecessor's is taken for the predecessor's.
+    File,
+}
+
+impl Order {
+    /// Parses `time` or `file`.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text.trim() {
+            "time" => Ok(Order::Time),
+            "file" => Ok(Order::File),
+            other => Err(error::unknown("order", other, &["time", "file"])),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Time => "time",
+            Order::File => "file",
+        }
+    }
+}
+
 /// Unit of a time column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     Picoseconds,
     Nanoseconds,
+    /// 100 ns: Windows file times, whose zero is the year 1601.
+    FileTime,
     Microseconds,
     Milliseconds,
     Seconds,
 }
 
 impl TimeUnit {
-    /// Parses `ps`, `ns`, `us`, `ms` or `s`.
+    /// Parses `ps`, `ns`, `100ns`, `us`, `ms` or `s`.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(match text.trim() {
             "ps" => TimeUnit::Picoseconds,
             "ns" => TimeUnit::Nanoseconds,
+            "100ns" => TimeUnit::FileTime,
             "us" | "µs" => TimeUnit::Microseconds,
             "ms" => TimeUnit::Milliseconds,
             "s" => TimeUnit::Seconds,
             other => {
                 return Err(Error::input(format!(
-                    "time unit `{other}`: expected ps, ns, us, ms or s"
+                    "time unit `{other}`: expected ps, ns, 100ns, us, ms or s"
                 )));
             }
         })
@@ -283,6 +322,7 @@ impl TimeUnit {
         match self {
             TimeUnit::Picoseconds => "ps",
             TimeUnit::Nanoseconds => "ns",
+            TimeUnit::FileTime => "100ns",
             TimeUnit::Microseconds => "us",
             TimeUnit::Milliseconds => "ms",
             TimeUnit::Seconds => "s",
@@ -294,6 +334,7 @@ impl TimeUnit {
         match self {
             TimeUnit::Picoseconds => -3,
             TimeUnit::Nanoseconds => 0,
+            TimeUnit::FileTime => 2,
             TimeUnit::Microseconds => 3,
             TimeUnit::Milliseconds => 6,
             TimeUnit::Seconds => 9,
@@ -318,6 +359,7 @@ mod tests {
             "Q",
             "write",
             &replay,
+            "time",
         ];
         for (setting, text) in Setting::ALL.into_iter().zip(texts) {
             assert_eq!(settings.get(setting), None);
@@ -334,7 +376,8 @@ mod tests {
                 "time_s,op,offset,length",
                 "Q",
                 "write",
-                &replay
+                &replay,
+                "time"
             ]
         );
         assert_eq!(Settings::default().or(&settings), settings);
@@ -355,6 +398,7 @@ mod tests {
             (Setting::Event, "X", "Q (queued)"),
             (Setting::Op, "erase", "expected read"),
             (Setting::Replay, "page_cache=maybe", "expected on or off"),
+            (Setting::Order, "tine", "did you mean `time`"),
         ] {
             let error = settings.set(setting, text).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

@@ -81,7 +81,7 @@ impl Stats {
         (report.reads, report.writes, report.trims, report.flushes) = (reads, writes, trims, flushes);
         report.records = self.records();
         if reads + writes > 0 {
-            report.read_share = reads as f64 / (reads + writes) as f64;
+            report.read_share = Some(reads as f64 / (reads + writes) as f64);
         }
         [report.bytes_read, report.bytes_written, report.bytes_trimmed, _] = self.bytes;
         report.duration_ns = self.duration_ns;

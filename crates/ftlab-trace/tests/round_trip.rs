@@ -19,7 +19,7 @@ struct Request {
     flags: u8,
     stream: u16,
     pc: u64,
-    pid: u32,
+    pid: Option<u32>,
     label: Option<String>,
     content: Vec<u64>,
 }
@@ -42,7 +42,7 @@ fn requests(batch: &Batch, labels: &[String]) -> Vec<Request> {
             flags: batch.flags[i],
             stream: batch.stream_of(i),
             pc: batch.pc_of(i),
-            pid: batch.pid.get(i).copied().unwrap_or(0),
+            pid: batch.pid.get(i).copied(),
             label: label(i),
             content: batch.content_of(i).to_vec(),
         })
@@ -112,7 +112,10 @@ fn reduce(all: &[Request], holds: &Holds) -> (Vec<Request>, BTreeMap<&'static st
                 note("program contexts", std::mem::take(&mut part.pc) != 0);
             }
             if !holds.pid {
-                note("process ids", std::mem::take(&mut part.pid) != 0);
+                note("process ids", part.pid.take().is_some());
+            } else if holds.needs_pid && part.pid.is_none() {
+                note("process ids", true);
+                part.pid = Some(0);
             }
             match holds.label {
                 LabelNames::None => note("labels left out", part.label.take().is_some()),

@@ -111,7 +111,12 @@ fn misses(row: &Row, report: &TraceReport) -> Vec<String> {
         .filter(|left| left.reason == "a request of no bytes");
     let data = (report.reads + report.writes + empty.map(|left| left.count).sum::<u64>()) as f64;
     close("requests", data + report.trims as f64, row.requests, 1.0);
-    close("read %", report.read_share * 100.0, row.read_percent, 0.1);
+    close(
+        "read %",
+        report.read_share.unwrap_or(0.0) * 100.0,
+        row.read_percent,
+        0.1,
+    );
     close("discards", report.trims as f64, row.discards, 1.0);
     close(
         "mean bytes",

@@ -101,8 +101,10 @@ impl TraceSpec {
 fn of_setting(setting: Setting) -> Opt {
     let (option, help) = match setting {
         Setting::TimeUnit => (
-            opt("UNIT").words(&["ps", "ns", "us", "ms", "s"]).left_out("guessed"),
-            "Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `us`, `ms`, `s`.",
+            opt("UNIT")
+                .words(&["ps", "ns", "100ns", "us", "ms", "s"])
+                .left_out("guessed"),
+            "Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `100ns`, `us`, `ms`, `s`.",
         ),
         Setting::Codes => (
             opt("read=0|1").words(&["read=0", "read=1"]).left_out("guessed"),
@@ -128,6 +130,12 @@ fn of_setting(setting: Setting) -> Opt {
         Setting::Replay => (
             opt("K=V,..."),
             "How a recording is replayed: `page_cache=off`, `memory=1GiB,dirty_expire=5s`, `extents=real`.",
+        ),
+        Setting::Order => (
+            opt("time|file")
+                .words(&["time", "file"])
+                .left_out("by time for merged logs, else the file's"),
+            "Requests in the order of their stamps or of the file: `time`, `file`.\n\nBy time they are sorted within a window of 16,384; in the file's order one that is stamped too early arrives with the one before.",
         ),
     };
     option.declared(setting.name(), help, &None::<String>)

@@ -234,6 +234,12 @@ fn resolve(spec: &str, context: &Context) -> Result<(&'static str, Stage)> {
     let (name, values) = written(spec)?;
     let names: Vec<&str> = catalogue().iter().map(|kind| kind.name).collect();
     let kind = catalogue().iter().find(|kind| kind.name == name);
+    if name == "sort" {
+        let why = "filters see times that never go back";
+        return Err(Error::input(format!(
+            "filter `sort`: {why}: expected `--order time` instead"
+        )));
+    }
     let kind = kind.ok_or_else(|| error::unknown("filter", &name, &names))?;
     let mut keys = Keys::new("filter", kind.name, values);
     let made = (kind.new)(&mut keys, context);

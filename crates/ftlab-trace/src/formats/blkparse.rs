@@ -16,7 +16,7 @@
 //! | 6 action | the event: `Q` queued, `D` issued to the driver, `C` completed, and others | |
 //! | 7 RWBS | operation and flags, see below | |
 //! | 8 sector | first sector | 512 B |
-//! | 9 `+`, 10 count | length; both are missing in a request without data | 512 B |
+//! | 9 `+`, 10 count | length; both are missing in a request without data, the `+` in what `-f` with `%S %n` prints | 512 B |
 //! | rest | `[process]`, the label; the error code in a C line; a time in parentheses before it is passed over | |
 //!
 //! RWBS: an optional `F` in front (flush before), then `R` read, `W` write, `D` discard, `F` flush or `N` no data, then any
@@ -31,7 +31,8 @@
 //! # What is dropped
 //! Other events, messages, plugging; the summary at the end; packet commands and requests without data that are no flush;
 //! completion errors. A request that was requeued was issued twice, and is read twice from D events. C lines name no
-//! process. Output of other columns (`-f`, `-F`) is refused.
+//! process. Output of other columns (`-f`, `-F`) is refused; it is read as CSV when `columns` names them
+//! (`device,-,-,time_s,pid,event,rwbs,sector,sectors`).
 
 use ftlab_core::Result;
 
@@ -230,10 +231,12 @@ fn data(line: &[u8], columns: &mut Columns<'_, b' '>) -> Parsed<(u64, u32)> {
         Some(_) => return columns.number().map(|_| (0, 0)),
     }
     let offset = columns.address(512, "a sector below 2^51")?;
-    if line.get(columns.position()) != Some(&b'+') {
-        return Ok((0, 0));
+    match line.get(columns.position()) {
+        Some(b'+') => columns.skip(),
+        // `-f` with `%S %n`.
+        Some(b'0'..=b'9') => {}
+        _ => return Ok((0, 0)),
     }
-    columns.skip();
     Ok((offset, columns.length(512, "a count below 2^23 sectors")?))
 }
 
@@ -337,6 +340,15 @@ mod tests {
             "8:0 1 1 0.1 5 D WS 8 + 8 [x]",
         ];
         bad_lines::<Blkparse>(good, &bad);
+    }
+
+    #[test]
+    fn a_count_may_stand_without_its_plus() {
+        let (batch, labels, _) = read_events(b"8,0 0 1 0.5 7 D WS 8 16 [a b]\n8,0 0 2 0.6 7 D R 8 8\n", 'D');
+        assert_eq!(
+            (batch.length, labels),
+            (vec![8192, 4096], vec!["a b".to_owned(), "unknown".to_owned()])
+        );
     }
 
     #[test]

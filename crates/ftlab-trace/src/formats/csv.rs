@@ -4,15 +4,16 @@
 //! ftlab's own (the bundled recordings are in it), and any table of requests whose header says what its columns are.
 //!
 //! # Columns
-//! Named by the header line, in any order and letter case, between commas, tabs, semicolons or blanks. The first name of
-//! each row is ftlab's own; the units of the own names are fixed.
+//! Named by the header line, or by the last comment (`#`) before the rows, in any order and letter case, between commas, tabs,
+//! semicolons, bars or blanks. The first name of each row is ftlab's own; the units of `offset` and `length` together are fixed.
 //!
 //! | column | also called | meaning | unit |
 //! | --- | --- | --- | --- |
-//! | `time_ns`, `time_us`, `time_ms`, `time_s` | timestamp, ts, arrival, … with or without a unit | arrival, fractions allowed | as named, else guessed |
+//! | `time_ns`, `time_us`, `time_ms`, `time_s` | timestamp, ts, arrival, … with or without a unit | arrival, fractions allowed; dates such as `2023-01-05T12:34:56.789Z` | as named, else guessed |
 //! | `op` | rw, rwbs, type, opcode, … | read, write, trim, flush or their first letters; discard or `d` is trim; RWBS letters as in blkparse's text; SCSI opcodes; 0 and 1 | |
-//! | `offset` | lba, sector, lbn, blkno, block: 512 B; page: 4 KiB; address, position | where it begins; may be empty for a flush | bytes |
-//! | `length` | bytes; sectors, blocks: 512 B; pages: 4 KiB; size, count | may be empty for a flush | bytes |
+//! | `offset` | lba, slba, sector, lbn, blkno, block: 512 B; page: 4 KiB; address, position | where it begins; may be empty for a flush | bytes |
+//! | `length` | bytes; sectors, blocks: 512 B; pages: 4 KiB; size, count; nlb: 512 B, from 0 | may be empty for a flush | bytes |
+//! | | end, end_lba, last_sector, … in place of a length | the last unit of the request or the first behind it, by which more have whole numbers of eight | as the address |
 //! | `flags` | | letters: `F` force unit access, `S` synchronous, `M` metadata; empty or `-` is none | |
 //! | `volume` | device, dev, disk, lun, asu, vm, minor, … | any word; behind a column host, hostname, server or major it is `host.volume` | |
 //! | `stream` | stream_id, placement_id | host stream or placement id | |
@@ -20,15 +21,19 @@
 //! | `pid` | process_id | process id | |
 //! | `label` | file_type, kind, category; or else process, proc, comm, app, task | any words | |
 //! | `content` | | ids of the request's 4 KiB units, hexadecimal, between `+` or `;` | |
+//! | | action, event | letters of blkparse's events: one stands for a request, as in the format blkparse | |
 //! | | hash, md5, sha1, digest, fingerprint | a digest of the request, or one of each 4 KiB or 512 B, one after the other or between `+` or `;` | |
 //!
-//! Units may stand behind any name of a time, an address or a size: `time_us`, `Time (us)`, `address_4k`, `size_kb`.
+//! Units may stand behind any name of a time, an address or a size: `time_us`, `Time (100ns)`, `address_4k`, `offset_mib`, `size_kb`.
+//! A comma is a decimal comma where it does not separate columns.
 //! SCSI opcodes are hexadecimal, with or without `0x`; but decimal where the rows have 40, 42, 136, 138 and the like and nothing that
 //! only hexadecimal has, such as 28, 2a or `0x`. A fraction of a unit counts where it makes whole bytes (`32.5` KiB are
 //! 33280 B); any other makes a bad line.
 //!
 //! What names leave open is guessed from up to 5000 rows and can be set: the unit of times from dates and rates, the units
-//! of addresses and sizes from what is a multiple of 512, codes of 0 and 1. A file without a header is read when `columns`
+//! of addresses and sizes from what is a multiple of 512, codes of 0 and 1. Where requests begin where others end far more often
+//! in other units (bytes, sectors, 4 KiB) than in those, and no name says a unit, they are read so: byte addresses with sizes in
+//! sectors, or the reverse; `lba`, `block` and the like are only taken for sectors, not held to it. A file without a header is read when `columns`
 //! names its columns in these words, `-` passing one over.
 //!
 //! A content id is the first 8 bytes of a digest; one digest of a request of several 4 KiB gives each its own id. A flush
@@ -39,14 +44,15 @@
 //! Columns of other names, such as latencies; requests of no bytes; rows with an empty operation or `N`; the first of two
 //! names for one optional column counts.
 
-use ftlab_core::{Batch, Error, OpKind, Result, flags};
+use ftlab_core::{Batch, Error, OpKind, Result};
 
-use super::block_events::{Rwbs, rwbs};
+use super::block_events::{self, Events};
 use super::csv_header::{Column, Names as Header};
 use super::csv_layout::Layout;
 use super::fields::{Fields, split};
 use super::names::Names;
-use super::{Claim, Reader, Sample, Strength, digest, scsi};
+use super::operations::{flag_letters, operation};
+use super::{Claim, Reader, Sample, Strength, digest};
 use crate::columns::{LARGEST, to_length};
 use crate::health::{Defect, Parsed, left_out, show_line};
 use crate::input::Input;
@@ -64,8 +70,13 @@ struct Csv {
     time_unit: TimeUnit,
     address_unit: u64,
     size_unit: u64,
+    /// Bytes that a size says too few: it counts from 0, or is an end that belongs to the request.
+    size_beyond: u64,
     codes: Option<Codes>,
     decimal_opcodes: bool,
+    /// The event that stands for a request, where the table has several.
+    event: Option<u8>,
+    events: Events,
     has: Optional,
     labels: Names,
     volume_key: Vec<u8>,
@@ -105,6 +116,7 @@ impl Csv {
                 Some(Column::Process) if label => *column = None,
                 Some(Column::Process) => *column = Some(Column::Label),
                 Some(Column::Hash) if names.has(Column::Content) => *column = None,
+                Some(Column::Event) if settings.event.is_none() => *column = None,
                 _ => {}
             }
         }
@@ -117,8 +129,14 @@ impl Csv {
             time_unit: settings.time_unit.unwrap_or(TimeUnit::Nanoseconds),
             address_unit: settings.address_unit.map_or(1, u64::from),
             size_unit: settings.size_unit.map_or(1, u64::from),
+            size_beyond: match layout.one_beyond {
+                true => settings.size_unit.map_or(1, u64::from),
+                false => 0,
+            },
             codes: settings.codes,
             decimal_opcodes: layout.decimal_opcodes,
+            event: settings.event.map(|event| event as u8),
+            events: Events::default(),
             has: Optional {
                 host: names.has(Column::Host),
                 stream: names.has(Column::Stream),
@@ -178,7 +196,7 @@ impl LineParser for Csv {
     #[inline]
     fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut row = Fields::new(line, self.separator);
-        let (mut time_ns, mut op, mut offset, mut length) = (None, None, None, None);
+        let (mut time_ns, mut op, mut offset, mut length, mut end) = (None, None, None, None, None);
         let (mut flag_bits, mut host, mut volume) = (0, &b""[..], &b""[..]);
         let mut extras = Extras::default();
         for column in &self.columns {
@@ -195,10 +213,20 @@ impl LineParser for Csv {
                     let bytes = row.bytes(field, self.address_unit)?.filter(|&bytes| bytes <= LARGEST);
                     offset = Some(bytes.ok_or_else(|| row.defect("an address below 2^60 bytes"))?);
                 }
-                Column::Length if field.is_empty() => {}
+                Column::Length | Column::End if field.is_empty() => {}
                 Column::Length => {
                     let bytes = row.bytes(field, self.size_unit)?;
+                    let bytes = bytes.and_then(|bytes| bytes.checked_add(self.size_beyond));
                     length = Some(bytes.ok_or_else(|| row.defect("a size below 2^64 bytes"))?);
+                }
+                Column::End => {
+                    let bytes = row.bytes(field, self.size_unit)?;
+                    let bytes = bytes.and_then(|bytes| bytes.checked_add(self.size_beyond));
+                    end = Some(bytes.ok_or_else(|| row.defect("an end below 2^64 bytes"))?);
+                }
+                Column::Event if Some(field) == self.event.as_ref().map(std::slice::from_ref) => {}
+                Column::Event => {
+                    return self.events.left_out_line(field, || row.defect(block_events::AN_ACTION));
                 }
                 Column::Flags => {
                     flag_bits = flag_letters(field).ok_or_else(|| row.defect("flags among F, S and M"))?;
@@ -227,6 +255,10 @@ impl LineParser for Csv {
             self.no_operation += 1;
             return Ok(());
         };
+        if let (Some(offset), Some(end)) = (offset, end) {
+            let bytes = end.checked_sub(offset);
+            length = Some(bytes.ok_or(Defect::whole("an end behind the address"))?);
+        }
         let (offset, length) = match (kind, offset, length) {
             (OpKind::Flush, ..) => (0, 0),
             (_, Some(offset), Some(length)) => (offset, length),
@@ -276,7 +308,9 @@ impl LineParser for Csv {
     }
 
     fn left_out(&self) -> Vec<Skipped> {
-        left_out(&[("no operation", self.no_operation), (EMPTY, self.empty)])
+        let mut all = self.events.left_out();
+        all.extend(left_out(&[("no operation", self.no_operation), (EMPTY, self.empty)]));
+        all
     }
 
     fn labels(&self) -> &[String] {
@@ -291,64 +325,6 @@ fn number_or_0(row: &Fields<'_>, field: &[u8]) -> Parsed<u64> {
     } else {
         row.number(field)
     }
-}
-
-/// Reads one letter; other words are rarer.
-#[inline]
-fn operation(field: &[u8], codes: Option<Codes>, decimal_opcodes: bool) -> Option<Rwbs> {
-    let plain = |op| Rwbs {
-        op,
-        flush_before: false,
-        flags: 0,
-    };
-    match field {
-        b"R" | b"r" | b"read" => Some(plain(Some(OpKind::Read))),
-        b"W" | b"w" | b"write" => Some(plain(Some(OpKind::Write))),
-        b"0" | b"1" => codes?.operation(u64::from(field[0] - b'0')).map(|op| plain(Some(op))),
-        b"T" | b"t" => Some(plain(Some(OpKind::Trim))),
-        b"" => Some(plain(None)),
-        _ if decimal_opcodes && field[0].is_ascii_digit() => Some(plain(Some(scsi::decimal(field)?))),
-        _ => operation_word(field, codes, plain),
-    }
-}
-
-fn operation_word(field: &[u8], codes: Option<Codes>, plain: impl Fn(Option<OpKind>) -> Rwbs) -> Option<Rwbs> {
-    if let Some(rwbs) = rwbs(field) {
-        return Some(rwbs);
-    }
-    let mut word = [0; 16];
-    let word = word.get_mut(..field.len())?;
-    word.copy_from_slice(field);
-    word.make_ascii_lowercase();
-    let op = match &*word {
-        b"read" | b"rd" | b"28" | b"0x28" | b"88" | b"0x88" | b"a8" | b"0xa8" => OpKind::Read,
-        b"write" | b"wr" | b"2a" | b"0x2a" | b"8a" | b"0x8a" | b"aa" | b"0xaa" => OpKind::Write,
-        b"trim" | b"discard" | b"unmap" | b"deallocate" | b"42" | b"0x42" => OpKind::Trim,
-        b"flush" | b"sync" | b"fsync" | b"35" | b"0x35" | b"91" | b"0x91" => OpKind::Flush,
-        b"none" | b"nan" => return Some(plain(None)),
-        b"true" => codes?.operation(1)?,
-        b"false" => codes?.operation(0)?,
-        word => {
-            // RWBS letters in lower case.
-            let mut upper = [0; 16];
-            let upper = upper.get_mut(..word.len())?;
-            upper.copy_from_slice(word);
-            upper.make_ascii_uppercase();
-            return rwbs(upper);
-        }
-    };
-    Some(plain(Some(op)))
-}
-
-#[inline]
-fn flag_letters(field: &[u8]) -> Option<u8> {
-    field.iter().try_fold(0, |bits, letter| match letter {
-        b'F' | b'f' => Some(bits | flags::FUA),
-        b'S' | b's' => Some(bits | flags::SYNC),
-        b'M' | b'm' => Some(bits | flags::METADATA),
-        b'-' => Some(bits),
-        _ => None,
-    })
 }
 
 /// Appends the content ids of a row; false when they are none.
@@ -376,6 +352,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::AddressUnit,
     Setting::SizeUnit,
     Setting::Columns,
+    Setting::Event,
 ];
 
 pub fn sample() -> Vec<u8> {
@@ -385,6 +362,14 @@ pub fn sample() -> Vec<u8> {
       flush,3,,,-,a,0,12,1,d,,x\n\
       1,3,512,1024,,a,0,12,1,d,,x\n"
         .to_vec()
+}
+
+/// Refuses names of columns that mean nothing here, or not enough.
+pub fn check_columns(columns: &str) -> Result<()> {
+    let problem = Header::given(columns).err();
+    problem.map_or(Ok(()), |problem| {
+        Err(Error::input(format!("columns {columns}: {problem}")))
+    })
 }
 
 pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
@@ -398,8 +383,11 @@ pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
             reason: layout.reason,
             guess: layout.guess,
         }),
-        // Half a header is taken too, so that the error says what is missing.
-        Err(problem) => is_half_a_header(sample).then(|| Claim::new(Strength::Fits, problem)),
+        // Half a header, and names that do not fit, are taken too, so that the error says what is missing.
+        Err(problem) => {
+            let meant = sample.columns.is_some() || is_half_a_header(sample);
+            meant.then(|| Claim::new(Strength::Fits, problem))
+        }
     }
 }
 
@@ -453,184 +441,4 @@ pub fn open(mut input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::{read, read_all};
-    use super::*;
-
-    fn open_with(text: &str, columns: Option<&str>) -> Result<Box<dyn Reader>> {
-        let settings = Settings {
-            columns: columns.map(str::to_owned),
-            ..Settings::default()
-        };
-        open(Input::from_bytes("t.csv", text.as_bytes().to_vec()).unwrap(), &settings)
-    }
-
-    #[test]
-    fn four_lines_with_every_column() {
-        let (format, batch) = read(
-            b"op,\"time_us\",length,offset,flags,volume,stream,pc,pid,label,content,comment\n\
-              write,1.5,8192,8192,SM,a,3,0xff,77,\"b, c\",1f+2,hello there\n\
-              T,2,1048576,0,,b,,,,,,\n\
-              flush,3,,,-,a,0,12,1,d,-,x\n\
-              1,4,512,512,,a,0,12,1,d,,x\n",
-        );
-        assert_eq!(format, "csv");
-        assert_eq!(batch.time_ns, [1500, 2000, 3000, 4000]);
-        assert_eq!(batch.op, [OpKind::Write, OpKind::Trim, OpKind::Flush, OpKind::Read]);
-        assert_eq!(batch.offset, [8192, 0, 0, 512]);
-        assert_eq!(batch.length, [8192, 1 << 20, 0, 512]);
-        assert_eq!(batch.flags, [flags::SYNC | flags::METADATA, 0, 0, 0]);
-        assert_eq!((batch.volume, batch.stream), (vec![0, 1, 0, 0], vec![3, 0, 0, 0]));
-        assert_eq!((batch.pc, batch.pid), (vec![255, 0, 12, 12], vec![77, 0, 1, 1]));
-        assert_eq!((batch.label, batch.content), (vec![0, 1, 2, 2], vec![0x1f, 2]));
-        assert_eq!(batch.content_end, [2, 2, 2, 2]);
-    }
-
-    #[test]
-    fn fractions_of_a_unit_count_and_those_of_a_byte_are_bad() {
-        let (format, batch) = read(b"time_us,op,offset_kib,size_kib\n1,W,0.5,32.5\n2,W,4,4.0\n3,W,1e1,4\n");
-        assert_eq!(format, "csv");
-        assert_eq!(
-            (batch.offset, batch.length),
-            (vec![512, 4096, 10_240], vec![33_280, 4096, 4096])
-        );
-        let mut reader = open_with(
-            "time_us,op,offset,size\n1,W,0,512\n2,W,0.5,512\n3,W,0,512.25\n4,W,0,8\n",
-            None,
-        )
-        .unwrap();
-        assert_eq!(read_all(reader.as_mut()).unwrap().time_ns, [1000, 4000]);
-        assert_eq!(reader.progress().skipped.len(), 2);
-    }
-
-    #[test]
-    fn opcodes_are_decimal_where_only_that_makes_sense() {
-        use OpKind::{Flush, Read, Trim, Write};
-        let ops = |codes: &[&str]| {
-            let rows: String = codes.iter().map(|code| format!("1,{code},0,512\n")).collect();
-            read(format!("time_us,opcode,offset,length\n{rows}").as_bytes()).1.op
-        };
-        assert_eq!(ops(&["42", "40", "53", "138", "66"]), [Write, Read, Flush, Write, Trim]);
-        assert_eq!(ops(&["42", "42"]), [Write, Write]);
-        assert_eq!(ops(&["2a", "42", "28"]), [Write, Trim, Read]);
-        assert_eq!(ops(&["0x42", "42"]), [Trim, Trim]);
-        let text = b"time_us,opcode,offset,length\n1,42,0,512\n";
-        let reason = detect(&Sample::new(text, true)).unwrap().reason;
-        assert!(reason.contains("SCSI opcodes in decimal"), "{reason}");
-    }
-
-    #[test]
-    fn labels_are_the_process_unless_there_is_a_label() {
-        let text = "time_ns,op,offset,length,process,label\n0,R,0,1,java,\"db, wal\"\n";
-        let mut reader = open_with(text, None).unwrap();
-        assert_eq!(read_all(reader.as_mut()).unwrap().label, [0]);
-        assert_eq!(reader.labels(), ["db, wal"]);
-        let mut reader = open_with(&text.replace("label", "other"), None).unwrap();
-        read_all(reader.as_mut()).unwrap();
-        assert_eq!(reader.labels(), ["java"]);
-    }
-
-    #[test]
-    fn tables_of_other_people() {
-        // RWBS letters, sectors, names with blanks.
-        let (format, batch) = read(
-            b"time_s,pid,process,rwbs,sector,sectors\n0.000000000,12565,DataXceiver for,RM,732579889,1\n\
-              2.370937968,36841,,FWS,271389368,88\n3.0,1,x,N,0,0\n3.5,1,x,W,0,0\n",
-        );
-        assert_eq!(format, "csv");
-        assert_eq!(batch.op, [OpKind::Read, OpKind::Flush, OpKind::Write]);
-        assert_eq!(batch.length, [512, 0, 88 * 512]);
-        assert_eq!((batch.pid, batch.label), (vec![12565, 36841, 36841], vec![0, 1, 1]));
-        // Tabs, upper case, host and disk.
-        let (_, batch) =
-            read(b"Host\tDisk\tTime (ms)\tType\tLBA\tCount\na\t0\t1.5\tRead\t8\t3\nb\t0\t2\tWRITE\t9\t8\n");
-        assert_eq!((batch.time_ns, batch.volume), (vec![1_500_000, 2_000_000], vec![0, 1]));
-        assert_eq!((batch.offset, batch.length), (vec![4096, 4608], vec![1536, 4096]));
-        // Semicolons, SCSI opcodes, a digest for two pages.
-        let (_, batch) = read(
-            b"ts_us;opcode;lba;bytes;md5\n1;0x2A;8;8192;8686b0d3553eb6f980fbbe2c927be5e9\n\
-              2;28;8;8192;8686b0d3553eb6f980fbbe2c927be5e945ae785d59f0609ed7b1becba0685afd\n",
-        );
-        assert_eq!(batch.op, [OpKind::Write, OpKind::Read]);
-        assert_eq!(batch.content_end, [2, 4]);
-        assert_eq!(batch.content[2..], [0x8686_b0d3_553e_b6f9, 0x45ae_785d_59f0_609e]);
-        assert_ne!(batch.content[0], batch.content[1]);
-        // Blanks.
-        let (_, batch) = read(b"time_ns op  offset length\n1   read 0 512\n 2 w 512 512\n");
-        assert_eq!((batch.time_ns, batch.offset), (vec![1, 2], vec![0, 512]));
-    }
-
-    #[test]
-    fn columns_may_be_named_by_a_setting() {
-        let columns = "time_us,-,op,lba,sectors";
-        for text in [
-            "1,x,r,8,1\n2,x,w,9,2\n",
-            "when,x,what,where,much\n1,x,r,8,1\n2,x,w,9,2\n",
-        ] {
-            let batch = read_all(open_with(text, Some(columns)).unwrap().as_mut()).unwrap();
-            assert_eq!(
-                (batch.time_ns, batch.length),
-                (vec![1000, 2000], vec![512, 1024]),
-                "{text}"
-            );
-        }
-        let sample = Sample {
-            columns: Some(columns),
-            ..Sample::new(b"1,x,r,8,1\n", true)
-        };
-        assert_eq!(detect(&sample).unwrap().strength, Strength::Sure);
-    }
-
-    #[test]
-    fn a_trim_of_a_whole_drive_is_split() {
-        let (_, batch) = read(b"# made by hand\ntime_ns,op,offset,length\n0,trim,4096,5000000000\n");
-        assert_eq!(batch.length.iter().map(|&l| u64::from(l)).sum::<u64>(), 5_000_000_000);
-        assert_eq!(batch.offset, [4096, 4096 + (1 << 31), 4096 + (1 << 32)]);
-    }
-
-    #[test]
-    fn a_header_without_a_needed_column_is_named() {
-        let error = open_with("time_ns,op,offset\n1,read,0\n", None)
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(
-            error.starts_with("t.csv, line 1: `time_ns,op,offset`: no column is named for the size"),
-            "{error}"
-        );
-        let sample = Sample::new(b"time_ns,op,offset\n1,read,0\n", true);
-        assert_eq!(detect(&sample).unwrap().strength, Strength::Fits);
-        assert!(detect(&Sample::new(b"once upon a time\n", true)).is_none());
-    }
-
-    #[test]
-    fn comments_before_the_header_do_not_fill_the_memory() {
-        let text = "# a comment\n".repeat(1000) + "time_ns,op,offset,length\n" + &"1,r,0,512\n".repeat(1 << 20);
-        let mut reader = open_with(&text, None).unwrap();
-        let buffered = reader.input().bytes().len();
-        assert!(buffered < 3 << 20, "{buffered} bytes");
-        assert_eq!(read_all(reader.as_mut()).unwrap().len(), 1 << 20);
-    }
-
-    #[test]
-    fn odd_lines_are_bad_lines_and_leave_no_trace() {
-        let good = "1,r,0,512,a,7\n";
-        for bad in [
-            "1,r,0\n",
-            "-1,r,0,512,a,7\n",
-            "1,q,0,512,a,7\n",
-            "1,r,-8,512,a,7\n",
-            "1,r,0,4294967296,a,7\n",
-            "1,r,0,512,a,x\n",
-            "1,r,0,512,a,7+\n",
-            "1,r,99999999999999999999,512,a,7\n",
-            "1,r,0,51\x002,a,7\n",
-        ] {
-            let text = format!("time_ns,op,offset,length,volume,content\n{good}{bad}{good}");
-            let mut reader = open_with(&text, None).unwrap();
-            let batch = read_all(reader.as_mut()).unwrap();
-            assert_eq!((batch.len(), batch.content_end), (2, vec![1, 2]), "{bad}");
-            assert_eq!(reader.progress().skipped.len(), 1, "{bad}");
-        }
-    }
-}
+mod tests;

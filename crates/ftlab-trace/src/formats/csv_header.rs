@@ -1,5 +1,6 @@
 //! What the header of a CSV means: words for columns, and units in their names. Part of the format `csv`.
 
+use super::csv_units::Said;
 use crate::settings::TimeUnit;
 
 /// What a column holds.
@@ -9,6 +10,10 @@ pub enum Column {
     Op,
     Offset,
     Length,
+    /// Where the request ends, in place of its length.
+    End,
+    /// Events of the block layer, of which one stands for a request.
+    Event,
     Flags,
     /// The first half of a volume's name.
     Host,
@@ -40,14 +45,19 @@ const WORDS: &[(Column, &[&str])] = &[
     (Column::Offset, &[
         "offset", "lba", "sector", "address", "addr", "lbn", "blkno", "lsn", "block", "block_no", "block_number",
         "blocknumber", "lpn", "lpa", "page", "position", "pos", "start", "start_sector", "start_lba", "first_sector",
-        "starting_lba", "byte_offset", "logical_block_address", "sector_number", "logical_address",
+        "starting_lba", "slba", "byte_offset", "start_offset", "start_block", "start_address", "start_page", "first_lba", "logical_block_address", "sector_number", "logical_address",
     ]),
     (Column::Length, &[
         "length", "size", "bytes", "sectors", "count", "len", "nbytes", "num_bytes", "byte_count", "nsectors",
         "n_sectors", "num_sectors", "sector_count", "blocks", "nblocks", "num_blocks", "block_count", "pages",
         "npages", "num_pages", "page_count", "io_size", "iosize", "request_size", "req_size", "transfer_length",
-        "size_in_bytes", "data_length",
+        "size_in_bytes", "data_length", "nlb",
     ]),
+    (Column::End, &[
+        "end", "end_lba", "end_sector", "end_block", "end_page", "end_offset", "end_address", "last", "last_lba",
+        "last_sector", "last_block", "last_page", "last_offset", "last_address", "elba",
+    ]),
+    (Column::Event, &["event", "action", "act"]),
     (Column::Flags, &["flags", "flag"]),
     (Column::Host, &["host", "hostname", "server", "major"]),
     (Column::Volume, &[
@@ -70,6 +80,7 @@ const WORDS: &[(Column, &[&str])] = &[
 const TIME_UNITS: &[(TimeUnit, &[&str])] = &[
     (TimeUnit::Picoseconds, &["ps", "picoseconds"]),
     (TimeUnit::Nanoseconds, &["ns", "nsec", "nanoseconds"]),
+    (TimeUnit::FileTime, &["100ns", "filetime"]),
     (TimeUnit::Microseconds, &["us", "usec", "microseconds"]),
     (TimeUnit::Milliseconds, &["ms", "msec", "milliseconds"]),
     (TimeUnit::Seconds, &["s", "sec", "seconds"]),
@@ -81,6 +92,8 @@ const BYTE_UNITS: &[(u32, &[&str])] = &[
     (512, &["512b", "sector", "sectors"]),
     (1024, &["kb", "kib"]),
     (4096, &["4k", "4kb", "4kib", "page", "pages"]),
+    (1 << 20, &["mb", "mib"]),
+    (1 << 30, &["gb", "gib"]),
 ];
 
 /// A column's meaning and the unit that its name says.
@@ -130,7 +143,22 @@ impl Names {
             texts.push(if named.is_some() { word } else { "-".to_owned() });
             all.columns.push(named);
         }
+        // The size says what the end would.
+        let needless = match all.has(Column::Length) {
+            true => Column::End,
+            false => Column::Length,
+        };
+        for (named, text) in all.columns.iter_mut().zip(&mut texts) {
+            if named.is_some_and(|n| n.column == needless) {
+                *named = None;
+                all.ignored.push(std::mem::replace(text, "-".to_owned()));
+            }
+        }
         for (column, what, words) in NEEDED {
+            let column = match column {
+                Column::Length if needless == Column::Length && all.has(Column::End) => Column::End,
+                column => column,
+            };
             let of_it = all.columns.iter().zip(&texts);
             let named: Vec<&str> = of_it
                 .filter(|(named, _)| named.is_some_and(|n| n.column == column))
@@ -189,6 +217,31 @@ impl Names {
         NEEDED.iter().filter(|(column, ..)| found.contains(column)).count()
     }
 
+    /// What the names say of the unit of an address or a size.
+    pub fn said(&self, column: Column) -> Said {
+        let named = self.columns.iter().zip(self.text.split(','));
+        let Some((Some(named), word)) = named.into_iter().find(|(n, _)| n.is_some_and(|n| n.column == column)) else {
+            return Said::Nothing;
+        };
+        let ours = self.word(Column::Offset) == Some("offset") && self.word(Column::Length) == Some("length");
+        match named.bytes.map(u64::from) {
+            _ if ours => Said::Fixed(1),
+            None => Said::Nothing,
+            Some(bytes) if ["byte", "sector", "page"].iter().any(|unit| word.contains(unit)) => Said::Fixed(bytes),
+            Some(bytes) if column_of(word).is_some() => Said::Implied(bytes),
+            Some(bytes) => Said::Fixed(bytes),
+        }
+    }
+
+    /// The word that names a column.
+    pub fn word(&self, column: Column) -> Option<&str> {
+        let at = self
+            .columns
+            .iter()
+            .position(|n| n.is_some_and(|n| n.column == column))?;
+        self.text.split(',').nth(at)
+    }
+
     /// True when the names themselves say every unit that matters.
     pub fn is_explicit(&self) -> bool {
         let unit = |column| {
@@ -220,16 +273,15 @@ fn plain(name: &[u8]) -> String {
     word.trim_matches('_').to_owned()
 }
 
+fn column_of(word: &str) -> Option<Column> {
+    let found = WORDS.iter().find(|(_, words)| words.contains(&word));
+    found.map(|(column, _)| *column)
+}
+
 fn meaning(word: &str) -> Option<Named> {
-    let column_of = |word: &str| {
-        WORDS
-            .iter()
-            .find(|(_, words)| words.contains(&word))
-            .map(|(column, _)| *column)
-    };
     if let Some(column) = column_of(word) {
         let bytes = match column {
-            Column::Offset | Column::Length => bytes_of(word),
+            Column::Offset | Column::Length | Column::End => bytes_of(word),
             _ => None,
         };
         return Some(Named {
@@ -252,7 +304,7 @@ fn meaning(word: &str) -> Option<Named> {
             let (unit, _) = TIME_UNITS.iter().find(|(_, words)| words.contains(&unit))?;
             named(Column::Time, Some(*unit), None)
         }
-        column @ (Column::Offset | Column::Length) => {
+        column @ (Column::Offset | Column::Length | Column::End) => {
             let (bytes, _) = BYTE_UNITS.iter().find(|(_, words)| words.contains(&unit))?;
             named(column, None, Some(*bytes))
         }
@@ -263,12 +315,13 @@ fn meaning(word: &str) -> Option<Named> {
 /// The unit that a word for an address or a size implies.
 fn bytes_of(word: &str) -> Option<u32> {
     match word {
-        "offset" | "byte_offset" | "bytes" | "nbytes" | "num_bytes" | "byte_count" | "size_in_bytes" => Some(1),
-        "lpn" | "lpa" | "page" | "pages" | "npages" | "num_pages" | "page_count" => Some(4096),
+        "offset" | "byte_offset" | "start_offset" | "end_offset" | "last_offset" | "bytes" | "nbytes" | "num_bytes"
+        | "byte_count" | "size_in_bytes" => Some(1),
+        "start_page" | "end_page" | "last_page" | "lpn" | "lpa" | "page" | "pages" | "npages" | "num_pages"
+        | "page_count" => Some(4096),
         "length" | "len" | "size" | "count" | "io_size" | "iosize" | "request_size" | "req_size"
-        | "transfer_length" | "data_length" | "address" | "addr" | "position" | "pos" | "start" | "logical_address" => {
-            None
-        }
+        | "transfer_length" | "data_length" | "address" | "addr" | "position" | "pos" | "start" | "end" | "last"
+        | "start_address" | "end_address" | "last_address" | "logical_address" => None,
         _ => Some(512),
     }
 }
@@ -292,6 +345,10 @@ mod tests {
             ("size_in_bytes", Column::Length, None, Some(1)),
             ("size_kb", Column::Length, None, Some(1024)),
             ("sectors", Column::Length, None, Some(512)),
+            ("offset_mib", Column::Offset, None, Some(1 << 20)),
+            ("slba", Column::Offset, None, Some(512)),
+            ("end_lba", Column::End, None, Some(512)),
+            ("Time (100ns)", Column::Time, Some(TimeUnit::FileTime), None),
             ("count", Column::Length, None, None),
             ("Disk.Number", Column::Volume, None, None),
         ] {

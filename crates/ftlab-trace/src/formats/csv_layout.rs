@@ -1,10 +1,14 @@
 //! How a CSV is laid out, and guesses from its rows of what the names leave open. Part of the format `csv`.
 
 use super::Sample;
+use super::block_events::Events;
 use super::csv_header::{Column, Names};
+use super::csv_units;
+use super::dates;
 use super::fields::{Fields, split};
 use super::scsi;
-use crate::settings::{Codes, Settings, TimeUnit};
+use crate::lines::VolumeTable;
+use crate::settings::{Codes, Order, Settings, TimeUnit};
 
 /// How a CSV is to be read, with a guess for everything that its names leave open, and why.
 #[derive(Debug)]
@@ -15,6 +19,8 @@ pub struct Layout {
     pub names: Names,
     /// SCSI opcodes are decimal numbers.
     pub decimal_opcodes: bool,
+    /// Sizes are one unit larger than they say, as they count from 0 or are ends that belong to the request.
+    pub one_beyond: bool,
     pub guess: Settings,
     pub reason: String,
 }
@@ -26,7 +32,13 @@ impl Layout {
     /// Understands the beginning of a file; `Err` says in one clause why it is not possible.
     pub fn of(sample: &Sample<'_>, given: Option<&str>) -> Result<Self, String> {
         let first = *sample.lines.first().ok_or("no line: expected a header and rows")?;
-        let separator = separator(first);
+        let in_comment = match given {
+            None => names_in_comment(sample.bytes),
+            Some(_) => None,
+        };
+        let from_comment = in_comment.is_some();
+        let given = given.or(in_comment.as_deref());
+        let separator = separator(first, given.map(|names| names.split(',').count()));
         let header = Names::read(split(first, separator).into_iter());
         let (names, is_header) = match (given.map(Names::given).transpose()?, header) {
             (Some(given), Ok(header)) if given.text != header.text => {
@@ -51,7 +63,9 @@ impl Layout {
             separator,
             header: is_header,
             decimal_opcodes: false,
+            one_beyond: false,
             reason: match (is_header, given) {
+                _ if from_comment => "a comment that names time, op, address and size: CSV".to_owned(),
                 (_, Some(_)) => "columns as given: CSV".to_owned(),
                 _ => "a header line that names time, op, address and size: CSV".to_owned(),
             },
@@ -65,6 +79,7 @@ impl Layout {
         layout.guess_bytes(&rows);
         layout.guess_codes(&rows);
         layout.guess_opcodes(&rows);
+        layout.guess_event(&rows);
         layout.name_ignored();
         Ok(layout)
     }
@@ -96,50 +111,71 @@ impl Layout {
         }));
     }
 
-    fn guess_bytes(&mut self, rows: &[&[u8]]) {
-        let numbers = |column| {
-            let numbers = self.values(rows, column).into_iter().map(number);
-            numbers.flatten().collect::<Vec<u64>>()
+    /// Device, address, and size or end, of the rows that have all of them.
+    fn requests(&self, rows: &[&[u8]], size: Column) -> Vec<(u64, u64, u64)> {
+        let place = |column| {
+            let mut columns = self.names.columns.iter();
+            columns.position(|n| n.is_some_and(|n| n.column == column))
         };
-        let (address, size) = (self.names.of(Column::Offset), self.names.of(Column::Length));
-        let (mut address, mut size) = (address.and_then(|n| n.bytes), size.and_then(|n| n.bytes));
-        let whole = |numbers: &[u64]| numbers.iter().all(|n| n % 512 == 0);
-        let mut why = Vec::new();
-        if address.is_none() {
-            let (values, sizes) = (numbers(Column::Offset), numbers(Column::Length));
-            // Sizes in sectors are small numbers that are not multiples of 512.
-            let small = size.is_none() && sizes.iter().all(|&n| n < 1 << 16) && !whole(&sizes);
-            let bytes = if !whole(&values) && (size == Some(512) || small) {
-                512
-            } else {
-                1
-            };
-            why.push(match bytes {
-                512 => "addresses in sectors of 512 B, because they and the sizes are no multiples of 512",
-                _ => "addresses in bytes",
-            });
-            address = Some(bytes);
-        }
-        let address = address.unwrap_or(1);
-        if size.is_none() {
-            if address == 1 {
-                size = Some(1);
-                if !self.names.bytes_are_plain() {
-                    why.push("sizes in bytes, as the addresses");
-                }
-            } else if whole(&numbers(Column::Length)) {
-                size = Some(1);
-                why.push("sizes in bytes, because all are multiples of 512");
-            } else {
-                size = Some(address);
-                why.push("sizes in the unit of the addresses, because not all are multiples of 512");
+        let (Some(address), Some(size)) = (place(Column::Offset), place(size)) else {
+            return Vec::new();
+        };
+        let device = place(Column::Volume);
+        let mut devices = VolumeTable::default();
+        let requests = rows.iter().filter_map(|row| {
+            let fields = split(row, self.separator);
+            let device = device.map_or(Some(0), |at| devices.id(fields.get(at)?).ok())?;
+            Some((device.into(), number(fields.get(address)?)?, number(fields.get(size)?)?))
+        });
+        requests.collect()
+    }
+
+    fn guess_bytes(&mut self, rows: &[&[u8]]) {
+        let column = match self.names.has(Column::End) {
+            true => Column::End,
+            false => Column::Length,
+        };
+        let mut requests = self.requests(rows, column);
+        let (address, size) = (self.names.said(Column::Offset), self.names.said(column));
+        let (reading, mut why) = match column {
+            Column::End => {
+                let inclusive = csv_units::ends_inclusive(&requests);
+                self.one_beyond = inclusive;
+                csv_units::of_ends(&requests, inclusive, address)
             }
+            _ => {
+                let counts_from_0 =
+                    self.names.word(Column::Length) == Some("nlb") && csv_units::counts_from_0(&requests);
+                self.one_beyond = counts_from_0;
+                requests
+                    .iter_mut()
+                    .for_each(|(.., size)| *size += u64::from(counts_from_0));
+                csv_units::of(&requests, address, size)
+            }
+        };
+        if self.one_beyond && column == Column::Length {
+            why += if why.is_empty() { "" } else { ", " };
+            why += "nlb counts from 0, as NVMe's commands do";
         }
         if !why.is_empty() {
-            self.reason += &format!("; {}", why.join(", "));
+            self.reason += &format!("; {why}");
         }
-        self.guess.address_unit = Some(address);
-        self.guess.size_unit = size;
+        self.guess.address_unit = Some(reading.address as u32);
+        self.guess.size_unit = Some(reading.size as u32);
+    }
+
+    /// The event of the block layer that stands for a request, where a column says what each row is.
+    fn guess_event(&mut self, rows: &[&[u8]]) {
+        let mut events = Events::default();
+        let values = self.values(rows, Column::Event);
+        let known = values.iter().filter(|value| events.count(value)).count();
+        if known == 0 || known * 10 < values.len() * 9 {
+            return;
+        }
+        let (event, why) = events.choose();
+        self.guess.event = Some(event);
+        self.guess.order = Some(Order::Time);
+        self.reason += &format!("; {why}");
     }
 
     /// What 0 and 1 mean, where operations are written so.
@@ -195,10 +231,24 @@ impl Layout {
     }
 }
 
-/// The separator of a line: a tab if it has one, else a semicolon, a comma, blanks.
-fn separator(line: &[u8]) -> u8 {
-    let has = |separator| line.contains(&separator);
-    [b'\t', b';', b','].into_iter().find(|&s| has(s)).unwrap_or(b' ')
+/// The separator of a line: a tab if it has one, else a bar, a semicolon, a comma, blanks; the first that makes as many
+/// columns as have names, where these are given.
+fn separator(line: &[u8], columns: Option<usize>) -> u8 {
+    let all = [b'\t', b'|', b';', b',', b' '];
+    let makes_all = |&separator: &u8| columns.is_some_and(|names| split(line, separator).len() >= names);
+    let has = |separator: &u8| line.contains(separator);
+    let fitting = all.into_iter().find(|separator| has(separator) && makes_all(separator));
+    fitting.or_else(|| all.into_iter().find(has)).unwrap_or(b' ')
+}
+
+/// The names of columns in the last comment before the rows, if it is one of names.
+fn names_in_comment(bytes: &[u8]) -> Option<String> {
+    let lines = bytes.split(|&b| b == b'\n').map(<[u8]>::trim_ascii);
+    let comments = lines.take_while(|line| matches!(line.first(), None | Some(b'#')));
+    let last = comments.filter(|line| !line.is_empty()).last()?;
+    let line = &last[last.iter().take_while(|&&b| b == b'#').count()..];
+    let names = Names::read(split(line, separator(line, None)).into_iter());
+    names.ok().map(|names| names.text)
 }
 
 /// The time of a row, if it has one.
@@ -215,16 +265,23 @@ fn number(text: &[u8]) -> Option<u64> {
     Fields::new(b"", b',').number(text).ok()
 }
 
+/// A number with a decimal point or a decimal comma.
+fn decimal(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.replace(',', ".").parse().ok()
+}
+
 /// The unit of times whose column does not say it, and why.
 ///
 /// A first value that is a date of this century settles it. Otherwise the unit is the one in which the mean gap between
 /// requests comes nearest to a millisecond, among those that the values' decimal point leaves.
 fn time_unit(values: &[&[u8]]) -> (TimeUnit, String) {
-    let decimals = |v: &[u8]| v.iter().position(|&b| b == b'.').map_or(0, |at| v.len() - at - 1);
+    if values.first().is_some_and(|first| dates::nanoseconds(first).is_some()) {
+        return (TimeUnit::Nanoseconds, "they are dates".to_owned());
+    }
+    let point = |v: &[u8]| v.iter().position(|b| matches!(b, b'.' | b','));
+    let decimals = |v: &[u8]| point(v).map_or(0, |at| v.len() - at - 1);
     let decimals = values.iter().map(|v| decimals(v)).max().unwrap_or(0);
-    let numbers = values
-        .iter()
-        .filter_map(|v| std::str::from_utf8(v).ok()?.parse::<f64>().ok());
+    let numbers = values.iter().filter_map(|v| decimal(v));
     let numbers: Vec<f64> = numbers.filter(|n| n.is_finite() && *n >= 0.0).collect();
     let first = numbers.first().copied().unwrap_or(0.0);
     let spread = numbers.iter().fold(first, |a, &b| a.max(b)) - numbers.iter().fold(first, |a, &b| a.min(b));
@@ -241,9 +298,8 @@ fn time_unit(values: &[&[u8]]) -> (TimeUnit, String) {
         }
     }
     if (1.1e17..1.4e17).contains(&first) {
-        let why = "though they look like Windows file times, whose 100 ns no unit here stands for, so that all times come \
-                   out 100 times too short";
-        return (TimeUnit::Nanoseconds, why.to_owned());
+        let why = "the first one is then a date from 1949 to 2044, as Windows counts them from 1601";
+        return (TimeUnit::FileTime, why.to_owned());
     }
     if spread == 0.0 {
         let unit = if decimals > 0 {
@@ -360,6 +416,28 @@ mod tests {
         assert_eq!(guess(&text).0, Nanoseconds);
         let reason = layout(&text, None).unwrap().reason;
         assert!(reason.contains("times in ns: 11111 requests a second"), "{reason}");
+    }
+
+    #[test]
+    fn byte_addresses_with_sizes_in_sectors_and_the_reverse() {
+        let runs = |header: &str, address: u64, size: u64| {
+            let rows = (0..60u64).map(|i| {
+                let (run, part) = (i / 3 * 7919 % 1000 * 32, i % 3);
+                format!("{i},r,{},{}\n", (run + part * 8) * 4096 / address, 8 * 4096 / size)
+            });
+            guess(&(header.to_owned() + "\n" + &rows.collect::<String>()))
+        };
+        assert_eq!(runs("time_us,op,address,size", 1, 512).1, 1);
+        for (address, size) in [(1, 512), (512, 1), (512, 512), (4096, 1), (1, 1)] {
+            let (_, found_address, found_size) = runs("time_us,op,address,size", address, size);
+            assert_eq!((u64::from(found_address), u64::from(found_size)), (address, size));
+            // What a word implies gives way to what the requests say.
+            let (_, found_address, found_size) = runs("time_us,op,lba,size", address, size);
+            assert_eq!((u64::from(found_address), u64::from(found_size)), (address, size));
+        }
+        // What it says does not, nor do this project's own names.
+        assert_eq!(runs("time_us,op,address_512b,size", 1, 1).1, 512);
+        assert_eq!(runs("time_us,op,offset,length", 512, 512).1, 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use memchr::memchr;
 
+use super::dates;
 use crate::columns::{Columns, to_bytes};
 use crate::health::{Defect, Parsed};
 use crate::settings::TimeUnit;
@@ -106,7 +107,7 @@ impl<'a> Fields<'a> {
         let mut columns = Columns::<b','>::new(field);
         match columns.number() {
             Ok(value) if columns.is_done() => Ok(value.checked_mul(unit)),
-            _ => other_number(field, unit).ok_or_else(|| match unit {
+            _ => self.other_number(field, unit).ok_or_else(|| match unit {
                 1 => self.defect("a whole number"),
                 _ => self.defect("a number that makes whole bytes"),
             }),
@@ -125,8 +126,38 @@ impl<'a> Fields<'a> {
         let mut columns = Columns::<b','>::new(field);
         match columns.time(unit) {
             Ok(value) if columns.is_done() => Ok(value),
-            _ => Err(self.defect("a time that is not negative")),
+            _ => self.other_time(field, unit),
         }
+    }
+}
+
+impl Fields<'_> {
+    /// A date, or a time with a decimal comma, which cannot be the separator then.
+    #[cold]
+    fn other_time(&self, field: &[u8], unit: TimeUnit) -> Parsed<u64> {
+        let time = dates::nanoseconds(field).or_else(|| {
+            let with_point = self.with_point(field)?;
+            let mut columns = Columns::<b','>::new(&with_point);
+            columns.time(unit).ok().filter(|_| columns.is_done())
+        });
+        time.ok_or_else(|| self.defect("a time that is not negative"))
+    }
+
+    #[cold]
+    fn other_number(&self, field: &[u8], unit: u64) -> Option<Option<u64>> {
+        let with_point = self.with_point(field);
+        other_number(with_point.as_deref().unwrap_or(field), unit)
+    }
+
+    /// A number with a decimal comma, written with a point.
+    fn with_point(&self, field: &[u8]) -> Option<Vec<u8>> {
+        let at = field
+            .iter()
+            .position(|&b| b == b',')
+            .filter(|_| self.separator != b',')?;
+        let mut text = field.to_vec();
+        text[at] = b'.';
+        Some(text)
     }
 }
 
@@ -221,5 +252,11 @@ mod tests {
         );
         assert_eq!(fields.time(b"1.5", TimeUnit::Microseconds), Ok(1500));
         assert!(fields.time(b"-1.5", TimeUnit::Seconds).is_err());
+        // A decimal comma, where it separates no columns.
+        assert!(fields.time(b"1,5", TimeUnit::Seconds).is_err());
+        let fields = Fields::new(b"", b';');
+        assert_eq!(fields.time(b"1,5", TimeUnit::Microseconds), Ok(1500));
+        assert_eq!(fields.bytes(b"32,5", 1024), Ok(Some(33_280)));
+        assert!(fields.time(b"1,5,0", TimeUnit::Seconds).is_err() && fields.bytes(b"1,234", 1).is_err());
     }
 }

@@ -7,9 +7,12 @@ pub mod blkparse;
 pub mod blktrace;
 mod block_events;
 pub mod cloudphysics;
+mod continuity;
 pub mod csv;
 mod csv_header;
 mod csv_layout;
+mod csv_units;
+mod dates;
 mod digest;
 pub mod disksim;
 mod fields;
@@ -25,6 +28,7 @@ pub mod msr;
 mod names;
 pub mod nexus5;
 mod objects;
+mod operations;
 pub mod oracle_general;
 pub mod pixel6a;
 pub mod recording;
@@ -46,7 +50,7 @@ use crate::input::Input;
 use crate::lines::{LineParser, Requests, VolumeTable};
 use crate::options::ReadOptions;
 use crate::report::{BadLine, Choice, Skipped};
-use crate::settings::{Setting, Settings};
+use crate::settings::{Order, Setting, Settings};
 
 /// One trace format.
 pub struct Format {
@@ -109,9 +113,20 @@ impl Format {
         (self.sample)()
     }
 
+    /// The order in which its requests arrive, where that follows from how its files come about: by time where they are
+    /// logs of several CPUs or are written when requests complete.
+    pub fn order(&self) -> Option<Order> {
+        let merged = matches!(
+            self.name,
+            "blkparse" | "blktrace" | "most" | "wiscsee" | "nexus5" | "android"
+        );
+        merged.then_some(Order::Time)
+    }
+
     /// Refuses settings that this format does not leave open.
     fn check(&self, settings: &Settings) -> Result<()> {
-        let fixed = Setting::ALL.into_iter().filter(|s| !self.settings.contains(s));
+        let open = |s: &Setting| *s == Setting::Order || self.settings.contains(s);
+        let fixed = Setting::ALL.into_iter().filter(|s| !open(s));
         for setting in fixed {
             if let Some(value) = settings.get(setting) {
                 return Err(Error::input(format!(
@@ -273,6 +288,9 @@ pub(crate) fn is_header(line: &[u8], words: &[&str]) -> bool {
 pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<Detected> {
     input.fill()?;
     let name = input.name().to_owned();
+    if let (None | Some("csv"), Some(columns)) = (options.as_format.as_deref(), &options.settings.columns) {
+        csv::check_columns(columns)?;
+    }
     let bytes = input.bytes();
     let sample = Sample {
         columns: options.settings.columns.as_deref(),
@@ -332,7 +350,7 @@ fn settle(
         Some(guess) => options.settings.or(guess),
         None => options.settings.clone(),
     };
-    let choices = format.settings.iter().filter_map(|&setting| {
+    let choices = format.settings.iter().chain(&[Setting::Order]).filter_map(|&setting| {
         let given = options.settings.get(setting).is_some();
         settings.get(setting).map(|value| Choice {
             setting: setting.name().to_owned(),
@@ -447,7 +465,12 @@ mod tests {
             let found = detect(&mut input, &ReadOptions::default()).unwrap();
             assert_eq!(found.format.name, format.name, "{}", found.reason);
             let choices: Vec<&str> = found.choices.iter().map(|c| c.setting.as_str()).collect();
-            let open: Vec<&str> = format.settings.iter().map(|s| s.name()).collect();
+            // A table has events where a column says so.
+            let settings = format
+                .settings
+                .iter()
+                .filter(|s| format.name != "csv" || **s != Setting::Event);
+            let open: Vec<&str> = settings.map(|s| s.name()).collect();
             assert_eq!(choices, open, "{}: every open setting is guessed", format.name);
             let batch = read_all(found.format.open(input, &found.settings).unwrap().as_mut()).unwrap();
             assert!(batch.len() >= 3, "{}: {} requests", format.name, batch.len());

@@ -25,6 +25,7 @@ pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         flush_flags: flags::SYNC,
         volumes: VolumeNames::MajorMinor,
         pid: true,
+        needs_pid: true,
         label: LabelNames::Names,
         ..Holds::reads_and_writes().sectors()
     };

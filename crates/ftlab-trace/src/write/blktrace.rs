@@ -39,6 +39,7 @@ pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         flush_flags: flags::SYNC,
         volumes: VolumeNames::MajorMinor,
         pid: true,
+        needs_pid: true,
         ..Holds::reads_and_writes().sectors()
     };
     let form = Blktrace {

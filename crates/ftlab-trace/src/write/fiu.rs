@@ -16,6 +16,7 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
     let holds = Holds {
         volumes: VolumeNames::MajorMinor,
         pid: true,
+        needs_pid: true,
         label: LabelNames::Words,
         content: Content::Needed,
         // Readers take nineteen digits.

@@ -23,6 +23,8 @@ pub struct Holds {
     pub stream: bool,
     pub pc: bool,
     pub pid: bool,
+    /// Every request must have one.
+    pub needs_pid: bool,
     pub label: LabelNames,
     pub content: Content,
     /// Nanoseconds of its clock's step; times are rounded down to it. `None`: it has no times.
@@ -89,6 +91,7 @@ impl Holds {
             stream: true,
             pc: true,
             pid: true,
+            needs_pid: false,
             label: LabelNames::Any,
             content: Content::Held,
             tick_ns: Some(1),
@@ -110,6 +113,7 @@ impl Holds {
             stream: false,
             pc: false,
             pid: false,
+            needs_pid: false,
             label: LabelNames::None,
             content: Content::None,
             ..Self::everything()

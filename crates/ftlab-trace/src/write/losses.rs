@@ -45,6 +45,7 @@ pub(super) enum Kind {
     Streams,
     Contexts,
     Processes,
+    MadeUpProcesses,
     Labels,
     Respelled,
     Contents,
@@ -103,7 +104,10 @@ impl Losses {
             self.count(Kind::Contexts, &batch.pc, |&pc| pc != 0);
         }
         if !holds.pid {
-            self.count(Kind::Processes, &batch.pid, |&pid| pid != 0);
+            self.add(Kind::Processes, batch.pid.len() as u64);
+        }
+        if holds.needs_pid && batch.pid.is_empty() {
+            self.add(Kind::MadeUpProcesses, n);
         }
         if holds.label == LabelNames::None {
             self.add(Kind::Labels, batch.label.len() as u64);
@@ -192,6 +196,10 @@ fn words(kind: Kind, form: &str, holds: &Holds) -> (String, String) {
         Kind::Streams => ("streams left out".to_owned(), no("place for them")),
         Kind::Contexts => ("program contexts left out".to_owned(), no("place for them")),
         Kind::Processes => ("process ids left out".to_owned(), no("place for them")),
+        Kind::MadeUpProcesses => (
+            "process ids made up".to_owned(),
+            format!("{form} needs one for each request, and the trace has none: 0"),
+        ),
         Kind::Labels => ("labels left out".to_owned(), no("place for them")),
         Kind::Respelled => (
             "labels respelled".to_owned(),

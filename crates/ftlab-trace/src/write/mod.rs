@@ -415,7 +415,7 @@ mod tests {
         assert!(error("mqsim", "unit=us").contains("unknown key of `mqsim` `unit`"));
         assert_eq!(
             error("mqsim", "time_unit=h"),
-            "format to write `mqsim`: `time_unit`: time unit `h`: expected ps, ns, us, ms or s"
+            "format to write `mqsim`: `time_unit`: time unit `h`: expected ps, ns, 100ns, us, ms or s"
         );
         assert!(Options::parse("time_unit").is_err());
     }

@@ -15,6 +15,7 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
     let holds = Holds {
         volumes: VolumeNames::Words,
         pid: true,
+        needs_pid: true,
         label: LabelNames::Names,
         tick_ns: Some(1000),
         ..Holds::reads_and_writes().sectors()

@@ -15,6 +15,7 @@ pub fn new(_: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
         flags: flags::SYNC,
         flush_flags: flags::SYNC,
         pid: true,
+        needs_pid: true,
         ..Holds::reads_and_writes()
     };
     let mut last_ns = None;

@@ -5,15 +5,15 @@
 //! point: ms, s, µs, ns). A unit is plausible when the sample runs at [`SLOWEST`] to [`FASTEST`] requests a second, for at
 //! most [`LONGEST_SPAN`], and moves at most [`LINK`] bytes a second per device. Two things come before that list: a first
 //! stamp that lies between 2001 and 2039 when read as time since 1970, and seven to nine decimals, which in ms would be
-//! finer than a nanosecond and so mean seconds. Fewer than [`ENOUGH`] requests, or times without any span, tell nothing:
+//! finer than a nanosecond and so mean seconds. Times with a decimal point that in ms would be more than [`BUSIEST`] requests a
+//! second mean seconds as well. Fewer than [`ENOUGH`] requests, or times without any span, tell nothing:
 //! the list's first unit stands.
 //!
 //! # Address and size unit
-//! Sectors of 512 bytes, unless the requests say otherwise: a file read or written in order asks for the sector behind the
-//! one that it asked for last. Counted is how many requests begin where one of the [`WINDOW`] before them ends, when sizes
-//! count sectors, units of 4 KiB, or bytes. Units of 4 KiB or bytes must explain at least 2 % of the requests, and three
-//! times as many as sectors do; for 4 KiB a tenth of the sizes must be no multiples of 8, which in sectors would be strange
-//! requests and keeps strides of whole pages from looking like them.
+//! Sectors of 512 bytes, unless the requests say otherwise: bytes, where all numbers are multiples of 512 and sectors would
+//! be out of scale, or another reading by which far more of them continue one another (`continuity`, in the folder of the
+//! formats). For sector addresses with sizes of 4 KiB a tenth of the sizes must be no multiples of 8, which in sectors would
+//! be strange requests and keeps strides of whole pages from looking like them.
 //!
 //! # Which of the three
 //! A decimal point in a time, or an operation other than 0 and 1, is DiskSim's. Whole numbers of ns that start at 0, with
@@ -21,6 +21,7 @@
 //! all else is MQSim's, which takes any unit. Where they cannot be told apart the meaning is the same.
 
 use crate::columns::Columns;
+use crate::formats::continuity::{Continuity, ENOUGH, Reading};
 use crate::lines::VolumeTable;
 use crate::settings::TimeUnit;
 
@@ -29,16 +30,15 @@ use super::{Dialect, flag_word};
 /// One request a day, and fifty million a second: no block trace is slower or faster as a whole.
 const SLOWEST: f64 = 1.0 / 86_400.0;
 const FASTEST: f64 = 50e6;
+/// Requests a second of a whole trace in ms with decimals, beyond which seconds are the more plausible unit: the geometric mean
+/// of a thousand and a million.
+const BUSIEST: f64 = 31_623.0;
 /// Seconds; 366 days.
 const LONGEST_SPAN: f64 = 366.0 * 86_400.0;
 /// Bytes a second that a link of four PCIe 5.0 lanes carries (32 GT/s, 128b/130b): no drive of these traces has a faster one.
 const LINK: f64 = 15.75e9;
 /// Larger requests are not the block layer's, and no evidence of a drive's speed.
 const LARGEST_REQUEST: u64 = 16 << 20;
-/// So many requests are evidence.
-const ENOUGH: u64 = 50;
-/// Requests among whose ends a continued one is looked for.
-const WINDOW: usize = 64;
 /// Sectors in a page of 4 KiB.
 const PAGE: u64 = 8;
 pub(super) const SECTOR: u64 = 512;
@@ -61,9 +61,8 @@ pub(super) struct Evidence {
     divisor: u64,
     devices: usize,
     highest_address: u64,
-    whole_sectors: bool,
     sizes: Sizes,
-    continued: Continued,
+    continued: Continuity,
     /// Operations other than 0 and 1.
     flags: bool,
     pub more_columns: usize,
@@ -83,38 +82,9 @@ struct Sizes {
 /// Units that a size may count, by their place in arrays.
 const SIZE_UNITS: [u64; 3] = [SECTOR, SECTOR * PAGE, 1];
 
-/// Requests that begin where an earlier one ends, if sizes count sectors, 4 KiB, or bytes and addresses count sectors.
-#[derive(Default)]
-struct Continued {
-    counts: [u64; 3],
-    ends: [Vec<u64>; 3],
-}
-
-impl Continued {
-    fn add(&mut self, device: u16, address: u64, size: u64, row: u64) {
-        let place = |address: u64| address ^ (u64::from(device) << 48);
-        let ends = [
-            address.wrapping_add(size),
-            address.wrapping_add(size.wrapping_mul(PAGE)),
-            address.wrapping_add(size / SECTOR),
-        ];
-        for (hypothesis, end) in ends.into_iter().enumerate() {
-            let known = &mut self.ends[hypothesis];
-            self.counts[hypothesis] += u64::from(known.contains(&place(address)));
-            match known.get_mut(row as usize % WINDOW) {
-                Some(oldest) => *oldest = place(end),
-                None => known.push(place(end)),
-            }
-        }
-    }
-}
-
 impl Evidence {
     pub fn gather(bytes: &[u8]) -> Self {
-        let mut evidence = Evidence {
-            whole_sectors: true,
-            ..Evidence::default()
-        };
+        let mut evidence = Evidence::default();
         let mut volumes = VolumeTable::default();
         let mut last = None;
         // The last line of the sample may be cut.
@@ -166,7 +136,6 @@ impl Evidence {
         (self.low, self.high) = (self.low.min(time), self.high.max(time));
         self.devices = self.devices.max(usize::from(device) + 1);
         self.highest_address = self.highest_address.max(address);
-        self.whole_sectors &= address.is_multiple_of(SECTOR) && size.is_multiple_of(SECTOR);
         self.sizes.largest = self.sizes.largest.max(size);
         self.sizes.ones += u64::from(size == 1);
         self.sizes.thousands += u64::from(size >= 4096);
@@ -176,7 +145,7 @@ impl Evidence {
                 *sum += size;
             }
         }
-        self.continued.add(device, address, size, self.rows);
+        self.continued.add(device.into(), address, size);
         self.flags |= code > 1;
         self.rows += 1;
         Some(())
@@ -184,43 +153,36 @@ impl Evidence {
 
     /// Address and size unit in bytes, and why.
     pub fn units(&self) -> (u64, u64, String) {
-        let sectors = "addresses and sizes are taken as sectors of 512 bytes";
-        let [same, pages, bytes] = self.continued.counts;
-        let decides = |count: u64, other: u64| {
-            self.rows >= ENOUGH && count >= 20 && count * 50 >= self.rows && count > other.saturating_mul(3)
-        };
+        let continued = &self.continued;
+        let whole_sectors = continued.all_addresses(SECTOR) && continued.all_sizes(SECTOR);
         let mostly_large = self.rows >= ENOUGH && self.sizes.thousands * 2 > self.rows;
         // As sectors: requests of 16 MiB, or addresses behind 32 TiB.
         let out_of_scale = self.sizes.largest >= LARGEST_REQUEST / SECTOR || self.highest_address >> 36 > 0;
-        if self.whole_sectors && mostly_large && out_of_scale {
-            let why =
-                "addresses and sizes are taken as bytes, since all are multiples of 512 and most sizes 4096 or more";
-            return (1, 1, why.to_owned());
-        }
-        if mostly_large && decides(bytes, same) {
+        if whole_sectors && mostly_large && out_of_scale {
             let why = format!(
-                "addresses are taken as sectors and sizes as bytes, since {bytes} of {} requests then begin where an \
-                 earlier one ends ({same} with sizes in sectors)",
-                self.rows
+                "{}, since all are multiples of 512 and most sizes 4096 or more",
+                Reading::BYTES.show()
             );
-            return (SECTOR, 1, why);
+            return (1, 1, why);
         }
-        if decides(pages, same) && self.sizes.parts * 10 >= self.rows {
-            let why = format!(
-                "addresses are taken as sectors of 512 bytes and sizes as units of 4 KiB, since {pages} of {} requests \
-                 then begin where an earlier one ends ({same} with sizes in sectors)",
-                self.rows
-            );
-            return (SECTOR, SECTOR * PAGE, why);
+        let fitting = |reading: &Reading| match reading.size {
+            // Sizes in bytes are mostly large; sizes of 4 KiB are not mostly whole ones of eight.
+            1 => mostly_large,
+            _ if *reading == Reading::of(SECTOR, SECTOR * PAGE) => self.sizes.parts * 10 >= self.rows,
+            _ => true,
+        };
+        let readings = Reading::UNEQUAL.into_iter().filter(fitting);
+        if let Some((Reading { address, size }, why)) = continued.better(Reading::SECTORS, readings) {
+            return (address, size, why);
         }
-        let doubt = if self.rows >= ENOUGH && self.whole_sectors && mostly_large {
+        let doubt = if self.rows >= ENOUGH && whole_sectors && mostly_large {
             "; bytes are possible, all being multiples of 512"
         } else if self.rows >= ENOUGH && self.sizes.ones * 3 > self.rows {
             ", though many sizes of 1 make pages of 4 KiB possible"
         } else {
             ""
         };
-        (SECTOR, SECTOR, format!("{sectors}{doubt}"))
+        (SECTOR, SECTOR, format!("{}{doubt}", Reading::SECTORS.show()))
     }
 
     pub fn time_unit(&self, dialect: Dialect, size_unit: u64) -> (TimeUnit, String) {
@@ -269,6 +231,14 @@ impl Evidence {
                 "times with {} decimals are taken as s, since in ms they would be finer than a ns: {}",
                 self.decimals,
                 pace(Seconds).show()
+            );
+            return (Seconds, why);
+        }
+        if self.fraction && pace(Milliseconds).requests > BUSIEST && !pace(Seconds).implausible(self.devices) {
+            let why = format!(
+                "times {kind} are taken as s: {} (as ms they would be {})",
+                pace(Seconds).show(),
+                pace(Milliseconds).show()
             );
             return (Seconds, why);
         }
@@ -367,6 +337,7 @@ fn nanoseconds(unit: TimeUnit) -> f64 {
     match unit {
         TimeUnit::Picoseconds => 1e-3,
         TimeUnit::Nanoseconds => 1.0,
+        TimeUnit::FileTime => 100.0,
         TimeUnit::Microseconds => 1e3,
         TimeUnit::Milliseconds => 1e6,
         TimeUnit::Seconds => 1e9,
@@ -449,6 +420,8 @@ mod tests {
         // Zeros at the end are no decimals, and fifteen are floating point's.
         assert_eq!(disksim(|i| format!("{i}.250000000")), Milliseconds);
         assert_eq!(disksim(|i| format!("{i}.123456789012345")), Milliseconds);
+        // 500 requests a second with six decimals, as `%f` prints them.
+        assert_eq!(disksim(|i| format!("{}.{:06}", i / 500, i % 500 * 2000)), Seconds);
     }
 
     #[test]
@@ -489,6 +462,11 @@ mod tests {
             )
         });
         assert!(why.contains("since 98 of 100"), "{why}");
+        // Byte addresses beside sizes in sectors, and pages beside bytes.
+        let (address, size, why) = units(|i| format!("{i} 0 {} 8 1", i * 4096));
+        assert_eq!((address, size), (1, 512), "{why}");
+        assert!(why.contains("since 99 of 100"), "{why}");
+        assert_eq!(units(|i| format!("{i} 0 {i} 4096 1")).1, 1);
         // Another device's requests continue nothing.
         assert_eq!(
             units(|i| format!("{i} {i} {} {} 1", i / 2 * 64 + i % 2 * 24, 3 + i % 2 * 2)).1,
