@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -41,10 +41,12 @@ class Row:
     of: str
     value: float | None
     unit: str = ""
+    sampled: bool = False
+    """Estimated from a sample of the pages or values, so that it is only about so much."""
 
     @property
     def text(self) -> str:
-        return written(self.value, self.unit)
+        return ("≈ " if self.sampled else "") + written(self.value, self.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +130,15 @@ def columns_of(found: Sequence[Row]) -> list[str]:
 def rows(figures: Figures) -> list[Row]:
     """Every figure of the page that this workload has, in the page's order."""
     every = [*_requests(figures), *_arrivals(figures), *_addresses(figures), *_reuse(figures), *_lifetimes(figures)]
-    return [row for row in [*every, *_dirty(figures), *_content(figures)] if row.value is not None]
+    found = [row for row in [*every, *_dirty(figures), *_content(figures)] if row.value is not None]
+    return [replace(row, sampled=True) if _is_sampled(row, figures) else row for row in found]
+
+
+def _is_sampled(row: Row, figures: Figures) -> bool:
+    sampling = at(figures, "content", "sampling") if row.section == "content" else figures["page_sampling"]
+    if not sampling or sampling["exact"] or row.section not in ("addresses", "reuse", "lifetimes", "content"):
+        return False
+    return row.section != "addresses" or row.title.startswith(("accesses to", "pages accessed once", "Zipf"))
 
 
 def _requests(f: Figures) -> Iterator[Row]:

@@ -39,6 +39,12 @@ pub fn inspect(spec: &RequestsSpec, observer: &mut (dyn Observer + Send)) -> Res
     let Value::Object(mut found) = found else {
         return Err(Error::input("an inspection is not a table of figures"));
     };
+    if reading.report().is_some_and(|report| !report.has_operations) {
+        // All are taken for one operation, which says nothing of the trace.
+        for key in ["read_share", "read_share_bytes"] {
+            found["counts"][key] = Value::Null;
+        }
+    }
     let mut all = Map::new();
     all.insert("schema".to_owned(), found.remove("schema").unwrap_or(Value::Null));
     all.insert("workload".to_owned(), reading.describe());
@@ -54,6 +60,24 @@ pub fn inspect(spec: &RequestsSpec, observer: &mut (dyn Observer + Send)) -> Res
 mod tests {
     use super::*;
     use crate::Unobserved;
+
+    #[test]
+    fn the_share_of_reads_is_unknown_where_operations_are() {
+        let path = std::env::temp_dir().join(format!("ftlab-run-{}-references.lis", std::process::id()));
+        std::fs::write(&path, "0 8 0 1\n8 8 0 2\n0 8 0 3\n").unwrap();
+        let json = json!({ "workload": { "trace": { "paths": [&path] } } }).to_string();
+        let found = inspect(&RequestsSpec::parse(&json).unwrap(), &mut Unobserved);
+        std::fs::remove_file(&path).unwrap();
+        let found = found.unwrap();
+        assert_eq!(
+            (&found["trace"]["format"], &found["counts"]["requests"]),
+            (&json!("arc"), &json!(3))
+        );
+        assert_eq!(
+            (&found["trace"]["read_share"], &found["counts"]["read_share"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
 
     #[test]
     fn an_inspection_says_what_was_inspected() {

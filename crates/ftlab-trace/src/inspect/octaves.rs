@@ -1,38 +1,35 @@
-//! Weighted counts of whole numbers in eight bins to the octave: what distances, times and lifetimes are kept in.
+//! Weighted counts of whole numbers in 256 bins to the octave: what distances, times and lifetimes are kept in.
 //!
-//! Values below 16 have a bin each; above, a bin is at most 1/8 of its lower end wide, so percentiles (which are
-//! interpolated within a bin) are off by at most 12.5 %. 496 bins of 8 bytes whatever is counted.
+//! Values below 512 have a bin each; above, a bin is at most 1/256 of its lower end wide, so percentiles (which are
+//! interpolated within a bin) are off by at most 0.4 %. 14,592 bins of 8 bytes from the first value on. Curves have eight
+//! points to the octave, whose bins are made of these.
 
 use super::{Curve, Percentiles};
 
-const SUB_BITS: u32 = 3;
-const SUB: usize = 1 << SUB_BITS;
-pub const BINS: usize = 62 * SUB;
+/// Bins to the octave, as a power of two: those that are counted in.
+pub const FINE: u32 = 8;
+/// Those of curves.
+pub const EIGHTHS: u32 = 3;
 
 /// The counts.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Octaves {
-    bins: Box<[u64; BINS]>,
+    /// Empty until there is a value.
+    bins: Vec<u64>,
     total: u64,
-}
-
-impl Default for Octaves {
-    fn default() -> Self {
-        Octaves {
-            bins: Box::new([0; BINS]),
-            total: 0,
-        }
-    }
 }
 
 impl Octaves {
     #[inline]
     pub fn add(&mut self, value: u64, weight: u64) {
-        self.bins[bin_of(value)] += weight;
-        self.total += weight;
+        self.add_to_bin(bin_of::<FINE>(value), weight);
     }
 
+    #[inline]
     pub fn add_to_bin(&mut self, bin: usize, weight: u64) {
+        if self.bins.is_empty() {
+            self.bins = vec![0; bins::<FINE>()];
+        }
         self.bins[bin] += weight;
         self.total += weight;
     }
@@ -41,21 +38,30 @@ impl Octaves {
         self.total
     }
 
-    /// Weight in each bin.
-    pub fn bins(&self) -> &[u64; BINS] {
+    /// Weight in each bin; empty without any.
+    pub fn bins(&self) -> &[u64] {
         &self.bins
+    }
+
+    /// Weight in each bin of eight to the octave.
+    pub fn eighths(&self) -> Vec<u64> {
+        let mut sums = vec![0; bins::<EIGHTHS>()];
+        for (bin, &weight) in self.bins.iter().enumerate().filter(|(_, weight)| **weight > 0) {
+            sums[eighth_of(bin)] += weight;
+        }
+        sums
     }
 
     /// Weight of values at least `value`, which must be the lower end of a bin (every power of two is).
     #[cfg(test)]
     pub fn at_least(&self, value: u64) -> u64 {
-        self.bins[bin_of(value)..].iter().sum()
+        self.bins.get(bin_of::<FINE>(value)..).unwrap_or(&[]).iter().sum()
     }
 
     /// The value below which a share `q` of the weight lies, interpolated within its bin; `None` when empty.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        let (bin, inside) = place(self.bins.as_slice(), self.total, q)?;
-        let (low, high) = (lower(bin), last(bin));
+        let (bin, inside) = place(&self.bins, self.total, q)?;
+        let (low, high) = (lower::<FINE>(bin), last::<FINE>(bin));
         Some(low as f64 + inside * (high - low) as f64)
     }
 
@@ -68,7 +74,7 @@ impl Octaves {
     pub fn by_octave(&self, names: (&str, &str), of: f64, unit: f64) -> Curve {
         let mut sums = [0u64; 65];
         for (bin, weight) in self.bins.iter().enumerate() {
-            sums[octave_of(lower(bin))] += weight;
+            sums[octave_of(lower::<FINE>(bin))] += weight;
         }
         octave_curve(&sums, names, of, unit)
     }
@@ -107,41 +113,80 @@ pub fn octave_of(value: u64) -> usize {
     64 - value.leading_zeros() as usize
 }
 
+/// The bin of eight to the octave that a bin lies in.
 #[inline]
-pub fn bin_of(value: u64) -> usize {
-    if value < SUB as u64 {
+pub fn eighth_of(bin: usize) -> usize {
+    bin_of::<EIGHTHS>(lower::<FINE>(bin))
+}
+
+/// How many bins there are with 2^`BITS` to the octave.
+const fn bins<const BITS: u32>() -> usize {
+    (65 - BITS as usize) << BITS
+}
+
+#[inline]
+fn bin_of<const BITS: u32>(value: u64) -> usize {
+    let per_octave = 1usize << BITS;
+    if value < per_octave as u64 {
         return value as usize;
     }
     let octave = 63 - value.leading_zeros();
-    let within = (value >> (octave - SUB_BITS)) as usize & (SUB - 1);
-    (octave - SUB_BITS + 1) as usize * SUB + within
+    let within = (value >> (octave - BITS)) as usize & (per_octave - 1);
+    ((octave - BITS + 1) as usize) * per_octave + within
 }
 
 /// Least value of a bin.
-pub fn lower(bin: usize) -> u64 {
-    if bin < SUB {
+pub fn lower<const BITS: u32>(bin: usize) -> u64 {
+    let per_octave = 1usize << BITS;
+    if bin < per_octave {
         return bin as u64;
     }
-    ((SUB + bin % SUB) as u64) << (bin / SUB - 1)
+    ((per_octave + bin % per_octave) as u64) << (bin / per_octave - 1)
 }
 
 /// Largest value of a bin.
-pub fn last(bin: usize) -> u64 {
-    if bin + 1 < BINS { lower(bin + 1) - 1 } else { u64::MAX }
+pub fn last<const BITS: u32>(bin: usize) -> u64 {
+    match bin + 1 < bins::<BITS>() {
+        true => lower::<BITS>(bin + 1) - 1,
+        false => u64::MAX,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn contiguous<const BITS: u32>() {
+        for bin in 0..bins::<BITS>() {
+            let (low, high) = (lower::<BITS>(bin), last::<BITS>(bin));
+            assert_eq!((bin_of::<BITS>(low), bin_of::<BITS>(high)), (bin, bin));
+            assert!(bin < 2 << BITS || high - low < low >> BITS);
+        }
+        assert_eq!(last::<BITS>(bins::<BITS>() - 1), u64::MAX);
+    }
+
     #[test]
     fn bins_are_contiguous_and_hold_their_values() {
-        for bin in 0..BINS {
-            assert_eq!(bin_of(lower(bin)), bin);
-            assert_eq!(bin_of(last(bin)), bin);
-            assert!(bin < 16 || last(bin) - lower(bin) < lower(bin) / 8);
+        contiguous::<FINE>();
+        contiguous::<EIGHTHS>();
+        for bin in 0..bins::<FINE>() {
+            assert_eq!(eighth_of(bin), bin_of::<EIGHTHS>(last::<FINE>(bin)));
         }
-        assert_eq!(last(BINS - 1), u64::MAX);
+    }
+
+    #[test]
+    fn percentiles_are_within_their_stated_error() {
+        // A power law over nine decades, whose percentiles are known from the sorted values.
+        let values: Vec<u64> = (0..20_000)
+            .map(|i| libm::pow(10.0, f64::from(i) * 9.0 / 20_000.0) as u64)
+            .collect();
+        let mut counts = Octaves::default();
+        values.iter().for_each(|&value| counts.add(value, 1));
+        for q in [0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999] {
+            let exact = values[(q * 20_000.0) as usize - 1] as f64;
+            let found = counts.quantile(q).unwrap();
+            assert!((found / exact - 1.0).abs() < 0.004, "{q}: {found} for {exact}");
+        }
     }
 
     #[test]

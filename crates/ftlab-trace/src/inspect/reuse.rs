@@ -5,7 +5,7 @@
 //! of 4 KiB.
 
 use super::inspection::share;
-use super::octaves::{Octaves, last};
+use super::octaves::{EIGHTHS, Octaves, last};
 use super::records::Access;
 use super::stack::Stack;
 use super::strata::{HOT_FROM, Scale, Strata};
@@ -107,7 +107,7 @@ impl OneString {
 /// From a cache of one page to the first that misses first touches alone.
 fn miss_ratio(distances: &Octaves, seen: u64) -> Curve {
     let mut curve = Curve::new("cache_pages", "miss_ratio");
-    let bins = distances.bins();
+    let bins = distances.eighths();
     let Some(end) = bins.iter().rposition(|&weight| weight > 0) else {
         if seen > 0 {
             curve.push(1.0, 1.0);
@@ -118,7 +118,7 @@ fn miss_ratio(distances: &Octaves, seen: u64) -> Curve {
     for (bin, weight) in bins.iter().enumerate().take(end + 1) {
         misses -= weight;
         // A cache of C pages hits distances below C. Above 8 every second bin ends at a quarter of an octave.
-        let pages = last(bin) as f64 + 1.0;
+        let pages = last::<EIGHTHS>(bin) as f64 + 1.0;
         if bin < 8 || bin % 2 == 1 || bin == end {
             curve.push(pages, misses as f64 / seen as f64);
         }
