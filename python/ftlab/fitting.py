@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
 
-from ftlab import _ftlab, inspection, store, tables
+from ftlab import _ftlab, inspection, show, store, tables
 from ftlab.errors import InputError
 from ftlab.inspection import Inspection, Row, rows
 from ftlab.option_types import RequestOptions
@@ -28,7 +28,9 @@ class Model:
     text: str = field(repr=False)
     """The model file."""
     report: Mapping[str, Any] = field(repr=False)
-    """What was read: `workload`, `filters`, `trace`, and `requests` and `pages` of the model."""
+    """What was read: `workload`, `filters`, `trace`, `requests` and `pages` of the model, and its `agreement` with the
+    trace: of each `figure` the `original`, the `fitted`, its `bound` in words, and how much of that the two are apart
+    (`by_bound`, met up to 1)."""
 
     def save(self, path: Source, *, force: bool = False) -> Path:
         """Writes the model file; it has its name only when it is complete."""
@@ -77,6 +79,23 @@ def execute(
     with tables.named_as_given():
         report = tables.as_given(_ftlab.fit(json.dumps(spec), progress))
     return Model(title=name, text=report.pop("model"), report=report)
+
+
+def agreement_facts(agreement: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """How like the trace the model is, in a few short lines."""
+
+    def both(figure: Mapping[str, Any]) -> str:
+        if figure["figure"] == "survival":
+            return f"up to {100 * figure['fitted']:.0f} points between the two curves"
+        return f"{show.digits(figure['original'])} of the trace, {show.digits(figure['fitted'])} of the model"
+
+    missed = [figure for figure in agreement if figure["by_bound"] > 1]
+    facts = [("agreement", f"{len(agreement) - len(missed)} of {len(agreement)} figures within their bounds")]
+    waf = next((figure for figure in agreement if figure["figure"].startswith("WAF")), None)
+    known = "unknown: the trace writes too little, or can be read only once" if waf is None else both(waf)
+    facts.append(("WAF on a small drive", known))
+    facts += [("apart", f"{f['figure']}: {both(f)} (bound: {f['bound']})") for f in missed if f is not waf]
+    return facts
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:

@@ -24,7 +24,7 @@ fn check(path: &str, verbose: bool, print: bool) -> Result<()> {
         ..model::FitOptions::default()
     };
     let start = Instant::now();
-    let fitted = model::fit(&mut open(&paths, &ReadOptions::default())?, &options)?;
+    let fitted = model::fit(&mut open(&paths, &ReadOptions::default())?, &options)?.model;
     let fit_seconds = start.elapsed().as_secs_f64();
     let text = fitted.to_toml();
     if print {

@@ -8,6 +8,7 @@ mod fit;
 mod inspect;
 mod mine;
 mod requests;
+mod write_amplification;
 
 pub use convert::{ConvertSpec, TargetSpec, convert, write};
 pub use fit::{FitSpec, fit};

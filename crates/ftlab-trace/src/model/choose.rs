@@ -10,7 +10,7 @@
 
 use ftlab_core::Result;
 
-use super::deviation::{deviations, distance};
+use super::deviation::{Deviation, deviations, distance};
 use super::{Model, PAGE};
 use crate::inspect::{InspectOptions, Inspection, inspect};
 use crate::synth;
@@ -51,6 +51,12 @@ pub(super) fn choose(original: &Inspection, make: impl Fn(u64) -> Model) -> Resu
 fn far(original: &Inspection, model: &Model, seed: u64) -> Result<f64> {
     let text = model.to_toml();
     let too_large = if text.len() > FILE { 1e6 } else { 0.0 };
+    Ok(distance(&agreement(original, model, seed)?) + too_large)
+}
+
+/// How far what the model generates lies from the trace, by the figures of both.
+pub(super) fn agreement(original: &Inspection, model: &Model, seed: u64) -> Result<Vec<Deviation>> {
+    let text = model.to_toml();
     let footprint = (MOST as f64 / model.requests as f64).min(1.0);
     let spec = format!("footprint = {footprint:?}\n{text}");
     // Room for what lies behind the last page.
@@ -59,5 +65,5 @@ fn far(original: &Inspection, model: &Model, seed: u64) -> Result<f64> {
     let mut found = deviations(original, &made);
     // A smaller workload has fewer pages on purpose.
     found.retain(|figure| footprint == 1.0 || figure.figure != "pages");
-    Ok(distance(&found) + too_large)
+    Ok(found)
 }

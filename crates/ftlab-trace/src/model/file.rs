@@ -31,7 +31,7 @@ mod tests {
         batch.push(2000, OpKind::Read, 40_960, 4096, 0, 0);
         batch.push(5000, OpKind::Trim, 40_960, 8192, 0, 0);
         batch.push(5000, OpKind::Flush, 0, 0, 0, 0);
-        fit(&mut Once(Some(batch)), &FitOptions::default()).unwrap()
+        fit(&mut Once(Some(batch)), &FitOptions::default()).unwrap().model
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod weights;
 
 pub use deviation::{Deviation, deviations};
 pub use gaps::{Gaps, octave};
-pub use observe::{FitOptions, fit};
+pub use observe::{FitOptions, Fitted, fit};
 pub use weights::{Weights, Word, bin, middle, width};
 
 use ftlab_core::units;

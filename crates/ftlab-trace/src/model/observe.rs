@@ -3,8 +3,9 @@
 use ftlab_core::{Batch, Error, OpKind, Result, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::choose::choose;
+use super::choose::{agreement, choose};
 use super::contents::ValueCounts;
+use super::deviation::Deviation;
 use super::gaps::GapCounts;
 use super::settle::{Sample, settle};
 use super::{Model, PAGE, Rows, STREAMS, Size, Weights, bin, rounded, step};
@@ -45,7 +46,7 @@ impl Default for FitOptions {
 
 /// Reads `source` to its end. Requests of no length are left out; the addresses of volumes are taken as the source gives
 /// them.
-pub fn fit(source: &mut dyn Source, options: &FitOptions) -> Result<Model> {
+pub fn fit(source: &mut dyn Source, options: &FitOptions) -> Result<Fitted> {
     let mut observer = Observer::new(options);
     let mut inspector = Inspector::new(InspectOptions {
         merge_volumes: true,
@@ -67,7 +68,21 @@ pub fn fit(source: &mut dyn Source, options: &FitOptions) -> Result<Model> {
     }
     observer.end_runs();
     let original = inspector.finish(&Names::default());
-    choose(&original, |least| observer.model(options, least))
+    let model = choose(&original, |least| observer.model(options, least))?;
+    Ok(Fitted {
+        agreement: agreement(&original, &model, 1)?,
+        page_writes: original.counts.page_writes,
+        model,
+    })
+}
+
+/// A model, and how like the trace what it generates is.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    pub model: Model,
+    pub agreement: Vec<Deviation>,
+    /// Pages that the trace writes, each request counted anew.
+    pub page_writes: u64,
 }
 
 /// A reference to a sampled object: the head of a run.

@@ -1,0 +1,59 @@
+//! What a drive makes of a trace and of its model: write amplification on a small drive that either just fills.
+//!
+//! The drive is `tiny` with as many blocks as the model's pages need: 15 % over-provisioning, greedy collection, the map in
+//! memory, without time. Its pages are filled, and the requests come again and again, touched pages renumbered without gaps, until
+//! [`DRIVE_WRITES`] times the drive have been written; the second half of them counts.
+
+use ftlab_core::Result;
+use serde_json::{Value, json};
+
+use super::requests::RequestsSpec;
+use crate::{Members, Observer, parse_spec, run};
+
+const DRIVE_WRITES: u64 = 6;
+/// Pages written at most, and written in one pass at least as a share of the drive, for the figure to be worth its time.
+const MOST_PAGES: u64 = 50_000_000;
+const LEAST_SHARE: u64 = 500;
+/// Units of `tiny` in a block of each of its four dies.
+const UNITS: u64 = 4 * 64;
+
+/// The write amplification of the trace and of the model; `None` where the trace writes too little, or far too much.
+pub fn of_both(
+    trace: &RequestsSpec,
+    model: &str,
+    (pages, page_writes): (u64, u64),
+    observer: &mut (dyn Observer + Send),
+) -> Result<Option<(f64, f64)>> {
+    let times = (DRIVE_WRITES * pages).div_ceil(page_writes.max(1)).max(2);
+    if page_writes * LEAST_SHARE < pages || page_writes.saturating_mul(times) > MOST_PAGES {
+        return Ok(None);
+    }
+    let repeat = format!("repeat:times={times}");
+    let head = trace.requests.map(|requests| format!("head:requests={requests}"));
+    let filters: Vec<&String> = head.iter().chain(&trace.filters).chain([&repeat]).collect();
+    let of_trace = small_drive(pages, &json!(trace.workload), &json!(filters), observer)?;
+    let generator = json!({ "generator": { "spec": model } });
+    let of_model = small_drive(pages, &generator, &json!([repeat]), observer)?;
+    Ok(of_trace.zip(of_model))
+}
+
+fn small_drive(
+    pages: u64,
+    workload: &Value,
+    filters: &Value,
+    observer: &mut (dyn Observer + Send),
+) -> Result<Option<f64>> {
+    // Some pages more, as a model's requests may begin and end within others.
+    let blocks = ((pages + pages / 20 + 64) * 115 / 100).div_ceil(UNITS).max(16);
+    let spec = json!({
+        "drive": { "name": "tiny", "toml": null, "set": [format!("geometry.blocks={blocks}")] },
+        "workload": workload,
+        "filters": filters,
+        "backend": "counting",
+        "precondition": "fill",
+        "warmup": "50%",
+        "fit": "compact",
+    });
+    let outcome = run(&parse_spec(&spec.to_string())?, &Members::default(), observer)?;
+    Ok(outcome.summary["waf"]["total"].as_f64())
+}
