@@ -1,8 +1,9 @@
 """Parquet and Arrow files as traces, and traces as Parquet and Arrow files.
 
-A file is told by its first bytes. What `ftlab` wrote (columns as those of `open_trace`) is read column by column; any
-other table is read as CSV with its columns' names, so that names and units mean what they mean there
-(docs/formats/csv.md). Either way a temporary file in a form of the core stands in for it while the work is done.
+A file is told by its first bytes. Tables just as `ftlab` writes them (columns as those of `open_trace`, all there, in
+order of time) are read column by column; any other table is read as CSV with its columns' names, so that names, words
+and units mean what they mean there (docs/formats/csv.md). Either way a temporary file in a form of the core stands in
+for it while the work is done. Arrow streams, which have no index, are read into memory as a whole.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from ftlab.traces import Trace
 
+# An Arrow stream begins with a mark and the length of its schema, a multiple of eight.
+_STREAM = b"\xff\xff\xff\xff"
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}
 # Rows in memory at a time: some of the row groups that writers make.
@@ -35,6 +38,7 @@ _OPS = ("read", "write", "trim", "flush")
 # Columns of our own tables that a reader cannot do without, and those that may be missing or null.
 _NEEDED = ("time_ns", "op", "offset", "length")
 _OPTIONAL = ("flags", "stream", "pc", "pid", "label", "content")
+_NUMBERS = {"flags": 8, "stream": 16, "pc": 64, "pid": 32}
 
 
 def entries() -> list[dict[str, Any]]:
@@ -50,9 +54,12 @@ def kind_of(path: str) -> str | None:
         with Path(path).open("rb") as file:
             if not Path(path).is_file():
                 return None
-            head = file.read(6)
+            head = file.read(8)
     except OSError:
         return None
+    length = int.from_bytes(head[4:], "little")
+    if head.startswith(_STREAM) and len(head) == 8 and 0 < length < 1 << 28 and length % 8 == 0:
+        return "arrow"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
@@ -114,20 +121,58 @@ def _written(path: str, kind: str, _size: int, _changed_ns: int) -> str:
 
     from ftlab import store
 
-    scan = pl.scan_parquet if kind == "parquet" else pl.scan_ipc
     try:
         with store.refusals(_folder()):
             folder = Path(tempfile.mkdtemp(dir=_folder()))
-            table = scan(path)
+            table = _scan(path, kind)
             schema = table.collect_schema()
-            ours = all(schema.get(name) is not None for name in _NEEDED) and schema["time_ns"].is_integer()
-            ours = ours and schema["op"] in (pl.String, pl.Categorical) and schema["offset"].is_integer()
+            ours = _is_ours(table, schema)
             into = folder / (Path(path).name + (".ftlab" if ours else ".csv"))
             _columns(path, table, schema, into) if ours else _text(table, schema, into)
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"{path}: {str(error).strip().splitlines()[0]}") from None
+        raise InputError(f"{path}: {_first_line(error)} (expected a complete {kind.capitalize()} file)") from None
     _NAMES[str(into)] = (path, kind)
     return str(into)
+
+
+def _scan(path: str, kind: str) -> pl.LazyFrame:
+    import polars as pl
+
+    if kind == "parquet":
+        return pl.scan_parquet(path)
+    with Path(path).open("rb") as file:
+        stream = file.read(4) == _STREAM
+    return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path)
+
+
+def _is_ours(table: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> bool:
+    """Whether every row is one that `write` makes, so that it can be taken as it is."""
+    import polars as pl
+
+    words = (pl.String, pl.Categorical, pl.Enum)
+    integers = all(name in schema and schema[name].is_integer() for name in ("time_ns", "offset", "length"))
+    numbers = all(schema[name].is_unsigned_integer() for name in _NUMBERS if name in schema)
+    named = all(schema[name] in words for name in ("op", "volume", "label") if name in schema)
+    content = schema.get("content", pl.List(pl.UInt64)) == pl.List(pl.UInt64)
+    others = set(schema) - {*_NEEDED, *_OPTIONAL, "volume"}
+    if not (integers and numbers and named and content and "op" in schema and not others):
+        return False
+    op, length, time = pl.col("op").cast(pl.String), pl.col("length"), pl.col("time_ns")
+    whole = [pl.col(name).is_not_null() for name in (*_NEEDED, "volume") if name in schema]
+    wanted = [
+        *whole,
+        op.is_in(_OPS),
+        (length > 0) == (op != "flush"),
+        length < 1 << 32,
+        (pl.col("offset") >= 0) & (pl.col("offset") < 1 << 60),
+        (time >= 0) & (time >= time.shift(1).fill_null(0)),
+        *(
+            pl.col(name).is_null() | (pl.col(name) < 1 << bits)
+            for name, bits in _NUMBERS.items()
+            if name in schema and bits < 64
+        ),
+    ]
+    return bool(table.select(pl.all_horizontal(*(check.all() for check in wanted))).collect(engine="streaming").item())
 
 
 @lru_cache(maxsize=1)
@@ -185,17 +230,41 @@ def _text(table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) ->
 
     columns = []
     for name, kind in schema.items():
-        if kind == pl.Datetime:
-            columns.append(pl.col(name).cast(pl.Datetime("ns")).cast(pl.Int64).alias(f"{name}_ns"))
-        elif kind == pl.Duration:
-            columns.append(pl.col(name).cast(pl.Duration("ns")).cast(pl.Int64).alias(f"{name}_ns"))
+        if kind in (pl.Datetime, pl.Duration):
+            nanoseconds = pl.Datetime("ns") if kind == pl.Datetime else pl.Duration("ns")
+            taken = f"{name}_ns" not in schema and not name.endswith("_ns")
+            columns.append(pl.col(name).cast(nanoseconds).cast(pl.Int64).alias(f"{name}_ns" if taken else name))
         elif kind == pl.List(pl.String):
             columns.append(pl.col(name).list.join("+"))
+        elif name == "content" and isinstance(kind, pl.List) and kind.inner.is_integer():
+            columns.append(pl.col(name).list.eval(_hexadecimal(pl.element())).list.join("+"))
+        elif name == "flags" and kind.is_integer():
+            columns.append(_letters(pl.col(name)).alias(name))
         elif not kind.is_nested() and kind != pl.Binary:
             columns.append(pl.col(name))
     with into.open("wb") as file:
         for i, frame in enumerate(_slices(table.select(columns))):
             frame.write_csv(file, include_header=i == 0)
+
+
+def _hexadecimal(number: pl.Expr) -> pl.Expr:
+    """The hexadecimal digits of ids."""
+    import polars as pl
+
+    digits = [(number.cast(pl.UInt64) // 16**place) % 16 for place in range(15, -1, -1)]
+    return pl.concat_str([pl.lit("0123456789abcdef").str.slice(digit, 1) for digit in digits])
+
+
+def _letters(bits: pl.Expr) -> pl.Expr:
+    """Flags as CSV has them; what is none of ours stays a number, which is refused there."""
+    import polars as pl
+
+    written = {number: "".join(letter for bit, letter in enumerate("FSM") if number >> bit & 1) for number in range(8)}
+    return bits.cast(pl.String).replace({str(number): letters for number, letters in written.items()})
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["cannot be read"])[0]
 
 
 def _slices(table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
