@@ -1,6 +1,7 @@
 //! Ordered sets of numbers with O(1) membership, insertion at an end and removal: the list under every cache.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const NONE: u32 = u32::MAX;
 
@@ -165,6 +166,25 @@ impl<V: Copy + Default> IndexList<V> {
     }
 }
 
+/// As the keys and values from the back to the front.
+impl<V: Copy + Default + Serialize> Serialize for IndexList<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value = |key| (key, self.nodes[self.place[&key] as usize].value);
+        self.from_back().map(value).collect::<Vec<_>>().serialize(serializer)
+    }
+}
+
+impl<'de, V: Copy + Default + Deserialize<'de>> Deserialize<'de> for IndexList<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let entries = Vec::<(u32, V)>::deserialize(deserializer)?;
+        let mut list = IndexList::new(entries.len() as u32);
+        for (key, value) in entries {
+            list.put(key, value);
+        }
+        Ok(list)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +202,18 @@ mod tests {
         assert_eq!(list.from_back().collect::<Vec<_>>(), [1, 9]);
         list.clear();
         assert!(list.is_empty() && !list.contains(1));
+    }
+
+    #[test]
+    fn a_saved_list_is_the_same_list() {
+        let mut list = IndexList::new(0);
+        for (key, value) in [(7, 'x'), (3, 'y'), (7, 'z'), (9, 'w')] {
+            list.put(key, value);
+        }
+        let text = serde_json::to_string(&list).unwrap();
+        assert_eq!(text, r#"[[3,"y"],[7,"z"],[9,"w"]]"#);
+        let mut again: IndexList<char> = serde_json::from_str(&text).unwrap();
+        assert_eq!((again.take_back(), again.front()), (Some((3, 'y')), Some(9)));
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl Frontiers {
 
     /// Most frontiers that one collection can open at once: those of survivors, and the one for the translation pages and
     /// the journal that it causes.
-    pub fn survivor_frontiers(&self, own: Frontier) -> u32 {
-        u32::from(own.max(1)) + u32::from(self.metadata.is_some())
+    pub fn survivor_frontiers(&self, placement: Frontier) -> u32 {
+        u32::from(placement.max(1)) + u32::from(self.metadata.is_some())
     }
 }

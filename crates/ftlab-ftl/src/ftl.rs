@@ -147,6 +147,7 @@ impl Ftl<Counting> {
                     cache_bytes: config.map_cache_bytes,
                     layout: Some(Arc::new(layout.clone())),
                     checked: config.verify,
+                    beside_slot: placement.map_entry_bytes(),
                 };
                 mapping::catalogue().build(&config.mapping, &mut setup)?
             }
@@ -279,9 +280,7 @@ impl Ftl<Counting> {
                 raw as f64 / raw.saturating_sub(beyond).max(1) as f64 - 1.0
             )));
         }
-        let most = self
-            .frontiers
-            .survivor_frontiers(self.placement.own_survivor_frontiers())
+        let most = self.frontiers.survivor_frontiers(self.placement.survivor_frontiers())
             + self.translation.tables_in_flash().saturating_sub(1);
         if self.config.gc.hard < most {
             return Err(Error::input(format!(
@@ -319,9 +318,22 @@ pub fn frontiers_of(config: &FtlConfig, layout: &Layout) -> Result<u32> {
 fn placement_setup(config: &FtlConfig, layout: &Layout) -> placement::Setup {
     placement::Setup {
         logical_units: config.logical_units,
+        unit_bytes: layout.geometry.unit_bytes,
         units_per_ru: layout.slots_per_ru,
         lanes: layout.lanes,
+        seed: config.seed,
     }
+}
+
+/// The least `gc.hard`: a free unit for each frontier of survivors, and one for the first table of translation pages, or for the
+/// journal and checkpoints.
+///
+/// # Errors
+/// A placement policy that is in no catalogue, or whose parameters are refused.
+pub fn least_reserve(config: &FtlConfig, layout: &Layout) -> Result<u32> {
+    let placement = placement::catalogue().build(&config.placement, &mut placement_setup(config, layout))?;
+    let has_metadata = config.mapping.name != "page" || config.checkpoint_units > 0;
+    Ok(u32::from(placement.survivor_frontiers().max(1)) + u32::from(has_metadata))
 }
 
 /// The lanes of each pool.

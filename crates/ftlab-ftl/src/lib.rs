@@ -52,7 +52,7 @@ pub use backend::{Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, N
 pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
 pub use counts::Counts;
 pub use frontier::Frontier;
-pub use ftl::{Ftl, Overrides, frontiers_of};
+pub use ftl::{Ftl, Overrides, frontiers_of, least_reserve};
 pub use placing::FrontierCounts;
 pub use request::{Admitted, HostRequest, WriteContext};
 

@@ -29,6 +29,7 @@ fn watched(case: &Case) -> Overrides {
         cache_bytes: case.config.map_cache_bytes,
         layout: Some(Arc::new(case.layout.clone())),
         checked: true,
+        beside_slot: 0,
     };
     let policy = mapping::catalogue().build(&case.config.mapping, &mut setup).unwrap();
     if policy.is_page() {

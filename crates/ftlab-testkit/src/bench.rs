@@ -199,6 +199,8 @@ impl<B: Double> Bench<B> {
         let context = IoContext {
             flags: if fua { flags::FUA } else { 0 },
             stream,
+            // Some contexts come often, one is unknown (0).
+            pc: u64::from(stream) * u64::from(content % 3),
             contents: &contents,
             content_bytes: self.ftl.layout.geometry.unit_bytes / 4,
             ..IoContext::NONE

@@ -56,7 +56,26 @@ const ALLOCATIONS: &[&str] = &[
     "round_robin",
     "least_loaded",
 ];
-const PLACEMENTS: &[&str] = &["manual:streams=2"];
+/// Ranges and periods that tiny drives reach.
+const PLACEMENTS: &[&str] = &[
+    "manual:streams=2",
+    "autostream_sfr:streams=3,chunk_kib=2",
+    "autostream_mq:streams=3,chunk_kib=1,log_base=1.5",
+    "pcstream:streams=2,range_kib=1,contexts=2",
+    "pcstream:streams=3,range_kib=2,distance=log,weight=writes",
+    "two_level_lru:hot=8,candidates=8",
+    "bloom_filters:bits=64,decay=16",
+    "multi_hash:counters=64,decay=64,threshold=2",
+    "dac:classes=3,promote_within=50,demote_after=20",
+    "eti:extents=8,decay=16,threshold=2",
+    "fadac:classes=3,base=2",
+    "warcip:clusters=3,period=2",
+    "sepbit:segments=2",
+    "sepbit:host=false,segments=1",
+    "sepbit:survivors=false,segments=1",
+    "asa:period=20,sample=10",
+    "asa:period=30,gc=oob,scale=linear",
+];
 const MAPPINGS: &[&str] = &[
     "dftl:policy=lru,batch=true",
     "dftl:policy=flashsim_age,serial=true",
@@ -105,6 +124,7 @@ drawer!(
         cache_bytes: CACHE_BYTES,
         layout: None,
         checked: true,
+        beside_slot: 0,
     }
 );
 drawer!(
@@ -114,8 +134,10 @@ drawer!(
     PLACEMENTS,
     placement::Setup {
         logical_units: UNITS,
+        unit_bytes: 512,
         units_per_ru: 16,
         lanes: 4,
+        seed: 1,
     }
 );
 drawer!(
@@ -240,7 +262,12 @@ impl Case {
         // Some members do not work at all with as little memory as most do.
         let accepts = |&cache_bytes: &u64| {
             let setup = (MAPPING.setup)();
-            let mut setup = mapping::Setup { cache_bytes, ..setup };
+            let mut setup = mapping::Setup {
+                cache_bytes,
+                // As much as any placement policy keeps in an entry.
+                beside_slot: 4,
+                ..setup
+            };
             MAPPING.catalogue.build(&config.mapping, &mut setup).is_ok()
         };
         let bytes = (0..12).map(|double| config.map_cache_bytes << double);

@@ -16,7 +16,7 @@ pub fn resolve(file: &DriveFile) -> Result<DriveConfig> {
     let layout = layout(&file.geometry, &file.ftl.allocation.0)?;
     let logical_units = logical_units(&file.ftl, &layout)?;
     let gc = gc(&file.gc, &layout)?;
-    let ftl = FtlConfig {
+    let mut ftl = FtlConfig {
         logical_units,
         mapping: file.ftl.mapping.0.clone(),
         map_cache_bytes: map_cache(&file.ftl, &layout, logical_units),
@@ -68,6 +68,7 @@ pub fn resolve(file: &DriveFile) -> Result<DriveConfig> {
             "ftl.erase_limit = 0: expected at least 1, or \"none\" for blocks that never wear out",
         ));
     }
+    raise_reserve(&mut ftl, &layout, file.gc.pool)?;
     let config = DriveConfig {
         name: file.drive.name.clone(),
         description: file.drive.description.clone(),
@@ -172,12 +173,31 @@ pub(super) fn shortest_op_ratio(raw: u64, logical: u64) -> f64 {
         .unwrap_or(exact)
 }
 
-fn gc(table: &GcTable, layout: &Layout) -> Result<GcConfig> {
-    let pool = match table.pool {
+fn scope(pool: Pool) -> PoolScope {
+    match pool {
         Pool::Lane => PoolScope::Lane,
         Pool::Die => PoolScope::Die,
         Pool::Drive => PoolScope::Drive,
-    };
+    }
+}
+
+/// Placement policies that spread survivors over several frontiers need a free unit for each of them.
+fn raise_reserve(ftl: &mut FtlConfig, layout: &Layout, pool: Pool) -> Result<()> {
+    let least = ftlab_ftl::least_reserve(ftl, layout)?;
+    let in_pool = units_per_pool(layout, scope(pool));
+    if least >= in_pool && ftl.gc.hard < least {
+        return Err(Error::input(format!(
+            "placement policy `{}` needs gc.hard = {least}: a pool of this drive has only {in_pool} reclaim units",
+            ftl.placement.name
+        )));
+    }
+    ftl.gc.hard = ftl.gc.hard.max(least);
+    ftl.gc.soft = ftl.gc.soft.max(ftl.gc.hard);
+    Ok(())
+}
+
+fn gc(table: &GcTable, layout: &Layout) -> Result<GcConfig> {
+    let pool = scope(table.pool);
     let in_pool = units_per_pool(layout, pool);
     let hard = table.hard.units(in_pool);
     let soft = table.soft.map_or(hard, |soft| soft.units(in_pool));

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use super::list::NONE;
 use super::lru::{Lru, MARKED};
-use super::paging::{self, Copies, Paging, SLOT_BYTES, Told};
+use super::paging::{self, Copies, Paging, Told};
 use super::recency::{Marks, Recency};
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 
@@ -59,7 +59,8 @@ impl Default for Params {
     }
 }
 
-pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+    params.entry_bytes = params.entry_bytes.saturating_add(setup.beside_slot);
     if !(params.first_level > 0.0 && params.first_level < 1.0) || params.window == 0 {
         return Err(Error::input(format!(
             "mapping policy `cdftl`: first_level = {}, window = {}: expected a share between 0 and 1, and at least 1",
@@ -81,7 +82,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
             setup.unit_bytes
         )));
     }
-    let paging = Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES);
+    let paging = setup.paging();
     Ok(Box::new(Cdftl {
         capacity,
         most_pages: most_pages.min(u64::from(paging.pages())) as u32,

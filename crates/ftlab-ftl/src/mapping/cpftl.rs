@@ -107,7 +107,7 @@ mod updates;
 use ftlab_core::{Error, Result, Slot};
 
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, WANTED};
-use super::paging::{self, Paging, SLOT_BYTES};
+use super::paging::{self, Paging};
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 use crate::owner::Owner;
 use correlated::Pages;
@@ -122,7 +122,8 @@ use quality::Quality;
 use set::Given;
 use updates::UpdateTable;
 
-pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+    params.entry_bytes = params.entry_bytes.saturating_add(setup.beside_slot);
     params.check()?;
     let given = Given::new(&params.correlations, &params.pairs, setup)?;
     let plan = params.plan(setup)?;
@@ -140,7 +141,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
             .map(|_| (plan.most_pages(), plan.budget.unwrap_or(0)))?,
         None => (pages.len(), for_pages),
     };
-    let paging = Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES);
+    let paging = setup.paging();
     let updates = (params.dei == Dei::Skew).then(|| UpdateTable::new(paging.pages(), params.frequent));
     let for_updates = updates.as_ref().map_or(0, UpdateTable::bytes);
     let beside = for_directory + for_updates;

@@ -45,7 +45,7 @@ use serde::{Deserialize, Serialize};
 
 use super::list::NONE;
 use super::lru::{DIRTY, Lru};
-use super::paging::{self, Paging, SLOT_BYTES, Told};
+use super::paging::{self, Paging, Told};
 use super::replacement::{Order, Replacement};
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
 
@@ -71,7 +71,8 @@ impl Default for Params {
     }
 }
 
-pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+    params.entry_bytes = params.entry_bytes.saturating_add(setup.beside_slot);
     if !(0.0..=1.0).contains(&params.protected) {
         return Err(Error::input(format!(
             "mapping policy `dftl`: protected = {}: expected a share from 0 to 1",
@@ -80,7 +81,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
     }
     let capacity = setup.entries("dftl", params.entry_bytes)?;
     Ok(Box::new(Dftl {
-        paging: Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES),
+        paging: setup.paging(),
         order: Order::new(params.policy, capacity, params.protected),
         entries: Lru::new(capacity),
         told: Told::new(setup.checked, setup.logical_units),

@@ -215,6 +215,8 @@ pub struct Setup {
     pub layout: Option<Arc<Layout>>,
     /// What is cached will be held against the record.
     pub checked: bool,
+    /// Bytes of each entry, cached or in a translation page, that belong to the placement policy.
+    pub beside_slot: u32,
 }
 
 /// Entries of a cache that the simulator can number.
@@ -240,6 +242,15 @@ impl Setup {
         }
         Ok(entries as u32)
     }
+
+    /// Table 0 with a slot an entry, and what the placement policy keeps beside it.
+    pub fn paging(&self) -> paging::Paging {
+        paging::Paging::new(
+            self.logical_units,
+            self.unit_bytes,
+            paging::SLOT_BYTES + self.beside_slot,
+        )
+    }
 }
 
 pub fn catalogue() -> Catalogue<dyn MappingPolicy, Setup> {
@@ -262,6 +273,7 @@ mod tests {
                 cache_bytes,
                 layout: None,
                 checked: false,
+                beside_slot: 0,
             };
             setup.entries("dftl", 8).map_err(|error| error.to_string())
         };

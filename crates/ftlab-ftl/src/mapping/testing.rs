@@ -22,6 +22,7 @@ impl Harness {
             cache_bytes,
             layout: None,
             checked: true,
+            beside_slot: 0,
         };
         let policy = catalogue()
             .build(&PolicySpec::parse(spec).unwrap(), &mut setup)

@@ -42,7 +42,7 @@ use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::grouped::Grouped;
-use super::paging::{self, Paging, SLOT_BYTES};
+use super::paging::{self, Paging};
 use super::{CacheCounts, Charge, HostMemory, MappingPolicy, RecordView, Setup, Table, Why};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,7 +82,8 @@ impl Default for Params {
     }
 }
 
-pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
+    params.entry_bytes = params.entry_bytes.saturating_add(setup.beside_slot);
     if params.threshold < 1 {
         return Err(Error::input(format!(
             "mapping policy `tpftl`: threshold = {}: expected at least 1",
@@ -91,7 +92,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> 
     }
     // Two entries in nodes of their own must fit, so that a miss finds room without giving up what it has just loaded.
     setup.entries("tpftl", params.entry_bytes.saturating_add(params.node_bytes))?;
-    let paging = Paging::new(setup.logical_units, setup.unit_bytes, SLOT_BYTES);
+    let paging = setup.paging();
     Ok(Box::new(Tpftl {
         paging,
         cache: Grouped::new(params, paging, setup.cache_bytes, setup.checked),

@@ -87,6 +87,10 @@ impl PlacementPolicy for Fk {
         self.last + 1
     }
 
+    fn survivor_frontiers(&self) -> Frontier {
+        self.last + 1
+    }
+
     fn asks(&self) -> Asks {
         Asks {
             future: true,
@@ -113,8 +117,10 @@ mod tests {
         let setup = |params| {
             let mut setup = Setup {
                 logical_units: 100,
+                unit_bytes: 4096,
                 units_per_ru: 5,
                 lanes: 2,
+                seed: 1,
             };
             new(params, &mut setup)
         };

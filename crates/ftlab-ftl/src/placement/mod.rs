@@ -8,9 +8,26 @@ use crate::indirection::Vpn;
 use crate::request::WriteContext;
 use crate::victim::VictimPolicy;
 
+pub mod asa;
+pub mod autostream_mq;
+pub mod autostream_sfr;
+pub mod bloom_filters;
+mod chunks;
+pub mod dac;
+pub mod eti;
+pub mod fadac;
 pub mod fk;
+mod hashing;
+mod kmeans;
+mod learnt;
 pub mod manual;
+pub mod multi_hash;
 pub mod none;
+pub mod pcstream;
+mod requests;
+pub mod sepbit;
+pub mod two_level_lru;
+pub mod warcip;
 
 /// A host write as a placement policy sees it: when the unit leaves the write buffer, or at once without one.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +102,12 @@ pub trait PlacementPolicy: Send {
         0
     }
 
+    /// Frontiers, the host's and its own, that the survivors of one collection may go to: the reserve (`gc.hard`) has a free unit
+    /// for each of them.
+    fn survivor_frontiers(&self) -> Frontier {
+        self.own_survivor_frontiers()
+    }
+
     /// How many of its frontiers may have an open unit on one lane at once. When one more is opened, the unit of the one
     /// that was used least recently is closed as it is.
     fn open_at_once(&self) -> Frontier {
@@ -141,6 +164,11 @@ pub trait PlacementPolicy: Send {
         false
     }
 
+    /// Bytes of each mapping entry, in the cache and in translation pages, that belong to the policy.
+    fn map_entry_bytes(&self) -> u32 {
+        0
+    }
+
     /// Bytes that the policy keeps in the controller's memory.
     fn memory_bytes(&self) -> u64 {
         0
@@ -151,11 +179,30 @@ pub trait PlacementPolicy: Send {
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub logical_units: u32,
+    pub unit_bytes: u32,
     pub units_per_ru: u32,
     /// Lanes of the drive, on each of which a frontier may have an open reclaim unit.
     pub lanes: u32,
+    pub seed: u64,
 }
 
 pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
-    member!(Catalogue::new("placement"), none, manual, fk)
+    member!(
+        Catalogue::new("placement"),
+        none,
+        manual,
+        autostream_sfr,
+        autostream_mq,
+        pcstream,
+        two_level_lru,
+        bloom_filters,
+        multi_hash,
+        dac,
+        eti,
+        fadac,
+        warcip,
+        sepbit,
+        asa,
+        fk
+    )
 }

@@ -634,6 +634,7 @@ fn refused(params: &str, cache_bytes: u64) -> String {
         cache_bytes,
         layout: None,
         checked: true,
+        beside_slot: 0,
     };
     match catalogue().build(&spec, &mut setup) {
         Ok(_) => panic!("{params} is accepted"),
