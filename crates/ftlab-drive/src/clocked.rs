@@ -26,6 +26,9 @@ pub trait Clocked: Backend {
     /// When `pop` will next have something to do.
     fn next_time(&mut self) -> Option<u64>;
 
+    /// An operation on `page` will probably be issued soon.
+    fn prefetch(&self, _page: u32) {}
+
     /// Power is cut: every operation, ticket, timer and notice is gone.
     fn reset(&mut self);
 }
@@ -59,6 +62,11 @@ impl Clocked for Timed {
     #[inline(always)]
     fn next_time(&mut self) -> Option<u64> {
         self.next_time()
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, page: u32) {
+        self.prefetch(page);
     }
 
     fn reset(&mut self) {

@@ -56,8 +56,8 @@ impl<B: Clocked> Front for FtlFront<B> {
     fn prefetch(&self, first: Lpn, ahead: usize) {
         if ahead > NEAR {
             self.ftl.prefetch_map(first.0);
-        } else {
-            self.ftl.prefetch_old(first.0);
+        } else if let Some(slot) = self.ftl.prefetch_old(first.0) {
+            self.ftl.backend.prefetch(self.ftl.layout.page_of(slot));
         }
     }
 }

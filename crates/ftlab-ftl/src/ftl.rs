@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ftlab_core::{Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Stream};
+use ftlab_core::{Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Slot, Stream};
 
 use crate::allocation::{self, AllocationPolicy};
 use crate::backend::{Backend, Counting, Notice, OpId, Ticket};
@@ -425,15 +425,15 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now.
+    /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now. Returns
+    /// where `lpn` lies.
     #[inline(always)]
-    pub fn prefetch_old(&self, lpn: u32) {
-        if let Some(&entry) = self.record.map.get(lpn as usize)
-            && let Some(slot) = Entry(entry).as_slot()
-        {
-            self.record.prefetch_validity(slot);
-            self.units.prefetch(self.layout.ru_of(slot));
-        }
+    pub fn prefetch_old(&self, lpn: u32) -> Option<Slot> {
+        let &entry = self.record.map.get(lpn as usize)?;
+        let slot = Entry(entry).as_slot()?;
+        self.record.prefetch_validity(slot);
+        self.units.prefetch(self.layout.ru_of(slot));
+        Some(slot)
     }
 
     /// Open places, for the checker and for what reports how much spare they eat.

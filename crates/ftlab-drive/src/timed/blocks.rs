@@ -1,5 +1,7 @@
 //! Blocks: programs one after the other, an erase after everything before it, reads of what is programmed only.
 
+use ftlab_core::memory::prefetch;
+
 use super::ops::{Kind, Link, NONE, Op, Ops};
 
 /// What is under way on one block of one plane.
@@ -61,6 +63,11 @@ impl Blocks {
     /// The first `pages` pages of a block are programmed, the others are erased.
     pub fn set_filled(&mut self, block: u32, pages: u32) {
         self.each[block as usize].filled = pages as u16;
+    }
+
+    #[inline(always)]
+    pub fn prefetch(&self, block: u32) {
+        prefetch(&self.each, block as usize);
     }
 
     /// # Panics
