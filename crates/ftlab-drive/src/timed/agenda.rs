@@ -6,6 +6,8 @@
 //! costs a fraction of a heap; with thousands it would be linear in the number of busy dies. Equal times come out in the
 //! order they went in.
 
+use super::table::Table;
+
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;
 
@@ -18,7 +20,7 @@ struct Entry {
 /// Pending events of a fixed set of sources.
 pub(super) struct Agenda {
     /// A power of two larger than the number of sources.
-    ring: Vec<Entry>,
+    ring: Table<Entry>,
     mask: usize,
     /// Index of the first and of one past the last, before masking.
     head: usize,
@@ -30,7 +32,7 @@ impl Agenda {
         let size = (sources + 1).next_power_of_two();
         let empty = Entry { time: NEVER, source: 0 };
         Agenda {
-            ring: vec![empty; size],
+            ring: (0..size).map(|_| empty).collect(),
             mask: size - 1,
             head: 0,
             tail: 0,

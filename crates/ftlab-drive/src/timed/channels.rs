@@ -1,5 +1,7 @@
 //! Channels: one transfer at a time, and a table of what each die waits for.
 
+use super::table::Table;
+
 /// A wish nobody has.
 const NO_WISH: u64 = u64::MAX;
 
@@ -22,9 +24,9 @@ impl Channel {
 
 /// All channels with the wishes of their dies.
 pub(super) struct Channels {
-    pub each: Vec<Channel>,
+    pub each: Table<Channel>,
     /// By channel, then by die: rank in the upper three bits, waiting since (ns) below; one comparison decides.
-    wishes: Vec<u64>,
+    wishes: Table<u64>,
     per_channel: usize,
 }
 
@@ -41,7 +43,7 @@ impl Channels {
             .collect();
         Channels {
             each,
-            wishes: vec![NO_WISH; channels * dies_per_channel],
+            wishes: (0..channels * dies_per_channel).map(|_| NO_WISH).collect(),
             per_channel: dies_per_channel,
         }
     }
@@ -80,21 +82,21 @@ impl Channels {
     #[inline]
     pub fn take_next(&mut self, channel: u32) -> usize {
         let from = channel as usize * self.per_channel;
-        let wishes = &mut self.wishes[from..from + self.per_channel];
         let (mut best, mut least) = (0, NO_WISH);
-        for (die, &wish) in wishes.iter().enumerate() {
+        for die in 0..self.per_channel {
+            let wish = self.wishes[from + die];
             if wish < least {
                 (best, least) = (die, wish);
             }
         }
-        wishes[best] = NO_WISH;
+        self.wishes[from + best] = NO_WISH;
         self.each[channel as usize].waiting -= 1;
         best
     }
 
     pub fn clear(&mut self, now: u64) {
         self.wishes.fill(NO_WISH);
-        for channel in &mut self.each {
+        for channel in self.each.iter_mut() {
             channel.busy_until_ns = channel.busy_until_ns.min(now);
             channel.woken_at_ns = 0;
             channel.waiting = 0;

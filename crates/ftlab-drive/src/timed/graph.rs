@@ -184,14 +184,12 @@ impl Timed {
     /// A new operation carries `ticket`: its way begins with what has happened to the ticket so far.
     #[inline]
     pub(super) fn begin_path(&mut self, index: u32, ticket: Ticket) {
-        let state = self.tickets.at(ticket.0);
+        let state = self.tickets.known(ticket);
         debug_assert!(!state.sealed, "ticket {} is sealed", ticket.0);
         state.remaining += 1;
         let mut path = state.path;
         path.charge(Part::Queue, self.now);
-        if index as usize >= self.paths.len() {
-            self.paths.resize(index as usize + 1, Path::default());
-        }
+        self.paths.reach(index, Path::default());
         self.paths[index as usize] = path;
     }
 

@@ -41,6 +41,7 @@ mod ranks;
 mod runs;
 mod stats;
 mod suspend;
+mod table;
 mod tickets;
 
 use std::collections::VecDeque;
@@ -59,6 +60,7 @@ use ops::Ops;
 use places::Places;
 use ranks::Ranks;
 use runs::{Fetch, Runs, Store};
+use table::Table;
 use tickets::{Path, Tickets};
 
 use crate::schedule::Plan;
@@ -105,12 +107,13 @@ pub struct Timed {
 
     now: u64,
     ops: Ops,
-    paths: Vec<Path>,
+    /// Of the operations that carry a ticket, by their numbers.
+    paths: Table<Path>,
     /// Runs of reads and of programs.
     reads: Runs<Fetch>,
     programs: Runs<Store>,
     blocks: Blocks,
-    dies: Vec<Die>,
+    dies: Table<Die>,
     channels: Channels,
     tickets: Tickets,
     host_out: Link,
@@ -172,7 +175,7 @@ impl Timed {
             ways,
             now: 0,
             ops: Ops::new(),
-            paths: Vec::new(),
+            paths: Table::new(),
             reads: Runs::new(),
             programs: Runs::new(),
             blocks: Blocks::new(
@@ -240,7 +243,7 @@ impl Timed {
     #[inline]
     pub fn seal(&mut self, ticket: Ticket) {
         let now = self.now;
-        let state = self.tickets.at(ticket.0);
+        let state = self.tickets.known(ticket);
         debug_assert!(!state.sealed, "ticket {} sealed twice", ticket.0);
         state.sealed = true;
         if state.remaining == 0 {
@@ -253,7 +256,7 @@ impl Timed {
     /// block (`GcWait`) or for mapping work that was not among its dependencies (`Map`) before it could issue anything.
     pub fn charge(&mut self, ticket: Ticket, part: Part) {
         let now = self.now;
-        self.tickets.at(ticket.0).path.charge(part, now);
+        self.tickets.known(ticket).path.charge(part, now);
     }
 
     /// Ends a ticket that has been reported done.
@@ -317,6 +320,12 @@ impl Timed {
         self.dispatch();
     }
 
+    /// An operation on `page` will probably be issued soon: fetches the state of its block.
+    #[inline(always)]
+    pub fn prefetch(&self, page: u32) {
+        self.blocks.prefetch(self.places.find(page).block);
+    }
+
     /// Unfinished programs and erases in order of issue.
     pub fn outstanding(&self) -> Vec<Outstanding> {
         let mut all = Vec::new();
@@ -348,7 +357,7 @@ impl Timed {
         self.reads.clear();
         self.programs.clear();
         self.blocks.clear();
-        for die in &mut self.dies {
+        for die in self.dies.iter_mut() {
             if die.doing != dies::Doing::Idle {
                 die.let_go(self.now);
             }
@@ -376,12 +385,12 @@ impl Timed {
     pub fn stats(&self) -> TimedStats {
         let mut stats = self.counts.clone();
         stats.until_ns = self.now;
-        for (window, die) in stats.die_busy_ns.iter_mut().zip(&self.dies) {
+        for (window, die) in stats.die_busy_ns.iter_mut().zip(self.dies.iter()) {
             for (part, busy) in window.iter_mut().zip(die.busy_until(self.now)) {
                 *part = busy - *part;
             }
         }
-        for (busy, channel) in stats.channel_busy_ns.iter_mut().zip(&self.channels.each) {
+        for (busy, channel) in stats.channel_busy_ns.iter_mut().zip(self.channels.each.iter()) {
             *busy = channel.busy_before(self.now) - *busy;
         }
         stats.host_out_busy_ns = self.host_out.busy_ns() - stats.host_out_busy_ns;
@@ -458,7 +467,7 @@ impl Backend for Timed {
 
     #[inline]
     fn load(&self, die: u32) -> Load {
-        let die = &self.dies[die as usize];
+        let die = self.dies.get(die as usize).expect("a die of the drive");
         Load {
             queued: die.queued,
             internal: die.internal,

@@ -6,6 +6,8 @@
 use ftlab_core::memory::prefetch;
 use ftlab_ftl::{Cause, Class, FlashOpKind, OpId};
 
+use super::table::Table;
+
 /// Absent index in the arenas' links.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -177,11 +179,10 @@ struct Edge {
 }
 
 /// Both arenas.
-#[derive(Default)]
 pub(super) struct Ops {
-    ops: Vec<Op>,
+    ops: Table<Op>,
     free: u32,
-    edges: Vec<Edge>,
+    edges: Table<Edge>,
     free_edge: u32,
     sequence: u32,
 }
@@ -189,9 +190,11 @@ pub(super) struct Ops {
 impl Ops {
     pub fn new() -> Self {
         Ops {
+            ops: Table::new(),
             free: NONE,
+            edges: Table::new(),
             free_edge: NONE,
-            ..Ops::default()
+            sequence: 0,
         }
     }
 
@@ -201,9 +204,10 @@ impl Ops {
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
         let index = self.free;
-        let Some(entry) = self.ops.get_mut(index as usize) else {
+        if index == NONE {
             return self.grow(Op { sequence, ..op });
-        };
+        }
+        let entry = &mut self.ops[index as usize];
         self.free = entry.next;
         let generation = entry.generation;
         *entry = Op {
@@ -217,8 +221,7 @@ impl Ops {
     #[cold]
     fn grow(&mut self, op: Op) -> u32 {
         assert!(self.ops.len() < ORDER as usize, "too many operations outstanding");
-        self.ops.push(op);
-        (self.ops.len() - 1) as u32
+        self.ops.push(op)
     }
 
     /// Returns an entry nobody refers to any more; ids of it are done from now on.
@@ -303,8 +306,7 @@ impl Ops {
             link,
         };
         let at = if self.free_edge == NONE {
-            self.edges.push(edge);
-            (self.edges.len() - 1) as u32
+            self.edges.push(edge)
         } else {
             let at = self.free_edge;
             self.free_edge = self.edges[at as usize].next;
@@ -416,7 +418,7 @@ impl Ops {
             (op.edges, op.successor) = (NONE, NONE);
             self.release(index);
         }
-        self.edges.clear();
+        self.edges = Table::new();
         self.free_edge = NONE;
     }
 }

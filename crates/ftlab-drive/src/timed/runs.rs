@@ -28,6 +28,7 @@ use ftlab_ftl::{FlashOp, FlashOpKind, OpId};
 use super::Timed;
 use super::ops::{Kind, Link, NONE, Op, State};
 use super::places::Place;
+use super::table::Table;
 
 /// A read of a run.
 #[derive(Clone, Copy)]
@@ -55,14 +56,14 @@ pub(super) struct Run<M> {
 
 /// All runs of reads, or of programs.
 pub(super) struct Runs<M> {
-    pub each: Vec<Run<M>>,
+    pub each: Table<Run<M>>,
     free: Vec<u32>,
 }
 
 impl<M> Runs<M> {
     pub fn new() -> Self {
         Runs {
-            each: Vec::new(),
+            each: Table::new(),
             free: Vec::new(),
         }
     }
@@ -73,8 +74,7 @@ impl<M> Runs<M> {
                 members: Vec::new(),
                 at: 0,
                 generation: 0,
-            });
-            (self.each.len() - 1) as u32
+            })
         });
         let run = &mut self.each[number as usize];
         run.members.clear();

@@ -3,6 +3,8 @@
 use ftlab_core::{Breakdown, Part};
 use ftlab_ftl::Ticket;
 
+use super::table::Table;
+
 /// A way through the operation graph: where the time went from a ticket's beginning to `until_ns`.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Path {
@@ -80,14 +82,14 @@ const NONE: u32 = u32::MAX;
 
 /// All tickets, in an arena.
 pub(super) struct Tickets {
-    states: Vec<TicketState>,
+    states: Table<TicketState>,
     free: u32,
 }
 
 impl Tickets {
     pub fn new() -> Self {
         Tickets {
-            states: Vec::new(),
+            states: Table::new(),
             free: NONE,
         }
     }
@@ -111,14 +113,22 @@ impl Tickets {
             crossing_ns: 0,
         };
         if self.free == NONE {
-            self.states.push(state);
-            return Ticket((self.states.len() - 1) as u32);
+            return Ticket(self.states.push(state));
         }
         let index = self.free;
         let slot = &mut self.states[index as usize];
         self.free = slot.next_free;
         *slot = state;
         Ticket(index)
+    }
+
+    /// The ticket of somebody outside.
+    ///
+    /// # Panics
+    /// If it has never been opened.
+    #[inline(always)]
+    pub fn known(&mut self, ticket: Ticket) -> &mut TicketState {
+        self.states.known(ticket.0)
     }
 
     #[inline(always)]
@@ -130,7 +140,7 @@ impl Tickets {
     #[inline]
     pub fn take(&mut self, ticket: Ticket) -> TicketEnd {
         let free = self.free;
-        let state = self.at(ticket.0);
+        let state = self.known(ticket);
         assert!(
             state.sealed && state.remaining == 0,
             "ticket {} taken with {} operations to go",
