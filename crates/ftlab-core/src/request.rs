@@ -73,6 +73,13 @@ impl IoContext<'_> {
         contents: &[],
         content_bytes: CONTENT_BYTES,
     };
+
+    /// Whether nothing is known.
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        let numbers = u64::from(self.flags) | u64::from(self.stream) | self.pc;
+        numbers == 0 && self.pid.is_none() && self.label.is_none() && self.contents.is_empty()
+    }
 }
 
 impl Default for IoContext<'_> {
@@ -180,6 +187,12 @@ impl Batch {
     #[inline]
     pub fn pc_of(&self, i: usize) -> u64 {
         self.pc.get(i).copied().unwrap_or(0)
+    }
+
+    /// Whether nothing is known of any request beside its operation and its address: each context is [`IoContext::NONE`].
+    pub fn is_plain(&self) -> bool {
+        let absent = self.stream.is_empty() && self.pc.is_empty() && self.pid.is_empty() && self.label.is_empty();
+        absent && self.content_end.is_empty() && self.flags.iter().all(|&flags| flags == 0)
     }
 
     /// Request `i`, with what [`Batch::context_of`] says of it.

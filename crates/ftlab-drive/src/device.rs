@@ -51,8 +51,8 @@ pub struct Device<F> {
     host_in: Link,
     command_free_ns: u64,
     /// Requests on their way to the FTL. Reads, trims and flushes carry no data inwards: each kind keeps its order.
-    waiting: Waiting,
     arriving: [VecDeque<Arrival>; 2],
+    contexts: Contexts,
     /// What the FTL has, by ticket number.
     in_flight: Vec<InFlight>,
     /// Requests whose data is on the link, in order of completion.
@@ -68,22 +68,22 @@ pub struct Device<F> {
 }
 
 /// A request that will be admitted at `at_ns`.
-#[derive(Clone, Copy)]
 struct Arrival {
     at_ns: u64,
-    place: u32,
+    entered: Entered,
+    offset: u64,
+    /// Its place among the contexts; most requests have none.
+    context: Option<u32>,
 }
 
-/// Requests on their way to the FTL, in places that are used again.
+/// What is known of requests on their way to the FTL, in places that are used again.
 #[derive(Default)]
-struct Waiting {
-    requests: Vec<Arriving>,
+struct Contexts {
+    each: Vec<Kept>,
     unused: Vec<u32>,
 }
 
-struct Arriving {
-    entered: Entered,
-    offset: u64,
+struct Kept {
     context: IoContext<'static>,
     contents: Vec<u64>,
 }
@@ -126,8 +126,8 @@ impl<F: Front> Device<F> {
             command_ns: host.command_ns,
             host_in: Link::new(host),
             command_free_ns: 0,
-            waiting: Waiting::default(),
             arriving: Default::default(),
+            contexts: Contexts::default(),
             in_flight: Vec::new(),
             leaving: VecDeque::new(),
             next_own_ns: u64::MAX,
@@ -161,8 +161,8 @@ impl<F: Front> Device<F> {
         self.front.backend().reset();
         self.host_in.clear();
         self.command_free_ns = 0;
-        self.waiting = Waiting::default();
         self.arriving = Default::default();
+        self.contexts = Contexts::default();
         self.leaving.clear();
         self.next_own_ns = u64::MAX;
         self.completed.clear();
@@ -220,8 +220,13 @@ impl<F: Front> BlockDevice for Device<F> {
             admit(&mut self.front, &mut self.in_flight, &request, &entered, now_ns);
             return;
         }
-        let place = self.waiting.enter(entered, io);
-        self.arriving[usize::from(io.op == OpKind::Write)].push_back(Arrival { at_ns, place });
+        let context = (!io.context.is_none()).then(|| self.contexts.enter(io.context));
+        self.arriving[usize::from(io.op == OpKind::Write)].push_back(Arrival {
+            at_ns,
+            entered,
+            offset: io.offset,
+            context,
+        });
         self.next_own_ns = self.next_own_ns.min(at_ns);
     }
 
@@ -303,35 +308,36 @@ impl<F: Front> Device<F> {
     #[inline]
     fn step_own(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
         let mut next = u64::MAX;
-        while let Some(&completion) = self.leaving.front() {
+        while let Some(completion) = self.leaving.front() {
             if completion.done_ns > now_ns {
                 next = completion.done_ns;
                 break;
             }
-            out.push(completion);
+            out.push(*completion);
             self.leaving.pop_front();
         }
         for arriving in &mut self.arriving {
-            while let Some(&arrival) = arriving.front() {
+            while let Some(arrival) = arriving.front() {
                 if arrival.at_ns > now_ns {
                     next = next.min(arrival.at_ns);
                     break;
                 }
+                let entered = &arrival.entered;
+                let mut io = IoRequest::plain(entered.op, arrival.offset, entered.length);
+                match arrival.context {
+                    None => {
+                        let request = HostRequest::of_bytes(&io, self.unit_shift);
+                        admit(&mut self.front, &mut self.in_flight, &request, entered, now_ns);
+                    }
+                    Some(place) => {
+                        let context = self.contexts.get(place);
+                        io.context = &context;
+                        let request = HostRequest::of_bytes(&io, self.unit_shift);
+                        admit(&mut self.front, &mut self.in_flight, &request, entered, now_ns);
+                        self.contexts.unused.push(place);
+                    }
+                }
                 arriving.pop_front();
-                let waiting = &self.waiting.requests[arrival.place as usize];
-                let context = IoContext {
-                    contents: &waiting.contents,
-                    ..waiting.context
-                };
-                let io = IoRequest {
-                    op: waiting.entered.op,
-                    offset: waiting.offset,
-                    length: waiting.entered.length,
-                    context: &context,
-                };
-                let request = HostRequest::of_bytes(&io, self.unit_shift);
-                admit(&mut self.front, &mut self.in_flight, &request, &waiting.entered, now_ns);
-                self.waiting.unused.push(arrival.place);
             }
         }
         self.next_own_ns = next;
@@ -379,12 +385,17 @@ impl<F: Front> Device<F> {
     #[inline]
     fn leave(&mut self, completion: Completion) {
         self.next_own_ns = self.next_own_ns.min(completion.done_ns);
-        self.leaving.push_back(completion);
-        let mut at = self.leaving.len() - 1;
-        while at > 0 && self.leaving[at - 1].done_ns > self.leaving[at].done_ns {
-            self.leaving.swap(at - 1, at);
-            at -= 1;
+        if self
+            .leaving
+            .back()
+            .is_none_or(|last| last.done_ns <= completion.done_ns)
+        {
+            return self.leaving.push_back(completion);
         }
+        let after = self
+            .leaving
+            .partition_point(|other| other.done_ns <= completion.done_ns);
+        self.leaving.insert(after, completion);
     }
 }
 
@@ -425,28 +436,30 @@ fn admit<F: Front>(
     in_flight[at].status = front.admit(request, ticket);
 }
 
-impl Waiting {
-    #[inline]
-    fn enter(&mut self, entered: Entered, io: &IoRequest<'_>) -> u32 {
+impl Contexts {
+    fn enter(&mut self, context: &IoContext<'_>) -> u32 {
+        let contents = context.contents;
         let context = IoContext {
             contents: &[],
-            ..*io.context
+            ..*context
         };
         let Some(place) = self.unused.pop() else {
-            self.requests.push(Arriving {
-                entered,
-                offset: io.offset,
-                context,
-                contents: io.context.contents.to_vec(),
-            });
-            return (self.requests.len() - 1) as u32;
+            let contents = contents.to_vec();
+            self.each.push(Kept { context, contents });
+            return (self.each.len() - 1) as u32;
         };
-        let arriving = &mut self.requests[place as usize];
-        arriving.entered = entered;
-        arriving.offset = io.offset;
-        arriving.context = context;
-        arriving.contents.clear();
-        arriving.contents.extend_from_slice(io.context.contents);
+        let kept = &mut self.each[place as usize];
+        kept.context = context;
+        kept.contents.clear();
+        kept.contents.extend_from_slice(contents);
         place
+    }
+
+    fn get(&self, place: u32) -> IoContext<'_> {
+        let kept = &self.each[place as usize];
+        IoContext {
+            contents: &kept.contents,
+            ..kept.context
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ftlab_core::{Batch, BlockDevice, Completion, OpKind, Result, Source, Status};
+use ftlab_core::{Batch, BlockDevice, Completion, IoContext, OpKind, Result, Source, Status};
 use ftlab_drive::instrumented::{Gauges, Instrumented};
 
 use crate::latency::{Latencies, RequestRow, RequestRows};
@@ -33,7 +33,8 @@ pub fn time<D: BlockDevice + Instrumented>(
     let mut tally = Tally::new(keep_rows);
     let mut series = Sampler::default();
     let mut completions: Vec<Completion> = Vec::new();
-    let mut cuts = plan.power_cuts.iter().copied().peekable();
+    let mut cuts = plan.power_cuts.iter().copied();
+    let mut next_cut = cuts.next();
     let mut power_cuts = Vec::new();
     let (mut now, mut unreported) = (0u64, 0usize);
     let end = 'run: loop {
@@ -55,12 +56,12 @@ pub fn time<D: BlockDevice + Instrumented>(
             .advance_to_completion(next_arrival, &mut completions)
             .unwrap_or_else(|| unreachable!("{} requests wait for nothing", under_way.count));
         unreported += completions.len();
-        for done in completions.drain(..) {
+        for done in &completions {
             let request = under_way.take(done.tag);
             if done.status == Status::WornOut {
                 break 'run End::WornOut;
             }
-            tally.add(&done, request);
+            tally.add(done, request);
             if series.due(tally.requests) {
                 let gauges = device.gauges();
                 series.add(tally.reading(&gauges, now));
@@ -70,7 +71,9 @@ pub fn time<D: BlockDevice + Instrumented>(
                 }
             }
         }
-        if cuts.next_if(|&at| tally.requests >= at).is_some() {
+        completions.clear();
+        if next_cut.is_some_and(|at| tally.requests >= at) {
+            next_cut = cuts.next();
             let cut = device.cut_power();
             power_cuts.push((tally.requests, cut));
             // Nothing that was under way completes; the host comes back when the drive does.
@@ -104,6 +107,8 @@ pub fn time<D: BlockDevice + Instrumented>(
 struct Feed<'a> {
     workload: &'a mut Workload,
     batch: Batch,
+    /// Nothing is known of the batch's requests but what they are.
+    plain: bool,
     next: usize,
     over: bool,
     /// By time stamp, divided by `speedup`; otherwise as soon as there is room.
@@ -125,6 +130,7 @@ impl<'a> Feed<'a> {
         };
         Feed {
             workload,
+            plain: held.batch.is_plain(),
             batch: held.batch,
             next: held.next,
             over: false,
@@ -143,6 +149,7 @@ impl<'a> Feed<'a> {
     fn arrival(&mut self, now: u64) -> Result<Option<u64>> {
         if self.next == self.batch.len() && !self.over {
             self.workload.next_batch(&mut self.batch)?;
+            self.plain = self.batch.is_plain();
             self.next = 0;
             self.over = self.batch.is_empty();
         }
@@ -174,7 +181,11 @@ impl<'a> Feed<'a> {
             offset: batch.offset[i],
             length: batch.length[i],
         });
-        device.submit(tag, &batch.request(i, &batch.context_of(i)), now);
+        if self.plain {
+            device.submit(tag, &batch.request(i, &IoContext::NONE), now);
+        } else {
+            device.submit(tag, &batch.request(i, &batch.context_of(i)), now);
+        }
         for ahead in AHEAD {
             if let Some(&offset) = batch.offset.get(i + ahead) {
                 device.prefetch(offset, ahead);
