@@ -13,13 +13,21 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn read(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
         self.counts.host_read_requests += 1;
         self.counts.host_reads += u64::from(request.units);
+        let asks = self.roles.replication.is_some();
+        if request.units == 1
+            && self.plain_mapping
+            && self.plain_buffer
+            && !asks
+            && let Some(slot) = self.record.entry(request.first).as_slot()
+        {
+            return self.read_plain(request, slot, ticket);
+        }
         if !self.plain_mapping {
             let end = request.first.0 + request.units;
             self.look_up(0, request.first.0..end, end, Why::HostRead, ticket);
         }
         let unit_bytes = self.layout.geometry.unit_bytes;
         let (mut page, mut bytes) = (u32::MAX, 0);
-        let asks = self.roles.replication.is_some();
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
             if !self.plain_buffer && self.buffer.read(lpn) {
@@ -64,6 +72,15 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_buffer && !self.end_of_life {
             self.drain_buffer(Ticket::NONE);
         }
+    }
+
+    /// The common case: one unit that lies in flash, and nobody to ask.
+    #[inline]
+    fn read_plain(&mut self, request: &HostRequest<'_>, slot: Slot, ticket: Ticket) {
+        self.check_read(request.first, slot);
+        let bytes = self.layout.geometry.unit_bytes - request.head_skip - request.tail_skip;
+        self.issue_host_read(self.layout.page_of(slot), bytes, ticket);
+        self.wait_for_map(ticket);
     }
 
     /// Reads `bytes` of a page for the host; `page` is `u32::MAX` for none.

@@ -25,6 +25,8 @@ pub(super) struct Agenda {
     /// Index of the first and of one past the last, before masking.
     head: usize,
     tail: usize,
+    /// Time at the head.
+    next: u64,
 }
 
 impl Agenda {
@@ -36,14 +38,14 @@ impl Agenda {
             mask: size - 1,
             head: 0,
             tail: 0,
+            next: NEVER,
         }
     }
 
     /// Time of the earliest event, [`NEVER`] if there is none.
     #[inline(always)]
     pub fn next_time(&self) -> u64 {
-        // An empty ring has `NEVER` at its head: `pop` and `clear` leave it there.
-        self.ring[self.head & self.mask].time
+        self.next
     }
 
     /// Takes the earliest event; its source.
@@ -52,8 +54,11 @@ impl Agenda {
         debug_assert!(self.head != self.tail, "no event to take");
         let entry = &mut self.ring[self.head & self.mask];
         entry.time = NEVER;
+        let source = entry.source;
         self.head = self.head.wrapping_add(1);
-        entry.source
+        // An empty ring has `NEVER` at its head: `pop` and `clear` leave it there.
+        self.next = self.ring[self.head & self.mask].time;
+        source
     }
 
     /// Adds the event of a source that has none.
@@ -65,6 +70,7 @@ impl Agenda {
         };
         let pending = self.tail.wrapping_sub(self.head);
         debug_assert!(pending < self.mask, "a source has two events");
+        self.next = self.next.min(time);
         // Places outside hold `NEVER`, the middle of an empty ring too.
         if time < self.ring[self.head.wrapping_add(pending / 2) & self.mask].time {
             self.head = self.head.wrapping_sub(1);
@@ -106,6 +112,7 @@ impl Agenda {
             }
             self.ring[at & self.mask].time = NEVER;
             self.tail = at;
+            self.next = self.ring[self.head & self.mask].time;
         }
         if time != NEVER {
             self.push(source, time);
@@ -116,6 +123,7 @@ impl Agenda {
         self.ring.fill(Entry { time: NEVER, source: 0 });
         self.head = 0;
         self.tail = 0;
+        self.next = NEVER;
     }
 }
 

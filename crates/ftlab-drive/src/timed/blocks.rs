@@ -31,8 +31,8 @@ pub(super) const MOST_PAGES: u32 = UNKNOWN as u32 - 1;
 
 /// Where a read finds its page.
 pub(super) enum Found {
-    /// In flash.
-    Flash,
+    /// In flash, in this erase epoch.
+    Flash { epoch: u8 },
     /// In the controller: the unfinished program that carries it.
     Controller(u32),
 }
@@ -92,18 +92,24 @@ impl Blocks {
 
     /// Enters a new read, or finds the program it can be served from (then it does not count as work on the block).
     #[inline(always)]
-    pub fn enter_read(&mut self, ops: &mut Ops, index: u32) -> Found {
-        let op = ops.at_mut(index);
-        let (number, page) = (op.block, op.page_in_block);
-        if !self.holds(number, page)
-            && let Some(program) = carrier(ops, self.each[number as usize].head, page)
+    pub fn enter_read(&mut self, ops: &Ops, block: u32, page: u16) -> Found {
+        if !self.holds(block, page)
+            && let Some(program) = carrier(ops, self.each[block as usize].head, page)
         {
             return Found::Controller(program);
         }
-        let block = &mut self.each[number as usize];
-        ops.at_mut(index).epoch = block.epoch;
-        block.outstanding += 1;
-        Found::Flash
+        let state = &mut self.each[block as usize];
+        state.outstanding += 1;
+        Found::Flash { epoch: state.epoch }
+    }
+
+    /// Takes a completed read off its block, as [`Blocks::leave`] does. False if an erase waits for it.
+    #[inline(always)]
+    pub fn leave_read(&mut self, op: &Op) -> bool {
+        let block = &mut self.each[op.block as usize];
+        let is_of_epoch = op.epoch == block.epoch;
+        block.outstanding -= u32::from(is_of_epoch);
+        is_of_epoch
     }
 
     /// The last unfinished program or erase of a block.

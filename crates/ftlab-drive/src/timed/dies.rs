@@ -223,8 +223,8 @@ impl Die {
         } else {
             self.ready
         };
-        if set == 0 {
-            return None;
+        if set & set.wrapping_sub(1) == 0 {
+            return Class::ALL.get(set.trailing_zeros() as usize).copied();
         }
         let first = ranks.first_of(set, self.overtaken);
         if first.only.is_some() {

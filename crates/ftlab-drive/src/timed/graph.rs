@@ -14,6 +14,9 @@ impl Timed {
     #[inline]
     pub(super) fn issue_op(&mut self, flash: FlashOp, after: &[OpId]) -> OpId {
         let place = self.places.find(flash.page);
+        if flash.kind == FlashOpKind::Read && flash.class != Class::Gc && after.is_empty() {
+            return self.issue_plain_read(&flash, place);
+        }
         // Copies of a collection are gathered in runs.
         let copies =
             self.has_runs && flash.class == Class::Gc && flash.ticket == Ticket::NONE && flash.notice.is_none();
@@ -37,7 +40,7 @@ impl Timed {
 
     /// Issues an operation with an entry of its own, which may be the first of a run.
     #[inline(never)]
-    fn issue_new(&mut self, flash: &FlashOp, place: Place, after: &[OpId], begins: bool) -> OpId {
+    pub(super) fn issue_new(&mut self, flash: &FlashOp, place: Place, after: &[OpId], begins: bool) -> OpId {
         if after.len() > usize::from(u8::MAX) {
             let all = self.issue_join(after, Need::All, Ticket::NONE, None);
             return self.issue_new(flash, place, &[all], begins);
@@ -66,8 +69,9 @@ impl Timed {
         }
         match kind {
             Kind::Read => {
-                if let Found::Controller(program) = self.blocks.enter_read(&mut self.ops, index) {
-                    return self.serve_from_controller(index, program);
+                match self.blocks.enter_read(&self.ops, block, page) {
+                    Found::Controller(program) => return self.serve_from_controller(index, program),
+                    Found::Flash { epoch } => self.ops.at_mut(index).epoch = epoch,
                 }
                 if begins {
                     self.begin_reads(index);
@@ -183,14 +187,16 @@ impl Timed {
 
     /// A new operation carries `ticket`: its way begins with what has happened to the ticket so far.
     #[inline]
-    pub(super) fn begin_path(&mut self, index: u32, ticket: Ticket) {
+    pub(super) fn begin_path(&mut self, index: u32, ticket: Ticket) -> &mut Path {
         let state = self.tickets.known(ticket);
         debug_assert!(!state.sealed, "ticket {} is sealed", ticket.0);
         state.remaining += 1;
         let mut path = state.path;
         path.charge(Part::Queue, self.now);
         self.paths.reach(index, Path::default());
-        self.paths[index as usize] = path;
+        let entry = &mut self.paths[index as usize];
+        *entry = path;
+        entry
     }
 
     /// Connects `waiter` to those of `after` that have not completed; returns how many.
@@ -256,6 +262,7 @@ impl Timed {
     #[inline(always)]
     pub(super) fn complete(&mut self, index: u32) {
         match self.ops.at(index).kind {
+            Kind::Read if self.ops.at(index).is_alone() => return self.finish_plain_read(index),
             Kind::Reads => self.finish_read(index),
             Kind::Programs => self.finish_program(index),
             _ => self.finish(index),
@@ -266,7 +273,7 @@ impl Timed {
     }
 
     #[inline(never)]
-    fn finish(&mut self, index: u32) {
+    pub(super) fn finish(&mut self, index: u32) {
         let op = self.ops.at_mut(index);
         if op.state >= State::Done {
             return;
@@ -398,7 +405,7 @@ impl Timed {
 
     /// An operation with a ticket completes: its path is the ticket's so far.
     #[inline]
-    fn end_path(&mut self, index: u32, ticket: u32) {
+    pub(super) fn end_path(&mut self, index: u32, ticket: u32) {
         let now = self.now;
         let class = self.ops.at(index).class;
         let kind = self.ops.at(index).kind;

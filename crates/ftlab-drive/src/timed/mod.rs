@@ -37,6 +37,7 @@ mod link;
 mod observe;
 mod ops;
 mod places;
+mod plain_reads;
 mod ranks;
 mod runs;
 mod stats;
@@ -284,11 +285,10 @@ impl Timed {
             if let Some(event) = self.raised.pop_front() {
                 return Some((self.now, event));
             }
-            let time = self.agenda.next_time();
-            if time > self.now && self.has_dirty() {
+            if self.agenda.next_time() > self.now && self.has_dirty() {
                 self.dispatch();
-                continue;
             }
+            let time = self.agenda.next_time();
             if time > until_ns || time == NEVER {
                 if until_ns != NEVER {
                     self.now = self.now.max(until_ns);

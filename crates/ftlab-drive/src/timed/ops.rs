@@ -151,6 +151,12 @@ impl Op {
         (self.sequence.wrapping_sub(other.sequence) as i32) < 0
     }
 
+    /// Nobody waits for its completion but a ticket, and it waits for nobody.
+    #[inline(always)]
+    pub fn is_alone(&self) -> bool {
+        self.successor & self.edges == NONE && self.notice | self.deps == 0 && self.state < State::Done
+    }
+
     /// GC, wear levelling or erase: what `gc_wait_ns` counts.
     #[inline(always)]
     pub fn is_internal(&self) -> bool {
