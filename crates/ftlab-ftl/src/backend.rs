@@ -198,6 +198,44 @@ impl FlashOp {
     }
 }
 
+/// Copies of pages that a collection makes, to consecutive pages.
+#[derive(Clone, Copy, Debug)]
+pub struct PageCopies<'a> {
+    /// The pages. A read of the first has been issued.
+    pub from: &'a [u32],
+    pub read: OpId,
+    /// The page that the first goes to.
+    pub to: u32,
+    /// Bytes of a page.
+    pub bytes: u32,
+    pub cause: Cause,
+}
+
+impl PageCopies<'_> {
+    #[inline]
+    pub fn read_of(&self, number: usize) -> FlashOp {
+        self.op(FlashOpKind::Read, self.from[number])
+    }
+
+    #[inline]
+    pub fn program_of(&self, number: usize) -> FlashOp {
+        self.op(FlashOpKind::Program, self.to + number as u32)
+    }
+
+    #[inline]
+    fn op(&self, kind: FlashOpKind, page: u32) -> FlashOp {
+        FlashOp {
+            kind,
+            class: Class::Gc,
+            cause: self.cause,
+            page,
+            bytes: self.bytes,
+            ticket: Ticket::NONE,
+            notice: None,
+        }
+    }
+}
+
 /// How many inputs a join waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
@@ -223,6 +261,16 @@ pub trait Backend {
 
     /// Starts `op` once everything in `after` has completed. An erase also waits for every earlier operation on its block.
     fn issue(&mut self, op: FlashOp, after: &[OpId]) -> OpId;
+
+    /// Issues a read and a program for each page in turn, the program after the read. Returns the last program.
+    fn copy(&mut self, copies: &PageCopies<'_>) -> OpId {
+        let mut program = self.issue(copies.program_of(0), &[copies.read]);
+        for number in 1..copies.from.len() {
+            let read = self.issue(copies.read_of(number), &[]);
+            program = self.issue(copies.program_of(number), &[read]);
+        }
+        program
+    }
 
     /// An operation without a die that completes when all (or the first) of `inputs` have; carries `ticket` and `notice`.
     fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: Option<Notice>) -> OpId;

@@ -48,7 +48,9 @@ pub mod verify;
 pub mod victim;
 pub mod wear;
 
-pub use backend::{Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, Need, Notice, OpId, Ticket};
+pub use backend::{
+    Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, Need, Notice, OpId, PageCopies, Ticket,
+};
 pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
 pub use counts::Counts;
 pub use frontier::Frontier;

@@ -65,6 +65,12 @@ impl Blocks {
         self.each[block as usize].filled = pages as u16;
     }
 
+    /// Pages of a block.
+    #[inline(always)]
+    pub fn pages(&self) -> u32 {
+        u32::from(self.pages)
+    }
+
     #[inline(always)]
     pub fn prefetch(&self, block: u32) {
         prefetch(&self.each, block as usize);

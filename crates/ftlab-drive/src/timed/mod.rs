@@ -29,6 +29,7 @@
 mod agenda;
 mod blocks;
 mod channels;
+mod copies;
 mod dies;
 mod engines;
 mod executor;
@@ -50,7 +51,7 @@ use std::collections::VecDeque;
 use ftlab_core::geometry::Divisor;
 use ftlab_core::{Calendar, Error, Layout, Part, Result, RuId};
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, FlashOp, FlashOpKind, Load, Need, Notice, OpId, Ticket};
+use ftlab_ftl::{Backend, FlashOp, FlashOpKind, Load, Need, Notice, OpId, PageCopies, Ticket};
 
 use agenda::{Agenda, NEVER};
 use blocks::Blocks;
@@ -422,6 +423,10 @@ impl Backend for Timed {
     #[inline]
     fn issue(&mut self, op: FlashOp, after: &[OpId]) -> OpId {
         self.issue_op(op, after)
+    }
+
+    fn copy(&mut self, copies: &PageCopies<'_>) -> OpId {
+        self.copy_pages(copies)
     }
 
     fn join(&mut self, inputs: &[OpId], need: Need, ticket: Ticket, notice: Option<Notice>) -> OpId {

@@ -33,9 +33,9 @@ use super::table::Table;
 /// A read of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Fetch {
-    page: u32,
-    bytes: u32,
-    page_in_block: u16,
+    pub page: u32,
+    pub bytes: u32,
+    pub page_in_block: u16,
 }
 
 /// A program of a run.

@@ -83,7 +83,7 @@ impl<B: Backend> Ftl<B> {
                 read = self.read_for_gc(page, &moving.slots[at..], cause);
             }
             let moved = if in_runs && moving.owner(at).as_lpn().is_some() {
-                self.move_run(&moving, at, way, &mut page)
+                self.move_run(&moving, at, way, &mut page, read)
             } else {
                 if let Some(&later) = moving.owners.get(at + AHEAD) {
                     self.record.prefetch_entry(later);

@@ -1,8 +1,8 @@
-//! Moves on the counting backend: units that go to consecutive slots are moved together.
+//! Units that go to consecutive slots are moved together.
 
-use ftlab_core::Slot;
+use ftlab_core::{RuId, Slot};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, OpId, PageCopies};
 use crate::config::PoolScope;
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
@@ -10,15 +10,16 @@ use crate::gc::mover::{AHEAD, Moving, Way};
 use crate::owner::Packed;
 
 impl<B: Backend> Ftl<B> {
-    /// Whether units are moved in runs: time does not pass between them, and no policy is asked about each.
+    /// Whether units are moved in runs: no policy is asked about each, and with time no page is assembled of several of them.
     pub(super) fn moves_in_runs(&self) -> bool {
         let by_address = self.by_address && self.layout.lanes > 1 && self.config.gc.pool == PoolScope::Drive;
-        !B::TIMED && self.plain_placement && self.recovery.is_none() && !by_address
+        let assembles = B::TIMED && (self.layout.units_per_page > 1 || !self.roles.is_none());
+        self.plain_placement && self.recovery.is_none() && !by_address && !assembles
     }
 
     /// Moves as many units from number `at` on as LPNs own and as go to consecutive slots. Returns their number; 0 when there
-    /// is no room. `page` is the page read last.
-    pub(super) fn move_run(&mut self, moving: &Moving, at: usize, way: Way, page: &mut u32) -> u32 {
+    /// is no room. `page` is the page read last, by `read`.
+    pub(super) fn move_run(&mut self, moving: &Moving, at: usize, way: Way, page: &mut u32, read: OpId) -> u32 {
         let owner = moving.owner(at);
         let frontier = self.survivor_frontier(Slot(moving.slots[at]), owner, way.from, way.cause);
         let Some(place) = self.survivor_place(owner.as_lpn(), frontier, way) else {
@@ -36,7 +37,18 @@ impl<B: Backend> Ftl<B> {
         if self.layout.units_per_page > 1 {
             self.touch(place);
         }
+        let ru = self.frontiers.open[place].ru;
         let new = self.append_run(place, run, way.cause);
+        if B::TIMED {
+            let copies = PageCopies {
+                from: slots,
+                read,
+                to: new.0,
+                bytes: self.layout.geometry.page_bytes,
+                cause: way.cause,
+            };
+            self.copy(ru, &copies);
+        }
         let ahead = &moving.owners[(at + AHEAD).min(moving.owners.len())..];
         self.record.repoint_run(run, new, ahead);
         if !self.plain_mapping {
@@ -53,10 +65,25 @@ impl<B: Backend> Ftl<B> {
         run.len() as u32
     }
 
+    /// Issues copies to unit `ru`, pages of one unit each.
+    fn copy(&mut self, ru: RuId, copies: &PageCopies<'_>) {
+        // The last of each of the unit's blocks is what an erase must wait for.
+        let width = self.layout.width as usize;
+        let (most, last) = copies.from.split_at(copies.from.len().saturating_sub(width - 1).max(1));
+        self.last_program = self.backend.copy(&PageCopies { from: most, ..*copies });
+        self.gc.copies.push(ru, self.last_program);
+        for (step, _) in last.iter().enumerate() {
+            let number = most.len() + step;
+            let read = self.backend.issue(copies.read_of(number), &[]);
+            self.last_program = self.backend.issue(copies.program_of(number), &[read]);
+            self.gc.copies.push(ru, self.last_program);
+        }
+    }
+
     /// Units that go to `place` before the destination is asked for again.
     fn room_at(&self, place: usize, frontier: Frontier, way: Way) -> u32 {
         let next = self.frontiers.open[place].next;
-        let (lane, room) = if self.stays_on_lane() {
+        let (lane, room) = if self.stays_on_lane() || self.units.pools[way.pool].lanes.len() == 1 {
             (way.lane, self.layout.slots_per_ru - next)
         } else {
             let per_page = self.layout.units_per_page;
