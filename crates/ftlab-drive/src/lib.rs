@@ -5,6 +5,7 @@ pub mod config;
 pub mod device;
 pub mod front;
 pub mod instrumented;
+mod new_file;
 pub mod power;
 pub mod schedule;
 pub mod state;

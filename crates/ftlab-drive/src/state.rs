@@ -13,27 +13,29 @@ use ftlab_ftl::{Counting, Ftl};
 use serde_json::{Value, json};
 
 use crate::config::DriveConfig;
+use crate::new_file::{NewFile, refuse_foreign};
 
 const MAGIC: &[u8; 8] = b"FTLABST2";
 const HASH: usize = 32;
 /// A head is a drive file; a longer one is no state.
 const MOST_HEAD: usize = 1 << 20;
 
+/// Refuses a place at which something else than a state lies, before the run whose state is to be saved there.
+pub fn may_save(path: &Path) -> Result<()> {
+    refuse_foreign(path, MAGIC)
+}
+
 /// Saves the state of `ftl`, a drive made from `config`, as after a clean shutdown.
 pub fn save(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> Result<()> {
     ftl.shut_down();
-    let beside = path.with_extension("partial");
-    let written = write(&beside, config, ftl).and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|error| {
-        // The partial file is of no use to anybody; that it may be gone already does not matter.
-        let _ = std::fs::remove_file(&beside);
-        Error::io(path, &error)
-    })
+    let (new, file) = NewFile::begin(path, MAGIC)?;
+    write(file, config, ftl).map_err(|error| Error::io(path, &error))?;
+    new.finish()
 }
 
-fn write(path: &Path, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> std::io::Result<()> {
+fn write(file: File, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> std::io::Result<()> {
     let mut out = Hashing {
-        inner: BufWriter::new(File::create(path)?),
+        inner: BufWriter::new(file),
         hash: blake3::Hasher::new(),
     };
     let head = json!({

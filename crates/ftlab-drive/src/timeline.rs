@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use ftlab_core::{Error, Geometry, Result};
 use ftlab_ftl::FlashOpKind;
 
+use crate::new_file::NewFile;
 use crate::schedule::Phase;
 use crate::timed::{Observer, Span, Subject};
 
@@ -24,13 +25,23 @@ pub struct Timeline {
     slices_left: u64,
     left_out: u64,
     failed: Option<std::io::Error>,
+    /// The place that the file takes when it is whole.
+    new: Option<NewFile>,
 }
 
+/// How every timeline begins.
+const MARK: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+
 impl Timeline {
-    /// A timeline in a new file, of at most `limit` slices.
+    /// A timeline in a new file or in the place of an older timeline, of at most `limit` slices.
+    ///
+    /// # Errors
+    /// Something else lies there, or the file cannot be made.
     pub fn create(path: &Path, geometry: &Geometry, limit: u64) -> Result<Self> {
-        let file = std::fs::File::create(path).map_err(|e| Error::io(path, &e))?;
-        Ok(Self::to(Box::new(file), path, geometry, limit))
+        let (new, file) = NewFile::begin(path, MARK.as_bytes())?;
+        let mut timeline = Self::to(Box::new(file), path, geometry, limit);
+        timeline.new = Some(new);
+        Ok(timeline)
     }
 
     /// A timeline into any writer; `path` is what errors name.
@@ -41,6 +52,7 @@ impl Timeline {
             slices_left: limit,
             left_out: 0,
             failed: None,
+            new: None,
         };
         let head = timeline.head(geometry);
         timeline.keep(head);
@@ -50,7 +62,7 @@ impl Timeline {
     /// Names the tracks.
     fn head(&mut self, geometry: &Geometry) -> std::io::Result<()> {
         let out = &mut self.out;
-        writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        writeln!(out, "{MARK}")?;
         for (process, name) in [(CHANNELS, "channels"), (DIES, "dies")] {
             let comma = if process == CHANNELS { "" } else { "," };
             writeln!(
@@ -128,7 +140,7 @@ impl Observer for Timeline {
         self.keep(end);
         match self.failed.take() {
             Some(error) => Err(Error::io(&self.path, &error)),
-            None => Ok(()),
+            None => self.new.take().map_or(Ok(()), NewFile::finish),
         }
     }
 }
