@@ -53,20 +53,53 @@ def test_an_existing_folder_is_kept_unless_forced(tmp_path: Path) -> None:
     (folder / "mine.txt").write_text("keep")
     with pytest.raises(InputError, match="exists and is not empty"):
         run.save(folder)
+    written = names(folder) - {"mine.txt"}
+    assert json.loads((folder / "manifest.json").read_text())["files"] == sorted(written)
+    (folder / "notes").mkdir()
+    (folder / "notes" / "also.txt").write_text("keep")
+    (folder / "waf.png").write_bytes(b"old")
     run.save(folder, force=True)
-    assert "mine.txt" not in names(folder)
+    assert (folder / "mine.txt").read_text() == "keep"
+    assert (folder / "notes" / "also.txt").read_text() == "keep"
+    assert (folder / "waf.png").read_bytes() != b"old"
+    assert names(folder) == written | {"mine.txt", "notes"}
     assert names(tmp_path) == {"a"}
+
+
+@pytest.mark.parametrize(
+    "content", [None, "{}", "[]", '{"schema": "other/1", "files": ["x.txt"]}', '{"files": ["x.txt"]}']
+)
+def test_a_folder_that_is_no_run_is_never_emptied(tmp_path: Path, content: str | None) -> None:
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "x.txt").write_text("years of work")
+    if content is not None:
+        (folder / "manifest.json").write_text(content)
+    with pytest.raises(InputError, match="--force replaces what ftlab wrote"):
+        ftlab.run("uniform").save(folder, force=True)
+    assert (folder / "x.txt").read_text() == "years of work"
+    assert names(tmp_path) == {"thesis"}
+
+
+def test_a_comparison_replaces_its_own_runs(tmp_path: Path) -> None:
+    comparison = ftlab.compare("uniform", vary={"ftl.victim": ["greedy", "fifo"]})
+    folder = comparison.save(tmp_path / "c")
+    (folder / "runs" / "greedy.0" / "mine.txt").write_text("keep")
+    ftlab.compare("uniform", vary={"ftl.victim": ["greedy"]}).save(folder, force=True)
+    assert (folder / "runs" / "greedy.0" / "mine.txt").exists()
+    assert not (folder / "runs" / "fifo.0").exists()
 
 
 def test_a_failure_leaves_nothing_behind_and_the_old_folder_alone(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     folder.mkdir()
     (folder / "mine.txt").write_text("keep")
+    (folder / "manifest.json").write_text('{"schema": "ftlab.manifest/1", "files": ["manifest.json"]}')
     with contextlib.suppress(ZeroDivisionError), store.new_folder(folder, force=True) as unfinished:
         (unfinished / "half").write_text("x")
         raise ZeroDivisionError
     assert names(tmp_path) == {"a"}
-    assert names(folder) == {"mine.txt"}
+    assert names(folder) == {"mine.txt", "manifest.json"}
 
 
 def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:

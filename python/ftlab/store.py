@@ -21,20 +21,51 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
-    """A temporary sibling of `folder` that takes its place when the block ends well, and vanishes when it does not."""
+    """A temporary sibling of `folder` that takes its place when the block ends well, and vanishes when it does not.
+
+    With `force` it replaces what is there if that was written here: files that its manifest does not name are kept.
+    """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output {folder}: exists and is not a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not force:
-        raise InputError(f"output {folder}: exists and is not empty; give another folder or --force")
+    foreign: list[Path] = []
+    if folder.is_dir() and any(folder.iterdir()):
+        if not force:
+            raise InputError(f"output {folder}: exists and is not empty; give another folder or --force")
+        foreign = _foreign(folder)
     unfinished = folder.parent / f".{folder.name}.unfinished-{os.getpid()}"
     with refusals(folder):
         unfinished.mkdir(parents=True)
     try:
         with refusals(folder):
             yield unfinished
-            _replace(folder, unfinished)
+            _name_files(unfinished)
+            _replace(folder, unfinished, foreign)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _name_files(folder: Path) -> None:
+    """Enters every file into the manifest, so that nothing else is ever taken for ours."""
+    place = folder / "manifest.json"
+    written = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {"schema": "ftlab.manifest/1"}
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} | {place.name}
+    _json(place, {**written, "files": sorted(names)})
+
+
+def _foreign(folder: Path) -> list[Path]:
+    """The files of a folder that is to be replaced which its manifest does not name, by their places in it."""
+    try:
+        written = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        named, ours = set(written["files"]), str(written["schema"]).startswith("ftlab.")
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    if not ours:
+        raise InputError(
+            f"output {folder}: no manifest.json of ours in it says what may be replaced; "
+            "--force replaces what ftlab wrote, so give another folder"
+        )
+    places = (path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+    return [place for place in places if place.as_posix() not in named]
 
 
 @contextlib.contextmanager
@@ -131,10 +162,18 @@ def _json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _replace(folder: Path, unfinished: Path) -> None:
-    """Puts `unfinished` in the place of `folder`; an old folder goes only when the new one is there."""
+def _replace(folder: Path, unfinished: Path, foreign: list[Path]) -> None:
+    """Puts `unfinished` in the place of `folder`, with what is `foreign` in that.
+
+    An old folder goes only when the new one is there."""
+    taken = next((place for place in foreign if (unfinished / place).exists()), None)
+    if taken is not None:
+        raise InputError(f"output {folder}: {taken} in it is not ours and would be replaced; give another folder")
     old = folder.parent / f".{folder.name}.replaced-{os.getpid()}"
     if folder.exists():
         folder.rename(old)
     unfinished.rename(folder)
+    for place in foreign:
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (old / place).rename(folder / place)
     shutil.rmtree(old, ignore_errors=True)
