@@ -67,7 +67,7 @@ def test_a_choice_that_is_not_closed_is_refused() -> None:
         def choose(self, closed: Closed, tick: int) -> int | None:
             return 10**6
 
-    with pytest.raises(InputError, match="not closed"):
+    with pytest.raises(InputError, match="victim policy `wild`: `choose` answered 1000000; expected one of"):
         counted("wild")
 
 
@@ -118,3 +118,61 @@ def test_a_plugin_that_fails_is_one_sentence(tmp_path: Path, request: pytest.Fix
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "ZeroDivisionError" in done.err
     assert command("run", "uniform", "--plugin", tmp_path / "absent.py").code == 2
+
+
+def refused(tmp_path: Path, request: pytest.FixtureRequest, role: str, body: str) -> str:
+    """The one sentence with which the command refuses a policy in a file."""
+    command: Command = request.getfixturevalue("ftlab")
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(f'import ftlab\n@ftlab.policy("{role}", "mine")\nclass Mine:\n{body}')
+    done = command(
+        "run", WORK, "--drive", "tiny", "--backend", "counting", "--set", f"ftl.{role}=mine", "--plugin", plugin
+    )
+    assert (done.code, done.err.count("\n"), done.out) == (2, 1, ""), done.err
+    return done.err
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("    def choose(self, closed, tick):\n        return None\n", "`mine`: chose no unit when room was needed"),
+        ("    def choose(self, closed, tick):\n        return -1\n", "`mine`: `choose` answered -1; expected one of"),
+        ("    def choose(self, closed, tick):\n        return 'a'\n", "`mine`: `choose` answered 'a'; expected one of"),
+        (
+            "    def chose(self, closed, tick):\n        return 1\n",
+            "`mine`: no method; expected `choose(closed, tick)`",
+        ),
+        ("    choose = 3\n", "`mine`: no method; expected `choose(closed, tick)`"),
+        ("    def choose(self, closed, tick):\n        return 1 / 0\n", "`mine`: ZeroDivisionError: division by zero"),
+        ("    def choose(self, closed):\n        return 1\n", "`mine`: TypeError"),
+    ],
+)
+def test_a_victim_policy_that_fails_is_named(
+    tmp_path: Path, request: pytest.FixtureRequest, body: str, words: str
+) -> None:
+    assert f"ftlab: victim policy {words}" in refused(tmp_path, request, "victim", body)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("    def host(self, *_):\n        return 0\n", "expected `frontiers`, a number from 1 to 4096"),
+        ("    frontiers = 0\n    def host(self, *_):\n        return 0\n", "0 frontiers; expected 1 to 4096"),
+        ("    frontiers = 2\n", "no method; expected `host(lpn, stream, pc, tick)`"),
+        (
+            "    frontiers = 2\n    def host(self, *_):\n        return 2\n",
+            "`host` answered 2; expected a frontier from 0 to 1",
+        ),
+        (
+            "    frontiers = 2\n    def host(self, *_):\n        return None\n",
+            "`host` answered None; expected a frontier",
+        ),
+        ("    frontiers = 2\n    def host(self, *_):\n        raise KeyError(3)\n", "KeyError: 3 (mine.py, line 6)"),
+    ],
+)
+def test_a_placement_policy_that_fails_is_named(
+    tmp_path: Path, request: pytest.FixtureRequest, body: str, words: str
+) -> None:
+    error = refused(tmp_path, request, "placement", body)
+    assert error.startswith("ftlab: placement policy `mine`: ")
+    assert words in error

@@ -24,7 +24,10 @@ use crate::error::to_py;
 pub struct Raised(Arc<Mutex<Option<PyErr>>>);
 
 impl Raised {
-    fn keep(&self, error: PyErr) {
+    /// Keeps an exception of `policy`, with its name as a note.
+    fn keep(&self, policy: &str, error: PyErr) {
+        // The note is a courtesy: an exception that takes none is raised as it is.
+        Python::attach(|py| drop(error.value(py).call_method1("add_note", (format!("in the {policy}"),))));
         if let Ok(mut first) = self.0.lock() {
             first.get_or_insert(error);
         }
@@ -42,19 +45,24 @@ pub fn members(given: Vec<(String, String, Py<PyAny>)>) -> PyResult<(Members, Ra
     let raised = Raised::default();
     for (role, name, factory) in given {
         let (raised, factory) = (raised.clone(), Arc::new(factory));
+        let policy = format!("{role} policy `{name}`");
         let added = match role.as_str() {
             "victim" => members.add_victim(
                 &name,
                 Box::new(move |params| {
                     Ok(Box::new(PyVictim {
-                        object: make(&factory, params)?,
+                        object: make(&policy, &factory, params, "choose(closed, tick)")?,
+                        policy: policy.clone(),
                         raised: raised.clone(),
                     }))
                 }),
             ),
             "placement" => members.add_placement(
                 &name,
-                Box::new(move |params| Ok(Box::new(PyPlacement::new(make(&factory, params)?, raised.clone())?))),
+                Box::new(move |params| {
+                    let object = make(&policy, &factory, params, "host(lpn, stream, pc, tick)")?;
+                    Ok(Box::new(PyPlacement::new(object, policy.clone(), raised.clone())?))
+                }),
             ),
             other => Err(Error::input(format!(
                 "role `{other}`: a policy in Python is a `victim` or a `placement`"
@@ -65,9 +73,9 @@ pub fn members(given: Vec<(String, String, Py<PyAny>)>) -> PyResult<(Members, Ra
     Ok((members, raised))
 }
 
-/// Calls the factory with the parameters of the drive file.
-fn make(factory: &Py<PyAny>, params: &Map<String, Value>) -> Result<Py<PyAny>> {
-    Python::attach(|py| {
+/// Calls the factory with the parameters of the drive file. What comes must have `method`.
+fn make(policy: &str, factory: &Py<PyAny>, params: &Map<String, Value>, method: &str) -> Result<Py<PyAny>> {
+    let made = Python::attach(|py| {
         let keywords = PyDict::new(py);
         for (key, value) in params {
             match value {
@@ -78,13 +86,35 @@ fn make(factory: &Py<PyAny>, params: &Map<String, Value>) -> Result<Py<PyAny>> {
                 other => keywords.set_item(key, other.to_string())?,
             }
         }
-        factory.call(py, (), Some(&keywords))
-    })
-    .map_err(|error| Error::input(format!("a policy in Python cannot be made: {error}")))
+        let object = factory.call(py, (), Some(&keywords))?;
+        let name = method.split('(').next().unwrap_or(method);
+        let able = object.bind(py).getattr(name).is_ok_and(|found| found.is_callable());
+        Ok((object, able))
+    });
+    match made {
+        Ok((object, true)) => Ok(object),
+        Ok((_, false)) => Err(Error::input(format!("{policy}: no method; expected `{method}`"))),
+        Err(error) => {
+            let error: PyErr = error;
+            Err(Error::input(format!("{policy}: cannot be made: {error}")))
+        }
+    }
+}
+
+/// An answer of Python's that is none.
+fn wrong(policy: &str, method: &str, answer: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    let shown = answer
+        .repr()
+        .map_or_else(|_| "something".to_owned(), |text| text.to_string());
+    to_py(Error::input(format!(
+        "{policy}: `{method}` answered {shown}; expected {expected}"
+    )))
 }
 
 struct PyVictim {
     object: Py<PyAny>,
+    /// Role and name, for messages.
+    policy: String,
     raised: Raised,
 }
 
@@ -108,21 +138,20 @@ impl PyVictim {
             last_tick: rus.iter().map(|&ru| closed.ru(ru).last_tick).collect(),
             units_per_ru: closed.units_per_ru(),
         };
-        let chosen: Option<u32> =
-            Python::attach(|py| self.object.call_method1(py, "choose", (view, now.tick))?.extract(py))?;
-        match chosen {
-            Some(ru) if !rus.contains(&RuId(ru)) => Err(to_py(Error::input(format!(
-                "a victim policy in Python chose unit {ru}, which is not closed"
-            )))),
-            chosen => Ok(chosen.map(RuId)),
-        }
+        Python::attach(|py| {
+            let answer = self.object.bind(py).call_method1("choose", (view, now.tick))?;
+            match answer.extract::<Option<u32>>() {
+                Ok(chosen) if chosen.is_none_or(|ru| rus.contains(&RuId(ru))) => Ok(chosen.map(RuId)),
+                _ => Err(wrong(&self.policy, "choose", &answer, "one of closed.units, or None")),
+            }
+        })
     }
 }
 
 impl VictimPolicy for PyVictim {
     fn choose(&mut self, closed: &mut Closed<'_>, now: Now) -> Option<RuId> {
         self.ask(closed, now).unwrap_or_else(|error| {
-            self.raised.keep(error);
+            self.raised.keep(&self.policy, error);
             None
         })
     }
@@ -130,6 +159,7 @@ impl VictimPolicy for PyVictim {
 
 struct PyPlacement {
     object: Py<PyAny>,
+    policy: String,
     frontiers: Frontier,
     own_survivors: Frontier,
     asks_survivors: bool,
@@ -137,7 +167,7 @@ struct PyPlacement {
 }
 
 impl PyPlacement {
-    fn new(object: Py<PyAny>, raised: Raised) -> Result<Self> {
+    fn new(object: Py<PyAny>, policy: String, raised: Raised) -> Result<Self> {
         let read = Python::attach(|py| -> PyResult<(Frontier, Frontier, bool)> {
             let bound = object.bind(py);
             let own = if bound.hasattr("survivor_frontiers")? {
@@ -149,16 +179,17 @@ impl PyPlacement {
         });
         let (frontiers, own_survivors, asks_survivors) = read.map_err(|error| {
             Error::input(format!(
-                "a placement policy in Python needs `frontiers`, 1 to 4096: {error}"
+                "{policy}: expected `frontiers`, a number from 1 to 4096: {error}"
             ))
         })?;
         if !(1..=4096).contains(&frontiers) || own_survivors > 4096 {
             return Err(Error::input(format!(
-                "a placement policy in Python has {frontiers} frontiers: expected 1 to 4096"
+                "{policy}: {frontiers} frontiers; expected 1 to 4096"
             )));
         }
         Ok(PyPlacement {
             object,
+            policy,
             frontiers,
             own_survivors,
             asks_survivors,
@@ -166,20 +197,31 @@ impl PyPlacement {
         })
     }
 
-    /// The frontier that Python answered, held against the number there are.
-    fn within(&self, answer: PyResult<Option<Frontier>>, most: Frontier) -> Option<Frontier> {
-        match answer {
-            Ok(Some(frontier)) if frontier >= most => {
-                let sentence = format!("a placement policy in Python chose frontier {frontier} of {most}");
-                self.raised.keep(to_py(Error::input(sentence)));
-                None
+    /// The frontier that `method` answers, one of `most`; `None` as well when it fails.
+    fn ask<A>(&self, method: &str, arguments: A, most: Frontier, or_none: bool) -> Option<Frontier>
+    where
+        A: for<'py> pyo3::call::PyCallArgs<'py>,
+    {
+        let answer = Python::attach(|py| {
+            let answer = self.object.bind(py).call_method1(method, arguments)?;
+            match answer.extract::<Option<Frontier>>() {
+                Ok(None) if or_none => Ok(None),
+                Ok(Some(frontier)) if frontier < most => Ok(Some(frontier)),
+                _ => {
+                    let none = if or_none { ", or None" } else { "" };
+                    Err(wrong(
+                        &self.policy,
+                        method,
+                        &answer,
+                        &format!("a frontier from 0 to {}{none}", most - 1),
+                    ))
+                }
             }
-            Ok(answer) => answer,
-            Err(error) => {
-                self.raised.keep(error);
-                None
-            }
-        }
+        });
+        answer.unwrap_or_else(|error| {
+            self.raised.keep(&self.policy, error);
+            None
+        })
     }
 }
 
@@ -194,8 +236,7 @@ impl PlacementPolicy for PyPlacement {
 
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
         let arguments = (write.lpn.0, write.context.stream, write.context.pc, write.now.tick);
-        let answer = Python::attach(|py| self.object.call_method1(py, "host", arguments)?.extract(py));
-        self.within(answer, self.frontiers).unwrap_or(0)
+        self.ask("host", arguments, self.frontiers, false).unwrap_or(0)
     }
 
     fn survivor(&mut self, survivor: &Survivor) -> Option<Frontier> {
@@ -203,7 +244,6 @@ impl PlacementPolicy for PyPlacement {
             return None;
         }
         let arguments = (survivor.lpn.map(|lpn| lpn.0), survivor.from, survivor.now.tick);
-        let answer = Python::attach(|py| self.object.call_method1(py, "survivor", arguments)?.extract(py));
-        self.within(answer, self.frontiers + self.own_survivors)
+        self.ask("survivor", arguments, self.frontiers + self.own_survivors, true)
     }
 }

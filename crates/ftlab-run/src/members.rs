@@ -4,8 +4,10 @@ use ftlab_core::{Error, Result, error};
 use ftlab_drive::config::DriveConfig;
 use ftlab_ftl::placement::{self, PlacementPolicy};
 use ftlab_ftl::victim::{self, VictimPolicy};
-use ftlab_ftl::{FtlConfig, Overrides};
+use ftlab_ftl::{Counts, FtlConfig, Overrides};
 use serde_json::{Map, Value};
+
+use crate::measure::End;
 
 /// Makes a policy from the parameters that the drive file gives it.
 pub type Factory<T> = Box<dyn Fn(&Map<String, Value>) -> Result<Box<T>> + Send + Sync>;
@@ -79,6 +81,18 @@ impl Members {
             }
         }
         Ok(())
+    }
+
+    /// Refuses the end of a drive that has lost no unit, if it came because the victim policy given by the caller chose none.
+    pub(crate) fn refuse_idle(&self, config: &DriveConfig, counts: &Counts, end: &End) -> Result<()> {
+        let name = &config.ftl.victim.name;
+        if *end != End::WornOut || counts.retired > 0 || !self.victims.iter().any(|(known, _)| known == name) {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "victim policy `{name}`: chose no unit when room was needed, so the drive could not go on; expected one of those that are \
+             closed"
+        )))
     }
 
     /// The members that `config` names, made for one drive.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import sys
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -99,7 +101,25 @@ def main() -> None:
         # The reader (head, less) has gone: nothing left to say, and the interpreter must not flush into the pipe.
         sys.stdout = None
         sys.exit(0)
+    except OSError as error:
+        # What is still in the buffer of a full standard output must not be tried again at exit.
+        sys.stdout = None
+        _fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+    except Exception as error:
+        if not (sentence := _of_policy(error)):
+            raise
+        _fail(sentence)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _of_policy(error: Exception) -> str | None:
+    """An exception that a policy in Python has raised, in one sentence with its place; None of any other."""
+    policy = next((note for note in getattr(error, "__notes__", []) if note.startswith("in the ")), None)
+    if policy is None:
+        return None
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in place)
+    return f"{policy.removeprefix('in the ')}: {type(error).__name__}: {error}{where}"
 
 
 def _fail(sentence: str) -> None:
