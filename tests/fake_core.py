@@ -115,6 +115,7 @@ def series_table(rng: random.Random, level: float, timed: bool, done: float) -> 
         row |= {"replication": 0.0, "metadata": meta, "padding": 0.0}
         iops = 48_000 / (1 + gc) * rng.uniform(0.9, 1.1) if timed else math.nan
         row |= {"iops": iops, "bytes_per_s": iops * 6400, "free_units": 30_000 - (i * 977 % 9000)}
+        row |= {"read_iops": 0.7 * iops, "write_iops": 0.3 * iops}
         read_ns, write_ns = 1e5 * rng.uniform(0.8, 2), 6e5 * rng.uniform(0.8, 2)
         row |= {"read_ns": read_ns, "write_ns": write_ns} if timed else {"read_ns": math.nan, "write_ns": math.nan}
         if i == 5:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, members, runs, vary
 from ftlab.errors import InputError, Interrupted
-from ftlab.headline import FIGURES, Summary, ending, headline, worth_showing
+from ftlab.headline import FIGURES, Summary, ending, headline, overload, verdict, worst_verdict, worth_showing
 from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
 from ftlab.reading import Source
@@ -35,6 +35,11 @@ class Point:
     def label(self) -> str:
         """The varied values in one line."""
         return ", ".join(self.vary.values())
+
+    @property
+    def verdict(self) -> str | None:
+        """The worst verdict on its runs: `steady`, `drifting`, `too_short`, `no_writes`."""
+        return worst_verdict(run.summary for run in self.runs)
 
     def figure(self, name: str) -> tuple[float | None, float | None]:
         """Mean of a headline figure over the repetitions, and the half-width of its 95 % confidence interval."""
@@ -79,6 +84,22 @@ class Comparison:
         return list(dict.fromkeys(f"{label}: {sentence}" for label, sentence in sentences if sentence))
 
     @property
+    def judged(self) -> bool:
+        """Whether there are verdicts to show."""
+        return any(point.verdict for point in self.points)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What speaks against the figures of a point: no steady state, a host that asked too much; a sentence each."""
+        said = []
+        for point in self.points:
+            unsteady = next((r for r in point.runs if worst_verdict([r.summary]) in ("too_short", "drifting")), None)
+            behind = next((sentence for r in point.runs if (sentence := overload(r.summary))), None)
+            sentences = [verdict(unsteady.summary) if unsteady else None, behind]
+            said += [f"{point.label}: {sentence}" for sentence in sentences if sentence]
+        return list(dict.fromkeys(said))
+
+    @property
     def traces(self) -> dict[str, dict[str, Any]]:
         """What was read of each trace, by its name."""
         runs = [run for point in self.points for run in point.runs if run.summary.get("trace")]
@@ -104,6 +125,8 @@ class Comparison:
         rows = []
         for point in self.points:
             row: dict[str, object] = {**point.vary, "runs": len(point.runs)}
+            if self.judged:
+                row["verdict"] = point.verdict
             for figure in shown:
                 row[figure.name], half_width = point.figure(figure.name)
                 if repeated:

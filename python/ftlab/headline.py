@@ -91,6 +91,39 @@ def ending(summary: Mapping[str, Any]) -> str | None:
     return None
 
 
+def verdict(summary: Mapping[str, Any]) -> str | None:
+    """Whether the run has measured a steady state, and how long it would have to be, in a sentence."""
+    return (summary.get("verdict") or {}).get("sentence")
+
+
+def overload(summary: Mapping[str, Any]) -> str | None:
+    """What an open-loop host asked too much, in a sentence; None if the drive kept up."""
+    return (summary.get("overload") or {}).get("sentence")
+
+
+# From the worst to the best.
+VERDICTS = ("too_short", "drifting", "no_writes", "steady")
+
+
+def worst_verdict(summaries: Iterable[Mapping[str, Any]]) -> str | None:
+    """The verdict on several runs of one point: the worst of them; None where none has one."""
+    words = {(summary.get("verdict") or {}).get("word") for summary in summaries}
+    return next((word for word in VERDICTS if word in words), None)
+
+
+def lifetime(summary: Mapping[str, Any]) -> str | None:
+    """What the drive endures, or why that is not told."""
+    life = summary.get("lifetime") or {}
+    if life.get("withheld"):
+        return f"lifetime not told: {life['withheld']}"
+    if not life.get("tbw_bytes"):
+        return None
+    text = f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life.get('dwpd') or 0)} DWPD"
+    if life.get("years") is not None:
+        return f"{text}, {show.years(life['years'])} at this workload's own rate"
+    return f"{text}; years not told: {life['years_withheld']}" if life.get("years_withheld") else text
+
+
 def trace_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was read of a trace, in a few short lines: each a name and what there is to say."""
     facts = reading_facts(trace)

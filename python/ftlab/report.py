@@ -26,8 +26,11 @@ from ftlab.headline import (
     Summary,
     ending,
     filter_facts,
+    overload,
     percentile_title,
     trace_facts,
+    verdict,
+    worst_verdict,
     worth_showing,
 )
 from ftlab.options import of
@@ -98,7 +101,7 @@ def write_run(run: Run, folder: Path) -> None:
         Section(
             "Latency", _pick(charts, "latency_cdf", "latency_tail", "percentiles", "latency_parts", "latency_series")
         ),
-        Section("Throughput and utilisation", _pick(charts, "throughput", "dies", "channels")),
+        Section("Throughput and utilisation", _pick(charts, "throughput", "iops", "free_units", "dies", "channels")),
         Section("Wear and valid data", _pick(charts, "erases", "valid_units")),
     ]
     html = page(
@@ -107,7 +110,8 @@ def write_run(run: Run, folder: Path) -> None:
         subheading=drive_text(run.summary),
         facts=run_facts(run),
         tiles=run_tiles(run.summary),
-        warnings=[sentence] if (sentence := ending(run.summary)) else [],
+        warnings=cautions(run.summary),
+        verdict=assurance(run.summary),
         notes=notes(run.summary),
         sections=[section for section in sections if section.charts],
         latency=latency_rows(run.summary),
@@ -115,6 +119,17 @@ def write_run(run: Run, folder: Path) -> None:
         details=details(run.summary),
     )
     save_page(html, charts.values(), folder)
+
+
+def cautions(summary: Summary) -> list[str]:
+    """What speaks against the figures of a run: it broke off, it is not steady, the host asked too much."""
+    unsteady = worst_verdict([summary]) in ("too_short", "drifting")
+    return [s for s in (ending(summary), verdict(summary) if unsteady else None, overload(summary)) if s]
+
+
+def assurance(summary: Summary) -> str | None:
+    """The verdict, if it is a good one."""
+    return verdict(summary) if worst_verdict([summary]) in ("steady", "no_writes") else None
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:
@@ -142,7 +157,12 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
         facts=_comparison_facts(comparison, workloads, drives),
         tiles=comparison_tiles(comparison, shown),
         notes=list(dict.fromkeys(note for summary in summaries for note in notes(summary))),
-        warnings=[*(f"not finished: {failure}" for failure in comparison.failures), *comparison.endings],
+        warnings=[
+            *(f"not finished: {failure}" for failure in comparison.failures),
+            *comparison.endings,
+            *comparison.cautions,
+        ],
+        judged=comparison.judged,
         traces={name: trace_facts(trace) for name, trace in comparison.traces.items()},
         sections=[section for section in sections if section.charts],
         keys=comparison.keys,
@@ -198,6 +218,8 @@ def run_tiles(summary: Summary) -> list[Tile]:
     if life.get("tbw_bytes"):
         worn = ", when it wore out" if life.get("worn_out") else f" at {life.get('pe_cycles', 0):,} cycles"
         detail = f"{show.digits(life.get('dwpd') or 0)} drive writes a day over {life.get('warranty_years', 0):g} years"
+        if life.get("years") is not None:
+            detail = f"{show.years(life['years'])} at this workload's own rate; {detail}"
         tiles.append(Tile(f"Endurance{worn}", f"{life['tbw_bytes'] / 1e12:.4g} TBW", detail))
     if len(tiles) < _MOST_TILES and wear.get("mean") is not None:
         detail = f"max {show.count(wear['max'])}, standard deviation {show.digits(wear.get('std', 0))}"
@@ -252,7 +274,14 @@ def comparison_rows(comparison: Comparison, shown: list[Figure]) -> list[dict[st
                     "best": written[i] in alike and len({written[j] for j in peers}) > 1,
                 }
             )
-        rows.append({"keys": list(point.vary.values()), "runs": len(point.runs), "cells": cells})
+        rows.append(
+            {
+                "keys": list(point.vary.values()),
+                "verdict": show.words(point.verdict),
+                "runs": len(point.runs),
+                "cells": cells,
+            }
+        )
     return rows
 
 
@@ -286,7 +315,9 @@ def details(summary: Summary) -> list[tuple[str, list[tuple[str, str]]]]:
     if passed := filter_facts(summary.get("filters", [])):
         tables.append(("Filters", passed))
     for key, title in titles.items():
-        rows = [(name.replace("_", " "), _value(name, v)) for name, v in _flat(summary.get(key) or {}) if v is not None]
+        # A count of zero tells nothing that its absence does not.
+        present = ((name, v) for name, v in _flat(summary.get(key) or {}) if v is not None and (v or key != "counts"))
+        rows = [(_told(name), _value(name, v)) for name, v in present]
         if rows:
             tables.append((title, rows))
     return tables
@@ -427,6 +458,12 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield from _flat(value, f"{prefix}{key} ")
         elif not (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
             yield f"{prefix}{key}", value
+
+
+def _told(name: str) -> str:
+    """A name without the unit that its value is shown with: `wall_s` is `wall`."""
+    plain = name if name.endswith("_per_s") else name.removesuffix("_ns").removesuffix("_s").removesuffix("_bytes")
+    return plain.replace("_", " ")
 
 
 def _value(name: str, value: Any) -> str:

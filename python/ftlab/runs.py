@@ -31,6 +31,8 @@ _ORDER = (
     "status",
     "complete",
     "notes",
+    "verdict",
+    "overload",
     "drive",
     "workload",
     "trace",

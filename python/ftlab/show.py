@@ -31,6 +31,11 @@ def duration(ns: float) -> str:
     return f"{digits(seconds / 86_400)} days"
 
 
+def years(value: float) -> str:
+    """A time in years as far as anybody plans: 0.67 years, 12 years, more than 1,000 years."""
+    return "more than 1,000 years" if value > 1000 else f"{digits(value, 2)} years"
+
+
 def size(n: float) -> str:
     """Bytes in the largest binary unit: 16.0 GiB."""
     unit = 0
@@ -98,6 +103,11 @@ def named(name: str, value: object) -> str:
                 return duration(value * 1e9)
             return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return str(value)
+
+
+def words(name: str | None) -> str:
+    """A name of ours as people write it: `too_short` is `too short`; nothing is a dash."""
+    return name.replace("_", " ") if name else "–"
 
 
 def setting(value: object) -> str:

@@ -29,6 +29,9 @@ pub struct Gauges {
     /// Units programmed by cause, in the order of `Cause`, and units of padding.
     pub programmed: [u64; 6],
     pub padding: u64,
+    pub collections: u64,
+    /// Collections of units that were filled before the counters were reset.
+    pub old_victims: u64,
     pub erases: u64,
     pub retired: u64,
     /// Free reclaim units, in all and in the pool that has the fewest.
@@ -44,6 +47,8 @@ impl Gauges {
             host_writes: ftl.counts.host_writes,
             programmed: ftl.counts.programmed,
             padding: ftl.counts.padding,
+            collections: ftl.counts.gc_collections,
+            old_victims: ftl.counts.old_victims,
             erases: ftl.counts.erases,
             retired: ftl.counts.retired,
             free_units: free().sum(),

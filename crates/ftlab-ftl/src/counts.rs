@@ -46,6 +46,8 @@ pub struct Counts {
     pub emptiest_instead: u64,
     /// Live units of collected victims, summed.
     pub victim_valid: u64,
+    /// Collections of units that were filled before the counters were reset: what they hold is still laid out as it was then.
+    pub old_victims: u64,
     pub erases: u64,
     /// Among them, of units that held translation pages and other metadata.
     pub erases_trans: u64,

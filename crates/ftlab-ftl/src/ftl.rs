@@ -42,6 +42,8 @@ pub struct Ftl<B> {
     pub counts: Counts,
     /// Host units written since the drive was new: the time that policies see.
     pub tick: u64,
+    /// The tick at which the counters were reset.
+    pub(crate) counted_from: u64,
     pub end_of_life: bool,
     pub(crate) frontiers: Frontiers,
     pub(crate) victim: Box<dyn VictimPolicy>,
@@ -195,6 +197,7 @@ impl Ftl<Counting> {
             record,
             units,
             counts: Counts::default(),
+            counted_from: 0,
             tick: 0,
             end_of_life: false,
             plain_placement: placement.is_none(),
@@ -362,6 +365,7 @@ impl<B: Backend> Ftl<B> {
             units: self.units,
             counts: self.counts,
             tick: self.tick,
+            counted_from: self.counted_from,
             end_of_life: self.end_of_life,
             frontiers: self.frontiers,
             victim: self.victim,
@@ -453,6 +457,7 @@ impl<B: Backend> Ftl<B> {
     /// Forgets the counts so far (the end of a warm-up).
     pub fn reset_counts(&mut self) {
         self.counts = Counts::default();
+        self.counted_from = self.tick;
         self.placing.reset_counts();
         self.mapping.reset_counts();
     }

@@ -1,7 +1,7 @@
 //! The verbs: run, many runs, list, theory, check, resolve.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use ftlab_core::{Catalogue, Error, Result, error};
@@ -16,12 +16,13 @@ use serde_json::{Value, json};
 use crate::foresight;
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
+use crate::settling::{Look, Settles};
 use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
 use crate::time;
 use crate::watch::{BreakAt, Watch};
-use crate::workload::{self, Part, Prepared, Workload};
+use crate::workload::{self, Pace, Part, Prepared, Workload};
 use crate::{Observer, Progress};
 
 /// Host writes, in logical capacities, by which a drive is aged when theory has no steady state for its victim policy; on a
@@ -32,8 +33,14 @@ const MOST_AGEING_UNITS: f64 = 16e6;
 /// One run; the drive may name policies of `members` besides those of the catalogues.
 pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
     let break_at = spec.break_at.as_deref().map(BreakAt::parse).transpose()?;
+    spec.save_state
+        .as_deref()
+        .map(ftlab_drive::state::may_save)
+        .transpose()?;
     members.known(&workload::load_drive(&spec.drive)?)?;
     let mut prepared = workload::prepare(spec)?;
+    let mut notes = std::mem::take(&mut prepared.notes);
+    let prepared = Arc::new(prepared);
     let mut power_cuts = spec.power_cuts.clone();
     power_cuts.sort_unstable();
     if !power_cuts.is_empty() && prepared.config.ftl.checkpoint_units == 0 {
@@ -56,7 +63,6 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
     }
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
-    let mut notes = std::mem::take(&mut prepared.notes);
     notes.extend(ftl.notes());
     if ftl.asks_for_future() {
         notes.push(format!(
@@ -88,13 +94,21 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
     before.warmup_s = started.elapsed().as_secs_f64();
     ftl.reset_counts();
 
+    let until = spec.until.map(|_| match workload.repeats() {
+        true => Look::Pass,
+        false => Look::Requests(total_requests.unwrap_or(0)),
+    });
     let plan = Plan {
         phase: "measure",
-        total_requests,
+        total_requests: total_requests.filter(|_| until.is_none()),
         limit: Limit::default(),
         break_at: break_at.as_ref(),
         power_cuts: &power_cuts,
         config: &prepared.config,
+        settles: Settles {
+            until,
+            ..Settles::at(spec.steady_width, &prepared.config)
+        },
     };
     let pace = workload.pace(spec, &prepared);
     if workload.untimed(spec, &prepared) && spec.backend == BackendKind::Timed {
@@ -103,7 +117,7 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
                 .to_owned(),
         );
     }
-    let facts = |workload: &Workload, notes: Vec<String>| Facts {
+    let facts = |workload: &Workload, notes: Vec<String>, controller_reads: Option<u64>| Facts {
         spec,
         config: &prepared.config,
         workload: described.clone(),
@@ -111,6 +125,12 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
         filters: workload.filter_reports(),
         notes,
         before,
+        speedup: match pace {
+            Pace::Open { speedup, .. } => Some(speedup),
+            Pace::Closed { .. } => None,
+        },
+        longer: workload.longer(spec),
+        controller_reads,
     };
     match spec.backend {
         BackendKind::Counting => {
@@ -121,7 +141,8 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             }
             let measured = measure::count(&mut ftl, &mut workload, &mut held, &plan, &mut watch)?;
             foresight::check(ftl.future_fault())?;
-            let summary = summary::summary(facts(&workload, notes), &ftl, &measured);
+            members.refuse_idle(&prepared.config, &ftl.counts, &measured.end)?;
+            let summary = summary::summary(&facts(&workload, notes, None), &ftl, &measured);
             let tables = vec![measured.series.table(false), summary::blocks(&ftl)];
             save_state(spec, ftl, &prepared)?;
             Ok(Outcome { summary, tables })
@@ -137,8 +158,13 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             let mut front = device.into_front();
             front.ftl.backend.observe(None)?;
             foresight::check(front.ftl.future_fault())?;
+            members.refuse_idle(&prepared.config, &front.ftl.counts, &measured.end)?;
             let stats = front.ftl.backend.stats();
-            let summary = summary::summary(facts(&workload, notes), &front.ftl, &measured);
+            let summary = summary::summary(
+                &facts(&workload, notes, Some(stats.controller_reads)),
+                &front.ftl,
+                &measured,
+            );
             let [dies, channels] = summary::utilisation(&stats);
             let blocks = summary::blocks(&front.ftl);
             let mut tables = vec![
@@ -224,6 +250,7 @@ fn age(spec: &RunSpec, ftl: &mut Ftl<Counting>, prepared: &Prepared, watch: &mut
         break_at: None,
         power_cuts: &[],
         config: &prepared.config,
+        settles: Settles::at(spec.steady_width, &prepared.config),
     };
     measure::count(ftl, &mut uniform, &mut Held::default(), &plan, watch)?;
     ftl.reset_counts();
@@ -236,7 +263,7 @@ pub(crate) fn warm_up(
     spec: &RunSpec,
     warmup: Warmup,
     ftl: &mut Ftl<Counting>,
-    prepared: &Prepared,
+    prepared: &Arc<Prepared>,
     (workload, held): (&mut Workload, &mut Held),
     watch: &mut Watch<'_>,
 ) -> Result<u64> {
@@ -270,6 +297,7 @@ pub(crate) fn warm_up(
         break_at: None,
         power_cuts: &[],
         config: &prepared.config,
+        settles: Settles::at(spec.steady_width, &prepared.config),
     };
     let own = workload.warms_up_itself();
     let measured = if own {
@@ -313,12 +341,10 @@ pub fn run_many(
     threads: Option<usize>,
     observer: &mut (dyn Observer + Send),
 ) -> Vec<Result<Outcome>> {
-    // A drive that cannot be built is found before the first run, not after hours of the others.
-    let faults: Vec<Result<()>> = specs
-        .iter()
-        .map(|spec| workload::load_drive(&spec.drive).and_then(|config| members.known(&config)))
-        .collect();
-    if let Some(fault) = faults.iter().find_map(|fault| fault.as_ref().err()) {
+    // A misspelt policy is found before the first run, not after hours of the others. A drive that cannot be built is left
+    // out: what fits the others need not fit it.
+    let known = |spec: &RunSpec| workload::load_drive(&spec.drive).map_or(Ok(()), |config| members.known(&config));
+    if let Some(fault) = specs.iter().find_map(|spec| known(spec).err()) {
         return specs.iter().map(|_| Err(fault.clone())).collect();
     }
     let shared = Mutex::new(observer);

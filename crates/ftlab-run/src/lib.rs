@@ -10,13 +10,16 @@ mod latency;
 mod measure;
 mod members;
 mod mrc;
+mod overload;
 mod record;
 mod sampler;
+mod settling;
 mod spec;
 mod summary;
 mod table;
 mod time;
 pub mod traces;
+mod verdict;
 mod watch;
 mod workload;
 
@@ -25,8 +28,8 @@ pub use members::{Factory, Members};
 pub use mrc::{MrcSpec, mrc};
 pub use record::{ContextsSpec, RecordSpec, contexts, record};
 pub use spec::{
-    Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Warmup, WorkloadSpec,
-    asked, every_option, parse_spec,
+    Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Until, Warmup,
+    WorkloadSpec, asked, every_option, parse_spec,
 };
 pub use table::{Column, Outcome, Table};
 

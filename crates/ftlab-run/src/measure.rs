@@ -10,7 +10,9 @@ use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 
 use crate::Progress;
 use crate::latency::{Latencies, RequestRows};
+use crate::overload::Overload;
 use crate::sampler::{Reading, Sampler};
+use crate::settling::{Settles, Settling};
 use crate::watch::{BreakAt, Present, Watch};
 use crate::workload::Workload;
 
@@ -34,6 +36,10 @@ pub enum End {
     WornOut,
     /// The limit of a warm-up is reached.
     Limit,
+    /// The run was to go on until it is steady, and is.
+    Steady,
+    /// The run was to go on until it is steady, and is not after all that it may write.
+    Unsettled,
 }
 
 /// What a measurement leaves behind, besides the drive.
@@ -44,11 +50,13 @@ pub struct Measured {
     pub wall_s: f64,
     pub sim_ns: u64,
     pub series: Sampler,
+    pub settling: Settling,
     pub latencies: Latencies,
     pub rows: Option<RequestRows>,
     /// Open loop: how late requests were submitted, mean and most.
     pub late_mean_ns: f64,
     pub late_max_ns: u64,
+    pub overload: Overload,
     /// Requests completed before each power cut, and what it did.
     pub power_cuts: Vec<(u64, PowerCut)>,
 }
@@ -68,6 +76,7 @@ pub struct Plan<'a> {
     /// Power fails after so many requests; ascending.
     pub power_cuts: &'a [u64],
     pub config: &'a DriveConfig,
+    pub settles: Settles,
 }
 
 /// What an observer's condition may name.
@@ -111,6 +120,7 @@ pub fn count(
     let shift = ftl.layout.geometry.unit_bytes.trailing_zeros();
     let (mut requests, mut bytes) = (0, 0u64);
     let mut series = Sampler::default();
+    let mut settling = Settling::new(plan.settles);
     let Held { batch, next } = held;
     let latencies = Latencies::default();
     let mut cuts = plan.power_cuts.iter().copied().peekable();
@@ -150,6 +160,9 @@ pub fn count(
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present(&gauges, &latencies))) {
                     break 'run End::Broken(condition.text().to_owned());
                 }
+                if let Some(end) = settling.look(&series, workload.passes()) {
+                    break 'run end;
+                }
             }
         }
         if plan.limit.reached(requests, ftl.counts.host_writes) {
@@ -167,10 +180,12 @@ pub fn count(
         wall_s: started.elapsed().as_secs_f64(),
         sim_ns: 0,
         series,
+        settling,
         latencies,
         rows: None,
         late_mean_ns: 0.0,
         late_max_ns: 0,
+        overload: Overload::default(),
         power_cuts,
     })
 }

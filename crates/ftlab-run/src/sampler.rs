@@ -27,6 +27,9 @@ pub struct Reading {
     pub write_ns: u128,
     pub writes: u64,
     pub free_units: u32,
+    pub collections: u64,
+    /// Collections of units that were filled before the window.
+    pub old_victims: u64,
 }
 
 impl Reading {
@@ -46,7 +49,14 @@ impl Reading {
             write_ns,
             writes,
             free_units: gauges.free_units,
+            collections: gauges.collections,
+            old_victims: gauges.old_victims,
         }
+    }
+
+    /// Units programmed, padding included.
+    pub fn all_programmed(&self) -> u64 {
+        self.programmed.iter().sum()
     }
 }
 
@@ -96,6 +106,11 @@ impl Sampler {
         }
     }
 
+    /// The readings, of which the first is the beginning of the window.
+    pub fn readings(&self) -> &[Reading] {
+        &self.points
+    }
+
     /// The `series` table; `timed` tells whether there are times and latencies.
     pub fn table(&self, timed: bool) -> Table {
         let pairs: Vec<(&Reading, &Reading)> = self.points.iter().zip(self.points.iter().skip(1)).collect();
@@ -112,8 +127,10 @@ impl Sampler {
         };
         let seconds = |a: &Reading, b: &Reading| (b.time_ns - a.time_ns) as f64 / 1e9;
         let waf = column(&|a, b| {
-            let programmed = b.programmed.iter().sum::<u64>() - a.programmed.iter().sum::<u64>();
-            ratio(programmed as f64, (b.host_writes - a.host_writes) as f64)
+            ratio(
+                (b.all_programmed() - a.all_programmed()) as f64,
+                (b.host_writes - a.host_writes) as f64,
+            )
         });
         let mut table = Table::new("series")
             .with("tick_units", Column::U64(pairs.iter().map(|(_, b)| b.tick).collect()))
@@ -130,11 +147,13 @@ impl Sampler {
             [
                 column(&|a, b| ratio((b.requests - a.requests) as f64, seconds(a, b))),
                 column(&|a, b| ratio((b.bytes - a.bytes) as f64, seconds(a, b))),
+                column(&|a, b| ratio((b.reads - a.reads) as f64, seconds(a, b))),
+                column(&|a, b| ratio((b.writes - a.writes) as f64, seconds(a, b))),
             ]
         } else {
-            [absent(), absent()]
+            [absent(), absent(), absent(), absent()]
         };
-        let [iops, bytes] = rates;
+        let [iops, bytes, read_iops, write_iops] = rates;
         table = table.with("iops", iops).with("bytes_per_s", bytes).with(
             "free_units",
             Column::U64(pairs.iter().map(|(_, b)| u64::from(b.free_units)).collect()),
@@ -148,7 +167,11 @@ impl Sampler {
             [absent(), absent()]
         };
         let [read, write] = latencies;
-        table.with("read_ns", read).with("write_ns", write)
+        table
+            .with("read_ns", read)
+            .with("write_ns", write)
+            .with("read_iops", read_iops)
+            .with("write_iops", write_iops)
     }
 }
 

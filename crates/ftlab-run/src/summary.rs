@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::measure::{End, Measured};
 use crate::spec::RunSpec;
 use crate::table::{Column, Table};
+use crate::verdict::{Longer, Verdict};
 
 /// Version of the summary's keys; more may be added under the same version.
 pub const SCHEMA: &str = "ftlab.summary/1";
@@ -29,29 +30,40 @@ pub struct Facts<'a> {
     pub filters: Vec<FilterReport>,
     pub notes: Vec<String>,
     pub before: Before,
+    /// By how much time stamps were divided; `None` where requests don't come by them.
+    pub speedup: Option<f64>,
+    pub longer: Longer,
+    /// Flash reads served from the controller's copy of a page under way; `None` without time.
+    pub controller_reads: Option<u64>,
 }
 
-pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) -> Value {
+pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured) -> Value {
     let config = facts.config;
     let timed = B::TIMED;
     let mut all = Map::new();
     let mut put = |key: &str, value: Value| all.insert(key.to_owned(), value);
     put("schema", SCHEMA.into());
     put("version", env!("CARGO_PKG_VERSION").into());
-    put("complete", matches!(measured.end, End::Done).into());
+    put("complete", matches!(measured.end, End::Done | End::Steady).into());
     put("status", status(&measured.end).into());
-    put("notes", facts.notes.into());
+    put("notes", facts.notes.clone().into());
     put("drive", config.describe());
-    put("workload", facts.workload);
-    if let Some(trace) = facts.trace {
-        put("trace", trace);
+    put("workload", facts.workload.clone());
+    if let Some(trace) = &facts.trace {
+        put("trace", trace.clone());
     }
     if !facts.filters.is_empty() {
         put("filters", json!(facts.filters));
     }
     put("backend", if timed { "timed" } else { "counting" }.into());
     put("seed", facts.spec.run_seed().into());
-    put("counts", counts(ftl));
+    let verdict = measured.settling.verdict(&measured.series);
+    put("verdict", verdict.to_json(&facts.longer));
+    let mut counts = counts(ftl);
+    if let Some(served) = facts.controller_reads {
+        counts["controller_reads"] = served.into();
+    }
+    put("counts", counts);
     put("waf", waf(ftl));
     put("latency", measured.latencies.summary());
     if timed {
@@ -69,6 +81,9 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
             json!({ "mean_ns": measured.late_mean_ns, "max_ns": measured.late_max_ns }),
         );
     }
+    if let Some(overload) = facts.speedup.and_then(|speedup| measured.overload.to_json(speedup)) {
+        put("overload", overload);
+    }
     if !measured.power_cuts.is_empty() {
         put("power_cuts", measured.power_cuts.iter().map(power_cut).collect());
     }
@@ -84,7 +99,7 @@ pub fn summary<B: Backend>(facts: Facts<'_>, ftl: &Ftl<B>, measured: &Measured) 
     }
     put("map_cache", map_cache(ftl));
     put("wear", wear(ftl));
-    put("lifetime", lifetime(ftl, config, measured));
+    put("lifetime", lifetime(ftl, facts, measured, &verdict));
     put("memory", memory(ftl));
     let reports = ftl.policy_reports().into_iter().map(|(role, figures)| {
         let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), json!(value)));
@@ -124,10 +139,11 @@ fn power_cut((requests, cut): &(u64, PowerCut)) -> Value {
 
 fn status(end: &End) -> String {
     match end {
-        End::Done | End::Limit => "done".to_owned(),
+        End::Done | End::Limit | End::Steady => "done".to_owned(),
         End::Stopped => "stopped".to_owned(),
         End::Broken(condition) => format!("break: {condition}"),
         End::WornOut => "end of life".to_owned(),
+        End::Unsettled => "not steady".to_owned(),
     }
 }
 
@@ -224,29 +240,39 @@ fn wear<B: Backend>(ftl: &Ftl<B>) -> Value {
 }
 
 /// Terabytes written and drive writes a day: raw capacity × P/E cycles ÷ write amplification (wear taken as even), or what
-/// the host had written when the drive reached its end of life.
-fn lifetime<B: Backend>(ftl: &Ftl<B>, config: &DriveConfig, measured: &Measured) -> Value {
+/// the host had written when the drive reached its end of life; years at the workload's own rate. What would mislead is `null`, and
+/// `withheld` and `years_withheld` say why.
+fn lifetime<B: Backend>(ftl: &Ftl<B>, facts: &Facts<'_>, measured: &Measured, verdict: &Verdict) -> Value {
+    let config = facts.config;
     let unit = f64::from(ftl.layout.geometry.unit_bytes);
     let user = f64::from(ftl.config.logical_units) * unit;
     let worn_out = measured.end == End::WornOut;
+    let withheld = verdict.misleads().filter(|_| !worn_out);
     let tbw = if worn_out {
         Some(ftl.tick as f64 * unit)
     } else {
         let raw = f64::from(ftl.layout.slots()) * unit;
-        ftl.counts
-            .waf()
-            .map(|waf| raw * f64::from(config.rated_pe_cycles) / waf)
+        let waf = ftl.counts.waf().filter(|_| withheld.is_none());
+        waf.map(|waf| raw * f64::from(config.rated_pe_cycles) / waf)
     };
     let dwpd = tbw.map(|tbw| tbw / (user * 365.0 * config.warranty_years));
     let seconds = measured.sim_ns as f64 / 1e9;
-    let rate = ftl.counts.host_writes as f64 * unit / seconds;
-    let years = tbw
-        .filter(|_| seconds > 0.0 && rate > 0.0)
-        .map(|tbw| tbw / rate / (365.0 * 86400.0));
+    let rate = ratio_of(ftl.counts.host_writes as f64 * unit, seconds);
+    let own_rate = facts.speedup.zip(rate).map(|(speedup, rate)| rate / speedup);
+    let years = tbw.zip(own_rate).map(|(tbw, rate)| tbw / rate / (365.0 * 86400.0));
+    let years_withheld = match (tbw, facts.speedup) {
+        (Some(_), None) if B::TIMED => {
+            Some("requests come as fast as the drive completes them: the workload has no rate of its own")
+        }
+        (Some(_), _) if !B::TIMED => Some("the counting backend has no time"),
+        _ => None,
+    };
     json!({
         "tbw_bytes": tbw,
         "dwpd": dwpd,
         "years": years,
+        "withheld": withheld,
+        "years_withheld": years_withheld,
         "pe_cycles": config.rated_pe_cycles,
         "warranty_years": config.warranty_years,
         "worn_out": worn_out,
@@ -255,7 +281,11 @@ fn lifetime<B: Backend>(ftl: &Ftl<B>, config: &DriveConfig, measured: &Measured)
 
 /// `null` where there is nothing to divide by.
 fn ratio(part: f64, whole: f64) -> Value {
-    if whole > 0.0 { json!(part / whole) } else { Value::Null }
+    json!(ratio_of(part, whole))
+}
+
+fn ratio_of(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
 }
 
 /// Peak resident memory of this process; 0 where the system does not tell.

@@ -22,7 +22,7 @@ impl Outcome {
 ///
 /// | table | a row for | columns |
 /// |---|---|---|
-/// | `series` | an interval | `tick_units`, `time_ns`, `waf`, `host`, `gc`, `map`, `wear`, `replication`, `metadata`, `padding`, `iops`, `bytes_per_s`, `free_units`, `read_ns`, `write_ns` |
+/// | `series` | an interval | `tick_units`, `time_ns`, `waf`, `host`, `gc`, `map`, `wear`, `replication`, `metadata`, `padding`, `iops`, `bytes_per_s`, `free_units`, `read_ns`, `write_ns`, `read_iops`, `write_iops` |
 /// | `latency` | a bucket | `op`, `upper_ns`, `count` |
 /// | `blocks` | a reclaim unit | `ru`, `erases`, `valid_units` |
 /// | `dies` | a die | `die`, then the share of time it is busy by class of work |

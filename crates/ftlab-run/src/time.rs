@@ -7,7 +7,9 @@ use ftlab_drive::instrumented::{Gauges, Instrumented};
 
 use crate::latency::{Latencies, RequestRow, RequestRows};
 use crate::measure::{End, Held, Measured, Plan, present, progress};
+use crate::overload::Overload;
 use crate::sampler::{Reading, Sampler};
+use crate::settling::Settling;
 use crate::watch::Watch;
 use crate::workload::{Pace, Workload};
 
@@ -32,6 +34,8 @@ pub fn time<D: BlockDevice + Instrumented>(
     let mut under_way = UnderWay::default();
     let mut tally = Tally::new(keep_rows);
     let mut series = Sampler::default();
+    let mut settling = Settling::new(plan.settles);
+    let mut overload = Overload::default();
     let mut completions: Vec<Completion> = Vec::new();
     let mut cuts = plan.power_cuts.iter().copied();
     let mut next_cut = cuts.next();
@@ -58,6 +62,7 @@ pub fn time<D: BlockDevice + Instrumented>(
         unreported += completions.len();
         for done in &completions {
             let request = under_way.take(done.tag);
+            overload.completed(request.arrived_ns, done.done_ns, under_way.count);
             if done.status == Status::WornOut {
                 break 'run End::WornOut;
             }
@@ -68,6 +73,9 @@ pub fn time<D: BlockDevice + Instrumented>(
                 let present = present(&gauges, &tally.latencies);
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present)) {
                     break 'run End::Broken(condition.text().to_owned());
+                }
+                if let Some(end) = settling.look(&series, feed.workload.passes()) {
+                    break 'run end;
                 }
             }
         }
@@ -95,10 +103,12 @@ pub fn time<D: BlockDevice + Instrumented>(
         wall_s: started.elapsed().as_secs_f64(),
         sim_ns: now,
         series,
+        settling,
         latencies: tally.latencies,
         rows: tally.rows,
         late_mean_ns: feed.late_sum_ns as f64 / feed.submitted.max(1) as f64,
         late_max_ns: feed.late_max_ns,
+        overload,
         power_cuts,
     })
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::filtered::{FilteredRequests, Filters, Origin, Sizes};
 use crate::spec::{Arrivals, BackendKind, DriveSpec, Fit, RunSpec, WorkloadSpec};
+use crate::verdict::Longer;
 
 /// How requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +51,55 @@ pub struct Workload {
     requests: Requests,
     /// The latest time stamp that a run by time stamps can take.
     latest_ns: u64,
+    passes: Passes,
+}
+
+/// The requests again and again, each pass behind the one before.
+#[derive(Default)]
+struct Passes {
+    /// Opens the next pass; `None`: there is one only.
+    again: Option<Box<dyn Fn() -> Result<Requests> + Send>>,
+    /// Passes after this one.
+    more: u64,
+    finished: u64,
+    /// Requests of this pass so far, the stamp of its first as the trace has it, and of its last as it was moved.
+    requests: u64,
+    first_ns: u64,
+    last_ns: u64,
+    /// When this pass begins.
+    begins_ns: u64,
+    /// What was read in a pass that is finished.
+    read: Option<TraceReport>,
+    filtered: Vec<FilterReport>,
+}
+
+impl Passes {
+    /// Moves the stamps of `batch` behind those of the pass before.
+    fn shift(&mut self, batch: &mut Batch) {
+        if self.again.is_none() || batch.is_empty() {
+            return;
+        }
+        if self.requests == 0 {
+            self.first_ns = batch.time_ns[0];
+            if self.finished == 0 {
+                self.begins_ns = self.first_ns;
+            }
+        }
+        for time in &mut batch.time_ns {
+            *time = (*time - self.first_ns).saturating_add(self.begins_ns);
+        }
+        self.requests += batch.len() as u64;
+        self.last_ns = *batch.time_ns.last().unwrap_or(&0);
+    }
+
+    /// The pass is over. The next begins after a gap as long as the others on average.
+    fn end(&mut self) {
+        let gap = (self.last_ns - self.begins_ns) / (self.requests - 1).max(1);
+        self.begins_ns = self.last_ns.saturating_add(gap);
+        self.finished += 1;
+        self.more -= 1;
+        self.requests = 0;
+    }
 }
 
 enum Requests {
@@ -60,11 +110,15 @@ enum Requests {
 
 impl Workload {
     /// Opens the workload of `spec` for the prepared drive. A generator's draws depend on the run's seed and `part`.
-    pub fn open(spec: &RunSpec, prepared: &Prepared, part: Part) -> Result<Self> {
+    pub fn open(spec: &RunSpec, prepared: &Arc<Prepared>, part: Part) -> Result<Self> {
         let mut workload = Workload {
             requests: Requests::open(spec, prepared, part)?,
             latest_ns: u64::MAX,
+            passes: Passes::default(),
         };
+        if part == Part::Measure {
+            workload.go_on(spec, prepared);
+        }
         if spec.backend == BackendKind::Timed
             && part == Part::Measure
             && let Pace::Open { speedup, .. } = workload.pace(spec, prepared)
@@ -79,11 +133,55 @@ impl Workload {
         Workload {
             requests: Requests::Generated(Box::new(generator)),
             latest_ns: u64::MAX,
+            passes: Passes::default(),
         }
     }
 
-    /// Requests in all, where that is known.
+    /// Prepares what comes after the workload's own end, if anything does.
+    fn go_on(&mut self, spec: &RunSpec, prepared: &Arc<Prepared>) {
+        let endless = spec.until.is_some();
+        if let (true, Requests::Generated(generator)) = (endless, &mut self.requests) {
+            generator.go_on();
+            return;
+        }
+        if !endless && spec.repeat_trace == 1 {
+            return;
+        }
+        let (spec, prepared) = (spec.clone(), prepared.clone());
+        self.passes.more = if endless { u64::MAX } else { spec.repeat_trace - 1 };
+        self.passes.again = Some(Box::new(move || Requests::open(&spec, &prepared, Part::Measure)));
+    }
+
+    /// How more of it is asked for.
+    pub fn longer(&self, spec: &RunSpec) -> Longer {
+        match &spec.workload {
+            WorkloadSpec::Generator(_) => Longer::Generator,
+            WorkloadSpec::Trace(trace) if trace.paths.iter().any(|path| ftlab_trace::is_stream(path)) => Longer::Pipe,
+            WorkloadSpec::Trace(_) => Longer::Passes(self.passes.finished + 1),
+        }
+    }
+
+    /// Whether it begins anew at its end.
+    pub fn repeats(&self) -> bool {
+        self.passes.again.is_some()
+    }
+
+    /// Passes over the workload that are finished, where it is repeated.
+    pub fn passes(&self) -> u64 {
+        self.passes.finished
+    }
+
+    /// Requests in all, where that is known; of one pass, if it is repeated until something is reached.
     pub fn requests(&self, prepared: &Prepared) -> Option<u64> {
+        let once = self.once(prepared)?;
+        match self.passes.more {
+            u64::MAX => Some(once),
+            more => Some(once.saturating_mul(more + 1)),
+        }
+    }
+
+    /// Requests of one pass.
+    fn once(&self, prepared: &Prepared) -> Option<u64> {
         match &self.requests {
             Requests::Trace(_) => prepared.scan.as_ref().map(|scan| scan.report.records),
             Requests::Generated(generator) => Some(generator.requests()),
@@ -107,23 +205,18 @@ impl Workload {
         }
     }
 
-    /// The report of what was read; `None` for a generator.
+    /// The report of what was read, of a whole pass if one is finished; `None` for a generator.
     pub fn report(&self) -> Option<TraceReport> {
-        match &self.requests {
-            Requests::Trace(trace) => Some(trace.inner().report()),
-            Requests::Generated(_) => None,
-            Requests::Filtered(requests) => requests.report(),
-        }
+        self.passes.read.clone().or_else(|| self.requests.report())
     }
 
-    /// What each filter did so far; none without filters.
+    /// What each filter did so far, or in a finished pass; none without filters.
     pub fn filter_reports(&self) -> Vec<FilterReport> {
-        match &self.requests {
-            Requests::Filtered(requests) => requests.reports(),
-            _ => Vec::new(),
+        match self.passes.finished {
+            0 => self.requests.filter_reports(),
+            _ => self.passes.filtered.clone(),
         }
     }
-
     /// Whether requests come in a closed loop because the trace has no times and nobody asked for a pace.
     pub fn untimed(&self, spec: &RunSpec, prepared: &Prepared) -> bool {
         let timed = || match &prepared.scan {
@@ -163,6 +256,16 @@ impl Workload {
 impl Source for Workload {
     fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
         self.requests.next_batch(batch)?;
+        while batch.is_empty() && self.passes.requests > 0 && self.passes.more > 0 {
+            let Some(again) = &self.passes.again else { break };
+            let next = again()?;
+            self.passes.read = self.requests.report();
+            self.passes.filtered = self.requests.filter_reports();
+            self.requests = next;
+            self.passes.end();
+            self.requests.next_batch(batch)?;
+        }
+        self.passes.shift(batch);
         match batch.time_ns.last() {
             Some(&last) if last > self.latest_ns => Err(Error::input(format!(
                 "the workload lasts longer than {LATEST_YEARS} years, too long to simulate: a higher rate, or a larger speedup"
@@ -209,6 +312,22 @@ impl Requests {
         }
     }
 
+    /// The report of what was read; `None` for a generator.
+    fn report(&self) -> Option<TraceReport> {
+        match self {
+            Requests::Trace(trace) => Some(trace.inner().report()),
+            Requests::Generated(_) => None,
+            Requests::Filtered(requests) => requests.report(),
+        }
+    }
+
+    fn filter_reports(&self) -> Vec<FilterReport> {
+        match self {
+            Requests::Filtered(requests) => requests.reports(),
+            _ => Vec::new(),
+        }
+    }
+
     fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
         match self {
             Requests::Trace(trace) => trace.next_batch(batch),
@@ -227,6 +346,15 @@ pub enum Part {
 
 /// Loads the drive; where the workload decides about its size, scans the trace and sizes it.
 pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
+    if let WorkloadSpec::Trace(trace) = &spec.workload
+        && (spec.until.is_some() || spec.repeat_trace > 1)
+        && trace.paths.iter().any(|path| ftlab_trace::is_stream(path))
+    {
+        let option = if spec.until.is_some() { "until" } else { "repeat_trace" };
+        return Err(Error::input(format!(
+            "{option}: the trace comes from a pipe and can be read once only; expected a file"
+        )));
+    }
     let mut config = load_drive(&spec.drive)?;
     let mut notes = Vec::new();
     let mut scan = None;

@@ -25,14 +25,15 @@ def make(plan: Plan, *, out: Path | None, force: bool, json: bool, title: str = 
             result = cast(Comparison, stop.result)
         finally:
             progress.clear(line)
+        # The figures first: a folder that cannot be written takes none of them away.
+        if json:
+            text.put_json(result.summaries)
+        else:
+            text.put(text.comparison_text(result))
+        for sentence in result.failures:
+            text.note(f"failed: {sentence}")
         if folder and result.points:
             store.save_comparison(result, folder)
-    if json:
-        text.put_json(result.summaries)
-    else:
-        text.put(text.comparison_text(result))
-    for sentence in result.failures:
-        text.note(f"failed: {sentence}")
     if out and result.points:
         text.note(f"wrote {out / 'report.html'}")
     if interrupted:

@@ -53,14 +53,15 @@ def run(
             result = cast(Run, stop.result)
         finally:
             progress.clear(line)
+        # The figures first: a folder that cannot be written takes none of them away.
+        if json:
+            text.put_json(result.summary)
+        else:
+            text.put(text.run_text(result))
         if folder and out:
             if spec["save_state"]:
                 spec["save_state"] = str(out / "state")
             store.save_run(result, folder)
-    if json:
-        text.put_json(result.summary)
-    else:
-        text.put(text.run_text(result))
     if out:
         text.note(f"wrote {out / 'report.html'}")
     if interrupted:

@@ -18,8 +18,11 @@ from ftlab.headline import (
     TERMINAL,
     ending,
     filter_facts,
+    lifetime,
+    overload,
     percentile_title,
     trace_facts,
+    verdict,
     worth_showing,
 )
 from ftlab.runs import Run
@@ -45,7 +48,7 @@ def run_text(run: Run) -> str:
     summary = run.summary
     blocks = [
         f"{run.workload} on {drive_line(summary)}",
-        ending(summary),
+        "\n".join(said for said in (ending(summary), verdict(summary), overload(summary)) if said),
         trace_text(summary.get("trace")),
         fact_lines(filter_facts(summary.get("filters", []))),
         _waf(summary),
@@ -133,14 +136,14 @@ def _latency(summary: Mapping[str, Any]) -> str:
 
 
 def _facts(summary: Mapping[str, Any]) -> str:
-    throughput, wear, life = (summary.get(key) or {} for key in ("throughput", "wear", "lifetime"))
+    throughput, wear = (summary.get(key) or {} for key in ("throughput", "wear"))
     facts = []
     if throughput.get("iops"):
         facts.append(f"{show.count(throughput['iops'])} IOPS, {show.rate(throughput.get('bytes_per_s') or 0)}")
     if wear.get("mean") is not None:
         facts.append(f"erases per block: mean {show.digits(wear['mean'])}, max {show.count(wear['max'])}")
-    if life.get("tbw_bytes"):
-        facts.append(f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life.get('dwpd') or 0)} DWPD")
+    if life := lifetime(summary):
+        facts.append(life)
     perf = summary.get("perf") or {}
     if perf.get("wall_s"):
         facts.append(f"took {perf['wall_s']:.2f} s, {show.count(perf.get('requests_per_s') or 0)} requests/s")
@@ -157,9 +160,13 @@ def comparison_text(comparison: Comparison) -> str:
     columns = [show.column([point.figure(f.name) for point in comparison.points], f.unit) for f in shown]
     cells = zip(*columns, strict=True) if columns else ([] for _ in comparison.points)
     rows = [[*point.vary.values(), *figures] for point, figures in zip(comparison.points, cells, strict=True)]
+    if comparison.judged:
+        header.insert(len(comparison.keys), "verdict")
+        for point, row in zip(comparison.points, rows, strict=True):
+            row.insert(len(comparison.keys), show.words(point.verdict))
     blocks = [
-        show.text_table(header, rows, left=len(comparison.keys)),
-        "\n".join(comparison.endings),
+        show.text_table(header, rows, left=len(comparison.keys) + comparison.judged),
+        "\n".join([*comparison.endings, *comparison.cautions]),
         *(f"{name}\n{trace_text(trace)}" for name, trace in comparison.traces.items()),
     ]
     return "\n\n".join(block for block in blocks if block)

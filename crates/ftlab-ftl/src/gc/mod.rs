@@ -164,7 +164,10 @@ impl<B: Backend> Ftl<B> {
         self.counts.victim_valid += u64::from(self.units.valid(victim));
         match cause {
             Cause::Wear => self.counts.wear_collections += 1,
-            _ => self.counts.gc_collections += 1,
+            _ => {
+                self.counts.gc_collections += 1;
+                self.counts.old_victims += u64::from(self.units.rus[victim.at()].last_tick <= self.counted_from);
+            }
         }
     }
 

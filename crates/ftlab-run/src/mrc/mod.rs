@@ -25,6 +25,7 @@ mod lookups;
 mod stack;
 mod tally;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use ftlab_core::{Error, PolicySpec, Result, units};
@@ -40,6 +41,7 @@ use crate::Observer;
 use crate::execute::{precondition, trace_report, warm_up};
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
+use crate::settling::Settles;
 use crate::spec::{RunSpec, from_json};
 use crate::watch::Watch;
 use crate::workload::{self, Part, Workload};
@@ -111,6 +113,8 @@ pub fn mrc(spec: &MrcSpec, members: &Members, observer: &mut (dyn Observer + Sen
     members.known(&own)?;
     let (run, entry_bytes) = as_dftl(&spec.run, &own)?;
     let mut prepared = workload::prepare(&run)?;
+    let mut notes = std::mem::take(&mut prepared.notes);
+    let prepared = Arc::new(prepared);
     let mut watch = Watch::new(observer);
     let mut workload = Workload::open(&run, &prepared, Part::Measure)?;
     let mut held = Held::default();
@@ -122,7 +126,6 @@ pub fn mrc(spec: &MrcSpec, members: &Members, observer: &mut (dyn Observer + Sen
         ..members.overrides(&config.ftl)?
     };
     let mut ftl = Ftl::with(config.layout.clone(), config.ftl.clone(), given)?;
-    let mut notes = std::mem::take(&mut prepared.notes);
     precondition(&run, &mut ftl, &prepared, &mut watch, &mut notes)?;
     let mut total_requests = workload.requests(&prepared);
     if let Some(warmup) = run.warmup {
@@ -144,12 +147,13 @@ pub fn mrc(spec: &MrcSpec, members: &Members, observer: &mut (dyn Observer + Sen
         break_at: None,
         power_cuts: &[],
         config: &prepared.config,
+        settles: Settles::at(run.steady_width, &prepared.config),
     };
     let measured = measure::count(&mut ftl, &mut workload, &mut held, &plan, &mut watch)?;
     match measured.end {
         End::Stopped => return Err(Error::Interrupted),
         End::WornOut => notes.push("the drive wore out: these are the look-ups until then".to_owned()),
-        End::Done | End::Limit | End::Broken(_) => {}
+        End::Done | End::Steady | End::Unsettled | End::Limit | End::Broken(_) => {}
     }
     let drive = Figures {
         own: &own,

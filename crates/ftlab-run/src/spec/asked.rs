@@ -75,6 +75,9 @@ fn runs(items: Vec<Item>, known: &[Opt], verb: Verb) -> Result<(Value, Vec<Idle>
                 Needs::Stamps if !spec.by_time_stamps()? => {
                     "requests come when others complete, not by time stamps (a trace or a generator with `rate` has them)"
                 }
+                Needs::Trace if matches!(spec.workload, WorkloadSpec::Generator(_)) => {
+                    "the workload is a generator: its `requests` or `bytes` say how long it is"
+                }
                 Needs::Timeline if spec.trace_events.is_none() => "it limits the timeline of `trace_events`",
                 _ => continue,
             };
@@ -158,10 +161,13 @@ fn changed<'a, S: Serialize>(spec: &S, known: &'a [Opt]) -> Result<Vec<&'a Opt>>
 
 /// What is compared starts alike: where the default would prepare a map in memory and one in flash differently, all are filled.
 fn start_alike(specs: &mut [RunSpec]) -> Result<()> {
-    let mut in_memory = Vec::new();
-    for spec in specs.iter() {
-        in_memory.push(load_drive(&spec.drive)?.ftl.mapping.name == "page");
+    let drives: Vec<Result<_>> = specs.iter().map(|spec| load_drive(&spec.drive)).collect();
+    if let (true, Some(Err(fault))) = (drives.iter().all(Result::is_err), drives.first()) {
+        return Err(fault.clone());
     }
+    // One among others that cannot be built is told when its turn comes.
+    let built = drives.iter().flatten();
+    let in_memory: Vec<bool> = built.map(|drive| drive.ftl.mapping.name == "page").collect();
     if in_memory.contains(&true) && in_memory.contains(&false) {
         for spec in specs.iter_mut().filter(|spec| spec.precondition == Precondition::Auto) {
             spec.precondition = Precondition::Fill;

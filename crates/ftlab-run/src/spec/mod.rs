@@ -18,7 +18,7 @@ use option::{ALONE, GRIDS, Home, Kind, MAPS, Needs, Opt, Verb, opt, options};
 
 pub use asked::asked;
 pub use trace::TraceSpec;
-pub use values::{Arrivals, BackendKind, Fit, Precondition, Warmup};
+pub use values::{Arrivals, BackendKind, Fit, Precondition, Until, Warmup};
 
 options! {
     /// One run.
@@ -60,6 +60,20 @@ options! {
         /// `error` names the address; `compact` renumbers the units that the workload touches without gaps; `wrap` takes addresses
         /// modulo the drive's size; `grow` makes the drive as large as the workload reaches.
         fit: Fit = Fit::Error, opt("HOW").of(MAPS);
+
+        /// Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued.
+        ///
+        /// It ends when the run's verdict is *steady*, which is looked at when the workload is over once, and from then on whenever
+        /// the host has written a quarter more (of a trace: at ends of passes), or after 100 drive writes.
+        until: Option<Until> = None, opt("steady");
+
+        /// Half the width of WAF's 95 % interval, relative to WAF, that is steady.
+        steady_width: f64 = 0.02, opt("W").above(0.0);
+
+        /// Run the trace so many times, one pass behind the other.
+        ///
+        /// Time goes on: the next pass begins after the trace's mean gap between requests. Filters begin anew with each pass.
+        repeat_trace: u64 = 1, opt("N").range(1, 1_000_000_000).needs(Needs::Trace);
 
         /// Transform the requests first, by filters in order: `lru:share=0.05`.
         filters: Vec<String> = Vec::new(), opt("NAME:KEY=...").flag("--filter").of(MAPS).listed("filters");
@@ -160,6 +174,11 @@ impl RunSpec {
     pub(crate) fn checked(self) -> Result<Self> {
         if self.qd.is_some() && matches!(self.arrivals, Some(Arrivals::Open | Arrivals::Asap)) {
             return Err(Error::input("qd belongs to closed arrivals, not to `open` or `asap`"));
+        }
+        if self.until.is_some() && self.repeat_trace > 1 {
+            return Err(Error::input(
+                "until repeats the trace as often as it takes: leave out repeat_trace",
+            ));
         }
         if let WorkloadSpec::Trace(trace) = &self.workload {
             trace.checked()?;

@@ -80,6 +80,8 @@ pub enum Needs {
     Stamps,
     /// A timeline that is written.
     Timeline,
+    /// A trace, not a generator.
+    Trace,
     /// A generator, not a trace.
     Generator,
     /// A generator, or filters, which may draw as well.
@@ -271,12 +273,14 @@ impl Opt {
             (Kind::Count, _) => value.is_u64(),
             (Kind::Number, Some(Range::Above(bound))) => value.as_f64().is_some_and(|x| x > bound),
             (Kind::Number, _) => value.is_number(),
-            (Kind::Text | Kind::Word | Kind::Path | Kind::Change, _) => value.is_string(),
+            (Kind::Text | Kind::Path, _) => value.as_str().is_some_and(|text| !text.trim().is_empty()),
+            (Kind::Word | Kind::Change, _) => value.is_string(),
         };
         if fits {
             return Ok(());
         }
         let shown = match value {
+            Value::String(text) if text.trim().is_empty() => format!("`{text}`"),
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };

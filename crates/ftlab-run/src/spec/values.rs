@@ -75,6 +75,14 @@ pub enum Fit {
     Grow,
 }
 
+/// What a run goes on for beyond the end of its workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Until {
+    /// A steady write amplification.
+    Steady,
+}
+
 /// A closed set of names: parsed with a hint at the nearest one, shown by the same table.
 macro_rules! names {
     ($type:ident, $what:literal, $($name:literal => $value:ident),+ $(,)?) => {
@@ -113,6 +121,7 @@ macro_rules! names {
 
 names!(BackendKind, "backend", "timed" => Timed, "counting" => Counting);
 names!(Arrivals, "arrivals", "open" => Open, "closed" => Closed, "asap" => Asap);
+names!(Until, "until", "steady" => Steady);
 names!(Fit, "fit", "error" => Error, "compact" => Compact, "wrap" => Wrap, "grow" => Grow);
 
 impl TryFrom<String> for Precondition {

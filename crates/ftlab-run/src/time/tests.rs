@@ -12,6 +12,7 @@ use ftlab_trace::synth;
 use super::*;
 use crate::Unobserved;
 use crate::measure::Limit;
+use crate::settling::Settles;
 
 type Drive = Device<FtlFront<Timed>>;
 
@@ -39,6 +40,7 @@ fn run<D: BlockDevice + Instrumented>(device: &mut D, spec: &str, pace: Pace, po
         break_at: None,
         power_cuts,
         config: &config(&[]),
+        settles: Settles::at(0.02, &config(&[])),
     };
     let mut watch = Unobserved;
     time(

@@ -371,11 +371,16 @@ impl Generator {
 
     /// Goes on for ever, whatever `requests` or `bytes` says: for callers that stop by their own measure.
     pub fn endless(mut self) -> Self {
+        self.go_on();
+        self
+    }
+
+    /// The same of one that has begun.
+    pub fn go_on(&mut self) {
         match &mut self.body {
             Body::Placed(placed) => placed.left = u64::MAX,
             Body::Fitted(_, fitted) => fitted.left = u64::MAX,
         }
-        self
     }
 }
 

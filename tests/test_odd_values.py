@@ -1,0 +1,68 @@
+"""Odd values for every option of a run: a result, or one sentence that names the option or the value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from ftlab.options import Option, of
+
+ODD = (
+    "",
+    " ",
+    "nan",
+    "inf",
+    "-inf",
+    "-1",
+    "0",
+    "-0.0",
+    "1.5",
+    "1e-300",
+    "1e308",
+    "2e308",
+    "x",
+    "0x10",
+    "18446744073709551616",
+    "ß:=,",
+)
+# What is a wish for more work than anybody waits for, not a wrong value.
+ENDLESS = {("--warmup", "1e308")}
+VALUED = [option for option in of("run").values() if option.kind != "switch" and option.in_folder is None]
+
+
+@pytest.mark.parametrize("option", VALUED, ids=lambda option: option.name)
+def test_odd_values_are_taken_or_refused_in_one_sentence(
+    option: Option, ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("time_us,op,offset,length\n" + "".join(f"{i},write,0,4096\n" for i in range(50)))
+    flag = option.flag
+    for value in ODD:
+        if (flag, value) in ENDLESS:
+            continue
+        for work in ("uniform:requests=50", "t.csv"):
+            done = ftlab("run", work, "--drive", "tiny", f"{flag}={value}")
+            assert done.code in (0, 2), (value, done.err)
+            if done.code == 2:
+                assert (done.err.count("\n"), done.out) == (1, ""), (value, done.err)
+                told = done.err.replace("-", "_")
+                # Of the columns of a file the file is named.
+                names = (option.name, flag.removeprefix("--").replace("-", "_"), value or option.name, "t.csv, line 1")
+                assert any(name in told or name in done.err for name in names), (value, done.err)
+
+
+@pytest.mark.parametrize(
+    "key", ["requests", "bytes", "size", "read", "trim", "rate", "qd", "span", "align", "arrivals"]
+)
+def test_odd_values_of_generators_name_the_key(key: str, ftlab: Command) -> None:
+    for value in ODD:
+        if value in ("", " ", "ß:=,") or (key, value) in {("requests", "1e308"), ("bytes", "1e308")}:
+            continue
+        fixed = "" if key in ("requests", "bytes") else "requests=50,"
+        done = ftlab("run", f"uniform:{fixed}{key}={value}", "--drive", "tiny")
+        assert done.code in (0, 2), (value, done.err)
+        if done.code == 2:
+            assert done.err.count("\n") == 1
+            assert key in done.err or "years" in done.err, (value, done.err)
