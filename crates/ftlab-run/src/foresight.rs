@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use ftlab_core::{Error, Result};
 use ftlab_ftl::future::{Future, Recorder, Spool};
@@ -11,6 +12,7 @@ use ftlab_ftl::{Ftl, Overrides};
 use crate::execute::{precondition, warm_up};
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
+use crate::settling::Settles;
 use crate::spec::{BackendKind, RunSpec, WorkloadSpec};
 use crate::watch::Watch;
 use crate::workload::{Part, Prepared, Workload};
@@ -23,7 +25,12 @@ const IN_MEMORY: usize = 32 << 20;
 ///
 /// # Errors
 /// The run is one whose future cannot be known, or the temporary file cannot be written.
-pub(crate) fn foresee(spec: &RunSpec, prepared: &Prepared, members: &Members, watch: &mut Watch<'_>) -> Result<Future> {
+pub(crate) fn foresee(
+    spec: &RunSpec,
+    prepared: &Arc<Prepared>,
+    members: &Members,
+    watch: &mut Watch<'_>,
+) -> Result<Future> {
     refuse_unknowable(spec, prepared)?;
     let config = &prepared.config;
     let make = || Ok(Box::new(InFile(tempfile::tempfile()?)) as Box<dyn Spool>);
@@ -51,6 +58,7 @@ pub(crate) fn foresee(spec: &RunSpec, prepared: &Prepared, members: &Members, wa
         break_at: None,
         power_cuts: &[],
         config,
+        settles: Settles::at(spec.steady_width, config),
     };
     match measure::count(&mut ftl, &mut workload, &mut held, &plan, watch)?.end {
         End::Stopped => Err(Error::Interrupted),
@@ -70,6 +78,11 @@ fn refuse_unknowable(spec: &RunSpec, prepared: &Prepared) -> Result<()> {
     if spec.backend == BackendKind::Timed && ftl.buffer.policy.name != "none" {
         return refused(
             "which with a write buffer can be told on the counting backend only: --backend counting, or buffer.policy=none",
+        );
+    }
+    if spec.until.is_some() {
+        return refused(
+            "for which the end of the workload must be known: --repeat-trace or --requests instead of --until",
         );
     }
     if !spec.power_cuts.is_empty() {

@@ -51,7 +51,7 @@ impl Timed {
         }
         let room = u16::MAX - from.left.max(to.left);
         let (block, base, into) = (from.block, from.page - u32::from(from.page_in_block), to.block);
-        let mut next = to.page_in_block + to.left;
+        let first = to.page_in_block + to.left;
         let (fetches, stores) = (
             &mut self.reads.each[from.notice as usize].members,
             &mut self.programs.each[to.notice as usize].members,
@@ -63,8 +63,7 @@ impl Timed {
             if page_in_block >= self.blocks.pages() || !self.blocks.holds(block, page_in_block as u16) {
                 break;
             }
-            self.blocks.add_program(into, next);
-            next += 1;
+            self.blocks.add_program(into, first + joined);
             joined += 1;
             data.generation = data.generation.wrapping_add(1);
             fetches.push(Fetch {
