@@ -1,7 +1,7 @@
 //! What a drive makes of a trace and of its model: write amplification on a small drive that either just fills.
 //!
-//! The drive is `tiny` with as many blocks as the model's pages need: 15 % over-provisioning, greedy collection, the map in
-//! memory, without time. Its pages are filled, and the requests come again and again, touched pages renumbered without gaps, until
+//! The drive is `tiny` with as many blocks as the model's pages need, 64 at least on each of its four dies and smaller where
+//! that is too much: 15 % over-provisioning, greedy collection, the map in memory, without time. Its pages are filled, and the requests come again and again, touched pages renumbered without gaps, until
 //! [`DRIVE_WRITES`] times the drive have been written; the second half of them counts.
 
 use ftlab_core::Result;
@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 use super::requests::RequestsSpec;
 use crate::{Members, Observer, parse_spec, run};
 
-const DRIVE_WRITES: u64 = 6;
+const DRIVE_WRITES: u64 = 4;
 /// Pages written at most, and written in one pass at least as a share of the drive, for the figure to be worth its time.
 const MOST_PAGES: u64 = 50_000_000;
 const LEAST_SHARE: u64 = 500;
-/// Units of `tiny` in a block of each of its four dies.
-const UNITS: u64 = 4 * 64;
+/// Dies of `tiny`, with a unit to the page; its pages in a block, and the blocks of a die, fewer of which leave no room to collect.
+const DIES: u64 = 4;
+const BLOCK_PAGES: u64 = 64;
+const LEAST_BLOCKS: u64 = 64;
 
 /// The write amplification of the trace and of the model; `None` where the trace writes too little, or far too much.
 pub fn of_both(
@@ -44,9 +46,13 @@ fn small_drive(
     observer: &mut (dyn Observer + Send),
 ) -> Result<Option<f64>> {
     // Some pages more, as a model's requests may begin and end within others.
-    let blocks = ((pages + pages / 20 + 64) * 115 / 100).div_ceil(UNITS).max(16);
+    let raw_die = ((pages + pages / 20 + 64) * 115 / 100).div_ceil(DIES);
+    let block_pages = (raw_die / LEAST_BLOCKS).clamp(4, BLOCK_PAGES);
+    let blocks = raw_die.div_ceil(block_pages).max(LEAST_BLOCKS);
     let spec = json!({
-        "drive": { "name": "tiny", "toml": null, "set": [format!("geometry.blocks={blocks}")] },
+        "drive": { "name": "tiny", "toml": null, "set": [
+            format!("geometry.blocks={blocks}"), format!("geometry.pages={block_pages}")
+        ] },
         "workload": workload,
         "filters": filters,
         "backend": "counting",
