@@ -217,7 +217,7 @@ def test_the_end_of_life_is_told_with_what_was_written(ftlab: Command) -> None:
     worn = ("uniform:bytes=300x", "--backend", "counting", "--set", "ftl.erase_limit=60")
     done = ftlab("run", *worn)
     assert done.code == 0
-    second = done.out.split("\n\n")[1]
+    second = done.out.split("\n\n")[1].splitlines()[0]
     assert second.startswith("END OF LIFE: the host had written ")
     assert re.search(r"[GM]B .* TBW, .* DWPD over 5 years$", second)
     compared = ftlab("compare", *worn, "--vary", "ftl.victim=greedy,fifo").out

@@ -138,6 +138,14 @@ def test_comparisons_show_verdicts_and_what_speaks_against_a_point(ftlab: Comman
     assert grid.cautions == []
 
 
+def test_reads_of_pages_under_way_are_told_apart() -> None:
+    # 64 pages written and read at once, on a drive whose programs take eight times as long as its reads.
+    timed = lab.run("uniform:span=256KiB,read=0.5,qd=32,requests=2000", drive="tiny").summary
+    assert 0 < timed["flash"]["controller_reads"] < timed["counts"]["data_reads"]
+    alone = lab.run("uniform:read=0.5,qd=1,requests=2000", drive="tiny").summary
+    assert alone["flash"]["controller_reads"] == 0
+
+
 def test_a_point_that_does_not_fit_the_drive_leaves_the_others(ftlab: Command) -> None:
     compare = ("compare", "uniform:bytes=1x", "--drive", "tiny", "--backend", "counting")
     done = ftlab(*compare, "--vary", "gc.hard=1,60")

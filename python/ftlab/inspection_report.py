@@ -152,7 +152,7 @@ def _chips(figures: Figures) -> list[str]:
 def _tiles(figures: Figures) -> list[Tile]:
     counts, arrivals = figures["counts"], figures["arrivals"]
     mix = ", ".join(f"{show.size(counts[f'bytes_{w}'])} {w}" for w in ("read", "written") if counts[f"bytes_{w}"])
-    tiles = [Tile("Reads", written(counts["read_share"], "share"), mix)]
+    tiles = [Tile("Reads, of reads and writes", written(counts["read_share"], "share"), mix)]
     sizes = [(op, at(figures, "sizes", op, "mean_bytes")) for op in ("read", "write")]
     present = [(op, mean) for op, mean in sizes if mean]
     if present:

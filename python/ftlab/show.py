@@ -32,7 +32,9 @@ def duration(ns: float) -> str:
 
 
 def years(value: float) -> str:
-    """A time in years as far as anybody plans: 0.67 years, 12 years, more than 1,000 years."""
+    """A lifetime as far as anybody plans: 2.19 h, 45.0 days, 0.67 years, 12 years, more than 1,000 years."""
+    if value < 0.5:
+        return duration(value * 365 * 86_400e9)
     return "more than 1,000 years" if value > 1000 else f"{digits(value, 2)} years"
 
 

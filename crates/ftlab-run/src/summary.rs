@@ -59,11 +59,10 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     put("seed", facts.spec.run_seed().into());
     let verdict = measured.settling.verdict(&measured.series);
     put("verdict", verdict.to_json(&facts.longer));
-    let mut counts = counts(ftl);
+    put("counts", counts(ftl));
     if let Some(served) = facts.controller_reads {
-        counts["controller_reads"] = served.into();
+        put("flash", json!({ "controller_reads": served }));
     }
-    put("counts", counts);
     put("waf", waf(ftl));
     put("latency", measured.latencies.summary());
     if timed {
