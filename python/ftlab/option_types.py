@@ -36,18 +36,12 @@ class _RunCompareSweep(TypedDict, total=False):
     """Requests under way at once; makes arrivals `closed`."""
     speedup: float
     """Divide the time stamps by it; open arrivals. [1]"""
-    seed: int
-    """Seed of every random stream. [1]"""
-    fit: Literal["error", "compact", "wrap", "grow"]
-    """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow`. [error]"""
     until: Literal["steady"]
     """Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued."""
     steady_width: float
     """Half the width of WAF's 95 % interval, relative to WAF, that is steady. [0.02]"""
     repeat_trace: int
     """Run the trace so many times, one pass behind the other. [1]"""
-    filters: str | Sequence[str]
-    """Transform the requests first, by filters in order: `lru:share=0.05`."""
     verify: bool
     """Check every read against what was written."""
     requests: bool
@@ -68,7 +62,7 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     volumes: str
     """Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`. [all, apart]"""
     time_unit: str
-    """Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `us`, `ms`, `s`. [guessed]"""
+    """Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `100ns`, `us`, `ms`, `s`. [guessed]"""
     codes: str
     """Which number means read, where it is open: `read=0` or `read=1`. [guessed]"""
     address_unit: str
@@ -83,6 +77,9 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     """What references without an operation are: `read`, `write`, `trim`. [read]"""
     replay: str
     """How a recording is replayed: `page_cache=off`, `memory=1GiB,dirty_expire=5s`, `extents=real`."""
+    order: str
+    """Requests in the order of their stamps or of the file: `time`, `file`. [by time for merged logs, else the
+    file's]"""
 
 
 class _CompareSweep(TypedDict, total=False):
@@ -120,66 +117,6 @@ class CompareOptions(
 ):
     """What is left out gets the core's default, in brackets."""
 
-    repeat: int
-    """Runs of each point, each with its own seed. [1]"""
-    threads: int
-    """Runs at once, at most. [as many as there are cores]"""
-    set: Changes
-    """Change the drive: `ftl.victim=greedy`."""
-    backend: Literal["timed", "counting"]
-    """`timed` (dies, channels, latencies) or `counting` (writes and wear only, faster). [timed]"""
-    precondition: str
-    """The drive before the warm-up: `theory`, `fill`, `scatter`, `none`, `state:PATH`, or `auto`: `theory`, but `fill`
-    where the map is in flash. [auto]"""
-    warmup: str
-    """Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests. [none]"""
-    arrivals: Literal["open", "closed", "asap"]
-    """When the host sends the next request: `open` (by time stamps), `closed` (when one of `qd` completes) or `asap`.
-    [a trace: open; a generator: what it says]"""
-    qd: int
-    """Requests under way at once; makes arrivals `closed`."""
-    speedup: float
-    """Divide the time stamps by it; open arrivals. [1]"""
-    seed: int
-    """Seed of every random stream. [1]"""
-    fit: Literal["error", "compact", "wrap", "grow"]
-    """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow`. [error]"""
-    until: Literal["steady"]
-    """Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued."""
-    steady_width: float
-    """Half the width of WAF's 95 % interval, relative to WAF, that is steady. [0.02]"""
-    repeat_trace: int
-    """Run the trace so many times, one pass behind the other. [1]"""
-    filters: str | Sequence[str]
-    """Transform the requests first, by filters in order: `lru:share=0.05`."""
-    verify: bool
-    """Check every read against what was written."""
-    requests: bool
-    """Keep a row per request, as the table `requests`."""
-    break_at: str
-    """Stop when it becomes true: `waf>3`."""
-    power_cuts: int | Sequence[int]
-    """Cut the power after so many completed requests; the drive recovers and goes on (needs `ftl.checkpoint`)."""
-    format: str
-    """Format of the trace. [told by content]"""
-    volumes: str
-    """Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`. [all, apart]"""
-    time_unit: str
-    """Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `us`, `ms`, `s`. [guessed]"""
-    codes: str
-    """Which number means read, where it is open: `read=0` or `read=1`. [guessed]"""
-    address_unit: str
-    """Unit of the addresses, where it is open: `512`, `4KiB`. [guessed]"""
-    size_unit: str
-    """Unit of the sizes, where it is open. [guessed]"""
-    columns: str
-    """Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over."""
-    event: str
-    """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [told by content]"""
-    op: str
-    """What references without an operation are: `read`, `write`, `trim`. [read]"""
-    replay: str
-    """How a recording is replayed: `page_cache=off`, `memory=1GiB,dirty_expire=5s`, `extents=real`."""
 
 class SweepOptions(
     _RunCompareSweepMap,
@@ -191,66 +128,6 @@ class SweepOptions(
 ):
     """What is left out gets the core's default, in brackets."""
 
-    repeat: int
-    """Runs of each point, each with its own seed. [1]"""
-    threads: int
-    """Runs at once, at most. [as many as there are cores]"""
-    set: Changes
-    """Change the drive: `ftl.victim=greedy`."""
-    backend: Literal["timed", "counting"]
-    """`timed` (dies, channels, latencies) or `counting` (writes and wear only, faster). [timed]"""
-    precondition: str
-    """The drive before the warm-up: `theory`, `fill`, `scatter`, `none`, `state:PATH`, or `auto`: `theory`, but `fill`
-    where the map is in flash. [auto]"""
-    warmup: str
-    """Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests. [none]"""
-    arrivals: Literal["open", "closed", "asap"]
-    """When the host sends the next request: `open` (by time stamps), `closed` (when one of `qd` completes) or `asap`.
-    [a trace: open; a generator: what it says]"""
-    qd: int
-    """Requests under way at once; makes arrivals `closed`."""
-    speedup: float
-    """Divide the time stamps by it; open arrivals. [1]"""
-    seed: int
-    """Seed of every random stream. [1]"""
-    fit: Literal["error", "compact", "wrap", "grow"]
-    """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow`. [error]"""
-    until: Literal["steady"]
-    """Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued."""
-    steady_width: float
-    """Half the width of WAF's 95 % interval, relative to WAF, that is steady. [0.02]"""
-    repeat_trace: int
-    """Run the trace so many times, one pass behind the other. [1]"""
-    filters: str | Sequence[str]
-    """Transform the requests first, by filters in order: `lru:share=0.05`."""
-    verify: bool
-    """Check every read against what was written."""
-    requests: bool
-    """Keep a row per request, as the table `requests`."""
-    break_at: str
-    """Stop when it becomes true: `waf>3`."""
-    power_cuts: int | Sequence[int]
-    """Cut the power after so many completed requests; the drive recovers and goes on (needs `ftl.checkpoint`)."""
-    format: str
-    """Format of the trace. [told by content]"""
-    volumes: str
-    """Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`. [all, apart]"""
-    time_unit: str
-    """Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `us`, `ms`, `s`. [guessed]"""
-    codes: str
-    """Which number means read, where it is open: `read=0` or `read=1`. [guessed]"""
-    address_unit: str
-    """Unit of the addresses, where it is open: `512`, `4KiB`. [guessed]"""
-    size_unit: str
-    """Unit of the sizes, where it is open. [guessed]"""
-    columns: str
-    """Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over."""
-    event: str
-    """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [told by content]"""
-    op: str
-    """What references without an operation are: `read`, `write`, `trim`. [read]"""
-    replay: str
-    """How a recording is replayed: `page_cache=off`, `memory=1GiB,dirty_expire=5s`, `extents=real`."""
 
 class MapOptions(_RunCompareSweepMap, _RunCompareSweepMapRequest, total=False):
     """What is left out gets the core's default, in brackets."""
