@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ftlab.map_memory import MissRatio, mrc
     from ftlab.members import policy
     from ftlab.mining import Mining, mine
+    from ftlab.placing import placement
     from ftlab.recording import Contexts, Recording, contexts, record
     from ftlab.reproduction import Reproduction, reproduce
     from ftlab.runs import Run, run
@@ -57,6 +58,7 @@ _HOME = {
     "mine": "mining",
     "mrc": "map_memory",
     "open_trace": "traces",
+    "placement": "placing",
     "policies": "catalogue",
     "policy": "members",
     "record": "recording",
@@ -96,6 +98,7 @@ __all__ = [
     "mine",
     "mrc",
     "open_trace",
+    "placement",
     "policies",
     "policy",
     "record",

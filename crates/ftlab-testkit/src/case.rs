@@ -383,7 +383,10 @@ impl Case {
     /// If no reasonable number is enough.
     pub fn make_room(&mut self, make: impl Fn(&Case) -> Overrides) {
         let order = ftlab_ftl::allocation::plane_order(&self.config.allocation).expect("an order");
+        let (hard, soft) = (self.config.gc.hard, self.config.gc.soft);
         for more in 0..40 {
+            // The reserve grows more slowly than the drive.
+            (self.config.gc.hard, self.config.gc.soft) = (hard + more / 4, soft + more / 4);
             let geometry = Geometry {
                 blocks: self.layout.geometry.blocks + 4 * more,
                 ..self.layout.geometry.clone()

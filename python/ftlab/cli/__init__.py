@@ -22,6 +22,7 @@ from ftlab.cli import (
     list_,
     mine,
     mrc,
+    placement,
     record,
     report,
     reproduce,
@@ -69,6 +70,7 @@ app.command("generate")(_stoppable(generate.generate))
 app.command("fit")(_stoppable(fit.fit))
 app.command("mine")(_stoppable(mine.mine))
 app.command("mrc")(_stoppable(mrc.mrc))
+app.command("placement")(_stoppable(placement.placement))
 app.command("reproduce")(_stoppable(reproduce.reproduce))
 app.command("check")(_stoppable(check.check))
 app.command("theory")(_stoppable(theory.theory))

@@ -183,7 +183,11 @@ fn scope(pool: Pool) -> PoolScope {
 
 /// Placement policies that spread survivors over several frontiers need a free unit for each of them.
 fn raise_reserve(ftl: &mut FtlConfig, layout: &Layout, pool: Pool) -> Result<()> {
-    let least = ftlab_ftl::least_reserve(ftl, layout)?;
+    // A policy that comes with the run is in no catalogue; what is wrong with the name or the parameters of others is said when the
+    // drive is built.
+    let Ok(least) = ftlab_ftl::least_reserve(ftl, layout) else {
+        return Ok(());
+    };
     let in_pool = units_per_pool(layout, scope(pool));
     if least >= in_pool && ftl.gc.hard < least {
         return Err(Error::input(format!(

@@ -12,8 +12,9 @@
 //!
 //! # Parameters
 //! * `classes` (count, default 6, 2 to 64): frontiers, each with an open reclaim unit on every lane.
-//! * `segment` (mapping units, default 0): lifespans of one class; 0 takes what a frontier fills with one reclaim unit on
-//!   each lane.
+//! * `segment` (mapping units, default 0): lifespans of one class; 0 takes a sixteenth of the logical units, or what a frontier
+//!   fills with one reclaim unit on each lane if that is more. The source has one segment, which is large beside its volumes;
+//!   classes of a small reclaim unit put nearly everything into the last one.
 //!
 //! # Not modelled
 //! How anybody could know. It is no strict optimum: classes are limited, what outlives the workload is not told apart, and open
@@ -62,7 +63,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn PlacementPolicy>
     Ok(Box::new(Fk {
         last: params.classes - 1,
         segment: match params.segment {
-            0 => u64::from(setup.units_per_ru) * u64::from(setup.lanes),
+            0 => u64::from(setup.logical_units / 16).max(u64::from(setup.units_per_ru) * u64::from(setup.lanes)),
             segment => segment,
         },
     }))
@@ -84,10 +85,6 @@ impl Fk {
 
 impl PlacementPolicy for Fk {
     fn host_frontiers(&self) -> Frontier {
-        self.last + 1
-    }
-
-    fn survivor_frontiers(&self) -> Frontier {
         self.last + 1
     }
 

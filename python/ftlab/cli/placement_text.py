@@ -1,0 +1,89 @@
+"""The answer of `ftlab placement` as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ftlab import show
+from ftlab.cli.text import drive_line
+from ftlab.placing import BOUND, LEAST_GAP, Answer, Placed
+
+
+def answer_text(answer: Answer) -> str:
+    """A row per scheme, what the gap is, what is missing."""
+    if not answer.rows:
+        return "no run was finished"
+    first = answer.rows[0].point.runs[0]
+    header = ["scheme", "WAF", "gap closed", "years", "memory"]
+    rows = [
+        [
+            row.scheme.name,
+            "–" if row.waf is None else f"{row.waf:.3f}",
+            _share(row.closed),
+            "–" if row.years is None else show.digits(row.years, 2),
+            "–" if row.memory_bytes is None else show.size(row.memory_bytes),
+        ]
+        for row in answer.rows
+    ]
+    heads, rule, *body = show.text_table(header, rows).splitlines()
+    width = max(map(len, (heads, rule, *body)))
+    told = [f"{line.ljust(width)}  {row.scheme.says}" for line, row in zip(body, answer.rows, strict=True)]
+    blocks = [f"{first.workload} on {drive_line(first.summary)}", "\n".join([heads, rule, *told]), _gap(answer)]
+    blocks.append("\n".join([*answer.left_out, *_cautions(answer)]))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The answer as plain data."""
+    return {
+        "schema": "ftlab.placement/1",
+        "gap": answer.gap,
+        "schemes": [_row(row) for row in answer.rows],
+        "left_out": list(answer.left_out),
+        "runs": answer.comparison.summaries,
+    }
+
+
+def _row(row: Placed) -> dict[str, Any]:
+    return {
+        "scheme": row.scheme.name,
+        "set": list(row.scheme.changes),
+        "waf": row.waf,
+        "gap_closed": row.closed,
+        "years": row.years,
+        "memory_bytes": row.memory_bytes,
+        "ns_per_unit": row.ns_per_unit,
+    }
+
+
+def _share(closed: float | None) -> str:
+    return "–" if closed is None else f"{100 * closed:.0f} %"
+
+
+def _gap(answer: Answer) -> str:
+    gap = answer.gap
+    if gap is None:
+        return f"Without `{BOUND}` there is nothing to measure by."
+    if gap < 0:
+        return (
+            f"The oracle lies {-100 * gap:.1f} % above no placement: its open reclaim units cost more spare than they"
+            " save. More over-provisioning or smaller reclaim units leave room for placement."
+        )
+    if gap < LEAST_GAP:
+        return (
+            f"The oracle lies {100 * gap:.1f} % below no placement: nothing worth placing for;"
+            f" shares of the gap are not told below {100 * LEAST_GAP:.0f} %."
+        )
+    best = max(
+        (row for row in answer.rows if row.scheme.name not in ("none", BOUND) and row.closed is not None),
+        key=lambda row: row.closed or 0.0,
+        default=None,
+    )
+    text = f"The oracle lies {100 * gap:.1f} % below no placement."
+    if best and best.closed is not None:
+        text += f" The best scheme, `{best.scheme.name}`, closes {_share(best.closed)} of that."
+    return text
+
+
+def _cautions(answer: Answer) -> list[str]:
+    return [*answer.comparison.endings, *getattr(answer.comparison, "cautions", [])]

@@ -1,0 +1,197 @@
+"""What placement would bring on a workload: streams, inferred lifetimes, and the bound that knows the future."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ftlab import catalogue, comparison
+from ftlab.comparison import Comparison, Plan, Point
+from ftlab.errors import InputError
+from ftlab.option_types import CompareOptions
+from ftlab.options import signed
+from ftlab.reading import Source, Workload
+from ftlab.spec import item, pairs, planned, workload_label
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LEAST_GAP = 0.02
+"""Share of the write amplification without placement by which the bound has to lie below it, for shares to be told."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One way to place data: its name, the changes to the drive that make it, and what of a workload it needs."""
+
+    name: str
+    says: str
+    changes: tuple[str, ...]
+    needs: str = ""
+    """`contexts` or `streams`: without them in the workload the scheme is left out."""
+
+
+SCHEMES = (
+    Scheme("none", "everything in one stream", ("ftl.placement=none",)),
+    Scheme("manual", "the streams that the host names", ("ftl.placement=manual",), needs="streams"),
+    Scheme(
+        "autostream_sfr", "streams by address: sequentiality, frequency, recency", ("ftl.placement=autostream_sfr",)
+    ),
+    Scheme("autostream_mq", "streams by address: multi-queue", ("ftl.placement=autostream_mq",)),
+    Scheme(
+        "pcstream",
+        "streams by program context, with internal streams",
+        ("ftl.placement=pcstream", "gc.internal_streams=true"),
+        needs="contexts",
+    ),
+    Scheme("sepbit", "lifetimes inferred by the drive", ("ftl.placement=sepbit",)),
+    Scheme("fk", "the oracle: every lifetime is known", ("ftl.placement=fk",)),
+)
+BOUND = "fk"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What one scheme does: means over the repetitions."""
+
+    scheme: Scheme
+    point: Point
+    closed: float | None = None
+    """Share of the gap between `none` and the bound that it closes; None where the gap is too small to tell."""
+
+    @property
+    def waf(self) -> float | None:
+        """Write amplification."""
+        return self.point.figure("waf")[0]
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Memory of the controller or the host that the policy keeps."""
+        found = [run.summary.get("memory", {}).get("placement") for run in self.point.runs]
+        return max((bytes_ for bytes_ in found if bytes_ is not None), default=None)
+
+    @property
+    def years(self) -> float | None:
+        """Lifetime at the workload's own rate."""
+        told = [years for run in self.point.runs if (years := (run.summary.get("lifetime") or {}).get("years"))]
+        return sum(told) / len(told) if told else None
+
+    @property
+    def ns_per_unit(self) -> float | None:
+        """Processor time of the simulation for each mapping unit that the host writes."""
+        rates = [r for run in self.point.runs if (r := (run.summary.get("perf") or {}).get("host_units_per_s"))]
+        return 1e9 * len(rates) / sum(rates) if rates else None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer for one workload and one drive."""
+
+    rows: tuple[Placed, ...]
+    comparison: Comparison = field(repr=False)
+    left_out: tuple[str, ...] = ()
+    """Why schemes are missing, a sentence each."""
+
+    @property
+    def gap(self) -> float | None:
+        """How far the bound lies below no placement, as a share of the latter's write amplification."""
+        waf = {row.scheme.name: row.waf for row in self.rows}
+        without, bound = waf.get("none"), waf.get(BOUND)
+        return (without - bound) / without if without and bound else None
+
+    def table(self) -> pl.DataFrame:
+        """A row per scheme."""
+        import polars as pl
+
+        return pl.DataFrame(
+            [
+                {
+                    "scheme": row.scheme.name,
+                    "waf": row.waf,
+                    "gap_closed": row.closed,
+                    "years": row.years,
+                    "memory_bytes": row.memory_bytes,
+                    "ns_per_unit": row.ns_per_unit,
+                }
+                for row in self.rows
+            ]
+        )
+
+
+@signed("compare")
+def placement(
+    workload: Workload,
+    drive: Source = "small",
+    *,
+    schemes: Sequence[str] | None = None,
+    **options: Unpack[CompareOptions],
+) -> Answer:
+    """What would streams, inference or better guesses bring on `workload`, and how far is that from the best possible?
+
+    `schemes` names some of `SCHEMES`; `none` and the bound are always among them. Runs on the counting backend unless
+    `backend` says otherwise.
+    """
+    chosen = choose(schemes)
+    return answer(chosen, comparison.execute(plan(chosen, workload, drive, options)))
+
+
+def choose(names: Sequence[str] | None) -> list[Scheme]:
+    """The schemes called `names`, in the order of `SCHEMES`, with those that others are measured by."""
+    known = {scheme.name: scheme for scheme in SCHEMES}
+    if unknown := [name for name in names or () if name not in known]:
+        raise InputError(f"scheme `{unknown[0]}`: expected some of {', '.join(known)}")
+    there = {row["name"] for row in catalogue.entries("policies") if row["role"] == "placement"}
+    wanted = set(names or known) | {"none", BOUND}
+    return [scheme for scheme in SCHEMES if scheme.name in wanted and scheme.name in there]
+
+
+def plan(schemes: Sequence[Scheme], workload: Workload, drive: Source, options: Mapping[str, Any]) -> Plan:
+    """A run of the workload for each scheme."""
+    label = workload_label(workload)
+    common = {"backend": "counting"} | {key: value for key, value in options.items() if value is not None}
+    of_grid = {"repeat", "threads"}
+    grid = {name: common.pop(name) for name in of_grid & common.keys()}
+    items = [
+        item(workload, {**common, "set": [*pairs(common.get("set") or ()), *scheme.changes]}, drive)
+        for scheme in schemes
+    ]
+    asked = planned("compare", items, grid)
+    made = Plan([], [], [], asked.repeat, asked.threads)
+    for scheme, spec in zip(schemes, asked.specs, strict=True):
+        for i in range(asked.repeat):
+            made.points.append({"scheme": scheme.name})
+            made.labels.append(label)
+            made.specs.append({**spec, "repeat": i})
+    return made
+
+
+def answer(schemes: Sequence[Scheme], made: Comparison) -> Answer:
+    """What the runs say."""
+    by_name = {point.vary["scheme"]: point for point in made.points}
+    rows, left_out = [], list(made.failures)
+    for scheme in schemes:
+        point = by_name.get(scheme.name)
+        if point is None:
+            continue
+        if scheme.needs and not _has(scheme.needs, point):
+            left_out.append(f"{scheme.name}: the workload has no {_NEEDS[scheme.needs]}")
+            continue
+        rows.append(Placed(scheme, point))
+    waf = {row.scheme.name: row.waf for row in rows}
+    without, bound = waf.get("none"), waf.get(BOUND)
+    if without and bound and (without - bound) / without >= LEAST_GAP:
+        gap = without - bound
+        rows = [Placed(r.scheme, r.point, None if r.waf is None else (without - r.waf) / gap) for r in rows]
+    return Answer(tuple(rows), made, tuple(left_out))
+
+
+_NEEDS = {"contexts": "program contexts (record the program: `ftlab record`)", "streams": "streams that a host names"}
+
+
+def _has(needs: str, point: Point) -> bool:
+    """Whether the workload of a finished point holds what its scheme needs."""
+    summary = point.runs[0].summary
+    if needs == "contexts":
+        return bool((summary.get("policies") or {}).get("placement", {}).get("contexts"))
+    return any(frontier["host"] for frontier in (summary.get("frontiers") or [])[1:])

@@ -1,0 +1,79 @@
+"""`ftlab placement`: one question, one table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import ftlab as lab
+from conftest import Command
+from ftlab import placing
+from ftlab.errors import InputError
+
+# Skewed writes without streams, and spare for the open units of six classes.
+HOT = "zipf:theta=1,bytes=6x"
+ROOM = ("--set", "ftl.op_ratio=0.28", "--set", "ftl.victim=cost_benefit")
+GIVEN = {"set": ["ftl.op_ratio=0.28", "ftl.victim=cost_benefit"]}
+
+
+@pytest.fixture(scope="module")
+def answer() -> placing.Answer:
+    return lab.placement(HOT, drive="small", schemes=["sepbit"], **GIVEN)
+
+
+def test_the_bound_bounds_and_shares_of_the_gap_are_told(answer: placing.Answer) -> None:
+    rows = {row.scheme.name: row for row in answer.rows}
+    assert list(rows) == ["none", "sepbit", "fk"]
+    none, sepbit, fk = (rows[name].waf for name in rows)
+    assert none
+    assert sepbit
+    assert fk
+    assert fk < sepbit < none
+    assert answer.gap == pytest.approx((none - fk) / none)
+    assert [rows["none"].closed, rows["fk"].closed] == [0.0, 1.0]
+    assert rows["sepbit"].closed == pytest.approx((none - sepbit) / (none - fk))
+
+
+def test_the_figures_are_those_of_the_runs(answer: placing.Answer) -> None:
+    alone = lab.run(HOT, drive="small", backend="counting", set=[*GIVEN["set"], "ftl.placement=sepbit"]).summary
+    (sepbit,) = (row for row in answer.rows if row.scheme.name == "sepbit")
+    assert sepbit.waf == alone["waf"]["total"]
+    assert sepbit.memory_bytes == alone["memory"]["placement"]
+    assert answer.table().columns == ["scheme", "waf", "gap_closed", "years", "memory_bytes", "ns_per_unit"]
+
+
+def test_schemes_that_need_what_the_workload_has_not_are_named(ftlab: Command) -> None:
+    done = ftlab("placement", HOT, "--drive", "small", "--scheme", "pcstream", "--scheme", "manual", *ROOM)
+    assert done.code == 0
+    assert "pcstream: the workload has no program contexts" in done.out
+    assert "manual: the workload has no streams" in done.out
+    assert [line.split()[0] for line in done.out.splitlines() if line[:4] in ("none", "fk  ")] == ["none", "fk"]
+
+
+def test_a_sequential_workload_has_nothing_to_place(ftlab: Command) -> None:
+    done = ftlab(
+        "placement", "sequential:bytes=4x", "--drive", "small", "--scheme", "sepbit", *ROOM, "--precondition", "none"
+    )
+    assert done.code == 0
+    assert "nothing worth placing for" in done.out
+
+
+def test_an_oracle_without_room_is_said_to_have_none(ftlab: Command) -> None:
+    little = ("--set", "ftl.op_ratio=0.12", "--set", "ftl.victim=cost_benefit")
+    done = ftlab("placement", HOT, "--drive", "small", "--scheme", "sepbit", *little)
+    assert done.code == 0
+    assert "cost more spare than they" in done.out
+
+
+def test_json_holds_the_answer(ftlab: Command) -> None:
+    done = ftlab("placement", "uniform:bytes=1x", "--drive", "small", "--scheme", "sepbit", *ROOM, "--json")
+    answer = json.loads(done.out)
+    assert answer["schema"] == "ftlab.placement/1"
+    assert [row["scheme"] for row in answer["schemes"]] == ["none", "sepbit", "fk"]
+    assert answer["schemes"][1]["set"] == ["ftl.placement=sepbit"]
+
+
+def test_an_unknown_scheme_is_refused() -> None:
+    with pytest.raises(InputError, match="scheme `sepbot`: expected some of none, manual, "):
+        lab.placement(HOT, schemes=["sepbot"])
