@@ -9,6 +9,8 @@ import pytest
 import ftlab as lab
 from conftest import Command
 from ftlab import placing
+from ftlab.cli.placement_text import answer_text
+from ftlab.comparison import Comparison, Point
 from ftlab.errors import InputError
 
 # Skewed writes without streams, and spare for the open units of six classes.
@@ -59,11 +61,16 @@ def test_a_sequential_workload_has_nothing_to_place(ftlab: Command) -> None:
     assert "nothing worth placing for" in done.out
 
 
-def test_an_oracle_without_room_is_said_to_have_none(ftlab: Command) -> None:
-    little = ("--set", "ftl.op_ratio=0.12", "--set", "ftl.victim=cost_benefit")
-    done = ftlab("placement", HOT, "--drive", "small", "--scheme", "sepbit", *little)
-    assert done.code == 0
-    assert "cost more spare than they" in done.out
+def test_an_oracle_without_room_is_said_to_have_none() -> None:
+    waf = {"none": 2.0, "sepbit": 1.9, "fk": 2.2}
+    points = [Point({"scheme": name}, (_run(value),)) for name, value in waf.items()]
+    answer = placing.answer(placing.choose(["sepbit"]), Comparison(tuple(points)))
+    assert [row.closed for row in answer.rows] == [None, None, None]
+    assert "lies 10.0 % above no placement" in answer_text(answer)
+
+
+def _run(waf: float) -> lab.Run:
+    return lab.Run(workload="made up", spec={}, summary={"waf": {"total": waf}}, tables={})
 
 
 def test_json_holds_the_answer(ftlab: Command) -> None:
