@@ -182,21 +182,31 @@ def plan(
     labels = [workload_label(w) for w in workloads]
     if len(set(labels)) < len(labels):
         labels = [str(w) for w in workloads]
-    of_grid = {name for name, option in of(verb).items() if option.home == "grid"}
-    grid = {"repeat": repeat} | {name: value for name, value in options.items() if name in of_grid}
-    common = {name: value for name, value in options.items() if name not in of_grid}
-    points, items = [], []
-    for workload in workloads:
+    grid, common = parted(options, verb)
+    rows = []
+    for workload, label in zip(workloads, labels, strict=True):
         for point in vary.points(spanned):
             changes = {k: v for k, v in point.items() if k != "drive"}
-            points.append(point)
-            items.append(item(workload, vary.applied(changes, common), point["drive"] if drives else drive))
-    asked = planned(verb, items, grid)
+            named = {"workload": label} if len(workloads) > 1 or not point else {}
+            asked = item(workload, vary.applied(changes, common), point["drive"] if drives else drive)
+            rows.append((named | point, label, asked))
+    return laid_out(rows, {"repeat": repeat} | grid, verb)
+
+
+def parted(options: Mapping[str, Any], verb: str = "compare") -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that are of the grid as a whole, and those of each of its runs."""
+    of_grid = {name for name, option in of(verb).items() if option.home == "grid"}
+    grid = {name: value for name, value in options.items() if name in of_grid}
+    return grid, {name: value for name, value in options.items() if name not in of_grid}
+
+
+def laid_out(rows: Sequence[tuple[dict[str, str], str, Spec]], grid: Mapping[str, Any], verb: str = "compare") -> Plan:
+    """The runs of points, each given with its label and with what is asked for (`spec.item`)."""
+    asked = planned(verb, [row[2] for row in rows], grid)
     made = Plan([], [], [], asked.repeat, asked.threads)
-    for number, (point, spec) in enumerate(zip(points, asked.specs, strict=True)):
-        label = labels[number // (len(points) // len(workloads))]
+    for (point, label, _), spec in zip(rows, asked.specs, strict=True):
         for i in range(asked.repeat):
-            made.points.append(({"workload": label} if len(workloads) > 1 or not point else {}) | point)
+            made.points.append(point)
             made.labels.append(label)
             made.specs.append({**spec, "repeat": i})
     return made

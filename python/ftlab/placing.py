@@ -1,4 +1,4 @@
-"""What placement would bring on a workload: streams, inferred lifetimes, and the bound that knows the future."""
+"""What placement would bring on a workload: streams, inferred lifetimes, and the oracle that knows the future."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ftlab import catalogue, comparison
+from ftlab import comparison
 from ftlab.comparison import Comparison, Plan, Point
 from ftlab.errors import InputError
 from ftlab.option_types import CompareOptions
 from ftlab.options import signed
 from ftlab.reading import Source, Workload
-from ftlab.spec import item, pairs, planned, workload_label
+from ftlab.spec import item, pairs, workload_label
 
 if TYPE_CHECKING:
     import polars as pl
 
 LEAST_GAP = 0.02
-"""Share of the write amplification without placement by which the bound has to lie below it, for shares to be told."""
+"""Share of the write amplification without placement by which the oracle has to lie below it, for shares to be told."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ SCHEMES = (
     Scheme("sepbit", "lifetimes inferred by the drive", ("ftl.placement=sepbit",)),
     Scheme("fk", "the oracle: every lifetime is known", ("ftl.placement=fk",)),
 )
-BOUND = "fk"
+ORACLE = "fk"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Placed:
     scheme: Scheme
     point: Point
     closed: float | None = None
-    """Share of the gap between `none` and the bound that it closes; None where the gap is too small to tell."""
+    """Share of the gap between `none` and the oracle that it closes; None where the gap is too small to tell."""
 
     @property
     def waf(self) -> float | None:
@@ -79,7 +79,7 @@ class Placed:
 
     @property
     def ns_per_unit(self) -> float | None:
-        """Processor time of the simulation for each mapping unit that the host writes."""
+        """Wall time of the simulation for each mapping unit that the host writes; runs side by side slow each other."""
         rates = [r for run in self.point.runs if (r := (run.summary.get("perf") or {}).get("host_units_per_s"))]
         return 1e9 * len(rates) / sum(rates) if rates else None
 
@@ -91,14 +91,14 @@ class Answer:
     rows: tuple[Placed, ...]
     comparison: Comparison = field(repr=False)
     left_out: tuple[str, ...] = ()
-    """Why schemes are missing, a sentence each."""
+    """Schemes that the workload has nothing for, a sentence each; runs that failed are in `comparison.failures`."""
 
     @property
     def gap(self) -> float | None:
-        """How far the bound lies below no placement, as a share of the latter's write amplification."""
+        """How far the oracle lies below no placement, as a share of the latter's write amplification."""
         waf = {row.scheme.name: row.waf for row in self.rows}
-        without, bound = waf.get("none"), waf.get(BOUND)
-        return (without - bound) / without if without and bound else None
+        without, oracle = waf.get("none"), waf.get(ORACLE)
+        return (without - oracle) / without if without and oracle else None
 
     def table(self) -> pl.DataFrame:
         """A row per scheme."""
@@ -129,7 +129,7 @@ def placement(
 ) -> Answer:
     """What would streams, inference or better guesses bring on `workload`, and how far is that from the best possible?
 
-    `schemes` names some of `SCHEMES`; `none` and the bound are always among them. Runs on the counting backend unless
+    `schemes` names some of `SCHEMES`; `none` and the oracle are always among them. Runs on the counting backend unless
     `backend` says otherwise.
     """
     chosen = choose(schemes)
@@ -141,35 +141,32 @@ def choose(names: Sequence[str] | None) -> list[Scheme]:
     known = {scheme.name: scheme for scheme in SCHEMES}
     if unknown := [name for name in names or () if name not in known]:
         raise InputError(f"scheme `{unknown[0]}`: expected some of {', '.join(known)}")
-    there = {row["name"] for row in catalogue.entries("policies") if row["role"] == "placement"}
-    wanted = set(names or known) | {"none", BOUND}
-    return [scheme for scheme in SCHEMES if scheme.name in wanted and scheme.name in there]
+    wanted = set(names or known) | {"none", ORACLE}
+    return [scheme for scheme in SCHEMES if scheme.name in wanted]
 
 
 def plan(schemes: Sequence[Scheme], workload: Workload, drive: Source, options: Mapping[str, Any]) -> Plan:
     """A run of the workload for each scheme."""
     label = workload_label(workload)
-    common = {"backend": "counting"} | {key: value for key, value in options.items() if value is not None}
-    of_grid = {"repeat", "threads"}
-    grid = {name: common.pop(name) for name in of_grid & common.keys()}
-    items = [
-        item(workload, {**common, "set": [*pairs(common.get("set") or ()), *scheme.changes]}, drive)
-        for scheme in schemes
-    ]
-    asked = planned("compare", items, grid)
-    made = Plan([], [], [], asked.repeat, asked.threads)
-    for scheme, spec in zip(schemes, asked.specs, strict=True):
-        for i in range(asked.repeat):
-            made.points.append({"scheme": scheme.name})
-            made.labels.append(label)
-            made.specs.append({**spec, "repeat": i})
-    return made
+    grid, common = comparison.parted({"backend": "counting"} | {k: v for k, v in options.items() if v is not None})
+    changes = pairs(common.get("set") or ())
+    return comparison.laid_out(
+        [
+            (
+                {"scheme": scheme.name},
+                label,
+                item(workload, {**common, "set": [*changes, *scheme.changes]}, drive),
+            )
+            for scheme in schemes
+        ],
+        grid,
+    )
 
 
 def answer(schemes: Sequence[Scheme], made: Comparison) -> Answer:
     """What the runs say."""
     by_name = {point.vary["scheme"]: point for point in made.points}
-    rows, left_out = [], list(made.failures)
+    rows, left_out = [], []
     for scheme in schemes:
         point = by_name.get(scheme.name)
         if point is None:
@@ -179,9 +176,9 @@ def answer(schemes: Sequence[Scheme], made: Comparison) -> Answer:
             continue
         rows.append(Placed(scheme, point))
     waf = {row.scheme.name: row.waf for row in rows}
-    without, bound = waf.get("none"), waf.get(BOUND)
-    if without and bound and (without - bound) / without >= LEAST_GAP:
-        gap = without - bound
+    without, oracle = waf.get("none"), waf.get(ORACLE)
+    if without and oracle and (without - oracle) / without >= LEAST_GAP:
+        gap = without - oracle
         rows = [Placed(r.scheme, r.point, None if r.waf is None else (without - r.waf) / gap) for r in rows]
     return Answer(tuple(rows), made, tuple(left_out))
 

@@ -5,33 +5,12 @@ mod support;
 use ftlab_core::Breakdown;
 use ftlab_core::{IoContext, Lpn, OpKind};
 use ftlab_drive::timed::{Event, TicketInfo, Timed};
-use ftlab_flash::Timing;
 use ftlab_ftl::dedup::{Decision, DedupPolicy, DedupWrite, Event as Told, Work};
 use ftlab_ftl::indirection::Of;
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Backend, HostRequest, Now, Overrides, Ticket};
 use ftlab_testkit::Case;
 use support::*;
-
-/// A program takes 20 + 512 + 5000 ns.
-fn timing() -> Timing {
-    Timing {
-        read_ns: vec![1000],
-        program_ns: vec![5000],
-        erase_ns: 20_000,
-        read_command_ns: 10,
-        program_command_ns: 20,
-        erase_command_ns: 30,
-        byte_ps: 1000,
-        ecc_ns: 0,
-        multi_plane: false,
-        suspend_program: false,
-        suspend_erase: false,
-        suspend_ns: 50,
-        resume_ns: 70,
-        max_suspends: 2,
-    }
-}
 
 fn open(timed: &mut Timed) -> Ticket {
     let since_ns = timed.now_ns();
@@ -56,7 +35,7 @@ fn run(timed: &mut Timed) -> Vec<(u32, u64, Breakdown)> {
 #[test]
 fn an_engine_does_one_work_at_a_time() {
     let layout = layout([1, 1, 1, 1], 4, 8, 512);
-    let mut timed = timed(&layout, &timing(), "out_of_order");
+    let mut timed = timed(&layout, &plain_timing(), "out_of_order");
     for (engine, ns) in [(0, 700), (0, 300), (1, 400)] {
         let ticket = open(&mut timed);
         timed.compute(engine, ns, &[], ticket);
@@ -81,7 +60,7 @@ fn an_engine_does_one_work_at_a_time() {
 #[test]
 fn a_work_begins_when_it_can() {
     let layout = layout([1, 1, 1, 1], 4, 8, 512);
-    let mut timed = timed(&layout, &timing(), "out_of_order");
+    let mut timed = timed(&layout, &plain_timing(), "out_of_order");
     let (late, soon) = (open(&mut timed), open(&mut timed));
     let read = timed.issue(read(page(&layout, 0, 0, 0), 512), &[]);
     timed.compute(0, 100, &[read], late);
@@ -127,7 +106,7 @@ fn a_program_waits_for_its_hash_and_a_hit_for_nothing_else() {
         roles: Some(Roles::given(Some(Box::new(Hashing::default())), None)),
         ..Overrides::default()
     };
-    let backend = timed(&case.layout, &timing(), "out_of_order");
+    let backend = timed(&case.layout, &plain_timing(), "out_of_order");
     let mut ftl = case.build(given).unwrap().with_backend(backend);
     let mut write = |lpn| {
         let context = IoContext {

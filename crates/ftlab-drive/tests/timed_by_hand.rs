@@ -10,30 +10,10 @@ use support::*;
 
 const KB4: u32 = 4096;
 
-/// Numbers that show in the results: read 10 + 1000 + bytes·1, program 20 + 5000 + bytes, erase 30 + 20000.
-fn timing() -> Timing {
-    Timing {
-        read_ns: vec![1000],
-        program_ns: vec![5000],
-        erase_ns: 20_000,
-        read_command_ns: 10,
-        program_command_ns: 20,
-        erase_command_ns: 30,
-        byte_ps: 1000,
-        ecc_ns: 0,
-        multi_plane: false,
-        suspend_program: false,
-        suspend_erase: false,
-        suspend_ns: 50,
-        resume_ns: 70,
-        max_suspends: 2,
-    }
-}
-
 /// One channel with two dies.
 fn pair() -> (Timed, ftlab_core::Layout) {
     let layout = layout([1, 2, 1, 1], 4, 8, KB4);
-    (timed(&layout, &timing(), "out_of_order"), layout)
+    (timed(&layout, &plain_timing(), "out_of_order"), layout)
 }
 
 fn ticket_at_once(timed: &mut Timed) -> Ticket {
@@ -110,7 +90,7 @@ fn two_dies_share_a_channel_and_overlap_their_cells() {
     assert_eq!(notices(&mut t), [(1, 5106), (2, 9212), (3, 13_308)]);
 
     // Lockstep lets die 1's data out first: 5106-9202, then the command 9202-9212, cell to 10212, out to 14308.
-    let mut t = timed(&l, &timing(), "lockstep");
+    let mut t = timed(&l, &plain_timing(), "lockstep");
     for (plane, key) in [(0, 1), (1, 2), (0, 3)] {
         t.issue(noted(read(page(&l, plane, 0, 0), KB4), key), &[]);
     }
@@ -402,7 +382,7 @@ fn nothing_is_suspended_that_ends_sooner_or_where_it_is_not_allowed() {
 #[test]
 fn host_writes_overtake_gc_only_so_often() {
     let l = layout([1, 1, 1, 1], 8, 8, KB4);
-    let mut t = timed(&l, &timing(), "out_of_order:gc_after=2");
+    let mut t = timed(&l, &plain_timing(), "out_of_order:gc_after=2");
     let gc = |block, key| {
         let op = FlashOp {
             class: Class::Gc,

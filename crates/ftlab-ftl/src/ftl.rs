@@ -307,15 +307,19 @@ impl Ftl<Counting> {
 pub fn frontiers_of(config: &FtlConfig, layout: &Layout) -> Result<u32> {
     let placement = placement::catalogue().build(&config.placement, &mut placement_setup(config, layout))?;
     let wear = wear::catalogue().build(&config.wear, &mut wear::Setup::default())?;
-    let metadata = config.mapping.name != "page" || config.checkpoint_units > 0;
     let frontiers = Frontiers::new(
         placement.as_ref(),
         &config.gc,
-        metadata,
+        has_metadata(config),
         wear.moves_cold_data(),
         layout.lanes,
     );
     Ok(u32::from(frontiers.count))
+}
+
+/// Whether translation pages, or journal and checkpoints, need a frontier.
+fn has_metadata(config: &FtlConfig) -> bool {
+    config.mapping.name != "page" || config.checkpoint_units > 0
 }
 
 fn placement_setup(config: &FtlConfig, layout: &Layout) -> placement::Setup {
@@ -335,8 +339,7 @@ fn placement_setup(config: &FtlConfig, layout: &Layout) -> placement::Setup {
 /// A placement policy that is in no catalogue, or whose parameters are refused.
 pub fn least_reserve(config: &FtlConfig, layout: &Layout) -> Result<u32> {
     let placement = placement::catalogue().build(&config.placement, &mut placement_setup(config, layout))?;
-    let has_metadata = config.mapping.name != "page" || config.checkpoint_units > 0;
-    Ok(u32::from(placement.survivor_frontiers().max(1)) + u32::from(has_metadata))
+    Ok(u32::from(placement.survivor_frontiers().max(1)) + u32::from(has_metadata(config)))
 }
 
 /// The lanes of each pool.

@@ -274,30 +274,33 @@ fn dac_goes_up_with_writes_and_down_with_collections() {
     assert!(wrong <= downs / 1000, "{wrong} of {downs}");
 }
 
+/// Write amplification of a drive that is filled in order and written by `draw` 12 times over, in the second half of that.
+fn waf(placement: &str, victim: &str, draw: impl Fn(u32, &mut Stream) -> u32) -> f64 {
+    let (layout, config) = drive(400, 0.15, placement, victim);
+    let units = config.logical_units;
+    let mut ftl = Ftl::new(layout, config).unwrap();
+    let mut random = Stream::new(5, "workload");
+    for lpn in 0..units {
+        ftl.admit(&write(lpn, 0), Ticket::NONE);
+    }
+    for round in 0..2 {
+        for _ in 0..6 * units {
+            let lpn = draw(units, &mut random);
+            ftl.admit(&write(lpn, 0), Ticket::NONE);
+        }
+        if round == 0 {
+            ftl.reset_counts();
+        }
+    }
+    ftl.check().unwrap();
+    ftl.counts.waf().unwrap()
+}
+
 /// A tenth of the data takes nine tenths of the writes: whoever tells hot from cold writes less than who does not, and the
 /// paper's own order holds between the two halves of SepBIT and the whole.
 #[test]
 fn separation_lowers_write_amplification_on_skewed_writes() {
-    let waf = |placement: &str| {
-        let (layout, config) = drive(400, 0.15, placement, "cost_benefit");
-        let units = config.logical_units;
-        let mut ftl = Ftl::new(layout, config).unwrap();
-        let mut random = Stream::new(5, "workload");
-        for lpn in 0..units {
-            ftl.admit(&write(lpn, 0), Ticket::NONE);
-        }
-        for round in 0..2 {
-            for _ in 0..6 * units {
-                let lpn = skewed(units, &mut random);
-                ftl.admit(&write(lpn, 0), Ticket::NONE);
-            }
-            if round == 0 {
-                ftl.reset_counts();
-            }
-        }
-        ftl.check().unwrap();
-        ftl.counts.waf().unwrap()
-    };
+    let waf = |placement: &str| waf(placement, "cost_benefit", skewed);
     let none = waf("none");
     for scheme in [
         "sepbit",
@@ -321,15 +324,9 @@ fn separation_lowers_write_amplification_on_skewed_writes() {
 #[test]
 fn asa_gains_nothing_on_uniform_writes() {
     let waf = |placement: &str| {
-        let (layout, config) = drive(400, 0.15, placement, "greedy");
-        let units = config.logical_units;
-        let mut ftl = Ftl::new(layout, config).unwrap();
-        let mut random = Stream::new(5, "workload");
-        for _ in 0..10 * units {
-            let lpn = random.below(u64::from(units)) as u32;
-            ftl.admit(&write(lpn, 0), Ticket::NONE);
-        }
-        ftl.counts.waf().unwrap()
+        waf(placement, "greedy", |units, random| {
+            random.below(u64::from(units)) as u32
+        })
     };
     let (none, asa) = (waf("none"), waf("asa"));
     assert!((asa / none - 1.0).abs() < 0.08, "{asa:.3} against {none:.3}");
@@ -543,6 +540,79 @@ fn a_sequential_request_takes_the_stream_of_the_one_before() {
     // It ends at the border of chunk 1; what follows there belongs to it.
     assert_eq!(place(32, 2, 9), [3, 3]);
     assert_eq!(place(48, 1, 10), [0]);
+}
+
+/// Frontiers of requests, each a first unit and a number of units, one tick apart; one frontier for each unit.
+fn placed(policy: &mut dyn PlacementPolicy, requests: &[(u32, u32)]) -> Vec<Vec<Frontier>> {
+    let place = |tick: usize, first: u32, units: u32, policy: &mut dyn PlacementPolicy| -> Vec<Frontier> {
+        let context = context_of(0, Lpn(first), units);
+        let unit = |lpn: u32| {
+            policy.host(&HostWrite {
+                lpn: Lpn(lpn),
+                context: &context,
+                since: None,
+                dies: None,
+                now: Now {
+                    tick: tick as u64,
+                    time_ns: 0,
+                },
+            })
+        };
+        (first..first + units).map(unit).collect()
+    };
+    let requests = requests.iter().enumerate();
+    requests
+        .map(|(tick, &(first, units))| place(tick, first, units, policy))
+        .collect()
+}
+
+fn made(spec: &str) -> Box<dyn PlacementPolicy> {
+    built(spec, &drive(200, 0.2, "none", "greedy").1)
+}
+
+/// By hand, with a threshold of 2: extents split at the bounds of requests, so what is written beside a hot extent is cold.
+#[test]
+fn eti_counts_requests_in_extents() {
+    let mut eti = made("eti:threshold=2,extents=8");
+    let requests = [(10, 4), (10, 4), (12, 2), (8, 4), (14, 1)];
+    let expected = [
+        vec![1; 4],
+        vec![0; 4],
+        // Within the extent of 10 to 14: it splits, and both parts keep what was counted.
+        vec![0; 2],
+        // 8 and 9 are new; 10 and 11 have been written three times now.
+        vec![1, 1, 0, 0],
+        vec![1],
+    ];
+    assert_eq!(placed(eti.as_mut(), &requests), expected);
+    // With room for no other extent the whole drive counts as one, and only requests for all of it.
+    let mut one = made("eti:threshold=1,extents=1");
+    assert_eq!(placed(one.as_mut(), &[(10, 4), (10, 4)]), [vec![1; 4], vec![1; 4]]);
+}
+
+/// By hand: hot at the second write while it is remembered; the candidates forget the oldest, the hot list hands its last back.
+#[test]
+fn two_level_lru_remembers_candidates_and_hot_units() {
+    let mut lru = made("two_level_lru:hot=1,candidates=2");
+    let writes = [(1, 0), (2, 0), (1, 1), (3, 0), (2, 1), (1, 1), (4, 0), (5, 0), (2, 0)];
+    let requests = writes.map(|(lpn, _)| (lpn, 1));
+    let frontiers = placed(lru.as_mut(), &requests).concat();
+    assert_eq!(frontiers, writes.map(|(_, frontier)| frontier));
+}
+
+/// By hand: four filters of weights 2, 1.5, 1 and 0.5; a unit enters one filter more with each write, and is hot with the fourth.
+#[test]
+fn bloom_filters_add_up_to_hot_and_age() {
+    let mut filters = made("bloom_filters:bits=65536");
+    let often: Vec<(u32, u32)> = vec![(7, 1); 5];
+    // Entered in filters 0, 1, 2, 3, of which the last is the youngest: 0.5, 1.5, 3 and 5, of which 4 make it hot.
+    assert_eq!(placed(filters.as_mut(), &often).concat(), [0, 0, 0, 1, 1]);
+    // After three ages it is in the oldest filter only, and enters one more.
+    let mut aged = made("bloom_filters:bits=65536,decay=8");
+    let mut requests = often.clone();
+    requests.extend((100..123).map(|lpn| (lpn, 1)));
+    requests.push((7, 1));
+    assert_eq!(placed(aged.as_mut(), &requests).concat().last(), Some(&0));
 }
 
 #[test]

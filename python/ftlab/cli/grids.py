@@ -1,10 +1,11 @@
-"""What `compare` and `sweep` do alike: make the runs, print the table, write the folder."""
+"""What `compare`, `sweep` and `placement` do alike: make the runs, print the table, write the folder."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ftlab import comparison, store
 from ftlab.cli import INTERRUPTED, WRONG_INPUT, progress, text
@@ -12,8 +13,17 @@ from ftlab.comparison import Comparison, Plan
 from ftlab.errors import Interrupted
 
 
-def make(plan: Plan, *, out: Path | None, force: bool, json: bool, title: str = "") -> int:
-    """Makes the planned runs and shows them; gives the exit code."""
+def make(
+    plan: Plan,
+    *,
+    out: Path | None,
+    force: bool,
+    json: bool,
+    title: str = "",
+    in_text: Callable[[Comparison], str] = text.comparison_text,
+    in_json: Callable[[Comparison], Any] = lambda result: result.summaries,
+) -> int:
+    """Makes the planned runs and shows them, as text or as JSON; gives the exit code."""
     line = progress.line(len(plan.specs))
     interrupted = False
     with contextlib.ExitStack() as stack:
@@ -27,9 +37,9 @@ def make(plan: Plan, *, out: Path | None, force: bool, json: bool, title: str = 
             progress.clear(line)
         # The figures first: a folder that cannot be written takes none of them away.
         if json:
-            text.put_json(result.summaries)
+            text.put_json(in_json(result))
         else:
-            text.put(text.comparison_text(result))
+            text.put(in_text(result))
         for sentence in result.failures:
             text.note(f"failed: {sentence}")
         if folder and result.points:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ def placement(
     *,
     scheme: Annotated[
         list[str] | None,
-        typer.Option("--scheme", metavar="NAME", help="Only this scheme, beside none and the bound. Repeatable."),
+        typer.Option("--scheme", metavar="NAME", help="Only this scheme, beside none and the oracle. Repeatable."),
     ] = None,
     options: dict[str, Any],
     out: o.Out = None,
@@ -31,35 +30,21 @@ def placement(
 
     Example: ftlab placement recordings/rocksdb.ftlrec --drive small --fit compact --precondition fill:share=0.9
     """
-    from typing import cast
-
-    from ftlab import comparison, placing, store
-    from ftlab.cli import INTERRUPTED, WRONG_INPUT, placement_text, progress, text
-    from ftlab.errors import Interrupted
+    from ftlab import placing
+    from ftlab.cli import grids, placement_text
+    from ftlab.comparison import Comparison
 
     schemes = placing.choose(scheme)
-    plan = placing.plan(schemes, workload, drive, options)
-    line = progress.line(len(plan.specs))
-    interrupted = False
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
-        try:
-            made = comparison.execute(plan, progress=line, title="placement")
-        except Interrupted as stop:
-            interrupted = True
-            made = cast(comparison.Comparison, stop.result)
-        finally:
-            progress.clear(line)
-        answer = placing.answer(schemes, made)
-        if json:
-            text.put_json(placement_text.as_json(answer))
-        else:
-            text.put(placement_text.answer_text(answer))
-        if folder and made.points:
-            store.save_comparison(made, folder)
-    if out and made.points:
-        text.note(f"wrote {out / 'report.html'}")
-    if interrupted:
-        text.note("interrupted; what was finished is kept")
-        return INTERRUPTED
-    return WRONG_INPUT if made.failures else 0
+
+    def answered(made: Comparison) -> placing.Answer:
+        return placing.answer(schemes, made)
+
+    return grids.make(
+        placing.plan(schemes, workload, drive, options),
+        out=out,
+        force=force,
+        json=json,
+        title="placement",
+        in_text=lambda made: placement_text.answer_text(answered(made)),
+        in_json=lambda made: placement_text.as_json(answered(made)),
+    )

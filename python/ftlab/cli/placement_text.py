@@ -6,7 +6,7 @@ from typing import Any
 
 from ftlab import show
 from ftlab.cli.text import drive_line
-from ftlab.placing import BOUND, LEAST_GAP, Answer, Placed
+from ftlab.placing import LEAST_GAP, ORACLE, Answer, Placed
 
 
 def answer_text(answer: Answer) -> str:
@@ -29,7 +29,9 @@ def answer_text(answer: Answer) -> str:
     width = max(map(len, (heads, rule, *body)))
     told = [f"{line.ljust(width)}  {row.scheme.says}" for line, row in zip(body, answer.rows, strict=True)]
     blocks = [f"{first.workload} on {drive_line(first.summary)}", "\n".join([heads, rule, *told]), _gap(answer)]
-    blocks.append("\n".join([*answer.left_out, *_cautions(answer)]))
+    shown = {row.scheme.name for row in answer.rows}
+    said = [*answer.comparison.endings, *answer.comparison.cautions]
+    blocks.append("\n".join([*answer.left_out, *(one for one in said if one.split(":", 1)[0] in shown)]))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -63,11 +65,11 @@ def _share(closed: float | None) -> str:
 def _gap(answer: Answer) -> str:
     gap = answer.gap
     if gap is None:
-        return f"Without `{BOUND}` there is nothing to measure by."
+        return f"Without `{ORACLE}` there is nothing to measure by."
     if gap < 0:
         return (
-            f"The oracle lies {-100 * gap:.1f} % above no placement: its open reclaim units cost more spare than they"
-            " save. More over-provisioning or smaller reclaim units leave room for placement."
+            f"The oracle lies {-100 * gap:.1f} % above no placement: what its classes save does not pay for their open"
+            " reclaim units. More over-provisioning, smaller reclaim units or a longer `fk:segment` leave more room."
         )
     if gap < LEAST_GAP:
         return (
@@ -75,7 +77,7 @@ def _gap(answer: Answer) -> str:
             f" shares of the gap are not told below {100 * LEAST_GAP:.0f} %."
         )
     best = max(
-        (row for row in answer.rows if row.scheme.name not in ("none", BOUND) and row.closed is not None),
+        (row for row in answer.rows if row.scheme.name not in ("none", ORACLE) and row.closed is not None),
         key=lambda row: row.closed or 0.0,
         default=None,
     )
@@ -83,7 +85,3 @@ def _gap(answer: Answer) -> str:
     if best and best.closed is not None:
         text += f" The best scheme, `{best.scheme.name}`, closes {_share(best.closed)} of that."
     return text
-
-
-def _cautions(answer: Answer) -> list[str]:
-    return [*answer.comparison.endings, *getattr(answer.comparison, "cautions", [])]

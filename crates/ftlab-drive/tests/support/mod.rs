@@ -40,6 +40,26 @@ pub fn page(layout: &Layout, plane: u32, block: u32, page: u32) -> u32 {
     (plane * layout.geometry.blocks + block) * layout.geometry.pages + page
 }
 
+/// Numbers that show in the results: read 10 + 1000 + bytes·1, program 20 + 5000 + bytes, erase 30 + 20000.
+pub fn plain_timing() -> Timing {
+    Timing {
+        read_ns: vec![1000],
+        program_ns: vec![5000],
+        erase_ns: 20_000,
+        read_command_ns: 10,
+        program_command_ns: 20,
+        erase_command_ns: 30,
+        byte_ps: 1000,
+        ecc_ns: 0,
+        multi_plane: false,
+        suspend_program: false,
+        suspend_erase: false,
+        suspend_ns: 50,
+        resume_ns: 70,
+        max_suspends: 2,
+    }
+}
+
 /// The SLC part of MQSim's validation matrix.
 pub fn mqsim_timing() -> Timing {
     Timing {

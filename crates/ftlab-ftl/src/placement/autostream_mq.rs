@@ -9,7 +9,9 @@
 //! * **Demotion**: after each touch, in every queue the chunk that was touched longest ago goes one queue down if it has expired, and
 //!   expires a lifetime from now. If it was the hottest, the next in its queue is.
 //!
-//! The stream of a unit is the queue of its chunk; stream *i* is frontier *i*; survivors are left to the drive.
+//! The stream of a unit is the queue of its chunk; stream *i* is frontier *i*; survivors are left to the drive. As a chunk is touched
+//! before its units are placed, and its queue then follows from its count alone, demotion never shows in a stream; it is kept
+//! because the source has it.
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 1 to 4,095).
