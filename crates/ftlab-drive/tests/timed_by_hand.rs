@@ -64,7 +64,7 @@ fn page_types_and_decoding_come_from_the_table() {
         read_ns: vec![1000, 2000, 3000],
         program_ns: vec![5000, 6000, 7000],
         ecc_ns: 7,
-        ..timing()
+        ..plain_timing()
     };
     for (number, t_r) in [(0, 1000), (1, 2000), (2, 3000), (3, 1000), (7, 2000)] {
         let mut t = timed(&layout, &tlc, "fcfs");
@@ -304,7 +304,7 @@ fn planes_work_together_on_equal_page_numbers() {
     let l = layout([1, 1, 1, 2], 4, 8, KB4);
     let both = Timing {
         multi_plane: true,
-        ..timing()
+        ..plain_timing()
     };
     let mut t = timed(&l, &both, "out_of_order");
     t.issue(noted(read(page(&l, 0, 0, 3), KB4), 1), &[]);
@@ -332,7 +332,7 @@ fn a_read_suspends_an_erase() {
     let l = layout([1, 1, 1, 1], 4, 8, KB4);
     let suspending = Timing {
         suspend_erase: true,
-        ..timing()
+        ..plain_timing()
     };
     let mut t = timed(&l, &suspending, "out_of_order");
     t.issue(noted(erase(page(&l, 0, 0, 0)), 1), &[]);
@@ -360,7 +360,7 @@ fn nothing_is_suspended_that_ends_sooner_or_where_it_is_not_allowed() {
     let l = layout([1, 1, 1, 1], 4, 8, KB4);
     let suspending = Timing {
         suspend_program: true,
-        ..timing()
+        ..plain_timing()
     };
     // 50 ns before its end, a suspension of 50 ns gains nothing; 51 ns before, it is done.
     for (policy, at, suspends) in [
