@@ -41,7 +41,7 @@ pub trait BlockDevice {
 
     /// Announces a request whose first byte is `offset` and that will come after `ahead` others. A device may fetch what it
     /// will touch; results are the same without.
-    fn prefetch(&self, _offset: u64, _ahead: usize) {}
+    fn prefetch(&self, _op: OpKind, _offset: u64, _ahead: usize) {}
 }
 
 /// What a host must know of a device.

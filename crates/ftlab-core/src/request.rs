@@ -5,9 +5,10 @@
 use crate::error::Result;
 
 /// What a request asks for. The numbers are those of the binary trace form and must not change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[repr(u8)]
 pub enum OpKind {
+    #[default]
     Read = 0,
     Write = 1,
     Trim = 2,
@@ -74,9 +75,20 @@ impl IoContext<'_> {
         content_bytes: CONTENT_BYTES,
     };
 
+    /// [`IoContext::NONE`] at one place for all, by which it is known at once.
+    #[inline(always)]
+    pub fn none() -> &'static IoContext<'static> {
+        static NONE: IoContext<'static> = IoContext::NONE;
+        &NONE
+    }
+
     /// Whether nothing is known.
-    #[inline]
+    #[inline(always)]
     pub fn is_none(&self) -> bool {
+        std::ptr::eq(std::ptr::from_ref(self).cast::<()>(), std::ptr::from_ref(Self::none()).cast()) || self.is_blank()
+    }
+
+    fn is_blank(&self) -> bool {
         let numbers = u64::from(self.flags) | u64::from(self.stream) | self.pc;
         numbers == 0 && self.pid.is_none() && self.label.is_none() && self.contents.is_empty()
     }
@@ -106,7 +118,7 @@ impl<'a> IoRequest<'a> {
             op,
             offset,
             length,
-            context: &IoContext::NONE,
+            context: IoContext::none(),
         }
     }
 }

@@ -1,13 +1,14 @@
 //! What a device needs of the backend behind its front: tickets, and events in order of time.
 
+use ftlab_core::Completion;
 use ftlab_ftl::{Backend, Ticket};
 
-use crate::timed::{Event, Link, TicketEnd, TicketInfo, Timed};
+use crate::timed::{Event, Link, TicketInfo, Timed};
 
 /// A backend that a device can drive.
 pub trait Clocked: Backend {
-    /// The link that data of reads crosses outwards. A backend may let the reads of a ticket with `cross_bytes` cross it one
-    /// by one as they complete; the device sends the rest.
+    /// The link that data of reads crosses outwards. A backend may let the reads of a ticket cross it one by one as they
+    /// complete; the rest crosses when the ticket departs.
     fn host_out(&mut self) -> &mut Link;
 
     /// Begins a ticket.
@@ -16,12 +17,19 @@ pub trait Clocked: Backend {
     /// No more operations will carry `ticket`: it is done with the last of them.
     fn seal(&mut self, ticket: Ticket);
 
-    /// Ends a ticket that has been reported done.
-    fn take(&mut self, ticket: Ticket) -> TicketEnd;
+    /// The request of this ticket is refused: what it read crosses no link.
+    fn refuse(&mut self, ticket: Ticket);
 
-    /// The next thing to react to at or before `until_ns`; without one, the time is `until_ns` afterwards. `u64::MAX` is no
-    /// limit: then the time stays where it is when nothing is left to happen.
-    fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)>;
+    /// A ticket has been reported done: its data that has not crossed the link crosses it now. Returns when the last byte
+    /// has crossed.
+    fn depart(&mut self, ticket: Ticket) -> u64;
+
+    /// Ends a ticket whose data has crossed, now.
+    fn take(&mut self, ticket: Ticket) -> Completion;
+
+    /// The next thing to react to at or before `until_ns`, at the time that `now_ns` then tells; without one, the time is
+    /// `until_ns` afterwards. `u64::MAX` is no limit: then the time stays where it is when nothing is left to happen.
+    fn pop(&mut self, until_ns: u64) -> Option<Event>;
 
     /// When `pop` will next have something to do.
     fn next_time(&mut self) -> Option<u64>;
@@ -49,14 +57,23 @@ impl Clocked for Timed {
         self.seal(ticket);
     }
 
+    fn refuse(&mut self, ticket: Ticket) {
+        self.refuse(ticket);
+    }
+
     #[inline(always)]
-    fn take(&mut self, ticket: Ticket) -> TicketEnd {
+    fn depart(&mut self, ticket: Ticket) -> u64 {
+        self.depart(ticket)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, ticket: Ticket) -> Completion {
         self.take(ticket)
     }
 
     #[inline(always)]
-    fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
-        self.pop(until_ns)
+    fn pop(&mut self, until_ns: u64) -> Option<Event> {
+        self.pop_event(until_ns)
     }
 
     #[inline(always)]

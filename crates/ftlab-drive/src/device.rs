@@ -12,13 +12,12 @@
 //! No events of its own: what waits for the command server or the link waits in queues whose times never decrease. No
 //! allocation in steady state.
 
-use std::collections::VecDeque;
-
-use ftlab_core::{BlockDevice, Breakdown, Completion, DeviceGeometry, IoContext, IoRequest, Lpn, OpKind, Part, Status};
-use ftlab_ftl::{HostRequest, Notice, Ticket};
+use ftlab_core::{BlockDevice, Breakdown, Completion, DeviceGeometry, IoContext, IoRequest, Lpn, OpKind, Status};
+use ftlab_ftl::{Backend, HostRequest, Notice, Ticket};
 
 use crate::clocked::Clocked;
 use crate::config::HostLink;
+use crate::due::{Due, NEVER};
 use crate::timed::{Event, Link, TicketInfo};
 
 /// What the device needs of an FTL.
@@ -37,7 +36,7 @@ pub trait Front {
     fn notice(&mut self, notice: Notice);
 
     /// A request that begins with this unit will come after `ahead` others.
-    fn prefetch(&self, _first: Lpn, _ahead: usize) {}
+    fn prefetch(&self, _op: OpKind, _first: Lpn, _ahead: usize) {}
 }
 
 /// The drive as the host sees it.
@@ -51,13 +50,12 @@ pub struct Device<F> {
     host_in: Link,
     command_free_ns: u64,
     /// Requests on their way to the FTL. Reads, trims and flushes carry no data inwards: each kind keeps its order.
-    arriving: [VecDeque<Arrival>; 2],
+    arriving: [Due<Arrival>; 2],
     contexts: Contexts,
-    /// What the FTL has, by ticket number.
-    in_flight: Vec<InFlight>,
-    /// Requests whose data is on the link, in order of completion.
-    leaving: VecDeque<Completion>,
-    /// The next admission or departure; `u64::MAX` for none.
+    /// Tickets of requests whose data is on the link. Almost always the last to come leaves last: only one whose data crossed while
+    /// other work of its own went on may leave before an earlier one.
+    leaving: Due<u32>,
+    /// The next admission or departure.
     next_own_ns: u64,
     /// Completed while a request was submitted, and not yet handed out.
     completed: Vec<Completion>,
@@ -67,13 +65,15 @@ pub struct Device<F> {
     settled: bool,
 }
 
-/// A request that will be admitted at `at_ns`.
+/// A request that will be admitted.
+#[derive(Clone, Copy, Default)]
 struct Arrival {
-    at_ns: u64,
-    entered: Entered,
     offset: u64,
+    ticket: u32,
+    length: u32,
     /// Its place among the contexts; most requests have none.
     context: Option<u32>,
+    op: OpKind,
 }
 
 /// What is known of requests on their way to the FTL, in places that are used again.
@@ -83,29 +83,10 @@ struct Contexts {
     unused: Vec<u32>,
 }
 
+#[derive(Default)]
 struct Kept {
     context: IoContext<'static>,
     contents: Vec<u64>,
-}
-
-/// What is known of a request when it reaches the FTL. What its latency did not spend in transfers it waited.
-#[derive(Clone, Copy)]
-struct Entered {
-    tag: u64,
-    submitted_ns: u64,
-    transfer_ns: u64,
-    op: OpKind,
-    length: u32,
-}
-
-/// A request that the FTL has.
-#[derive(Clone, Copy)]
-struct InFlight {
-    tag: u64,
-    /// Bytes that cross the link outwards.
-    out_bytes: u32,
-    op: OpKind,
-    status: Status,
 }
 
 impl<F: Front> Device<F> {
@@ -128,9 +109,8 @@ impl<F: Front> Device<F> {
             command_free_ns: 0,
             arriving: Default::default(),
             contexts: Contexts::default(),
-            in_flight: Vec::new(),
-            leaving: VecDeque::new(),
-            next_own_ns: u64::MAX,
+            leaving: Due::default(),
+            next_own_ns: NEVER,
             completed: Vec::new(),
             outstanding: 0,
             now_ns: 0,
@@ -164,7 +144,7 @@ impl<F: Front> Device<F> {
         self.arriving = Default::default();
         self.contexts = Contexts::default();
         self.leaving.clear();
-        self.next_own_ns = u64::MAX;
+        self.next_own_ns = NEVER;
         self.completed.clear();
         self.outstanding = 0;
         self.settled = false;
@@ -176,10 +156,11 @@ impl<F: Front> BlockDevice for Device<F> {
         self.geometry
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, tag: u64, io: &IoRequest<'_>, now_ns: u64) {
         assert!(
-            u128::from(io.offset) + u128::from(io.length) <= u128::from(self.geometry.capacity_bytes),
+            io.offset <= self.geometry.capacity_bytes
+                && u64::from(io.length) <= self.geometry.capacity_bytes - io.offset,
             "{} bytes from byte {} on reach beyond the {} of the drive",
             io.length,
             io.offset,
@@ -207,26 +188,37 @@ impl<F: Front> BlockDevice for Device<F> {
             transfer_ns += duration;
             at_ns = end;
         }
-        let entered = Entered {
-            tag,
-            submitted_ns: now_ns,
-            transfer_ns,
-            op: io.op,
-            length: io.length,
+        let backend = self.front.backend();
+        let cross_bytes = match io.op {
+            OpKind::Read if backend.host_out().takes_time() => u64::from(io.length),
+            _ => 0,
         };
+        let ticket = backend.open(TicketInfo {
+            tag,
+            op: io.op,
+            since_ns: now_ns,
+            parts: Breakdown {
+                transfer_ns,
+                queue_ns: at_ns - now_ns - transfer_ns,
+                ..Breakdown::default()
+            },
+            cross_bytes,
+        });
         if at_ns == now_ns {
             self.settled = false;
-            let request = HostRequest::of_bytes(io, self.unit_shift);
-            admit(&mut self.front, &mut self.in_flight, &request, &entered, now_ns);
-            return;
+            return self.admit_at_once(io, ticket);
         }
         let context = (!io.context.is_none()).then(|| self.contexts.enter(io.context));
-        self.arriving[usize::from(io.op == OpKind::Write)].push_back(Arrival {
+        self.arriving[usize::from(io.op == OpKind::Write)].push(
             at_ns,
-            entered,
-            offset: io.offset,
-            context,
-        });
+            Arrival {
+                offset: io.offset,
+                ticket: ticket.0,
+                length: io.length,
+                context,
+                op: io.op,
+            },
+        );
         self.next_own_ns = self.next_own_ns.min(at_ns);
     }
 
@@ -234,9 +226,9 @@ impl<F: Front> BlockDevice for Device<F> {
         if let Some(first) = self.completed.first() {
             return Some(first.done_ns);
         }
-        let flash = self.front.backend().next_time().unwrap_or(u64::MAX);
+        let flash = self.front.backend().next_time().unwrap_or(NEVER);
         let next = self.next_own_ns.min(flash);
-        (next != u64::MAX).then_some(next)
+        (next != NEVER).then_some(next)
     }
 
     #[inline]
@@ -255,14 +247,14 @@ impl<F: Front> BlockDevice for Device<F> {
             return Some(self.now_ns);
         }
         let before = out.len();
-        let reached = self.run(until_ns.unwrap_or(u64::MAX), true, out);
+        let reached = self.run(until_ns.unwrap_or(NEVER), true, out);
         self.outstanding -= out.len() - before;
         reached
     }
 
     #[inline]
-    fn prefetch(&self, offset: u64, ahead: usize) {
-        self.front.prefetch(Lpn((offset >> self.unit_shift) as u32), ahead);
+    fn prefetch(&self, op: OpKind, offset: u64, ahead: usize) {
+        self.front.prefetch(op, Lpn((offset >> self.unit_shift) as u32), ahead);
     }
 }
 
@@ -277,15 +269,16 @@ impl<F: Front> Device<F> {
             // Every event may put something on the link that leaves before the next one.
             let own = self.next_own_ns;
             let time = match self.front.backend().pop(own.min(until)) {
-                Some((time, Event::TicketDone(ticket))) => {
-                    self.ticket_done(ticket, time, out);
-                    time
+                Some(Event::TicketDone(ticket)) => {
+                    let now_ns = self.front.backend().now_ns();
+                    self.ticket_done(ticket, now_ns, out);
+                    now_ns
                 }
-                Some((_, Event::Notice(notice))) => {
-                    self.front.notice(notice);
+                Some(Event::Notice(notice)) => {
+                    self.react(notice);
                     continue;
                 }
-                None if own <= until && own != u64::MAX => {
+                None if own <= until && own != NEVER => {
                     self.step_own(own, out);
                     own
                 }
@@ -297,143 +290,88 @@ impl<F: Front> Device<F> {
             }
         }
         self.settled = true;
-        if until == u64::MAX {
+        if until == NEVER {
             return None;
         }
         self.now_ns = self.now_ns.max(until);
         Some(until)
     }
 
+    /// Out of line: what the FTL does for a notice is much, and most events are none.
+    #[inline(never)]
+    fn react(&mut self, notice: Notice) {
+        self.front.notice(notice);
+    }
+
     /// Hands out and admits what is due at `now_ns`: departures first.
     #[inline]
     fn step_own(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
-        let mut next = u64::MAX;
-        while let Some(completion) = self.leaving.front() {
-            if completion.done_ns > now_ns {
-                next = completion.done_ns;
-                break;
-            }
-            out.push(*completion);
-            self.leaving.pop_front();
+        while self.leaving.next_ns() <= now_ns {
+            let ticket = Ticket(self.leaving.pop());
+            out.push(self.front.backend().take(ticket));
         }
-        for arriving in &mut self.arriving {
-            while let Some(arrival) = arriving.front() {
-                if arrival.at_ns > now_ns {
-                    next = next.min(arrival.at_ns);
-                    break;
-                }
-                let entered = &arrival.entered;
-                let mut io = IoRequest::plain(entered.op, arrival.offset, entered.length);
-                match arrival.context {
-                    None => {
-                        let request = HostRequest::of_bytes(&io, self.unit_shift);
-                        admit(&mut self.front, &mut self.in_flight, &request, entered, now_ns);
-                    }
-                    Some(place) => {
-                        let context = self.contexts.get(place);
-                        io.context = &context;
-                        let request = HostRequest::of_bytes(&io, self.unit_shift);
-                        admit(&mut self.front, &mut self.in_flight, &request, entered, now_ns);
-                        self.contexts.unused.push(place);
-                    }
-                }
-                arriving.pop_front();
+        while self.arriving[0].next_ns() <= now_ns {
+            let arrival = self.arriving[0].pop();
+            let io = IoRequest::plain(arrival.op, arrival.offset, arrival.length);
+            match arrival.context {
+                None => self.admit(&io, Ticket(arrival.ticket)),
+                Some(place) => self.admit_known(io, Ticket(arrival.ticket), place),
             }
         }
-        self.next_own_ns = next;
+        if self.arriving[1].next_ns() <= now_ns {
+            self.admit_writes(now_ns);
+        }
+        let [reads, writes] = &self.arriving;
+        self.next_own_ns = self.leaving.next_ns().min(reads.next_ns()).min(writes.next_ns());
+    }
+
+    #[inline(never)]
+    fn admit_writes(&mut self, now_ns: u64) {
+        while self.arriving[1].next_ns() <= now_ns {
+            let arrival = self.arriving[1].pop();
+            let io = IoRequest::plain(arrival.op, arrival.offset, arrival.length);
+            match arrival.context {
+                None => self.admit(&io, Ticket(arrival.ticket)),
+                Some(place) => self.admit_known(io, Ticket(arrival.ticket), place),
+            }
+        }
+    }
+
+    /// Gives the FTL a request of which more is known.
+    #[inline(never)]
+    fn admit_known(&mut self, io: IoRequest<'_>, ticket: Ticket, place: u32) {
+        let kept = std::mem::take(&mut self.contexts.each[place as usize]);
+        let context = &kept.context();
+        self.admit_at_once(&IoRequest { context, ..io }, ticket);
+        self.contexts.leave(place, kept);
+    }
+
+    #[inline(never)]
+    fn admit_at_once(&mut self, io: &IoRequest<'_>, ticket: Ticket) {
+        self.admit(io, ticket);
+    }
+
+    /// Gives the FTL a request.
+    #[inline(always)]
+    fn admit(&mut self, io: &IoRequest<'_>, ticket: Ticket) {
+        let request = HostRequest::of_bytes(io, self.unit_shift);
+        if self.front.admit(&request, ticket) != Status::Done {
+            self.front.backend().refuse(ticket);
+        }
     }
 
     /// Everything the FTL does for a request is done; a read's data may still be on the link.
     #[inline]
     fn ticket_done(&mut self, ticket: Ticket, now_ns: u64, out: &mut Vec<Completion>) {
-        let entry = self.in_flight[ticket.0 as usize];
         let backend = self.front.backend();
-        let end = backend.take(ticket);
-        let mut parts = end.parts;
-        let mut done_ns = now_ns;
-        if entry.out_bytes > 0 && entry.status == Status::Done {
-            let mut crossing = end.crossing_ns;
-            done_ns = done_ns.max(end.crossed_ns);
-            let rest = u64::from(entry.out_bytes) - end.crossed_bytes;
-            if rest > 0 {
-                let (crossed, duration) = backend.host_out().reserve(now_ns, rest);
-                crossing += duration;
-                done_ns = crossed;
-            }
-            // Earlier pages may have crossed while the last was read: only what lies after `now_ns` counts.
-            let crossing = crossing.min(done_ns - now_ns);
-            parts.add(Part::Transfer, crossing);
-            parts.add(Part::Queue, done_ns - now_ns - crossing);
-        }
-        let completion = Completion {
-            tag: entry.tag,
-            op: entry.op,
-            status: entry.status,
-            submitted_ns: end.since_ns,
-            done_ns,
-            parts,
-        };
+        let done_ns = backend.depart(ticket);
         if done_ns == now_ns {
-            out.push(completion);
+            out.push(backend.take(ticket));
         } else {
-            self.leave(completion);
+            self.leaving.push(done_ns, ticket.0);
+            self.next_own_ns = self.next_own_ns.min(done_ns);
         }
     }
-
-    /// Enters a request whose data is on the link. Almost always the last to leave: only one whose data crossed while other
-    /// work of its own went on may leave before an earlier one.
-    #[inline]
-    fn leave(&mut self, completion: Completion) {
-        self.next_own_ns = self.next_own_ns.min(completion.done_ns);
-        if self
-            .leaving
-            .back()
-            .is_none_or(|last| last.done_ns <= completion.done_ns)
-        {
-            return self.leaving.push_back(completion);
-        }
-        let after = self
-            .leaving
-            .partition_point(|other| other.done_ns <= completion.done_ns);
-        self.leaving.insert(after, completion);
-    }
-}
-
-/// Gives the FTL a request.
-#[inline]
-fn admit<F: Front>(
-    front: &mut F,
-    in_flight: &mut Vec<InFlight>,
-    request: &HostRequest<'_>,
-    entered: &Entered,
-    now_ns: u64,
-) {
-    let backend = front.backend();
-    let out_bytes = match entered.op {
-        OpKind::Read if backend.host_out().takes_time() => entered.length,
-        _ => 0,
-    };
-    let ticket = backend.open(TicketInfo {
-        since_ns: entered.submitted_ns,
-        parts: Breakdown {
-            transfer_ns: entered.transfer_ns,
-            queue_ns: now_ns - entered.submitted_ns - entered.transfer_ns,
-            ..Breakdown::default()
-        },
-        cross_bytes: u64::from(out_bytes),
-    });
-    let entry = InFlight {
-        tag: entered.tag,
-        out_bytes,
-        op: entered.op,
-        status: Status::Done,
-    };
-    let at = ticket.0 as usize;
-    if at >= in_flight.len() {
-        in_flight.resize(at + 1, entry);
-    }
-    in_flight[at] = entry;
-    in_flight[at].status = front.admit(request, ticket);
 }
 
 impl Contexts {
@@ -443,11 +381,10 @@ impl Contexts {
             contents: &[],
             ..*context
         };
-        let Some(place) = self.unused.pop() else {
-            let contents = contents.to_vec();
-            self.each.push(Kept { context, contents });
-            return (self.each.len() - 1) as u32;
-        };
+        let place = self.unused.pop().unwrap_or_else(|| {
+            self.each.push(Kept::default());
+            (self.each.len() - 1) as u32
+        });
         let kept = &mut self.each[place as usize];
         kept.context = context;
         kept.contents.clear();
@@ -455,11 +392,18 @@ impl Contexts {
         place
     }
 
-    fn get(&self, place: u32) -> IoContext<'_> {
-        let kept = &self.each[place as usize];
+    /// What was taken from `place` for a while; the place may be used again.
+    fn leave(&mut self, place: u32, kept: Kept) {
+        self.each[place as usize] = kept;
+        self.unused.push(place);
+    }
+}
+
+impl Kept {
+    fn context(&self) -> IoContext<'_> {
         IoContext {
-            contents: &kept.contents,
-            ..kept.context
+            contents: &self.contents,
+            ..self.context
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The FTL as the device's front.
 
-use ftlab_core::{DeviceGeometry, Layout, Lpn, Result, RuId, Status};
+use ftlab_core::{DeviceGeometry, Layout, Lpn, OpKind, Result, RuId, Status};
 use ftlab_flash::Timing;
 use ftlab_ftl::units::RuState;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Notice, Ticket};
@@ -38,7 +38,7 @@ impl<B: Clocked> Front for FtlFront<B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Status {
         let admitted = self.ftl.admit(request, ticket);
         self.ftl.backend.seal(ticket);
@@ -53,10 +53,15 @@ impl<B: Clocked> Front for FtlFront<B> {
     }
 
     #[inline]
-    fn prefetch(&self, first: Lpn, ahead: usize) {
+    fn prefetch(&self, op: OpKind, first: Lpn, ahead: usize) {
         if ahead > NEAR {
-            self.ftl.prefetch_map(first.0);
-        } else if let Some(slot) = self.ftl.prefetch_old(first.0) {
+            return self.ftl.prefetch_map(first.0);
+        }
+        let slot = match op {
+            OpKind::Read => self.ftl.slot_of(first.0),
+            _ => self.ftl.prefetch_old(first.0),
+        };
+        if let Some(slot) = slot {
             self.ftl.backend.prefetch(self.ftl.layout.page_of(slot));
         }
     }

@@ -4,19 +4,17 @@
 
 use std::collections::VecDeque;
 
-use ftlab_core::Breakdown;
+use ftlab_core::{Completion, Status};
 use ftlab_ftl::{Backend, Counting, FlashOp, Load, Need, Notice, OpId, Ticket};
 
 use crate::clocked::Clocked;
-use crate::timed::{Event, Link, TicketEnd, TicketInfo};
+use crate::timed::{Event, Link, TicketInfo, Tickets};
 
 /// [`Counting`] with a clock that only the device moves.
 pub struct Untimed {
     now_ns: u64,
     host_out: Link,
-    /// By ticket number: since when, and where the time until its beginning went.
-    tickets: Vec<(u64, Breakdown)>,
-    unused: Vec<Ticket>,
+    tickets: Tickets,
     done: VecDeque<Ticket>,
 }
 
@@ -25,8 +23,7 @@ impl Default for Untimed {
         Untimed {
             now_ns: 0,
             host_out: Link::free(),
-            tickets: Vec::new(),
-            unused: Vec::new(),
+            tickets: Tickets::default(),
             done: VecDeque::new(),
         }
     }
@@ -79,33 +76,29 @@ impl Clocked for Untimed {
     }
 
     fn open(&mut self, info: TicketInfo) -> Ticket {
-        let ticket = self.unused.pop().unwrap_or_else(|| {
-            self.tickets.push(Default::default());
-            Ticket((self.tickets.len() - 1) as u32)
-        });
-        self.tickets[ticket.0 as usize] = (info.since_ns, info.parts);
-        ticket
+        self.tickets.open(&info)
     }
 
     fn seal(&mut self, ticket: Ticket) {
+        self.tickets.known(ticket).sealed = true;
         self.done.push_back(ticket);
     }
 
-    fn take(&mut self, ticket: Ticket) -> TicketEnd {
-        let (since_ns, parts) = self.tickets[ticket.0 as usize];
-        self.unused.push(ticket);
-        TicketEnd {
-            since_ns,
-            parts,
-            crossed_bytes: 0,
-            crossed_ns: 0,
-            crossing_ns: 0,
-        }
+    fn refuse(&mut self, ticket: Ticket) {
+        self.tickets.known(ticket).status = Status::WornOut;
     }
 
-    fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+    fn depart(&mut self, ticket: Ticket) -> u64 {
+        self.tickets.depart(ticket, &mut self.host_out, self.now_ns)
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Completion {
+        self.tickets.take(ticket, self.now_ns)
+    }
+
+    fn pop(&mut self, until_ns: u64) -> Option<Event> {
         if let Some(ticket) = self.done.pop_front() {
-            return Some((self.now_ns, Event::TicketDone(ticket)));
+            return Some(Event::TicketDone(ticket));
         }
         if until_ns != u64::MAX {
             self.now_ns = self.now_ns.max(until_ns);
@@ -120,7 +113,6 @@ impl Clocked for Untimed {
     fn reset(&mut self) {
         self.host_out.clear();
         self.tickets.clear();
-        self.unused.clear();
         self.done.clear();
     }
 }

@@ -33,10 +33,10 @@ fn finish(timed: &mut Timed, ticket: Ticket) -> (u64, Breakdown) {
             let end = timed.take(ticket);
             assert_eq!(
                 end.parts.total_ns(),
-                time - end.since_ns,
+                time - end.submitted_ns,
                 "the parts sum to the latency"
             );
-            return (time - end.since_ns, end.parts);
+            return (time - end.submitted_ns, end.parts);
         }
     }
     panic!("ticket {ticket:?} never completed");

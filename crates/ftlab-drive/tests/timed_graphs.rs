@@ -198,7 +198,7 @@ fn run(timed: &mut Timed, graph: &[(u64, Item)]) -> (Vec<OpId>, Vec<Option<u64>>
                     let end = timed.take(ticket);
                     assert_eq!(
                         end.parts.total_ns(),
-                        time - end.since_ns,
+                        time - end.submitted_ns,
                         "the parts sum to the latency"
                     );
                 }

@@ -262,6 +262,12 @@ pub trait Backend {
     /// Starts `op` once everything in `after` has completed. An erase also waits for every earlier operation on its block.
     fn issue(&mut self, op: FlashOp, after: &[OpId]) -> OpId;
 
+    /// Starts `op`, which waits for nothing and is the only operation that carries its ticket.
+    #[inline]
+    fn issue_sole(&mut self, op: FlashOp) -> OpId {
+        self.issue(op, &[])
+    }
+
     /// Issues a read and a program for each page in turn, the program after the read. Returns the last program.
     fn copy(&mut self, copies: &PageCopies<'_>) -> OpId {
         let mut program = self.issue(copies.program_of(0), &[copies.read]);

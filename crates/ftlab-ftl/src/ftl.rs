@@ -404,22 +404,33 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Carries out one host request. `ticket` completes with the last operation that carries it.
+    #[inline(always)]
     pub fn admit(&mut self, request: &HostRequest<'_>, ticket: Ticket) -> Admitted {
         debug_assert!(u64::from(request.first.0) + u64::from(request.units) <= u64::from(self.config.logical_units));
         if self.recovery.is_some() {
             self.checkpoint_if_due();
         }
+        if request.op == OpKind::Read {
+            self.read(request, ticket);
+        } else {
+            self.admit_change(request, ticket);
+        }
+        if self.end_of_life {
+            Admitted::EndOfLife
+        } else {
+            Admitted::Done
+        }
+    }
+
+    /// Out of line, so that a read is admitted where it arrives.
+    #[inline(never)]
+    fn admit_change(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
         match request.op {
             OpKind::Write if self.end_of_life => {}
             OpKind::Write => self.write(request, ticket),
             OpKind::Read => self.read(request, ticket),
             OpKind::Trim => self.trim(request, ticket),
             OpKind::Flush => self.flush(ticket),
-        }
-        if self.end_of_life {
-            Admitted::EndOfLife
-        } else {
-            Admitted::Done
         }
     }
 
@@ -436,11 +447,17 @@ impl<B: Backend> Ftl<B> {
     /// where `lpn` lies.
     #[inline(always)]
     pub fn prefetch_old(&self, lpn: u32) -> Option<Slot> {
-        let &entry = self.record.map.get(lpn as usize)?;
-        let slot = Entry(entry).as_slot()?;
+        let slot = self.slot_of(lpn)?;
         self.record.prefetch_validity(slot);
         self.units.prefetch(self.layout.ru_of(slot));
         Some(slot)
+    }
+
+    /// Where `lpn` lies, if its entry of the map names a slot.
+    #[inline(always)]
+    pub fn slot_of(&self, lpn: u32) -> Option<Slot> {
+        let &entry = self.record.map.get(lpn as usize)?;
+        Entry(entry).as_slot()
     }
 
     /// Open places, for the checker and for what reports how much spare they eat.

@@ -10,18 +10,24 @@ use crate::request::HostRequest;
 use crate::units::RuState;
 
 impl<B: Backend> Ftl<B> {
+    #[inline(always)]
     pub(crate) fn read(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
         self.counts.host_read_requests += 1;
         self.counts.host_reads += u64::from(request.units);
-        let asks = self.roles.replication.is_some();
         if request.units == 1
             && self.plain_mapping
             && self.plain_buffer
-            && !asks
+            && self.roles.replication.is_none()
             && let Some(slot) = self.record.entry(request.first).as_slot()
         {
             return self.read_plain(request, slot, ticket);
         }
+        self.read_units(request, ticket);
+    }
+
+    #[inline(never)]
+    fn read_units(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
+        let asks = self.roles.replication.is_some();
         if !self.plain_mapping {
             let end = request.first.0 + request.units;
             self.look_up(0, request.first.0..end, end, Why::HostRead, ticket);
@@ -75,12 +81,18 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// The common case: one unit that lies in flash, and nobody to ask.
-    #[inline]
+    #[inline(always)]
     fn read_plain(&mut self, request: &HostRequest<'_>, slot: Slot, ticket: Ticket) {
         self.check_read(request.first, slot);
         let bytes = self.layout.geometry.unit_bytes - request.head_skip - request.tail_skip;
-        self.issue_host_read(self.layout.page_of(slot), bytes, ticket);
-        self.wait_for_map(ticket);
+        let page = self.layout.page_of(slot);
+        if B::TIMED && self.map_ready.is_empty() && !self.being_filled(page) {
+            self.counts.data_page_reads += 1;
+            self.backend.issue_sole(FlashOp::host_read(page, bytes, ticket));
+        } else {
+            self.issue_host_read(page, bytes, ticket);
+            self.wait_for_map(ticket);
+        }
     }
 
     /// Reads `bytes` of a page for the host; `page` is `u32::MAX` for none.

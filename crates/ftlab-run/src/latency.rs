@@ -40,15 +40,16 @@ fn parts_of(parts: &Breakdown) -> [u64; 5] {
 }
 
 impl Latencies {
-    /// Adds a request. Time it was late at the host counts as queueing.
+    /// Adds a request. The time that it was late at the host is in `latency_ns` but not in `parts`: it counts as queueing.
     #[inline]
-    pub fn record(&mut self, op: OpKind, latency_ns: u64, parts: &Breakdown) {
+    pub fn record(&mut self, op: OpKind, late_ns: u64, latency_ns: u64, parts: &Breakdown) {
+        debug_assert_eq!(late_ns + parts.total_ns(), latency_ns, "parts sum to the latency");
         let one = &mut self.by_op[op as usize];
         one.histogram.record(latency_ns);
         for (sum, part) in one.parts.iter_mut().zip(parts_of(parts)) {
             *sum += u128::from(part);
         }
-        one.parts[0] += u128::from(latency_ns - parts.total_ns());
+        one.parts[0] += u128::from(late_ns);
     }
 
     /// Sum of the latencies of an operation so far, and their number.

@@ -157,14 +157,16 @@ impl<'a> Feed<'a> {
     /// When the next request arrives; `None` if none is left.
     #[inline]
     fn arrival(&mut self, now: u64) -> Result<Option<u64>> {
-        if self.next == self.batch.len() && !self.over {
-            self.workload.next_batch(&mut self.batch)?;
-            self.plain = self.batch.is_plain();
-            self.next = 0;
-            self.over = self.batch.is_empty();
-        }
-        if self.over {
-            return Ok(None);
+        if self.next == self.batch.len() {
+            if !self.over {
+                self.workload.next_batch(&mut self.batch)?;
+                self.plain = self.batch.is_plain();
+                self.next = 0;
+                self.over = self.batch.is_empty();
+            }
+            if self.over {
+                return Ok(None);
+            }
         }
         if !self.open {
             return Ok(Some(now));
@@ -182,8 +184,10 @@ impl<'a> Feed<'a> {
     #[inline]
     fn submit(&mut self, device: &mut impl BlockDevice, under_way: &mut UnderWay, arrived_ns: u64, now: u64) {
         let late = now - arrived_ns;
-        self.late_sum_ns += u128::from(late);
-        self.late_max_ns = self.late_max_ns.max(late);
+        if late > 0 {
+            self.late_sum_ns += u128::from(late);
+            self.late_max_ns = self.late_max_ns.max(late);
+        }
         self.submitted += 1;
         let (i, batch) = (self.next, &self.batch);
         let tag = under_way.enter(Request {
@@ -191,14 +195,17 @@ impl<'a> Feed<'a> {
             offset: batch.offset[i],
             length: batch.length[i],
         });
-        if self.plain {
-            device.submit(tag, &batch.request(i, &IoContext::NONE), now);
+        let known;
+        let context = if self.plain {
+            IoContext::none()
         } else {
-            device.submit(tag, &batch.request(i, &batch.context_of(i)), now);
-        }
+            known = batch.context_of(i);
+            &known
+        };
+        device.submit(tag, &batch.request(i, context), now);
         for ahead in AHEAD {
             if let Some(&offset) = batch.offset.get(i + ahead) {
-                device.prefetch(offset, ahead);
+                device.prefetch(batch.op[i + ahead], offset, ahead);
             }
         }
         self.next += 1;
@@ -271,7 +278,8 @@ impl Tally {
         if matches!(done.op, OpKind::Read | OpKind::Write) {
             self.bytes += u64::from(request.length);
         }
-        self.latencies.record(done.op, latency_ns, &done.parts);
+        let late_ns = done.submitted_ns - request.arrived_ns;
+        self.latencies.record(done.op, late_ns, latency_ns, &done.parts);
         if let Some(rows) = &mut self.rows {
             rows.push(&RequestRow {
                 time_ns: request.arrived_ns,

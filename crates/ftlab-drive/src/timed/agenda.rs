@@ -1,10 +1,10 @@
 //! The agenda: one pending event per source (die, channel, timer queue), in order of time.
 //!
 //! A die has at most one event ahead of it, and a suspension *moves* that event; so there are no stale entries and never
-//! more entries than sources. They lie sorted in a ring: the next is taken from the front, and a new one is let in from the
-//! nearer end: a program is among the latest, a transfer among the next. For the tens to hundreds of dies of a drive this
-//! costs a fraction of a heap; with thousands it would be linear in the number of busy dies. Equal times come out in the
-//! order they went in.
+//! more entries than sources. They lie sorted in the middle of a table: the next is taken from the front, and a new one is let
+//! in from the nearer end: a program is among the latest, a transfer among the next. For the tens to hundreds of dies of a
+//! drive this costs a fraction of a heap; with thousands it would be linear in the number of busy dies. Equal times come out
+//! in the order they went in.
 
 use super::table::Table;
 
@@ -17,12 +17,13 @@ struct Entry {
     source: u32,
 }
 
+const EMPTY: Entry = Entry { time: NEVER, source: 0 };
+
 /// Pending events of a fixed set of sources.
 pub(super) struct Agenda {
-    /// A power of two larger than the number of sources.
-    ring: Table<Entry>,
-    mask: usize,
-    /// Index of the first and of one past the last, before masking.
+    /// Pending entries from `head` up to `tail`, and `NEVER` at `tail`. Four times as long as there can be entries, so that they
+    /// are seldom moved to the middle again.
+    entries: Table<Entry>,
     head: usize,
     tail: usize,
     /// Time at the head.
@@ -31,13 +32,12 @@ pub(super) struct Agenda {
 
 impl Agenda {
     pub fn new(sources: usize) -> Self {
-        let size = (sources + 1).next_power_of_two();
-        let empty = Entry { time: NEVER, source: 0 };
+        let entries: Table<Entry> = (0..4 * (sources + 1)).map(|_| EMPTY).collect();
+        let middle = entries.len() / 2;
         Agenda {
-            ring: (0..size).map(|_| empty).collect(),
-            mask: size - 1,
-            head: 0,
-            tail: 0,
+            entries,
+            head: middle,
+            tail: middle,
             next: NEVER,
         }
     }
@@ -52,77 +52,72 @@ impl Agenda {
     #[inline(always)]
     pub fn pop(&mut self) -> u32 {
         debug_assert!(self.head != self.tail, "no event to take");
-        let entry = &mut self.ring[self.head & self.mask];
-        entry.time = NEVER;
-        let source = entry.source;
-        self.head = self.head.wrapping_add(1);
-        // An empty ring has `NEVER` at its head: `pop` and `clear` leave it there.
-        self.next = self.ring[self.head & self.mask].time;
+        let source = self.entries[self.head].source;
+        self.head += 1;
+        self.next = self.entries[self.head].time;
         source
     }
 
     /// Adds the event of a source that has none.
     #[inline]
     pub fn push(&mut self, source: usize, time: u64) {
+        if self.head == 0 || self.tail + 1 == self.entries.len() {
+            self.recentre();
+        }
         let entry = Entry {
             time,
             source: source as u32,
         };
-        let pending = self.tail.wrapping_sub(self.head);
-        debug_assert!(pending < self.mask, "a source has two events");
         self.next = self.next.min(time);
-        // Places outside hold `NEVER`, the middle of an empty ring too.
-        if time < self.ring[self.head.wrapping_add(pending / 2) & self.mask].time {
-            self.head = self.head.wrapping_sub(1);
+        let entries = &mut self.entries;
+        if time < entries[(self.head + self.tail) / 2].time {
+            self.head -= 1;
             let mut at = self.head;
-            loop {
-                let after = self.ring[at.wrapping_add(1) & self.mask];
-                if after.time > time {
-                    break;
-                }
-                self.ring[at & self.mask] = after;
-                at = at.wrapping_add(1);
+            while entries[at + 1].time <= time {
+                entries[at] = entries[at + 1];
+                at += 1;
             }
-            self.ring[at & self.mask] = entry;
+            entries[at] = entry;
         } else {
             let mut at = self.tail;
-            self.tail = at.wrapping_add(1);
-            while at != self.head {
-                let before = self.ring[at.wrapping_sub(1) & self.mask];
-                if before.time <= time {
-                    break;
-                }
-                self.ring[at & self.mask] = before;
-                at = at.wrapping_sub(1);
+            self.tail += 1;
+            entries[self.tail].time = NEVER;
+            while at != self.head && entries[at - 1].time > time {
+                entries[at] = entries[at - 1];
+                at -= 1;
             }
-            self.ring[at & self.mask] = entry;
+            entries[at] = entry;
         }
     }
 
     /// Replaces the event of a source by one at `time`, or adds it.
     pub fn set(&mut self, source: usize, time: u64) {
-        let mut at = self.head;
-        while at != self.tail && self.ring[at & self.mask].source != source as u32 {
-            at = at.wrapping_add(1);
-        }
-        if at != self.tail {
-            while at.wrapping_add(1) != self.tail {
-                self.ring[at & self.mask] = self.ring[at.wrapping_add(1) & self.mask];
-                at = at.wrapping_add(1);
-            }
-            self.ring[at & self.mask].time = NEVER;
-            self.tail = at;
-            self.next = self.ring[self.head & self.mask].time;
+        let mut pending = self.head..self.tail;
+        if let Some(at) = pending.find(|&at| self.entries[at].source == source as u32) {
+            // The `NEVER` at the tail comes along.
+            self.entries.copy_within(at + 1..=self.tail, at);
+            self.tail -= 1;
+            self.next = self.entries[self.head].time;
         }
         if time != NEVER {
             self.push(source, time);
         }
     }
 
+    /// Moves the entries to the middle of the table.
+    #[cold]
+    fn recentre(&mut self) {
+        let count = self.tail - self.head;
+        let head = (self.entries.len() - count) / 2;
+        debug_assert!(head > 0 && head + count + 1 < self.entries.len(), "a source has two events");
+        self.entries.copy_within(self.head..=self.tail, head);
+        (self.head, self.tail) = (head, head + count);
+    }
+
     pub fn clear(&mut self) {
-        self.ring.fill(Entry { time: NEVER, source: 0 });
-        self.head = 0;
-        self.tail = 0;
+        self.entries.fill(EMPTY);
+        self.head = self.entries.len() / 2;
+        self.tail = self.head;
         self.next = NEVER;
     }
 }

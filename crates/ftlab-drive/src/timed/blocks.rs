@@ -3,6 +3,7 @@
 use ftlab_core::memory::prefetch;
 
 use super::ops::{Kind, Link, NONE, Op, Ops};
+use super::table::Table;
 
 /// What is under way on one block of one plane.
 #[derive(Clone, Copy)]
@@ -39,7 +40,8 @@ pub(super) enum Found {
 
 /// All blocks, numbered as in `places.rs`.
 pub(super) struct Blocks {
-    each: Vec<Block>,
+    /// Numbers of blocks come from `places.rs`, which refuses pages that the drive has not.
+    each: Table<Block>,
     pages: u16,
 }
 
@@ -55,7 +57,7 @@ impl Blocks {
             epoch: 0,
         };
         Blocks {
-            each: vec![unknown; count],
+            each: (0..count).map(|_| unknown).collect(),
             pages: pages as u16,
         }
     }
@@ -223,7 +225,7 @@ impl Blocks {
     /// Nothing is under way any more. A block on which something has been programmed must be erased before it is programmed
     /// again; whether one that was to be erased is erased depends on how long power lasted.
     pub fn clear(&mut self) {
-        for block in &mut self.each {
+        for block in self.each.iter_mut() {
             let filled = match block.filled {
                 0 if block.tail != NONE => UNKNOWN,
                 0 => 0,

@@ -56,6 +56,8 @@ pub(super) struct Parked {
     pub remaining_ns: u64,
 }
 
+/// Whole cache lines, so that its place is found by a shift.
+#[repr(align(64))]
 pub(super) struct Die {
     heads: [u32; Class::COUNT],
     tails: [u32; Class::COUNT],
@@ -216,7 +218,7 @@ impl Die {
     }
 
     /// The class whose head goes first; while a batch is suspended, only reads of the host and of the mapping may run.
-    #[inline]
+    #[inline(always)]
     pub fn select(&self, ops: &Ops, ranks: &Ranks) -> Option<Class> {
         let set = if self.parked.is_some() {
             self.urgent(ops)
@@ -226,6 +228,11 @@ impl Die {
         if set & set.wrapping_sub(1) == 0 {
             return Class::ALL.get(set.trailing_zeros() as usize).copied();
         }
+        self.select_of(set, ops, ranks)
+    }
+
+    /// Of several classes.
+    fn select_of(&self, set: ClassSet, ops: &Ops, ranks: &Ranks) -> Option<Class> {
         let first = ranks.first_of(set, self.overtaken);
         if first.only.is_some() {
             return first.only;

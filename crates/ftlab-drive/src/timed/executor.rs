@@ -6,6 +6,7 @@ use ftlab_ftl::{Class, FlashOpKind};
 
 use super::Timed;
 use super::dies::{Batch, Doing};
+use super::graph::path_of;
 use super::observe::{Span, Subject};
 use super::ops::{Kind, NONE, Op, State};
 use super::ranks::{INTERNAL, bit};
@@ -44,7 +45,7 @@ impl Timed {
             if let Some((_, slot)) = self.timers.pop_due(self.now) {
                 self.timer_free.push(slot);
                 let notice = self.timer_notices[slot as usize];
-                self.raised.push_back(super::Event::Notice(notice));
+                self.raised.push(super::Event::Notice(notice));
             }
             if let Some(next) = self.timers.next_time() {
                 self.agenda.push(source, next);
@@ -52,32 +53,47 @@ impl Timed {
         }
     }
 
-    /// The phase of `die` ends now.
+    /// The phase of `die` ends now. Most are those of reads: two comparisons are easier to foresee than a table of jumps.
     #[inline(always)]
     fn end_phase(&mut self, number: u16) {
+        let doing = self.dies[usize::from(number)].doing;
+        if doing == Doing::Sending {
+            self.end_sending(number);
+        } else if doing == Doing::Sensing {
+            self.end_sensing(number);
+        } else {
+            self.end_change(number);
+        }
+    }
+
+    /// The cells have been read: their data goes out at once, or waits for the channel.
+    #[inline(always)]
+    fn end_sensing(&mut self, number: u16) {
         let now = self.now;
         let die = &mut self.dies[usize::from(number)];
+        die.doing = Doing::Holding;
+        let (channel, wish) = (die.channel, die.wish);
+        let alone = !self.has_dirty() && self.agenda.next_time() > now;
+        if alone && self.channels.is_idle(channel, now) {
+            let duration = self.send(number);
+            self.channels.occupy(channel, now, duration);
+        } else {
+            let rank = self.ranks.channel[Phase::DataOut as usize];
+            self.channels.wish(channel, wish, rank, now);
+            self.mark_channel(channel);
+        }
+    }
+
+    #[inline(never)]
+    fn end_change(&mut self, number: u16) {
+        let die = &self.dies[usize::from(number)];
         match die.doing {
-            Doing::Sensing => {
-                die.doing = Doing::Holding;
-                let (channel, wish) = (die.channel, die.wish);
-                let alone = !self.has_dirty() && self.agenda.next_time() > now;
-                if alone && self.channels.is_idle(channel, now) {
-                    let duration = self.send(number);
-                    self.channels.occupy(channel, now, duration);
-                } else {
-                    let rank = self.ranks.channel[Phase::DataOut as usize];
-                    self.channels.wish(channel, wish, rank, now);
-                    self.mark_channel(channel);
-                }
-            }
-            Doing::Sending => self.end_sending(number),
             Doing::Changing => self.end_changing(number),
             Doing::Suspending => {
                 let index = die.batch.first;
                 self.release_die(number, index);
             }
-            Doing::Idle | Doing::Holding => unreachable!("die {number} has no event while {:?}", die.doing),
+            doing => unreachable!("die {number} has no event while {doing:?}"),
         }
     }
 
@@ -90,8 +106,9 @@ impl Timed {
         let index = batch.first;
         let op = self.ops.at_mut(index);
         if op.ticket != NONE {
-            let transfer = self.timing.transfer_ns(u64::from(op.bytes)) + batch.command_ns;
-            self.paths[index as usize].leave(now, batch.cell_ns, transfer);
+            let transfer = self.transfers.ns(op.bytes) + batch.command_ns;
+            let path = path_of(op, index, &mut self.paths, &mut self.tickets);
+            path.leave(now, batch.cell_ns, transfer);
         }
         // The entry of a run may be in its ready queue: only operations of several planes are linked.
         let next = match batch.count {
@@ -106,7 +123,7 @@ impl Timed {
         } else {
             batch.first = next;
             let bytes = self.ops.at(next).bytes;
-            let end = now + self.timing.transfer_ns(u64::from(bytes));
+            let end = now + self.transfers.ns(bytes);
             self.agenda.push(usize::from(number), end);
         }
         if kind == Kind::Reads {
@@ -147,7 +164,7 @@ impl Timed {
                 let batch = &self.dies[usize::from(number)].batch;
                 let mut transfer = batch.command_ns;
                 if op.kind == Kind::Program {
-                    transfer += self.timing.transfer_ns(u64::from(op.bytes));
+                    transfer += self.transfers.ns(op.bytes);
                 }
                 self.paths[index as usize].leave(now, batch.cell_ns, transfer);
             }
@@ -159,7 +176,7 @@ impl Timed {
     fn charge_op(&mut self, index: u32, part: Part) {
         if self.ops.at(index).ticket != NONE {
             let now = self.now;
-            self.paths[index as usize].charge(part, now);
+            self.path(index).charge(part, now);
         }
     }
 
@@ -225,8 +242,14 @@ impl Timed {
         } else {
             self.reconsider_all();
         }
-        if !self.dirty_channels.is_empty() {
-            self.arbitrate_all();
+        match self.dirty_channels[..] {
+            [] => {}
+            // Nobody waits for the only one.
+            [number] if self.channels.each[number as usize].waiting == 0 => {
+                self.dirty_channels.clear();
+                self.channels.each[number as usize].dirty = false;
+            }
+            _ => self.arbitrate_all(),
         }
     }
 
@@ -271,7 +294,12 @@ impl Timed {
         };
         die.choice = class;
         // With no other decision to make at this instant, the die is granted the channel without asking.
-        let alone = self.dirty_dies.is_empty() && self.dirty_channels.iter().all(|&c| c == channel);
+        let alone = self.dirty_dies.is_empty()
+            && match self.dirty_channels[..] {
+                [] => true,
+                [dirty] => dirty == channel,
+                _ => false,
+            };
         if alone && self.channels.is_idle(channel, self.now) {
             if self.dirty_channels.pop().is_some() {
                 self.channels.each[channel as usize].dirty = false;
@@ -325,7 +353,7 @@ impl Timed {
         let die = &mut self.dies[usize::from(number)];
         die.doing = Doing::Sending;
         let (channel, first, count) = (die.channel, die.batch.first, die.batch.count);
-        let first_ns = self.timing.transfer_ns(u64::from(self.ops.at(first).bytes));
+        let first_ns = self.transfers.ns(self.ops.at(first).bytes);
         if self.observer.is_some() {
             self.report_transfer(channel, Phase::DataOut, first, now, first_ns);
         }
@@ -345,7 +373,7 @@ impl Timed {
         let mut at = self.ops.at(first).next;
         while at != NONE {
             let op = self.ops.at(at);
-            let (transfer, next) = (self.timing.transfer_ns(u64::from(op.bytes)), op.next);
+            let (transfer, next) = (self.transfers.ns(op.bytes), op.next);
             if self.observer.is_some() {
                 self.report_transfer(channel, Phase::DataOut, at, start_ns + duration, transfer);
             }
@@ -389,10 +417,11 @@ impl Timed {
         };
         let mut duration = command_ns;
         if kind == FlashOpKind::Program {
-            duration += self.timing.transfer_ns(u64::from(op.bytes));
+            duration += self.transfers.ns(op.bytes);
         }
         if op.ticket != NONE {
-            self.paths[first as usize].start(now, die.gc_clock(now));
+            let path = path_of(op, first, &mut self.paths, &mut self.tickets);
+            path.start(now, die.gc_clock(now));
         }
         // What this one releases and what probably comes next are needed soon.
         let follower = op.successor;
@@ -451,7 +480,7 @@ impl Timed {
             die.batch.internal |= op.is_internal();
             let (mut transfer, next) = (command_ns, op.next);
             if die.batch.kind == FlashOpKind::Program {
-                transfer += self.timing.transfer_ns(u64::from(op.bytes));
+                transfer += self.transfers.ns(op.bytes);
             }
             if op.ticket != NONE {
                 self.paths[at as usize].start(now, gc_ns);

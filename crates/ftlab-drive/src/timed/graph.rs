@@ -7,15 +7,26 @@ use super::blocks::Found;
 use super::ops::{Kind, Link, NONE, Op, State};
 use super::places::Place;
 use super::ranks::{READS, bit};
-use super::tickets::Path;
+use super::table::Table;
+use super::tickets::{Path, Tickets};
 use super::{Event, Timed};
+
+/// The path of an operation that carries a ticket.
+#[inline(always)]
+pub(super) fn path_of<'a>(op: &Op, index: u32, paths: &'a mut Table<Path>, tickets: &'a mut Tickets) -> &'a mut Path {
+    if op.is_sole() {
+        &mut tickets.at(op.ticket).path
+    } else {
+        &mut paths[index as usize]
+    }
+}
 
 impl Timed {
     #[inline]
     pub(super) fn issue_op(&mut self, flash: FlashOp, after: &[OpId]) -> OpId {
         let place = self.places.find(flash.page);
         if flash.kind == FlashOpKind::Read && flash.class != Class::Gc && after.is_empty() {
-            return self.issue_plain_read(&flash, place);
+            return self.issue_plain_read(&flash, place, false);
         }
         // Copies of a collection are gathered in runs.
         let copies =
@@ -36,6 +47,17 @@ impl Timed {
             }
         }
         self.issue_new(&flash, place, after, begins)
+    }
+
+    /// Issues an operation that waits for nothing and is the only one of its ticket.
+    #[inline(always)]
+    pub(super) fn issue_sole_op(&mut self, flash: FlashOp) -> OpId {
+        let sole = flash.kind == FlashOpKind::Read && !matches!(flash.class, Class::Gc | Class::Mapping);
+        if !sole {
+            return self.issue_op(flash, &[]);
+        }
+        let place = self.places.find(flash.page);
+        self.issue_plain_read(&flash, place, true)
     }
 
     /// Issues an operation with an entry of its own, which may be the first of a run.
@@ -199,6 +221,12 @@ impl Timed {
         entry
     }
 
+    /// The path of an operation that carries a ticket.
+    #[inline(always)]
+    pub(super) fn path(&mut self, index: u32) -> &mut Path {
+        path_of(self.ops.at(index), index, &mut self.paths, &mut self.tickets)
+    }
+
     /// Connects `waiter` to those of `after` that have not completed; returns how many.
     #[inline]
     pub(super) fn depend(&mut self, waiter: u32, after: &[OpId]) -> usize {
@@ -250,7 +278,8 @@ impl Timed {
         let (die, ticket) = (op.die, op.ticket);
         let urges = op.kind == Kind::Read && bit(op.class) & READS != 0;
         if ticket != NONE {
-            self.paths[index as usize].gc_clock_ns = self.dies[die as usize].gc_clock(now);
+            let gc_clock_ns = self.dies[die as usize].gc_clock(now);
+            self.path(index).gc_clock_ns = gc_clock_ns;
         }
         let queues = &mut self.dies[die as usize];
         queues.urged |= urges;
@@ -307,7 +336,7 @@ impl Timed {
             self.step(waiter, link, index);
         }
         if notice != 0 {
-            self.raised.push_back(Event::Notice(Notice::unpacked(notice)));
+            self.raised.push(Event::Notice(Notice::unpacked(notice)));
         }
         if unmet == 0 {
             self.ops.release(index);
@@ -392,7 +421,7 @@ impl Timed {
         let part = match class {
             Class::Mapping => Part::Map,
             _ if same => {
-                let gone_so_far = self.paths[source as usize];
+                let gone_so_far = *self.path(source);
                 debug_assert_eq!(gone_so_far.until_ns, now);
                 self.paths[waiter as usize] = gone_so_far;
                 return;
@@ -400,7 +429,7 @@ impl Timed {
             _ if internal => Part::GcWait,
             _ => Part::Queue,
         };
-        self.paths[waiter as usize].charge(part, now);
+        self.path(waiter).charge(part, now);
     }
 
     /// An operation with a ticket completes: its path is the ticket's so far.
@@ -412,19 +441,15 @@ impl Timed {
         let state = self.tickets.at(ticket);
         if class == Class::Mapping && kind.flash().is_some() {
             state.path.charge(Part::Map, now);
+        } else if self.ops.at(index).is_sole() {
+            state.path.charge(Part::Queue, now);
         } else {
             let path = &mut self.paths[index as usize];
             path.charge(Part::Queue, now);
             state.path = *path;
         }
         if state.cross_bytes > 0 && matches!(kind, Kind::Read | Kind::Copy) && class == Class::HostRead {
-            let bytes = u64::from(self.ops.at(index).bytes).min(state.cross_bytes - state.crossed_bytes);
-            if bytes > 0 {
-                let (end, duration) = self.host_out.reserve(now, bytes);
-                state.crossed_bytes += bytes;
-                state.crossed_ns = end;
-                state.crossing_ns = duration;
-            }
+            state.cross(self.ops.at(index).bytes, &mut self.host_out, now);
         }
         self.ticket_step(ticket);
     }
@@ -434,7 +459,7 @@ impl Timed {
         let state = self.tickets.at(ticket);
         state.remaining -= 1;
         if state.remaining == 0 && state.sealed {
-            self.raised.push_back(Event::TicketDone(Ticket(ticket)));
+            self.raised.push(Event::TicketDone(Ticket(ticket)));
         }
     }
 }

@@ -39,17 +39,19 @@ mod observe;
 mod ops;
 mod places;
 mod plain_reads;
+mod raised;
 mod ranks;
 mod runs;
 mod stats;
 mod suspend;
 mod table;
 mod tickets;
+mod transfers;
 
 use std::collections::VecDeque;
 
 use ftlab_core::geometry::Divisor;
-use ftlab_core::{Calendar, Error, Layout, Part, Result, RuId};
+use ftlab_core::{Calendar, Completion, Error, Layout, Part, Result, RuId, Status};
 use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, FlashOp, FlashOpKind, Load, Need, Notice, OpId, PageCopies, Ticket};
 
@@ -63,7 +65,9 @@ use places::Places;
 use ranks::Ranks;
 use runs::{Fetch, Runs, Store};
 use table::Table;
-use tickets::{Path, Tickets};
+use raised::Raised;
+use tickets::Path;
+use transfers::Transfers;
 
 use crate::schedule::Plan;
 
@@ -71,7 +75,7 @@ pub use executor::MERGE_WINDOW;
 pub use link::Link;
 pub use observe::{Observer, Span, Subject};
 pub use stats::TimedStats;
-pub use tickets::{TicketEnd, TicketInfo};
+pub use tickets::{TicketInfo, Tickets};
 
 /// What the driver must react to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +100,7 @@ pub struct Outstanding {
 pub struct Timed {
     places: Places,
     timing: Timing,
+    transfers: Transfers,
     ranks: Ranks,
     /// Operations of several planes of a die may run together.
     merges: bool,
@@ -128,7 +133,7 @@ pub struct Timed {
     timer_notices: Vec<Notice>,
     timer_free: Vec<u32>,
     /// For the driver, all at `now`.
-    raised: VecDeque<Event>,
+    raised: Raised,
     /// Operations without a die that complete now.
     completing: Vec<u32>,
     dirty_dies: Vec<u32>,
@@ -186,7 +191,7 @@ impl Timed {
             ),
             dies: (0..dies).map(die).collect(),
             channels: Channels::new(channels, per_channel),
-            tickets: Tickets::new(),
+            tickets: Tickets::default(),
             host_out: Link::free(),
             engines: Engines::default(),
             // Sources: dies, channels, decoding, timers, engines.
@@ -195,7 +200,7 @@ impl Timed {
             timers: Calendar::default(),
             timer_notices: Vec::new(),
             timer_free: Vec::new(),
-            raised: VecDeque::new(),
+            raised: Raised::default(),
             completing: Vec::new(),
             dirty_dies: Vec::with_capacity(dies),
             dirty_channels: Vec::with_capacity(channels),
@@ -206,6 +211,7 @@ impl Timed {
             has_runs: !(timing.multi_plane && geometry.planes > 1) && timing.read_ns.iter().all(|&cell_ns| cell_ns > 0),
             planes: geometry.planes,
             width: layout.width,
+            transfers: Transfers::new(timing, geometry.page_bytes),
             timing: timing.clone(),
             ranks: Ranks::new(plan),
         };
@@ -238,7 +244,8 @@ impl Timed {
     /// Begins a ticket; `seal` it once all of its operations have been issued.
     #[inline]
     pub fn open(&mut self, info: TicketInfo) -> Ticket {
-        self.tickets.open(info, self.now)
+        debug_assert!(info.since_ns + info.parts.total_ns() >= self.now, "parts must reach until now");
+        self.tickets.open(&info)
     }
 
     /// No more operations will carry `ticket`: it completes with the last of them, at once if none is left.
@@ -250,7 +257,7 @@ impl Timed {
         state.sealed = true;
         if state.remaining == 0 {
             state.path.charge(Part::Queue, now);
-            self.raised.push_back(Event::TicketDone(ticket));
+            self.raised.push(Event::TicketDone(ticket));
         }
     }
 
@@ -261,16 +268,35 @@ impl Timed {
         self.tickets.known(ticket).path.charge(part, now);
     }
 
-    /// Ends a ticket that has been reported done.
+    /// The request of this ticket is refused: what it read crosses no link.
+    pub fn refuse(&mut self, ticket: Ticket) {
+        self.tickets.known(ticket).status = Status::WornOut;
+    }
+
+    /// A ticket has been reported done: its data that has not crossed the host link crosses it now. Returns when the last
+    /// byte has crossed.
     #[inline]
-    pub fn take(&mut self, ticket: Ticket) -> TicketEnd {
-        self.tickets.take(ticket)
+    pub fn depart(&mut self, ticket: Ticket) -> u64 {
+        self.tickets.depart(ticket, &mut self.host_out, self.now)
+    }
+
+    /// Ends a ticket whose data has crossed.
+    #[inline]
+    pub fn take(&mut self, ticket: Ticket) -> Completion {
+        self.tickets.take(ticket, self.now)
     }
 
     /// The next thing to react to at or before `until_ns`; without one, the time is `until_ns` afterwards. `u64::MAX` is no
     /// limit: then the time stays where it is when nothing is left to happen.
-    #[inline(always)]
+    #[inline]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+        let event = self.pop_event(until_ns)?;
+        Some((self.now, event))
+    }
+
+    /// As [`Timed::pop`], without the time.
+    #[inline(always)]
+    pub fn pop_event(&mut self, until_ns: u64) -> Option<Event> {
         let is_quiet = self.raised.is_empty() && !self.has_dirty() && self.agenda.next_time() > until_ns;
         if is_quiet {
             self.now = self.now.max(until_ns);
@@ -281,10 +307,10 @@ impl Timed {
 
     /// As [`Timed::pop`], when there may be something to do.
     #[inline(never)]
-    fn react(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+    fn react(&mut self, until_ns: u64) -> Option<Event> {
         loop {
-            if let Some(event) = self.raised.pop_front() {
-                return Some((self.now, event));
+            if let Some(event) = self.raised.pop() {
+                return Some(event);
             }
             if self.agenda.next_time() > self.now && self.has_dirty() {
                 self.dispatch();
@@ -324,7 +350,7 @@ impl Timed {
     /// An operation on `page` will probably be issued soon: fetches the state of its block.
     #[inline(always)]
     pub fn prefetch(&self, page: u32) {
-        self.blocks.prefetch(self.places.find(page).block);
+        self.blocks.prefetch(self.places.block_of(page));
     }
 
     /// Unfinished programs and erases in order of issue.
@@ -423,6 +449,11 @@ impl Backend for Timed {
     #[inline]
     fn issue(&mut self, op: FlashOp, after: &[OpId]) -> OpId {
         self.issue_op(op, after)
+    }
+
+    #[inline(always)]
+    fn issue_sole(&mut self, op: FlashOp) -> OpId {
+        self.issue_sole_op(op)
     }
 
     fn copy(&mut self, copies: &PageCopies<'_>) -> OpId {

@@ -111,7 +111,8 @@ pub(super) struct Op {
     pub page_in_block: u16,
     /// Members of a run that have not completed; 1 for an operation by itself.
     pub left: u16,
-    /// For a program: unmet dependencies that bring its data (all but those of block order).
+    /// For a program: unmet dependencies that bring its data (all but those of block order). For a read: 1 if it is the only
+    /// operation of its ticket, whose path it then goes itself.
     pub inputs: u8,
     /// Erase epoch of the block in which it was issued (wraps).
     pub epoch: u8,
@@ -155,6 +156,12 @@ impl Op {
     #[inline(always)]
     pub fn is_alone(&self) -> bool {
         self.successor & self.edges == NONE && self.notice | self.deps == 0 && self.state < State::Done
+    }
+
+    /// A read that is the only operation of its ticket.
+    #[inline(always)]
+    pub fn is_sole(&self) -> bool {
+        self.inputs != 0 && self.kind == Kind::Read
     }
 
     /// GC, wear levelling or erase: what `gc_wait_ns` counts.

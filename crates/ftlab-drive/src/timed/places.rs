@@ -48,6 +48,12 @@ impl Places {
         }
     }
 
+    #[inline(always)]
+    pub fn block_of(&self, page_index: u32) -> u32 {
+        let (unit, offset) = self.by_unit.split(page_index);
+        unit * self.width + self.by_width.split(offset).1
+    }
+
     /// The plane, of the whole drive, on which a block lies.
     pub fn plane_of(&self, block: u32) -> u32 {
         let (unit, k) = self.by_width.split(block);
@@ -86,6 +92,7 @@ mod tests {
                     (at.page, at.plane)
                 );
                 assert_eq!(u32::from(found.die), layout.die_of_plane(at.plane));
+                assert_eq!(places.block_of(page), found.block);
                 let block = (at.plane, at.block);
                 assert_eq!(*seen.entry(found.block).or_insert(block), block);
             }

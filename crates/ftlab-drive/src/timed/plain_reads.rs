@@ -4,18 +4,21 @@
 //! Nearly every read of a host is one. It needs no edges and no notice, and it is ready at once: what `graph.rs` does for any
 //! operation is done here without looking for these. Everything else about such a read, and its entry, is as of any other.
 
+use ftlab_core::Part;
 use ftlab_ftl::{Class, FlashOp, FlashOpKind, Notice, OpId, Ticket};
 
-use super::Timed;
+use super::{Event, Timed};
 use super::blocks::Found;
 use super::ops::{Kind, Link, NONE, Op, State};
 use super::places::Place;
+use super::tickets::Path;
 use super::ranks::{READS, bit};
 
 impl Timed {
-    /// Issues a read that depends on nothing and is not one of a collection.
-    #[inline]
-    pub(super) fn issue_plain_read(&mut self, flash: &FlashOp, place: Place) -> OpId {
+    /// Issues a read that depends on nothing and is not one of a collection. Of the `sole` operation of a ticket, the ticket's
+    /// path is the operation's from now on.
+    #[inline(always)]
+    pub(super) fn issue_plain_read(&mut self, flash: &FlashOp, place: Place, sole: bool) -> OpId {
         let Place { block, page, die } = place;
         let Found::Flash { epoch } = self.blocks.enter_read(&self.ops, block, page) else {
             return self.issue_new(flash, place, &[], false);
@@ -34,6 +37,7 @@ impl Timed {
             cause: flash.cause,
             state: State::Ready,
             die,
+            inputs: u8::from(sole),
             epoch,
             ..Op::EMPTY
         });
@@ -44,7 +48,12 @@ impl Timed {
         queues.enter(&mut self.ops, index);
         if flash.ticket != Ticket::NONE {
             let gc_clock_ns = queues.gc_clock(now);
-            self.begin_path(index, flash.ticket).gc_clock_ns = gc_clock_ns;
+            let path = if sole {
+                self.begin_sole(flash.ticket)
+            } else {
+                self.begin_path(index, flash.ticket)
+            };
+            path.gc_clock_ns = gc_clock_ns;
         }
         self.mark_die(die);
         self.ops.id(index)
@@ -55,7 +64,18 @@ impl Timed {
     pub(super) fn finish_plain_read(&mut self, index: u32) {
         let op = self.ops.at_mut(index);
         op.state = State::Done;
-        let (ticket, left) = (op.ticket, self.blocks.leave_read(op));
+        let (ticket, sole, left) = (op.ticket, op.is_sole(), self.blocks.leave_read(op));
+        if sole && ticket != NONE {
+            let state = self.tickets.at(ticket);
+            state.path.charge(Part::Queue, self.now);
+            if state.cross_bytes > 0 && op.class == Class::HostRead {
+                state.cross(op.bytes, &mut self.host_out, self.now);
+            }
+            state.remaining = 0;
+            if state.sealed {
+                self.raised.push(Event::TicketDone(Ticket(ticket)));
+            }
+        }
         let internal = matches!(op.class, Class::Gc | Class::Erase);
         self.counts.ops[FlashOpKind::Read as usize][op.cause as usize] += 1;
         let die = &mut self.dies[usize::from(op.die)];
@@ -70,10 +90,24 @@ impl Timed {
         if self.observer.is_some() {
             self.report_done(index);
         }
-        if ticket != NONE {
+        if ticket != NONE && !sole {
             self.end_path(index, ticket);
         }
         self.ops.release(index);
+    }
+
+    /// The only operation of `ticket` begins: its way is that of the ticket.
+    #[inline(always)]
+    fn begin_sole(&mut self, ticket: Ticket) -> &mut Path {
+        let state = self.tickets.known(ticket);
+        debug_assert!(
+            !state.sealed && state.remaining == 0,
+            "ticket {} has another operation",
+            ticket.0
+        );
+        state.remaining = 1;
+        state.path.charge(Part::Queue, self.now);
+        &mut state.path
     }
 
     /// The block of a completed read is to be erased, perhaps now.

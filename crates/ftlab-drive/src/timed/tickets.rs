@@ -1,13 +1,14 @@
 //! Tickets: who waits for operations, and where the time went.
 
-use ftlab_core::{Breakdown, Part};
+use ftlab_core::{Breakdown, Completion, OpKind, Part, Status};
 use ftlab_ftl::Ticket;
 
+use super::link::Link;
 use super::table::Table;
 
 /// A way through the operation graph: where the time went from a ticket's beginning to `until_ns`.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Path {
+pub struct Path {
     pub until_ns: u64,
     pub parts: Breakdown,
     /// The die's GC clock when the operation became ready.
@@ -45,68 +46,106 @@ impl Path {
 /// What a ticket begins with.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct TicketInfo {
-    /// When the latency began; at or before now.
+    /// The driver's name for the request, and what it asks for.
+    pub tag: u64,
+    pub op: OpKind,
+    /// When the latency began.
     pub since_ns: u64,
-    /// Where the time from `since_ns` until now went; its sum is that time.
+    /// Where the time goes from `since_ns` until the ticket's first operation can be issued, which is not before now; its sum is
+    /// that time.
     pub parts: Breakdown,
-    /// Bytes of completed reads that cross the host link at once, operation by operation (0: none do).
+    /// Bytes of data that cross the host link outwards (0: none do). Those of completed reads cross at once, operation by
+    /// operation; the rest when the ticket is done.
     pub cross_bytes: u64,
 }
 
-/// What a completed ticket ends with.
-#[derive(Clone, Copy, Debug)]
-pub struct TicketEnd {
-    pub since_ns: u64,
-    /// Parts up to the completion of the ticket.
-    pub parts: Breakdown,
-    /// Bytes that have been given to the host link, when the last of them has crossed, and how long that one took.
-    pub crossed_bytes: u64,
-    pub crossed_ns: u64,
-    pub crossing_ns: u64,
-}
-
-pub(super) struct TicketState {
+/// A ticket between `open` and `take`; two cache lines.
+#[repr(align(64))]
+pub struct TicketState {
+    pub tag: u64,
+    pub op: OpKind,
+    pub status: Status,
+    pub sealed: bool,
+    pub remaining: u32,
+    next_free: u32,
     pub since_ns: u64,
     /// The path of whatever completed last.
     pub path: Path,
-    pub remaining: u32,
-    pub sealed: bool,
-    next_free: u32,
     pub cross_bytes: u64,
     pub crossed_bytes: u64,
+    /// When the last of them has crossed, and how long that one took.
     pub crossed_ns: u64,
     pub crossing_ns: u64,
+}
+
+impl TicketState {
+    /// A read of `bytes` has completed, whose data crosses `link` as far as the host asked for it.
+    #[inline(always)]
+    pub fn cross(&mut self, bytes: u32, link: &mut Link, now: u64) {
+        let bytes = u64::from(bytes).min(self.cross_bytes - self.crossed_bytes);
+        if bytes > 0 {
+            let (end, duration) = link.reserve(now, bytes);
+            self.crossed_bytes += bytes;
+            self.crossed_ns = end;
+            self.crossing_ns = duration;
+        }
+    }
+
+    /// The ticket is done, and bytes that no operation brought cross `link` now. Returns when the last byte has crossed.
+    #[inline]
+    fn depart(&mut self, link: &mut Link, now: u64) -> u64 {
+        if self.cross_bytes == 0 || self.status != Status::Done {
+            return now;
+        }
+        let mut crossing_ns = self.crossing_ns;
+        let mut done_ns = now.max(self.crossed_ns);
+        let rest = self.cross_bytes - self.crossed_bytes;
+        if rest > 0 {
+            let (crossed, duration) = link.reserve(now, rest);
+            crossing_ns += duration;
+            done_ns = crossed;
+        }
+        // Earlier pages may have crossed while the last was read: only what lies after `now` counts.
+        let crossing_ns = crossing_ns.min(done_ns - now);
+        self.path.parts.transfer_ns += crossing_ns;
+        self.path.parts.queue_ns += done_ns - now - crossing_ns;
+        done_ns
+    }
 }
 
 const NONE: u32 = u32::MAX;
 
 /// All tickets, in an arena.
-pub(super) struct Tickets {
+pub struct Tickets {
     states: Table<TicketState>,
     free: u32,
 }
 
-impl Tickets {
-    pub fn new() -> Self {
+impl Default for Tickets {
+    fn default() -> Self {
         Tickets {
             states: Table::new(),
             free: NONE,
         }
     }
+}
 
+impl Tickets {
     #[inline]
-    pub fn open(&mut self, info: TicketInfo, now: u64) -> Ticket {
-        debug_assert_eq!(info.since_ns + info.parts.total_ns(), now, "parts must reach until now");
+    pub fn open(&mut self, info: &TicketInfo) -> Ticket {
         let state = TicketState {
+            tag: info.tag,
+            op: info.op,
+            status: Status::Done,
+            sealed: false,
+            remaining: 0,
+            next_free: NONE,
             since_ns: info.since_ns,
             path: Path {
-                until_ns: now,
+                until_ns: info.since_ns + info.parts.total_ns(),
                 parts: info.parts,
                 gc_clock_ns: 0,
             },
-            remaining: 0,
-            sealed: false,
-            next_free: NONE,
             cross_bytes: info.cross_bytes,
             crossed_bytes: 0,
             crossed_ns: 0,
@@ -132,35 +171,51 @@ impl Tickets {
     }
 
     #[inline(always)]
-    pub fn at(&mut self, ticket: u32) -> &mut TicketState {
+    pub(super) fn at(&mut self, ticket: u32) -> &mut TicketState {
         &mut self.states[ticket as usize]
     }
 
-    /// Ends a completed ticket; its number may be given out again.
+    /// A ticket is done: what has not crossed `link` crosses it now. Returns when the last byte has crossed.
+    ///
+    /// # Panics
+    /// If it is not done.
     #[inline]
-    pub fn take(&mut self, ticket: Ticket) -> TicketEnd {
-        let free = self.free;
+    pub fn depart(&mut self, ticket: Ticket, link: &mut Link, now: u64) -> u64 {
         let state = self.known(ticket);
         assert!(
             state.sealed && state.remaining == 0,
-            "ticket {} taken with {} operations to go",
+            "ticket {} departs with {} operations to go",
             ticket.0,
             state.remaining
         );
-        let end = TicketEnd {
-            since_ns: state.since_ns,
-            parts: state.path.parts,
-            crossed_bytes: state.crossed_bytes,
-            crossed_ns: state.crossed_ns,
-            crossing_ns: state.crossing_ns,
-        };
+        state.depart(link, now)
+    }
+
+    /// Ends a ticket that is done, its data across the link, at `now`; its number may be given out again.
+    ///
+    /// # Panics
+    /// If it is not done.
+    #[inline]
+    pub fn take(&mut self, ticket: Ticket, now: u64) -> Completion {
+        let free = self.free;
+        let state = self.known(ticket);
+        assert!(state.sealed, "ticket {} is not done", ticket.0);
+        debug_assert_eq!(state.remaining, 0, "ticket {} has operations to go", ticket.0);
         state.sealed = false;
         state.next_free = free;
+        let end = Completion {
+            tag: state.tag,
+            op: state.op,
+            status: state.status,
+            submitted_ns: state.since_ns,
+            done_ns: now,
+            parts: state.path.parts,
+        };
         self.free = ticket.0;
         end
     }
 
     pub fn clear(&mut self) {
-        *self = Tickets::new();
+        *self = Tickets::default();
     }
 }

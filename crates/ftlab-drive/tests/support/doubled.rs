@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use ftlab_core::{Breakdown, Layout, Part};
+use ftlab_core::{Completion, Layout, Part, Status};
 use ftlab_drive::clocked::Clocked;
-use ftlab_drive::timed::{Event, Link, TicketEnd, TicketInfo};
+use ftlab_drive::timed::{Event, Link, TicketInfo, Tickets};
 use ftlab_ftl::{Backend, FlashOp, Load, Need, Notice, OpId, Ticket};
 use ftlab_testkit::Double;
 
@@ -18,7 +18,7 @@ pub struct Doubled<B> {
     /// Something may be under way.
     busy: bool,
     host_out: Link,
-    tickets: Vec<(u64, Breakdown)>,
+    tickets: Tickets,
     sealed: Vec<Ticket>,
     raised: VecDeque<Event>,
 }
@@ -31,7 +31,7 @@ impl<B: Double> Doubled<B> {
             next_step_ns: 0,
             busy: false,
             host_out: Link::free(),
-            tickets: Vec::new(),
+            tickets: Tickets::default(),
             sealed: Vec::new(),
             raised: VecDeque::new(),
         }
@@ -101,7 +101,7 @@ impl<B: Double> Backend for Doubled<B> {
     }
 
     fn now_ns(&self) -> u64 {
-        self.inner.now_ns()
+        self.now_ns
     }
 }
 
@@ -111,36 +111,34 @@ impl<B: Double> Clocked for Doubled<B> {
     }
 
     fn open(&mut self, info: TicketInfo) -> Ticket {
-        assert_eq!(
-            info.since_ns + info.parts.total_ns(),
-            self.now_ns,
-            "parts reach until now"
-        );
-        self.tickets.push((info.since_ns, info.parts));
-        Ticket(self.tickets.len() as u32 - 1)
+        let reached_ns = info.since_ns + info.parts.total_ns();
+        assert!(reached_ns >= self.now_ns, "parts reach until now");
+        self.tickets.open(&info)
     }
 
     fn seal(&mut self, ticket: Ticket) {
+        self.tickets.known(ticket).sealed = true;
         self.sealed.push(ticket);
     }
 
-    fn take(&mut self, ticket: Ticket) -> TicketEnd {
-        let (since_ns, mut parts) = self.tickets[ticket.0 as usize];
-        parts.add(Part::Flash, self.now_ns - since_ns - parts.total_ns());
-        TicketEnd {
-            since_ns,
-            parts,
-            crossed_bytes: 0,
-            crossed_ns: 0,
-            crossing_ns: 0,
-        }
+    fn refuse(&mut self, ticket: Ticket) {
+        self.tickets.known(ticket).status = Status::WornOut;
     }
 
-    fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
+    fn depart(&mut self, ticket: Ticket) -> u64 {
+        self.tickets.known(ticket).path.charge(Part::Flash, self.now_ns);
+        self.tickets.depart(ticket, &mut self.host_out, self.now_ns)
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Completion {
+        self.tickets.take(ticket, self.now_ns)
+    }
+
+    fn pop(&mut self, until_ns: u64) -> Option<Event> {
         loop {
             self.collect();
             if let Some(event) = self.raised.pop_front() {
-                return Some((self.now_ns, event));
+                return Some(event);
             }
             if !self.busy || self.next_step_ns > until_ns {
                 if until_ns != u64::MAX {
