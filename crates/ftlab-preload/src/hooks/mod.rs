@@ -15,6 +15,7 @@ pub mod read;
 pub mod ring;
 pub mod sandbox;
 pub mod stdio;
+mod stored;
 pub mod sync;
 mod transfer;
 pub mod write;

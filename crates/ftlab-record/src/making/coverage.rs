@@ -15,7 +15,7 @@ use ftlab_core::{Error, Result};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::merge::spools_of;
+use super::gather::spools_of;
 use crate::exact::{Happened, Loaded, Program, Write};
 use crate::spool::{NoteKind, Op, Record, Spool, op_flags};
 

@@ -3,8 +3,10 @@
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod coverage;
 mod fiemap;
+mod gather;
 mod launch;
 mod merge;
+mod notes;
 mod opened;
 mod record;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

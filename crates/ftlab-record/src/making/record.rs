@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::coverage::{self, Coverage};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use super::supervise;
-use super::{fiemap, launch, merge as spools, symbols};
+use super::{fiemap, gather, launch, merge as spools, symbols};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 use crate::exact;
 use crate::spool;
@@ -284,7 +284,7 @@ fn remove(folder: &Path) -> Result<()> {
 }
 
 fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Result<Recorded> {
-    let mut gathered = spools::gather(folder)?;
+    let mut gathered = gather::gather(folder)?;
     let tables = &mut gathered.tables;
     tables.command.clone_from(&options.command);
     tables.ftlab = env!("CARGO_PKG_VERSION").to_owned();
@@ -325,7 +325,7 @@ fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Resul
 }
 
 /// Asks where the files that are still there lie.
-fn find_extents(gathered: &mut spools::Gathered) {
+fn find_extents(gathered: &mut gather::Gathered) {
     use std::os::unix::fs::MetadataExt;
     let mut placed = 0;
     for (entry, &(device, inode)) in gathered.tables.files.iter_mut().zip(&gathered.identities) {
