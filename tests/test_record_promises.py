@@ -200,3 +200,29 @@ def test_the_trimmed_bytes_are_those_of_inspect(tmp_path: Path) -> None:
     table = ftlab.open_trace(tmp_path / "a.ftlrec").frame()
     trimmed = table.filter(table["op"] == "trim")["length"].sum()
     assert trimmed == 40960 == ftlab.contexts(tmp_path / "a.ftlrec").figures["trimmed_pages"] * 4096
+
+
+JAVA = """import java.nio.file.Files;
+import java.nio.file.Path;
+
+class Kept {
+    public static void main(String[] a) throws Exception {
+        Files.write(Path.of("a"), new byte[5000]);
+    }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no Java compiler")
+@pytest.mark.parametrize("mode", [[], ["--exact"]], ids=["library", "exact"])
+def test_functions_of_java_are_recorded_or_missing_with_a_note(tmp_path: Path, mode: list[str]) -> None:
+    (tmp_path / "Kept.java").write_text(JAVA, encoding="utf-8")
+    subprocess.run(["javac", "Kept.java"], cwd=tmp_path, check=True)
+    done = record(*mode, "--", "java", "-Xshare:auto", "Kept", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = ftlab.contexts(tmp_path / "a.ftlrec", by=["file:a"]).contexts
+    assert next(context for context in found if context["program"] == "file:a")["bytes"] == 5000
+    paths = [context["path"] for context in ftlab.contexts(tmp_path / "a.ftlrec").contexts]
+    known = any("Kept.main" in function for path in paths for function in path)
+    said = "call paths end in code that lies in no file" in done.stderr
+    assert (known, said) == ((False, True) if mode else (True, False))

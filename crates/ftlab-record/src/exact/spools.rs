@@ -165,6 +165,9 @@ impl Out<'_> {
             writer.context(file, Method::Unwind, signature, &frames)
         })?;
         self.path.frames = frames;
+        if self.path.compiled {
+            self.note(process, NoteKind::Compiled, 1);
+        }
         Some(())
     }
 

@@ -23,6 +23,8 @@ const STACK: usize = 64 << 10;
 #[derive(Default)]
 pub struct Path {
     pub frames: Vec<(u64, u64)>,
+    /// It ends in code that lies in no file.
+    pub compiled: bool,
 }
 
 impl Path {
@@ -151,6 +153,8 @@ impl Stack {
         let inner = frames.iter().take_while(|(_, module)| in_runtime(module)).count();
         // A path of nothing but the C library is kept, without the call itself.
         let inner = if inner == frames.len() { 1.min(inner) } else { inner };
+        let ends_nowhere = |&(address, module): &(u64, Option<usize>)| module.is_none() && self.is_mapped(address);
+        let compiled = frames.last().is_some_and(ends_nowhere);
         let frames = frames.into_iter().skip(inner).take(MOST_FRAMES);
         let frame = |(address, module): (u64, Option<usize>)| {
             let module = self.modules.get(module?)?;
@@ -158,6 +162,7 @@ impl Stack {
         };
         Path {
             frames: frames.map_while(frame).collect(),
+            compiled,
         }
     }
 
@@ -216,9 +221,13 @@ impl Stack {
             .map(|range| range.end)
     }
 
+    fn is_mapped(&self, address: u64) -> bool {
+        self.readable.iter().any(|range| range.contains(&address))
+    }
+
     /// Whether an address lies in memory that was not there at the last look.
     fn is_new(&self, address: u64) -> bool {
-        address > 4096 && !self.readable.iter().any(|range| range.contains(&address))
+        address > 4096 && !self.is_mapped(address)
     }
 
     /// Reads the maps anew.

@@ -58,6 +58,9 @@ pub(super) fn sentence(kind: NoteKind, count: u64) -> String {
         NoteKind::Uncompared => {
             format!("{count} pages of shared mappings could not be compared: what was stored in them may be missing")
         }
+        NoteKind::Compiled => format!(
+            "{count} call paths end in code that lies in no file, as the runtimes of Java and JavaScript make it: who called that is unknown; without `--exact` the functions of Java are recorded"
+        ),
         NoteKind::Taken => format!("{count} requests were looked at"),
         NoteKind::Unreachable => {
             format!(

@@ -161,6 +161,8 @@ stored! {
         Unreachable = 15,
         /// Requests to io_uring and io_submit that were looked at, whether or not they are of interest: for `--check`.
         Taken = 16,
+        /// Call paths that end in code which lies in no file, such as runtimes compile while they run. Count: paths.
+        Compiled = 17,
     }
 }
 
