@@ -18,7 +18,7 @@ from typing import Any
 from ftlab import _ftlab, options, show
 from ftlab.catalogue import entries
 from ftlab.options import Option
-from ftlab.reproduction import metrics, schema, written
+from ftlab.reproduction import files, metrics, written
 from ftlab.reproduction.schema import Experiment, Figure
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         for row in rows:
             yield Path(folder) / f"{row['name']}.md", member_page(folder, row)
         yield Path(folder) / "README.md", index(intro, rows)
-    experiments = [schema.load(name) for name in schema.names()]
+    experiments = [files.load(name) for name in files.names()]
     for experiment in experiments:
         yield Path("experiments") / f"{experiment.name}.md", experiment_page(experiment)
     yield Path("experiments") / "README.md", experiment_index(experiments)
@@ -251,8 +251,8 @@ def experiment_page(experiment: Experiment) -> str:
     for workload in experiment.workloads.values():
         for kind, candidates in workload.candidates.items():
             for candidate in candidates:
-                files = ", ".join(f"`{pattern}`" for pattern in candidate.files)
-                says = f"{files}: {candidate.says}" if files else candidate.says
+                patterns = ", ".join(f"`{pattern}`" for pattern in candidate.files)
+                says = f"{patterns}: {candidate.says}" if patterns else candidate.says
                 text += f"| {workload.title} | {workload.says} | {kind} | {says} |\n"
     text += "\n" + "".join(f"* **{kind}**: {says}\n" for kind, says in experiment.kinds.items())
     if experiment.drives:

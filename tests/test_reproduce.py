@@ -13,7 +13,7 @@ from conftest import Command
 from ftlab import comparison
 from ftlab.errors import InputError, Interrupted
 from ftlab.recording import contexts
-from ftlab.reproduction import schema, verdict
+from ftlab.reproduction import files, verdict
 
 # Small enough that a whole reproduction takes a moment: 24,000 requests on a drive of 32 MiB.
 EXPERIMENT = """
@@ -114,9 +114,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers_stand() -> None:
-    assert "cpftl" in schema.names()
-    for name in schema.names():
-        experiment = schema.load(name)
+    assert "cpftl" in files.names()
+    for name in files.names():
+        experiment = files.load(name)
         assert experiment.figures
         assert experiment.source
         assert experiment.differs
@@ -129,7 +129,7 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
         # What has a default stand-in needs no file.
         for workload in experiment.workloads.values():
             candidates = [c for kind, found in workload.candidates.items() if kind != "traces" for c in found]
-            assert any(c.generator or (schema.recordings() / c.files[0]).is_file() for c in candidates)
+            assert any(c.generator or (files.recordings() / c.files[0]).is_file() for c in candidates)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_wrong_in_a_file_is_named(folder: Path, file: str, old: str, new
     assert old in text
     (folder / file).write_text(text.replace(old, new, 1))
     with pytest.raises(InputError) as refusal:
-        schema.read(folder)
+        files.read(folder)
     assert sentence in str(refusal.value)
     assert file in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -176,7 +176,7 @@ def test_a_figure_without_a_word_of_the_source_is_refused(folder: Path) -> None:
         'title = "t"\nsource = "s"\nruns = "maps"\nmetrics = ["response"]\ntolerance = "1%"\n'
     )
     with pytest.raises(InputError, match=r"at least one `\[\[expect\]\]` or `\[\[claim\]\]`"):
-        schema.read(folder)
+        files.read(folder)
 
 
 # ---- verdicts
@@ -200,7 +200,7 @@ value = 1.5
 def judged(folder: Path, text: str, **values: float | None) -> verdict.Judgement:
     """The verdict on response times of members."""
     (folder / "fig-1.toml").write_text(text)
-    figure = schema.read(folder).figures["fig-1"]
+    figure = files.read(folder).figures["fig-1"]
     measured = {("hot", member, None, "response"): value for member, value in values.items()}
     return verdict.judge(figure, measured, figure.readings[0], [None])
 
@@ -272,7 +272,7 @@ def test_each_way_of_reading_a_source_is_judged_for_itself(folder: Path) -> None
         + '[[expect]]\nmember = "page"\nvalue = 100\nreading = "printed"\n'
         + '[[expect]]\nmember = "page"\nvalue = 200\nreading = "swapped"\n'
     )
-    figure = schema.read(folder).figures["fig-1"]
+    figure = files.read(folder).figures["fig-1"]
     assert figure.readings == ("printed", "swapped")
     measured = {("hot", "page", None, "response"): 200.0}
     verdicts = [verdict.judge(figure, measured, reading, [None]).verdict for reading in figure.readings]
@@ -285,18 +285,18 @@ def test_a_variant_judges_everything_with_another_member(folder: Path) -> None:
         '[[expect]]\nmember = "dftl"\nas = "ratio"\nagainst = "page"\nvalue = 2.0\n[[claim]]\nsays = "dftl > page"\n'
     )
     (folder / "fig-1.toml").write_text(text)
-    figure = schema.read(folder).figures["fig-1"]
+    figure = files.read(folder).figures["fig-1"]
     assert figure.readings == ("as printed", "other")
     measured = {("hot", m, None, "response"): v for m, v in (("page", 1.0), ("dftl", 0.5), ("cpftl", 2.0))}
     verdicts = [verdict.judge(figure, measured, reading, [None]).verdict for reading in figure.readings]
     assert verdicts == ["differs", "reproduced"]
     (folder / "fig-1.toml").write_text(text.replace('dftl = "cpftl"', 'dftl = "cpf"'))
     with pytest.raises(InputError, match="`dftl` = 'cpf': expected one of page, dftl, cpftl"):
-        schema.read(folder)
+        files.read(folder)
 
 
 def test_rising_and_falling(folder: Path) -> None:
-    figure = schema.read(folder).figures["fig-2"]
+    figure = files.read(folder).figures["fig-2"]
 
     def judge(*ratios: float) -> verdict.Judgement:
         measured: dict[verdict.Key, float | None] = {}
@@ -457,7 +457,7 @@ def test_program_contexts_of_the_bundled_recordings(ftlab: Command, tmp_path: Pa
     duplicates = {m["member"]: m["value"] for m in table["measured"] if m["metric"] == "duplicates"}
     # What the experiment says is what `ftlab contexts` says of the same recording.
     names = {"log": "DBImpl::WriteToWAL", "flush": "FlushJob::Run", "compaction": "CompactionJob::Run"}
-    found = contexts(schema.recordings() / "rocksdb.ftlrec", by=list(names.values())).contexts
+    found = contexts(files.recordings() / "rocksdb.ftlrec", by=list(names.values())).contexts
     assert duplicates == {
         key: c["duplicate_pages"] for key, name in names.items() for c in found if c["program"] == name
     }
@@ -466,7 +466,7 @@ def test_program_contexts_of_the_bundled_recordings(ftlab: Command, tmp_path: Pa
 
 
 def test_members_of_recordings_are_activities_or_groupings(tmp_path: Path) -> None:
-    there = schema.folder() / "program-contexts"
+    there = files.folder() / "program-contexts"
     place = tmp_path / "mine"
     shutil.copytree(there, place)
     head = (place / "experiment.toml").read_text(encoding="utf-8")
@@ -476,9 +476,9 @@ def test_members_of_recordings_are_activities_or_groupings(tmp_path: Path) -> No
     ]:
         (place / "experiment.toml").write_text(head.replace(old, new), encoding="utf-8")
         with pytest.raises(InputError, match=sentence):
-            schema.read(place)
+            files.read(place)
     (place / "experiment.toml").write_text(head, encoding="utf-8")
     text = (place / "fig-6.toml").read_text(encoding="utf-8")
     (place / "fig-6.toml").write_text(text.replace('"lifetime_p10", ', ""), encoding="utf-8")
     with pytest.raises(InputError, match="for boxes"):
-        schema.read(place)
+        files.read(place)

@@ -51,21 +51,21 @@ def reproduce(
     from ftlab import reproduction, store
     from ftlab.cli import INTERRUPTED, WRONG_INPUT, reproduction_text, text
     from ftlab.errors import InputError, Interrupted
-    from ftlab.reproduction import schema
+    from ftlab.reproduction import files
 
     if list_:
-        rows = reproduction_text.experiments() if not experiment else reproduction_text.figures(schema.load(experiment))
+        rows = reproduction_text.experiments() if not experiment else reproduction_text.figures(files.load(experiment))
         text.put_json(rows) if json else text.put(text.value_text(rows))
         return 0
     if not experiment:
-        raise InputError(f"nothing to reproduce: expected an experiment (known: {', '.join(schema.names())})")
+        raise InputError(f"nothing to reproduce: expected an experiment (known: {', '.join(files.names())})")
     watch = reproduction_text.Watch()
     interrupted = False
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
         try:
             made = reproduction.execute(
-                schema.load(experiment),
+                files.load(experiment),
                 only=only or [],
                 drive=drive or [],
                 stand_in=stand_in or [],

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from ftlab.cli import progress
-from ftlab.reproduction import Reproduction, Result, schema, written
+from ftlab.reproduction import Reproduction, Result, files, written
 from ftlab.reproduction.schema import Experiment
 from ftlab.reproduction.verdict import Judgement
 from ftlab.runs import Progress
@@ -83,7 +83,7 @@ def _judged(made: Reproduction, result: Result, judgement: Judgement) -> str:
 
 def experiments() -> list[dict[str, Any]]:
     """The experiments there are."""
-    found = [schema.load(name) for name in schema.names()]
+    found = [files.load(name) for name in files.names()]
     return [{"name": e.name, "figures": len(e.figures), "description": e.title} for e in found]
 
 

@@ -13,7 +13,7 @@ from ftlab.errors import InputError, Interrupted
 from ftlab.option_types import ReproduceOptions
 from ftlab.options import signed
 from ftlab.reading import Source
-from ftlab.reproduction import schema, standins, verdict
+from ftlab.reproduction import files, schema, standins, verdict
 from ftlab.reproduction.measure import Laboratory, Row, Watch, tested
 from ftlab.reproduction.metrics import BY_NAME, MEMBERS
 from ftlab.reproduction.schema import Experiment, Figure
@@ -155,7 +155,7 @@ def reproduce(
     drive, for a look.
     """
     return execute(
-        schema.load(experiment),
+        files.load(experiment),
         only=only,
         drive=drive,
         stand_in=stand_in,

@@ -13,7 +13,7 @@ from typing import Any
 
 from ftlab import conversion, inspection, traces
 from ftlab.errors import InputError
-from ftlab.reproduction import schema
+from ftlab.reproduction import files
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
@@ -71,7 +71,7 @@ def _choose(experiment: Experiment, workload: Workload, kind: str, folder: Path 
             if candidate.generator:
                 return Chosen(workload=workload, kind=tried, candidate=candidate, files=())
             # Files of other kinds come with ftlab.
-            place = folder if tried == TRACES else schema.recordings()
+            place = folder if tried == TRACES else files.recordings()
             if place is not None and (found := _found(place, candidate)):
                 return Chosen(workload=workload, kind=tried, candidate=candidate, files=found)
     raise InputError(f"experiment `{experiment.name}`: nothing stands for workload `{workload.name}`")

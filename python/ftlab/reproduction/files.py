@@ -1,0 +1,337 @@
+"""Experiments as they are written down: a folder with `experiment.toml` and a file for each figure and table.
+
+Everything that a file may say is here; an unknown key, a name that stands for nothing and a value of a wrong kind are
+errors that name the file. What is measured is never written down: files hold what a source says, and how it is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+
+from ftlab.errors import InputError
+from ftlab.reproduction import metrics
+from ftlab.reproduction.checked_table import Table
+from ftlab.reproduction.schema import (
+    EXPERIMENT,
+    READINGS,
+    Candidate,
+    Claim,
+    Drive,
+    Expected,
+    Experiment,
+    Figure,
+    Member,
+    Runs,
+    Tolerance,
+    Workload,
+)
+
+
+def recordings() -> Path:
+    """Where the recordings of programs lie that come with ftlab's sources."""
+    return Path(str(resources.files("ftlab"))).parents[1] / "recordings"
+
+
+def folder() -> Path:
+    """Where the experiments lie that come with ftlab."""
+    return Path(str(resources.files("ftlab"))) / "experiments"
+
+
+def names() -> list[str]:
+    """The experiments there are."""
+    return sorted(path.parent.name for path in folder().glob(f"*/{EXPERIMENT}"))
+
+
+def load(name: str) -> Experiment:
+    """An experiment by its name, or from a folder of one's own."""
+    place = Path(name) if (Path(name) / EXPERIMENT).is_file() else folder() / name
+    if not (place / EXPERIMENT).is_file():
+        raise InputError(f"unknown experiment `{name}` (known: {', '.join(names())}; or a folder with {EXPERIMENT})")
+    return read(place)
+
+
+def read(place: Path) -> Experiment:
+    """The experiment in a folder."""
+    head = Table.of(place / EXPERIMENT)
+    experiment = Experiment(
+        name=place.name,
+        title=head.text("title"),
+        source=head.text("source"),
+        differs=head.texts("differs"),
+        parts=head.whole("parts", 10, least=2),
+        filters=head.texts("filters"),
+        options=head.plain("options"),
+        mining=head.plain("mining"),
+        quick_parts=head.whole("quick_parts", 3, least=2),
+        quick_requests=head.whole("quick_requests", 60_000, least=1),
+        drives={name: _drive(name, table) for name, table in head.tables("drives")},
+        kinds=head.strings("kinds"),
+        workloads={},
+        members={name: _member(name, table) for name, table in head.tables("members")},
+        runs={},
+        figures={},
+    )
+    workloads = {name: _workload(name, table, experiment) for name, table in head.tables("workloads")}
+    runs = {name: _runs(name, table, experiment, workloads) for name, table in head.tables("runs")}
+    head.done()
+    whole = Experiment(**{**vars(experiment), "workloads": workloads, "runs": runs})
+    files = sorted(path for path in place.glob("*.toml") if path.name != EXPERIMENT)
+    return Experiment(**{**vars(whole), "figures": {path.stem: _figure(path, whole) for path in files}})
+
+
+def _drive(name: str, table: Table) -> Drive:
+    drive = Drive(
+        name=name,
+        title=table.text("title"),
+        preset=table.text("preset"),
+        says=table.text("says", ""),
+        set=table.strings("set"),
+        map_share=table.number("map_share", 0.0),
+        sized=table.flag("sized"),
+    )
+    table.done()
+    return drive
+
+
+def _member(name: str, table: Table) -> Member:
+    member = Member(
+        name=name,
+        title=table.text("title"),
+        set=table.strings("set"),
+        miner=table.text("miner", ""),
+        filters=table.texts("filters"),
+        activity=table.text("activity", ""),
+        by=table.texts("by"),
+    )
+    if member.activity and member.by:
+        raise table.wrong("by", "nothing beside an `activity`")
+    if any("{set}" in value for value in member.set.values()) != bool(member.miner):
+        raise table.wrong("set", "`{set}` where a `miner` is named, and only there")
+    table.done()
+    return member
+
+
+def _workload(name: str, table: Table, experiment: Experiment) -> Workload:
+    candidates: dict[str, tuple[Candidate, ...]] = {}
+    for kind in experiment.kinds:
+        found = []
+        for entry in table.entries(kind):
+            candidate = Candidate(
+                says=entry.text("says"),
+                files=entry.texts("files"),
+                generator=entry.text("generator", ""),
+                reading=entry.strings("reading"),
+                filters=entry.texts("filters"),
+                requests=entry.whole("requests", 0),
+            )
+            if bool(candidate.files) == bool(candidate.generator):
+                raise entry.wrong("files", "either `files` or a `generator`")
+            entry.done()
+            found.append(candidate)
+        candidates[kind] = tuple(found)
+    workload = Workload(
+        name=name,
+        title=table.text("title"),
+        says=table.text("says"),
+        warmup_parts=table.whole("warmup_parts", 1, least=1),
+        candidates=candidates,
+    )
+    table.done()
+    return workload
+
+
+def _runs(name: str, table: Table, experiment: Experiment, workloads: Mapping[str, Workload]) -> Runs:
+    vary = table.table("vary")
+    kind = table.one_of("kind", metrics.KINDS, "run")
+    fixed = metrics.MEMBERS.get(kind)
+    runs = Runs(
+        name=name,
+        kind=kind,
+        workloads=table.names("workloads", workloads, tuple(workloads)),
+        members=table.names("members", experiment.members if fixed is None else fixed, tuple(fixed or ())),
+        drives=table.names("drives", experiment.drives, tuple(experiment.drives)),
+        key=vary.text("key") if vary else "",
+        values=vary.numbers("values") if vary else (),
+    )
+    if vary:
+        vary.done()
+    if not runs.members and runs.kind in ("run", "contexts"):
+        raise table.wrong("members", "at least one member")
+    if runs.key and runs.kind == "contexts":
+        raise table.wrong("vary", "nothing: recordings are as they are")
+    if runs.kind == "contexts":
+        for workload in (workloads[name] for name in runs.workloads):
+            if any(candidate.generator for found in workload.candidates.values() for candidate in found):
+                raise table.wrong("workloads", f"recordings, where `{workload.name}` has a generator")
+    table.done()
+    return runs
+
+
+def _figure(path: Path, experiment: Experiment) -> Figure:
+    table = Table.of(path)
+    name = table.one_of("runs", tuple(experiment.runs))
+    runs = experiment.runs[name]
+    known = metrics.of_kind(runs.kind)
+    chosen = table.names("metrics", known, ())
+    if not chosen:
+        raise table.wrong("metrics", f"at least one of {', '.join(known)}")
+    workloads = table.names("workloads", dict.fromkeys(runs.workloads), runs.workloads)
+    members = table.names("members", dict.fromkeys(runs.members), runs.members)
+    tolerance = _tolerance(table, "tolerance")
+    context = _Context(runs, workloads, members, chosen, tolerance)
+    expected, claims = _variants(
+        table,
+        members,
+        [_expected(entry, context) for entry in table.entries("expect")],
+        [_claim(entry, context) for entry in table.entries("claim")],
+    )
+    figure = Figure(
+        name=path.stem,
+        title=table.text("title"),
+        source=table.text("source"),
+        says=table.text("says", ""),
+        runs=name,
+        metrics=chosen,
+        against=table.one_of("against", ("", *members), ""),
+        workloads=workloads,
+        members=members,
+        compare=table.names("compare", dict.fromkeys(("member", "workload", "x")), ("member", "x")),
+        tolerance=tolerance,
+        expected=tuple(expected),
+        claims=tuple(claims),
+        reason=" ".join(table.text("reason", "").split()),
+        plot=table.one_of("plot", ("", "box"), ""),
+    )
+    if figure.plot == "box" and not set(metrics.LIFETIMES) <= set(figure.metrics):
+        raise table.wrong("metrics", f"{', '.join(metrics.LIFETIMES)} among them, for boxes")
+    if not figure.expected and not figure.claims:
+        raise table.wrong("expect", "at least one `[[expect]]` or `[[claim]]`: what the source says")
+    table.done()
+    return figure
+
+
+def _variants(
+    table: Table, members: tuple[str, ...], expected: list[Expected], claims: list[Claim]
+) -> tuple[list[Expected], list[Claim]]:
+    """Each variant reads everything once more, with other members for those of the source."""
+    variants = {name: entry.strings_of(members) for name, entry in table.tables("variants")}
+    if not variants:
+        return expected, claims
+    readings = dict.fromkeys([*(e.reading for e in expected), *(c.reading for c in claims)])
+    all_expected: list[Expected] = []
+    all_claims: list[Claim] = []
+    for reading in [name for name in readings if name] or [""]:
+        for variant, renamed in variants.items():
+            label = ", ".join(name for name in (reading, variant) if name)
+            all_expected += [
+                replace(
+                    item,
+                    reading=label,
+                    member=renamed.get(item.member, item.member),
+                    against=renamed.get(item.against, item.against),
+                )
+                for item in expected
+                if item.reading in ("", reading)
+            ]
+            all_claims += [
+                replace(
+                    claim,
+                    reading=label,
+                    names=tuple(renamed.get(name, name) for name in claim.names),
+                    members=tuple(dict.fromkeys(renamed.get(name, name) for name in claim.members)),
+                )
+                for claim in claims
+                if claim.reading in ("", reading)
+            ]
+    return all_expected, all_claims
+
+
+@dataclass(frozen=True)
+class _Context:
+    runs: Runs
+    workloads: tuple[str, ...]
+    members: tuple[str, ...]
+    metrics: tuple[str, ...]
+    tolerance: Tolerance
+
+
+def _expected(entry: Table, context: _Context) -> Expected:
+    low, high = entry.interval("value")
+    meant = entry.one_of("as", READINGS, "value")
+    against = entry.one_of("against", ("", *context.members), "")
+    if (meant == "value") != (against == ""):
+        raise entry.wrong("against", "the member that a ratio, a change or points are against, and only then")
+    x = entry.number("x", float("nan"))
+    if (x != x) != (not context.runs.values):
+        raise entry.wrong("x", f"one of {context.runs.values}" if context.runs.values else "nothing: nothing is varied")
+    if x == x and x not in context.runs.values:
+        raise entry.wrong("x", f"one of {', '.join(f'{v:g}' for v in context.runs.values)}")
+    expected = Expected(
+        workload=entry.one_of("workload", context.workloads, _only(context.workloads)),
+        member=entry.one_of("member", context.members, _only(context.members)),
+        x=None if x != x else x,
+        metric=entry.one_of("metric", context.metrics, context.metrics[0]),
+        low=low,
+        high=high,
+        meant=meant,
+        against=against,
+        reading=entry.text("reading", ""),
+        at=entry.text("at", ""),
+        tolerance=_tolerance(entry, "tolerance", context.tolerance),
+    )
+    entry.done()
+    return expected
+
+
+def _only(names: tuple[str, ...]) -> str | None:
+    """What need not be named, as there is one of it or none."""
+    return names[0] if len(names) == 1 else None if names else ""
+
+
+def _claim(entry: Table, context: _Context) -> Claim:
+    says = entry.text("says")
+    words = says.split()
+    kinds = {
+        "member": context.members,
+        "workload": context.workloads,
+        "metric": context.metrics,
+    }
+    if words in (["rises"], ["falls"]):
+        if not context.runs.values:
+            raise entry.wrong("says", "a varied key for `rises` and `falls`")
+        among, ordered, signs = "x", [], [words[0]]
+    else:
+        ordered, signs = words[::2], words[1::2]
+        among = next((kind for kind, known in kinds.items() if set(ordered) <= set(known)), "")
+        if not among or len(ordered) < 2 or len(signs) != len(ordered) - 1 or not set(signs) <= {"<", ">"}:
+            raise entry.wrong("says", "`a > b > c` of members, workloads or metrics of this figure; `rises` or `falls`")
+    claim = Claim(
+        says=says,
+        names=tuple(ordered),
+        signs=tuple(signs),
+        among=among,
+        workloads=entry.names("workloads", dict.fromkeys(context.workloads), context.workloads),
+        members=entry.names("members", dict.fromkeys(context.members), context.members),
+        metrics=entry.names("metrics", dict.fromkeys(context.metrics), context.metrics),
+        reading=entry.text("reading", ""),
+        at=entry.text("at", ""),
+    )
+    entry.done()
+    return claim
+
+
+def _tolerance(table: Table, key: str, default: Tolerance | None = None) -> Tolerance:
+    text = table.text(key, default.text if default else None)
+    for unit, scale in (("points", "absolute"), ("%", "share"), ("", "absolute")):
+        if text.endswith(unit):
+            try:
+                value = float(text.removesuffix(unit)) / (100 if unit else 1)
+            except ValueError:
+                break
+            if value >= 0:
+                return Tolerance(text, value if scale == "share" else 0.0, value if scale == "absolute" else 0.0)
+            break
+    raise table.wrong(key, "a share such as `10%`, `5 points` of percent, or a number such as `0.1`")
