@@ -27,6 +27,9 @@ pub trait RecordParser: Send {
     fn has_operations(&self) -> bool {
         true
     }
+    fn timed(&self) -> bool {
+        true
+    }
     /// Requests that the file's header promises.
     fn promised(&self) -> Option<u64> {
         None
@@ -121,6 +124,10 @@ impl<P: RecordParser> Reader for RecordReader<P> {
 
     fn has_operations(&self) -> bool {
         self.parser.has_operations()
+    }
+
+    fn timed(&self) -> bool {
+        self.parser.timed()
     }
 }
 

@@ -6,6 +6,7 @@ pub mod arc;
 pub mod blkparse;
 pub mod blktrace;
 mod block_events;
+pub mod block_references;
 pub mod cloudphysics;
 mod continuity;
 pub mod csv;
@@ -88,7 +89,8 @@ pub fn catalogue() -> &'static [Format] {
     formats!(
         ftlab, recording, csv, pixel6a: Pixel6a, cloudphysics: CloudPhysics, blktrace, vscsi, lcs, oracle_general, fio,
         blkparse: Blkparse, fiu: Fiu, android: Android, most: Most, wiscsee: Wiscsee, nexus5: Nexus5, msr: Msr, spc: Spc,
-        alibaba: Alibaba, tencent: Tencent, systor: Systor, mqsim, ssdsim, disksim, midas: Midas, arc: Arc
+        alibaba: Alibaba, tencent: Tencent, systor: Systor, mqsim, ssdsim, disksim, midas: Midas, arc: Arc,
+        block_references
     )
 }
 
@@ -121,6 +123,12 @@ impl Format {
             "blkparse" | "blktrace" | "most" | "wiscsee" | "nexus5" | "android"
         );
         merged.then_some(Order::Time)
+    }
+
+    /// Whether nothing in its files tells what they are, so that it must be named.
+    pub fn is_named_only(&self) -> bool {
+        let sample = self.sample();
+        (self.detect)(&Sample::new(&sample, true)).is_some_and(|claim| claim.strength == Strength::Named)
     }
 
     /// Refuses settings that this format does not leave open.
@@ -199,6 +207,8 @@ pub struct Claim {
 /// How surely a file is of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strength {
+    /// Nothing in the file speaks against it or for it: taken only where an option names the format.
+    Named,
     /// The columns fit.
     Fits,
     /// They fit, and their values look like this format's and not another's.
@@ -316,6 +326,7 @@ pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<Detected> {
     let mut claims: Vec<(&Format, Claim)> = catalogue()
         .iter()
         .filter_map(|f| (f.detect)(&sample).map(|claim| (f, claim)))
+        .filter(|(_, claim)| claim.strength > Strength::Named)
         .collect();
     // Stable: among equals the first of the catalogue stays first.
     claims.sort_by_key(|(_, claim)| std::cmp::Reverse(claim.strength));
@@ -462,7 +473,12 @@ mod tests {
     fn every_sample_is_recognised_as_what_it_is() {
         for format in catalogue() {
             let mut input = Input::from_bytes("sample", format.sample()).unwrap();
-            let found = detect(&mut input, &ReadOptions::default()).unwrap();
+            let mut options = ReadOptions::default();
+            if format.is_named_only() {
+                assert!(detect(&mut input, &options).is_err());
+                options.as_format = Some(format.name.to_owned());
+            }
+            let found = detect(&mut input, &options).unwrap();
             assert_eq!(found.format.name, format.name, "{}", found.reason);
             let choices: Vec<&str> = found.choices.iter().map(|c| c.setting.as_str()).collect();
             // A table has events where a column says so.
