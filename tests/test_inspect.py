@@ -187,3 +187,57 @@ def test_a_table_of_the_figures_is_a_frame(rich: Path) -> None:
     table = lab.inspect(rich).table()
     assert table.columns == ["section", "figure", "of", "value", "unit"]
     assert table.filter(figure="number", of="write")["value"].to_list() == [3.0]
+
+
+def test_the_page_maps_addresses_gaps_and_the_footprint_of_reads(rich: Path, tmp_path: Path) -> None:
+    inspection = lab.inspect(rich)
+    found = inspection.figures["address_map"]
+    # Five data requests in two columns of 16.384 us or so; each page of the two volumes lies at its own address.
+    assert (found["first_byte"], found["row_bytes"]) == (0, 4096)
+    assert sum(found["pages_read"]) == 1
+    assert sum(found["pages_written"]) == 4
+    assert inspection.figures["footprint"]["growth_read"]["y"][-1] == 1
+    # Six requests, 10 us apart: the octave from 8,192 ns.
+    assert (inspection.figures["arrivals"]["gaps"]["x"], inspection.figures["arrivals"]["gaps"]["y"]) == (
+        [8.192e-6],
+        [1.0],
+    )
+    folder = inspection.save(tmp_path / "page")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for chart in ("address_map_read", "address_map_write", "gaps", "growth"):
+        assert f'data-plot="{chart}"' in page
+        assert (folder / f"{chart}.png").read_bytes().startswith(b"\x89PNG")
+    assert inspection.plot("address_map").to_dict()["vconcat"]
+    both = lab.plots.curves.table("growth", {"rich": inspection.figures})
+    assert set(both["of"]) == {"read", "write", "both"}
+
+
+def test_one_kind_of_units_for_amounts_and_rates(ftlab: Command, rich: Path, tmp_path: Path) -> None:
+    done = ftlab("inspect", RECORDING, "--requests", 20000, "--out", tmp_path / "a")
+    shown = done.out + re.sub(
+        r'<script type="module">.*?</script>', "", (tmp_path / "a" / "report.html").read_text(), flags=re.DOTALL
+    )
+    assert "MiB/s" in shown
+    assert not re.search(r"\b[kMG]B\b", shown)
+
+
+def test_without_times_the_map_goes_by_requests() -> None:
+    found = lab.inspect("sequential:requests=1000,size=4KiB,qd=1").figures["address_map"]
+    assert (found["column_s"], found["column_requests"]) == (None, 8)
+    assert sum(found["pages_written"]) == 1000
+    assert found["column"] == found["row"]
+
+
+def test_block_references_are_read_where_they_are_named(ftlab: Command, tmp_path: Path) -> None:
+    path = tmp_path / "refs.bin"
+    path.write_bytes(b"".join(n.to_bytes(4, "little") for n in [5, 6, 5, 1 << 20]))
+    refused = ftlab("inspect", path)
+    assert (refused.code, refused.out) == (2, "")
+    assert "no known trace format" in refused.err
+    figures = lab.inspect(path, format="block_references").figures
+    assert (figures["counts"]["requests"], figures["footprint"]["pages_touched"]["value"]) == (4, 3)
+    assert figures["footprint"]["span_bytes"] == ((1 << 20) + 1 - 5) * 4096
+    told = ftlab("inspect", path, "--as", "block_references", "--address-unit", 512, "--op", "write")
+    assert told.code == 0, told.err
+    assert "address unit 512 B, op write" in told.out
+    assert "the trace does not tell reads from writes" in told.out

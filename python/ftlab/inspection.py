@@ -75,9 +75,11 @@ class Inspection:
         return pl.DataFrame(columns, schema_overrides={"value": pl.Float64})
 
     def plot(self, kind: str) -> alt.TopLevelMixin:
-        """A figure; `ftlab.plots.curves.KINDS` names them."""
-        from ftlab.plots import curves
+        """A figure; `ftlab.plots.curves.KINDS` names them, and there is `address_map`."""
+        from ftlab.plots import address_map, curves
 
+        if kind == address_map.NAME:
+            return address_map.alone(self.figures)
         return curves.alone(kind, {self.workload: self.figures})
 
     def save(self, folder: Source, *, force: bool = False) -> Path:
@@ -299,9 +301,25 @@ def written(value: float | None, unit: str) -> str:
             return show.duration(value * 1e9)
         case "/s":
             return f"{show.count(value)}/s"
+        case "B/s":
+            # As everything else on the page in binary units.
+            return f"{show.size(value)}/s"
         case "number":
             return show.digits(value) if abs(value) < 1e4 else show.count(value)
     return show.quantity(value, unit)
+
+
+def context_name(row: Mapping[str, Any]) -> str:
+    """A context, with the kind of what it writes where the trace labels it: `0x00000000000000ab *.sst`."""
+    if row["main_label"] is None:
+        return str(row["name"])
+    share = row["main_label_share"]
+    rest = "" if share >= _ALL_OF_A_KIND else f" {show.percent(share)}"
+    return f"{row['name']} {row['main_label']}{rest}"
+
+
+# From this share on a context counts as writing one kind of data only.
+_ALL_OF_A_KIND = 0.95
 
 
 def sampling_sentence(figures: Figures) -> str:

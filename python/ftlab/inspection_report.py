@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,27 @@ import polars as pl
 
 from ftlab import __version__, show
 from ftlab.headline import filter_facts, reading_facts
-from ftlab.inspection import HEADS, PAGE, Figures, Inspection, Row, at, columns_of, rows, sampling_sentence, written
+from ftlab.inspection import (
+    HEADS,
+    PAGE,
+    Figures,
+    Inspection,
+    Row,
+    at,
+    columns_of,
+    context_name,
+    rows,
+    sampling_sentence,
+    written,
+)
 from ftlab.manifest import facts_of_origin
+from ftlab.plots import address_map, curves, theme
 from ftlab.plots import contexts as lives
-from ftlab.plots import curves, theme
-from ftlab.report import Chart, Section, Tile, page, save_page
+from ftlab.report import Chart, Section, Tile, balanced, page, save_page
 
 _SECTIONS = {
     "Requests": ("sizes", "jumps"),
-    "Arrivals": ("rate", "bytes"),
+    "Arrivals": ("rate", "bytes", "gaps"),
     "Skew and footprint": ("skew", "growth"),
     "Reuse": ("reuse", "miss_ratio"),
     "Lifetimes": ("lifetimes", "survival", "lifetimes_s", "dirty_reads"),
@@ -44,7 +55,7 @@ def write(inspections: Sequence[Inspection], folder: Path) -> None:
     """The page of one workload, or of several."""
     single = len(inspections) == 1
     sections = _single(inspections[0]) if single else _compared(_by_name(inspections))
-    sections = [Section(section.title, _balanced(section.charts)) for section in sections]
+    sections = [Section(section.title, balanced(section.charts)) for section in sections]
     html = page(
         "inspection.html.j2",
         heading=inspections[0].workload if single else " and ".join(one.workload for one in inspections),
@@ -68,23 +79,14 @@ def write(inspections: Sequence[Inspection], folder: Path) -> None:
 # ---- charts
 
 
-def _balanced(charts: Sequence[Chart]) -> list[Chart]:
-    """Charts stand two by two: the last of an odd number before a wide one, or before the end, becomes wide itself."""
-    balanced: list[Chart] = []
-    narrow = 0
-    for i, chart in enumerate(charts):
-        narrow = 0 if chart.wide else narrow + 1
-        last = i + 1 == len(charts) or charts[i + 1].wide
-        balanced.append(replace(chart, wide=True) if last and narrow % 2 else chart)
-    return balanced
-
-
 def _single(inspection: Inspection) -> list[Section]:
     found = {inspection.workload: inspection.figures}
     sections = []
     for title, kinds in _SECTIONS.items():
         drawn = (_chart(kind, curves.table(kind, found), "of") for kind in kinds)
         sections.append(Section(title, [chart for chart in drawn if chart is not None]))
+        if title == "Arrivals":
+            sections.append(Section(address_map.TITLE, _maps(inspection.figures)))
     contexts = []
     for table in inspection.figures["contexts"]:
         ranges = lives.table(table)
@@ -102,7 +104,8 @@ def _single(inspection: Inspection) -> list[Section]:
 
 def _compared(found: Mapping[str, Figures]) -> list[Section]:
     """A plot for each kind and operation, in which colours tell the traces apart."""
-    sections = []
+    maps = [_maps(figures, f"_{i}", f"{name}, ") for i, (name, figures) in enumerate(found.items(), 1)]
+    sections = [Section(address_map.TITLE, [chart for charts in maps for chart in charts])]
     for title, kinds in _SECTIONS.items():
         tables = [(kind, points) for kind in kinds if (points := curves.table(kind, found)) is not None]
         drawn = (
@@ -112,6 +115,24 @@ def _compared(found: Mapping[str, Figures]) -> list[Section]:
         )
         sections.append(Section(title, [chart for chart in drawn if chart is not None]))
     return sections
+
+
+def _maps(figures: Figures, suffix: str = "", prefix: str = "") -> list[Chart]:
+    """A map of addresses over time for reads, and one for writes."""
+    cells = address_map.table(figures)
+    if cells is None:
+        return []
+    timed = figures["address_map"]["column_s"] is not None
+    return [
+        Chart(
+            name=f"{address_map.NAME}_{op}{suffix}",
+            title=f"{prefix}{op}s" if prefix else f"{op.capitalize()}s",
+            caption=address_map.caption(cells, op, figures),
+            figure=address_map.draw(cells, op, timed=timed),
+            height=address_map.HEIGHT,
+        )
+        for op in cells["op"].unique(maintain_order=True)
+    ]
 
 
 def _chart(kind: str, points: pl.DataFrame | None, by: str, of: str = "") -> Chart | None:
@@ -237,7 +258,7 @@ def _listed(figures: Figures) -> list[Cells]:
         header = ["requests", "reads", "written", "of all", "mean write", "life p10", "median", "p90", "ended", "dupl."]
         lines = [
             [
-                row["name"],
+                context_name(row),
                 f"{row['requests']:,}",
                 written(row["read_share"], "share"),
                 show.size(row["bytes_written"]),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from ftlab.plots import theme, varied
 from ftlab.runs import Run
 
 # Wide charts take a row of the page; the others stand two by two.
-_WIDE = frozenset({"waf", "throughput", "latency_series"})
+_WIDE = frozenset({"waf", "throughput"})
 
 _FEW_DIES = 16
 _MOST_TILES = 4
@@ -85,6 +85,17 @@ class Section:
     charts: list[Chart] = field(default_factory=list)
 
 
+def balanced(charts: Sequence[Chart]) -> list[Chart]:
+    """Charts stand two by two: the last of an odd number before a wide one, or before the end, becomes wide itself."""
+    made: list[Chart] = []
+    narrow = 0
+    for i, chart in enumerate(charts):
+        narrow = 0 if chart.wide else narrow + 1
+        last = i + 1 == len(charts) or charts[i + 1].wide
+        made.append(replace(chart, wide=True) if last and narrow % 2 else chart)
+    return made
+
+
 def write(result: Run | Comparison, folder: Path) -> None:
     """Writes `report.html` and the PNGs of a run or of a comparison into a folder."""
     if isinstance(result, Run):
@@ -98,12 +109,13 @@ def write_run(run: Run, folder: Path) -> None:
     charts = {chart.name: chart for chart in run_charts(run)}
     sections = [
         Section("Write amplification", _pick(charts, "waf")),
-        Section(
-            "Latency", _pick(charts, "latency_cdf", "latency_tail", "percentiles", "latency_parts", "latency_series")
-        ),
-        Section("Throughput and utilisation", _pick(charts, "throughput", "iops", "free_units", "dies", "channels")),
+        Section("Latency", _pick(charts, "latency_cdf", "latency_tail", "percentiles", "latency_parts")),
+        Section("Latency over time", _pick(charts, "latency_series", "p99_series")),
+        Section("Load over time", _pick(charts, "throughput", "iops", "queue_depth")),
+        Section("The drive", _pick(charts, "free_units", "channels", "dies")),
         Section("Wear and valid data", _pick(charts, "erases", "valid_units")),
     ]
+    sections = [Section(section.title, balanced(section.charts)) for section in sections]
     html = page(
         "run.html.j2",
         heading=run.workload,
@@ -214,17 +226,26 @@ def run_tiles(summary: Summary) -> list[Tile]:
         tiles.append(
             Tile("Throughput", show.rate(throughput["bytes_per_s"]), f"{show.count(throughput.get('iops') or 0)} IOPS")
         )
-    wear, life = summary.get("wear") or {}, summary.get("lifetime") or {}
-    if life.get("tbw_bytes"):
-        worn = ", when it wore out" if life.get("worn_out") else f" at {life.get('pe_cycles', 0):,} cycles"
-        detail = f"{show.digits(life.get('dwpd') or 0)} drive writes a day over {life.get('warranty_years', 0):g} years"
-        if life.get("years") is not None:
-            detail = f"{show.years(life['years'])} at this workload's own rate; {detail}"
-        tiles.append(Tile(f"Endurance{worn}", f"{life['tbw_bytes'] / 1e12:.4g} TBW", detail))
+    tiles += _lifetime_tiles(summary.get("lifetime") or {})
+    wear = summary.get("wear") or {}
     if len(tiles) < _MOST_TILES and wear.get("mean") is not None:
         detail = f"max {show.count(wear['max'])}, standard deviation {show.digits(wear.get('std', 0))}"
         tiles.append(Tile("Erases per block", show.digits(wear["mean"]), detail))
     return tiles
+
+
+def _lifetime_tiles(life: Mapping[str, Any]) -> list[Tile]:
+    """How long the drive lasts: in years where the workload has a rate of its own, else in bytes; or why not."""
+    if life.get("withheld"):
+        return [Tile("Lifetime", "not told", life["withheld"])]
+    if not life.get("tbw_bytes"):
+        return []
+    worn = "when it wore out" if life.get("worn_out") else f"at {life.get('pe_cycles', 0):,} cycles"
+    written = f"{life['tbw_bytes'] / 1e12:.4g} TBW"
+    daily = f"{show.digits(life.get('dwpd') or 0)} drive writes a day over {life.get('warranty_years', 0):g} years"
+    if life.get("years") is not None:
+        return [Tile("Lifetime at this workload's rate", show.years(life["years"]), f"{written} {worn}; {daily}")]
+    return [Tile(f"Endurance, {worn}", written, daily)]
 
 
 def comparison_tiles(comparison: Comparison, shown: Iterable[Figure]) -> list[Tile]:
@@ -315,8 +336,8 @@ def details(summary: Summary) -> list[tuple[str, list[tuple[str, str]]]]:
     if passed := filter_facts(summary.get("filters", [])):
         tables.append(("Filters", passed))
     for key, title in titles.items():
-        # A count of zero tells nothing that its absence does not.
-        present = ((name, v) for name, v in _flat(summary.get(key) or {}) if v is not None and (v or key != "counts"))
+        # Nothing, zero and an empty list tell nothing that their absence does not.
+        present = ((name, v) for name, v in _flat(summary.get(key) or {}) if v or v is False)
         rows = [(_told(name), _value(name, v)) for name, v in present]
         if rows:
             tables.append((title, rows))

@@ -8,7 +8,18 @@ from typing import Any
 from ftlab import show
 from ftlab.cli.text import fact_lines
 from ftlab.headline import filter_facts, reading_facts
-from ftlab.inspection import HEADS, PAGE, Inspection, Row, at, columns_of, rows, sampling_sentence, written
+from ftlab.inspection import (
+    HEADS,
+    PAGE,
+    Inspection,
+    Row,
+    at,
+    columns_of,
+    context_name,
+    rows,
+    sampling_sentence,
+    written,
+)
 
 # What a page of text shows of a section whose rows are many; the rest is in --json.
 _CONTEXTS = 10
@@ -202,7 +213,7 @@ def _contexts(table: Mapping[str, Any]) -> str:
         ticks = [row[f"lifetime_{q}_ticks"] for q in ("p10", "p50", "p90")]
         lines.append(
             [
-                row["name"],
+                context_name(row),
                 f"{row['requests']:,}",
                 written(row["read_share"], "share"),
                 show.size(row["bytes_written"]),

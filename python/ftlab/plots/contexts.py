@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from ftlab import show
-from ftlab.inspection import PAGE, Figures
+from ftlab.inspection import PAGE, Figures, context_name
 from ftlab.plots import curves, theme
 
 TITLE = "Lifetimes by context"
@@ -23,7 +23,7 @@ def table(contexts: Figures) -> pl.DataFrame | None:
         return None
     return pl.DataFrame(
         {
-            "name": [row["name"] for row in rows],
+            "name": [context_name(row) for row in rows],
             "written": [show.size(row["bytes_written"]) for row in rows],
             **{q: [max(row[f"lifetime_{q}_ticks"], 0.5) * PAGE for row in rows] for q in ("p10", "p50", "p90")},
         }
@@ -33,7 +33,7 @@ def table(contexts: Figures) -> pl.DataFrame | None:
 def draw(rows: pl.DataFrame) -> Any:
     """Ranges over a logarithmic axis of data written."""
     x = curves.bytes_axis("p10", "Data written by the host in between", [*rows["p10"], *rows["p90"]])
-    y = alt.Y("name:N", sort=rows["name"].to_list(), title=None, axis=alt.Axis(labelLimit=160))
+    y = alt.Y("name:N", sort=rows["name"].to_list(), title=None, axis=alt.Axis(labelLimit=220))
     tips = [
         alt.Tooltip("name:N", title="Context"),
         alt.Tooltip("written:N", title="Written"),

@@ -19,7 +19,14 @@ from ftlab.errors import InputError
 from ftlab.inspection import PAGE, Figures, at
 from ftlab.plots import axes, theme
 
-COLOURS = {**theme.OPS, "both": "#6b7280", "values read": "#3b7dd8", "values written": "#e4772e", "pages": "#e4772e"}
+COLOURS = {
+    **theme.OPS,
+    "all": "#3f9f76",
+    "both": "#6b7280",
+    "values read": "#3b7dd8",
+    "values written": "#e4772e",
+    "pages": "#e4772e",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,8 @@ class Kind:
     """Fewest points that are worth a plot."""
     x_title: str = ""
     """Title of the x axis, where its unit does not say enough."""
+    in_bytes: bool = False
+    """Whether y is an amount of data."""
 
 
 def _by_op(section: str, figure: str, ops: Sequence[str] = ("read", "write", "all")) -> dict[str, tuple[str, ...]]:
@@ -65,7 +74,7 @@ KINDS: dict[str, Kind] = {
         "Bytes asked for per second.",
         {"read": ("arrivals", "bytes_read"), "write": ("arrivals", "bytes_written")},
         "time",
-        "MB/s",
+        "MiB/s",
         share=False,
         wide=True,
     ),
@@ -78,6 +87,13 @@ KINDS: dict[str, Kind] = {
         share=False,
         wide=True,
     ),
+    "gaps": Kind(
+        "Gaps between requests",
+        "Share of the gaps from one power of two of nanoseconds to the next; requests of one stamp stand at the left.",
+        {"all": ("arrivals", "gaps")},
+        "seconds",
+        "Share of gaps",
+    ),
     "skew": Kind(
         "Skew",
         "Share of the accesses that falls on the hottest share of the pages touched.",
@@ -89,11 +105,16 @@ KINDS: dict[str, Kind] = {
     "growth": Kind(
         "Footprint",
         "Distinct data touched as requests go by: a straight line touches new data all the time.",
-        {"both": ("footprint", "growth_touched"), "write": ("footprint", "growth_written")},
+        {
+            "read": ("footprint", "growth_read"),
+            "write": ("footprint", "growth_written"),
+            "both": ("footprint", "growth_touched"),
+        },
         "requests",
-        "Distinct data (bytes)",
+        "Distinct data",
         mark="line",
         share=False,
+        in_bytes=True,
     ),
     "reuse": Kind(
         "Reuse distances",
@@ -195,7 +216,7 @@ def _prepared(kind: str, wanted: Kind, points: pl.DataFrame, figures: Figures) -
     if wanted.x == "time":
         interval = at(figures, "arrivals", "interval_s") or 1.0
         points = _thinned(points, interval)
-        return points.with_columns(y=pl.col("y") / (1e6 if kind == "bytes" else 1.0))
+        return points.with_columns(y=pl.col("y") / (1 << 20 if kind == "bytes" else 1))
     if wanted.mark == "bars":
         return points.with_columns(y=pl.col("y") / pl.col("y").sum())
     if kind == "growth":
@@ -231,16 +252,24 @@ def draw(kind: str, points: pl.DataFrame, by: str = "of") -> Any:
     wanted = KINDS[kind]
     names = points[by].unique(maintain_order=True).to_list()
     colour = _colour(by, names, lines=wanted.mark != "bars")
-    data = points.with_columns(shown=pl.Series(_labels(wanted, points["x"]), dtype=pl.String))
+    data = points.with_columns(
+        shown=pl.Series(_labels(wanted, points["x"]), dtype=pl.String),
+        told=pl.Series([show.size(y) if wanted.in_bytes else "" for y in points["y"]], dtype=pl.String),
+    )
     tips = [
         alt.Tooltip(f"{by}:N", title="Of" if by == "of" else "Trace"),
         alt.Tooltip("shown:N", title=_tip(wanted)),
-        alt.Tooltip("y:Q", title=wanted.y, format=".3%" if wanted.share else ",.4~g"),
+        alt.Tooltip("told:N", title=wanted.y)
+        if wanted.in_bytes
+        else alt.Tooltip("y:Q", title=wanted.y, format=".3%" if wanted.share else ",.4~g"),
     ]
+    axis = alt.Axis(format="%" if wanted.share else "~s", tickCount=5)
+    if wanted.in_bytes:
+        axis = alt.Axis(values=byte_ticks(0.0, float(points["y"].max() or 1)), labelExpr=BYTES)  # type: ignore[arg-type]
     y = alt.Y(
         "y:Q",
         title=wanted.y,
-        axis=alt.Axis(format="%" if wanted.share else "~s", tickCount=5),
+        axis=axis,
         scale=alt.Scale(domain=[0, 1]) if wanted.mark == "line" and wanted.share else alt.Scale(zero=True),
         stack=None,
     )
@@ -297,11 +326,11 @@ def _tip(kind: Kind) -> str:
 
 
 # Labels of an axis in bytes, whose ticks are powers of two.
-_BYTES = (
-    "datum.value >= 1099511627776 ? datum.value / 1099511627776 + ' TiB'"
-    " : datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB'"
-    " : datum.value >= 1048576 ? datum.value / 1048576 + ' MiB'"
-    " : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
+BYTES = (
+    "datum.value >= 1099511627776 ? format(datum.value / 1099511627776, '.6~r') + ' TiB'"
+    " : datum.value >= 1073741824 ? format(datum.value / 1073741824, '.6~r') + ' GiB'"
+    " : datum.value >= 1048576 ? format(datum.value / 1048576, '.6~r') + ' MiB'"
+    " : datum.value >= 1024 ? format(datum.value / 1024, '.6~r') + ' KiB' : datum.value + ' B'"
 )
 
 
@@ -319,7 +348,7 @@ def _axis(kind: Kind, values: pl.Series) -> alt.X:
             scale = alt.Scale(type="log", domain=[low, high], nice=False)
             return alt.X("x:Q", title="Time", scale=scale, axis=alt.Axis(values=ticks, labelExpr=label))
         case "time":
-            factor, unit = next((f, u) for f, u in _TIMES if high >= 3 * f or f == _TIMES[-1][0])
+            factor, unit = time_unit(high)
             label = f"format(datum.value / {factor}, '~g')"
             scale = alt.Scale(nice=False, domain=[0, high])
             return alt.X("x:Q", title=f"Time ({unit})", scale=scale, axis=alt.Axis(labelExpr=label, tickCount=8))
@@ -328,6 +357,12 @@ def _axis(kind: Kind, values: pl.Series) -> alt.X:
             scale = alt.Scale(type="log", domain=[0.001, 1])
             return alt.X("x:Q", title="Hottest share", scale=scale, axis=alt.Axis(values=ticks, format="~%"))
     return alt.X("x:Q", title="Requests", scale=alt.Scale(nice=False), axis=alt.Axis(format="~s"))
+
+
+def byte_ticks(low: float, high: float) -> list[float]:
+    """Some three to six round amounts of data from `low` to `high`: multiples of a power of two."""
+    step = 2.0 ** math.ceil(math.log2(max(high - low, 1.0) / 6))
+    return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def bytes_axis(field: str, title: str, values: Sequence[float]) -> alt.X:
@@ -341,8 +376,13 @@ def bytes_axis(field: str, title: str, values: Sequence[float]) -> alt.X:
         f"{field}:Q",
         title=title,
         scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False),
-        axis=alt.Axis(values=ticks, labelExpr=_BYTES, labelOverlap=True),
+        axis=alt.Axis(values=ticks, labelExpr=BYTES, labelOverlap=True),
     )
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """The unit in which a span of time is told, as seconds, and its name."""
+    return next((f, u) for f, u in _TIMES if seconds >= 3 * f or f == _TIMES[-1][0])
 
 
 _TIMES = ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))

@@ -7,6 +7,7 @@ use ftlab_core::{Batch, OpKind};
 use hdrhistogram::Histogram as Hdr;
 
 use super::inspection::share;
+use super::octaves::octave_of;
 use super::sizes::percentiles;
 use super::{Curve, IdleFigures, WindowFigures};
 
@@ -182,6 +183,7 @@ impl Arrivals {
             gap_mean_s: Some(mean_gap / 1e9),
             gap_cv: Some(libm::sqrt(variance) / mean_gap),
             gap_percentiles_s: percentiles(self.gaps.as_ref(), 1e-9),
+            gaps: self.gap_shares(),
             gap_max_s: Some(self.gap_max_ns as f64 / 1e9),
             tie_share: share(self.ties, self.requests),
             backward: self.backward,
@@ -203,6 +205,25 @@ impl Arrivals {
             bytes_read: self.series(3, "bytes_read"),
             bytes_written: self.series(4, "bytes_written"),
         }
+    }
+
+    /// Gaps by octave.
+    fn gap_shares(&self) -> Curve {
+        let mut octaves = [0u64; 65];
+        for gap in self.gaps.iter().flat_map(|gaps| gaps.iter_recorded()) {
+            octaves[octave_of(gap.value_iterated_to())] += gap.count_at_value();
+        }
+        let gaps = (self.requests - 1) as f64;
+        let mut curve = Curve::new("gap_s", "gap_share");
+        for (octave, &count) in octaves.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let from_ns = if octave == 0 {
+                0.0
+            } else {
+                libm::exp2(octave as f64 - 1.0)
+            };
+            curve.push(from_ns / 1e9, count as f64 / gaps);
+        }
+        curve
     }
 
     fn series(&self, column: usize, name: &str) -> Curve {
@@ -289,6 +310,16 @@ mod tests {
         // Gaps: nine of 0.1 ms and one of 20 ms; mean 2.09, mean square 40.009, variance 35.6409.
         assert!((figures.gap_cv.unwrap() - 35.6409f64.sqrt() / 2.09).abs() < 1e-9);
         assert!((figures.gap_percentiles_s.p50.unwrap() / 1e-4 - 1.0).abs() < 0.002);
+        // 0.1 ms lies in the octave from 65,536 ns, 20 ms in that from 16,777,216 ns.
+        assert_eq!(figures.gaps.x, [65_536e-9, 16_777_216e-9]);
+        assert_eq!(figures.gaps.y, [0.9, 0.1]);
+    }
+
+    #[test]
+    fn gaps_by_octave_have_ties_apart_and_sum_to_one() {
+        let figures = arrivals([5, 5, 6, 8, 11, 1 << 50]);
+        assert_eq!(figures.gaps.x[..3], [0.0, 1e-9, 2e-9]);
+        assert_eq!(figures.gaps.y, [0.2, 0.2, 0.4, 0.2]);
     }
 
     #[test]

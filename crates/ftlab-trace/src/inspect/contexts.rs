@@ -53,6 +53,36 @@ struct Context {
     lives: Lazy<HALVES>,
     ids: u64,
     duplicates: u64,
+    labels: Labels,
+}
+
+/// Labels of a context's requests: those that came first, a few of them, and the bytes read and written of each.
+#[derive(Clone, Default)]
+struct Labels(Vec<(u16, [u64; 2])>);
+
+/// Labels of a context that are told apart; what has more is no context of one kind of data.
+const MOST_LABELS: usize = 16;
+
+impl Labels {
+    #[inline]
+    fn add(&mut self, label: u16, bytes: [u64; 2]) {
+        if let Some((_, sums)) = self.0.iter_mut().find(|(known, _)| *known == label) {
+            *sums = [sums[0] + bytes[0], sums[1] + bytes[1]];
+        } else if self.0.len() < MOST_LABELS {
+            self.0.push((label, bytes));
+        }
+    }
+
+    /// The label of most of the bytes written, of a context that writes nothing of those read; and how many these are.
+    fn main(&self, writes: bool) -> Option<(u16, u64)> {
+        let of = |sums: [u64; 2]| sums[usize::from(writes)];
+        let most = self
+            .0
+            .iter()
+            .max_by_key(|(label, sums)| (of(*sums), std::cmp::Reverse(*label)));
+        most.map(|&(label, sums)| (label, of(sums)))
+            .filter(|(_, bytes)| *bytes > 0)
+    }
 }
 
 /// Steps of [`half_of`]; the last one holds all from 2^47 on.
@@ -106,7 +136,11 @@ impl Contexts {
         for (kind, id) in columns.into_iter().enumerate() {
             if let Some(id) = id {
                 let table = self.tables[kind].get_or_insert_with(Table::new);
-                ids[kind] = table.enter(id, batch.op[i], batch.length[i], |places| renumber(kind, places)) as u16;
+                let at = table.enter(id, batch.op[i], batch.length[i], |places| renumber(kind, places));
+                if let (true, Some(&label)) = (kind != LABEL, batch.label.get(i)) {
+                    table.label(at, label, batch.op[i], batch.length[i]);
+                }
+                ids[kind] = at as u16;
             }
         }
         ids
@@ -199,6 +233,16 @@ impl Table {
         at
     }
 
+    #[inline]
+    fn label(&mut self, at: u32, label: u16, op: OpKind, length: u32) {
+        let bytes = u64::from(length);
+        match op {
+            OpKind::Read => self.figures[at as usize].labels.add(label, [bytes, 0]),
+            OpKind::Write => self.figures[at as usize].labels.add(label, [0, bytes]),
+            OpKind::Trim | OpKind::Flush => {}
+        }
+    }
+
     fn finish(&self, kind: usize) -> ContextTable {
         let mut order: Vec<usize> = (0..self.figures.len()).collect();
         let rank = |&at: &usize| {
@@ -237,6 +281,16 @@ fn context_name(kind: usize, id: u64) -> String {
 
 /// Puts the labels' names in a finished table, as far as there are any.
 pub fn rename(table: &mut ContextTable, names: &Names) {
+    for main in table
+        .rows
+        .iter_mut()
+        .chain(&mut table.other)
+        .filter_map(|row| row.main_label.as_mut())
+    {
+        if let Some(name) = main.parse().ok().and_then(|id: usize| names.labels.get(id)) {
+            main.clone_from(name);
+        }
+    }
     if table.kind == KINDS[LABEL] {
         for row in &mut table.rows {
             if let Some(name) = names.labels.get(row.id as usize) {
@@ -257,6 +311,9 @@ impl Context {
         self.page_writes += other.page_writes;
         self.ids += other.ids;
         self.duplicates += other.duplicates;
+        for &(label, bytes) in &other.labels.0 {
+            self.labels.add(label, bytes);
+        }
     }
 
     fn finish(&self, name: String, id: u64, all_written: u64) -> ContextFigures {
@@ -265,6 +322,8 @@ impl Context {
         let ended: u64 = self.lives.counts().iter().sum();
         let lifetime = |q| self.lives.place(q).map(|(at, inside)| within_half(at, inside));
         let median_write = self.write_sizes.place(0.5);
+        let main = self.labels.main(bytes_written > 0);
+        let of_all = if bytes_written > 0 { bytes_written } else { bytes_read };
         ContextFigures {
             name,
             id,
@@ -288,6 +347,8 @@ impl Context {
             lifetime_p10_ticks: lifetime(0.1),
             lifetime_p50_ticks: lifetime(0.5),
             lifetime_p90_ticks: lifetime(0.9),
+            main_label: main.map(|(label, _)| label.to_string()),
+            main_label_share: main.and_then(|(_, bytes)| share(bytes, of_all)),
             ended_share: share(ended, self.page_writes),
             duplicate_share: share(self.duplicates, self.ids),
         }
@@ -361,6 +422,17 @@ mod tests {
             (8192, Some(1.0), Some(8192.0))
         );
         assert_eq!((row.ended_share, row.duplicate_share), (Some(0.5), Some(0.5)));
+        // What it read was labelled otherwise.
+        assert_eq!(
+            (row.main_label.as_deref(), row.main_label_share),
+            (Some("1"), Some(1.0))
+        );
+        let reader = &tables[0].rows[1];
+        assert_eq!(
+            (reader.main_label.as_deref(), reader.main_label_share),
+            (Some("journal"), Some(1.0))
+        );
+        assert_eq!(tables[1].rows[0].main_label, None);
         let p50 = row.lifetime_p50_ticks.unwrap();
         assert!((96.0..128.0).contains(&p50), "{p50}");
         assert_eq!(

@@ -29,8 +29,8 @@ pub struct Footprint {
     requests: u64,
     next_point: u64,
     step: u64,
-    /// Requests, distinct pages written, distinct pages touched.
-    points: Vec<(u64, f64, f64)>,
+    /// Requests, and distinct pages read, written, touched.
+    points: Vec<(u64, [f64; 3])>,
     first_pages: First,
     first_writes: First,
 }
@@ -134,10 +134,10 @@ impl Footprint {
 
     /// Estimates may fall a little from one point to the next; the curve does not.
     fn push_point(&mut self) {
-        let [_, written, touched] = self.set.counts().map(|estimate| estimate.value);
-        let (_, least_written, least_touched) = self.points.last().copied().unwrap_or_default();
-        let point = (self.requests, written.max(least_written), touched.max(least_touched));
-        self.points.push(point);
+        let counts = self.set.counts().map(|estimate| estimate.value);
+        let (_, least) = self.points.last().copied().unwrap_or_default();
+        let point = std::array::from_fn(|i| counts[i].max(least[i]));
+        self.points.push((self.requests, point));
     }
 
     pub fn finish(mut self, span_bytes: u64, page_reads: u64, page_writes: u64) -> super::Footprint {
@@ -147,12 +147,13 @@ impl Footprint {
         }
         let [read, written, touched] = self.set.counts();
         let unique = |estimate: Estimate, all: u64| (all > 0).then(|| (estimate.value / all as f64).min(1.0));
-        let mut growth_written = Curve::new("requests", "pages_written");
-        let mut growth_touched = Curve::new("requests", "pages_touched");
-        for (requests, written, touched) in self.points {
-            growth_written.push(requests as f64, written);
-            growth_touched.push(requests as f64, touched);
+        let mut growth = ["pages_read", "pages_written", "pages_touched"].map(|name| Curve::new("requests", name));
+        for (requests, counts) in self.points {
+            for (curve, count) in growth.iter_mut().zip(counts) {
+                curve.push(requests as f64, count);
+            }
         }
+        let [growth_read, growth_written, growth_touched] = growth;
         super::Footprint {
             pages_read: read,
             pages_written: written,
@@ -162,6 +163,7 @@ impl Footprint {
             unique_read_share: unique(read, page_reads),
             density: share(1 << PAGE_SHIFT, span_bytes).map(|page| page * touched.value),
             growth_written,
+            growth_read,
             growth_touched,
             unique_in_first_page_writes: self.first_pages.distinct.len() as u64,
             first_page_writes: self.first_pages.seen,
@@ -305,6 +307,7 @@ mod tests {
         assert_eq!(figures.unique_write_share, Some(0.75));
         assert_eq!(figures.growth_written.x, [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(figures.growth_written.y, [2.0, 3.0, 3.0, 3.0]);
+        assert_eq!(figures.growth_read.y, [0.0, 0.0, 2.0, 2.0]);
         assert_eq!(figures.density, Some(4.0 / 256.0));
         assert_eq!((figures.unique_in_first_page_writes, figures.first_page_writes), (3, 4));
         assert_eq!((figures.unique_in_first_writes, figures.first_writes), (2, 2));

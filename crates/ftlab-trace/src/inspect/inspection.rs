@@ -27,6 +27,7 @@ pub struct Inspection {
     pub sizes: Sizes,
     pub arrivals: Arrivals,
     pub footprint: Footprint,
+    pub address_map: AddressMap,
     pub sequentiality: Sequentiality,
     /// The sample of pages behind `skew`, `reuse`, `lifetimes` and the lifetimes of `contexts`.
     pub page_sampling: Sampling,
@@ -205,6 +206,8 @@ pub struct Arrivals {
     /// Standard deviation of the gaps over their mean: 1 for Poisson arrivals.
     pub gap_cv: Option<f64>,
     pub gap_percentiles_s: Percentiles,
+    /// `gap_s` (a power of two of nanoseconds, 0 apart: at least that, less than twice that) → `gap_share` of all gaps.
+    pub gaps: Curve,
     pub gap_max_s: Option<f64>,
     /// Share of the requests with the same stamp as their predecessor.
     pub tie_share: Option<f64>,
@@ -264,8 +267,9 @@ pub struct Footprint {
     pub unique_read_share: Option<f64>,
     /// Distinct pages touched × 4096 / span.
     pub density: Option<f64>,
-    /// `requests` so far → `pages_written` (`pages_touched`) distinct so far: at most 512 points.
+    /// `requests` so far → `pages_written` (`pages_read`, `pages_touched`) distinct so far: at most 512 points.
     pub growth_written: Curve,
+    pub growth_read: Curve,
     pub growth_touched: Curve,
     /// Distinct pages among the first 10,000 page writes (a write request counts once for each page it touches).
     pub unique_in_first_page_writes: u64,
@@ -274,6 +278,24 @@ pub struct Footprint {
     /// Distinct start pages among the first 10,000 write requests, and how many requests that is.
     pub unique_in_first_writes: u64,
     pub first_writes: u64,
+}
+
+/// Which addresses are touched when: the cells of a coarse map that are not empty, row by row. Exact.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AddressMap {
+    /// Time that a column stands for, from the first request on; `None` without times.
+    pub column_s: Option<f64>,
+    /// Requests that a column stands for, where there are no times.
+    pub column_requests: Option<u64>,
+    /// Address at which row 0 begins, in each volume.
+    pub first_byte: u64,
+    /// Bytes of a row's region.
+    pub row_bytes: u64,
+    /// Of each cell: its column (at most 160) and row (at most 128), and the pages that reads and writes touch in it.
+    pub column: Vec<u64>,
+    pub row: Vec<u64>,
+    pub pages_read: Vec<u64>,
+    pub pages_written: Vec<u64>,
 }
 
 /// How far requests follow one another in address; where both are together, each request is judged against those of its own
@@ -479,6 +501,9 @@ pub struct ContextFigures {
     pub lifetime_p10_ticks: Option<f64>,
     pub lifetime_p50_ticks: Option<f64>,
     pub lifetime_p90_ticks: Option<f64>,
+    /// Of a context other than a label: the label of most of the bytes that it writes (then reads), and its share of them.
+    pub main_label: Option<String>,
+    pub main_label_share: Option<f64>,
     /// Share of its page writes whose lives ended within the trace.
     pub ended_share: Option<f64>,
     /// As [`Content::duplicate_share`], of what it wrote.

@@ -1,7 +1,7 @@
 //! What a trace is like: one pass, constant memory.
 //!
 //! ```text
-//! Batch ─ pages ─┬─ counts, sizes, arrivals, footprint, sequentiality, dirty_reads
+//! Batch ─ pages ─┬─ counts, sizes, arrivals, footprint, address_map, sequentiality, dirty_reads
 //!                └─ contexts ─ content ─ records (sample): reuse, lifetimes, skew
 //! ```
 //!
@@ -14,6 +14,7 @@
 //! # Not modelled
 //! Overlapping requests within one time stamp, response times, queue depths.
 
+mod address_map;
 mod arrivals;
 mod content;
 mod contexts;
@@ -100,6 +101,7 @@ pub struct Inspector {
     sizes: sizes::Sizes,
     arrivals: arrivals::Arrivals,
     footprint: footprint::Footprint,
+    address_map: address_map::Map,
     sequentiality: sequentiality::Sequentiality,
     dirty_reads: dirty_reads::DirtyReads,
     records: Records,
@@ -119,6 +121,7 @@ impl Inspector {
             sizes: sizes::Sizes::default(),
             arrivals: arrivals::Arrivals::default(),
             footprint: footprint::Footprint::new(options.bitmap_chunks),
+            address_map: address_map::Map::default(),
             sequentiality: sequentiality::Sequentiality::default(),
             dirty_reads: dirty_reads::DirtyReads::default(),
             records: Records::new(options.sample_pages, options.sample_accesses),
@@ -136,6 +139,7 @@ impl Inspector {
         self.sizes.add(batch);
         self.arrivals.add(batch);
         self.footprint.add(batch, &self.pages);
+        self.address_map.add(batch, &self.pages);
         self.sequentiality.add(batch);
         self.dirty_reads.add(batch, &self.pages);
         self.has_content |= !batch.content.is_empty();
@@ -188,6 +192,7 @@ impl Inspector {
             sizes: self.sizes.finish(),
             arrivals: self.arrivals.finish(),
             footprint: self.footprint.finish(span, accesses[0], accesses[1]),
+            address_map: self.address_map.finish(),
             sequentiality: self.sequentiality.finish(),
             page_sampling: records.sampling,
             skew: records.skew,
