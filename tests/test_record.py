@@ -428,6 +428,51 @@ def test_sqlite_has_contexts_for_its_journal_and_its_table(tmp_path: Path) -> No
     assert found.table().height == len(found.contexts) > 3
 
 
+def test_contexts_name_the_kind_of_file_beside_the_function() -> None:
+    path = ROOT / "recordings" / "sqlite.ftlrec"
+    found = ftlab.contexts(path)
+    largest = found.contexts[:3]
+    kinds = [context["files"][0]["kind"] for context in largest]
+    assert set(kinds) <= {"*.db", "*.db-journal"}
+    # The names of files are those of SQLite's documentation.
+    roles = {file["kind"]: file["role"] for context in found.contexts for file in context["files"]}
+    assert (roles["*.db"], roles["*.db-journal"]) == ("main database", "journal")
+    for context in found.contexts:
+        assert sum(file["bytes"] for file in context["files"]) == context["bytes"]
+        assert sum(file["pages"] for file in context["files"]) == context["pages"]
+    shown = subprocess.run([*FTLAB, "contexts", path, "--rows", "3"], capture_output=True, text=True, check=True).stdout
+    lines = [line for line in shown.splitlines() if " < " in line]
+    assert len(lines) == 3
+    for line, kind in zip(lines, kinds, strict=True):
+        assert re.match(rf" +\d  {re.escape(kind)} \({roles[kind]}\)(: | \d)", line), line
+    # Two paths of the same functions, from different places in one of them.
+    assert len({line[4:] for line in lines}) == 3
+    assert found.table()["file_kind"][0] == kinds[0]
+
+
+@pytest.mark.parametrize(
+    ("recording", "kinds"),
+    [
+        ("rocksdb", {"*.sst": "table", "*.log": "log", "MANIFEST-#": "manifest"}),
+        ("gcc", {"*.o": "object", "*.s": "assembly"}),
+        ("postgresql", {"#": "table or index"}),
+    ],
+)
+def test_files_of_known_programs_say_what_they_are_for(recording: str, kinds: dict[str, str]) -> None:
+    found = ftlab.contexts(ROOT / "recordings" / f"{recording}.ftlrec").contexts
+    roles = {(file["kind"], file["role"]) for context in found for file in context["files"]}
+    assert roles >= set(kinds.items())
+
+
+def test_an_inspected_recording_names_the_kind_of_file_of_a_context(tmp_path: Path) -> None:
+    inspected = ftlab.inspect(ROOT / "recordings" / "rocksdb.ftlrec")
+    by_pc = next(table for table in inspected.figures["contexts"] if table["kind"] == "pc")
+    assert {row["main_label"] for row in by_pc["rows"]} >= {"*.sst", "*.log"}
+    page = (inspected.save(tmp_path / "a") / "report.html").read_text(encoding="utf-8")
+    first = by_pc["rows"][0]
+    assert f"{first['name']} {first['main_label']}" in page
+
+
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_bundled_recordings_can_be_read(path: Path) -> None:
     found = ftlab.contexts(path).figures

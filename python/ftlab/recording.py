@@ -58,12 +58,15 @@ class Contexts:
 
 
 def flat(context: Mapping[str, Any]) -> dict[str, Any]:
-    """A context as a row: quantiles as columns of their own, the path of calls as a text."""
+    """A context as a row: quantiles as columns, the call path as a text, and the kind of file that it writes most."""
     row: dict[str, Any] = {}
     for key, value in context.items():
         if key == "frames":
             continue
-        if key in ("path", "telling"):
+        if key == "files":
+            first = value[0] if value else {}
+            row["file_kind"], row["file_role"] = first.get("kind"), first.get("role")
+        elif key in ("path", "telling"):
             row[key] = " < ".join(value)
         elif key in ("lifetime_pages", "lifetime_ns"):
             for name in ("p10", "p25", "median", "p75", "p90", "mean", "variation"):

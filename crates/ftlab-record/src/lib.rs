@@ -14,6 +14,8 @@ pub mod elf;
 #[cfg(all(feature = "making", target_os = "linux", target_arch = "x86_64"))]
 pub mod exact;
 #[cfg(feature = "reading")]
+mod file_kinds;
+#[cfg(feature = "reading")]
 pub mod fuzz;
 pub mod loading;
 #[cfg(feature = "making")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,9 +73,8 @@ def page(figures: Mapping[str, Any], rows: int, frames: int) -> str:
     shown = figures["contexts"][:rows]
     table = [_row(number, context) for number, context in enumerate(shown, 1)]
     blocks = [text.fact_lines(facts), show.text_table(_HEADER, table, left=2)]
-    paths = [f"{number:>3}  {_path(context, frames)}" for number, context in enumerate(shown, 1)]
-    if any(context["frames"] for context in shown):
-        blocks.append("\n".join(paths))
+    if any(context["frames"] or context["files"] for context in shown):
+        blocks.append("\n".join(f"{number:>3}  {line}" for number, line in enumerate(_lines(shown, frames), 1)))
     if left := len(figures["contexts"]) - len(shown):
         blocks.append(f"{left} contexts that write less are not shown (--rows)")
     blocks.append("\n".join(f"note: {sentence}" for sentence in figures["notes"]))
@@ -138,9 +137,51 @@ def _share(share: float | None) -> str:
     return "–" if share is None else show.percent(share)
 
 
-def _path(context: Mapping[str, Any], frames: int) -> str:
-    """The functions that tell the call path from others, the innermost first."""
+# Below this share of what a context writes a kind of file is not named.
+_LEAST_FILES = 0.05
+
+
+def _lines(contexts: Sequence[Mapping[str, Any]], frames: int) -> list[str]:
+    """Who each context is; those that would read alike are told apart by the innermost place in which they differ."""
+    lines = [_who(context, frames) for context in contexts]
+    alike: dict[str, list[int]] = {}
+    for i, line in enumerate(lines):
+        alike.setdefault(line, []).append(i)
+    for line, group in alike.items():
+        paths = [[(frame["module"], frame["offset"]) for frame in contexts[i]["frames"]] for i in group]
+        depth = next((d for d, places in enumerate(zip(*paths, strict=False)) if len(set(places)) > 1), None)
+        if len(group) > 1 and depth is not None:
+            for i, path in zip(group, paths, strict=True):
+                module, offset = path[depth]
+                lines[i] = f"{line} [{module.rpartition('/')[2]}+{offset:#x}]"
+    return lines
+
+
+def _who(context: Mapping[str, Any], frames: int) -> str:
+    """To which files it writes, and from where in the program."""
+    files = written_to(context)
     path = context["telling"][:frames]
-    if path:
-        return " < ".join(path)
-    return "call path unknown" if context["signature"].strip("0") else "no program context"
+    if not path and not context["frames"]:
+        # Activities have no path; neither has a write whose caller nobody saw.
+        return files or "no program context"
+    shown = " < ".join(path) if path else "call path unknown"
+    return f"{files}: {shown}" if files else shown
+
+
+def written_to(context: Mapping[str, Any]) -> str:
+    """The kinds of files that take most of what a context writes: `*.db-journal (journal)`."""
+    from ftlab import show
+
+    files = context["files"]
+    unit = "pages" if any(file["pages"] for file in files) else "bytes"
+    total = sum(file[unit] for file in files)
+    if not total:
+        return ", ".join(_kind(file) for file in files[:1])
+    named = [file for file in files if file[unit] >= _LEAST_FILES * total]
+    if len(named) == 1:
+        return _kind(named[0])
+    return ", ".join(f"{_kind(file)} {show.percent(file[unit] / total)}" for file in named)
+
+
+def _kind(file: Mapping[str, Any]) -> str:
+    return f"{file['kind']} ({file['role']})" if file["role"] else str(file["kind"])

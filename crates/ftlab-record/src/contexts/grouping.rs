@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use ftlab_core::{Error, Result, error};
 
 use super::names::{is_called, last_part, short};
+use crate::file_kinds::{fits, kind_of};
 use crate::recording::{Context, Tables};
 
 /// Begins the name of an activity that stands for files.
@@ -65,7 +66,7 @@ impl Grouping {
     fn kinds(tables: &Tables) -> Self {
         let mut titles: Vec<String> = Vec::new();
         let of_file = tables.files.iter().map(|file| {
-            let kind = kind_of(last_part(&file.path));
+            let kind = kind_of(&file.path);
             let known = titles.iter().position(|title| *title == kind).unwrap_or_else(|| {
                 titles.push(kind);
                 titles.len() - 1
@@ -151,83 +152,4 @@ pub fn check_names(tables: &Tables, by: &[String]) -> Result<()> {
 
 fn first(names: &[String], fits: impl FnMut(&String) -> bool) -> u32 {
     names.iter().position(fits).map_or(u32::MAX, |at| at as u32)
-}
-
-/// Whether a path fits a pattern in which `*` stands for anything. One without a `/` is about the last part of the path.
-fn fits(pattern: &str, path: &str) -> bool {
-    let text = if pattern.contains('/') { path } else { last_part(path) };
-    let mut parts = pattern.split('*');
-    let start = parts.next().unwrap_or("");
-    let Some(mut rest) = text.strip_prefix(start) else {
-        return false;
-    };
-    let parts: Vec<&str> = parts.collect();
-    let Some((end, middle)) = parts.split_last() else {
-        return rest.is_empty();
-    };
-    for part in middle {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(end)
-}
-
-/// `*.sst`, for a name with an ending; else the name, with `#` for numbers: `MANIFEST-#`.
-fn kind_of(name: &str) -> String {
-    let (stem, ending) = match name.rfind('.') {
-        Some(at) if at > 0 => ("*", &name[at..]),
-        _ => ("", name),
-    };
-    let mut kind = stem.to_owned();
-    for c in ending.chars() {
-        if !c.is_ascii_digit() {
-            kind.push(c);
-        } else if !kind.ends_with('#') {
-            kind.push('#');
-        }
-    }
-    kind
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_are_about_names_or_whole_paths() {
-        for (pattern, path, fit) in [
-            ("*.log", "/db/000012.log", true),
-            ("*.log", "/db.log/000012.sst", false),
-            ("*-journal", "/tmp/a.db-journal", true),
-            ("*/L2/*.sst", "/db/L2/000012.sst", true),
-            ("*/L2/*.sst", "/db/L1/000012.sst", false),
-            ("a*b*c", "abc", true),
-            // The end must not overlap what the middle has taken.
-            ("a*bc*bc", "abc", false),
-            ("LOG", "/db/LOG", true),
-            ("LOG", "/db/LOG.old", false),
-        ] {
-            assert_eq!(fits(pattern, path), fit, "{pattern} {path}");
-        }
-    }
-
-    #[test]
-    fn kinds_of_files_have_no_numbers() {
-        let kinds = [
-            "000012.sst",
-            "MANIFEST-000005",
-            "ccAb12.s",
-            "t.db-journal",
-            ".profile",
-            "16384",
-            "LOG.old.17",
-        ];
-        let found: Vec<String> = kinds.iter().map(|name| kind_of(name)).collect();
-        assert_eq!(
-            found,
-            ["*.sst", "MANIFEST-#", "*.s", "*.db-journal", ".profile", "#", "*.#"]
-        );
-    }
 }

@@ -11,6 +11,7 @@
 //! | synchronous | share of the pages for which somebody waited: `fsync`, `O_SYNC`, direct I/O |
 //! | lifetime | from the write of a page to its overwrite or trim: in pages written to the device since, and in time |
 //! | ended, live | pages whose life ended within the recording, and those that were there at its end |
+//! | files | kinds of files that it writes to, with what files of such names are for |
 //! | place correlation | whether the lifetime before at the same address tells the lifetime: [`PlaceReport`] |
 //! | duplicate pages, chunks | share of the pages of 4 KiB, or the chunks of 1 KiB, whose content lay elsewhere on the device when they were written |
 //!
@@ -22,6 +23,7 @@
 //! # Source
 //! Lifetimes in writes, and duplicates by I/O activity: T. Kim, PhD thesis, Seoul National University 2019, chapters 3 and 4.
 
+mod files;
 mod grouping;
 mod names;
 mod places;
@@ -82,6 +84,8 @@ pub struct ContextReport {
     /// The path from the first function on that tells the context from most others of its program.
     pub telling: Vec<String>,
     pub frames: Vec<FrameReport>,
+    /// Kinds of files that it writes to, the most written first.
+    pub files: Vec<FileReport>,
     pub calls: u64,
     pub bytes: u64,
     pub requests: u64,
@@ -99,6 +103,19 @@ pub struct ContextReport {
     pub place_correlation: Option<f64>,
     pub duplicate_pages: Option<f64>,
     pub duplicate_chunks: Option<f64>,
+}
+
+/// What a context writes to files of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FileReport {
+    /// `*.sst`, or the name with `#` for numbers: `MANIFEST-#`.
+    pub kind: String,
+    /// What such files are for, where their names tell: `journal`, `table`.
+    pub role: Option<&'static str>,
+    /// Bytes of calls, before the page cache.
+    pub bytes: u64,
+    /// Pages that reached the device.
+    pub pages: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -121,7 +138,7 @@ pub fn report<R: Read>(
 ) -> Result<Report> {
     let tables = reader.tables().clone();
     let mut replay = Replay::new(options.clone(), &tables);
-    let mut tally = Tally::new(Grouping::new(&tables, by));
+    let mut tally = Tally::new(Grouping::new(&tables, by), &tables);
     let mut calls = Calls::default();
     loop {
         reader.read(&mut calls)?;
@@ -173,6 +190,28 @@ mod tests {
         assert_eq!((log.ended, log.live, log.synchronous_share), (1, 0, 1.0));
         // Written when 0 pages had been, trimmed when 3 had: the table's two, and its own.
         assert_eq!(log.lifetime_pages.unwrap().median, 3.0);
+    }
+
+    #[test]
+    fn each_context_names_the_kinds_of_its_files() {
+        let bytes = crate::recording::sample().unwrap();
+        let reader = Reader::new("sample", bytes.as_slice()).unwrap();
+        let found = report(reader, &Options::default(), &[], |_| true).unwrap();
+        let files: Vec<FileReport> = found
+            .contexts
+            .iter()
+            .flat_map(|context| context.files.clone())
+            .collect();
+        let file = |kind: &str, role, bytes, pages| FileReport {
+            kind: kind.to_owned(),
+            role,
+            bytes,
+            pages,
+        };
+        assert_eq!(
+            files,
+            [file("table", None, 12288, 3), file("*.log", Some("log"), 4096, 1)]
+        );
     }
 
     #[test]

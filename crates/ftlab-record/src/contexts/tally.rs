@@ -4,6 +4,7 @@ use ftlab_core::OpKind;
 use ftlab_core::request::flags;
 use rustc_hash::FxHashMap;
 
+use super::files::{Kinds, Written};
 use super::grouping::Grouping;
 use super::names::{find_telling, name};
 use super::places::{Pairs, Places};
@@ -14,6 +15,7 @@ use crate::replay::{Content, Options, Replay, Request};
 
 pub(super) struct Tally {
     grouping: Grouping,
+    kinds: Kinds,
     contexts: Vec<Figures>,
     pub(super) calls: u64,
     last_ns: u64,
@@ -49,6 +51,7 @@ struct Figures {
     duplicate_pages: u64,
     known_chunks: u64,
     duplicate_chunks: u64,
+    files: Written,
 }
 
 /// How many places of the device hold each content.
@@ -74,8 +77,9 @@ impl Live {
 }
 
 impl Tally {
-    pub(super) fn new(grouping: Grouping) -> Self {
+    pub(super) fn new(grouping: Grouping, tables: &Tables) -> Self {
         Tally {
+            kinds: Kinds::new(tables),
             contexts: vec![Figures::default(); grouping.count()],
             grouping,
             calls: 0,
@@ -97,6 +101,7 @@ impl Tally {
             let figures = &mut self.contexts[self.grouping.of(op.context, Some(op.file)) as usize];
             figures.calls += 1;
             figures.bytes += op.length;
+            figures.files.of(self.kinds.of(op.file)).bytes += op.length;
         }
     }
 
@@ -123,7 +128,11 @@ impl Tally {
 
     fn write(&mut self, request: &Request, contents: &[Content]) {
         let context = self.grouping.of(request.context, request.file);
-        self.contexts[context as usize].requests += 1;
+        let figures = &mut self.contexts[context as usize];
+        figures.requests += 1;
+        if let Some(file) = request.file {
+            figures.files.of(self.kinds.of(file)).pages += u64::from(request.length) / 4096;
+        }
         let first = request.offset / 4096;
         for (i, page) in (first..first + u64::from(request.length) / 4096).enumerate() {
             self.end_life(page, request.time_ns);
@@ -180,6 +189,7 @@ impl Tally {
                 continue;
             }
             let known = ContextReport {
+                files: figures.files.report(&self.kinds),
                 calls: figures.calls,
                 bytes: figures.bytes,
                 requests: figures.requests,

@@ -4,6 +4,7 @@ use ftlab_core::Batch;
 use rustc_hash::FxHashMap;
 
 use super::Request;
+use crate::file_kinds::kind_of;
 use crate::recording::Tables;
 use crate::replay::Content;
 
@@ -51,28 +52,6 @@ impl Labels {
     fn of(&self, file: Option<u32>) -> u16 {
         file.map_or(0, |file| self.of_file.get(file as usize).copied().unwrap_or(1))
     }
-}
-
-/// What kind of file a path names.
-fn kind_of(path: &str) -> String {
-    let name = path.strip_suffix(" (deleted)").unwrap_or(path);
-    let name = name.rsplit('/').next().unwrap_or(name);
-    let ending = name
-        .rsplit_once('.')
-        .filter(|(stem, _)| !stem.is_empty())
-        .map(|(_, ending)| ending);
-    if let Some(ending) = ending.filter(|e| (1..=16).contains(&e.len()) && e.chars().any(|c| c.is_ascii_alphabetic())) {
-        return format!("*.{ending}");
-    }
-    let mut kind = String::new();
-    for c in name.chars().take(64) {
-        match c.is_ascii_digit() {
-            false => kind.push(c),
-            true if kind.ends_with('#') => {}
-            true => kind.push('#'),
-        }
-    }
-    kind
 }
 
 /// Turns requests into columns.
@@ -143,24 +122,4 @@ fn id_of(number: u64, salt: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_labelled_by_ending_or_by_name_without_numbers() {
-        for (path, kind) in [
-            ("/db/000123.sst", "*.sst"),
-            ("/db/MANIFEST-000004", "MANIFEST-#"),
-            ("/x/test.db-wal", "*.db-wal"),
-            ("/pg/base/5/16384", "#"),
-            ("/pg/base/5/16384.1", "#.#"),
-            ("/home/.profile", ".profile"),
-            ("/tmp/ccA1.s (deleted)", "*.s"),
-        ] {
-            assert_eq!(kind_of(path), kind, "{path}");
-        }
-    }
 }
