@@ -118,6 +118,8 @@ def series_table(rng: random.Random, level: float, timed: bool, done: float) -> 
         row |= {"read_iops": 0.7 * iops, "write_iops": 0.3 * iops}
         read_ns, write_ns = 1e5 * rng.uniform(0.8, 2), 6e5 * rng.uniform(0.8, 2)
         row |= {"read_ns": read_ns, "write_ns": write_ns} if timed else {"read_ns": math.nan, "write_ns": math.nan}
+        tails = {"read_p99_ns": 4 * read_ns, "write_p99_ns": 5 * write_ns, "queue_depth": iops * 3e-4}
+        row |= tails if timed else dict.fromkeys(tails, math.nan)
         if i == 5:
             row |= dict.fromkeys(("waf", "host", "gc", "metadata", "write_ns"), math.nan)
         rows.append(row)

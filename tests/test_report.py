@@ -130,3 +130,30 @@ def test_an_unknown_plot_or_figure_is_named() -> None:
         run.plot("wafl")
     with pytest.raises(InputError, match="unknown figure `p98`"):
         ftlab.compare("uniform").plot("p98")
+
+
+def test_the_page_tells_tails_depths_and_years_over_time_and_leaves_zeros_out(tmp_path: Path) -> None:
+    run = ftlab.run("uniform")
+    own = without_library((run.save(tmp_path / "a") / "report.html").read_text(encoding="utf-8"))
+    for name in ("p99_series", "iops", "queue_depth", "free_units"):
+        assert f'data-plot="{name}"' in own
+    for name, ops in (("p99_series", {"read", "write"}), ("iops", {"read", "write"})):
+        kind = plots.KINDS[name]
+        data = kind.draw(kind.table(run)).to_dict(format="vega-lite")["datasets"]
+        assert {row["op"] for rows in data.values() for row in rows} == ops
+    # Years are a figure of the first screen, before any chart.
+    head = own[: own.index("<section>")]
+    assert '<div class="value">5.0 years</div>' in head
+    # Rows of nothing are left out, and units stand with values rather than in names.
+    rows = [row for _, rows in report.details(run.summary | {"counts": {"erases": 3, "retired": 0}}) for row in rows]
+    assert ("erases", "3") in rows
+    assert not any(value in ("0", "0 B", "0 ns", "–") for _, value in rows)
+    assert ("wall", "1.70 s") in rows
+
+
+def test_a_lifetime_that_is_not_told_says_why_on_the_first_screen() -> None:
+    withheld = {"lifetime": {"tbw_bytes": None, "withheld": "the run wrote too little"}}
+    assert report.run_tiles(withheld) == [report.Tile("Lifetime", "not told", "the run wrote too little")]
+    rated = {"lifetime": {"tbw_bytes": 2e12, "dwpd": 1.0, "years": None, "pe_cycles": 3000, "warranty_years": 5}}
+    tile = report.Tile("Endurance, at 3,000 cycles", "2 TBW", "1.00 drive writes a day over 5 years")
+    assert report.run_tiles(rated) == [tile]

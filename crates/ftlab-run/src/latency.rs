@@ -6,11 +6,13 @@ use ftlab_core::{Breakdown, Histogram, OpKind};
 use serde_json::{Map, Value, json};
 
 use crate::table::{Column, Table};
+use crate::tails::Tails;
 
 /// Latencies by operation.
 #[derive(Default)]
 pub struct Latencies {
     by_op: [OneOp; 4],
+    tails: Tails,
 }
 
 #[derive(Default)]
@@ -50,6 +52,12 @@ impl Latencies {
             *sum += u128::from(part);
         }
         one.parts[0] += u128::from(late_ns);
+        self.tails.record(op, latency_ns);
+    }
+
+    /// Coarse counts, for the tail of an interval.
+    pub fn tails(&self) -> &Tails {
+        &self.tails
     }
 
     /// Sum of the latencies of an operation so far, and their number.

@@ -17,6 +17,7 @@ mod settling;
 mod spec;
 mod summary;
 mod table;
+mod tails;
 mod time;
 pub mod traces;
 mod verdict;

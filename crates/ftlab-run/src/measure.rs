@@ -156,7 +156,7 @@ pub fn count(
             }
             if series.due(requests) {
                 let gauges = Gauges::of(ftl);
-                series.add(Reading::new(&gauges, &latencies, requests, bytes, 0));
+                series.add(Reading::new(&gauges, &latencies, requests, bytes, 0), latencies.tails());
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present(&gauges, &latencies))) {
                     break 'run End::Broken(condition.text().to_owned());
                 }
@@ -172,7 +172,10 @@ pub fn count(
             break End::Stopped;
         }
     };
-    series.finish(Reading::new(&Gauges::of(ftl), &latencies, requests, bytes, 0));
+    series.finish(
+        Reading::new(&Gauges::of(ftl), &latencies, requests, bytes, 0),
+        latencies.tails(),
+    );
     Ok(Measured {
         end,
         requests,

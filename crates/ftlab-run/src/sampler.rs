@@ -8,6 +8,7 @@ use ftlab_drive::instrumented::Gauges;
 
 use crate::latency::Latencies;
 use crate::table::{Column, Table};
+use crate::tails::Tails;
 
 const MOST_POINTS: usize = 800;
 const FIRST_INTERVAL: u64 = 64;
@@ -26,6 +27,8 @@ pub struct Reading {
     pub reads: u64,
     pub write_ns: u128,
     pub writes: u64,
+    /// Latencies of every operation.
+    pub latency_ns: u128,
     pub free_units: u32,
     pub collections: u64,
     /// Collections of units that were filled before the window.
@@ -48,6 +51,7 @@ impl Reading {
             reads,
             write_ns,
             writes,
+            latency_ns: OpKind::ALL.iter().map(|&op| latencies.sum_of(op).0).sum(),
             free_units: gauges.free_units,
             collections: gauges.collections,
             old_victims: gauges.old_victims,
@@ -64,6 +68,8 @@ impl Reading {
 #[derive(Debug)]
 pub struct Sampler {
     points: Vec<Reading>,
+    /// Of each point, where there is time.
+    tails: Vec<Tails>,
     interval: u64,
     next: u64,
 }
@@ -72,6 +78,7 @@ impl Default for Sampler {
     fn default() -> Self {
         Sampler {
             points: vec![Reading::default()],
+            tails: Vec::new(),
             interval: FIRST_INTERVAL,
             next: FIRST_INTERVAL,
         }
@@ -79,31 +86,52 @@ impl Default for Sampler {
 }
 
 impl Sampler {
+    /// One that keeps the tails of latencies.
+    pub fn timed() -> Self {
+        Sampler {
+            tails: vec![Tails::default()],
+            ..Sampler::default()
+        }
+    }
+
     /// Whether a reading is wanted after so many requests.
     #[inline(always)]
     pub fn due(&self, requests: u64) -> bool {
         requests >= self.next
     }
 
-    pub fn add(&mut self, reading: Reading) {
-        self.points.push(reading);
+    pub fn add(&mut self, reading: Reading, tails: &Tails) {
+        self.push(reading, tails);
         if self.points.len() > MOST_POINTS {
             // Readings are cumulative: dropping every other one merges the intervals.
-            let mut index = 0;
-            self.points.retain(|_| {
-                index += 1;
-                index % 2 == 1
-            });
+            keep_every_other(&mut self.points);
+            keep_every_other(&mut self.tails);
             self.interval *= 2;
         }
         self.next = reading.requests + self.interval;
     }
 
     /// The last reading, whenever it comes.
-    pub fn finish(&mut self, reading: Reading) {
+    pub fn finish(&mut self, reading: Reading, tails: &Tails) {
         if self.points.last().is_some_and(|last| last.requests < reading.requests) {
-            self.points.push(reading);
+            self.push(reading, tails);
         }
+    }
+
+    fn push(&mut self, reading: Reading, tails: &Tails) {
+        self.points.push(reading);
+        if !self.tails.is_empty() {
+            self.tails.push(tails.clone());
+        }
+    }
+
+    /// The 99th percentile of each interval.
+    fn p99(&self, op: OpKind) -> Column {
+        let pairs = self.tails.iter().zip(self.tails.iter().skip(1));
+        let of_interval = |(before, after): (&Tails, &Tails)| after.quantile_since(before, op, 0.99);
+        let mut found: Vec<f64> = pairs.map(|pair| of_interval(pair).unwrap_or(f64::NAN)).collect();
+        found.resize(self.points.len() - 1, f64::NAN);
+        Column::F64(found)
     }
 
     /// The readings, of which the first is the beginning of the window.
@@ -162,17 +190,30 @@ impl Sampler {
             [
                 column(&|a, b| ratio((b.read_ns - a.read_ns) as f64, (b.reads - a.reads) as f64)),
                 column(&|a, b| ratio((b.write_ns - a.write_ns) as f64, (b.writes - a.writes) as f64)),
+                // Little's law.
+                column(&|a, b| ratio((b.latency_ns - a.latency_ns) as f64 / 1e9, seconds(a, b))),
             ]
         } else {
-            [absent(), absent()]
+            [absent(), absent(), absent()]
         };
-        let [read, write] = latencies;
+        let [read, write, queue_depth] = latencies;
         table
             .with("read_ns", read)
             .with("write_ns", write)
             .with("read_iops", read_iops)
             .with("write_iops", write_iops)
+            .with("read_p99_ns", self.p99(OpKind::Read))
+            .with("write_p99_ns", self.p99(OpKind::Write))
+            .with("queue_depth", queue_depth)
     }
+}
+
+fn keep_every_other<T>(all: &mut Vec<T>) {
+    let mut index = 0;
+    all.retain(|_| {
+        index += 1;
+        index % 2 == 1
+    });
 }
 
 fn ratio(part: f64, whole: f64) -> f64 {
@@ -199,10 +240,10 @@ mod tests {
         let mut sampler = Sampler::default();
         for requests in 1..=1_000_000u64 {
             if sampler.due(requests) {
-                sampler.add(at(requests));
+                sampler.add(at(requests), &Tails::default());
             }
         }
-        sampler.finish(at(1_000_000));
+        sampler.finish(at(1_000_000), &Tails::default());
         let table = sampler.table(false);
         assert!((200..=MOST_POINTS).contains(&table.rows()), "{}", table.rows());
         let Some(Column::F64(waf)) = table.column("waf") else {
@@ -216,5 +257,41 @@ mod tests {
             panic!("no column `tick_units`");
         };
         assert_eq!(ticks.last(), Some(&1_000_000));
+    }
+
+    /// Reads of 1 us but for every fiftieth of 1 ms in the second half, one after the other: the tail of an interval is its own, the
+    /// depth is 1 throughout, and merging intervals changes neither.
+    #[test]
+    fn each_interval_has_a_tail_and_a_depth_of_its_own() {
+        const REQUESTS: u64 = 200_000;
+        let (mut sampler, mut tails, mut now) = (Sampler::timed(), Tails::default(), 0);
+        for requests in 1..=REQUESTS {
+            let slow = requests > REQUESTS / 2 && requests % 50 == 0;
+            let latency = if slow { 1_000_000 } else { 1000 };
+            tails.record(OpKind::Read, latency);
+            now += latency;
+            if sampler.due(requests) || requests == REQUESTS {
+                let reading = Reading {
+                    requests,
+                    time_ns: now,
+                    latency_ns: u128::from(now),
+                    ..Reading::default()
+                };
+                sampler.add(reading, &tails);
+            }
+        }
+        let table = sampler.table(true);
+        let floats = |name: &str| match table.column(name) {
+            Some(Column::F64(values)) => values.clone(),
+            _ => panic!("no column `{name}`"),
+        };
+        let p99 = floats("read_p99_ns");
+        let half = p99.len() / 2;
+        assert!(p99.len() > 200);
+        // The interval in the middle has some of both halves.
+        assert!(p99[..half - 1].iter().all(|p| (p / 1e3 - 1.0).abs() < 0.063), "{p99:?}");
+        assert!(p99[half + 1..].iter().all(|p| (p / 1e6 - 1.0).abs() < 0.063), "{p99:?}");
+        assert!(floats("queue_depth").iter().all(|depth| (depth - 1.0).abs() < 1e-9));
+        assert!(floats("write_p99_ns").iter().all(|p| p.is_nan()));
     }
 }

@@ -33,7 +33,7 @@ pub fn time<D: BlockDevice + Instrumented>(
     let mut feed = Feed::new(workload, held, pace);
     let mut under_way = UnderWay::default();
     let mut tally = Tally::new(keep_rows);
-    let mut series = Sampler::default();
+    let mut series = Sampler::timed();
     let mut settling = Settling::new(plan.settles);
     let mut overload = Overload::default();
     let mut completions: Vec<Completion> = Vec::new();
@@ -69,7 +69,7 @@ pub fn time<D: BlockDevice + Instrumented>(
             tally.add(done, request);
             if series.due(tally.requests) {
                 let gauges = device.gauges();
-                series.add(tally.reading(&gauges, now));
+                series.add(tally.reading(&gauges, now), tally.latencies.tails());
                 let present = present(&gauges, &tally.latencies);
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present)) {
                     break 'run End::Broken(condition.text().to_owned());
@@ -95,7 +95,7 @@ pub fn time<D: BlockDevice + Instrumented>(
             }
         }
     };
-    series.finish(tally.reading(&device.gauges(), now));
+    series.finish(tally.reading(&device.gauges(), now), tally.latencies.tails());
     Ok(Measured {
         end,
         requests: tally.requests,

@@ -56,13 +56,15 @@ def shown(ns: float) -> str:
 def thin(series: pl.DataFrame, over: str, points: int = POINTS) -> pl.DataFrame:
     """At most `points` rows, evenly over the axis `over`: of each figure the mean by what it is a ratio of.
 
-    Write amplification is weighted by what the host wrote, rates by time, latencies by requests; what is neither is the
-    last value of its place.
+    Write amplification is weighted by what the host wrote, rates and depths by time, latencies by requests; what is
+    neither is the last value of its place.
     """
     if not series.height:
         return series
     weights = dict.fromkeys(("waf", *PARTS), "written")
     weights |= {"iops": "spent", "bytes_per_s": "spent", "read_ns": "requests", "write_ns": "requests"}
+    weights |= {"read_iops": "spent", "write_iops": "spent", "queue_depth": "spent"}
+    weights |= {"read_p99_ns": "requests", "write_p99_ns": "requests"}
     figures = [name for name in weights if name in series.columns]
     known = series.with_columns(pl.col(figures).fill_nan(None), written=_steps("tick_units"), spent=_steps("time_ns"))
     asked = (pl.col("iops") * pl.col("spent")).fill_null(0.0) if "iops" in figures else pl.lit(1.0)

@@ -33,7 +33,7 @@ def draw(series: pl.DataFrame) -> alt.Chart:
         .encode(
             x=alt.X("x:Q", title=title, axis=alt.Axis(format="~s"), scale=alt.Scale(nice=False)),
             y=alt.Y("per_s:Q", title="Requests per second", axis=alt.Axis(format="~s")),
-            color=theme.colours("op:N", theme.OPS, list(present)),
+            color=theme.colours("op:N", theme.OPS, list(present), lines=True),
             tooltip=[
                 alt.Tooltip("x:Q", title=title, format=".4~s"),
                 alt.Tooltip("op:N", title="Operation"),
