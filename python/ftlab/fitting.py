@@ -30,7 +30,7 @@ class Model:
     report: Mapping[str, Any] = field(repr=False)
     """What was read: `workload`, `filters`, `trace`, `requests` and `pages` of the model, and its `agreement` with the
     trace: of each `figure` the `original`, the `fitted`, its `bound` in words, and how much of that the two are apart
-    (`by_bound`, met up to 1)."""
+    (`by_bound`, met up to 1); and how many models were tried on a small drive (`candidates`)."""
 
     def save(self, path: Source, *, force: bool = False) -> Path:
         """Writes the model file; it has its name only when it is complete."""
@@ -81,8 +81,8 @@ def execute(
     return Model(title=name, text=report.pop("model"), report=report)
 
 
-def agreement_facts(agreement: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """How like the trace the model is, in a few short lines."""
+def agreement_facts(agreement: Sequence[Mapping[str, Any]], candidates: int) -> list[tuple[str, str]]:
+    """How like the trace the model is, which was chosen among so many by a drive, in a few short lines."""
 
     def both(figure: Mapping[str, Any]) -> str:
         if figure["figure"] == "survival":
@@ -92,7 +92,11 @@ def agreement_facts(agreement: Sequence[Mapping[str, Any]]) -> list[tuple[str, s
     missed = [figure for figure in agreement if figure["by_bound"] > 1]
     facts = [("agreement", f"{len(agreement) - len(missed)} of {len(agreement)} figures within their bounds")]
     waf = next((figure for figure in agreement if figure["figure"].startswith("WAF")), None)
-    known = "unknown: the trace writes too little, or can be read only once" if waf is None else both(waf)
+    known = "unknown: the trace writes too little or far too much, or can be read only once"
+    if waf is not None:
+        chosen = f"; the nearest of {candidates} models that are otherwise as like" if candidates > 1 else ""
+        off = f"; off by more than {waf['bound']}, so no stand-in in questions of collection" if waf in missed else ""
+        known = both(waf) + chosen + off
     facts.append(("WAF on a small drive", known))
     facts += [("apart", f"{f['figure']}: {both(f)} (bound: {f['bound']})") for f in missed if f is not waf]
     return facts

@@ -64,7 +64,7 @@ def fit(
     facts.append(
         ("written", f"{out}: {size}; {report['requests']:,} requests over {show.size(report['pages'] * 4096)}")
     )
-    facts += fitting.agreement_facts(report["agreement"])
+    facts += fitting.agreement_facts(report["agreement"], report["candidates"])
     text.put(text.fact_lines(facts))
     if pair:
         rows = fitting.differences(*pair)

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use ftlab_core::Result;
-use ftlab_trace::model::{self, Deviation, FitOptions};
+use ftlab_trace::model::{self, Deviation, FitOptions, Fitted};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::requests::{Layout, RequestsSpec, Watched};
+use super::requests::{Layout, PERIOD, RequestsSpec, Watched};
 use super::write_amplification;
-use crate::{Observer, spec};
+use crate::{Observer, Progress, spec};
 
 /// What a model is fitted to, and what it is called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,9 +32,10 @@ impl FitSpec {
     }
 }
 
-/// Reads the requests of `spec` once. The answer: `model`, the text of the model file; `workload`, `filters` and `trace` as in
-/// an inspection; `pages` and `requests` of the model; `agreement` of what it generates with the trace, figure by figure, among them
-/// write amplification on a small drive where the trace can be read again; `perf`.
+/// Reads the requests of `spec` once. Of the models that come nearest to them that is kept which a small drive tells from them least,
+/// where the trace can be read again. The answer: `model`, the text of the model file; `workload`, `filters` and `trace` as in an
+/// inspection; `pages` and `requests` of the model; `agreement` of what it generates with the trace, figure by figure, among them
+/// write amplification on the small drive; `candidates`, the models that were tried on it; `perf`.
 pub fn fit(spec: &FitSpec, observer: &mut (dyn Observer + Send)) -> Result<Value> {
     let started = Instant::now();
     // A model has one address space.
@@ -46,15 +47,17 @@ pub fn fit(spec: &FitSpec, observer: &mut (dyn Observer + Send)) -> Result<Value
         source: spec.source.clone(),
         ..FitOptions::default()
     };
-    let mut fitted = model::fit(&mut source, &options)?;
-    let (model, read) = (fitted.model, source.requests());
-    if !spec.from.reads_stdin() {
-        let amounts = (model.pages, fitted.page_writes);
-        let both = write_amplification::of_both(&spec.from, &model.to_toml(), amounts, observer)?;
-        fitted
-            .agreement
-            .extend(both.map(|(trace, model)| Deviation::of_waf(trace, model)));
-    }
+    let observed = model::observe(&mut source, &options)?;
+    let read = source.requests();
+    let mut search = Search::new(observer, started);
+    let models = observed.models(&mut || search.goes_on())?;
+    let candidates = models.len();
+    let (fitted, tried) = match spec.from.reads_stdin() {
+        true => (models.into_iter().next(), 0),
+        false => nearest_on_a_drive(&spec.from, models, observer)?,
+    };
+    let fitted = fitted.unwrap_or_else(|| unreachable!("none of {candidates} models is left"));
+    let model = fitted.model;
     let wall_s = started.elapsed().as_secs_f64();
     Ok(json!({
         "model": model.to_toml(),
@@ -64,8 +67,65 @@ pub fn fit(spec: &FitSpec, observer: &mut (dyn Observer + Send)) -> Result<Value
         "requests": model.requests,
         "pages": model.pages,
         "agreement": fitted.agreement,
+        "candidates": tried,
         "perf": super::perf(wall_s, read),
     }))
+}
+
+/// The model that is nearest to the trace if write amplification on a small drive is one more figure, which its agreement then
+/// has; and how many were tried. The first, and none, where the drive can tell nothing.
+fn nearest_on_a_drive(
+    from: &RequestsSpec,
+    mut models: Vec<Fitted>,
+    observer: &mut (dyn Observer + Send),
+) -> Result<(Option<Fitted>, usize)> {
+    let texts: Vec<String> = models.iter().map(|fitted| fitted.model.to_toml()).collect();
+    let Some(first) = models.first() else {
+        return Ok((None, 0));
+    };
+    let amounts = (first.model.pages, first.page_writes);
+    let Some((trace, of_models)) = write_amplification::of_trace_and_models(from, &texts, amounts, observer)? else {
+        models.truncate(1);
+        return Ok((models.pop(), 0));
+    };
+    let tried = of_models.len();
+    for (fitted, waf) in models.iter_mut().zip(of_models) {
+        let waf = Deviation::of_waf(trace, waf);
+        fitted.apart += model::distance(std::slice::from_ref(&waf));
+        fitted.agreement.push(waf);
+    }
+    models.truncate(tried);
+    Ok((models.into_iter().min_by(|a, b| a.apart.total_cmp(&b.apart)), tried))
+}
+
+/// Tells the observer now and then that a search is under way, and the search whether it is still wanted.
+struct Search<'a> {
+    observer: &'a mut (dyn Observer + Send),
+    started: Instant,
+    last: Instant,
+}
+
+impl<'a> Search<'a> {
+    fn new(observer: &'a mut (dyn Observer + Send), started: Instant) -> Self {
+        Search {
+            observer,
+            started,
+            last: started,
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        if self.last.elapsed() < PERIOD {
+            return true;
+        }
+        self.last = Instant::now();
+        self.observer.progress(&Progress {
+            phase: "compare".to_owned(),
+            waf: f64::NAN,
+            wall_s: self.started.elapsed().as_secs_f64(),
+            ..Progress::default()
+        })
+    }
 }
 
 #[cfg(test)]
@@ -90,7 +150,48 @@ mod tests {
             assert!((2.0..4.0).contains(&value), "{side}: {value}");
         }
         assert!(waf["by_bound"].as_f64().unwrap() < 1.0, "{waf}");
+        assert!(fitted["candidates"].as_u64().unwrap() > 1);
         assert!(figure("survival")["by_bound"].as_f64().unwrap() < 1.0);
+    }
+
+    /// Of two models the drive chooses the one whose write amplification is the trace's, though the other is nearer by a little.
+    #[test]
+    fn write_amplification_chooses_among_models() {
+        let from = |spec: &str| {
+            let json = format!(r#"{{"workload": {{"generator": {{"spec": "{spec}"}}}}, "span": "16MiB"}}"#);
+            RequestsSpec::parse(&json).unwrap()
+        };
+        let fitted = |spec: &str| {
+            let mut requests = from(spec).open(Layout::SideBySide).unwrap();
+            model::fit(&mut requests.source, &FitOptions::default()).unwrap()
+        };
+        let trace = "hotcold:hot=0.1/0.9,read=0,size=4KiB,requests=40000";
+        let (mut skewed, mut even) = (fitted(trace), fitted("uniform:read=0,size=4KiB,requests=40000"));
+        (skewed.apart, even.apart) = (0.5, 0.4);
+        let kept = skewed.model.clone();
+        let (chosen, tried) = nearest_on_a_drive(&from(trace), vec![even, skewed], &mut Unobserved).unwrap();
+        assert_eq!((chosen.unwrap().model, tried), (kept, 2));
+    }
+
+    /// An observer that says stop while models are compared is heard before the next one is.
+    #[test]
+    fn a_fit_ends_when_it_is_told_to() {
+        struct Impatient(Option<Instant>);
+        impl Observer for Impatient {
+            fn progress(&mut self, progress: &Progress) -> bool {
+                if progress.phase == "compare" {
+                    self.0.get_or_insert_with(Instant::now);
+                }
+                self.0.is_none()
+            }
+        }
+        let json = r#"{"from": {"workload": {"generator": {"spec": "zipf:read=0.3,size=4KiB,requests=300000"}},
+            "span": "4GiB"}}"#;
+        let mut observer = Impatient(None);
+        let error = fit(&FitSpec::parse(json).unwrap(), &mut observer).unwrap_err();
+        assert!(matches!(error, ftlab_core::Error::Interrupted), "{error}");
+        let waited = observer.0.unwrap().elapsed();
+        assert!(waited.as_secs_f64() < 1.0, "{waited:?}");
     }
 
     /// What a fitted model generates looks like what it was fitted to.

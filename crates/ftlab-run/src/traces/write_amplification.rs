@@ -1,42 +1,53 @@
-//! What a drive makes of a trace and of its model: write amplification on a small drive that either just fills.
+//! What a drive makes of a trace and of its models: write amplification on a small drive that each just fills.
 //!
 //! The drive is `tiny` with as many blocks as the model's pages need, 64 at least on each of its four dies and smaller where
 //! that is too much: 15 % over-provisioning, greedy collection, the map in memory, without time. Its pages are filled, and the requests come again and again, touched pages renumbered without gaps, until
 //! [`DRIVE_WRITES`] times the drive have been written; the second half of them counts.
 
-use ftlab_core::Result;
+use ftlab_core::{Error, Result};
 use serde_json::{Value, json};
 
 use super::requests::RequestsSpec;
 use crate::{Members, Observer, parse_spec, run};
 
 const DRIVE_WRITES: u64 = 4;
-/// Pages written at most, and written in one pass at least as a share of the drive, for the figure to be worth its time.
-const MOST_PAGES: u64 = 50_000_000;
+/// Pages written at most in all runs, and written in one pass at least as a share of the drive, for the figure to be worth its time.
+const MOST_PAGES: u64 = 100_000_000;
 const LEAST_SHARE: u64 = 500;
 /// Dies of `tiny`, with a unit to the page; its pages in a block, and the blocks of a die, fewer of which leave no room to collect.
 const DIES: u64 = 4;
 const BLOCK_PAGES: u64 = 64;
 const LEAST_BLOCKS: u64 = 64;
 
-/// The write amplification of the trace and of the model; `None` where the trace writes too little, or far too much.
-pub fn of_both(
+/// The write amplification of the trace, and of as many of the models, from the first on, as there is time for; `None` where the
+/// trace writes too little, or far too much.
+pub fn of_trace_and_models(
     trace: &RequestsSpec,
-    model: &str,
+    models: &[String],
     (pages, page_writes): (u64, u64),
     observer: &mut (dyn Observer + Send),
-) -> Result<Option<(f64, f64)>> {
+) -> Result<Option<(f64, Vec<f64>)>> {
     let times = (DRIVE_WRITES * pages).div_ceil(page_writes.max(1)).max(2);
-    if page_writes * LEAST_SHARE < pages || page_writes.saturating_mul(times) > MOST_PAGES {
+    let of_one = page_writes.saturating_mul(times);
+    if page_writes * LEAST_SHARE < pages || 2 * of_one > MOST_PAGES {
         return Ok(None);
     }
+    let affordable = (MOST_PAGES / of_one - 1).min(models.len() as u64) as usize;
     let repeat = format!("repeat:times={times}");
     let head = trace.requests.map(|requests| format!("head:requests={requests}"));
     let filters: Vec<&String> = head.iter().chain(&trace.filters).chain([&repeat]).collect();
-    let of_trace = small_drive(pages, &json!(trace.workload), &json!(filters), observer)?;
-    let generator = json!({ "generator": { "spec": model } });
-    let of_model = small_drive(pages, &generator, &json!([repeat]), observer)?;
-    Ok(of_trace.zip(of_model))
+    let Some(of_trace) = small_drive(pages, &json!(trace.workload), &json!(filters), observer)? else {
+        return Ok(None);
+    };
+    let mut of_models = Vec::with_capacity(affordable);
+    for model in &models[..affordable] {
+        let generator = json!({ "generator": { "spec": model } });
+        match small_drive(pages, &generator, &json!([repeat]), observer)? {
+            Some(waf) => of_models.push(waf),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some((of_trace, of_models)))
 }
 
 fn small_drive(
@@ -61,5 +72,9 @@ fn small_drive(
         "fit": "compact",
     });
     let outcome = run(&parse_spec(&spec.to_string())?, &Members::default(), observer)?;
+    // Half a run would say something else of each.
+    if outcome.summary["status"] == "stopped" {
+        return Err(Error::Interrupted);
+    }
     Ok(outcome.summary["waf"]["total"].as_f64())
 }

@@ -1,4 +1,4 @@
-//! Which of several models of a trace is kept: the one whose workload is most like the trace.
+//! Which of several models of a trace are kept: those whose workloads are most like the trace.
 //!
 //! Two things are not told by the trace alone. How often an object must be referenced for its references to be planned
 //! together (the others are placed one by one): hot pages need it, files written and read in long overlapping runs are spoilt
@@ -8,7 +8,7 @@
 //! # Cost
 //! Each try generates and inspects an episode, cut down to [`MOST`] requests.
 
-use ftlab_core::Result;
+use ftlab_core::{Batch, Error, Result, Source};
 
 use super::deviation::{Deviation, deviations, distance};
 use super::{Model, PAGE};
@@ -27,43 +27,72 @@ const SEEDS: u64 = 3;
 /// Bytes of a model file at most where one of the models is as small.
 const FILE: usize = 100_000;
 
-/// The model of `make(least)`, with some room, whose workload comes nearest to `original`; the first of equals.
-pub(super) fn choose(original: &Inspection, make: impl Fn(u64) -> Model) -> Result<Model> {
+/// The models of `make(least)`, with some room, whose workloads come nearest to `original`, with how far they lie from it on
+/// average; the nearest first, and the first of equals.
+pub(super) fn choose(
+    original: &Inspection,
+    make: impl Fn(u64) -> Model,
+    go_on: &mut (dyn FnMut() -> bool + Send),
+) -> Result<Vec<(f64, Model)>> {
     let mut tried = Vec::with_capacity(LEAST.len() * ROOM.len());
     for least in LEAST {
         let made = make(least);
         for room in ROOM {
             let model = Model { room, ..made.clone() };
-            tried.push((far(original, &model, 1)?, model));
+            tried.push((far(original, &model, 1, go_on)?, model));
         }
     }
     tried.sort_by(|a, b| a.0.total_cmp(&b.0));
     tried.truncate(FINAL);
     for (sum, model) in &mut tried {
         for seed in 2..=SEEDS {
-            *sum += far(original, model, seed)?;
+            *sum += far(original, model, seed, go_on)?;
         }
     }
     tried.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(tried.swap_remove(0).1)
+    for (sum, _) in &mut tried {
+        *sum /= SEEDS as f64;
+    }
+    Ok(tried)
 }
 
-fn far(original: &Inspection, model: &Model, seed: u64) -> Result<f64> {
+fn far(original: &Inspection, model: &Model, seed: u64, go_on: &mut (dyn FnMut() -> bool + Send)) -> Result<f64> {
     let text = model.to_toml();
     let too_large = if text.len() > FILE { 1e6 } else { 0.0 };
-    Ok(distance(&agreement(original, model, seed)?) + too_large)
+    Ok(distance(&agreement(original, model, seed, go_on)?) + too_large)
 }
 
 /// How far what the model generates lies from the trace, by the figures of both.
-pub(super) fn agreement(original: &Inspection, model: &Model, seed: u64) -> Result<Vec<Deviation>> {
+pub(super) fn agreement(
+    original: &Inspection,
+    model: &Model,
+    seed: u64,
+    go_on: &mut (dyn FnMut() -> bool + Send),
+) -> Result<Vec<Deviation>> {
     let text = model.to_toml();
     let footprint = (MOST as f64 / model.requests as f64).min(1.0);
     let spec = format!("footprint = {footprint:?}\n{text}");
     // Room for what lies behind the last page.
-    let mut workload = synth::parse(&spec, model.span + 256 * PAGE, PAGE as u32, seed)?;
+    let workload = synth::parse(&spec, model.span + 256 * PAGE, PAGE as u32, seed)?;
+    let mut workload = Interruptible { workload, go_on };
     let made = inspect(&mut workload, InspectOptions::default())?;
     let mut found = deviations(original, &made);
     // A smaller workload has fewer pages on purpose.
     found.retain(|figure| footprint == 1.0 || figure.figure != "pages");
     Ok(found)
+}
+
+/// A workload that ends with [`Error::Interrupted`] when nobody wants more of it.
+struct Interruptible<'a, S> {
+    workload: S,
+    go_on: &'a mut (dyn FnMut() -> bool + Send),
+}
+
+impl<S: Source> Source for Interruptible<'_, S> {
+    fn next_batch(&mut self, batch: &mut Batch) -> Result<()> {
+        match (self.go_on)() {
+            true => self.workload.next_batch(batch),
+            false => Err(Error::Interrupted),
+        }
+    }
 }

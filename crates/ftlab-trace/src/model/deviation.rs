@@ -95,7 +95,7 @@ pub fn deviations(original: &Inspection, fitted: &Inspection) -> Vec<Deviation> 
 
 /// One number for how far two lie apart. A figure that misses its bound counts as one, and what lies nearer or farther
 /// decides between equals; far is far.
-pub(super) fn distance(deviations: &[Deviation]) -> f64 {
+pub fn distance(deviations: &[Deviation]) -> f64 {
     deviations
         .iter()
         .map(|figure| f64::from(u8::from(figure.by_bound > 1.0)) + 0.4 * figure.by_bound.min(2.0))

@@ -29,7 +29,8 @@
 //! # Fitting
 //! One pass in bounded memory: objects, pages and values are sampled by hash (as SHARDS does, Waldspurger et al., FAST 2015)
 //! once there are more than a few million of them; clusters need one bit a touched page. The trace is inspected in the same
-//! pass, and so is what each model of it generates; the nearest model is kept (`choose`, `deviation`).
+//! pass, and so is what each model of it generates; the nearest models are kept (`choose`, `deviation`), and whoever has a drive
+//! chooses among them by what it makes of each.
 //! # Not modelled
 //! What lies inside a run that begins within others: its place goes by the age of its first and last page, so where long
 //! overlapping runs make most of a trace, LRU misses and skew by pages come out up to 20 points off (tests/fitted.rs states
@@ -49,9 +50,9 @@ mod observe;
 mod settle;
 mod weights;
 
-pub use deviation::{Deviation, deviations};
+pub use deviation::{Deviation, deviations, distance};
 pub use gaps::{Gaps, octave};
-pub use observe::{FitOptions, Fitted, fit};
+pub use observe::{FitOptions, Fitted, Observed, fit, observe};
 pub use weights::{Weights, Word, bin, middle, width};
 
 use ftlab_core::units;

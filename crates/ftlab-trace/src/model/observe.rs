@@ -9,7 +9,7 @@ use super::deviation::Deviation;
 use super::gaps::GapCounts;
 use super::settle::{Sample, settle};
 use super::{Model, PAGE, Rows, STREAMS, Size, Weights, bin, rounded, step};
-use crate::inspect::{InspectOptions, Inspector};
+use crate::inspect::{InspectOptions, Inspection, Inspector};
 use crate::splitmix::mix;
 use crate::touched::Marks;
 use crate::write::Names;
@@ -44,9 +44,22 @@ impl Default for FitOptions {
     }
 }
 
+/// What a model can be fitted to: all that one pass over a trace has kept of it.
+pub struct Observed {
+    observer: Observer,
+    original: Inspection,
+    options: FitOptions,
+}
+
+/// Reads `source` to its end and keeps the model whose workload is most like it: [`observe`], then the first of [`Observed::models`].
+pub fn fit(source: &mut dyn Source, options: &FitOptions) -> Result<Fitted> {
+    let mut models = observe(source, options)?.models(&mut || true)?;
+    Ok(models.swap_remove(0))
+}
+
 /// Reads `source` to its end. Requests of no length are left out; the addresses of volumes are taken as the source gives
 /// them.
-pub fn fit(source: &mut dyn Source, options: &FitOptions) -> Result<Fitted> {
+pub fn observe(source: &mut dyn Source, options: &FitOptions) -> Result<Observed> {
     let mut observer = Observer::new(options);
     let mut inspector = Inspector::new(InspectOptions {
         merge_volumes: true,
@@ -67,13 +80,27 @@ pub fn fit(source: &mut dyn Source, options: &FitOptions) -> Result<Fitted> {
         ));
     }
     observer.end_runs();
-    let original = inspector.finish(&Names::default());
-    let model = choose(&original, |least| observer.model(options, least))?;
-    Ok(Fitted {
-        agreement: agreement(&original, &model, 1)?,
-        page_writes: original.counts.page_writes,
-        model,
+    Ok(Observed {
+        observer,
+        original: inspector.finish(&Names::default()),
+        options: options.clone(),
     })
+}
+
+impl Observed {
+    /// The models that come nearest to the trace, the nearest first. `go_on` is asked often, and ends the search by answering false.
+    pub fn models(&self, go_on: &mut (dyn FnMut() -> bool + Send)) -> Result<Vec<Fitted>> {
+        let nearest = choose(&self.original, |least| self.observer.model(&self.options, least), go_on)?;
+        let fitted = nearest.into_iter().map(|(apart, model)| {
+            Ok(Fitted {
+                agreement: agreement(&self.original, &model, 1, go_on)?,
+                page_writes: self.original.counts.page_writes,
+                apart,
+                model,
+            })
+        });
+        fitted.collect()
+    }
 }
 
 /// A model, and how like the trace what it generates is.
@@ -81,6 +108,8 @@ pub fn fit(source: &mut dyn Source, options: &FitOptions) -> Result<Fitted> {
 pub struct Fitted {
     pub model: Model,
     pub agreement: Vec<Deviation>,
+    /// How far the figures lie apart, in one number ([`distance`](super::distance)), on average over several seeds.
+    pub apart: f64,
     /// Pages that the trace writes, each request counted anew.
     pub page_writes: u64,
 }
