@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import shlex
 
 import pytest
 
 import ftlab as lab
 from conftest import Command
 from ftlab import placing
+from ftlab.cli.placement import placement as placement_command
 from ftlab.cli.placement_text import answer_text
 from ftlab.comparison import Comparison, Point
 from ftlab.errors import InputError
@@ -84,3 +88,16 @@ def test_json_holds_the_answer(ftlab: Command) -> None:
 def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(InputError, match="scheme `sepbot`: expected some of none, manual, "):
         lab.placement(HOT, schemes=["sepbot"])
+
+
+def test_the_example_of_the_help_has_an_answer(ftlab: Command) -> None:
+    example = re.search(r"Example: ftlab (placement .*)", inspect.getdoc(placement_command) or "")
+    assert example is not None
+    done = ftlab(*shlex.split(example[1]))
+    assert done.code == 0, done.err
+    assert re.search(
+        r"The oracle lies \d+\.\d % below no placement\. The best scheme, `\w+`, closes -?\d+ % of that\.", done.out
+    )
+    # Long enough for every scheme, beside the static data that the drive is nearly full of.
+    assert "TOO SHORT" not in done.out
+    assert "DRIFTING" not in done.out

@@ -1,9 +1,11 @@
 //! Preconditioning: a full drive in a known state, in seconds at any size.
 //!
-//! `fill` writes every logical unit once, in order, `scatter` in scattered order. `theory` goes straight to the steady
+//! `fill` writes every logical unit once, in order (or a share of them, the last ones), `scatter` in scattered order. `theory` goes straight to the steady
 //! state of uniform random overwrites: each closed unit gets as many valid units as the mean-field distribution of the
 //! victim policy says, at random places, filled with logical units in scattered order. Theory is never checked on a drive
 //! that was put into its own state.
+
+use std::ops::Range;
 
 use ftlab_core::theory::{self, VictimLaw};
 use ftlab_core::{LaneId, Lpn, RuId, Slot, Stream};
@@ -26,19 +28,24 @@ pub struct Preconditioned {
 impl Ftl<Counting> {
     /// Writes every logical unit once, in order.
     pub fn precondition_fill(&mut self) {
-        self.fill(Lpn);
+        self.precondition_fill_from(Lpn(0));
+    }
+
+    /// Writes every logical unit from `first` on once, in order.
+    pub fn precondition_fill_from(&mut self, first: Lpn) {
+        self.fill(first.0..self.config.logical_units, Lpn);
     }
 
     /// Writes every logical unit once, in scattered order: neighbours lie far from each other.
     pub fn precondition_scatter(&mut self) {
         let mut random = Stream::new(self.config.seed, "precondition");
         let scatter = Scatter::new(self.config.logical_units, &mut random);
-        self.fill(|index| Lpn(scatter.of(index)));
+        self.fill(0..self.config.logical_units, |index| Lpn(scatter.of(index)));
     }
 
-    fn fill(&mut self, lpn_of: impl Fn(u32) -> Lpn) {
+    fn fill(&mut self, places: Range<u32>, lpn_of: impl Fn(u32) -> Lpn) {
         self.write_translation_pages();
-        for lpn in (0..self.config.logical_units).map(lpn_of) {
+        for lpn in places.map(lpn_of) {
             self.tick += 1;
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);

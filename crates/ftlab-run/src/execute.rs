@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use ftlab_core::{Catalogue, Error, Result, error};
+use ftlab_core::{Catalogue, Error, Lpn, Result, error, units};
 use ftlab_drive::config::{self, presets};
 use ftlab_drive::front::timed_device;
 use ftlab_drive::timeline::Timeline;
@@ -90,8 +90,8 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             &mut watch,
         )?;
         total_requests = total_requests.map(|total| total.saturating_sub(used));
+        before.warmup_s = started.elapsed().as_secs_f64();
     }
-    before.warmup_s = started.elapsed().as_secs_f64();
     ftl.reset_counts();
 
     let until = spec.until.map(|_| match workload.repeats() {
@@ -205,6 +205,19 @@ pub(crate) fn precondition(
         Precondition::Fill => {
             ftl.precondition_fill();
             notes.push("preconditioned by one sequential fill".to_owned());
+        }
+        Precondition::FillShare(share) => {
+            let units = ftl.config.logical_units;
+            let left = spec.precondition.left_to_workload(units);
+            ftl.precondition_fill_from(Lpn(left));
+            let bytes = |units: u32| {
+                units::show_bytes(u64::from(units) * u64::from(prepared.config.layout.geometry.unit_bytes))
+            };
+            notes.push(format!(
+                "{share:?} of the drive ({}) holds static data, which is never written again; the workload lies in the other {}",
+                bytes(units - left),
+                bytes(left)
+            ));
         }
         Precondition::Scatter => {
             ftl.precondition_scatter();

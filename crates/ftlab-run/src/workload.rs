@@ -10,7 +10,7 @@ use ftlab_trace::{Fit as Fitted, FitRule, Opened, Scan, TraceReport};
 use serde_json::Value;
 
 use crate::filtered::{FilteredRequests, Filters, Origin, Sizes};
-use crate::spec::{Arrivals, BackendKind, DriveSpec, Fit, RunSpec, WorkloadSpec};
+use crate::spec::{Arrivals, BackendKind, DriveSpec, Fit, Precondition, RunSpec, WorkloadSpec};
 use crate::verdict::Longer;
 
 /// How requests arrive.
@@ -39,6 +39,8 @@ pub struct Prepared {
     filters: Option<Filters>,
     /// The drive before it grew: what a filtered generator's sizes refer to.
     sizes: Sizes,
+    /// Bytes from 0 on in which the workload lies.
+    space_bytes: u64,
     pub notes: Vec<String>,
 }
 
@@ -278,7 +280,7 @@ impl Source for Workload {
 impl Requests {
     fn open(spec: &RunSpec, prepared: &Prepared, part: Part) -> Result<Self> {
         let geometry = &prepared.config.layout.geometry;
-        let logical_bytes = u64::from(prepared.config.ftl.logical_units) * u64::from(geometry.unit_bytes);
+        let logical_bytes = prepared.space_bytes;
         if let Some(filters) = &prepared.filters {
             let rule = fit_rule(spec.fit);
             let (scan, sizes) = (prepared.scan.as_ref(), prepared.sizes);
@@ -289,12 +291,11 @@ impl Requests {
             WorkloadSpec::Trace(trace) => {
                 let opened = trace.open(geometry.unit_bytes, prepared.scan.as_deref())?;
                 let rule = fit_rule(spec.fit);
-                Ok(Requests::Trace(Box::new(Fitted::trace(
-                    opened,
-                    rule,
-                    logical_bytes,
-                    prepared.scan.as_deref(),
-                )?)))
+                let fitted = Fitted::trace(opened, rule, logical_bytes, prepared.scan.as_deref())?;
+                Ok(Requests::Trace(Box::new(match spec.precondition {
+                    Precondition::FillShare(_) => fitted.with_room("beside its static data the drive has"),
+                    _ => fitted,
+                })))
             }
             WorkloadSpec::Generator(generator) => {
                 let seed = match part {
@@ -364,10 +365,19 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
             scan = Some(Arc::new(ftlab_trace::scan(&trace.paths, &options)?));
         }
     }
+    if let Some(scan) = scan.as_deref().filter(|scan| scan.report.records == 0) {
+        let (skipped, left_out) = (scan.report.skipped.iter(), scan.report.left_out.iter());
+        let nothing: u64 = skipped.chain(left_out).map(|lines| lines.count).sum();
+        return Err(Error::input(format!(
+            "{}: there is no request in it ({nothing} lines or records are none): expected at least one",
+            scan.report.files.join(", ")
+        )));
+    }
     let unit_bytes = config.layout.geometry.unit_bytes;
+    let space = |config: &DriveConfig| spec.precondition.left_to_workload(config.ftl.logical_units);
     let sizes = Sizes {
         unit_bytes,
-        logical_bytes: u64::from(config.ftl.logical_units) * u64::from(unit_bytes),
+        logical_bytes: u64::from(space(&config)) * u64::from(unit_bytes),
     };
     let filters = match spec.filters.is_empty() {
         true => None,
@@ -384,8 +394,8 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
             Fit::Grow => (scan.report.end_byte.div_ceil(unit), "span"),
             _ => (scan.touched.units(), "footprint"),
         };
-        if needed > u64::from(config.ftl.logical_units) {
-            config = grow(&spec.drive, &config, needed)?;
+        if needed > u64::from(space(&config)) {
+            config = grow(&spec.drive, &config, needed, space)?;
             notes.push(format!(
                 "the drive was enlarged to {} blocks a plane ({} logical) to hold the trace's {what} of {}",
                 config.layout.geometry.blocks,
@@ -397,6 +407,7 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
     config.ftl.seed = spec.run_seed();
     config.ftl.verify = spec.verify;
     Ok(Prepared {
+        space_bytes: u64::from(space(&config)) * u64::from(unit_bytes),
         config,
         scan,
         filters,
@@ -418,16 +429,22 @@ pub fn load_drive(drive: &DriveSpec) -> Result<DriveConfig> {
     }
 }
 
-/// The same drive with as many blocks a plane as `needed` logical units take.
-fn grow(drive: &DriveSpec, config: &DriveConfig, needed: u64) -> Result<DriveConfig> {
+/// The same drive with as many blocks a plane as it takes for `space` of it to be `needed` units.
+fn grow(
+    drive: &DriveSpec,
+    config: &DriveConfig,
+    needed: u64,
+    space: impl Fn(&DriveConfig) -> u32,
+) -> Result<DriveConfig> {
     let geometry = &config.layout.geometry;
     let row = geometry.raw_units() / u64::from(geometry.blocks);
-    let least = (needed as f64 * (1.0 + config.op_ratio()) / row as f64).ceil() as u64;
+    let whole = f64::from(config.ftl.logical_units) / f64::from(space(config));
+    let least = (needed as f64 * whole * (1.0 + config.op_ratio()) / row as f64).ceil() as u64;
     for blocks in least..least + 16 {
         let mut larger = drive.clone();
         larger.set.push(format!("geometry.blocks={blocks}"));
         let config = load_drive(&larger)?;
-        if u64::from(config.ftl.logical_units) >= needed {
+        if u64::from(space(&config)) >= needed {
             return Ok(config);
         }
     }
@@ -471,5 +488,84 @@ mod tests {
         assert!(ran("rate=1e-10", r#", "speedup": 10"#).is_ok());
         assert!(ran("rate=1e-10", r#", "backend": "counting""#).is_ok());
         assert!(ran("rate=1e-10", r#", "qd": 1"#).is_ok());
+    }
+
+    #[test]
+    fn a_trace_without_a_request_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("header.csv");
+        std::fs::write(&path, "time_us,op,offset,length\n").unwrap();
+        let spec = serde_json::json!({"drive": {"name": "tiny"}, "workload": {"trace": {"paths": [path]}}});
+        let error = run(
+            &parse_spec(&spec.to_string()).unwrap(),
+            &Members::default(),
+            &mut Unobserved,
+        )
+        .unwrap_err();
+        assert!(
+            error.to_string().ends_with(
+                "header.csv: there is no request in it (0 lines or records are none): expected at least one"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_reaches_into_the_static_data_is_refused_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        std::fs::write(
+            &path,
+            "time_us,op,offset,length\n0,write,0,4096\n1,write,31457280,4096\n",
+        )
+        .unwrap();
+        let spec = serde_json::json!({
+            "drive": {"name": "tiny"}, "backend": "counting", "precondition": "fill:share=0.9",
+            "workload": {"trace": {"paths": [path]}},
+        });
+        let error = run(
+            &parse_spec(&spec.to_string()).unwrap(),
+            &Members::default(),
+            &mut Unobserved,
+        )
+        .unwrap_err();
+        assert!(
+            error.to_string().contains("and beside its static data the drive has "),
+            "{error}"
+        );
+    }
+
+    /// Nine tenths of the drive hold data that nobody writes again: a uniform workload overwrites the rest alone, which is as if the
+    /// whole spare were its own, and sequential overwrites cost nothing more.
+    #[test]
+    fn static_data_lies_beside_the_workload() {
+        let ran = |precondition: &str, workload: &str| {
+            let spec = format!(
+                r#"{{"drive": {{"name": "tiny"}}, "backend": "counting", "precondition": "{precondition}",
+                "workload": {{"generator": {{"spec": "{workload}"}}}}}}"#
+            );
+            run(&parse_spec(&spec).unwrap(), &Members::default(), &mut Unobserved)
+                .unwrap()
+                .summary
+        };
+        let waf = |summary: &serde_json::Value| summary["waf"]["total"].as_f64().unwrap();
+        let shared = ran("fill:share=0.9", "uniform:bytes=40x");
+        let whole = ran("fill", "uniform:bytes=4x");
+        let logical = shared["drive"]["logical_bytes"].as_u64().unwrap();
+        // As many bytes as four drive writes, on a tenth of it.
+        let written = shared["counts"]["host_writes"].as_u64().unwrap() * 4096;
+        assert!(
+            (written as f64 / (4 * logical) as f64 - 1.0).abs() < 0.01,
+            "{written} of {logical}"
+        );
+        assert!(
+            waf(&shared) > 1.0 && waf(&shared) < 0.7 * waf(&whole),
+            "{} {}",
+            waf(&shared),
+            waf(&whole)
+        );
+        assert!(shared["notes"][0].as_str().unwrap().starts_with("0.9 of the drive ("));
+        // Nothing of the static data was moved for its own sake.
+        assert!(waf(&ran("fill:share=0.9", "sequential:bytes=40x")) < 1.01);
     }
 }

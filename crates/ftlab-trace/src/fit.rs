@@ -37,6 +37,7 @@ pub struct Fit<S = Opened> {
     inner: S,
     rule: Rule,
     logical_bytes: u64,
+    room: &'static str,
     passed: u64,
     place: fn(&S, usize) -> Option<String>,
 }
@@ -87,9 +88,17 @@ impl<S: Source> Fit<S> {
             inner,
             rule,
             logical_bytes,
+            room: "the drive has",
             passed: 0,
             place: |_, _| None,
         })
+    }
+
+    /// What the address space is in errors, where it is less than the drive: `the drive has`, unless told.
+    #[must_use]
+    pub fn with_room(mut self, room: &'static str) -> Self {
+        self.room = room;
+        self
     }
 
     pub fn inner(&self) -> &S {
@@ -114,12 +123,13 @@ impl<S: Source> Fit<S> {
         let place = (self.place)(&self.inner, i).map_or(String::new(), |place| format!("{place}: "));
         let end = batch.offset[i].saturating_add(u64::from(batch.length[i]));
         Error::input(format!(
-            "{place}request {number}, a {} of {} bytes at offset {}, ends at byte {end} ({}), and the drive has {} bytes \
-             ({}): expected a larger drive, or --fit compact, wrap or grow",
+            "{place}request {number}, a {} of {} bytes at offset {}, ends at byte {end} ({}), and {} {} bytes ({}): \
+             expected a larger drive, or --fit compact, wrap or grow",
             batch.op[i].name(),
             batch.length[i],
             batch.offset[i],
             units::show_bytes(end),
+            self.room,
             self.logical_bytes,
             units::show_bytes(self.logical_bytes)
         ))

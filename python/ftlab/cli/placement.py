@@ -28,7 +28,7 @@ def placement(
     Runs it without placement, with AutoStream, with program contexts and internal streams, with SepBIT, and with the
     oracle that knows every lifetime, and says which share of the gap each closes.
 
-    Example: ftlab placement recordings/rocksdb.ftlrec --drive small --fit compact --precondition fill:share=0.9
+    Example: ftlab placement hotcold:bytes=200x --set ftl.op_ratio=0.2 --precondition fill:share=0.9 --warmup 50x
     """
     from ftlab import placing
     from ftlab.cli import grids, placement_text

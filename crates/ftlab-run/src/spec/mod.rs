@@ -30,11 +30,12 @@ options! {
         /// `timed` (dies, channels, latencies) or `counting` (writes and wear only, faster).
         backend: BackendKind = BackendKind::Timed, opt("NAME");
 
-        /// The drive before the warm-up: `theory`, `fill`, `scatter`, `none`, `state:PATH`, or `auto`: `theory`, but `fill` where
-        /// the map is in flash.
+        /// The drive before the warm-up: `theory`, `fill`, `fill:share=S`, `scatter`, `none`, `state:PATH`, or `auto`: `theory`, but
+        /// `fill` where the map is in flash.
         ///
-        /// `theory` is the steady state that theory gives for the victim policy, `fill` one sequential write of everything, `scatter`
-        /// one in scattered order, `none` a fresh drive, `state:PATH` what `save_state` has saved. Where runs are compared and `auto`
+        /// `theory` is the steady state that theory gives for the victim policy, `fill` one sequential write of everything,
+        /// `fill:share=0.9` one of the last nine tenths, which the workload never touches and beside which it lies, `scatter` one in
+        /// scattered order, `none` a fresh drive, `state:PATH` what `save_state` has saved. Where runs are compared and `auto`
         /// would give both `theory` and `fill`, all get `fill`.
         precondition: Precondition = Precondition::Auto, opt("HOW").of(MAPS);
 

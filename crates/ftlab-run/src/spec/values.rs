@@ -17,7 +17,7 @@ pub enum BackendKind {
 }
 
 /// The state of the drive before the warm-up.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Precondition {
     /// [`Precondition::Theory`] where the map is in memory, [`Precondition::Fill`] where it lies in flash: scattered as theory
@@ -28,6 +28,8 @@ pub enum Precondition {
     Theory,
     /// Every logical unit written once, in order.
     Fill,
+    /// This share of the logical units, the last ones, written once and never again: static data. The workload gets the others.
+    FillShare(f64),
     /// Every logical unit written once, in scattered order.
     Scatter,
     /// A fresh drive.
@@ -134,14 +136,51 @@ impl TryFrom<String> for Precondition {
             "fill" => Ok(Precondition::Fill),
             "scatter" => Ok(Precondition::Scatter),
             "none" => Ok(Precondition::None),
-            other => match other.strip_prefix("state:") {
-                Some(path) if !path.is_empty() => Ok(Precondition::State(path.into())),
-                _ => Err(error::unknown(
-                    "precondition",
-                    other,
-                    &["auto", "theory", "fill", "scatter", "none", "state:PATH"],
-                )),
-            },
+            other => {
+                if let Some(share) = other.strip_prefix("fill:") {
+                    return share_of(share).map(Precondition::FillShare).ok_or_else(|| {
+                        Error::input(format!(
+                            "precondition `{other}`: expected `fill:share=S` with S above 0 and below 1"
+                        ))
+                    });
+                }
+                match other.strip_prefix("state:") {
+                    Some(path) if !path.is_empty() => Ok(Precondition::State(path.into())),
+                    _ => Err(error::unknown(
+                        "precondition",
+                        other,
+                        &[
+                            "auto",
+                            "theory",
+                            "fill",
+                            "fill:share=S",
+                            "scatter",
+                            "none",
+                            "state:PATH",
+                        ],
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// The share of `share=0.9`.
+fn share_of(text: &str) -> Option<f64> {
+    let share = text.strip_prefix("share=")?.parse().ok()?;
+    (share > 0.0 && share < 1.0).then_some(share)
+}
+
+impl Precondition {
+    /// Of a drive's logical units those that the workload may use, which are the first ones.
+    pub fn left_to_workload(&self, logical_units: u32) -> u32 {
+        match self {
+            Precondition::FillShare(share) => {
+                let filled = (share * f64::from(logical_units)).round() as u32;
+                // Something is left to any workload.
+                logical_units - filled.min(logical_units - 1)
+            }
+            _ => logical_units,
         }
     }
 }
@@ -152,6 +191,7 @@ impl From<Precondition> for String {
             Precondition::Auto => "auto".to_owned(),
             Precondition::Theory => "theory".to_owned(),
             Precondition::Fill => "fill".to_owned(),
+            Precondition::FillShare(share) => format!("fill:share={share}"),
             Precondition::Scatter => "scatter".to_owned(),
             Precondition::None => "none".to_owned(),
             Precondition::State(path) => format!("state:{}", path.display()),
@@ -202,6 +242,28 @@ impl Valued for Warmup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_of_a_fill_lies_between_nothing_and_everything() {
+        let state = Precondition::try_from("fill:share=0.9".to_owned()).unwrap();
+        assert_eq!(String::from(state.clone()), "fill:share=0.9");
+        assert_eq!((state.left_to_workload(1000), state.left_to_workload(1)), (100, 1));
+        assert_eq!(Precondition::Fill.left_to_workload(1000), 1000);
+        for text in [
+            "fill:",
+            "fill:share=0",
+            "fill:share=1",
+            "fill:share=nan",
+            "fill:share=x",
+            "fill:0.9",
+        ] {
+            let sentence = Precondition::try_from(text.to_owned()).unwrap_err().to_string();
+            assert!(
+                sentence.ends_with("expected `fill:share=S` with S above 0 and below 1"),
+                "{sentence}"
+            );
+        }
+    }
 
     #[test]
     fn warmup_has_three_units() {
