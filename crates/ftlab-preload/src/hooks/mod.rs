@@ -13,6 +13,7 @@ pub mod processes;
 pub mod raw;
 pub mod read;
 pub mod ring;
+mod ring_request;
 pub mod sandbox;
 pub mod stdio;
 mod stored;
