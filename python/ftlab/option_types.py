@@ -14,8 +14,8 @@ class _RunCompareSweepMap(TypedDict, total=False):
     set: Changes
     """Change the drive: `ftl.victim=greedy`."""
     precondition: str
-    """The drive before the warm-up: `theory`, `fill`, `scatter`, `none`, `state:PATH`, or `auto`: `theory`, but `fill`
-    where the map is in flash. [auto]"""
+    """The drive before the warm-up: `theory`, `fill`, `fill:share=S`, `scatter`, `none`, `state:PATH`, or `auto`:
+    `theory`, but `fill` where the map is in flash. [auto]"""
     warmup: str
     """Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests. [none]"""
     seed: int
