@@ -44,6 +44,8 @@ def test_the_page_tells_what_the_trace_is_like(ftlab: Command, rich: Path) -> No
     assert done.err == ""
     number = next(line for line in done.out.splitlines() if line.startswith("number"))
     assert number.split()[1:] == ["1", "3", "1", "1"]
+    # Not to be taken for the share of reads among reads and writes.
+    assert re.search(r"^share of all requests +16\.7 %", done.out, re.MULTILINE)
     # 4 KiB of the volume a, written twice, and 8 KiB of b.
     footprint = next(line for line in done.out.splitlines() if line.startswith("footprint"))
     assert footprint.split()[1:] == ["4", "KiB", "12", "KiB", "12", "KiB"]

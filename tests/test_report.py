@@ -145,10 +145,13 @@ def test_the_page_tells_tails_depths_and_years_over_time_and_leaves_zeros_out(tm
     head = own[: own.index("<section>")]
     assert '<div class="value">5.0 years</div>' in head
     # Rows of nothing are left out, and units stand with values rather than in names.
-    rows = [row for _, rows in report.details(run.summary | {"counts": {"erases": 3, "retired": 0}}) for row in rows]
+    told = run.summary | {"counts": {"erases": 3, "retired": 0}, "flash": {"controller_reads": 12_345}}
+    rows = [row for _, rows in report.details(told) for row in rows]
     assert ("erases", "3") in rows
     assert not any(value in ("0", "0 B", "0 ns", "–") for _, value in rows)
     assert ("wall", "1.70 s") in rows
+    # Reads of pages under way stand apart from the counts.
+    assert ("controller reads", "12,345") in rows
 
 
 def test_a_lifetime_that_is_not_told_says_why_on_the_first_screen() -> None:

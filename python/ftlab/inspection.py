@@ -150,7 +150,7 @@ def _requests(f: Figures) -> Iterator[Row]:
         if not n:
             continue
         yield Row(section, "number", op, n, "count")
-        yield Row(section, "share", op, n / counts["requests"], "share")
+        yield Row(section, "share of all requests", op, n / counts["requests"], "share")
         moved = at(counts, {"read": "bytes_read", "write": "bytes_written", "trim": "bytes_trimmed"}.get(op, ""))
         yield Row(section, "bytes", op, moved, "B")
         sizes = at(f, "sizes", op)

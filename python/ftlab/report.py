@@ -327,6 +327,7 @@ def details(summary: Summary) -> list[tuple[str, list[tuple[str, str]]]]:
         "drive": "Drive",
         "workload": "Workload",
         "counts": "Counts",
+        "flash": "Flash",
         "map_cache": "Map cache",
         "wear": "Wear",
         "lifetime": "Lifetime",
