@@ -94,7 +94,7 @@ def agreement_facts(agreement: Sequence[Mapping[str, Any]], candidates: int) -> 
     waf = next((figure for figure in agreement if figure["figure"].startswith("WAF")), None)
     known = "unknown: the trace writes too little or far too much, or can be read only once"
     if waf is not None:
-        chosen = f"; the nearest of {candidates} models that are otherwise as like" if candidates > 1 else ""
+        chosen = f"; nearest of {candidates} models with all figures taken together" if candidates > 1 else ""
         off = f"; off by more than {waf['bound']}, so no stand-in in questions of collection" if waf in missed else ""
         known = both(waf) + chosen + off
     facts.append(("WAF on a small drive", known))

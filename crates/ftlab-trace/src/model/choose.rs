@@ -27,39 +27,36 @@ const SEEDS: u64 = 3;
 /// Bytes of a model file at most where one of the models is as small.
 const FILE: usize = 100_000;
 
-/// The models of `make(least)`, with some room, whose workloads come nearest to `original`, with how far they lie from it on
-/// average; the nearest first, and the first of equals.
+/// The models of `make(least)`, with some room, each with how far its workload lies from `original`, of the nearest on average over
+/// the seeds; the nearest first, and the first of equals.
 pub(super) fn choose(
     original: &Inspection,
     make: impl Fn(u64) -> Model,
     go_on: &mut (dyn FnMut() -> bool + Send),
-) -> Result<Vec<(f64, Model)>> {
+) -> Result<Vec<(f64, Vec<Deviation>, Model)>> {
     let mut tried = Vec::with_capacity(LEAST.len() * ROOM.len());
     for least in LEAST {
         let made = make(least);
         for room in ROOM {
             let model = Model { room, ..made.clone() };
-            tried.push((far(original, &model, 1, go_on)?, model));
+            let found = agreement(original, &model, 1, go_on)?;
+            tried.push((distance(&found) + too_large(&model), found, model));
         }
     }
     tried.sort_by(|a, b| a.0.total_cmp(&b.0));
-    tried.truncate(FINAL);
-    for (sum, model) in &mut tried {
+    for (far, _, model) in tried.iter_mut().take(FINAL) {
         for seed in 2..=SEEDS {
-            *sum += far(original, model, seed, go_on)?;
+            *far += distance(&agreement(original, model, seed, go_on)?) + too_large(model);
         }
+        *far /= SEEDS as f64;
     }
-    tried.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for (sum, _) in &mut tried {
-        *sum /= SEEDS as f64;
-    }
+    // What was looked at once only stays behind.
+    tried[..FINAL].sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(tried)
 }
 
-fn far(original: &Inspection, model: &Model, seed: u64, go_on: &mut (dyn FnMut() -> bool + Send)) -> Result<f64> {
-    let text = model.to_toml();
-    let too_large = if text.len() > FILE { 1e6 } else { 0.0 };
-    Ok(distance(&agreement(original, model, seed, go_on)?) + too_large)
+fn too_large(model: &Model) -> f64 {
+    if model.to_toml().len() > FILE { 1e6 } else { 0.0 }
 }
 
 /// How far what the model generates lies from the trace, by the figures of both.

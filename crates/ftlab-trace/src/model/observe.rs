@@ -3,7 +3,7 @@
 use ftlab_core::{Batch, Error, OpKind, Result, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::choose::{agreement, choose};
+use super::choose::choose;
 use super::contents::ValueCounts;
 use super::deviation::Deviation;
 use super::gaps::GapCounts;
@@ -88,18 +88,16 @@ pub fn observe(source: &mut dyn Source, options: &FitOptions) -> Result<Observed
 }
 
 impl Observed {
-    /// The models that come nearest to the trace, the nearest first. `go_on` is asked often, and ends the search by answering false.
+    /// Models of the trace, the nearest first. `go_on` is asked often, and ends the search by answering false.
     pub fn models(&self, go_on: &mut (dyn FnMut() -> bool + Send)) -> Result<Vec<Fitted>> {
-        let nearest = choose(&self.original, |least| self.observer.model(&self.options, least), go_on)?;
-        let fitted = nearest.into_iter().map(|(apart, model)| {
-            Ok(Fitted {
-                agreement: agreement(&self.original, &model, 1, go_on)?,
-                page_writes: self.original.counts.page_writes,
-                apart,
-                model,
-            })
+        let models = choose(&self.original, |least| self.observer.model(&self.options, least), go_on)?;
+        let fitted = models.into_iter().map(|(apart, agreement, model)| Fitted {
+            agreement,
+            page_writes: self.original.counts.page_writes,
+            apart,
+            model,
         });
-        fitted.collect()
+        Ok(fitted.collect())
     }
 }
 
