@@ -500,6 +500,13 @@ def test_a_name_that_nothing_has_is_refused(name: str, sentence: str) -> None:
         ftlab.contexts(ROOT / "recordings" / "sqlite.ftlrec", by=[name])
 
 
+def test_with_json_the_programs_output_stands_apart(tmp_path: Path) -> None:
+    done = record("-o", "a.ftlrec", "--json", "--", "sh", "-c", "echo hello; exit 3", cwd=tmp_path)
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["exit_code"] == 3
+    assert done.stderr == "hello\n"
+
+
 def test_call_paths_become_activities_by_their_files() -> None:
     found = ftlab.contexts(ROOT / "recordings" / "sqlite.ftlrec", by=["file:*-journal", "file:*.db"])
     journal, table = sorted(found.contexts, key=lambda context: str(context["program"]))

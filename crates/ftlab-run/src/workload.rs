@@ -368,8 +368,12 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
     if let Some(scan) = scan.as_deref().filter(|scan| scan.report.records == 0) {
         let (skipped, left_out) = (scan.report.skipped.iter(), scan.report.left_out.iter());
         let nothing: u64 = skipped.chain(left_out).map(|lines| lines.count).sum();
+        let others = match nothing {
+            0 => String::new(),
+            n => format!(" ({n} lines or records are none)"),
+        };
         return Err(Error::input(format!(
-            "{}: there is no request in it ({nothing} lines or records are none): expected at least one",
+            "{}: there is no request in it{others}, expected at least one",
             scan.report.files.join(", ")
         )));
     }
@@ -493,21 +497,17 @@ mod tests {
     #[test]
     fn a_trace_without_a_request_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("header.csv");
-        std::fs::write(&path, "time_us,op,offset,length\n").unwrap();
-        let spec = serde_json::json!({"drive": {"name": "tiny"}, "workload": {"trace": {"paths": [path]}}});
-        let error = run(
-            &parse_spec(&spec.to_string()).unwrap(),
-            &Members::default(),
-            &mut Unobserved,
-        )
-        .unwrap_err();
-        assert!(
-            error.to_string().ends_with(
-                "header.csv: there is no request in it (0 lines or records are none): expected at least one"
-            ),
-            "{error}"
-        );
+        let path = folder.path().join("a.csv");
+        for (rows, others) in [("", ""), ("0,write,0,0\n", " (1 lines or records are none)")] {
+            std::fs::write(&path, format!("time_us,op,offset,length\n{rows}")).unwrap();
+            let spec = serde_json::json!({"drive": {"name": "tiny"}, "workload": {"trace": {"paths": [path]}}});
+            let spec = parse_spec(&spec.to_string()).unwrap();
+            let error = run(&spec, &Members::default(), &mut Unobserved)
+                .unwrap_err()
+                .to_string();
+            let expected = format!("a.csv: there is no request in it{others}, expected at least one");
+            assert!(error.ends_with(&expected), "{error}");
+        }
     }
 
     #[test]

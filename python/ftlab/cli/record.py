@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +45,8 @@ def record(
 ) -> int:
     """Run a program and record what it does to files: a trace with its own contexts. Exits with the program's code.
 
+    With --json the program's standard output goes to standard error, so that standard output is nothing but JSON.
+
     Example: ftlab record -- sqlite3 my.db < load.sql     Then: ftlab contexts sqlite3.ftlrec; ftlab run sqlite3.ftlrec
     """
     from ftlab import recording, show
@@ -52,16 +58,17 @@ def record(
             raise InputError(f"--from {from_}: runs nothing; expected no command beside it")
         made = recording.recover(from_, out, force=force)
     else:
-        made = recording.record(
-            command or [],
-            out,
-            signature=signature,  # type: ignore[arg-type]
-            exact=exact,
-            check=check,
-            reads=reads,
-            content=content,
-            force=force,
-        )
+        with _output_as_errors() if json else contextlib.nullcontext():
+            made = recording.record(
+                command or [],
+                out,
+                signature=signature,  # type: ignore[arg-type]
+                exact=exact,
+                check=check,
+                reads=reads,
+                content=content,
+                force=force,
+            )
     figures = made.figures
     if json:
         text.put_json({"exit_code": made.exit_code, **figures})
@@ -72,3 +79,16 @@ def record(
         for sentence in figures["notes"]:
             text.note(sentence)
     return made.exit_code
+
+
+@contextlib.contextmanager
+def _output_as_errors() -> Iterator[None]:
+    """What is started meanwhile writes its standard output to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
