@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::requests::{Layout, PERIOD, RequestsSpec, Watched};
-use super::write_amplification;
+use super::write_amplification::{self, Amounts};
 use crate::{Observer, Progress, spec};
 
 /// What a model is fitted to, and what it is called.
@@ -83,7 +83,11 @@ fn nearest_on_a_drive(
     let Some(first) = models.first() else {
         return Ok((None, 0));
     };
-    let amounts = (first.model.pages, first.page_writes);
+    let amounts = Amounts {
+        requests: first.model.requests,
+        pages: first.model.pages,
+        page_writes: first.page_writes,
+    };
     let Some((trace, of_models)) = write_amplification::of_trace_and_models(from, &texts, amounts, observer)? else {
         models.truncate(1);
         return Ok((models.pop(), 0));
