@@ -151,7 +151,12 @@ mod tests {
             .iter_recorded()
             .map(|v| (v.value_iterated_to(), v.count_since_last_iteration()))
             .collect();
-        let different: Vec<_> = ours.buckets().into_iter().zip(buckets).filter(|(a, b)| a != b).collect();
+        let different: Vec<_> = ours
+            .buckets()
+            .into_iter()
+            .zip(buckets)
+            .filter(|(a, b)| a != b)
+            .collect();
         assert_eq!(different.first(), None);
         assert_eq!(ours.count(), library.len());
         for q in [0.0, 0.1, 0.5, 0.99, 0.999, 1.0] {

@@ -85,7 +85,10 @@ impl IoContext<'_> {
     /// Whether nothing is known.
     #[inline(always)]
     pub fn is_none(&self) -> bool {
-        std::ptr::eq(std::ptr::from_ref(self).cast::<()>(), std::ptr::from_ref(Self::none()).cast()) || self.is_blank()
+        std::ptr::eq(
+            std::ptr::from_ref(self).cast::<()>(),
+            std::ptr::from_ref(Self::none()).cast(),
+        ) || self.is_blank()
     }
 
     fn is_blank(&self) -> bool {

@@ -109,7 +109,10 @@ impl Agenda {
     fn recentre(&mut self) {
         let count = self.tail - self.head;
         let head = (self.entries.len() - count) / 2;
-        debug_assert!(head > 0 && head + count + 1 < self.entries.len(), "a source has two events");
+        debug_assert!(
+            head > 0 && head + count + 1 < self.entries.len(),
+            "a source has two events"
+        );
         self.entries.copy_within(self.head..=self.tail, head);
         (self.head, self.tail) = (head, head + count);
     }

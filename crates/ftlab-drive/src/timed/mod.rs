@@ -62,10 +62,10 @@ use dies::Die;
 use engines::Engines;
 use ops::Ops;
 use places::Places;
+use raised::Raised;
 use ranks::Ranks;
 use runs::{Fetch, Runs, Store};
 use table::Table;
-use raised::Raised;
 use tickets::Path;
 use transfers::Transfers;
 
@@ -244,7 +244,10 @@ impl Timed {
     /// Begins a ticket; `seal` it once all of its operations have been issued.
     #[inline]
     pub fn open(&mut self, info: TicketInfo) -> Ticket {
-        debug_assert!(info.since_ns + info.parts.total_ns() >= self.now, "parts must reach until now");
+        debug_assert!(
+            info.since_ns + info.parts.total_ns() >= self.now,
+            "parts must reach until now"
+        );
         self.tickets.open(&info)
     }
 

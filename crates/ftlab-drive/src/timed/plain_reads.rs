@@ -7,12 +7,12 @@
 use ftlab_core::Part;
 use ftlab_ftl::{Class, FlashOp, FlashOpKind, Notice, OpId, Ticket};
 
-use super::{Event, Timed};
 use super::blocks::Found;
 use super::ops::{Kind, Link, NONE, Op, State};
 use super::places::Place;
-use super::tickets::Path;
 use super::ranks::{READS, bit};
+use super::tickets::Path;
+use super::{Event, Timed};
 
 impl Timed {
     /// Issues a read that depends on nothing and is not one of a collection. Of the `sole` operation of a ticket, the ticket's
