@@ -72,6 +72,13 @@ impl<V: Copy + Default> IndexList<V> {
         present.then_some(before)
     }
 
+    /// The value of a present key.
+    #[inline]
+    pub fn get(&self, key: u32) -> Option<&V> {
+        let &node = self.place.get(&key)?;
+        Some(&self.nodes[node as usize].value)
+    }
+
     /// Replaces the value of a present key without moving it. Returns the value before.
     pub fn replace(&mut self, key: u32, value: V) -> Option<V> {
         let &node = self.place.get(&key)?;
@@ -224,6 +231,7 @@ mod tests {
             (None, None, Some('a'))
         );
         assert_eq!((list.replace(2, 'd'), list.replace(3, 'e')), (Some('b'), None));
+        assert_eq!((list.get(2), list.get(3)), (Some(&'d'), None));
         assert_eq!(
             (list.take_back(), list.take(1), list.take_back()),
             (Some((2, 'd')), Some('c'), None)

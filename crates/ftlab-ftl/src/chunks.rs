@@ -57,7 +57,7 @@ impl<B: Backend> Ftl<B> {
         let row = self.indirection.new_row(chunks);
         let stamps = self.chunk_stamps(chunks);
         if let Some(versions) = &mut self.versions {
-            versions.stored_as(lpn, stamps);
+            versions.stored_as(stamps);
         }
         self.repoint(lpn, Entry::chunks(row));
         self.row_changed(row, ticket);

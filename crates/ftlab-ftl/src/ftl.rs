@@ -112,6 +112,7 @@ pub struct Overrides {
     pub victim: Option<Box<dyn VictimPolicy>>,
     pub placement: Option<Box<dyn PlacementPolicy>>,
     pub mapping: Option<Box<dyn MappingPolicy>>,
+    pub buffer: Option<Box<dyn BufferPolicy>>,
     pub roles: Option<Roles>,
     /// For placement policies that ask for the future.
     pub future: Option<Future>,
@@ -175,12 +176,15 @@ impl Ftl<Counting> {
         let capacity = config.buffer.capacity_units;
         let allowance = (capacity / 2 / layout.units_per_page).min(pages_in_parallel);
         let resident = capacity - allowance * layout.units_per_page;
-        let buffer = buffer::catalogue().build(
-            &config.buffer.policy,
-            &mut buffer::Setup {
-                capacity_units: resident,
-            },
-        )?;
+        let buffer = match given.buffer {
+            Some(buffer) => buffer,
+            None => {
+                let mut setup = buffer::Setup {
+                    capacity_units: resident,
+                };
+                buffer::catalogue().build(&config.buffer.policy, &mut setup)?
+            }
+        };
         if !buffer.is_none() && capacity == 0 {
             return Err(Error::input(format!(
                 "buffer.capacity = 0, but buffer.policy = `{}`",
@@ -496,9 +500,11 @@ impl<B: Backend> Ftl<B> {
 
     /// Stamp of the data that a read of `lpn` returns, 0 for none (checked runs only).
     pub fn stamp(&self, lpn: Lpn) -> u32 {
-        let Some(versions) = &self.versions else { return 0 };
-        if self.buffer.is_dirty(lpn) {
-            return versions.of_lpn(lpn);
+        if self.versions.is_none() {
+            return 0;
+        }
+        if let Some(stamp) = self.buffer.held(lpn) {
+            return stamp;
         }
         self.stamp_of(self.record.entry(lpn))
     }

@@ -36,7 +36,7 @@ impl<B: Backend> Ftl<B> {
         let (mut page, mut bytes) = (u32::MAX, 0);
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
-            if !self.plain_buffer && self.buffer.read(lpn) {
+            if !self.plain_buffer && self.read_buffered(lpn) {
                 self.counts.buffer_read_hits += 1;
                 continue;
             }
@@ -50,6 +50,9 @@ impl<B: Backend> Ftl<B> {
             let slot = match self.record.entry(lpn).target() {
                 Target::Unmapped => {
                     self.counts.unmapped_reads += 1;
+                    if let Some(versions) = &self.versions {
+                        versions.check(lpn, 0, format_args!("where nothing is mapped"));
+                    }
                     continue;
                 }
                 Target::Slot(slot) => slot,
@@ -78,6 +81,17 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_buffer && !self.end_of_life {
             self.drain_buffer(Ticket::NONE);
         }
+    }
+
+    /// Whether the write buffer holds `lpn`; if not, the unit that lies in flash may enter it.
+    fn read_buffered(&mut self, lpn: Lpn) -> bool {
+        let in_flash = self.stamp_of(self.record.entry(lpn));
+        let hit = self.buffer.read(lpn, in_flash);
+        if let (true, Some(versions)) = (hit, &self.versions) {
+            let found = self.buffer.held(lpn).unwrap_or(0);
+            versions.check(lpn, found, format_args!("in the write buffer"));
+        }
+        hit
     }
 
     /// The common case: one unit that lies in flash, and nobody to ask.
@@ -205,7 +219,7 @@ impl<B: Backend> Ftl<B> {
                 self.record.is_valid(slot),
                 "{lpn:?} is mapped to {slot:?}, which is not valid"
             );
-            versions.check(lpn, slot);
+            versions.check(lpn, versions.of_slot(slot), format_args!("at {slot:?}"));
         }
     }
 }

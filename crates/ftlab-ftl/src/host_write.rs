@@ -41,6 +41,7 @@ impl<B: Backend> Ftl<B> {
                 if let Some(content) = context.content {
                     versions.written_content(lpn, content);
                 }
+                context.stamp = versions.of_lpn(lpn);
             }
             let partial = request.is_partial(step);
             if !self.plain_buffer && !through {
@@ -148,6 +149,9 @@ impl<B: Backend> Ftl<B> {
         request_end: u32,
         ticket: Ticket,
     ) -> Option<Frontier> {
+        if let Some(versions) = &mut self.versions {
+            versions.storing(context.stamp);
+        }
         if !self.plain_mapping {
             self.look_up(0, lpn.0..lpn.0 + 1, request_end, Why::HostWrite, ticket);
         }

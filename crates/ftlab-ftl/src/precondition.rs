@@ -227,7 +227,7 @@ impl Ftl<Counting> {
             self.placing.placed_before(lpn, tick);
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);
-                versions.programmed(slot, lpn);
+                versions.programmed(slot);
             }
         }
         self.units.set_valid(ru, lpns.len() as u32);

@@ -243,10 +243,10 @@ impl<B: Backend> Ftl<B> {
         self.units.add_valid(ru, 1);
         self.counts.programmed[cause as usize] += 1;
         if let Some(versions) = &mut self.versions
-            && let Some(lpn) = owner.as_lpn()
+            && owner.as_lpn().is_some()
             && cause == Cause::Host
         {
-            versions.programmed(slot, lpn);
+            versions.programmed(slot);
         }
         if self.layout.units_per_page == 1 || next.is_multiple_of(self.layout.units_per_page) {
             self.finish_page(place, slot, 0);

@@ -92,7 +92,7 @@ impl<B: Backend> Ftl<B> {
                 _ => Ticket::NONE,
             };
             let slot = self.append(place, Packed::from(Owner::Vpn(vpn)), cause, Class::HostWrite, waits);
-            self.stamp_slot(slot, lpn);
+            self.stamp_slot(slot);
             let lane = self.frontiers.of_place(place).1;
             lanes.push(lane);
             self.indirection.add_copy(vpn, slot);

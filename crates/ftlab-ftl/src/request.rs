@@ -86,6 +86,7 @@ impl<'a> HostRequest<'a> {
             pid,
             label,
             content: None,
+            stamp: 0,
             request_first: self.first,
             request_units: self.units,
             contents: None,
@@ -108,6 +109,8 @@ pub struct WriteContext {
     pub label: Option<u16>,
     /// Content id of the unit, where the request covers it whole and says what it holds.
     pub content: Option<u64>,
+    /// What a read of the unit must find again, in checked runs: the number of the version, or of the content. Else 0.
+    pub stamp: u32,
     /// The request that wrote it: its first unit and their number.
     pub request_first: Lpn,
     pub request_units: u32,

@@ -107,9 +107,10 @@ impl<B: Backend> Ftl<B> {
         (self.roles.slots, self.roles.programs) = (slots, programs);
     }
 
-    pub(crate) fn stamp_slot(&mut self, slot: Slot, lpn: Lpn) {
+    /// The unit that is being stored lies in `slot` (checked runs).
+    pub(crate) fn stamp_slot(&mut self, slot: Slot) {
         if let Some(versions) = &mut self.versions {
-            versions.programmed(slot, lpn);
+            versions.programmed(slot);
         }
     }
 
@@ -128,7 +129,8 @@ impl<B: Backend> Ftl<B> {
         }
         let chunks = self.indirection.row(row);
         if let Some(versions) = &self.versions {
-            versions.check_stamp(lpn, versions.of_chunks(self.chunk_stamps(chunks)));
+            let found = versions.of_chunks(self.chunk_stamps(chunks));
+            versions.check(lpn, found, format_args!("from its chunks"));
         }
         let mut slots = std::mem::take(&mut self.roles.slots);
         slots.clear();

@@ -26,6 +26,8 @@ pub struct Versions {
     last: u32,
     /// Stamp that the last write replaced.
     before: u32,
+    /// Stamp of the unit that is being stored.
+    storing: u32,
 }
 
 impl Versions {
@@ -38,13 +40,15 @@ impl Versions {
             units: FxHashMap::default(),
             last: 0,
             before: 0,
+            storing: 0,
         }
     }
 
-    /// The host has written a new version.
+    /// The host has written a new version, which is stored at once unless [`Versions::storing`] says otherwise.
     pub fn written(&mut self, lpn: Lpn) {
         self.last = (self.last.wrapping_add(1) & !PACK).max(1);
         self.before = std::mem::replace(&mut self.lpn[lpn.at()], self.last);
+        self.storing = self.last;
     }
 
     /// The host has written data with a known content: equal contents have equal stamps.
@@ -56,8 +60,14 @@ impl Versions {
         self.lpn[lpn.at()] = 0;
     }
 
-    pub fn programmed(&mut self, slot: Slot, lpn: Lpn) {
-        self.slot[slot.at()] = self.lpn[lpn.at()];
+    /// The unit that is stored next has this stamp: what came with the request, or what has left the write buffer.
+    pub fn storing(&mut self, stamp: u32) {
+        self.storing = stamp;
+    }
+
+    /// The unit that is being stored lies in `slot`.
+    pub fn programmed(&mut self, slot: Slot) {
+        self.slot[slot.at()] = self.storing;
     }
 
     pub fn moved(&mut self, from: Slot, to: Slot) {
@@ -65,12 +75,12 @@ impl Versions {
     }
 
     /// # Panics
-    /// If the slot does not hold the last version: the program is wrong.
-    pub fn check(&self, lpn: Lpn, slot: Slot) {
-        let (expected, found) = (self.lpn[lpn.at()], self.slot[slot.at()]);
+    /// If a read of `lpn` that finds `found` does not find the last version: the program is wrong.
+    pub fn check(&self, lpn: Lpn, found: u32, place: std::fmt::Arguments<'_>) {
+        let expected = self.lpn[lpn.at()];
         assert!(
             expected == found,
-            "{lpn:?} at {slot:?} reads version {found}, the last written is {expected}"
+            "{lpn:?} reads version {found} {place}, the last written is {expected}"
         );
     }
 
@@ -133,24 +143,14 @@ impl Versions {
         pack.map_or(0, |pack| pack[chunk.index()])
     }
 
-    /// The last version of `lpn` has been stored as these chunks.
-    pub fn stored_as(&mut self, lpn: Lpn, chunks: ChunkStamps) {
-        self.units.insert(chunks, self.lpn[lpn.at()]);
+    /// The unit that is being stored consists of these chunks.
+    pub fn stored_as(&mut self, chunks: ChunkStamps) {
+        self.units.insert(chunks, self.storing);
     }
 
     /// The unit that these chunks make, 0 for none that was ever stored.
     pub fn of_chunks(&self, chunks: ChunkStamps) -> u32 {
         self.units.get(&chunks).copied().unwrap_or(0)
-    }
-
-    /// # Panics
-    /// If `found` is not the last version: the program is wrong.
-    pub fn check_stamp(&self, lpn: Lpn, found: u32) {
-        let expected = self.lpn[lpn.at()];
-        assert!(
-            expected == found,
-            "{lpn:?} reads version {found} from its chunks, the last written is {expected}"
-        );
     }
 }
 

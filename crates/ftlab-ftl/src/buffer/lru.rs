@@ -36,7 +36,8 @@ pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
 }
 
 struct Lru {
-    recency: IndexList,
+    /// The units held, with their stamps.
+    recency: IndexList<u32>,
     /// The dirty units among them, in the order of their last write.
     dirty: IndexList<WriteContext>,
     capacity: u32,
@@ -61,17 +62,25 @@ impl BufferPolicy for Lru {
 
     fn write(&mut self, lpn: Lpn, context: &WriteContext) -> Replaced {
         let before = self.dirty.put(lpn.0, *context);
-        match (self.recency.touch(lpn.0), before) {
+        match (self.recency.put(lpn.0, context.stamp).is_some(), before) {
             (_, Some(before)) => Replaced::Dirty(before),
             (true, None) => Replaced::Clean,
             (false, None) => Replaced::Nothing,
         }
     }
 
-    fn read(&mut self, lpn: Lpn) -> bool {
+    fn read(&mut self, lpn: Lpn, in_flash: u32) -> bool {
         let hit = self.recency.touch(lpn.0);
+        if !hit {
+            self.recency.replace(lpn.0, in_flash);
+        }
         self.shed_clean();
         hit
+    }
+
+    fn held(&self, lpn: Lpn) -> Option<u32> {
+        let dirty = self.dirty.get(lpn.0).map(|context| context.stamp);
+        dirty.or_else(|| self.recency.get(lpn.0).copied())
     }
 
     fn is_dirty(&self, lpn: Lpn) -> bool {

@@ -31,8 +31,13 @@ pub trait BufferPolicy: Send {
     /// A host write of `lpn`; says what the buffer held of it. What is known of the unit stays with it until it leaves.
     fn write(&mut self, lpn: Lpn, context: &WriteContext) -> Replaced;
 
-    /// A host read of `lpn`; true if the buffer holds it.
-    fn read(&mut self, lpn: Lpn) -> bool;
+    /// A host read of `lpn`; true if the buffer holds it. If not, what comes from flash may enter; in checked runs it has the
+    /// stamp `in_flash`.
+    fn read(&mut self, lpn: Lpn, in_flash: u32) -> bool;
+
+    /// The stamp of what the buffer holds of `lpn`, clean or dirty, if it holds anything: that of the context or the read
+    /// with which it came.
+    fn held(&self, lpn: Lpn) -> Option<u32>;
 
     /// Whether the unit is in the buffer and not in flash yet.
     fn is_dirty(&self, lpn: Lpn) -> bool;

@@ -43,8 +43,12 @@ impl BufferPolicy for None {
         Replaced::Nothing
     }
 
-    fn read(&mut self, _: Lpn) -> bool {
+    fn read(&mut self, _: Lpn, _: u32) -> bool {
         false
+    }
+
+    fn held(&self, _: Lpn) -> Option<u32> {
+        Option::None
     }
 
     fn is_dirty(&self, _: Lpn) -> bool {

@@ -53,8 +53,12 @@ impl BufferPolicy for WriteBack {
         }
     }
 
-    fn read(&mut self, lpn: Lpn) -> bool {
+    fn read(&mut self, lpn: Lpn, _: u32) -> bool {
         self.queue.contains(lpn.0)
+    }
+
+    fn held(&self, lpn: Lpn) -> Option<u32> {
+        self.queue.get(lpn.0).map(|context| context.stamp)
     }
 
     fn is_dirty(&self, lpn: Lpn) -> bool {

@@ -33,13 +33,18 @@ pub fn new(_: NoParams, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
 }
 
 struct WriteThrough {
-    recency: IndexList,
+    /// The units held, with their stamps.
+    recency: IndexList<u32>,
     capacity: u32,
 }
 
 impl WriteThrough {
-    fn touch(&mut self, lpn: Lpn) -> bool {
+    /// Makes `lpn` the most recent; a unit that enters has this stamp.
+    fn touch(&mut self, lpn: Lpn, stamp: u32) -> bool {
         let hit = self.recency.touch(lpn.0);
+        if !hit {
+            self.recency.replace(lpn.0, stamp);
+        }
         if self.recency.len() > self.capacity {
             self.recency.pop_back();
         }
@@ -52,16 +57,21 @@ impl BufferPolicy for WriteThrough {
         false
     }
 
-    fn write(&mut self, lpn: Lpn, _: &WriteContext) -> Replaced {
-        if self.touch(lpn) {
+    fn write(&mut self, lpn: Lpn, context: &WriteContext) -> Replaced {
+        if self.touch(lpn, context.stamp) {
+            self.recency.replace(lpn.0, context.stamp);
             Replaced::Clean
         } else {
             Replaced::Nothing
         }
     }
 
-    fn read(&mut self, lpn: Lpn) -> bool {
-        self.touch(lpn)
+    fn read(&mut self, lpn: Lpn, in_flash: u32) -> bool {
+        self.touch(lpn, in_flash)
+    }
+
+    fn held(&self, lpn: Lpn) -> Option<u32> {
+        self.recency.get(lpn.0).copied()
     }
 
     fn is_dirty(&self, _: Lpn) -> bool {

@@ -1,6 +1,7 @@
 //! Policies that use the powers of the seams.
 
 pub mod blocked;
+pub mod broken_buffer;
 pub mod chunk_dedup;
 pub mod knowing;
 pub mod lifetimes;
@@ -16,6 +17,7 @@ pub mod unit_dedup;
 pub mod watched;
 
 pub use blocked::Blocked;
+pub use broken_buffer::BrokenBuffer;
 pub use chunk_dedup::ChunkDedup;
 pub use knowing::Knowing;
 pub use lifetimes::Lifetimes;
