@@ -1,5 +1,7 @@
 //! Write frontiers: which there are, and the open unit of each on each lane.
 
+use std::ops::Range;
+
 use ftlab_core::RuId;
 
 use crate::backend::{Class, OpId, Ticket};
@@ -53,14 +55,15 @@ pub struct Frontiers {
     lanes: u32,
     shared_gc: Option<Frontier>,
     first_internal: Option<Frontier>,
-    /// Translation pages, policy-owned pages, journal and checkpoints.
-    pub metadata: Option<Frontier>,
+    /// Translation pages, policy-owned pages, journal and checkpoints. The last two fill the first one.
+    metadata: Range<Frontier>,
     /// Destination of static wear levelling.
     pub wear: Option<Frontier>,
 }
 
 impl Frontiers {
-    pub fn new(placement: &dyn PlacementPolicy, gc: &GcConfig, metadata: bool, wear: bool, lanes: u32) -> Self {
+    /// With `metadata` frontiers for what is not the host's.
+    pub fn new(placement: &dyn PlacementPolicy, gc: &GcConfig, metadata: Frontier, wear: bool, lanes: u32) -> Self {
         let host = placement.host_frontiers();
         let mut count = host + placement.own_survivor_frontiers();
         let mut take = |wanted: Frontier| {
@@ -69,7 +72,7 @@ impl Frontiers {
         };
         let first_internal = take(if gc.internal_streams { host } else { 0 });
         let shared_gc = take(Frontier::from(gc.separate_frontier && !gc.internal_streams));
-        let metadata = take(Frontier::from(metadata));
+        let first_metadata = take(metadata).unwrap_or(0);
         let wear = take(Frontier::from(wear));
         Frontiers {
             open: vec![Open::empty(); count as usize * lanes as usize],
@@ -78,7 +81,7 @@ impl Frontiers {
             lanes,
             shared_gc,
             first_internal,
-            metadata,
+            metadata: first_metadata..first_metadata + metadata,
             wear,
         }
     }
@@ -93,6 +96,25 @@ impl Frontiers {
             (place / self.lanes as usize) as Frontier,
             ftlab_core::LaneId((place % self.lanes as usize) as u32),
         )
+    }
+
+    /// Metadata frontier `number`; that of the journal and of checkpoints is the first.
+    ///
+    /// # Panics
+    /// If the drive does not have it.
+    #[inline]
+    pub fn metadata(&self, number: Frontier) -> Frontier {
+        assert!(
+            number < self.metadata.len() as Frontier,
+            "metadata frontier {number} of {}",
+            self.metadata.len()
+        );
+        self.metadata.start + number
+    }
+
+    /// All of them; none on a drive that keeps nothing of its own in flash.
+    pub fn all_metadata(&self) -> Range<Frontier> {
+        self.metadata.clone()
     }
 
     /// Where the drive sends survivors of a unit that frontier `from` filled, when the placement policy leaves it open.
@@ -113,9 +135,9 @@ impl Frontiers {
         self.shared_gc.is_none() && self.first_internal.is_none()
     }
 
-    /// Most frontiers that one collection can open at once: those of survivors, and the one for the translation pages and
-    /// the journal that it causes.
+    /// Most frontiers that one collection can open at once: those of survivors, and those of the translation pages, the
+    /// policy-owned pages and the journal that it causes.
     pub fn survivor_frontiers(&self, placement: Frontier) -> u32 {
-        u32::from(placement.max(1)) + u32::from(self.metadata.is_some())
+        u32::from(placement.max(1)) + self.metadata.len() as u32
     }
 }

@@ -14,7 +14,7 @@ use crate::config::{FtlConfig, PoolScope};
 use crate::contents::Contents;
 use crate::copies::Copies;
 use crate::counts::Counts;
-use crate::frontier::{Frontiers, NO_RU};
+use crate::frontier::{Frontier, Frontiers, NO_RU};
 use crate::future::Future;
 use crate::gc::{Job, Moving};
 use crate::indirection::Indirection;
@@ -160,7 +160,11 @@ impl Ftl<Counting> {
             None => Roles::from_config(&config, &layout)?,
         };
         let tables = mapping.tables();
-        let metadata = !tables.is_empty() || config.checkpoint_units > 0;
+        let metadata = if tables.is_empty() {
+            Frontier::from(config.checkpoint_units > 0)
+        } else {
+            mapping.frontiers()
+        };
         let levels = wear.moves_cold_data();
         let frontiers = Frontiers::new(placement.as_ref(), &config.gc, metadata, levels, layout.lanes);
         let allocation = allocation::catalogue().build(
@@ -293,8 +297,8 @@ impl Ftl<Counting> {
             return Err(Error::input(format!(
                 "gc.hard = {}: expected at least {most}, a free unit for each frontier of survivors{}",
                 self.config.gc.hard,
-                if self.frontiers.metadata.is_some() {
-                    ", and one for each table of translation pages or for journal and checkpoints"
+                if !self.frontiers.all_metadata().is_empty() {
+                    ", and one for each table and frontier of translation pages or for journal and checkpoints"
                 } else {
                     ""
                 }
@@ -314,16 +318,16 @@ pub fn frontiers_of(config: &FtlConfig, layout: &Layout) -> Result<u32> {
     let frontiers = Frontiers::new(
         placement.as_ref(),
         &config.gc,
-        has_metadata(config),
+        metadata_frontiers(config),
         wear.moves_cold_data(),
         layout.lanes,
     );
     Ok(u32::from(frontiers.count))
 }
 
-/// Whether translation pages, or journal and checkpoints, need a frontier.
-fn has_metadata(config: &FtlConfig) -> bool {
-    config.mapping.name != "page" || config.checkpoint_units > 0
+/// Frontiers of translation pages, policy-owned pages, journal and checkpoints.
+fn metadata_frontiers(config: &FtlConfig) -> Frontier {
+    mapping::frontiers(&config.mapping).max(Frontier::from(config.checkpoint_units > 0))
 }
 
 fn placement_setup(config: &FtlConfig, layout: &Layout) -> placement::Setup {
@@ -336,14 +340,14 @@ fn placement_setup(config: &FtlConfig, layout: &Layout) -> placement::Setup {
     }
 }
 
-/// The least `gc.hard`: a free unit for each frontier of survivors, and one for the first table of translation pages, or for the
+/// The least `gc.hard`: a free unit for each frontier of survivors, and one for each frontier of translation pages, or for the
 /// journal and checkpoints.
 ///
 /// # Errors
 /// A placement policy that is in no catalogue, or whose parameters are refused.
 pub fn least_reserve(config: &FtlConfig, layout: &Layout) -> Result<u32> {
     let placement = placement::catalogue().build(&config.placement, &mut placement_setup(config, layout))?;
-    Ok(u32::from(placement.survivor_frontiers().max(1)) + u32::from(has_metadata(config)))
+    Ok(u32::from(placement.survivor_frontiers().max(1)) + u32::from(metadata_frontiers(config)))
 }
 
 /// The lanes of each pool.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use ftlab_core::Slot;
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
+use crate::frontier::Frontier;
 use crate::ftl::Ftl;
 use crate::mapping::{Charge, MapCause, RecordView, Table, Why};
 use crate::owner::{Owner, Packed};
@@ -333,12 +334,20 @@ impl<B: Backend> Ftl<B> {
         self.backend.issue(op, after)
     }
 
-    /// Programs a page of the drive's own at the metadata frontier; the old copy of the same owner is invalidated.
+    /// The frontier of a page that belongs to the map, to a mapping policy or to the journal.
+    #[inline]
+    pub(crate) fn metadata_frontier(&self, owner: Owner) -> Frontier {
+        let number = match owner {
+            Owner::Journal => 0,
+            Owner::Map { table, .. } if table == CHECKPOINT_TABLE => 0,
+            page => self.mapping.frontier_of(page),
+        };
+        self.frontiers.metadata(number)
+    }
+
+    /// Programs a page of the drive's own at its metadata frontier; the old copy of the same owner is invalidated.
     pub(crate) fn append_metadata(&mut self, owner: Owner, cause: Cause, after: &[OpId]) -> Option<Slot> {
-        let frontier = self
-            .frontiers
-            .metadata
-            .expect("a drive with translation pages has a metadata frontier");
+        let frontier = self.metadata_frontier(owner);
         // Making room may move the old copy, so it is looked up afterwards.
         let place = self.place_for_own(frontier)?;
         if let Owner::Policy(page) = owner

@@ -79,6 +79,53 @@ fn every_cached_mapping_entry_equals_the_record() {
     drive::<Late>(200..260, steps(), tables_of, with_cache, |_| {});
 }
 
+/// Pages of a policy's own fill other reclaim units than translation pages, journal and checkpoints, when they are written and when
+/// they are moved.
+#[test]
+fn pages_of_two_metadata_frontiers_never_share_a_unit() {
+    let make = |case: &Case| {
+        let mut cache = cached(case, case.config.seed as u32);
+        (cache.own_pages, cache.own_units) = (5, true);
+        Overrides {
+            mapping: Some(Box::new(cache)),
+            ..Overrides::default()
+        }
+    };
+    let adapt = |case: &mut Case| {
+        tables_of(case);
+        case.make_room(make);
+        case.config.logical_units = (case.config.logical_units / 2).max(1);
+    };
+    let met = std::cell::Cell::new([0; 2]);
+    fn apart<B: Double>(bench: &Bench<B>, met: &std::cell::Cell<[u32; 2]>) {
+        let layout = &bench.ftl.layout;
+        for ru in 0..layout.rus {
+            let (first, count) = (layout.slots_per_ru * ru, layout.slots_per_ru);
+            let mut seen = [0; 2];
+            bench.ftl.record.for_each_valid(Slot(first), count, |slot| {
+                match Owner::from(bench.ftl.record.owner(slot)) {
+                    Owner::Map { .. } | Owner::Journal => seen[0] += 1,
+                    Owner::Policy(_) => seen[1] += 1,
+                    _ => {}
+                }
+            });
+            assert!(seen[0] == 0 || seen[1] == 0, "unit {ru} holds both: {seen:?}");
+            let before = met.get();
+            met.set([before[0] + seen[0], before[1] + seen[1]]);
+        }
+    }
+    let wish = |wish: Wish| Wish { reserve: 4, ..wish };
+    drive::<Counting>(7000..7040, wish(steps()), adapt, make, |bench| apart(bench, &met));
+    drive::<Late>(7100..7140, wish(steps()), adapt, make, |bench| apart(bench, &met));
+    drive::<Late>(7200..7230, wish(cuts(Some(false))), adapt, make, |bench| {
+        apart(bench, &met)
+    });
+    drive::<Late>(7300..7330, wish(cuts(Some(true))), adapt, make, |bench| {
+        apart(bench, &met)
+    });
+    assert!(met.get().iter().all(|&pages| pages > 1000), "{:?}", met.get());
+}
+
 #[test]
 fn a_mapping_cache_survives_power_cuts() {
     drive::<Late>(300..380, cuts(None), tables_of, with_cache, |_| {});

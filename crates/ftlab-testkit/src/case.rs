@@ -96,6 +96,7 @@ const MAPPINGS: &[&str] = &[
     "cpftl:write_check=directory,filter_bits=40,directory=90,start=30,renew=20,write_miss=defer,frequent=2,pairs=0-60-33/1-90/3-4-5-6/99-12",
     "cpftl:online=48,window=6,online_pages=3,directory=120,region=32,renew=20,min_loads=4",
     "cpftl:dei=on,dirty_share=0.2,directory=search,min_loads=2,removal=0.4,start=50,renew=30,serial=true,pairs=0-60/1-61/2-62/7-9-77/140-141",
+    "cpftl:own_blocks=true,fit=filters,directory=90,start=30,renew=20,pairs=0-60-33/1-90/2-7-70-110/5-41-42/80-3/81-4/82-6",
 ];
 
 /// How the policies of each role are drawn.

@@ -191,8 +191,9 @@ fn raise_reserve(ftl: &mut FtlConfig, layout: &Layout, pool: Pool) -> Result<()>
     let in_pool = units_per_pool(layout, scope(pool));
     if least >= in_pool && ftl.gc.hard < least {
         return Err(Error::input(format!(
-            "placement policy `{}` needs gc.hard = {least}: a pool of this drive has only {in_pool} reclaim units",
-            ftl.placement.name
+            "placement policy `{}` with mapping policy `{}` needs gc.hard = {least}: a pool of this drive has only {in_pool} \
+             reclaim units",
+            ftl.placement.name, ftl.mapping.name
         )));
     }
     ftl.gc.hard = ftl.gc.hard.max(least);

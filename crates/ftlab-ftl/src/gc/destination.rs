@@ -18,10 +18,9 @@ impl<B: Backend> Ftl<B> {
             return wear;
         }
         if packed.as_lpn().is_none()
-            && let (Some(metadata), Owner::Map { .. } | Owner::Policy(_) | Owner::Journal) =
-                (self.frontiers.metadata, Owner::from(packed))
+            && let owner @ (Owner::Map { .. } | Owner::Policy(_) | Owner::Journal) = Owner::from(packed)
         {
-            return metadata;
+            return self.metadata_frontier(owner);
         }
         let chosen = self.place_survivor(packed, slot, from);
         chosen.unwrap_or_else(|| self.frontiers.default_survivor(from))

@@ -130,11 +130,14 @@ impl<B: Backend> Ftl<B> {
         let default = self.frontiers.default_survivor(unit.frontier);
         let survivors = (0..own).chain((default >= own).then_some(default));
         let mut units = survivors.filter(|&frontier| room(frontier) < most).count() as u32;
-        if let Some(metadata) = self.frontiers.metadata {
-            // Each unit that moves may change a translation page of each table, and trims may have to be journalled.
+        let metadata = self.frontiers.all_metadata();
+        if let Some(least) = metadata.clone().map(room).min() {
+            // Each unit that moves may change a translation page of each table, and trims may have to be journalled. All of
+            // that may go to the frontier with the least room, but for a rest at each other one.
             let stores = self.translation.most_stores(most) + u32::from(self.recovery.is_some());
-            let beyond = stores.saturating_sub(room(metadata));
-            units += beyond.div_ceil(self.layout.slots_per_ru);
+            let beyond = stores.saturating_sub(least);
+            let others = metadata.len() as u32 - 1;
+            units += beyond.div_ceil(self.layout.slots_per_ru) + if beyond > 0 { others } else { 0 };
         }
         units <= pool.free
     }
@@ -180,7 +183,9 @@ impl<B: Backend> Ftl<B> {
 
     /// Whether the unit was filled with translation pages, and what else does not belong to the host.
     fn holds_metadata(&self, ru: RuId) -> bool {
-        Some(self.units.rus[ru.at()].frontier) == self.frontiers.metadata
+        self.frontiers
+            .all_metadata()
+            .contains(&self.units.rus[ru.at()].frontier)
     }
 
     /// All valid data has been moved: erase. False if that would lose what the host was promised.

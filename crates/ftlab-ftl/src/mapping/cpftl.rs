@@ -69,13 +69,15 @@
 //!   structure reads its translation page, as with `tpftl`. Deferred, as in the published loop, a write reads nothing but
 //!   correlated pages, and the write-back's read tells where the old data lies. A deferred write is counted as a hit, as nothing is
 //!   read for it; `writes_deferred` says how many they were.
+//! * `own_blocks` (bool, default false): correlated pages fill reclaim units of their own, apart from translation pages; a page goes
+//!   whole, so such a unit is soon empty. The drive needs a free unit more for each pool and an open one more for each lane.
 //! * `request_prefetch`, `selective_prefetch`, `clean_first`, `batch`, `threshold`, `order`, `entry_bytes`, `node_bytes`, `serial`: as for
 //!   `tpftl`. Entries and nodes of the dirty entry index take as many bytes.
 //!
 //! # Not modelled
 //! The time of mining during the run: the source does it when the drive is idle. Its memory, the buffer and the miner's own
 //! (`mining_peak_bytes`), is reported and not taken from `ftl.map_cache`: the source has memory beside it. Separate translation
-//! blocks by update frequency. Correlated pages share the frontier of translation pages. Updates counted before the run. That old
+//! blocks by update frequency. Updates counted before the run. That old
 //! data of a deferred write counts as valid until the write-back: its place is known at once.
 //!
 //! # Errors
@@ -104,11 +106,12 @@ mod set;
 mod tests;
 mod updates;
 
-use ftlab_core::{Error, Result, Slot};
+use ftlab_core::{Error, PolicySpec, Result, Slot};
 
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, WANTED};
 use super::paging::{self, Paging};
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
+use crate::frontier::Frontier;
 use crate::owner::Owner;
 use correlated::Pages;
 use directory::Directory;
@@ -193,6 +196,11 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         pages,
         directory,
     }))
+}
+
+/// Frontiers of its pages.
+pub fn frontiers(policy: &PolicySpec) -> Frontier {
+    1 + Frontier::from(policy.params.get("own_blocks") == Some(&true.into()))
 }
 
 struct Cpftl {
@@ -586,6 +594,14 @@ impl MappingPolicy for Cpftl {
             true => self.moved_beside_dirty(keys, record, charges),
             false => self.cache.moved(keys, record, charges),
         }
+    }
+
+    fn frontiers(&self) -> Frontier {
+        1 + Frontier::from(self.params.own_blocks)
+    }
+
+    fn frontier_of(&self, page: Owner) -> Frontier {
+        Frontier::from(self.params.own_blocks && matches!(page, Owner::Policy(_)))
     }
 
     fn own_pages(&self) -> u32 {

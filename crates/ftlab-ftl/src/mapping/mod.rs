@@ -8,8 +8,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ftlab_core::{Catalogue, Error, Layout, Lpn, Result, Slot, member};
+use ftlab_core::{Catalogue, Error, Layout, Lpn, PolicySpec, Result, Slot, member};
 
+use crate::frontier::Frontier;
 use crate::owner::Owner;
 
 pub mod arena;
@@ -168,6 +169,17 @@ pub trait MappingPolicy: Send {
     /// Garbage collection has moved the data of `keys`; called once per victim, in ascending order of keys.
     fn moved(&mut self, table: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>);
 
+    /// Frontiers that the policy's pages fill, at least one: pages of different frontiers never share a reclaim unit while there
+    /// is room.
+    fn frontiers(&self) -> Frontier {
+        1
+    }
+
+    /// Which of them a translation page or a page of the policy's own belongs to, when it is programmed and when it is moved.
+    fn frontier_of(&self, _page: Owner) -> Frontier {
+        0
+    }
+
     /// The most pages of its own that the policy keeps in flash at once; the drive must have room for them.
     fn own_pages(&self) -> u32 {
         0
@@ -257,12 +269,46 @@ pub fn catalogue() -> Catalogue<dyn MappingPolicy, Setup> {
     member!(Catalogue::new("mapping"), page, dftl, sftl, tpftl, cdftl, cpftl, leaftl)
 }
 
+/// Frontiers of the pages of a policy of the catalogue, which need not be made for the answer (it may have a file to read).
+pub fn frontiers(policy: &PolicySpec) -> Frontier {
+    match policy.name.as_str() {
+        "page" => 0,
+        "cpftl" => cpftl::frontiers(policy),
+        _ => 1,
+    }
+}
+
 /// For policies made outside the catalogue (tests, Python).
 pub type MakeMapping = fn(&mut Setup) -> Result<Box<dyn MappingPolicy>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is said of a policy that has not been made is what it says when it has.
+    #[test]
+    fn the_frontiers_of_a_policy_are_known_before_it_is_made() {
+        let names = catalogue().names();
+        let more = ["cpftl:own_blocks=true", "cpftl:own_blocks=false"];
+        for spec in names.into_iter().chain(more) {
+            let mut setup = Setup {
+                logical_units: 256,
+                unit_bytes: 64,
+                cache_bytes: 1 << 20,
+                layout: None,
+                checked: false,
+                beside_slot: 0,
+            };
+            let spec = PolicySpec::parse(spec).unwrap();
+            let built = catalogue().build(&spec, &mut setup).unwrap();
+            let expected = if built.tables().is_empty() {
+                0
+            } else {
+                built.frontiers()
+            };
+            assert_eq!(frontiers(&spec), expected, "{}", spec.show());
+        }
+    }
 
     #[test]
     fn a_budget_holds_two_entries_to_as_many_as_can_be_numbered() {

@@ -28,10 +28,7 @@ impl<B: Backend> Ftl<B> {
             return true;
         }
         let unit_bytes = self.layout.geometry.unit_bytes;
-        let frontier = self
-            .frontiers
-            .metadata
-            .expect("a drive with a journal has a metadata frontier");
+        let frontier = self.metadata_frontier(Owner::Journal);
         self.shorten_journal();
         // Making room may write the journal, or a checkpoint replace it.
         while let Some(recovery) = &self.recovery

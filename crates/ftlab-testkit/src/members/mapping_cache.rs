@@ -1,6 +1,7 @@
 //! A mapping cache of a few entries: least recently used, dirty entries written back by reading and programming their page.
 
 use ftlab_core::{IndexList, Slot};
+use ftlab_ftl::Frontier;
 use ftlab_ftl::mapping::{CacheCounts, Charge, MapCause, MappingPolicy, RecordView, Table, Why};
 use ftlab_ftl::owner::Owner;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -14,6 +15,8 @@ pub struct MappingCache {
     pub second_table: bool,
     /// Policy-owned pages: written with every third update, probed with every fifth look-up, dropped now and then.
     pub own_pages: u32,
+    /// They fill units of their own.
+    pub own_units: bool,
     order: IndexList,
     /// Entry and whether it is dirty.
     cached: FxHashMap<u32, (u32, bool)>,
@@ -31,6 +34,7 @@ impl MappingCache {
             entry_bytes: 4,
             second_table: false,
             own_pages: 0,
+            own_units: false,
             order: IndexList::new(capacity),
             cached: FxHashMap::default(),
             alive: FxHashSet::default(),
@@ -136,6 +140,18 @@ impl MappingPolicy for MappingCache {
                 self.write_back(self.page_of(of_page[0]), MapCause::GcUpdate, charges);
             }
         }
+    }
+
+    fn frontiers(&self) -> Frontier {
+        1 + Frontier::from(self.own_units)
+    }
+
+    fn frontier_of(&self, page: Owner) -> Frontier {
+        Frontier::from(self.own_units && matches!(page, Owner::Policy(_)))
+    }
+
+    fn own_pages(&self) -> u32 {
+        self.own_pages
     }
 
     fn is_live(&self, page: u32) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ftlab_core::Slot;
+use ftlab_ftl::Frontier;
 use ftlab_ftl::mapping::{CacheCounts, Charge, MappingPolicy, RecordView, Table, Why};
 use ftlab_ftl::owner::Owner;
 
@@ -80,6 +81,14 @@ impl MappingPolicy for Watched {
         self.pending.extend(keys);
         self.inner.moved(table, keys, record, charges);
         self.check(charges);
+    }
+
+    fn frontiers(&self) -> Frontier {
+        self.inner.frontiers()
+    }
+
+    fn frontier_of(&self, page: Owner) -> Frontier {
+        self.inner.frontier_of(page)
     }
 
     fn own_pages(&self) -> u32 {
