@@ -16,7 +16,7 @@ impl<B: Backend> Ftl<B> {
     ///
     /// 1. The live slots of a unit are exactly those that the record or a policy points to, and the counts agree.
     /// 2. Nothing is live beyond the cursor of an open unit, in a free unit or in a retired one.
-    /// 3. Cached mapping entries equal the record.
+    /// 3. Cached entries of the map, of values and of rows of chunks equal the record.
     /// 4. Free, open, closed, collecting and bad units add up in every pool.
     ///
     /// # Errors
@@ -188,6 +188,19 @@ impl<B: Backend> Ftl<B> {
                 return Err(format!(
                     "the cached entry of LPN {lpn} is {entry}, the record says {truth}"
                 ));
+            }
+        }
+        let (values, rows) = self.indirection.ends();
+        for (table, name, end) in [(1, "value", values), (2, "row", rows)] {
+            for key in 0..end {
+                if let (Some((entry, _)), Some(truth)) =
+                    (self.mapping.cached(table, key), self.indirection.entry(table, key))
+                    && entry != truth
+                {
+                    return Err(format!(
+                        "the cached entry of {name} {key} is {entry:#x}, its table says {truth:#x}"
+                    ));
+                }
             }
         }
         Ok(())

@@ -133,6 +133,7 @@ impl<B: Backend> Ftl<B> {
         if let Some(versions) = &mut self.versions {
             versions.pack_programmed(filling.pack, slot);
         }
+        self.vpn_changed(filling.pack, ticket);
         true
     }
 

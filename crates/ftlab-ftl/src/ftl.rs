@@ -17,7 +17,7 @@ use crate::counts::Counts;
 use crate::frontier::{Frontier, Frontiers, NO_RU};
 use crate::future::Future;
 use crate::gc::{Job, Moving};
-use crate::indirection::Indirection;
+use crate::indirection::{Indirection, ROW_BYTES, VALUE_BYTES};
 use crate::mapping::{self, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
 use crate::placing::Placing;
@@ -140,12 +140,18 @@ impl Ftl<Counting> {
                 victim::catalogue().build(&config.victim, &mut setup)?
             }
         };
+        let roles = match given.roles {
+            Some(roles) => roles,
+            None => Roles::from_config(&config, &layout)?,
+        };
         let mapping = match given.mapping {
             Some(mapping) => mapping,
             None => {
                 let unit_bytes = layout.geometry.unit_bytes;
                 let mut setup = mapping::Setup {
                     logical_units: config.logical_units,
+                    values: roles.most_values(&layout),
+                    rows: roles.most_rows(&config),
                     unit_bytes,
                     cache_bytes: config.map_cache_bytes,
                     layout: Some(Arc::new(layout.clone())),
@@ -154,10 +160,6 @@ impl Ftl<Counting> {
                 };
                 mapping::catalogue().build(&config.mapping, &mut setup)?
             }
-        };
-        let roles = match given.roles {
-            Some(roles) => roles,
-            None => Roles::from_config(&config, &layout)?,
         };
         let tables = mapping.tables();
         let metadata = if tables.is_empty() {
@@ -340,14 +342,32 @@ fn placement_setup(config: &FtlConfig, layout: &Layout) -> placement::Setup {
     }
 }
 
-/// The least `gc.hard`: a free unit for each frontier of survivors, and one for each frontier of translation pages, or for the
-/// journal and checkpoints.
+/// The least `gc.hard`: a free unit for each frontier of survivors, and one for each frontier and each further table of
+/// translation pages, or for the journal and checkpoints.
 ///
 /// # Errors
-/// A placement policy that is in no catalogue, or whose parameters are refused.
+/// A placement, dedup or replication policy that is in no catalogue, or whose parameters are refused.
 pub fn least_reserve(config: &FtlConfig, layout: &Layout) -> Result<u32> {
     let placement = placement::catalogue().build(&config.placement, &mut placement_setup(config, layout))?;
-    Ok(u32::from(placement.survivor_frontiers().max(1)) + u32::from(metadata_frontiers(config)))
+    let roles = Roles::from_config(config, layout)?;
+    let (values, rows) = (roles.most_values(layout) > 0, roles.most_rows(config) > 0);
+    let further = mapping::tables_in_flash(&config.mapping, values, rows).saturating_sub(1);
+    Ok(u32::from(placement.survivor_frontiers().max(1)) + u32::from(metadata_frontiers(config)) + further)
+}
+
+/// Translation pages of the tables of values and of rows of chunks, if the drive's mapping keeps them in flash.
+///
+/// # Errors
+/// A dedup or replication policy that is in no catalogue, or whose parameters are refused.
+pub fn pages_behind(config: &FtlConfig, layout: &Layout) -> Result<u64> {
+    let roles = Roles::from_config(config, layout)?;
+    let keys = [roles.most_values(layout), roles.most_rows(config)];
+    let tables = mapping::tables_in_flash(&config.mapping, keys[0] > 0, keys[1] > 0) as usize;
+    let pages = keys.iter().zip([VALUE_BYTES, ROW_BYTES]).map(|(&keys, bytes)| {
+        let per_page = (layout.geometry.unit_bytes / bytes).max(1);
+        u64::from(keys.div_ceil(per_page))
+    });
+    Ok(pages.take(tables.saturating_sub(1)).sum())
 }
 
 /// The lanes of each pool.

@@ -235,9 +235,9 @@ impl Ftl<Counting> {
         self.units.close(ru, tick);
     }
 
-    /// Every translation page is written once, as a drive that has been in use has them.
+    /// Every translation page of the map is written once, as a drive that has been in use has them; there are no values yet.
     fn write_translation_pages(&mut self) {
-        for (number, table) in self.mapping.tables().iter().enumerate() {
+        for (number, table) in self.mapping.tables().iter().enumerate().take(1) {
             let entries = (self.layout.geometry.unit_bytes / table.entry_bytes).max(1);
             for tvpn in 0..table.keys.div_ceil(entries) {
                 let owner = Owner::Map {

@@ -78,6 +78,20 @@ impl Roles {
         self.dedup.is_none() && self.replication.is_none()
     }
 
+    /// Values that there may be: as many as slots.
+    pub fn most_values(&self, layout: &Layout) -> u32 {
+        if self.is_none() { 0 } else { layout.slots() }
+    }
+
+    /// Rows of chunks that there may be: a unit has one, and a new one before its old one goes.
+    pub fn most_rows(&self, config: &FtlConfig) -> u32 {
+        if self.packs.is_empty() {
+            0
+        } else {
+            config.logical_units + 1
+        }
+    }
+
     /// Power has failed.
     pub(crate) fn forget(&mut self, protected: bool) {
         self.reads.clear();

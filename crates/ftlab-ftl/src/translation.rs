@@ -7,9 +7,10 @@ use ftlab_core::Slot;
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
+use crate::indirection::Indirection;
 use crate::mapping::{Charge, MapCause, RecordView, Table, Why};
 use crate::owner::{Owner, Packed};
-use crate::record::Target;
+use crate::record::{Record, Target};
 
 const NOWHERE: u32 = u32::MAX;
 /// The table number under which checkpoint pages are kept; policies may use 0 to 2.
@@ -143,6 +144,15 @@ impl Translation {
     }
 }
 
+/// What the record says, of one table.
+#[inline]
+fn view_of<'a>(table: u8, record: &'a Record, indirection: &'a Indirection, request_end: u32) -> RecordView<'a> {
+    match table {
+        0 => RecordView::of_map(&record.map, request_end),
+        _ => RecordView::of_values(table, indirection, request_end),
+    }
+}
+
 impl<B: Backend> Ftl<B> {
     /// Asks the mapping policy for the entries of `keys` and executes what that costs. A table that the policy does not page
     /// costs nothing.
@@ -150,10 +160,7 @@ impl<B: Backend> Ftl<B> {
         if !self.translation.is_paged(table, keys.end) {
             return;
         }
-        let view = RecordView {
-            entries: &self.record.map,
-            request_end,
-        };
+        let view = view_of(table, &self.record, &self.indirection, request_end);
         let (count, charges) = (keys.end - keys.start, &mut self.translation.charges);
         self.mapping.look_up(table, keys.start, count, why, view, charges);
         self.execute(ticket);
@@ -164,10 +171,7 @@ impl<B: Backend> Ftl<B> {
         if !self.translation.is_paged(table, key + 1) {
             return;
         }
-        let view = RecordView {
-            entries: &self.record.map,
-            request_end: key + 1,
-        };
+        let view = view_of(table, &self.record, &self.indirection, key + 1);
         self.mapping.updated(table, key, view, &mut self.translation.charges);
         self.execute(ticket);
     }
@@ -184,10 +188,7 @@ impl<B: Backend> Ftl<B> {
                 moved.truncate(moved.partition_point(|&key| self.translation.is_paged(table, key + 1)));
             }
             if !moved.is_empty() {
-                let view = RecordView {
-                    entries: &self.record.map,
-                    request_end: 0,
-                };
+                let view = view_of(table, &self.record, &self.indirection, 0);
                 if table == 0 {
                     moved.iter().for_each(|&key| self.mapping.prefetch(key));
                 }

@@ -3,7 +3,7 @@
 use crate::backend::{Backend, Need, Ticket};
 use crate::dedup;
 use crate::ftl::Ftl;
-use crate::indirection::{CHUNKS, Of, Released, Vpn};
+use crate::indirection::{CHUNKS, ChunkRow, Of, Released, Vpn};
 use crate::mapping::Why;
 use crate::record::{Entry, Target};
 use crate::replication::Event;
@@ -122,12 +122,26 @@ impl<B: Backend> Ftl<B> {
         self.read_copies(lpn, vpn, bytes, ticket);
     }
 
+    /// Looks up each value that holds some of `chunks` once, but for those that are being filled in the controller.
+    fn look_up_values(&mut self, chunks: ChunkRow, ticket: Ticket) {
+        for (number, chunk) in chunks.into_iter().enumerate() {
+            let (vpn, earlier) = (chunk.value(), &chunks[..number]);
+            let again = earlier.iter().any(|other| other.value() == vpn);
+            if !again && self.indirection.first_slot(vpn).is_some() {
+                self.look_up(1, vpn.0..vpn.0 + 1, vpn.0 + 1, Why::HostRead, ticket);
+            }
+        }
+    }
+
     /// Reads a unit that is stored as chunks: each page that holds some of them once.
     pub(crate) fn read_chunks(&mut self, lpn: Lpn, row: u32, bytes: u32, ticket: Ticket) {
         if !self.plain_mapping {
             self.look_up(2, row..row + 1, row + 1, Why::HostRead, ticket);
         }
         let chunks = self.indirection.row(row);
+        if !self.plain_mapping {
+            self.look_up_values(chunks, ticket);
+        }
         if let Some(versions) = &self.versions {
             let found = versions.of_chunks(self.chunk_stamps(chunks));
             versions.check(lpn, found, format_args!("from its chunks"));

@@ -25,6 +25,8 @@ fn drive<B: Double>(first: u64, count: u64, wish: Wish, cuts: bool, length: usiz
 fn watched(case: &Case) -> Overrides {
     let mut setup = mapping::Setup {
         logical_units: case.config.logical_units,
+        values: 0,
+        rows: 0,
         unit_bytes: case.layout.geometry.unit_bytes,
         cache_bytes: case.config.map_cache_bytes,
         layout: Some(Arc::new(case.layout.clone())),

@@ -261,13 +261,21 @@ fn units_merged_in_idle_moments_return_the_content_written() {
     drive::<Late>(2500..2540, cuts(None), half, with_copies, |_| {});
 }
 
-/// Tables 0 of a map in flash, with every kind of sharing.
+/// A map in flash, on every second drive with the tables of values and rows, and every kind of sharing.
 #[test]
 fn sharing_is_told_to_a_map_in_flash() {
     let with = |dedup: fn() -> Box<dyn DedupPolicy>| {
-        move |case: &Case| Overrides {
-            mapping: Some(Box::new(cached(case, case.config.seed as u32))),
-            ..roles(Some(dedup()), None)
+        move |case: &Case| {
+            let roles = Roles::given(Some(dedup()), None);
+            let mut cache = cached(case, case.config.seed as u32);
+            if std::mem::take(&mut cache.second_table) {
+                cache.behind = [roles.most_values(&case.layout), roles.most_rows(&case.config)];
+            }
+            Overrides {
+                mapping: Some(Box::new(cache)),
+                roles: Some(roles),
+                ..Overrides::default()
+            }
         }
     };
     let members: [fn() -> Box<dyn DedupPolicy>; 3] = [
@@ -277,11 +285,12 @@ fn sharing_is_told_to_a_map_in_flash() {
     ];
     let roomy = |wish: Wish| Wish { reserve: 4, ..wish };
     // Packs are not compacted: each chunk of a unit may keep a slot of its own.
-    let tables_of = |case: &mut Case| {
-        tables_of(case);
-        case.config.logical_units = (case.config.logical_units / 4).max(4);
-    };
     for (number, member) in members.into_iter().enumerate() {
+        let tables_of = |case: &mut Case| {
+            tables_of(case);
+            case.make_room(with(member));
+            case.config.logical_units = (case.config.logical_units / 4).max(4);
+        };
         let first = 3000 + 1000 * number as u64;
         drive::<Counting>(first..first + 30, roomy(steps()), tables_of, with(member), |_| {});
         drive::<Late>(
@@ -301,7 +310,7 @@ fn sharing_is_told_to_a_map_in_flash() {
     }
 }
 
-/// Moves of values are no business of a mapping policy that pages the map alone.
+/// DFTL pages the table of values as well; moves of values are no business of a mapping policy that pages the map alone.
 #[test]
 fn every_mapping_of_the_catalogue_gets_along_with_values() {
     let wish = Wish {
@@ -310,8 +319,12 @@ fn every_mapping_of_the_catalogue_gets_along_with_values() {
         ..steps()
     };
     let cuts = Wish { recovers: true, ..wish };
-    drive::<Counting>(6000..6080, wish, half, deduplicating, |_| {});
-    drive::<Late>(6100..6160, cuts, half, deduplicating, |_| {});
+    let adapt = |case: &mut Case| {
+        half(case);
+        case.make_room(deduplicating);
+    };
+    drive::<Counting>(6000..6080, wish, adapt, deduplicating, |_| {});
+    drive::<Late>(6100..6160, cuts, adapt, deduplicating, |_| {});
 }
 
 #[test]

@@ -121,6 +121,8 @@ drawer!(
     MAPPINGS,
     mapping::Setup {
         logical_units: UNITS,
+        values: 0,
+        rows: 0,
         unit_bytes: 512,
         cache_bytes: CACHE_BYTES,
         layout: None,

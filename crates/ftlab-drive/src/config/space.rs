@@ -17,7 +17,8 @@ pub struct Space {
     pub reserve: u64,
     /// In open reclaim units: one for each frontier and lane.
     pub open: u64,
-    /// Translation pages of a mapping that keeps its map in flash (estimate: 4 bytes a unit), and checkpoint and journal.
+    /// Translation pages of a mapping that keeps its map in flash (estimate: 4 bytes a unit; 8 a value and 16 a row of chunks where
+    /// it keeps these tables too), and checkpoint and journal.
     pub map: u64,
 }
 
@@ -54,6 +55,7 @@ impl DriveConfig {
             reserve: u64::from(self.pools()) * u64::from(self.reserve_per_pool()) * unit,
             open: u64::from(self.frontiers()) * u64::from(self.layout.lanes) * unit,
             map: u64::from(self.maps_in_flash()) * self.map_units()
+                + ftlab_ftl::pages_behind(&self.ftl, &self.layout).unwrap_or(0)
                 + 2 * u64::from(self.ftl.checkpoint_units > 0) * self.map_units(),
         }
     }

@@ -134,7 +134,9 @@ impl<B: Backend> Ftl<B> {
         if let Some(least) = metadata.clone().map(room).min() {
             // Each unit that moves may change a translation page of each table, and trims may have to be journalled. All of
             // that may go to the frontier with the least room, but for a rest at each other one.
-            let stores = self.translation.most_stores(most) + u32::from(self.recovery.is_some());
+            // So may packs, whose values get their slots before the erase.
+            let packs = self.roles.packs.len() as u32 * u32::from(self.translation.is_paged(1, 1));
+            let stores = self.translation.most_stores(most) + packs + u32::from(self.recovery.is_some());
             let beyond = stores.saturating_sub(least);
             let others = metadata.len() as u32 - 1;
             units += beyond.div_ceil(self.layout.slots_per_ru) + if beyond > 0 { others } else { 0 };

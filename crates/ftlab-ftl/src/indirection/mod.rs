@@ -10,6 +10,7 @@
 
 mod chains;
 mod chunks;
+mod entries;
 mod saved;
 
 use ftlab_core::{Lpn, Slot};
@@ -17,6 +18,11 @@ use ftlab_core::{Lpn, Slot};
 use chains::{Chains, Left};
 pub use chunks::{CHUNKS, ChunkId, ChunkRow, Filling};
 pub(crate) use saved::SECTIONS;
+
+/// Bytes of a value (slot, count of references), of each of its further copies, and of a row of chunks.
+pub const VALUE_BYTES: u32 = 8;
+pub const COPY_BYTES: u32 = 8;
+pub const ROW_BYTES: u32 = 16;
 
 /// Most copies of one unit.
 pub const MAX_COPIES: usize = 64;

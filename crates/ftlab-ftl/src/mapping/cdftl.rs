@@ -366,7 +366,7 @@ impl MappingPolicy for Cdftl {
 
     fn moved(&mut self, _: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
         let paging = self.paging;
-        paging::moved(&paging, keys, charges, |key| {
+        paging::moved(0, &paging, keys, charges, |key| {
             let entry = record.entries[key as usize];
             let page = self.change_in_page(key, entry);
             if self.entries.find(key).is_some() {

@@ -1,6 +1,8 @@
 //! DFTL: single mapping entries are cached, the rest of the map lies in translation pages.
 //!
 //! # Model
+//! The map is table 0. On a drive that deduplicates or replicates, the tables of values (8 bytes each: slot, count of references) and
+//! of rows of chunks (16 bytes) lie in flash as well, and their entries compete for the same cache.
 //! * **Look-up**: a cached entry is a hit. A miss evicts the least valuable entry of a full cache, reads the translation page
 //!   and caches the one entry that was asked for.
 //! * **Eviction**: a clean entry is dropped. A dirty one costs a read and a program of its translation page; with `batch`,
@@ -26,7 +28,7 @@
 //! * `entry_bytes` (bytes, default 8): what a cached entry takes of `ftl.map_cache`: LPN and slot.
 //!
 //! # Not modelled
-//! The time of searching the cache. FlashSim's omission of the dirty mark on entries whose data collection has moved, which
+//! That a cached row of chunks is wider than other entries. The time of searching the cache. FlashSim's omission of the dirty mark on entries whose data collection has moved, which
 //! loses updates.
 //!
 //! # Errors
@@ -45,8 +47,9 @@ use serde::{Deserialize, Serialize};
 
 use super::list::NONE;
 use super::lru::{DIRTY, Lru};
-use super::paging::{self, Paging, Told};
+use super::paging::{self, Told};
 use super::replacement::{Order, Replacement};
+use super::tables::Tables;
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -79,12 +82,13 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
             params.protected
         )));
     }
-    let capacity = setup.entries("dftl", params.entry_bytes)?;
+    let tables = setup.tables();
+    let capacity = setup.entries_of("dftl", params.entry_bytes, tables.entries())?;
     Ok(Box::new(Dftl {
-        paging: setup.paging(),
         order: Order::new(params.policy, capacity, params.protected),
         entries: Lru::new(capacity),
-        told: Told::new(setup.checked, setup.logical_units),
+        told: Told::new(setup.checked, tables.entries()),
+        tables,
         last: NONE,
         capacity,
         params,
@@ -95,8 +99,9 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
 
 struct Dftl {
     params: Params,
-    paging: Paging,
+    tables: Tables,
     capacity: u32,
+    /// By number ([`Tables`]).
     entries: Lru,
     told: Told,
     order: Order,
@@ -116,24 +121,24 @@ struct Figures {
 
 impl Dftl {
     /// A new entry, after making room for it.
-    fn enter(&mut self, key: u32, entry: u32, charges: &mut Vec<Charge>) -> u32 {
+    fn enter(&mut self, number: u32, entry: u32, charges: &mut Vec<Charge>) -> u32 {
         if self.entries.len() >= self.capacity
             && let Some(victim) = self.order.victim(&mut self.entries)
         {
             self.evict(victim, charges);
         }
-        self.told.change(key, entry);
-        self.order.enter(&mut self.entries, key)
+        self.told.change(number, entry);
+        self.order.enter(&mut self.entries, number)
     }
 
     fn evict(&mut self, victim: u32, charges: &mut Vec<Charge>) {
         self.figures.evictions += 1;
         if self.entries.set(victim, DIRTY, false) {
             self.figures.dirty_evictions += 1;
-            let tvpn = self.paging.page_of(self.entries.key(victim));
-            paging::rewrite(tvpn, MapCause::EvictRmw, charges);
+            let (table, tvpn) = self.tables.page_of(self.entries.key(victim));
+            paging::rewrite_of(table, tvpn, MapCause::EvictRmw, charges);
             if self.params.batch {
-                self.clean(tvpn);
+                self.clean(table, tvpn);
             }
             if self.params.serial {
                 charges.push(Charge::Then);
@@ -143,9 +148,9 @@ impl Dftl {
     }
 
     /// All dirty entries of the page have been written with it.
-    fn clean(&mut self, tvpn: u32) {
-        for key in self.paging.keys_of(tvpn) {
-            if let Some(entry) = self.entries.find(key) {
+    fn clean(&mut self, table: u8, tvpn: u32) {
+        for number in self.tables.numbers_of(table, tvpn) {
+            if let Some(entry) = self.entries.find(number) {
                 self.figures.batched += u64::from(self.entries.set(entry, DIRTY, false));
             }
         }
@@ -164,21 +169,30 @@ impl MappingPolicy for Dftl {
     }
 
     fn tables(&self) -> Vec<Table> {
-        self.paging.tables()
+        self.tables.tables()
     }
 
-    fn look_up(&mut self, _: u8, first: u32, count: u32, _: Why, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+    fn look_up(
+        &mut self,
+        table: u8,
+        first: u32,
+        count: u32,
+        _: Why,
+        record: RecordView<'_>,
+        charges: &mut Vec<Charge>,
+    ) {
         for key in first..first + count {
             self.counts.lookups += 1;
-            match self.entries.find(key) {
+            let number = self.tables.number(table, key);
+            match self.entries.find(number) {
                 Some(found) => {
                     self.counts.hits += 1;
                     self.order.hit(&mut self.entries, found);
                     self.last = found;
                 }
                 None => {
-                    self.last = self.enter(key, record.entries[key as usize], charges);
-                    paging::load(self.paging.page_of(key), charges);
+                    self.last = self.enter(number, record.entry(key), charges);
+                    paging::load_of(table, self.tables.paging(table).page_of(key), charges);
                 }
             }
         }
@@ -188,31 +202,39 @@ impl MappingPolicy for Dftl {
         self.entries.prefetch(key);
     }
 
-    fn updated(&mut self, _: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        let entry = record.entries[key as usize];
+    fn updated(&mut self, table: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        let (number, entry) = (self.tables.number(table, key), record.entry(key));
         // A long request through a small cache may have pushed the entry out again before it is changed.
-        let found = match self.entries.find_near(key, self.last) {
+        let found = match self.entries.find_near(number, self.last) {
             Some(found) => found,
-            None => self.enter(key, entry, charges),
+            None => self.enter(number, entry, charges),
         };
         self.entries.set(found, DIRTY, true);
-        self.told.change(key, entry);
+        self.told.change(number, entry);
     }
 
-    fn moved(&mut self, _: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        paging::moved(&self.paging, keys, charges, |key| match self.entries.find(key) {
-            Some(found) => {
-                self.entries.set(found, DIRTY, true);
-                self.told.change(key, record.entries[key as usize]);
-                true
+    fn moved(&mut self, table: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        let tables = &self.tables;
+        paging::moved(table, tables.paging(table), keys, charges, |key| {
+            let number = tables.number(table, key);
+            match self.entries.find(number) {
+                Some(found) => {
+                    self.entries.set(found, DIRTY, true);
+                    self.told.change(number, record.entry(key));
+                    true
+                }
+                None => false,
             }
-            None => false,
         });
     }
 
     fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)> {
-        let found = self.entries.find(key).filter(|_| table == 0)?;
-        Some((self.told.entry(key)?, self.entries.is(found, DIRTY)))
+        if !self.tables.has(table) {
+            return None;
+        }
+        let number = self.tables.number(table, key);
+        let found = self.entries.find(number)?;
+        Some((self.told.entry(number)?, self.entries.is(found, DIRTY)))
     }
 
     fn is_cached(&self, key: u32) -> bool {
@@ -238,7 +260,7 @@ impl MappingPolicy for Dftl {
                 "map_cache",
                 u64::from(self.entries.len()) * u64::from(self.params.entry_bytes),
             ),
-            ("gtd", self.paging.directory_bytes()),
+            ("gtd", self.tables.directory_bytes()),
         ]
     }
 

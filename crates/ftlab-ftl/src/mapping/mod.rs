@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ftlab_core::{Catalogue, Error, Layout, Lpn, PolicySpec, Result, Slot, member};
 
 use crate::frontier::Frontier;
+use crate::indirection::{Indirection, ROW_BYTES, VALUE_BYTES};
 use crate::owner::Owner;
 
 pub mod arena;
@@ -31,13 +32,15 @@ pub mod rows;
 pub mod sftl;
 pub mod slots;
 pub mod table;
+pub mod tables;
 #[cfg(test)]
 mod testing;
 pub mod tpftl;
 
 /// A demand-paged table: `keys` entries of `entry_bytes`, as many to a translation page as fit a mapping unit.
 ///
-/// Table 0 is the map from LPNs. A wider entry (a policy that stores a time with it) means fewer entries a page.
+/// Table 0 is the map from LPNs, table 1 that of values, table 2 that of rows of chunks. A wider entry (a policy that stores a
+/// time with it) means fewer entries a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
     pub keys: u32,
@@ -90,16 +93,47 @@ pub enum Charge {
     Then,
 }
 
-/// The record as a policy may read it: the raw entry of each LPN (`u32::MAX`: unmapped).
+/// The record as a policy may read it, of the table that it is asked about.
 #[derive(Clone, Copy)]
 pub struct RecordView<'a> {
+    /// Table 0: the raw entry of each LPN (`u32::MAX`: unmapped). Of other tables, nothing.
     pub entries: &'a [u32],
+    /// Of tables 1 and 2: the number of the table, and what it says.
+    behind: Option<(u8, &'a Indirection)>,
     /// The key after the last one of the host request that this access belongs to, for prefetching within a request. The
     /// key after the accessed ones where there is no request (an eviction from the write buffer, a collection).
     pub request_end: u32,
 }
 
 impl<'a> RecordView<'a> {
+    /// Of table 0.
+    pub fn of_map(entries: &'a [u32], request_end: u32) -> Self {
+        RecordView {
+            entries,
+            behind: None,
+            request_end,
+        }
+    }
+
+    /// Of table 1 or 2.
+    pub fn of_values(table: u8, indirection: &'a Indirection, request_end: u32) -> Self {
+        RecordView {
+            entries: &[],
+            behind: Some((table, indirection)),
+            request_end,
+        }
+    }
+
+    /// The entry of `key` in one word: of table 0 the raw one, of the others see [`Indirection::entry`]. `u32::MAX` for
+    /// nothing.
+    #[inline]
+    pub fn entry(&self, key: u32) -> u32 {
+        match self.behind {
+            None => self.entries[key as usize],
+            Some((table, indirection)) => indirection.entry(table, key).unwrap_or(u32::MAX),
+        }
+    }
+
     /// The entries of a run of keys.
     pub fn page(&self, keys: Range<u32>) -> &'a [u32] {
         &self.entries[keys.start as usize..keys.end as usize]
@@ -146,7 +180,8 @@ pub trait MappingPolicy: Send {
         false
     }
 
-    /// The tables that lie in flash; at most 3. Table 1, if there is one, is keyed by virtual page number.
+    /// The tables that lie in flash; at most 3. Table 1, if there is one, is keyed by virtual page number, table 2 by number of
+    /// the row of chunks. A table that is not among them is in memory: the policy is neither asked nor told about it.
     fn tables(&self) -> Vec<Table>;
 
     /// The request needs the entries of `count` keys from `first` on. On a write or trim they will be changed.
@@ -193,7 +228,7 @@ pub trait MappingPolicy: Send {
     /// A translation page or policy page has been moved by garbage collection.
     fn page_moved(&mut self, _owner: Owner, _slot: Slot) {}
 
-    /// The cached entry of `key` as (raw record entry, dirty), for the test that holds it against the record. The record
+    /// The cached entry of `key` as (what [`RecordView::entry`] said, dirty), for the test that holds it against the record. The record
     /// knows what is cached, so policies may keep copies, and answer, only if [`Setup::checked`].
     fn cached(&self, table: u8, key: u32) -> Option<(u32, bool)>;
 
@@ -220,6 +255,9 @@ pub trait MappingPolicy: Send {
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub logical_units: u32,
+    /// Values and rows of chunks that there may be; 0 on a drive that has none.
+    pub values: u32,
+    pub rows: u32,
     pub unit_bytes: u32,
     /// Bytes of the controller's memory for everything that a policy keeps of the map, the global translation directory
     /// (GTD), which all members need alike, excepted.
@@ -237,6 +275,11 @@ const MOST_ENTRIES: u64 = 1 << 28;
 impl Setup {
     /// How many entries of `entry_bytes` the budget holds; at least two, at most all, and no more than the simulator can number.
     pub fn entries(&self, policy: &str, entry_bytes: u32) -> Result<u32> {
+        self.entries_of(policy, entry_bytes, self.logical_units)
+    }
+
+    /// The same, where `all` entries are all.
+    pub fn entries_of(&self, policy: &str, entry_bytes: u32, all: u32) -> Result<u32> {
         let entries = self.cache_bytes.checked_div(u64::from(entry_bytes)).unwrap_or(0);
         if entries < 2 {
             return Err(Error::input(format!(
@@ -245,7 +288,7 @@ impl Setup {
                 self.cache_bytes
             )));
         }
-        let entries = entries.min(u64::from(self.logical_units)).max(2);
+        let entries = entries.min(u64::from(all)).max(2);
         if entries > MOST_ENTRIES {
             return Err(Error::input(format!(
                 "ftl.map_cache = {} bytes holds {entries} entries: mapping policy `{policy}` expects at most {MOST_ENTRIES}",
@@ -255,6 +298,14 @@ impl Setup {
         Ok(entries as u32)
     }
 
+    /// Table 0, and those of values and of rows if the drive has such.
+    pub fn tables(&self) -> tables::Tables {
+        let behind = [(self.values, VALUE_BYTES), (self.rows, ROW_BYTES)];
+        let behind = behind.into_iter().take_while(|&(keys, _)| keys > 0);
+        let paging = |(keys, bytes)| paging::Paging::new(keys, self.unit_bytes, bytes);
+        tables::Tables::new(std::iter::once(self.paging()).chain(behind.map(paging)).collect())
+    }
+
     /// Table 0 with a slot an entry, and what the placement policy keeps beside it.
     pub fn paging(&self) -> paging::Paging {
         paging::Paging::new(
@@ -262,6 +313,15 @@ impl Setup {
             self.unit_bytes,
             paging::SLOT_BYTES + self.beside_slot,
         )
+    }
+}
+
+/// Demand-paged tables of a policy of the catalogue on a drive that has values, and rows of chunks.
+pub fn tables_in_flash(policy: &PolicySpec, values: bool, rows: bool) -> u32 {
+    match policy.name.as_str() {
+        "page" => 0,
+        "dftl" => 1 + u32::from(values) + u32::from(values && rows),
+        _ => 1,
     }
 }
 
@@ -287,12 +347,16 @@ mod tests {
 
     /// What is said of a policy that has not been made is what it says when it has.
     #[test]
-    fn the_frontiers_of_a_policy_are_known_before_it_is_made() {
+    fn frontiers_and_tables_of_a_policy_are_known_before_it_is_made() {
         let names = catalogue().names();
         let more = ["cpftl:own_blocks=true", "cpftl:own_blocks=false"];
-        for spec in names.into_iter().chain(more) {
+        let drives = [[0, 0], [1000, 0], [1000, 257]];
+        let all = names.into_iter().chain(more);
+        for (spec, [values, rows]) in all.flat_map(|spec| drives.map(|drive| (spec, drive))) {
             let mut setup = Setup {
                 logical_units: 256,
+                values,
+                rows,
                 unit_bytes: 64,
                 cache_bytes: 1 << 20,
                 layout: None,
@@ -301,11 +365,9 @@ mod tests {
             };
             let spec = PolicySpec::parse(spec).unwrap();
             let built = catalogue().build(&spec, &mut setup).unwrap();
-            let expected = if built.tables().is_empty() {
-                0
-            } else {
-                built.frontiers()
-            };
+            let tables = built.tables().len() as u32;
+            assert_eq!(tables_in_flash(&spec, values > 0, rows > 0), tables, "{}", spec.show());
+            let expected = if tables == 0 { 0 } else { built.frontiers() };
             assert_eq!(frontiers(&spec), expected, "{}", spec.show());
         }
     }
@@ -315,6 +377,8 @@ mod tests {
         let entries = |cache_bytes, logical_units| {
             let setup = Setup {
                 logical_units,
+                values: 0,
+                rows: 0,
                 unit_bytes: 4096,
                 cache_bytes,
                 layout: None,

@@ -9,7 +9,7 @@ use super::{Charge, MapCause, Table};
 /// Bytes of a slot in a translation page.
 pub const SLOT_BYTES: u32 = 4;
 
-/// The demand-paged table 0, with [`SLOT_BYTES`] an entry unless a policy stores more beside the slot.
+/// A demand-paged table; table 0 with [`SLOT_BYTES`] an entry unless a policy stores more beside the slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Paging {
     pub keys: u32,
@@ -118,34 +118,41 @@ impl Told {
     }
 }
 
-/// The read that brings a missing entry; the request waits for it.
+/// The read that brings a missing entry of table 0; the request waits for it.
 pub fn load(tvpn: u32, charges: &mut Vec<Charge>) {
-    charges.push(Charge::Load {
-        table: 0,
-        tvpn,
-        cause: MapCause::MissLoad,
-    });
+    load_of(0, tvpn, charges);
 }
 
-/// Read-modify-write of a translation page.
+/// The same of any table.
+pub fn load_of(table: u8, tvpn: u32, charges: &mut Vec<Charge>) {
+    let cause = MapCause::MissLoad;
+    charges.push(Charge::Load { table, tvpn, cause });
+}
+
+/// Read-modify-write of a translation page of table 0.
 pub fn rewrite(tvpn: u32, cause: MapCause, charges: &mut Vec<Charge>) {
-    charges.push(Charge::Load { table: 0, tvpn, cause });
-    store(tvpn, cause, charges);
+    rewrite_of(0, tvpn, cause, charges);
 }
 
-/// Program of a translation page whose content is all in memory.
+/// The same of any table.
+pub fn rewrite_of(table: u8, tvpn: u32, cause: MapCause, charges: &mut Vec<Charge>) {
+    charges.push(Charge::Load { table, tvpn, cause });
+    charges.push(Charge::Store { table, tvpn, cause });
+}
+
+/// Program of a translation page of table 0 whose content is all in memory.
 pub fn store(tvpn: u32, cause: MapCause, charges: &mut Vec<Charge>) {
     charges.push(Charge::Store { table: 0, tvpn, cause });
 }
 
-/// Charges of a collection that has moved the data of `keys`, in ascending order: `cached` takes a change into the cache and
-/// says whether it could; the rest costs one read-modify-write per translation page.
-pub fn moved(paging: &Paging, keys: &[u32], charges: &mut Vec<Charge>, mut cached: impl FnMut(u32) -> bool) {
+/// Charges of a collection that has moved the data of `keys` of a table, in ascending order: `cached` takes a change into the
+/// cache and says whether it could; the rest costs one read-modify-write per translation page.
+pub fn moved(table: u8, paging: &Paging, keys: &[u32], charges: &mut Vec<Charge>, mut cached: impl FnMut(u32) -> bool) {
     for of_page in keys.chunk_by(|&a, &b| paging.page_of(a) == paging.page_of(b)) {
         // Every key is asked, or cached entries of the page would keep the old place.
         let missing = of_page.iter().filter(|&&key| !cached(key)).count();
         if missing > 0 {
-            rewrite(paging.page_of(of_page[0]), MapCause::GcUpdate, charges);
+            rewrite_of(table, paging.page_of(of_page[0]), MapCause::GcUpdate, charges);
         }
     }
 }

@@ -18,6 +18,8 @@ impl Harness {
     pub fn new(spec: &str, units: u32, unit_bytes: u32, cache_bytes: u64) -> Self {
         let mut setup = Setup {
             logical_units: units,
+            values: 0,
+            rows: 0,
             unit_bytes,
             cache_bytes,
             layout: None,
@@ -43,10 +45,7 @@ impl Harness {
     pub fn read_run(&mut self, first: u32, count: u32) -> String {
         let mut charges = Vec::new();
         for key in first..first + count {
-            let view = RecordView {
-                entries: &self.entries,
-                request_end: first + count,
-            };
+            let view = RecordView::of_map(&self.entries, first + count);
             self.policy.look_up(0, key, 1, Why::HostRead, view, &mut charges);
         }
         self.check();
@@ -55,16 +54,10 @@ impl Harness {
 
     pub fn write(&mut self, key: u32) -> String {
         let mut charges = Vec::new();
-        let view = RecordView {
-            entries: &self.entries,
-            request_end: key + 1,
-        };
+        let view = RecordView::of_map(&self.entries, key + 1);
         self.policy.look_up(0, key, 1, Why::HostWrite, view, &mut charges);
         self.change(key);
-        let view = RecordView {
-            entries: &self.entries,
-            request_end: key + 1,
-        };
+        let view = RecordView::of_map(&self.entries, key + 1);
         self.policy.updated(0, key, view, &mut charges);
         self.check();
         words(&charges)
@@ -73,10 +66,7 @@ impl Harness {
     pub fn moved(&mut self, keys: &[u32]) -> String {
         let mut charges = Vec::new();
         keys.iter().for_each(|&key| self.change(key));
-        let view = RecordView {
-            entries: &self.entries,
-            request_end: 0,
-        };
+        let view = RecordView::of_map(&self.entries, 0);
         self.policy.moved(0, keys, view, &mut charges);
         self.check();
         words(&charges)

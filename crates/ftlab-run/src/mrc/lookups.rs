@@ -133,10 +133,7 @@ mod tests {
         let mut recorder = Recorder::new(2048, 4096);
         let shared = recorder.clone();
         let look_up = |recorder: &mut Recorder, first, count, why| {
-            let view = RecordView {
-                entries: &[],
-                request_end: first + count,
-            };
+            let view = RecordView::of_map(&[], first + count);
             recorder.look_up(0, first, count, why, view, &mut Vec::new());
         };
         // First look-ups of entries and of pages, and trims.

@@ -11,37 +11,37 @@ use ftlab_ftl::owner::Owner;
 /// its translation page has been programmed since.
 pub struct Watched {
     inner: Box<dyn MappingPolicy>,
-    per_page: u32,
-    /// Keys whose change is not in flash.
-    pending: BTreeSet<u32>,
+    /// Entries of a translation page, by table.
+    per_page: Vec<u32>,
+    /// Table and key of the entries whose change is not in flash.
+    pending: BTreeSet<(u8, u32)>,
 }
 
 impl Watched {
     /// # Panics
-    /// Its calls panic when a change is lost. For policies with one table.
+    /// Its calls panic when a change is lost.
     pub fn new(inner: Box<dyn MappingPolicy>, unit_bytes: u32) -> Self {
-        let entry_bytes = inner.tables().first().map_or(4, |table| table.entry_bytes);
+        let tables = inner.tables();
         Watched {
             inner,
-            per_page: unit_bytes / entry_bytes,
+            per_page: tables.iter().map(|table| unit_bytes / table.entry_bytes).collect(),
             pending: BTreeSet::new(),
         }
     }
 
     fn check(&mut self, charges: &[Charge]) {
-        let stored = |key: u32| {
-            let page = key / self.per_page;
-            charges
-                .iter()
-                .any(|c| matches!(c, Charge::Store { table: 0, tvpn, .. } if *tvpn == page))
+        let stored = |of: u8, key: u32| {
+            let page = key / self.per_page[usize::from(of)];
+            let is_it = |c: &Charge| matches!(c, Charge::Store { table, tvpn, .. } if (*table, *tvpn) == (of, page));
+            charges.iter().any(is_it)
         };
         let inner = &self.inner;
-        self.pending.retain(|&key| match inner.cached(0, key) {
+        self.pending.retain(|&(table, key)| match inner.cached(table, key) {
             Some((_, true)) => true,
             state => {
                 assert!(
-                    stored(key),
-                    "the change of entry {key} is lost: {state:?} in the cache, and its page was not programmed: {charges:?}"
+                    stored(table, key),
+                    "the change of entry {key} of table {table} is lost: {state:?} in the cache, and its page was not programmed: {charges:?}"
                 );
                 false
             }
@@ -72,13 +72,13 @@ impl MappingPolicy for Watched {
     }
 
     fn updated(&mut self, table: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        self.pending.insert(key);
+        self.pending.insert((table, key));
         self.inner.updated(table, key, record, charges);
         self.check(charges);
     }
 
     fn moved(&mut self, table: u8, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        self.pending.extend(keys);
+        self.pending.extend(keys.iter().map(|&key| (table, key)));
         self.inner.moved(table, keys, record, charges);
         self.check(charges);
     }

@@ -241,10 +241,7 @@ mod tests {
     }
 
     fn filled(pages: &mut Pages, entries: &[u32]) -> Vec<bool> {
-        let record = RecordView {
-            entries,
-            request_end: 0,
-        };
+        let record = RecordView::of_map(entries, 0);
         (0..pages.len() as u32).map(|page| pages.fill(page, record)).collect()
     }
 

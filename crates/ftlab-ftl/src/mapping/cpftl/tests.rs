@@ -630,6 +630,8 @@ fn refused(params: &str, cache_bytes: u64) -> String {
     let spec = PolicySpec::parse(&format!("cpftl:{params}")).unwrap();
     let mut setup = Setup {
         logical_units: 256,
+        values: 0,
+        rows: 0,
         unit_bytes: 64,
         cache_bytes,
         layout: None,
