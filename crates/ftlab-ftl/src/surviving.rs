@@ -223,8 +223,9 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Values and rows as far as the rebuilt map refers to them.
-    pub(crate) fn count_references(&mut self, rows: &[ChunkRow]) {
+    /// Values and rows as far as the rebuilt map refers to them. LPNs of which only a spare area says that they refer to a value
+    /// are added to `by_spare`.
+    pub(crate) fn count_references(&mut self, rows: &[ChunkRow], by_spare: &mut Vec<Lpn>) {
         for lpn in (0..self.config.logical_units).map(Lpn) {
             match self.record.entry(lpn).target() {
                 Target::Unmapped => {}
@@ -233,6 +234,7 @@ impl<B: Backend> Ftl<B> {
                     Owner::Vpn(vpn) if self.indirection.lies_at(vpn, slot) => {
                         self.record.set_entry(lpn, Entry::vpn(vpn));
                         self.indirection.acquire(vpn);
+                        by_spare.push(lpn);
                     }
                     // That it had become one is not known any more.
                     Owner::Vpn(_) => self.record.set_owner(slot, Packed::lpn(lpn)),

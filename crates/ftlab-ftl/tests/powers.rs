@@ -261,6 +261,17 @@ fn units_merged_in_idle_moments_return_the_content_written() {
     drive::<Late>(2500..2540, cuts(None), half, with_copies, |_| {});
 }
 
+/// That an LPN refers to a value may be known from the spare area of a page that a collection erases after the power cut: it must
+/// be known after a second one too, before which the checkpoint has not become complete.
+#[test]
+fn a_second_power_cut_loses_nothing_that_the_first_has_left() {
+    let with_copies = |case: &Case| {
+        let policy = TwoCopies::new(case.config.logical_units, false);
+        roles(Some(Box::new(OutOfLine::default())), Some(Box::new(policy)))
+    };
+    drive::<Late>(2950..2970, cuts(None), half, with_copies, |_| {});
+}
+
 /// A map in flash, on every second drive with the tables of values and rows, and every kind of sharing.
 #[test]
 fn sharing_is_told_to_a_map_in_flash() {

@@ -326,10 +326,15 @@ impl Recovery {
         }
         let mut durable = durable.into_iter();
         self.changes.retain(|| durable.next().unwrap_or(false));
-        self.recovered_changes = self.changes.len();
-        self.journalled = self.changes.len();
+        self.keep_changes();
         self.next = None;
         torn
+    }
+
+    /// All changes have come through the power cut.
+    pub(super) fn keep_changes(&mut self) {
+        self.recovered_changes = self.changes.len();
+        self.journalled = self.changes.len();
     }
 
     /// Capacitors have finished everything.

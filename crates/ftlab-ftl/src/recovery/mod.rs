@@ -32,7 +32,7 @@ use ftlab_core::RuId;
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Ticket};
 use crate::ftl::Ftl;
-use crate::record::Entry;
+use crate::record::{Entry, Target};
 use crate::units::RuState;
 
 pub use log::Recovery;
@@ -84,7 +84,15 @@ impl<B: Backend> Ftl<B> {
         report.torn_pages = recovery.settle(&self.layout, |id| backend.is_done(id));
         self.stop_collections();
         self.mapping.forget();
-        self.rebuild(&recovery, &mut report);
+        let by_spare = self.rebuild(&recovery, &mut report);
+        // Collection copies a value without the LPN that it was written for, and the next checkpoint may not be complete when
+        // power fails again: what a spare area said is kept as the journal is.
+        for lpn in by_spare {
+            if let Target::Vpn(vpn) = self.record.entry(lpn).target() {
+                recovery.refers(lpn, vpn);
+            }
+        }
+        recovery.keep_changes();
         self.recount(&spoilt);
         self.recovery = Some(recovery);
         report

@@ -44,8 +44,9 @@ impl<B: Backend> Ftl<B> {
         spoilt
     }
 
-    /// The map, from the base, the log and the journal. Protected memory keeps what lies behind values.
-    pub(super) fn rebuild(&mut self, recovery: &Recovery, report: &mut RecoveryReport) {
+    /// The map, from the base, the log and the journal. Protected memory keeps what lies behind values. Returns the LPNs of which
+    /// only a spare area said that they refer to a value.
+    pub(super) fn rebuild(&mut self, recovery: &Recovery, report: &mut RecoveryReport) -> Vec<Lpn> {
         let rebuilds_values = !self.config.buffer.power_loss_protected && !self.roles.is_none();
         let entries = self.record.map.iter().enumerate();
         let virtual_lpns: Vec<(usize, u32)> = entries
@@ -54,7 +55,7 @@ impl<B: Backend> Ftl<B> {
             .collect();
         self.record.map.fill(Entry::UNMAPPED.0);
         self.translation.forget();
-        let mut rows = Vec::new();
+        let (mut rows, mut by_spare) = (Vec::new(), Vec::new());
         if rebuilds_values {
             self.find_values(recovery);
             self.entries_then(&recovery.base_values, &mut rows);
@@ -64,17 +65,19 @@ impl<B: Backend> Ftl<B> {
         let per_page = self.layout.units_per_page;
         let layout = self.layout.clone();
         recovery.replay(&layout, |event| match event {
-            Event::Kept(slot) => self.adopt(slot, recovery, false),
+            Event::Kept(slot) => self.adopt(slot, recovery, None),
             Event::Programmed(page) => {
                 report.scanned_pages += 1;
                 let first = page * per_page;
-                (first..first + per_page).for_each(|slot| self.adopt(Slot(slot), recovery, rebuilds_values));
+                for slot in (first..first + per_page).map(Slot) {
+                    self.adopt(slot, recovery, rebuilds_values.then_some(&mut by_spare));
+                }
             }
             Event::Changed(What::Entry(lpn, entry), _) => self.change_entry(lpn, entry, &rows, first_row),
             Event::Changed(What::Lies(..), _) => {}
         });
         if rebuilds_values {
-            self.count_references(&rows);
+            self.count_references(&rows, &mut by_spare);
         } else {
             for (lpn, entry) in virtual_lpns {
                 self.record.map[lpn] = entry;
@@ -82,16 +85,22 @@ impl<B: Backend> Ftl<B> {
         }
         report.checkpoint_units = u64::from(recovery.checkpoint_pages);
         report.probed_pages = u64::from(self.layout.rus);
+        by_spare
     }
 
-    /// The owner in this slot's spare area takes the slot as its newest place; an LPN that a value was written for refers to
-    /// it, if nothing newer is known (`refers`).
-    fn adopt(&mut self, slot: Slot, recovery: &Recovery, refers: bool) {
+    /// The owner in this slot's spare area takes the slot as its newest place. An LPN that a value was written for refers to
+    /// it, if nothing newer is known, and is added to `by_spare`.
+    fn adopt(&mut self, slot: Slot, recovery: &Recovery, by_spare: Option<&mut Vec<Lpn>>) {
         match (Owner::from(self.record.owner(slot)), recovery.spares.get(&slot.0)) {
             (Owner::Lpn(lpn), _) | (Owner::Vpn(_), Some(&Spare::Was(lpn, _))) => {
                 self.record.set_entry(lpn, Entry::slot(slot));
             }
-            (Owner::Vpn(vpn), Some(&Spare::For(lpn, _))) if refers => self.record.set_entry(lpn, Entry::vpn(vpn)),
+            (Owner::Vpn(vpn), Some(&Spare::For(lpn, _))) => {
+                if let Some(by_spare) = by_spare {
+                    self.record.set_entry(lpn, Entry::vpn(vpn));
+                    by_spare.push(lpn);
+                }
+            }
             (Owner::Map { table, tvpn }, _) => self.translation.page_moved(table, tvpn, slot),
             (Owner::Policy(page), _) if self.mapping.is_live(page) => self.translation.policy_page_moved(page, slot),
             (Owner::Vpn(_) | Owner::Policy(_) | Owner::Journal | Owner::None, _) => {}
