@@ -22,7 +22,7 @@ use crate::mapping::{self, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
 use crate::placing::Placing;
 use crate::record::{Entry, Record, Target};
-use crate::recovery::Recovery;
+use crate::recovery::{Recovery, units_behind};
 use crate::request::{Admitted, HostRequest};
 use crate::roles::Roles;
 use crate::translation::Translation;
@@ -275,7 +275,7 @@ impl Ftl<Counting> {
         let reserve = u64::from(self.config.gc.hard) * self.units.pools.len() as u64;
         let raw = u64::from(self.layout.slots());
         let checkpoint = if self.recovery.is_some() {
-            self.checkpoint_units()
+            self.most_checkpoint_units()
         } else {
             0
         };
@@ -368,6 +368,20 @@ pub fn pages_behind(config: &FtlConfig, layout: &Layout) -> Result<u64> {
         u64::from(keys.div_ceil(per_page))
     });
     Ok(pages.take(tables.saturating_sub(1)).sum())
+}
+
+/// The most units that the tables of values and of rows of chunks take of a checkpoint.
+///
+/// # Errors
+/// A dedup or replication policy that is in no catalogue, or whose parameters are refused.
+pub fn checkpoint_behind(config: &FtlConfig, layout: &Layout) -> Result<u64> {
+    let roles = Roles::from_config(config, layout)?;
+    let (values, rows) = (roles.most_values(layout), roles.most_rows(config));
+    Ok(units_behind(
+        u64::from(values),
+        u64::from(rows),
+        layout.geometry.unit_bytes,
+    ))
 }
 
 /// The lanes of each pool.

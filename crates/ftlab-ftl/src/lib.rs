@@ -54,7 +54,7 @@ pub use backend::{
 pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
 pub use counts::Counts;
 pub use frontier::Frontier;
-pub use ftl::{Ftl, Overrides, frontiers_of, least_reserve, pages_behind};
+pub use ftl::{Ftl, Overrides, checkpoint_behind, frontiers_of, least_reserve, pages_behind};
 pub use placing::FrontierCounts;
 pub use request::{Admitted, HostRequest, WriteContext};
 

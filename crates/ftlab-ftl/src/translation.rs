@@ -50,12 +50,22 @@ impl Translation {
         translation
     }
 
-    /// Adds the table of checkpoint pages, unless it is there.
-    pub fn with_checkpoint(&mut self, pages: u32) {
-        if pages > 0 {
-            self.directory[CHECKPOINT_TABLE as usize].resize(pages as usize, NOWHERE);
-            self.loading[CHECKPOINT_TABLE as usize].resize(pages as usize, OpId::DONE);
+    /// The next checkpoint has so many pages. The table of checkpoint pages does not become shorter, as a power cut may bring
+    /// back the one before; returns where pages lie that the new one does not have.
+    pub fn with_checkpoint(&mut self, pages: u32) -> Vec<Slot> {
+        let (directory, loading) = (
+            &mut self.directory[CHECKPOINT_TABLE as usize],
+            &mut self.loading[CHECKPOINT_TABLE as usize],
+        );
+        let pages = pages as usize;
+        if directory.len() < pages {
+            directory.resize(pages, NOWHERE);
+            loading.resize(pages, OpId::DONE);
         }
+        let left_over = directory[pages..]
+            .iter_mut()
+            .map(|slot| std::mem::replace(slot, NOWHERE));
+        left_over.filter(|&slot| slot != NOWHERE).map(Slot).collect()
     }
 
     /// Nothing is known of where pages lie, and no load is pending (a power cut).

@@ -8,11 +8,11 @@ use ftlab_ftl::dedup::DedupPolicy;
 use ftlab_ftl::owner::Owner;
 use ftlab_ftl::replication::ReplicationPolicy;
 use ftlab_ftl::roles::Roles;
-use ftlab_ftl::{Overrides, mapping};
+use ftlab_ftl::{Cause, Counting, Overrides, mapping};
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::driving::Drives;
 use ftlab_testkit::members::{ChunkDedup, MappingCache, OutOfLine, TwoCopies, UnitDedup, Watched};
-use ftlab_testkit::{Bench, Case, Double, Late};
+use ftlab_testkit::{Bench, Case, Double, Late, Operation};
 
 type MakeDedup = fn() -> Box<dyn DedupPolicy>;
 
@@ -100,7 +100,7 @@ fn dftl_pages_values_and_rows_as_it_pages_the_map() {
         }
         let first = 10_000 * number as u64;
         let drives = |first: u64, wish: Wish| Drives::new(first..first + 24, wish, 400);
-        drives(first, steps()).run::<ftlab_ftl::Counting>(adapt, make, |bench| look(bench, &most));
+        drives(first, steps()).run::<Counting>(adapt, make, |bench| look(bench, &most));
         drives(first + 100, steps()).run::<Late>(adapt, make, |bench| look(bench, &most));
         drives(first + 200, cuts(false)).run::<Late>(adapt, make, |_| {});
         drives(first + 300, cuts(true)).run::<Late>(adapt, make, |_| {});
@@ -119,6 +119,90 @@ fn dftl_pages_the_table_of_copied_values() {
     let adapt = |case: &mut Case| roomy(case, make, 3 * case.layout.units_per_page);
     Drives::new(40_000..40_024, steps(), 400).run::<Late>(adapt, make, |_| {});
     Drives::new(41_000..41_024, cuts(false), 400).run::<Late>(adapt, make, |_| {});
+}
+
+/// Units that a checkpoint takes: 4 bytes a logical unit, 8 for each place of a value, 16 a row of chunks.
+fn checkpoint_units<B: Double>(bench: &Bench<B>) -> u64 {
+    let (indirection, unit_bytes) = (bench.ftl.indirection(), 512);
+    let rows = u64::from(indirection.in_use_count().1);
+    let places: usize = indirection.in_use().map(|vpn| indirection.copy_count(vpn).max(1)).sum();
+    let map = u64::from(bench.reference.len()).div_ceil(unit_bytes / 4);
+    map + (8 * places as u64 + 16 * rows).div_ceil(unit_bytes)
+}
+
+fn metadata(bench: &Bench<impl Double>) -> u64 {
+    bench.ftl.counts.programmed[Cause::Metadata as usize]
+}
+
+fn write(first: u32, units: u32, content: u8) -> Operation {
+    Operation::Write {
+        first,
+        units,
+        head: false,
+        tail: false,
+        fua: false,
+        stream: 0,
+        content,
+    }
+}
+
+/// A drive of 400 units that takes no checkpoint by itself.
+fn recovering(protected: bool) -> Case {
+    let mut case = Case::plain(100, 16, 1);
+    case.config.logical_units = 400;
+    case.config.checkpoint_units = 1_000_000;
+    case.config.buffer.power_loss_protected = protected;
+    case.config.gc.hard = 3;
+    case
+}
+
+fn sharing(dedup: Option<Box<dyn DedupPolicy>>, replication: Option<Box<dyn ReplicationPolicy>>) -> Overrides {
+    Overrides {
+        roles: Some(roles(dedup, replication)),
+        ..Overrides::default()
+    }
+}
+
+/// Values, further copies of them, and rows are in the checkpoint, and are read after a power cut; a checkpoint of fewer is shorter.
+#[test]
+fn a_checkpoint_holds_values_and_rows() {
+    let members: [fn() -> Overrides; 3] = [
+        || sharing(Some(Box::new(UnitDedup::default())), None),
+        || sharing(Some(Box::new(ChunkDedup::default())), None),
+        || sharing(None, Some(Box::new(TwoCopies::new(400, false)))),
+    ];
+    for (number, member) in members.into_iter().enumerate() {
+        for protected in [false, true] {
+            let mut bench = Bench::<Counting>::new(&recovering(protected), member());
+            (0..400).for_each(|lpn| bench.apply(&write(lpn, 1, (lpn % 12) as u8)));
+            let full = checkpoint_units(&bench);
+            assert!(full > 4, "member {number}: {full} units, no more than those of the map");
+            let before = metadata(&bench);
+            bench.ftl.checkpoint();
+            assert_eq!(metadata(&bench) - before, full, "member {number}");
+            bench.check();
+            let report = bench.ftl.power_cut();
+            assert_eq!(report.checkpoint_units, full, "member {number}");
+            bench.ftl.power_on();
+            bench.check();
+            bench.apply(&Operation::Trim {
+                first: 0,
+                units: 400,
+                head: false,
+                tail: false,
+            });
+            let before = metadata(&bench);
+            bench.ftl.checkpoint();
+            bench.check();
+            assert_eq!(metadata(&bench) - before, 4, "member {number}: only the map is left");
+            assert_eq!(
+                pages_of(&bench)[3],
+                4,
+                "member {number}: the rest of the last one is still there"
+            );
+            assert_eq!(bench.ftl.power_cut().checkpoint_units, 4);
+        }
+    }
 }
 
 /// A policy that does not hear of moved values, or of changed rows, keeps entries that are wrong.
@@ -142,7 +226,7 @@ fn an_entry_of_a_value_or_a_row_that_is_out_of_date_is_noticed() {
             roomy(&mut case, make, 6);
             let mut random = ftlab_core::Stream::new(number, "operations");
             let mix = ftlab_testkit::operation::Mix::draw(case.config.logical_units, false, &mut random);
-            let mut bench = Bench::<ftlab_ftl::Counting>::new(&case, make(&case));
+            let mut bench = Bench::<Counting>::new(&case, make(&case));
             for _ in 0..600 {
                 let operation = mix.next(&mut random);
                 let run = std::panic::AssertUnwindSafe(|| bench.apply(&operation));

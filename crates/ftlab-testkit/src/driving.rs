@@ -42,8 +42,8 @@ impl Drives {
         }
     }
 
-    /// Runs them all on the backend `B`: `adapt` changes a case, `make` gives policies, `inspect` looks at the drive after each
-    /// operation.
+    /// Runs them all on the backend `B`: `adapt` changes a case, `make` gives policies, for which the drive gets room, `inspect`
+    /// looks at the drive after each operation.
     ///
     /// # Panics
     /// If a run fails, with the number of the case and the operations made short.
@@ -60,6 +60,7 @@ impl Drives {
         for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
             let mut case = Case::draw(number, self.wish);
             adapt(&mut case);
+            case.make_room(&make);
             let mut random = Stream::new(number, "operations");
             let mix = Mix::draw(case.config.logical_units, self.cuts, &mut random);
             let operations: Vec<Operation> = (0..self.length).map(|_| mix.next(&mut random)).collect();

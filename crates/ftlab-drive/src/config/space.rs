@@ -56,8 +56,16 @@ impl DriveConfig {
             open: u64::from(self.frontiers()) * u64::from(self.layout.lanes) * unit,
             map: u64::from(self.maps_in_flash()) * self.map_units()
                 + ftlab_ftl::pages_behind(&self.ftl, &self.layout).unwrap_or(0)
-                + 2 * u64::from(self.ftl.checkpoint_units > 0) * self.map_units(),
+                + 2 * self.checkpoint_units(),
         }
+    }
+
+    /// The most units of a checkpoint.
+    fn checkpoint_units(&self) -> u64 {
+        if self.ftl.checkpoint_units == 0 {
+            return 0;
+        }
+        self.map_units() + ftlab_ftl::checkpoint_behind(&self.ftl, &self.layout).unwrap_or(0)
     }
 
     fn map_units(&self) -> u64 {

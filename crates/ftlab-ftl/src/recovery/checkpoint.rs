@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Cause, OpId, Ticket};
 use crate::ftl::Ftl;
+use crate::indirection::{ROW_BYTES, VALUE_BYTES};
 use crate::owner::Owner;
 use crate::recovery::log::{NO_PAGE, NextBase};
 use crate::translation::CHECKPOINT_TABLE;
@@ -20,15 +21,29 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Units of a whole checkpoint.
+    /// Units of a whole checkpoint as the drive is now: the map, and the tables of values and rows.
     pub(crate) fn checkpoint_units(&self) -> u32 {
-        self.config.logical_units.div_ceil(self.layout.geometry.unit_bytes / 4)
+        let (values, rows) = self.indirection.in_use_count();
+        let copies = u64::from(values) + self.roles.further;
+        self.units_of_checkpoint(copies, u64::from(rows))
     }
 
-    /// Writes the map to flash (cause `metadata`) and starts a new log.
+    /// The most that a checkpoint may take: each place of a value is a slot.
+    pub(crate) fn most_checkpoint_units(&self) -> u32 {
+        let places = self.roles.most_values(&self.layout);
+        self.units_of_checkpoint(u64::from(places), u64::from(self.roles.most_rows(&self.config)))
+    }
+
+    fn units_of_checkpoint(&self, places: u64, rows: u64) -> u32 {
+        let unit_bytes = self.layout.geometry.unit_bytes;
+        self.config.logical_units.div_ceil(unit_bytes / 4) + units_behind(places, rows, unit_bytes) as u32
+    }
+
+    /// Writes the map, values and rows to flash (cause `metadata`) and starts a new log.
     pub fn checkpoint(&mut self) {
         let pages = if self.tick == 0 { 0 } else { self.checkpoint_units() };
-        self.translation.with_checkpoint(pages);
+        let left_over = self.translation.with_checkpoint(pages);
+        left_over.into_iter().for_each(|slot| self.invalidate(slot));
         for tvpn in 0..pages {
             let owner = Owner::Map {
                 table: CHECKPOINT_TABLE,
@@ -64,8 +79,8 @@ impl<B: Backend> Ftl<B> {
             values,
             log: recovery.log.len(),
             changes: recovery.changes.len(),
+            pages,
         });
-        recovery.checkpoint_pages = pages;
         recovery.last_checkpoint_tick = self.tick;
         self.recovery = Some(recovery);
         self.promote_checkpoint();
@@ -88,4 +103,10 @@ impl<B: Backend> Ftl<B> {
         self.indirection.wake(rested);
         dead.into_iter().for_each(|slot| self.invalidate(slot));
     }
+}
+
+/// Units of the tables of values, by their places, and of rows of chunks.
+pub(crate) fn units_behind(places: u64, rows: u64, unit_bytes: u32) -> u64 {
+    let bytes = places * u64::from(VALUE_BYTES) + rows * u64::from(ROW_BYTES);
+    bytes.div_ceil(u64::from(unit_bytes))
 }

@@ -35,6 +35,7 @@ pub struct Recovery {
     pub(crate) spares: Spares,
     pub(super) base_values: ValuesThen,
     pub(super) journal: Vec<JournalPage>,
+    /// Units of the last complete checkpoint.
     pub(super) checkpoint_pages: u32,
     /// Erases that may not have completed, oldest first, by unit.
     pub(super) ghosts: FxHashMap<u32, Vec<Ghost>>,
@@ -45,9 +46,10 @@ pub struct Recovery {
 pub(super) struct NextBase {
     pub(super) live: Vec<u64>,
     pub(super) values: ValuesThen,
-    /// Length of the log and number of the changes.
+    /// Length of the log, number of the changes, and units of the checkpoint itself.
     pub(super) log: usize,
     pub(super) changes: usize,
+    pub(super) pages: u32,
 }
 
 /// What a recovery meets, in order.
@@ -265,6 +267,7 @@ impl Recovery {
     pub(super) fn promote(&mut self, dead: &mut Vec<Slot>) -> u32 {
         let Some(next) = self.next.take() else { return 0 };
         let at = next.log as u32;
+        self.checkpoint_pages = next.pages;
         self.base = next.live;
         self.log.drain(..next.log);
         self.programs.drain(..next.log.min(self.programs.len()));

@@ -2,8 +2,9 @@
 //!
 //! # Model
 //! Every page's spare area (OOB) holds the owner of each of its units, written with the page. A checkpoint writes the
-//! whole map and the validity bits to flash every `ftl.checkpoint` host units, and sooner when the journal has grown longer
-//! than that. Between two checkpoints the order of programs is known from sequence numbers in the spare areas: the log
+//! whole map (4 bytes a unit) and the tables of values (8 bytes for each place of one) and of rows of chunks (16 bytes each) to
+//! flash every `ftl.checkpoint` host units, and sooner when the journal has grown longer than that. Between two
+//! checkpoints the order of programs is known from sequence numbers in the spare areas: the log
 //! here. After a power cut
 //! 1. the map of the last checkpoint that is complete is loaded;
 //! 2. the spare areas of the pages programmed since are read in their order, each owner taking its newest place;
@@ -18,10 +19,10 @@
 //! * a unit that is superseded before its page is programmed is written as padding.
 //!
 //! # Not modelled
-//! What the tables of values add to a checkpoint. Pages that a
-//! program interrupted on another page type of the same cells spoils. Room for two checkpoints at once: the pages of the
-//! last one and of its journal are taken to be readable until the next is complete. A second power cut while a drive that
-//! came up without a single free unit writes one again from memory ([`Ftl::power_on`] says whether it does).
+//! Counts of references in a checkpoint: the map and the rows say them. Pages that a program interrupted on another page
+//! type of the same cells spoils. Room for two checkpoints at once: the pages of the last one and of its journal are taken
+//! to be readable until the next is complete, and so is what a recovery has found in spare areas. A second power cut while
+//! a drive that came up without a single free unit writes one again from memory ([`Ftl::power_on`] says whether it does).
 
 mod checkpoint;
 mod journal;
@@ -35,6 +36,7 @@ use crate::ftl::Ftl;
 use crate::record::{Entry, Target};
 use crate::units::RuState;
 
+pub(crate) use checkpoint::units_behind;
 pub use log::Recovery;
 pub(crate) use log::{Content, Event};
 
