@@ -47,7 +47,13 @@ impl<B: Backend> Ftl<B> {
             if step + 1 == request.units {
                 wanted -= request.tail_skip;
             }
-            let slot = match self.record.entry(lpn).target() {
+            let target = self.record.entry(lpn).target();
+            if !self.plain_mapping && matches!(target, Target::Vpn(_) | Target::Chunks(_)) {
+                // The look-up of a value may write translation pages, for which a collection moves what is to be read.
+                self.read_page(page, bytes, ticket);
+                (page, bytes) = (u32::MAX, 0);
+            }
+            let slot = match target {
                 Target::Unmapped => {
                     self.counts.unmapped_reads += 1;
                     if let Some(versions) = &self.versions {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ftlab_core::{PolicySpec, Slot};
 use ftlab_ftl::dedup::DedupPolicy;
+use ftlab_ftl::mapping::{CacheCounts, Charge, MapCause, MappingPolicy, RecordView, Table, Why};
 use ftlab_ftl::owner::Owner;
 use ftlab_ftl::replication::ReplicationPolicy;
 use ftlab_ftl::roles::Roles;
@@ -12,7 +13,7 @@ use ftlab_ftl::{Cause, Counting, Overrides, mapping};
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::driving::Drives;
 use ftlab_testkit::members::{ChunkDedup, MappingCache, OutOfLine, TwoCopies, UnitDedup, Watched};
-use ftlab_testkit::{Bench, Case, Double, Late, Operation};
+use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
 
 type MakeDedup = fn() -> Box<dyn DedupPolicy>;
 
@@ -201,6 +202,83 @@ fn a_checkpoint_holds_values_and_rows() {
                 "member {number}: the rest of the last one is still there"
             );
             assert_eq!(bench.ftl.power_cut().checkpoint_units, 4);
+        }
+    }
+}
+
+/// A mapping policy whose look-up of a value rewrites pages of the map, so that collections make room.
+struct Rewrites([Table; 2]);
+
+impl MappingPolicy for Rewrites {
+    fn tables(&self) -> Vec<Table> {
+        self.0.to_vec()
+    }
+
+    fn look_up(&mut self, table: u8, _: u32, _: u32, why: Why, _: RecordView<'_>, charges: &mut Vec<Charge>) {
+        let cause = MapCause::EvictRmw;
+        if (table, why) == (1, Why::HostRead) {
+            charges.extend((0..40).map(|number| Charge::Store {
+                table: 0,
+                tvpn: number % 2,
+                cause,
+            }));
+        }
+    }
+
+    fn updated(&mut self, _: u8, _: u32, _: RecordView<'_>, _: &mut Vec<Charge>) {}
+
+    fn moved(&mut self, _: u8, _: &[u32], _: RecordView<'_>, _: &mut Vec<Charge>) {}
+
+    fn cached(&self, _: u8, _: u32) -> Option<(u32, bool)> {
+        None
+    }
+
+    fn is_cached(&self, _: u32) -> bool {
+        false
+    }
+
+    fn counts(&self) -> CacheCounts {
+        CacheCounts::default()
+    }
+
+    fn reset_counts(&mut self) {}
+
+    fn forget(&mut self) {}
+
+    fn memory(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// A request reads units that lie directly and units behind values: the look-up of a value may lead to a collection, which moves a
+/// unit that is still to be read and erases where it lay.
+#[test]
+fn a_look_up_of_a_value_leaves_what_is_still_to_be_read() {
+    let mut case = Case::plain(40, 4, 1);
+    case.config.logical_units = 48;
+    case.config.gc.hard = 4;
+    // In turn all units are collected, those of data too.
+    case.config.victim = PolicySpec::named("fifo");
+    let of = |keys: u32| Table { keys, entry_bytes: 16 };
+    let given = Overrides {
+        mapping: Some(Box::new(Rewrites([of(48), of(case.layout.slots())]))),
+        ..sharing(Some(Box::new(UnitDedup::default())), None)
+    };
+    let mut bench = Bench::<Instant>::new(&case, given);
+    for round in 0..60 {
+        for lpn in 0..48 {
+            // Every third unit is like others; what the rest hold is their own.
+            let own = ((5 * lpn + round) % 190) as u8;
+            let content = if lpn % 3 == 2 { 200 + 10 * (lpn % 4) as u8 } else { own };
+            bench.apply(&write(lpn, 1, content));
+        }
+        for first in 0..42 {
+            bench.apply(&Operation::Read {
+                first,
+                units: 6,
+                head: false,
+                tail: false,
+            });
         }
     }
 }
