@@ -1,9 +1,9 @@
 //! Changes of the map that no spare area tells of, in order: trims, units that have come to share a value, values made of
-//! units that lay directly, rows of chunks. They are durable with the page of the journal that holds them.
+//! units that lay directly, values gathered in one slot, rows of chunks. They are durable with the page of the journal that holds them.
 
 use ftlab_core::{Lpn, Slot};
 
-use crate::indirection::{ChunkRow, Vpn};
+use crate::indirection::{ChunkRow, Held, Vpn};
 use crate::record::{Entry, Target};
 
 /// In a key: a slot instead of an LPN.
@@ -16,10 +16,11 @@ const ROW_BYTES: u32 = 24;
 
 #[derive(Clone, Copy, Debug)]
 struct Change {
-    /// The LPN whose entry has changed, or the slot in which a value lies.
+    /// The LPN whose entry has changed, the slot in which a value lies, or a value that is gathered.
     key: u32,
     /// Length of the log at that time.
     at: u32,
+    /// Of a value that is gathered, a slot's whose number is that of the place among all such: no other change has one.
     entry: u32,
 }
 
@@ -28,12 +29,16 @@ struct Change {
 pub(crate) enum What {
     Entry(Lpn, Entry),
     Lies(Vpn, Slot),
+    /// Chunks of a value lie in a gathering.
+    Gathered(Vpn, Vpn, Held),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
     list: Vec<Change>,
     rows: Vec<ChunkRow>,
+    /// Gatherings, and what they got.
+    gathered: Vec<(Vpn, Held)>,
     /// Bytes of all of them in the journal.
     journal_bytes: u64,
 }
@@ -44,7 +49,7 @@ impl Changes {
     }
 
     pub fn bytes(&self) -> u64 {
-        (self.list.len() * 12 + self.rows.len() * 16) as u64
+        (self.list.len() * 12 + self.rows.len() * 16 + self.gathered.len() * 8) as u64
     }
 
     fn push(&mut self, key: u32, at: usize, entry: Entry) {
@@ -69,6 +74,11 @@ impl Changes {
         self.push(PLACE | slot.0, at, Entry::vpn(vpn));
     }
 
+    pub fn gathered(&mut self, member: Vpn, gathering: Vpn, held: Held, at: usize) {
+        self.push(member.0, at, Entry::slot(Slot(self.gathered.len() as u32)));
+        self.gathered.push((gathering, held));
+    }
+
     pub fn consists(&mut self, lpn: Lpn, chunks: ChunkRow, at: usize) {
         self.push(lpn.0, at, Entry::chunks(self.rows.len() as u32));
         self.rows.push(chunks);
@@ -79,6 +89,10 @@ impl Changes {
         self.list.iter().map(|change| {
             let what = match Entry(change.entry).target() {
                 Target::Vpn(vpn) if change.key >= PLACE => What::Lies(vpn, Slot(change.key & !PLACE)),
+                Target::Slot(place) => {
+                    let (gathering, held) = self.gathered[place.at()];
+                    What::Gathered(Vpn(change.key), gathering, held)
+                }
                 _ => What::Entry(Lpn(change.key), Entry(change.entry)),
             };
             (change.at as usize, what)
@@ -120,17 +134,23 @@ impl Changes {
 
     /// Keeps those for which `keep`, asked in order, says so.
     pub fn retain(&mut self, mut keep: impl FnMut() -> bool) {
-        let mut rows = Vec::new();
-        let all = &self.rows;
+        let (mut rows, mut gathered) = (Vec::new(), Vec::new());
         self.list.retain_mut(|change| {
             let kept = keep();
-            if let (true, Target::Chunks(row)) = (kept, Entry(change.entry).target()) {
-                change.entry = Entry::chunks(rows.len() as u32).0;
-                rows.push(all[row as usize]);
+            match Entry(change.entry).target() {
+                Target::Chunks(row) if kept => {
+                    change.entry = Entry::chunks(rows.len() as u32).0;
+                    rows.push(self.rows[row as usize]);
+                }
+                Target::Slot(place) if kept => {
+                    change.entry = Entry::slot(Slot(gathered.len() as u32)).0;
+                    gathered.push(self.gathered[place.at()]);
+                }
+                _ => {}
             }
             kept
         });
-        self.rows = rows;
+        (self.rows, self.gathered) = (rows, gathered);
         self.journal_bytes = self.list.iter().map(|change| u64::from(change.bytes())).sum();
     }
 }
@@ -138,8 +158,8 @@ impl Changes {
 impl Change {
     fn bytes(&self) -> u32 {
         match Entry(self.entry).target() {
-            Target::Unmapped | Target::Slot(_) => TRIM_BYTES,
-            Target::Vpn(_) => VALUE_BYTES,
+            Target::Unmapped => TRIM_BYTES,
+            Target::Vpn(_) | Target::Slot(_) => VALUE_BYTES,
             Target::Chunks(_) => ROW_BYTES,
         }
     }
@@ -159,7 +179,8 @@ mod tests {
         changes.consists(Lpn(3), row(8), 4);
         changes.lies(Vpn(7), Slot(9), 5);
         changes.refers(Lpn(4), Vpn(7), 5);
-        assert_eq!(changes.journal_bytes(), 24 + 8 + 24 + 12 + 12);
+        changes.gathered(Vpn(7), Vpn(8), 0b0101, 6);
+        assert_eq!(changes.journal_bytes(), 24 + 8 + 24 + 12 + 12 + 12);
         assert_eq!((changes.fit(0, 55), changes.fit(0, 56), changes.fit(1, 44)), (2, 3, 3));
         changes.drain(1, 3);
         let entries: Vec<(usize, What)> = changes.iter().collect();
@@ -168,6 +189,7 @@ mod tests {
             (1, What::Entry(Lpn(3), Entry::chunks(0))),
             (2, What::Lies(Vpn(7), Slot(9))),
             (2, What::Entry(Lpn(4), Entry::vpn(Vpn(7)))),
+            (3, What::Gathered(Vpn(7), Vpn(8), 0b0101)),
         ];
         assert_eq!(entries, expected);
         assert_eq!(changes.rows(), [row(8)]);

@@ -106,10 +106,21 @@ impl<B: Backend> Ftl<B> {
                 Target::Vpn(vpn) => *references.entry(vpn).or_default() += 1,
                 Target::Chunks(row) => {
                     for chunk in self.indirection.row(row) {
+                        if !self.indirection.lies_there(chunk) {
+                            return Err(format!(
+                                "{lpn:?} consists of {chunk:?}, which was left behind by a collection"
+                            ));
+                        }
                         *references.entry(chunk.value()).or_default() += 1;
                         *chunks.entry(chunk).or_default() += 1;
                     }
                 }
+            }
+        }
+        for (member, gathering) in self.indirection.gathered() {
+            *references.entry(gathering).or_default() += 1;
+            if !self.indirection.members(gathering).contains(&member) {
+                return Err(format!("{member:?} lies in {gathering:?}, which does not know of it"));
             }
         }
         self.check_places()?;

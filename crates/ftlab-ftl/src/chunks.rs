@@ -67,6 +67,10 @@ impl<B: Backend> Ftl<B> {
     fn acquire_source(&mut self, source: ChunkSource, frontier: Frontier, ticket: Ticket) -> Result<ChunkId, Lack> {
         match source {
             ChunkSource::Existing(chunk) => {
+                assert!(
+                    self.indirection.is_live(chunk),
+                    "{chunk:?} is to be shared, but is gone"
+                );
                 self.indirection.acquire_chunk(chunk);
                 Ok(chunk)
             }

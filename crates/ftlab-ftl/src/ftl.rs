@@ -16,7 +16,7 @@ use crate::copies::Copies;
 use crate::counts::Counts;
 use crate::frontier::{Frontier, Frontiers, NO_RU};
 use crate::future::Future;
-use crate::gc::{Job, Moving};
+use crate::gc::{Gathering, Job, Moving};
 use crate::indirection::{Indirection, ROW_BYTES, VALUE_BYTES};
 use crate::mapping::{self, MappingPolicy};
 use crate::placement::{self, PlacementPolicy};
@@ -84,6 +84,7 @@ pub(crate) struct GcState {
     pub waits_for_idle: Vec<bool>,
     pub waits_for_step: Vec<bool>,
     pub moving: Moving,
+    pub gathering: Gathering,
     /// Programs of the copies made so far.
     pub copies: Copies,
     /// Programs of pages that hold copies, issued outside of a collection: erases wait for them too.
@@ -217,7 +218,7 @@ impl Ftl<Counting> {
             current_lane: vec![LaneId(0); frontiers.count as usize],
             translation: Translation::new(&tables, layout.geometry.unit_bytes),
             indirection: Indirection::new(
-                layout.slots(),
+                roles.most_values(&layout),
                 config.checkpoint_units > 0 && !config.buffer.power_loss_protected,
             ),
             recovery: (config.checkpoint_units > 0).then(|| Recovery::new(&layout)),

@@ -195,6 +195,10 @@ impl<B: Backend> Ftl<B> {
                 Target::Vpn(vpn) => vpn,
             },
         };
+        if self.indirection.gathered_in(vpn).is_some() || !self.indirection.members(vpn).is_empty() {
+            // Chunks of several values are not copied.
+            return None;
+        }
         let copies = self.indirection.copy_count(vpn);
         if copies == 0 || copies >= MAX_COPIES {
             return None;

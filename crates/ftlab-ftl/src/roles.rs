@@ -6,7 +6,7 @@ use crate::backend::{Load, OpId};
 use crate::chunks::PackPlace;
 use crate::config::FtlConfig;
 use crate::dedup::{self, DedupPolicy, Work};
-use crate::indirection::Released;
+use crate::indirection::{CHUNKS, MOST_VALUES, Released};
 use crate::late_writes::WriteRace;
 use crate::races::{Races, ReadRace};
 use crate::replication::{self, CopyAt, ReadPlan, ReplicationPolicy};
@@ -78,9 +78,13 @@ impl Roles {
         self.dedup.is_none() && self.replication.is_none()
     }
 
-    /// Values that there may be: as many as slots.
+    /// Values that there may be: as many as slots; where values are gathered, as many as chunks.
     pub fn most_values(&self, layout: &Layout) -> u32 {
-        if self.is_none() { 0 } else { layout.slots() }
+        match (self.is_none(), self.packs.is_empty()) {
+            (true, _) => 0,
+            (false, true) => layout.slots(),
+            (false, false) => layout.slots().saturating_mul(CHUNKS as u32).min(MOST_VALUES),
+        }
     }
 
     /// Rows of chunks that there may be: a unit has one, and a new one before its old one goes.

@@ -147,7 +147,11 @@ impl<B: Backend> Ftl<B> {
     /// If nothing is stored there, or a unit in chunks: the policy has been told of that.
     fn value_of(&mut self, of: Of, ticket: Ticket) -> Option<Vpn> {
         let lpn = match of {
-            Of::Vpn(vpn) => return Some(vpn),
+            Of::Vpn(vpn) => {
+                let is_whole = self.indirection.gathered_in(vpn).is_none();
+                assert!(is_whole, "{vpn:?} is to be shared, but some of its quarters are gone");
+                return Some(vpn);
+            }
             Of::Lpn(lpn) => lpn,
         };
         if let Target::Vpn(vpn) = self.record.entry(lpn).target() {

@@ -3,7 +3,8 @@
 //! A spare area names the value that lies there, and, written by the host, the LPN that it was written for. Which other LPNs
 //! refer to a value, and which chunks a unit consists of, is known from the last checkpoint and the journal. The number of a
 //! dead value is not used again before a checkpoint says that it is free, so a number on flash has one meaning. Of several
-//! copies the newest is taken over. What refers to a value that is not in flash never happened: the older version stays,
+//! copies the newest is taken over; of a value that collection has gathered with others the oldest place that is still there, as
+//! there its chunks lie that have died since, and what killed them may be lost. What refers to a value that is not in flash never happened: the older version stays,
 //! which is why no unit is erased before everything that replaced its data is in flash (`gc::secure_copies`).
 
 use ftlab_core::{Lpn, Slot};
@@ -13,7 +14,7 @@ use crate::backend::Backend;
 use crate::changes::What;
 use crate::dedup;
 use crate::ftl::Ftl;
-use crate::indirection::{ChunkRow, Indirection, Vpn};
+use crate::indirection::{ChunkRow, Held, Indirection, Vpn};
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
 use crate::recovery::{Event, Recovery};
@@ -51,8 +52,18 @@ pub(crate) const ASSEMBLING: u32 = u32::MAX;
 pub(crate) struct ValuesThen {
     entries: Vec<(Lpn, Entry)>,
     rows: Vec<ChunkRow>,
+    /// Values that are gathered with others, and their gatherings.
+    gathered: Vec<(Vpn, Vpn, Held)>,
     /// Numbers of dead values that may be used again once the checkpoint is complete.
     pub resting: u32,
+}
+
+impl ValuesThen {
+    /// Keeps those gathered values of which `lies_in` says that they lie there.
+    pub fn retain_gathered(&mut self, lies_in: impl Fn(Vpn, Vpn) -> bool) {
+        self.gathered
+            .retain(|&(member, gathering, _)| lies_in(member, gathering));
+    }
 }
 
 /// Spare areas by slot, as far as they say more than the record.
@@ -75,6 +86,15 @@ impl<B: Backend> Ftl<B> {
             Target::Vpn(vpn) => recovery.refers(lpn, vpn),
             Target::Chunks(row) => recovery.consists(lpn, self.indirection.row(row)),
             Target::Unmapped | Target::Slot(_) => {}
+        }
+    }
+
+    /// What is left of a value has been gathered with others.
+    pub(crate) fn journal_gathered(&mut self, member: Vpn, gathering: Vpn) {
+        if self.journals_values()
+            && let Some(recovery) = &mut self.recovery
+        {
+            recovery.gathered(member, gathering, self.indirection.live(member));
         }
     }
 
@@ -142,6 +162,10 @@ impl<B: Backend> Ftl<B> {
             return then;
         }
         then.resting = self.indirection.resting();
+        let gathered = self.indirection.gathered();
+        then.gathered = gathered
+            .map(|(member, gathering)| (member, gathering, self.indirection.live(member)))
+            .collect();
         for lpn in (0..self.config.logical_units).map(Lpn) {
             match self.record.entry(lpn).target() {
                 Target::Unmapped | Target::Slot(_) => {}
@@ -161,6 +185,7 @@ impl<B: Backend> Ftl<B> {
         // Units that became values later, and are in flash.
         let mut units = FxHashSet::default();
         let per_page = self.layout.units_per_page;
+        let mut gathered = recovery.base_values.gathered.clone();
         let (indirection, record) = (&mut self.indirection, &self.record);
         let found = |indirection: &mut Indirection, slot: Slot, units: &mut FxHashSet<Slot>| {
             if matches!(recovery.spares.get(&slot.0), Some(Spare::Was(..))) {
@@ -180,6 +205,7 @@ impl<B: Backend> Ftl<B> {
                 let is_it = matches!(recovery.spares.get(&slot.0), Some(Spare::Was(_, then)) if *then == at);
                 indirection.recover(vpn, (is_it && units.contains(&slot)).then_some(slot));
             }
+            Event::Changed(What::Gathered(member, gathering, held), _) => gathered.push((member, gathering, held)),
             // A number that the journal names must not be given to another value while the journal says so.
             Event::Changed(What::Entry(_, entry), _) => match entry.target() {
                 Target::Unmapped | Target::Slot(_) => {}
@@ -190,6 +216,13 @@ impl<B: Backend> Ftl<B> {
                 }
             },
         });
+        for (member, gathering, held) in gathered {
+            indirection.recover(member, None);
+            indirection.recover(gathering, None);
+            if indirection.first_slot(member).is_none() && indirection.first_slot(gathering).is_some() {
+                indirection.recover_member(member, gathering, held);
+            }
+        }
     }
 
     /// Whether all that the entry refers to is in flash.
@@ -198,7 +231,9 @@ impl<B: Backend> Ftl<B> {
         match entry.target() {
             Target::Unmapped | Target::Slot(_) => true,
             Target::Vpn(vpn) => is_found(vpn),
-            Target::Chunks(row) => rows[row as usize].iter().all(|chunk| is_found(chunk.value())),
+            Target::Chunks(row) => rows[row as usize]
+                .iter()
+                .all(|&chunk| is_found(chunk.value()) && self.indirection.lies_there(chunk)),
         }
     }
 
@@ -247,6 +282,7 @@ impl<B: Backend> Ftl<B> {
                 }
             }
         }
+        self.indirection.rejoin();
         self.indirection.recovered();
     }
 }

@@ -87,10 +87,14 @@ impl Translation {
         tables.iter().filter(|table| !table.is_empty()).count() as u32
     }
 
-    /// Most translation pages that a move of `units` units can change.
-    pub fn most_stores(&self, units: u32) -> u32 {
-        let tables = &self.directory[..CHECKPOINT_TABLE as usize];
-        tables.iter().map(|table| units.min(table.len() as u32)).sum()
+    /// Most translation pages that a move of `units` units can change, which changes the entries of up to `values` values.
+    pub fn most_stores(&self, units: u32, values: u32) -> u32 {
+        let tables = self.directory[..CHECKPOINT_TABLE as usize].iter();
+        let changed = [units, values, units];
+        tables
+            .zip(changed)
+            .map(|(table, changed)| changed.min(table.len() as u32))
+            .sum()
     }
 
     /// Whether the policy keeps `table` in flash, and the table has the keys below `end`.

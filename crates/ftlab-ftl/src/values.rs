@@ -127,8 +127,12 @@ impl<B: Backend> Ftl<B> {
         for (number, chunk) in chunks.into_iter().enumerate() {
             let (vpn, earlier) = (chunk.value(), &chunks[..number]);
             let again = earlier.iter().any(|other| other.value() == vpn);
-            if !again && self.indirection.first_slot(vpn).is_some() {
-                self.look_up(1, vpn.0..vpn.0 + 1, vpn.0 + 1, Why::HostRead, ticket);
+            if again || self.indirection.first_slot(vpn).is_none() {
+                continue;
+            }
+            self.look_up(1, vpn.0..vpn.0 + 1, vpn.0 + 1, Why::HostRead, ticket);
+            if let Some(gathering) = self.indirection.gathered_in(vpn) {
+                self.look_up(1, gathering.0..gathering.0 + 1, gathering.0 + 1, Why::HostRead, ticket);
             }
         }
     }

@@ -9,7 +9,9 @@ use crate::indirection::{CHUNKS, ChunkId, Vpn};
 pub type ChunkStamps = [u32; CHUNKS];
 
 /// In the stamp of a slot: a pack lies there. Other stamps have 31 bits.
-const PACK: u32 = 1 << 31;
+const PACK: u32 = 0b10 << 30;
+/// In the stamp of a slot: chunks of several values lie there.
+const GATHERED: u32 = 0b11 << 30;
 
 /// Stamps of the last write of each LPN and of what each slot holds. 8 bytes a unit, only in checked runs.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct Versions {
     slot: Vec<u32>,
     /// What each pack ever filled holds, by chunk.
     packs: Vec<ChunkStamps>,
+    /// What each gathering ever made holds, by value: 0 of chunks that were dead.
+    gatherings: Vec<Vec<(Vpn, ChunkStamps)>>,
     /// The numbers of those that may still be filled.
     filling: FxHashMap<Vpn, u32>,
     /// The unit that four chunks make.
@@ -36,6 +40,7 @@ impl Versions {
             lpn: vec![0; logical_units as usize],
             slot: vec![0; slots as usize],
             packs: Vec::new(),
+            gatherings: Vec::new(),
             filling: FxHashMap::default(),
             units: FxHashMap::default(),
             last: 0,
@@ -116,6 +121,7 @@ impl Versions {
     /// A chunk of `content` has been added to a pack that is being filled.
     pub fn packed(&mut self, chunk: ChunkId, content: u64) {
         if chunk.index() == 0 {
+            assert!(self.packs.len() < 1 << 30, "a checked run of 2^30 packs");
             self.filling.insert(chunk.value(), self.packs.len() as u32);
             self.packs.push([0; CHUNKS]);
         }
@@ -128,9 +134,33 @@ impl Versions {
         self.slot[slot.at()] = PACK | self.filling[&pack];
     }
 
+    /// Live chunks of some values, each with the slot where it lies, are put together in one slot.
+    pub fn gathering(&mut self, parts: impl Iterator<Item = (Vpn, Slot, [bool; CHUNKS])>) {
+        let stamps = |(value, slot, live): (Vpn, Slot, [bool; CHUNKS])| {
+            let of_chunk = |index: usize| match live[index] {
+                true => self.of_chunk(ChunkId::new(value, index), Some(slot)),
+                false => 0,
+            };
+            (value, std::array::from_fn(of_chunk))
+        };
+        let all = parts.map(stamps).collect();
+        self.gatherings.push(all);
+    }
+
+    /// The last gathering lies in `slot`.
+    pub fn gathered(&mut self, slot: Slot) {
+        self.slot[slot.at()] = GATHERED | (self.gatherings.len() as u32 - 1);
+    }
+
     /// What a chunk of the value at `slot` holds, 0 for nothing; `None`: its pack is still being filled.
     pub fn of_chunk(&self, chunk: ChunkId, slot: Option<Slot>) -> u32 {
         let number = match slot.map(|slot| self.slot[slot.at()]) {
+            Some(gathering) if gathering >= GATHERED => {
+                let values = self.gatherings.get((gathering & !GATHERED) as usize);
+                let mut values = values.into_iter().flatten();
+                let found = values.find(|(value, _)| *value == chunk.value());
+                return found.map_or(0, |(_, stamps)| stamps[chunk.index()]);
+            }
             // A quarter of a unit stored whole is known by the unit.
             Some(stamp) if stamp < PACK => {
                 let quarter = u64::from(stamp) << 2 | chunk.index() as u64;

@@ -295,7 +295,7 @@ fn sharing_is_told_to_a_map_in_flash() {
         || Box::new(OutOfLine::default()),
     ];
     let roomy = |wish: Wish| Wish { reserve: 4, ..wish };
-    // Packs are not compacted: each chunk of a unit may keep a slot of its own.
+    // A drive of chunks has many values, whose tables it pages.
     for (number, member) in members.into_iter().enumerate() {
         let tables_of = |case: &mut Case| {
             tables_of(case);

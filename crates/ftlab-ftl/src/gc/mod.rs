@@ -4,6 +4,7 @@
 //! erase then run in their dependencies. One that goes on in steps is in `steps`.
 
 mod destination;
+mod gather;
 mod mover;
 mod runs;
 mod steps;
@@ -13,9 +14,11 @@ use ftlab_core::RuId;
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, Ticket};
 use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
+use crate::indirection::CHUNKS;
 use crate::placement::Event;
 use crate::units::RuState;
 
+pub(crate) use gather::Gathering;
 pub(crate) use mover::Moving;
 pub(crate) use steps::Job;
 
@@ -93,7 +96,8 @@ impl<B: Backend> Ftl<B> {
         let closed = self.units.closed(pool, per_ru);
         let gains = |ru: RuId| closed.ru(ru).valid + padding < per_ru;
         if !gains(victim) && !closed.iter().any(gains) {
-            return false;
+            let sparsest = self.sparsest(pool).filter(|&ru| self.survivors_fit(ru, pool));
+            return sparsest.is_some_and(|ru| self.collect(ru, Cause::Gc));
         }
         if fruitless > closed.len() as u32 || !self.survivors_fit(victim, pool) {
             let closed = self.units.closed(pool, per_ru);
@@ -134,14 +138,26 @@ impl<B: Backend> Ftl<B> {
         if let Some(least) = metadata.clone().map(room).min() {
             // Each unit that moves may change a translation page of each table, and trims may have to be journalled. All of
             // that may go to the frontier with the least room, but for a rest at each other one.
-            // So may packs, whose values get their slots before the erase.
-            let packs = self.roles.packs.len() as u32 * u32::from(self.translation.is_paged(1, 1));
-            let stores = self.translation.most_stores(most) + packs + u32::from(self.recovery.is_some());
+            // Packs get their slots before the erase; where chunks are gathered, a unit may hold those of several values.
+            let packs = self.roles.packs.len() as u32;
+            let values = if packs > 0 {
+                most * (CHUNKS as u32 + 1) + packs
+            } else {
+                most
+            };
+            let stores = self.translation.most_stores(most, values) + self.most_journal_pages(most);
             let beyond = stores.saturating_sub(least);
             let others = metadata.len() as u32 - 1;
             units += beyond.div_ceil(self.layout.slots_per_ru) + if beyond > 0 { others } else { 0 };
         }
         units <= pool.free
+    }
+
+    /// Pages of the journal that a collection of `most` valid units may have to write: trims, and chunks that it gathers.
+    fn most_journal_pages(&self, most: u32) -> u32 {
+        let gathers = self.journals_values() && !self.roles.packs.is_empty();
+        let gathered = if gathers { 12 * CHUNKS as u32 * most } else { 0 };
+        u32::from(self.recovery.is_some()) + gathered.div_ceil(self.layout.geometry.unit_bytes)
     }
 
     /// Moves everything valid out of `victim` and erases it.

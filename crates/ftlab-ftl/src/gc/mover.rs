@@ -95,13 +95,19 @@ impl<B: Backend> Ftl<B> {
             }
             at += moved as usize;
         }
+        let all_moved = if at < all {
+            self.gc.gathering.clear();
+            false
+        } else {
+            self.roles.packs.is_empty() || self.gather_parts(way)
+        };
         self.gc.collecting = false;
         self.gc.moving = moving;
         // Also of what was moved before room ran out: the cache must not keep old places.
         if !self.plain_mapping {
             self.charge_moves();
         }
-        at == all
+        all_moved
     }
 
     /// One read for all the valid units of a page; `valid` are the slots still to be moved, those of the page first.
@@ -128,9 +134,18 @@ impl<B: Backend> Ftl<B> {
         self.backend.issue(op, &[])
     }
 
-    /// Moves one valid unit to the frontier it belongs to.
+    /// Moves one valid unit to the frontier it belongs to, or takes note of it if it is to be gathered with others.
     #[inline]
     fn relocate(&mut self, slot: Slot, way: Way, read: OpId) -> bool {
+        let gathers = way.cause == Cause::Gc && !self.roles.packs.is_empty();
+        if gathers && self.is_gathered(slot, self.record.owner(slot), read) {
+            return true;
+        }
+        self.relocate_whole(slot, way, read)
+    }
+
+    #[inline]
+    pub(super) fn relocate_whole(&mut self, slot: Slot, way: Way, read: OpId) -> bool {
         let cause = way.cause;
         let packed = self.record.owner(slot);
         let lpn = packed.as_lpn();

@@ -4,8 +4,8 @@
 use super::{Indirection, Vpn};
 
 impl Indirection {
-    /// The entry of `key` in table 1 (values) or 2 (rows): the slot of a value that has one place, a digest of several places or
-    /// of the chunks of a row. `None` if the number is not in use, or the value is a pack that is still being filled: what a
+    /// The entry of `key` in table 1 (values) or 2 (rows): the slot of a value that has one place, the gathering in which it
+    /// lies, a digest of several places or of the chunks of a row. `None` if the number is not in use, or the value is a pack that is still being filled: what a
     /// page of the table says of it means nothing.
     pub fn entry(&self, table: u8, key: u32) -> Option<u32> {
         match table {
@@ -16,9 +16,10 @@ impl Indirection {
     }
 
     fn value_entry(&self, vpn: Vpn) -> Option<u32> {
-        match self.ring(vpn) {
-            Some(_) => Some(digest(self.copies_of(vpn).map(|slot| slot.0))),
-            None => self.first_slot(vpn).map(|slot| slot.0),
+        match (self.ring(vpn), self.gathered_in(vpn)) {
+            (_, Some(gathering)) => Some(super::MEMBER | gathering.0),
+            (Some(_), None) => Some(digest(self.copies_of(vpn).map(|slot| slot.0))),
+            (None, None) => self.first_slot(vpn).map(|slot| slot.0),
         }
     }
 

@@ -6,23 +6,30 @@
 //! deduplication and replication has none of these and pays nothing.
 //!
 //! There are as many VPNs as slots: a value that is in flash takes a slot, so that numbers run out only where those of dead values
-//! rest. Then units are stored without one.
+//! rest. Then units are stored without one. Where units are stored in chunks there are four times as many, as what is left of several packs
+//! may share a slot (`gathered`).
 
 mod chains;
 mod chunks;
 mod entries;
+mod gathered;
 mod saved;
 
 use ftlab_core::{Lpn, Slot};
 
 use chains::{Chains, Left};
 pub use chunks::{CHUNKS, ChunkId, ChunkRow, Filling};
+use gathered::Gatherings;
+pub use gathered::Held;
 pub(crate) use saved::SECTIONS;
 
 /// Bytes of a value (slot, count of references), of each of its further copies, and of a row of chunks.
 pub const VALUE_BYTES: u32 = 8;
 pub const COPY_BYTES: u32 = 8;
 pub const ROW_BYTES: u32 = 16;
+
+/// The most values that there can be: their numbers stand in entries of 30 bits beside others.
+pub const MOST_VALUES: u32 = (1 << 30) - 2;
 
 /// Most copies of one unit.
 pub const MAX_COPIES: usize = 64;
@@ -51,7 +58,9 @@ pub enum Of {
 const UNUSED: u32 = u32::MAX;
 const NOWHERE: u32 = u32::MAX - 1;
 /// In `head`: a ring of copies instead of a slot.
-const RING: u32 = 1 << 31;
+const RING: u32 = 0b10 << 30;
+/// In `head`: the number of the gathering in which the value lies instead of a slot.
+const MEMBER: u32 = 0b11 << 30;
 
 #[derive(Clone, Debug)]
 pub struct Indirection {
@@ -68,6 +77,7 @@ pub struct Indirection {
     /// Numbers that may be used again when the next checkpoint says that they are free, oldest first; `None`: at once.
     resting: Option<Resting>,
     filling: Vec<Option<Filling>>,
+    gatherings: Gatherings,
     most: u32,
     values_in_use: u32,
     rows_in_use: u32,
@@ -129,6 +139,7 @@ impl Indirection {
             free_row: NOWHERE,
             resting: resting.then_some(Resting::NONE),
             filling: Vec::new(),
+            gatherings: Gatherings::default(),
             most,
             values_in_use: 0,
             rows_in_use: 0,
@@ -141,7 +152,8 @@ impl Indirection {
 
     /// Bytes of the tables.
     pub fn bytes(&self) -> u64 {
-        (self.head.len() * 8 + self.copies.bytes() + self.chunk_refs.len() * 16 + self.rows.len() * 16) as u64
+        let of_chunks = self.chunk_refs.len() * 16 + self.rows.len() * 16 + self.gatherings.len() * 24;
+        (self.head.len() * 8 + self.copies.bytes() + of_chunks) as u64
     }
 
     /// Values and rows in use.
@@ -203,7 +215,10 @@ impl Indirection {
             return;
         }
         let before = released.slots.len();
-        released.slots.extend(self.copies_of(vpn));
+        match self.gathered_in(vpn) {
+            Some(gathering) => released.slots.extend(self.leave(gathering, vpn)),
+            None => released.slots.extend(self.copies_of(vpn)),
+        }
         released.further += (released.slots.len() - before).saturating_sub(1) as u64;
         if let Some(ring) = self.ring(vpn) {
             self.copies.free(ring);
@@ -258,7 +273,7 @@ impl Indirection {
     /// The last node of the ring in which the places of the value lie, if there are several.
     fn ring(&self, vpn: Vpn) -> Option<u32> {
         let head = self.head.get(vpn.at()).copied()?;
-        (RING..NOWHERE).contains(&head).then_some(head & !RING)
+        (RING..MEMBER).contains(&head).then_some(head & !RING)
     }
 
     /// Puts the places of the value into `slots`.
@@ -267,8 +282,9 @@ impl Indirection {
         slots.extend(self.copies_of(vpn));
     }
 
-    /// The places of the value.
+    /// The places of the value; of one that is gathered with others, their slot.
     pub fn copies_of(&self, vpn: Vpn) -> impl Iterator<Item = Slot> + '_ {
+        let vpn = self.gathered_in(vpn).unwrap_or(vpn);
         let only = self.head.get(vpn.at()).filter(|&&head| head < RING);
         let only = only.map(|&slot| Slot(slot));
         only.into_iter().chain(self.copies.places(self.ring(vpn)))
@@ -294,6 +310,7 @@ impl Indirection {
             UNUSED => panic!("{vpn:?} is not in use"),
             NOWHERE => slot.0,
             only if only < RING => RING | self.copies.pair(Slot(only), slot),
+            member if member >= MEMBER => panic!("{vpn:?} is gathered with others and gets no copies"),
             ring => RING | self.copies.add(ring & !RING, slot),
         };
     }

@@ -70,6 +70,7 @@ impl Indirection {
         self.rows_in_use = (0..self.rows.len() as u32)
             .filter(|&row| self.row_in_use(row).is_some())
             .count() as u32;
+        self.restore_gatherings()?;
         self.check_lists()
     }
 
@@ -177,6 +178,9 @@ mod tests {
         all.take_filling(0);
         all.add_copy(chunks[0].value(), Slot(90));
         all.new_row(chunks);
+        let gathering = all.new_gathering().unwrap();
+        all.add_copy(gathering, Slot(95));
+        all.gather(gathering, chunks[0].value());
         all.release(vpns[1], &mut Released::default());
         all.release(vpns[4], &mut Released::default());
         all
@@ -189,6 +193,10 @@ mod tests {
         after.restore(before.sections()).unwrap();
         assert_eq!(after.sections(), before.sections());
         assert_eq!(after.in_use_count(), before.in_use_count());
+        assert_eq!(
+            (after.members(Vpn(7)), after.first_slot(Vpn(6))),
+            (&[Vpn(6)][..], Some(Slot(95)))
+        );
         assert_eq!(after.resting(), 2);
         after.wake(2);
         assert_eq!((after.create(), after.create()), (Some(Vpn(4)), Some(Vpn(1))));

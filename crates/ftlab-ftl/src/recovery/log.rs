@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::backend::OpId;
 use crate::changes::{Changes, What};
-use crate::indirection::{ChunkRow, Vpn};
+use crate::indirection::{ChunkRow, Held, Vpn};
 use crate::surviving::{Spare, Spares, ValuesThen};
 
 /// In the log: a page that is gone, or the place of a checkpoint.
@@ -33,7 +33,7 @@ pub struct Recovery {
     pub(super) recovered_changes: usize,
     /// What spare areas say beside the owners in the record, and what the last complete checkpoint says of values.
     pub(crate) spares: Spares,
-    pub(super) base_values: ValuesThen,
+    pub(crate) base_values: ValuesThen,
     pub(super) journal: Vec<JournalPage>,
     /// Units of the last complete checkpoint.
     pub(super) checkpoint_pages: u32,
@@ -215,6 +215,11 @@ impl Recovery {
         self.changes.lies(vpn, slot, self.log.len());
     }
 
+    /// What is left of a value lies in a gathering.
+    pub(crate) fn gathered(&mut self, member: Vpn, gathering: Vpn, held: Held) {
+        self.changes.gathered(member, gathering, held, self.log.len());
+    }
+
     /// `lpn` consists of chunks.
     pub(crate) fn consists(&mut self, lpn: Lpn, chunks: ChunkRow) {
         self.changes.consists(lpn, chunks, self.log.len());
@@ -332,6 +337,19 @@ impl Recovery {
         self.keep_changes();
         self.next = None;
         torn
+    }
+
+    /// A value that has come back elsewhere than in a gathering will not be looked for there again, as it may be gathered anew
+    /// before the next checkpoint. `lies_in` says which are where they are said to be.
+    pub(super) fn forget_gathered(&mut self, lies_in: impl Fn(Vpn, Vpn) -> bool) {
+        self.base_values.retain_gathered(&lies_in);
+        let keep = |(_, what)| match what {
+            What::Gathered(member, gathering, _) => lies_in(member, gathering),
+            What::Entry(..) | What::Lies(..) => true,
+        };
+        let kept: Vec<bool> = self.changes.iter().map(keep).collect();
+        let mut kept = kept.into_iter();
+        self.changes.retain(|| kept.next().unwrap_or(true));
     }
 
     /// All changes have come through the power cut.

@@ -87,6 +87,8 @@ impl<B: Backend> Ftl<B> {
         self.stop_collections();
         self.mapping.forget();
         let by_spare = self.rebuild(&recovery, &mut report);
+        let indirection = &self.indirection;
+        recovery.forget_gathered(|member, gathering| indirection.gathered_in(member) == Some(gathering));
         // Collection copies a value without the LPN that it was written for, and the next checkpoint may not be complete when
         // power fails again: what a spare area said is kept as the journal is.
         for lpn in by_spare {

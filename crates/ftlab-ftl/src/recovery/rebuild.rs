@@ -74,7 +74,7 @@ impl<B: Backend> Ftl<B> {
                 }
             }
             Event::Changed(What::Entry(lpn, entry), _) => self.change_entry(lpn, entry, &rows, first_row),
-            Event::Changed(What::Lies(..), _) => {}
+            Event::Changed(What::Lies(..) | What::Gathered(..), _) => {}
         });
         if rebuilds_values {
             self.count_references(&rows, &mut by_spare);
