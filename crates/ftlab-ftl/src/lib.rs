@@ -37,6 +37,7 @@ pub mod replication;
 mod reports;
 pub mod request;
 pub mod roles;
+mod room;
 mod sharing;
 pub mod since;
 mod state;
@@ -54,9 +55,10 @@ pub use backend::{
 pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
 pub use counts::Counts;
 pub use frontier::Frontier;
-pub use ftl::{Ftl, Overrides, checkpoint_behind, frontiers_of, least_reserve, pages_behind};
+pub use ftl::{Ftl, Overrides};
 pub use placing::FrontierCounts;
 pub use request::{Admitted, HostRequest, WriteContext};
+pub use room::{checkpoint_behind, frontiers_of, least_reserve, pages_behind};
 
 /// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

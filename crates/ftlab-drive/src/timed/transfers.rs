@@ -25,7 +25,7 @@ impl Transfers {
     #[inline(always)]
     pub fn ns(&self, bytes: u32) -> u64 {
         match self.by_sectors.get((bytes / SECTOR_BYTES) as usize) {
-            Some(&ns) if bytes % SECTOR_BYTES == 0 => ns,
+            Some(&ns) if bytes.is_multiple_of(SECTOR_BYTES) => ns,
             _ => self.timing.transfer_ns(u64::from(bytes)),
         }
     }

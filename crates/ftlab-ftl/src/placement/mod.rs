@@ -3,6 +3,7 @@
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
+use crate::config::FtlConfig;
 use crate::frontier::Frontier;
 use crate::indirection::Vpn;
 use crate::request::WriteContext;
@@ -184,6 +185,19 @@ pub struct Setup {
     /// Lanes of the drive, on each of which a frontier may have an open reclaim unit.
     pub lanes: u32,
     pub seed: u64,
+}
+
+impl Setup {
+    /// What a placement policy is told of the drive that `config` describes.
+    pub fn of(config: &FtlConfig, layout: &Layout) -> Self {
+        Setup {
+            logical_units: config.logical_units,
+            unit_bytes: layout.geometry.unit_bytes,
+            units_per_ru: layout.slots_per_ru,
+            lanes: layout.lanes,
+            seed: config.seed,
+        }
+    }
 }
 
 pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
