@@ -277,3 +277,30 @@ def test_lists_name_what_there_is(ftlab: Command) -> None:
     assert formats["mqsim"]["written"]
     assert "time_unit" in formats["mqsim"]["open"]
     assert formats["parquet"]["written"]
+
+
+def test_times_of_windows_are_hundreds_of_nanoseconds(ftlab: Command, tmp_path: Path) -> None:
+    trace, out = tmp_path / "windows.csv", tmp_path / "out.csv"
+    ticks = [128166372003061629, 128166372013061629, 128166372033061630]
+    trace.write_text("time,op,offset,length\n" + "".join(f"{t},W,{i * 4096},4096\n" for i, t in enumerate(ticks)))
+    done = ftlab("convert", trace, out)
+    assert done.code == 0
+    assert "times in 100ns" in done.out + done.err
+    assert pl.read_csv(out)["time_ns"].to_list() == [0, 1_000_000_000, 3_000_000_100]
+    # Named, it counts for small numbers too.
+    trace.write_text("time,op,offset,length\n5,W,0,4096\n12,W,4096,4096\n")
+    assert ftlab("convert", trace, out, "--time-unit", "100ns", "--force").code == 0
+    assert pl.read_csv(out)["time_ns"].to_list() == [0, 700]
+
+
+def test_process_ids_that_a_form_needs_or_has_no_place_for_are_told(ftlab: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "a.csv"
+    trace.write_text("time_ns,op,offset,length\n0,write,0,4096\n1000,write,4096,4096\n")
+    made = ftlab("convert", trace, tmp_path / "a.blkparse", "--to", "blkparse")
+    assert made.code == 0
+    assert "process ids made up: 2 " in made.out + made.err
+    # Process 0 is one like any other.
+    trace.write_text("time_ns,op,offset,length,pid\n0,write,0,4096,0\n1000,write,4096,4096,7\n")
+    left = ftlab("convert", trace, tmp_path / "a.msr.csv", "--to", "msr")
+    assert left.code == 0
+    assert "process ids left out: 2" in left.out + left.err
