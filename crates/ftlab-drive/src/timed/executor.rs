@@ -483,7 +483,7 @@ impl Timed {
                 transfer += self.transfers.ns(op.bytes);
             }
             if op.ticket != NONE {
-                self.paths[at as usize].start(now, gc_ns);
+                path_of(op, at, &mut self.paths, &mut self.tickets).start(now, gc_ns);
             }
             if self.observer.is_some() {
                 let phase = die.batch.phase();

@@ -7,13 +7,12 @@ use super::blocks::Found;
 use super::ops::{Kind, Link, NONE, Op, State};
 use super::places::Place;
 use super::ranks::{READS, bit};
-use super::table::Table;
 use super::tickets::{Path, Tickets};
 use super::{Event, Timed};
 
 /// The path of an operation that carries a ticket.
 #[inline(always)]
-pub(super) fn path_of<'a>(op: &Op, index: u32, paths: &'a mut Table<Path>, tickets: &'a mut Tickets) -> &'a mut Path {
+pub(super) fn path_of<'a>(op: &Op, index: u32, paths: &'a mut [Path], tickets: &'a mut Tickets) -> &'a mut Path {
     if op.is_sole() {
         &mut tickets.at(op.ticket).path
     } else {
@@ -215,7 +214,9 @@ impl Timed {
         state.remaining += 1;
         let mut path = state.path;
         path.charge(Part::Queue, self.now);
-        self.paths.reach(index, Path::default());
+        if index as usize >= self.paths.len() {
+            self.paths.resize(index as usize + 1, Path::default());
+        }
         let entry = &mut self.paths[index as usize];
         *entry = path;
         entry

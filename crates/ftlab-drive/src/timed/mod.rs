@@ -114,8 +114,9 @@ pub struct Timed {
 
     now: u64,
     ops: Ops,
-    /// Of the operations that carry a ticket, by their numbers.
-    paths: Table<Path>,
+    /// Of the operations that carry a ticket beside others, by their numbers. Most operations have none, so that these are looked
+    /// up with care.
+    paths: Vec<Path>,
     /// Runs of reads and of programs.
     reads: Runs<Fetch>,
     programs: Runs<Store>,
@@ -182,7 +183,7 @@ impl Timed {
             ways,
             now: 0,
             ops: Ops::new(),
-            paths: Table::new(),
+            paths: Vec::new(),
             reads: Runs::new(),
             programs: Runs::new(),
             blocks: Blocks::new(

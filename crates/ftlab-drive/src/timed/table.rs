@@ -36,16 +36,6 @@ impl<T> Table<T> {
     }
 }
 
-impl<T: Clone> Table<T> {
-    /// Makes `empty` entries up to number `index`, if there are none yet.
-    #[inline(always)]
-    pub fn reach(&mut self, index: u32, empty: T) {
-        if index as usize >= self.0.len() {
-            self.0.resize(index as usize + 1, empty);
-        }
-    }
-}
-
 impl<T> FromIterator<T> for Table<T> {
     fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
         Table(entries.into_iter().collect())
