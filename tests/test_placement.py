@@ -85,6 +85,21 @@ def test_json_holds_the_answer(ftlab: Command) -> None:
     assert answer["schemes"][1]["set"] == ["ftl.placement=sepbit"]
 
 
+@pytest.mark.parametrize(
+    ("waf", "sentence"),
+    [
+        (1.6, "The best scheme, `sepbit`, closes 80 % of that."),
+        (2.1, "No scheme helps: the best, `sepbit`, does no better than none."),
+        (1.2, "`sepbit` does better still"),
+    ],
+)
+def test_what_the_best_scheme_does_is_said_as_it_is(waf: float, sentence: str) -> None:
+    wafs = {"none": 2.0, "sepbit": waf, "fk": 1.5}
+    points = [Point({"scheme": name}, (_run(value),)) for name, value in wafs.items()]
+    answer = placing.answer(placing.choose(["sepbit"]), Comparison(tuple(points)))
+    assert sentence in answer_text(answer)
+
+
 def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(InputError, match="scheme `sepbot`: expected some of none, manual, "):
         lab.placement(HOT, schemes=["sepbot"])

@@ -127,7 +127,7 @@ def placement(
     schemes: Sequence[str] | None = None,
     **options: Unpack[CompareOptions],
 ) -> Answer:
-    """What would streams, inference or better guesses bring on `workload`, and how far is that from the best possible?
+    """What would streams, inference or better guesses bring on `workload`, and how far is that from an oracle?
 
     `schemes` names some of `SCHEMES`; `none` and the oracle are always among them. Runs on the counting backend unless
     `backend` says otherwise.

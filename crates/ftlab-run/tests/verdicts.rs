@@ -59,14 +59,14 @@ struct Widening(PathBuf);
 impl Widening {
     fn new(name: &str, requests: u64) -> Self {
         let path = std::env::temp_dir().join(format!("ftlab-verdicts-{}-{name}.csv", std::process::id()));
-        let mut text = String::from("op,offset,length\n");
+        let mut text = String::from("time_us,op,offset,length\n");
         let mut random = 0x9E37_79B9_7F4A_7C15u64;
         for i in 0..requests {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             let span = UNITS * (2 * requests + i) / (3 * requests);
-            let _ = writeln!(text, "write,{},4096", (random >> 33) % span * 4096);
+            let _ = writeln!(text, "{i},write,{},4096", (random >> 33) % span * 4096);
         }
         std::fs::write(&path, text).unwrap();
         Widening(path)

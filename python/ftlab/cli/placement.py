@@ -23,7 +23,7 @@ def placement(
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
-    """What would placement bring on this workload, and how far is that from the best possible?
+    """What would placement bring on this workload, and how far is that from an oracle?
 
     Runs it without placement, with AutoStream, with program contexts and internal streams, with SepBIT, and with the
     oracle that knows every lifetime, and says which share of the gap each closes.

@@ -82,6 +82,14 @@ def _gap(answer: Answer) -> str:
         default=None,
     )
     text = f"The oracle lies {100 * gap:.1f} % below no placement."
-    if best and best.closed is not None:
-        text += f" The best scheme, `{best.scheme.name}`, closes {_share(best.closed)} of that."
-    return text
+    if best is None or best.closed is None:
+        return text
+    name = best.scheme.name
+    if best.closed <= 0:
+        return f"{text} No scheme helps: the best, `{name}`, does no better than none."
+    if best.closed > 1:
+        return (
+            f"{text} `{name}` does better still: it sorts by more than the oracle's classes of lifetimes, which are coarse"
+            f" on this drive, so `{ORACLE}` is no bound here."
+        )
+    return f"{text} The best scheme, `{name}`, closes {_share(best.closed)} of that."

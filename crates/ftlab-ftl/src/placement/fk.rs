@@ -1,4 +1,4 @@
-//! Future knowledge: data that will die together lies together. No real drive can; it bounds what placement may bring.
+//! Future knowledge: data that will die together lies together. No real drive can; what it saves is nearly what placement can bring.
 //!
 //! # Model
 //! Each write and each survivor goes to class `min(remaining lifespan / segment, classes - 1)`, where the remaining lifespan is
