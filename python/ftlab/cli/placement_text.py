@@ -89,7 +89,7 @@ def _gap(answer: Answer) -> str:
         return f"{text} No scheme helps: the best, `{name}`, does no better than none."
     if best.closed > 1:
         return (
-            f"{text} `{name}` does better still: it sorts by more than the oracle's classes of lifetimes, which are coarse"
-            f" on this drive, so `{ORACLE}` is no bound here."
+            f"{text} `{name}` does better still: it sorts by more than the oracle's classes of lifetimes, which are"
+            f" coarse on this drive, so `{ORACLE}` is no bound here."
         )
     return f"{text} The best scheme, `{name}`, closes {_share(best.closed)} of that."
