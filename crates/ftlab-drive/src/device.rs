@@ -310,14 +310,7 @@ impl<F: Front> Device<F> {
             let ticket = Ticket(self.leaving.pop());
             out.push(self.front.backend().take(ticket));
         }
-        while self.arriving[0].next_ns() <= now_ns {
-            let arrival = self.arriving[0].pop();
-            let io = IoRequest::plain(arrival.op, arrival.offset, arrival.length);
-            match arrival.context {
-                None => self.admit(&io, Ticket(arrival.ticket)),
-                Some(place) => self.admit_known(io, Ticket(arrival.ticket), place),
-            }
-        }
+        self.admit_due(0, now_ns);
         if self.arriving[1].next_ns() <= now_ns {
             self.admit_writes(now_ns);
         }
@@ -325,10 +318,16 @@ impl<F: Front> Device<F> {
         self.next_own_ns = self.leaving.next_ns().min(reads.next_ns()).min(writes.next_ns());
     }
 
+    /// Out of line, so that reads are admitted where they arrive.
     #[inline(never)]
     fn admit_writes(&mut self, now_ns: u64) {
-        while self.arriving[1].next_ns() <= now_ns {
-            let arrival = self.arriving[1].pop();
+        self.admit_due(1, now_ns);
+    }
+
+    #[inline(always)]
+    fn admit_due(&mut self, kind: usize, now_ns: u64) {
+        while self.arriving[kind].next_ns() <= now_ns {
+            let arrival = self.arriving[kind].pop();
             let io = IoRequest::plain(arrival.op, arrival.offset, arrival.length);
             match arrival.context {
                 None => self.admit(&io, Ticket(arrival.ticket)),

@@ -2,14 +2,14 @@
 
 mod support;
 
-use ftlab_core::{BlockDevice, Completion, IoRequest, OpKind, Stream};
+use ftlab_core::{BlockDevice, Completion, IoRequest, Lpn, OpKind, Stream};
 use ftlab_drive::clocked::Clocked;
 use ftlab_drive::config::HostLink;
 use ftlab_drive::device::Device;
 use ftlab_drive::front::FtlFront;
 use ftlab_drive::timed::{Event, Link, TicketInfo, Timed};
 use ftlab_flash::Timing;
-use ftlab_ftl::{Backend, FlashOp, Load, Need, Notice, OpId, Overrides, PageCopies, Ticket};
+use ftlab_ftl::{Backend, FlashOp, HostRequest, Load, Need, Notice, OpId, Overrides, PageCopies, Ticket};
 use ftlab_testkit::Case;
 use ftlab_testkit::case::Wish;
 use support::*;
@@ -106,9 +106,15 @@ impl Clocked for Beside {
 const REQUESTS: u64 = 1500;
 const DEPTH: usize = 12;
 
-/// Units written at first, then so many of a hundred requests are reads of a unit; everything that completes.
+/// A full drive, then so many of a hundred requests are reads of a unit, the others writes; everything that completes.
 fn completions<B: Clocked>(case: &Case, backend: B, link: &HostLink, reads: u64) -> Vec<Completion> {
-    let mut ftl = case.build(Overrides::default()).unwrap().with_backend(backend);
+    let mut ftl = case.build(Overrides::default()).unwrap();
+    // Before there is time: where all are reads, nothing else ever reaches the backend.
+    for lpn in (0..case.config.logical_units).map(Lpn) {
+        ftl.admit(&HostRequest::whole(OpKind::Write, lpn, 1), Ticket::NONE);
+    }
+    ftl.admit(&HostRequest::whole(OpKind::Flush, Lpn(0), 0), Ticket::NONE);
+    let mut ftl = ftl.with_backend(backend);
     ftl.start_idle_work();
     let timing = mqsim_timing();
     let mut device = Device::new(FtlFront { ftl, timing }, link);
@@ -116,23 +122,23 @@ fn completions<B: Clocked>(case: &Case, backend: B, link: &HostLink, reads: u64)
     let (units, unit) = (u64::from(case.config.logical_units), case.layout.geometry.unit_bytes);
     let (mut out, mut all) = (Vec::new(), Vec::new());
     let mut now = 0;
-    for tag in 0..units + REQUESTS {
-        let (op, place) = match tag < units {
-            true => (OpKind::Write, tag),
-            false if draw.below(100) < reads => (OpKind::Read, draw.below(units)),
-            false => (OpKind::Write, draw.below(units)),
+    for tag in 0..REQUESTS {
+        let op = match draw.below(100) < reads {
+            true => OpKind::Read,
+            false => OpKind::Write,
         };
+        let offset = draw.below(units) * u64::from(unit);
         while device.outstanding() >= DEPTH {
             now = device.advance_to_completion(None, &mut out).unwrap();
         }
-        device.submit(tag, &IoRequest::plain(op, place * u64::from(unit), unit), now);
+        device.submit(tag, &IoRequest::plain(op, offset, unit), now);
         all.append(&mut out);
     }
     while device.outstanding() > 0 {
         device.advance_to_completion(None, &mut out).unwrap();
     }
     all.append(&mut out);
-    assert_eq!(all.len() as u64, units + REQUESTS);
+    assert_eq!(all.len() as u64, REQUESTS);
     all
 }
 
@@ -166,17 +172,26 @@ fn a_sole_read_ends_as_any_other() {
     }
 }
 
-/// Reads of several planes run together: each keeps its own account.
+/// Reads of several planes run together: each keeps its own account, also of what it waited for collections.
 #[test]
 fn sole_reads_of_a_multi_plane_operation_end_as_any_other() {
     let mut case = Case::plain(16, 8, 1);
-    let wide = layout([1, 1, 1, 4], 16, 8, case.layout.geometry.page_bytes);
-    case.config.logical_units = wide.slots() / 2;
-    case.layout = wide;
+    case.layout = layout([1, 1, 1, 4], 16, 8, case.layout.geometry.page_bytes);
+    case.config.logical_units = case.layout.slots() * 7 / 10;
     for schedule in ["fcfs", "read_first", "lockstep", "out_of_order"] {
-        let new = || timed(&case.layout, &mqsim_timing(), schedule);
-        let sole = completions(&case, new(), &mqsim_link(), 100);
-        let beside = completions(&case, Beside(new()), &mqsim_link(), 100);
-        assert_eq!(sole, beside, "{schedule}");
+        for reads in [100, 60] {
+            let new = || timed(&case.layout, &mqsim_timing(), schedule);
+            let sole = completions(&case, new(), &mqsim_link(), reads);
+            let beside = completions(&case, Beside(new()), &mqsim_link(), reads);
+            assert_eq!(sole, beside, "{schedule}, {reads} % reads");
+            let waited = sole
+                .iter()
+                .any(|done| done.op == OpKind::Read && done.parts.gc_wait_ns > 0);
+            assert_eq!(
+                waited,
+                reads < 100,
+                "{schedule}: reads wait for collections where there are any"
+            );
+        }
     }
 }

@@ -32,10 +32,7 @@ fn drive(drives: &Drives) {
 }
 
 fn steps() -> Wish {
-    Wish {
-        steps: true,
-        ..Wish::default()
-    }
+    Wish::stepped(0)
 }
 
 #[test]

@@ -342,7 +342,7 @@ impl<B: Backend> Ftl<B> {
         match request.op {
             OpKind::Write if self.end_of_life => {}
             OpKind::Write => self.write(request, ticket),
-            OpKind::Read => self.read(request, ticket),
+            OpKind::Read => unreachable!("reads are admitted where they arrive"),
             OpKind::Trim => self.trim(request, ticket),
             OpKind::Flush => self.flush(ticket),
         }

@@ -93,10 +93,7 @@ fn adapt(case: &mut Case) {
 }
 
 fn steps() -> Wish {
-    Wish {
-        steps: true,
-        ..Wish::default()
-    }
+    Wish::stepped(0)
 }
 
 #[test]

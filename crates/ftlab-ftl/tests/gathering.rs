@@ -88,19 +88,11 @@ fn a_drive_of_chunks_needs_no_slot_for_each_of_them() {
 }
 
 fn steps() -> Wish {
-    Wish {
-        steps: true,
-        reserve: 4,
-        ..Wish::default()
-    }
+    Wish::stepped(4)
 }
 
 fn cuts(protected: bool) -> Wish {
-    Wish {
-        recovers: true,
-        protected: Some(protected),
-        ..steps()
-    }
+    steps().cut(Some(protected))
 }
 
 /// The conformance suite with ten times as many contents, so that packs die chunk by chunk; how many values were seen in gatherings.

@@ -57,19 +57,11 @@ fn tables_of(case: &mut Case) {
 }
 
 fn steps() -> Wish {
-    Wish {
-        steps: true,
-        reserve: 2,
-        ..Wish::default()
-    }
+    Wish::stepped(2)
 }
 
 fn cuts(protected: Option<bool>) -> Wish {
-    Wish {
-        recovers: true,
-        protected,
-        ..steps()
-    }
+    steps().cut(protected)
 }
 
 #[test]

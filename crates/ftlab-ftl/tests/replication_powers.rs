@@ -37,18 +37,11 @@ fn third(case: &mut Case) {
 }
 
 fn steps() -> Wish {
-    Wish {
-        steps: true,
-        reserve: 2,
-        ..Wish::default()
-    }
+    Wish::stepped(2)
 }
 
 fn cuts() -> Wish {
-    Wish {
-        recovers: true,
-        ..steps()
-    }
+    steps().cut(None)
 }
 
 fn figure<B: Backend>(ftl: &Ftl<B>, name: &str) -> f64 {

@@ -62,19 +62,11 @@ fn roomy(case: &mut Case, make: impl Fn(&Case) -> Overrides, share: u32) {
 }
 
 fn steps() -> Wish {
-    Wish {
-        steps: true,
-        reserve: 4,
-        ..Wish::default()
-    }
+    Wish::stepped(4)
 }
 
 fn cuts(protected: bool) -> Wish {
-    Wish {
-        recovers: true,
-        protected: Some(protected),
-        ..steps()
-    }
+    steps().cut(Some(protected))
 }
 
 /// Pages of each table that lie in flash.

@@ -33,6 +33,26 @@ pub struct Wish {
     pub mapping: bool,
 }
 
+impl Wish {
+    /// Drives that collect in steps, with at least so many units of reserve.
+    pub fn stepped(reserve: u32) -> Wish {
+        Wish {
+            steps: true,
+            reserve,
+            ..Wish::default()
+        }
+    }
+
+    /// The same whose power may be cut.
+    pub fn cut(self, protected: Option<bool>) -> Wish {
+        Wish {
+            recovers: true,
+            protected,
+            ..self
+        }
+    }
+}
+
 /// Options that are worth trying and that nobody finds by chance, beside the members of the catalogues.
 const VICTIMS: &[&str] = &[
     "d_choices:d=3,replacement=false",

@@ -7,9 +7,7 @@
 //! in the order they went in.
 
 use super::table::Table;
-
-/// No event.
-pub(super) const NEVER: u64 = u64::MAX;
+use crate::due::NEVER;
 
 #[derive(Clone, Copy)]
 struct Entry {

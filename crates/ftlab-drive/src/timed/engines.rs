@@ -4,8 +4,8 @@ use ftlab_core::Calendar;
 use ftlab_ftl::{Class, OpId, Ticket};
 
 use super::Timed;
-use super::agenda::NEVER;
 use super::ops::{Kind, NONE, Op, State};
+use crate::due::NEVER;
 
 /// When each engine will be free, and the works under way.
 #[derive(Default)]

@@ -55,7 +55,7 @@ use ftlab_core::{Calendar, Completion, Error, Layout, Part, Result, RuId, Status
 use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, FlashOp, FlashOpKind, Load, Need, Notice, OpId, PageCopies, Ticket};
 
-use agenda::{Agenda, NEVER};
+use agenda::Agenda;
 use blocks::Blocks;
 use channels::Channels;
 use dies::Die;
@@ -69,6 +69,7 @@ use table::Table;
 use tickets::Path;
 use transfers::Transfers;
 
+use crate::due::NEVER;
 use crate::schedule::Plan;
 
 pub use executor::MERGE_WINDOW;
