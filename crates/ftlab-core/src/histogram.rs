@@ -5,10 +5,11 @@
 
 use hdrhistogram::Histogram as Hdr;
 
+use crate::bins::{bin_of, lower};
+
 /// Counts of nanosecond values; quantiles are exact to 0.1 %.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// By bucket: 2^11 of one nanosecond, then 2^10 for each power of two, each as wide as the value's highest 11 bits tell.
     counts: Vec<u64>,
     count: u64,
     sum: u128,
@@ -20,13 +21,13 @@ const HIGHEST_NS: u64 = 3_600_000_000_000;
 /// The buckets that the library makes for this range reach so far; what lies beyond counts as [`HIGHEST_NS`].
 const LAST_NS: u64 = (1 << 42) - 1;
 
-/// Values below two to this have a bucket each.
-const EXACT_BITS: u32 = 11;
+/// Buckets to the octave, as a power of two: enough for three digits.
+const BITS: u32 = 10;
 
 impl Default for Histogram {
     fn default() -> Self {
         Histogram {
-            counts: vec![0; bucket_of(LAST_NS) + 1],
+            counts: vec![0; bin_of::<BITS>(LAST_NS) + 1],
             count: 0,
             sum: 0,
             max: 0,
@@ -34,24 +35,11 @@ impl Default for Histogram {
     }
 }
 
-#[inline(always)]
-fn bucket_of(value_ns: u64) -> usize {
-    let exact = (1 << EXACT_BITS) - 1;
-    let shift = (value_ns | exact).ilog2() - (EXACT_BITS - 1);
-    ((shift as usize) << (EXACT_BITS - 1)) + (value_ns >> shift) as usize
-}
-
-/// The lowest value of a bucket.
-fn lowest_of(bucket: usize) -> u64 {
-    let shift = (bucket >> (EXACT_BITS - 1)).saturating_sub(1);
-    ((bucket - (shift << (EXACT_BITS - 1))) as u64) << shift
-}
-
 impl Histogram {
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
         let counted_ns = if value_ns > LAST_NS { HIGHEST_NS } else { value_ns };
-        self.counts[bucket_of(counted_ns)] += 1;
+        self.counts[bin_of::<BITS>(counted_ns)] += 1;
         self.count += 1;
         self.sum += u128::from(value_ns);
         self.max = self.max.max(value_ns);
@@ -114,7 +102,7 @@ impl Histogram {
         let mut hdr = Hdr::new_with_bounds(1, HIGHEST_NS, 3).expect("constant bounds are legal");
         for (bucket, &count) in self.counts.iter().enumerate() {
             if count > 0 {
-                hdr.record_n(lowest_of(bucket), count).expect("within the bounds");
+                hdr.record_n(lower::<BITS>(bucket), count).expect("within the bounds");
             }
         }
         hdr

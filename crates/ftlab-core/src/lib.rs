@@ -3,6 +3,7 @@
 //!
 //! Nothing here reads a clock, a file or the environment.
 
+pub mod bins;
 pub mod calendar;
 pub mod catalogue;
 pub mod device;

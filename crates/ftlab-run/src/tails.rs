@@ -3,11 +3,12 @@
 //! Eight steps to the octave of nanoseconds: the middle of a step is within 6.3 % of what it stands for.
 
 use ftlab_core::OpKind;
+use ftlab_core::bins::{bin_of, last, lower};
 
 /// Steps to the octave, as a power of two.
 const BITS: u32 = 3;
 /// Up to 2^48 ns (78 hours); what is longer counts as that.
-const PLACES: usize = ((48 - BITS as usize) << BITS) + (1 << BITS);
+const PLACES: usize = bin_of::<BITS>((1 << 48) - 1) + 1;
 
 /// Latencies of reads and of writes. In one piece, so that many of them in a vector are one allocation.
 #[derive(Clone, Debug)]
@@ -48,20 +49,12 @@ const _: () = assert!(OpKind::Read as usize == 0 && OpKind::Write as usize == 1)
 
 #[inline]
 fn place_of(ns: u64) -> usize {
-    if ns < 1 << BITS {
-        return ns as usize;
-    }
-    let shift = 63 - BITS - ns.leading_zeros();
-    (((shift as usize) << BITS) + (ns >> shift) as usize).min(PLACES - 1)
+    bin_of::<BITS>(ns).min(PLACES - 1)
 }
 
 fn middle_of(place: usize) -> f64 {
-    if place < 2 << BITS {
-        return place as f64;
-    }
-    let shift = (place >> BITS) - 1;
-    let low = ((place & ((1 << BITS) - 1)) + (1 << BITS)) << shift;
-    low as f64 + ((1u64 << shift) - 1) as f64 / 2.0
+    let (low, high) = (lower::<BITS>(place), last::<BITS>(place));
+    low as f64 + (high - low) as f64 / 2.0
 }
 
 #[cfg(test)]

@@ -309,7 +309,7 @@ mod tests {
             let dirty = added(&requests);
             // Distances are kept in bins; their sum is checked to the width of those.
             let bins = dirty.distance.bins().iter().enumerate();
-            let sum: u64 = bins.map(|(bin, n)| n * super::super::octaves::lower::<{ super::super::octaves::FINE }>(bin)).sum();
+            let sum: u64 = bins.map(|(bin, n)| n * ftlab_core::bins::lower::<{ super::super::octaves::FINE }>(bin)).sum();
             prop_assert!(sum <= distances && distances as f64 <= sum as f64 * 1.004 + 1.0, "{} {}", sum, distances);
             prop_assert_eq!(dirty.finish().read_after_writes, expected);
         }

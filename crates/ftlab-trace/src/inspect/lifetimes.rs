@@ -1,7 +1,9 @@
 //! How long what is written stays valid, over the sampled pages. Memory: 38 histograms of 4 KiB.
 
+use ftlab_core::bins::last;
+
 use super::inspection::share;
-use super::octaves::{EIGHTHS, FINE, Octaves, eighth_of, last};
+use super::octaves::{EIGHTHS, FINE, Octaves, eighth_of};
 use super::strata::{HOT_FROM, Scale, Strata};
 use super::{Curve, LifetimeClass};
 

@@ -4,8 +4,10 @@
 //! 1 / rate pages the miss ratio curve has no detail. Memory: three stacks of 12 to 20 bytes a page and 3 × 3 × 2 histograms
 //! of 4 KiB.
 
+use ftlab_core::bins::last;
+
 use super::inspection::share;
-use super::octaves::{EIGHTHS, Octaves, last};
+use super::octaves::{EIGHTHS, Octaves};
 use super::records::Access;
 use super::stack::Stack;
 use super::strata::{HOT_FROM, Scale, Strata};
