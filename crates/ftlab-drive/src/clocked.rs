@@ -8,23 +8,19 @@ use crate::timed::{Event, Link, TicketInfo, Timed};
 /// A backend that a device can drive.
 pub trait Clocked: Backend {
     /// The link that data of reads crosses outwards. A backend may let the reads of a ticket cross it one by one as they
-    /// complete; the rest crosses when the ticket departs.
+    /// complete; the rest crosses when the last of its operations has.
     fn host_out(&mut self) -> &mut Link;
 
     /// Begins a ticket.
     fn open(&mut self, info: TicketInfo) -> Ticket;
 
-    /// No more operations will carry `ticket`: it is done with the last of them.
+    /// No more operations will carry `ticket`: it is done when the last of them is and its data has crossed the link.
     fn seal(&mut self, ticket: Ticket);
 
     /// The request of this ticket is refused: what it read crosses no link.
     fn refuse(&mut self, ticket: Ticket);
 
-    /// A ticket has been reported done: its data that has not crossed the link crosses it now. Returns when the last byte
-    /// has crossed.
-    fn depart(&mut self, ticket: Ticket) -> u64;
-
-    /// Ends a ticket whose data has crossed, now.
+    /// Ends a ticket that has been reported done, now.
     fn take(&mut self, ticket: Ticket) -> Completion;
 
     /// The next thing to react to at or before `until_ns`, at the time that `now_ns` then tells; without one, the time is
@@ -59,11 +55,6 @@ impl Clocked for Timed {
 
     fn refuse(&mut self, ticket: Ticket) {
         self.refuse(ticket);
-    }
-
-    #[inline(always)]
-    fn depart(&mut self, ticket: Ticket) -> u64 {
-        self.depart(ticket)
     }
 
     #[inline(always)]

@@ -13,7 +13,7 @@
 //! allocation in steady state.
 
 use ftlab_core::{BlockDevice, Breakdown, Completion, DeviceGeometry, IoContext, IoRequest, Lpn, OpKind, Status};
-use ftlab_ftl::{Backend, HostRequest, Notice, Ticket};
+use ftlab_ftl::{HostRequest, Notice, Ticket};
 
 use crate::clocked::Clocked;
 use crate::config::HostLink;
@@ -52,11 +52,8 @@ pub struct Device<F> {
     /// Requests on their way to the FTL. Reads, trims and flushes carry no data inwards: each kind keeps its order.
     arriving: [Due<Arrival>; 2],
     contexts: Contexts,
-    /// Tickets of requests whose data is on the link. Almost always the last to come leaves last: only one whose data crossed while
-    /// other work of its own went on may leave before an earlier one.
-    leaving: Due<u32>,
-    /// The next admission or departure.
-    next_own_ns: u64,
+    /// The next admission.
+    next_admission_ns: u64,
     /// Completed while a request was submitted, and not yet handed out.
     completed: Vec<Completion>,
     outstanding: usize,
@@ -109,8 +106,7 @@ impl<F: Front> Device<F> {
             command_free_ns: 0,
             arriving: Default::default(),
             contexts: Contexts::default(),
-            leaving: Due::default(),
-            next_own_ns: NEVER,
+            next_admission_ns: NEVER,
             completed: Vec::new(),
             outstanding: 0,
             now_ns: 0,
@@ -143,8 +139,7 @@ impl<F: Front> Device<F> {
         self.command_free_ns = 0;
         self.arriving = Default::default();
         self.contexts = Contexts::default();
-        self.leaving.clear();
-        self.next_own_ns = NEVER;
+        self.next_admission_ns = NEVER;
         self.completed.clear();
         self.outstanding = 0;
         self.settled = false;
@@ -219,7 +214,7 @@ impl<F: Front> BlockDevice for Device<F> {
                 op: io.op,
             },
         );
-        self.next_own_ns = self.next_own_ns.min(at_ns);
+        self.next_admission_ns = self.next_admission_ns.min(at_ns);
     }
 
     fn next_wakeup(&mut self) -> Option<u64> {
@@ -227,7 +222,7 @@ impl<F: Front> BlockDevice for Device<F> {
             return Some(first.done_ns);
         }
         let flash = self.front.backend().next_time().unwrap_or(NEVER);
-        let next = self.next_own_ns.min(flash);
+        let next = self.next_admission_ns.min(flash);
         (next != NEVER).then_some(next)
     }
 
@@ -263,30 +258,22 @@ impl<F: Front> Device<F> {
     /// `None` if there is no limit and nothing is left to happen.
     #[inline]
     fn run(&mut self, until_ns: u64, to_completion: bool, out: &mut Vec<Completion>) -> Option<u64> {
-        let before = out.len();
         let mut until = until_ns;
         loop {
-            // Every event may put something on the link that leaves before the next one.
-            let own = self.next_own_ns;
-            let time = match self.front.backend().pop(own.min(until)) {
+            let admission = self.next_admission_ns;
+            match self.front.backend().pop(admission.min(until)) {
                 Some(Event::TicketDone(ticket)) => {
-                    let now_ns = self.front.backend().now_ns();
-                    self.ticket_done(ticket, now_ns, out);
-                    now_ns
+                    let backend = self.front.backend();
+                    let done = backend.take(ticket);
+                    if to_completion {
+                        // What else happens at this instant belongs to it.
+                        until = done.done_ns;
+                    }
+                    out.push(done);
                 }
-                Some(Event::Notice(notice)) => {
-                    self.react(notice);
-                    continue;
-                }
-                None if own <= until && own != NEVER => {
-                    self.step_own(own, out);
-                    own
-                }
+                Some(Event::Notice(notice)) => self.react(notice),
+                None if admission <= until && admission != NEVER => self.admit_arrived(admission),
                 None => break,
-            };
-            if to_completion && out.len() > before {
-                // What else happens at this instant belongs to it.
-                until = time;
             }
         }
         self.settled = true;
@@ -303,19 +290,15 @@ impl<F: Front> Device<F> {
         self.front.notice(notice);
     }
 
-    /// Hands out and admits what is due at `now_ns`: departures first.
+    /// Admits what has arrived at `now_ns`.
     #[inline]
-    fn step_own(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
-        while self.leaving.next_ns() <= now_ns {
-            let ticket = Ticket(self.leaving.pop());
-            out.push(self.front.backend().take(ticket));
-        }
+    fn admit_arrived(&mut self, now_ns: u64) {
         self.admit_due(0, now_ns);
         if self.arriving[1].next_ns() <= now_ns {
             self.admit_writes(now_ns);
         }
         let [reads, writes] = &self.arriving;
-        self.next_own_ns = self.leaving.next_ns().min(reads.next_ns()).min(writes.next_ns());
+        self.next_admission_ns = reads.next_ns().min(writes.next_ns());
     }
 
     /// Out of line, so that reads are admitted where they arrive.
@@ -356,19 +339,6 @@ impl<F: Front> Device<F> {
         let request = HostRequest::of_bytes(io, self.unit_shift);
         if self.front.admit(&request, ticket) != Status::Done {
             self.front.backend().refuse(ticket);
-        }
-    }
-
-    /// Everything the FTL does for a request is done; a read's data may still be on the link.
-    #[inline]
-    fn ticket_done(&mut self, ticket: Ticket, now_ns: u64, out: &mut Vec<Completion>) {
-        let backend = self.front.backend();
-        let done_ns = backend.depart(ticket);
-        if done_ns == now_ns {
-            out.push(backend.take(ticket));
-        } else {
-            self.leaving.push(done_ns, ticket.0);
-            self.next_own_ns = self.next_own_ns.min(done_ns);
         }
     }
 }

@@ -9,9 +9,12 @@ pub const NEVER: u64 = u64::MAX;
 pub struct Due<T> {
     /// A power of two, larger than the number of entries; places without one hold [`NEVER`].
     ring: Vec<(u64, T)>,
+    /// Places of the next entry and behind the last.
     head: usize,
-    count: usize,
+    tail: usize,
     next_ns: u64,
+    /// No entry is due later.
+    last_ns: u64,
 }
 
 impl<T: Copy + Default> Default for Due<T> {
@@ -19,8 +22,9 @@ impl<T: Copy + Default> Default for Due<T> {
         Due {
             ring: vec![(NEVER, T::default()); 64],
             head: 0,
-            count: 0,
+            tail: 0,
             next_ns: NEVER,
+            last_ns: 0,
         }
     }
 }
@@ -38,60 +42,56 @@ impl<T: Copy + Default> Due<T> {
     /// If there is none.
     #[inline(always)]
     pub fn pop(&mut self) -> T {
-        assert!(self.count > 0, "nothing is due");
-        let at = self.at(0);
-        let place = &mut self.ring[at];
+        assert!(self.next_ns != NEVER, "nothing is due");
+        let place = &mut self.ring[self.head];
         place.0 = NEVER;
         let what = place.1;
-        self.head = self.head.wrapping_add(1);
-        self.count -= 1;
-        self.next_ns = self.ring[self.at(0)].0;
+        self.head = self.after(self.head);
+        self.next_ns = self.ring[self.head].0;
         what
     }
 
     /// Adds an entry, after those that are due at the same time or earlier.
     #[inline(always)]
     pub fn push(&mut self, at_ns: u64, what: T) {
-        if self.count + 1 == self.ring.len() {
+        let at = self.tail;
+        self.ring[at] = (at_ns, what);
+        self.tail = self.after(at);
+        self.next_ns = self.next_ns.min(at_ns);
+        if at_ns < self.last_ns {
+            self.sink(at);
+        } else {
+            self.last_ns = at_ns;
+        }
+        if self.tail == self.head {
             self.grow();
         }
-        let at = self.at(self.count);
-        self.count += 1;
-        self.ring[at] = (at_ns, what);
-        self.next_ns = self.next_ns.min(at_ns);
-        if self.count > 1 && self.ring[self.at(self.count - 2)].0 > at_ns {
-            self.sink();
-        }
-    }
-
-    pub fn clear(&mut self) {
-        *self = Due::default();
     }
 
     #[inline(always)]
-    fn at(&self, place: usize) -> usize {
-        self.head.wrapping_add(place) & (self.ring.len() - 1)
+    fn after(&self, place: usize) -> usize {
+        (place + 1) & (self.ring.len() - 1)
     }
 
-    /// Brings the last entry before those that are due later.
+    /// Brings the last entry, which lies at `at`, before those that are due later.
     #[cold]
-    fn sink(&mut self) {
-        let mut place = self.count - 1;
-        while place > 0 {
-            let (at, before) = (self.at(place), self.at(place - 1));
+    fn sink(&mut self, mut at: usize) {
+        while at != self.head {
+            let before = at.wrapping_sub(1) & (self.ring.len() - 1);
             if self.ring[before].0 <= self.ring[at].0 {
                 break;
             }
             self.ring.swap(before, at);
-            place -= 1;
+            at = before;
         }
     }
 
+    /// Doubles the ring, which is full.
     #[cold]
     fn grow(&mut self) {
-        let first = self.at(0);
-        self.ring.rotate_left(first);
+        self.ring.rotate_left(self.head);
         self.head = 0;
+        self.tail = self.ring.len();
         self.ring.resize(2 * self.ring.len(), (NEVER, T::default()));
     }
 }

@@ -88,17 +88,20 @@ impl Clocked for Untimed {
         self.tickets.known(ticket).status = Status::WornOut;
     }
 
-    fn depart(&mut self, ticket: Ticket) -> u64 {
-        self.tickets.depart(ticket, &mut self.host_out, self.now_ns)
-    }
-
     fn take(&mut self, ticket: Ticket) -> Completion {
         self.tickets.take(ticket, self.now_ns)
     }
 
     fn pop(&mut self, until_ns: u64) -> Option<Event> {
-        if let Some(ticket) = self.done.pop_front() {
-            return Some(Event::TicketDone(ticket));
+        while let Some(ticket) = self.done.pop_front() {
+            if self.tickets.depart(ticket, &mut self.host_out, self.now_ns) {
+                return Some(Event::TicketDone(ticket));
+            }
+        }
+        let crossed_ns = self.tickets.next_crossed_ns();
+        if crossed_ns <= until_ns && crossed_ns != u64::MAX {
+            self.now_ns = crossed_ns;
+            return Some(Event::TicketDone(self.tickets.pop_crossed()));
         }
         if until_ns != u64::MAX {
             self.now_ns = self.now_ns.max(until_ns);
@@ -107,7 +110,11 @@ impl Clocked for Untimed {
     }
 
     fn next_time(&mut self) -> Option<u64> {
-        (!self.done.is_empty()).then_some(self.now_ns)
+        let crossed_ns = self.tickets.next_crossed_ns();
+        match self.done.is_empty() {
+            false => Some(self.now_ns),
+            true => (crossed_ns != u64::MAX).then_some(crossed_ns),
+        }
     }
 
     fn reset(&mut self) {

@@ -82,10 +82,6 @@ impl Clocked for Beside {
         self.0.refuse(ticket);
     }
 
-    fn depart(&mut self, ticket: Ticket) -> u64 {
-        self.0.depart(ticket)
-    }
-
     fn take(&mut self, ticket: Ticket) -> Completion {
         self.0.take(ticket)
     }

@@ -18,7 +18,8 @@ pub struct Latencies {
 #[derive(Default)]
 struct OneOp {
     histogram: Histogram,
-    parts: [u128; 5],
+    /// Sums of all parts but the time in queues, which is what they leave of the sum of the latencies.
+    parts: [u128; 4],
 }
 
 const QUANTILES: [(&str, f64); 6] = [
@@ -48,10 +49,10 @@ impl Latencies {
         debug_assert_eq!(late_ns + parts.total_ns(), latency_ns, "parts sum to the latency");
         let one = &mut self.by_op[op as usize];
         one.histogram.record(latency_ns);
-        for (sum, part) in one.parts.iter_mut().zip(parts_of(parts)) {
+        let [_, others @ ..] = parts_of(parts);
+        for (sum, part) in one.parts.iter_mut().zip(others) {
             *sum += u128::from(part);
         }
-        one.parts[0] += u128::from(late_ns);
         self.tails.record(op, latency_ns);
     }
 
@@ -82,7 +83,9 @@ impl Latencies {
                 entry.insert(name.into(), one.histogram.quantile(quantile).into());
             }
             entry.insert("max_ns".into(), one.histogram.max().into());
-            for (name, sum) in PARTS.iter().zip(one.parts) {
+            let queue = one.histogram.sum() - one.parts.iter().sum::<u128>();
+            let sums = std::iter::once(queue).chain(one.parts);
+            for (name, sum) in PARTS.iter().zip(sums) {
                 entry.insert((*name).into(), json!(sum as f64 / count as f64));
             }
             all.insert(op.name().into(), Value::Object(entry));

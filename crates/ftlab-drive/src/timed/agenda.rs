@@ -1,8 +1,9 @@
 //! The agenda: one pending event per source (die, channel, timer queue), in order of time.
 //!
 //! A die has at most one event ahead of it, and a suspension *moves* that event; so there are no stale entries and never
-//! more entries than sources. They lie sorted in the middle of a table: the next is taken from the front, and a new one is let
-//! in from the nearer end: a program is among the latest, a transfer among the next. For the tens to hundreds of dies of a
+//! more entries than sources. Ends of transfers are soon, at most one for each channel, and come in order but for their sizes; they
+//! have a list of their own, beside that of everything else. A list lies sorted in the middle of a table: the next is taken from
+//! the front, and a new one is let in from the end (transfers) or the nearer end. For the tens to hundreds of dies of a
 //! drive this costs a fraction of a heap; with thousands it would be linear in the number of busy dies. Equal times come out
 //! in the order they went in.
 
@@ -13,30 +14,35 @@ use crate::due::NEVER;
 struct Entry {
     time: u64,
     source: u32,
+    /// How many went in before it (wraps).
+    sequence: u32,
 }
 
-const EMPTY: Entry = Entry { time: NEVER, source: 0 };
+const EMPTY: Entry = Entry {
+    time: NEVER,
+    source: 0,
+    sequence: 0,
+};
 
 /// Pending events of a fixed set of sources.
 pub(super) struct Agenda {
-    /// Pending entries from `head` up to `tail`, and `NEVER` at `tail`. Four times as long as there can be entries, so that they
-    /// are seldom moved to the middle again.
-    entries: Table<Entry>,
-    head: usize,
-    tail: usize,
-    /// Time at the head.
+    transfers: List,
+    others: List,
+    /// Time of the earliest.
     next: u64,
+    /// It is one of the transfers.
+    transfer_next: bool,
+    sequence: u32,
 }
 
 impl Agenda {
     pub fn new(sources: usize) -> Self {
-        let entries: Table<Entry> = (0..4 * (sources + 1)).map(|_| EMPTY).collect();
-        let middle = entries.len() / 2;
         Agenda {
-            entries,
-            head: middle,
-            tail: middle,
+            transfers: List::new(sources),
+            others: List::new(sources),
             next: NEVER,
+            transfer_next: false,
+            sequence: 0,
         }
     }
 
@@ -49,56 +55,152 @@ impl Agenda {
     /// Takes the earliest event; its source.
     #[inline(always)]
     pub fn pop(&mut self) -> u32 {
-        debug_assert!(self.head != self.tail, "no event to take");
-        let source = self.entries[self.head].source;
-        self.head += 1;
-        self.next = self.entries[self.head].time;
+        let source = if self.transfer_next {
+            self.transfers.pop()
+        } else {
+            self.others.pop()
+        };
+        self.look();
         source
     }
 
     /// Adds the event of a source that has none.
     #[inline]
     pub fn push(&mut self, source: usize, time: u64) {
-        if self.head == 0 || self.tail + 1 == self.entries.len() {
-            self.recentre();
+        let entry = self.entry(source, time);
+        if time < self.next {
+            (self.next, self.transfer_next) = (time, false);
         }
-        let entry = Entry {
+        self.others.insert(entry);
+    }
+
+    /// As [`Agenda::push`], for the end of a transfer on a channel.
+    #[inline]
+    pub fn push_transfer(&mut self, source: usize, time: u64) {
+        let entry = self.entry(source, time);
+        if time < self.next {
+            (self.next, self.transfer_next) = (time, true);
+        }
+        self.transfers.insert_late(entry);
+    }
+
+    /// Replaces the event of a source, which is not the end of a transfer, by one at `time`, or adds it.
+    pub fn set(&mut self, source: usize, time: u64) {
+        self.others.remove(source as u32);
+        if time != NEVER {
+            let entry = self.entry(source, time);
+            self.others.insert(entry);
+        }
+        self.look();
+    }
+
+    pub fn clear(&mut self) {
+        self.transfers.clear();
+        self.others.clear();
+        self.look();
+    }
+
+    #[inline(always)]
+    fn entry(&mut self, source: usize, time: u64) -> Entry {
+        self.sequence = self.sequence.wrapping_add(1);
+        Entry {
             time,
             source: source as u32,
-        };
-        self.next = self.next.min(time);
-        let entries = &mut self.entries;
-        if time < entries[(self.head + self.tail) / 2].time {
-            self.head -= 1;
-            let mut at = self.head;
-            while entries[at + 1].time <= time {
-                entries[at] = entries[at + 1];
-                at += 1;
-            }
-            entries[at] = entry;
-        } else {
-            let mut at = self.tail;
-            self.tail += 1;
-            entries[self.tail].time = NEVER;
-            while at != self.head && entries[at - 1].time > time {
-                entries[at] = entries[at - 1];
-                at -= 1;
-            }
-            entries[at] = entry;
+            sequence: self.sequence,
         }
     }
 
-    /// Replaces the event of a source by one at `time`, or adds it.
-    pub fn set(&mut self, source: usize, time: u64) {
+    /// Finds out which event is next.
+    #[inline(always)]
+    fn look(&mut self) {
+        let (transfer, other) = (self.transfers.first(), self.others.first());
+        self.transfer_next = transfer.time < other.time
+            || (transfer.time == other.time && (transfer.sequence.wrapping_sub(other.sequence) as i32) < 0);
+        self.next = transfer.time.min(other.time);
+    }
+}
+
+/// Entries in order of time.
+struct List {
+    /// From `head` up to `tail`, and [`EMPTY`] at `tail`. Four times as long as there can be entries, so that they are seldom moved
+    /// to the middle again.
+    entries: Table<Entry>,
+    head: usize,
+    tail: usize,
+}
+
+impl List {
+    fn new(most: usize) -> Self {
+        let entries: Table<Entry> = (0..4 * (most + 1)).map(|_| EMPTY).collect();
+        let middle = entries.len() / 2;
+        List {
+            entries,
+            head: middle,
+            tail: middle,
+        }
+    }
+
+    /// The first; [`EMPTY`] if there is none.
+    #[inline(always)]
+    fn first(&self) -> Entry {
+        self.entries[self.head]
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> u32 {
+        debug_assert!(self.head != self.tail, "no event to take");
+        let source = self.entries[self.head].source;
+        self.head += 1;
+        source
+    }
+
+    /// Lets an entry in from the nearer end.
+    #[inline(always)]
+    fn insert(&mut self, entry: Entry) {
+        if self.head == 0 {
+            self.recentre();
+        }
+        if entry.time < self.entries[(self.head + self.tail) / 2].time {
+            self.insert_early(entry);
+        } else {
+            self.insert_late(entry);
+        }
+    }
+
+    #[inline(always)]
+    fn insert_early(&mut self, entry: Entry) {
+        self.head -= 1;
+        let mut at = self.head;
+        while self.entries[at + 1].time <= entry.time {
+            self.entries[at] = self.entries[at + 1];
+            at += 1;
+        }
+        self.entries[at] = entry;
+    }
+
+    /// Lets an entry in from the end.
+    #[inline(always)]
+    fn insert_late(&mut self, entry: Entry) {
+        if self.tail + 1 == self.entries.len() {
+            self.recentre();
+        }
+        let mut at = self.tail;
+        self.tail += 1;
+        self.entries[self.tail] = EMPTY;
+        while at != self.head && self.entries[at - 1].time > entry.time {
+            self.entries[at] = self.entries[at - 1];
+            at -= 1;
+        }
+        self.entries[at] = entry;
+    }
+
+    /// Takes the entry of a source out, if there is one.
+    fn remove(&mut self, source: u32) {
         let mut pending = self.head..self.tail;
-        if let Some(at) = pending.find(|&at| self.entries[at].source == source as u32) {
-            // The `NEVER` at the tail comes along.
+        if let Some(at) = pending.find(|&at| self.entries[at].source == source) {
+            // The empty one at the tail comes along.
             self.entries.copy_within(at + 1..=self.tail, at);
             self.tail -= 1;
-            self.next = self.entries[self.head].time;
-        }
-        if time != NEVER {
-            self.push(source, time);
         }
     }
 
@@ -115,11 +217,10 @@ impl Agenda {
         (self.head, self.tail) = (head, head + count);
     }
 
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.entries.fill(EMPTY);
         self.head = self.entries.len() / 2;
         self.tail = self.head;
-        self.next = NEVER;
     }
 }
 
@@ -128,41 +229,54 @@ mod tests {
     use super::*;
     use ftlab_core::Stream;
 
+    /// What is pending, as the agenda should have it: time, order of entry, source, end of a transfer.
+    type Pending = Vec<(u64, u32, usize, bool)>;
+
     #[test]
-    fn events_come_out_by_time_and_move() {
+    fn events_come_out_by_time_then_by_entry_and_move() {
         for sources in [1usize, 2, 7, 8, 41, 300] {
             let mut agenda = Agenda::new(sources);
-            let mut times = vec![NEVER; sources];
+            let mut pending = Pending::new();
             let mut draw = Stream::new(3, "agenda");
-            for _ in 0..5000 {
-                let least = *times.iter().min().unwrap();
-                assert_eq!(agenda.next_time(), least);
-                if draw.below(3) == 0 && least != NEVER {
-                    let source = agenda.pop() as usize;
-                    assert_eq!(times[source], least);
-                    times[source] = NEVER;
+            for entered in 0..20_000 {
+                pending.sort_unstable();
+                assert_eq!(agenda.next_time(), pending.first().map_or(NEVER, |first| first.0));
+                if draw.below(3) == 0 && !pending.is_empty() {
+                    assert_eq!(agenda.pop() as usize, pending.remove(0).2);
                     continue;
                 }
                 let source = draw.below(sources as u64) as usize;
                 let time = if draw.below(5) == 0 { NEVER } else { draw.below(20) };
-                if times[source] == NEVER && time != NEVER {
-                    agenda.push(source, time);
-                } else {
-                    agenda.set(source, time);
+                match pending.iter().position(|other| other.2 == source) {
+                    None if time != NEVER && draw.below(2) == 0 => {
+                        agenda.push_transfer(source, time);
+                        pending.push((time, entered, source, true));
+                    }
+                    None if time != NEVER => {
+                        agenda.push(source, time);
+                        pending.push((time, entered, source, false));
+                    }
+                    Some(at) if !pending[at].3 => {
+                        agenda.set(source, time);
+                        pending.remove(at);
+                        if time != NEVER {
+                            pending.push((time, entered, source, false));
+                        }
+                    }
+                    _ => {}
                 }
-                times[source] = time;
             }
         }
     }
 
     #[test]
-    fn equal_times_come_out_in_the_order_they_went_in() {
+    fn a_cleared_agenda_is_empty() {
         let mut agenda = Agenda::new(4);
-        for (source, time) in [(2, 5), (0, 5), (3, 4), (1, 5)] {
-            agenda.push(source, time);
-        }
-        let order: Vec<u32> = (0..4).map(|_| agenda.pop()).collect();
-        assert_eq!(order, [3, 2, 0, 1]);
+        agenda.push(2, 5);
+        agenda.push_transfer(0, 4);
+        agenda.clear();
         assert_eq!(agenda.next_time(), NEVER);
+        agenda.push(1, 7);
+        assert_eq!((agenda.next_time(), agenda.pop()), (7, 1));
     }
 }

@@ -55,6 +55,13 @@ impl Channels {
         channel.waiting == 0 && channel.busy_until_ns <= now
     }
 
+    /// Whether a die waits for the channel, and it is free.
+    #[inline(always)]
+    pub fn can_grant(&self, channel: u32, now: u64) -> bool {
+        let channel = &self.each[channel as usize];
+        channel.waiting > 0 && channel.busy_until_ns <= now
+    }
+
     #[inline(always)]
     pub fn wish(&mut self, channel: u32, place: u32, rank: u8, since_ns: u64) {
         let key = u64::from(rank) << 61 | since_ns;

@@ -80,7 +80,11 @@ impl Timed {
         } else {
             let rank = self.ranks.channel[Phase::DataOut as usize];
             self.channels.wish(channel, wish, rank, now);
-            self.mark_channel(channel);
+            if alone && !self.channels.can_grant(channel, now) {
+                self.wake_when_free(channel);
+            } else {
+                self.mark_channel(channel);
+            }
         }
     }
 
@@ -124,7 +128,7 @@ impl Timed {
             batch.first = next;
             let bytes = self.ops.at(next).bytes;
             let end = now + self.transfers.ns(bytes);
-            self.agenda.push(usize::from(number), end);
+            self.agenda.push_transfer(usize::from(number), end);
         }
         if kind == Kind::Reads {
             self.show_next_read(index);
@@ -235,20 +239,21 @@ impl Timed {
     #[inline(always)]
     pub(super) fn dispatch(&mut self) {
         // The usual case: a die has ended something, and nobody else has.
-        if let [number] = self.dirty_dies[..] {
+        if let Some(number) = self.dirty_dies.only() {
             self.dirty_dies.clear();
             self.dies[number as usize].dirty = false;
             self.reconsider(number as u16);
         } else {
             self.reconsider_all();
         }
-        match self.dirty_channels[..] {
-            [] => {}
-            // Nobody waits for the only one.
-            [number] if self.channels.each[number as usize].waiting == 0 => {
+        match self.dirty_channels.only() {
+            // The only one is busy, or nobody waits for it.
+            Some(number) if !self.channels.can_grant(number, self.now) => {
                 self.dirty_channels.clear();
                 self.channels.each[number as usize].dirty = false;
+                self.wake_when_free(number);
             }
+            None if self.dirty_channels.count() == 0 => {}
             _ => self.arbitrate_all(),
         }
     }
@@ -294,12 +299,8 @@ impl Timed {
         };
         die.choice = class;
         // With no other decision to make at this instant, the die is granted the channel without asking.
-        let alone = self.dirty_dies.is_empty()
-            && match self.dirty_channels[..] {
-                [] => true,
-                [dirty] => dirty == channel,
-                _ => false,
-            };
+        let alone = self.dirty_dies.count() == 0
+            && (self.dirty_channels.count() == 0 || self.dirty_channels.only() == Some(channel));
         if alone && self.channels.is_idle(channel, self.now) {
             if self.dirty_channels.pop().is_some() {
                 self.channels.each[channel as usize].dirty = false;
@@ -328,12 +329,7 @@ impl Timed {
                 return;
             }
             if channel.busy_until_ns > now {
-                let until = channel.busy_until_ns;
-                if std::mem::replace(&mut channel.woken_at_ns, until) != until {
-                    let source = self.channel_source(number);
-                    self.agenda.push(source, until);
-                }
-                return;
+                return self.wake_when_free(number);
             }
             let place = self.channels.take_next(number);
             // die = channel + channels · place
@@ -343,6 +339,17 @@ impl Timed {
                 _ => self.start(die),
             };
             self.channels.occupy(number, now, duration);
+        }
+    }
+
+    /// Somebody may wait for the channel, which is busy if so: it is looked at again when it is free.
+    #[inline(always)]
+    fn wake_when_free(&mut self, number: u32) {
+        let channel = &mut self.channels.each[number as usize];
+        let until = channel.busy_until_ns;
+        if channel.waiting > 0 && std::mem::replace(&mut channel.woken_at_ns, until) != until {
+            let source = self.channel_source(number);
+            self.agenda.push_transfer(source, until);
         }
     }
 
@@ -361,7 +368,7 @@ impl Timed {
         if count > 1 {
             duration += self.send_others(channel, first, now + first_ns);
         }
-        self.agenda.push(usize::from(number), now + first_ns);
+        self.agenda.push_transfer(usize::from(number), now + first_ns);
         // The die's last event comes when the channel is free again.
         self.channels.each[channel as usize].woken_at_ns = now + duration;
         duration

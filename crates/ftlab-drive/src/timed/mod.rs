@@ -35,6 +35,7 @@ mod engines;
 mod executor;
 mod graph;
 mod link;
+mod marks;
 mod observe;
 mod ops;
 mod places;
@@ -60,6 +61,7 @@ use blocks::Blocks;
 use channels::Channels;
 use dies::Die;
 use engines::Engines;
+use marks::Marks;
 use ops::Ops;
 use places::Places;
 use raised::Raised;
@@ -81,7 +83,7 @@ pub use tickets::{TicketInfo, Tickets};
 /// What the driver must react to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Every operation of a sealed ticket has completed; `take` it.
+    /// Every operation of a sealed ticket has completed, and its data has crossed the host link; `take` it.
     TicketDone(Ticket),
     /// An operation with this notice has completed, or a timer with it has run out.
     Notice(Notice),
@@ -138,8 +140,8 @@ pub struct Timed {
     raised: Raised,
     /// Operations without a die that complete now.
     completing: Vec<u32>,
-    dirty_dies: Vec<u32>,
-    dirty_channels: Vec<u32>,
+    dirty_dies: Marks,
+    dirty_channels: Marks,
 
     programs_outstanding: u32,
     counts: TimedStats,
@@ -204,8 +206,8 @@ impl Timed {
             timer_free: Vec::new(),
             raised: Raised::default(),
             completing: Vec::new(),
-            dirty_dies: Vec::with_capacity(dies),
-            dirty_channels: Vec::with_capacity(channels),
+            dirty_dies: Marks::new(dies),
+            dirty_channels: Marks::new(channels),
             programs_outstanding: 0,
             counts: TimedStats::default(),
             observer: None,
@@ -278,14 +280,7 @@ impl Timed {
         self.tickets.known(ticket).status = Status::WornOut;
     }
 
-    /// A ticket has been reported done: its data that has not crossed the host link crosses it now. Returns when the last
-    /// byte has crossed.
-    #[inline]
-    pub fn depart(&mut self, ticket: Ticket) -> u64 {
-        self.tickets.depart(ticket, &mut self.host_out, self.now)
-    }
-
-    /// Ends a ticket whose data has crossed.
+    /// Ends a ticket that has been reported done.
     #[inline]
     pub fn take(&mut self, ticket: Ticket) -> Completion {
         self.tickets.take(ticket, self.now)
@@ -302,7 +297,7 @@ impl Timed {
     /// As [`Timed::pop`], without the time.
     #[inline(always)]
     pub fn pop_event(&mut self, until_ns: u64) -> Option<Event> {
-        let is_quiet = self.raised.is_empty() && !self.has_dirty() && self.agenda.next_time() > until_ns;
+        let is_quiet = self.raised.is_empty() && !self.has_dirty() && self.next_ns() > until_ns;
         if is_quiet {
             self.now = self.now.max(until_ns);
             return None;
@@ -311,21 +306,30 @@ impl Timed {
     }
 
     /// As [`Timed::pop`], when there may be something to do.
-    #[inline(never)]
+    #[inline(always)]
     fn react(&mut self, until_ns: u64) -> Option<Event> {
+        // `NEVER` is no limit, but nothing happens then.
+        let last_ns = until_ns.min(NEVER - 1);
         loop {
             if let Some(event) = self.raised.pop() {
-                return Some(event);
+                match event {
+                    Event::TicketDone(ticket) if !self.tickets.depart(ticket, &mut self.host_out, self.now) => continue,
+                    _ => return Some(event),
+                }
             }
             if self.agenda.next_time() > self.now && self.has_dirty() {
                 self.dispatch();
             }
-            let time = self.agenda.next_time();
-            if time > until_ns || time == NEVER {
+            let (time, crossed_ns) = (self.agenda.next_time(), self.tickets.next_crossed_ns());
+            if time.min(crossed_ns) > last_ns {
                 if until_ns != NEVER {
                     self.now = self.now.max(until_ns);
                 }
                 return None;
+            }
+            if crossed_ns < time {
+                self.now = crossed_ns;
+                return Some(Event::TicketDone(self.tickets.pop_crossed()));
             }
             self.now = time;
             self.counts.events += 1;
@@ -343,8 +347,14 @@ impl Timed {
         if self.has_dirty() {
             self.start_what_can();
         }
-        let time = self.agenda.next_time();
+        let time = self.next_ns();
         (time != NEVER).then_some(time)
+    }
+
+    /// When the next event of the agenda happens or the data of the next ticket has crossed.
+    #[inline(always)]
+    fn next_ns(&self) -> u64 {
+        self.agenda.next_time().min(self.tickets.next_crossed_ns())
     }
 
     #[inline(never)]
@@ -444,7 +454,7 @@ impl Timed {
 
     #[inline(always)]
     fn has_dirty(&self) -> bool {
-        !self.dirty_dies.is_empty() || !self.dirty_channels.is_empty()
+        self.dirty_dies.count() | self.dirty_channels.count() != 0
     }
 }
 

@@ -72,7 +72,7 @@ impl Timed {
                 state.cross(op.bytes, &mut self.host_out, self.now);
             }
             state.remaining = 0;
-            if state.sealed {
+            if state.sealed && self.tickets.depart_known(ticket, &mut self.host_out, self.now) {
                 self.raised.push(Event::TicketDone(Ticket(ticket)));
             }
         }

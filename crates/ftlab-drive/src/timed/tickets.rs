@@ -5,6 +5,7 @@ use ftlab_ftl::Ticket;
 
 use super::link::Link;
 use super::table::Table;
+use crate::due::Due;
 
 /// A way through the operation graph: where the time went from a ticket's beginning to `until_ns`.
 #[derive(Clone, Copy, Default, Debug)]
@@ -119,6 +120,9 @@ const NONE: u32 = u32::MAX;
 pub struct Tickets {
     states: Table<TicketState>,
     free: u32,
+    /// Those whose data is on the link. Almost always the last to come leaves last: only one whose data crossed while other work
+    /// of its own went on may leave before an earlier one.
+    leaving: Due<u32>,
 }
 
 impl Default for Tickets {
@@ -126,6 +130,7 @@ impl Default for Tickets {
         Tickets {
             states: Table::new(),
             free: NONE,
+            leaving: Due::default(),
         }
     }
 }
@@ -175,12 +180,13 @@ impl Tickets {
         &mut self.states[ticket as usize]
     }
 
-    /// A ticket is done: what has not crossed `link` crosses it now. Returns when the last byte has crossed.
+    /// The operations of a ticket are done: what has not crossed `link` crosses it now. Whether all of it has crossed already; if
+    /// not, [`Tickets::pop_crossed`] tells when it has.
     ///
     /// # Panics
     /// If it is not done.
     #[inline]
-    pub fn depart(&mut self, ticket: Ticket, link: &mut Link, now: u64) -> u64 {
+    pub fn depart(&mut self, ticket: Ticket, link: &mut Link, now: u64) -> bool {
         let state = self.known(ticket);
         assert!(
             state.sealed && state.remaining == 0,
@@ -188,7 +194,32 @@ impl Tickets {
             ticket.0,
             state.remaining
         );
-        state.depart(link, now)
+        self.depart_known(ticket.0, link, now)
+    }
+
+    /// As [`Tickets::depart`], of a ticket known to be done.
+    #[inline(always)]
+    pub(super) fn depart_known(&mut self, ticket: u32, link: &mut Link, now: u64) -> bool {
+        let crossed_ns = self.at(ticket).depart(link, now);
+        if crossed_ns > now {
+            self.leaving.push(crossed_ns, ticket);
+        }
+        crossed_ns == now
+    }
+
+    /// When the data of the next ticket will have crossed; `u64::MAX` if none is on the link.
+    #[inline(always)]
+    pub fn next_crossed_ns(&self) -> u64 {
+        self.leaving.next_ns()
+    }
+
+    /// The next ticket whose data will have crossed.
+    ///
+    /// # Panics
+    /// If none is on the link.
+    #[inline(always)]
+    pub fn pop_crossed(&mut self) -> Ticket {
+        Ticket(self.leaving.pop())
     }
 
     /// Ends a ticket that is done, its data across the link, at `now`; its number may be given out again.

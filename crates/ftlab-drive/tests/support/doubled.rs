@@ -125,11 +125,6 @@ impl<B: Double> Clocked for Doubled<B> {
         self.tickets.known(ticket).status = Status::WornOut;
     }
 
-    fn depart(&mut self, ticket: Ticket) -> u64 {
-        self.tickets.known(ticket).path.charge(Part::Flash, self.now_ns);
-        self.tickets.depart(ticket, &mut self.host_out, self.now_ns)
-    }
-
     fn take(&mut self, ticket: Ticket) -> Completion {
         self.tickets.take(ticket, self.now_ns)
     }
@@ -137,8 +132,20 @@ impl<B: Double> Clocked for Doubled<B> {
     fn pop(&mut self, until_ns: u64) -> Option<Event> {
         loop {
             self.collect();
-            if let Some(event) = self.raised.pop_front() {
-                return Some(event);
+            while let Some(event) = self.raised.pop_front() {
+                let Event::TicketDone(ticket) = event else {
+                    return Some(event);
+                };
+                self.tickets.known(ticket).path.charge(Part::Flash, self.now_ns);
+                if self.tickets.depart(ticket, &mut self.host_out, self.now_ns) {
+                    return Some(event);
+                }
+            }
+            let crossed_ns = self.tickets.next_crossed_ns();
+            let step_ns = if self.busy { self.next_step_ns } else { u64::MAX };
+            if crossed_ns < step_ns && crossed_ns <= until_ns {
+                self.now_ns = crossed_ns;
+                return Some(Event::TicketDone(self.tickets.pop_crossed()));
             }
             if !self.busy || self.next_step_ns > until_ns {
                 if until_ns != u64::MAX {
@@ -154,9 +161,11 @@ impl<B: Double> Clocked for Doubled<B> {
 
     fn next_time(&mut self) -> Option<u64> {
         self.collect();
+        let step_ns = if self.busy { self.next_step_ns } else { u64::MAX };
+        let next_ns = step_ns.min(self.tickets.next_crossed_ns());
         match self.raised.is_empty() {
             false => Some(self.now_ns),
-            true => self.busy.then_some(self.next_step_ns),
+            true => (next_ns != u64::MAX).then_some(next_ns),
         }
     }
 
@@ -164,6 +173,7 @@ impl<B: Double> Clocked for Doubled<B> {
         let protected = false;
         self.inner.cut(protected);
         self.host_out.clear();
+        self.tickets.clear();
         self.busy = false;
         self.sealed.clear();
         self.raised.clear();
