@@ -13,6 +13,11 @@ pub trait Instrumented {
         Gauges::default()
     }
 
+    /// As [`uncollected`].
+    fn uncollected(&self) -> f64 {
+        0.0
+    }
+
     /// Power fails and comes back at once: requests under way are lost. The device takes requests again after the time that
     /// is returned.
     fn cut_power(&mut self) -> PowerCut {
@@ -63,9 +68,20 @@ impl Gauges {
     }
 }
 
+/// Of the invalid space in closed reclaim units, the share in those that were filled before the counters were reset: what
+/// collection has not yet got hold of. Looks at every reclaim unit.
+pub fn uncollected<B: Backend>(ftl: &Ftl<B>) -> f64 {
+    let (old, all) = ftl.invalid_units();
+    old as f64 / all.max(1) as f64
+}
+
 impl<B: Clocked> Instrumented for Device<FtlFront<B>> {
     fn gauges(&self) -> Gauges {
         Gauges::of(&self.front().ftl)
+    }
+
+    fn uncollected(&self) -> f64 {
+        uncollected(&self.front().ftl)
     }
 
     /// # Panics

@@ -26,7 +26,7 @@ use crate::recovery::Recovery;
 use crate::request::{Admitted, HostRequest};
 use crate::roles::Roles;
 use crate::translation::Translation;
-use crate::units::Units;
+use crate::units::{RuState, Units};
 use crate::verify::Versions;
 use crate::victim::VictimPolicy;
 use crate::wear::{self, WearPolicy};
@@ -386,6 +386,19 @@ impl<B: Backend> Ftl<B> {
     /// Frontiers of the drive, each with one open unit per lane once it has been used.
     pub fn frontier_count(&self) -> u32 {
         u32::from(self.frontiers.count)
+    }
+
+    /// Invalid units of the closed reclaim units: of those that were filled before the counts began, and of all.
+    pub fn invalid_units(&self) -> (u64, u64) {
+        let (mut old, mut all) = (0, 0);
+        for (ru, valid) in self.units.rus.iter().zip(self.units.valid_counts()) {
+            if matches!(ru.state, RuState::Closed | RuState::Collecting) {
+                let invalid = u64::from(self.layout.slots_per_ru - valid);
+                all += invalid;
+                old += if ru.last_tick <= self.counted_from { invalid } else { 0 };
+            }
+        }
+        (old, all)
     }
 
     /// Forgets the counts so far (the end of a warm-up).

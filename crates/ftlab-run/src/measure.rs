@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ftlab_core::{Batch, OpKind, Result, Source};
 use ftlab_drive::config::DriveConfig;
-use ftlab_drive::instrumented::Gauges;
+use ftlab_drive::instrumented::{Gauges, uncollected};
 use ftlab_drive::power::{self, PowerCut};
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 
@@ -160,7 +160,7 @@ pub fn count(
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present(&gauges, &latencies))) {
                     break 'run End::Broken(condition.text().to_owned());
                 }
-                if let Some(end) = settling.look(&series, workload.passes()) {
+                if let Some(end) = settling.look(&series, workload.passes(), || uncollected(ftl)) {
                     break 'run end;
                 }
             }

@@ -63,8 +63,9 @@ impl Settling {
         }
     }
 
-    /// Looks at the last reading, before which so many passes were `finished`. The end of the run, if this is one.
-    pub fn look(&mut self, series: &Sampler, finished: u64) -> Option<End> {
+    /// Looks at the last reading, before which so many passes were `finished`, and where it matters at the share of the invalid
+    /// space that is `uncollected`. The end of the run, if this is one.
+    pub fn look(&mut self, series: &Sampler, finished: u64, uncollected: impl FnOnce() -> f64) -> Option<End> {
         let now = *series.readings().last()?;
         let pass_ended = finished > self.finished;
         if pass_ended {
@@ -89,7 +90,7 @@ impl Settling {
             return None;
         }
         self.look_at_writes = now.host_writes as f64 * GROWTH;
-        let verdict = self.verdict(series);
+        let verdict = self.verdict(series, uncollected());
         let spent = verdict.drive_writes >= MOST_DRIVE_WRITES || now.host_writes == 0;
         match verdict.is_steady() {
             true => Some(End::Steady),
@@ -98,7 +99,7 @@ impl Settling {
     }
 
     /// The verdict on the window so far.
-    pub fn verdict(&self, series: &Sampler) -> Verdict {
+    pub fn verdict(&self, series: &Sampler, uncollected: f64) -> Verdict {
         let mut passes = self.passes.clone();
         if let Some(last) = series.readings().last()
             && self.finished > 0
@@ -106,6 +107,6 @@ impl Settling {
         {
             passes.push(*last);
         }
-        Verdict::of(series.readings(), &passes, &self.asked.measure)
+        Verdict::of(series.readings(), &passes, uncollected, &self.asked.measure)
     }
 }

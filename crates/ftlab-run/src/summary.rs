@@ -1,6 +1,7 @@
 //! The summary of a run: the same keys everywhere.
 
 use ftlab_drive::config::DriveConfig;
+use ftlab_drive::instrumented::uncollected;
 use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::TimedStats;
 use ftlab_ftl::{Backend, Cause, Class, Ftl};
@@ -57,7 +58,7 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     }
     put("backend", if timed { "timed" } else { "counting" }.into());
     put("seed", facts.spec.run_seed().into());
-    let verdict = measured.settling.verdict(&measured.series);
+    let verdict = measured.settling.verdict(&measured.series, uncollected(ftl));
     put("verdict", verdict.to_json(&facts.longer));
     put("counts", counts(ftl));
     if let Some(served) = facts.controller_reads {

@@ -74,7 +74,7 @@ pub fn time<D: BlockDevice + Instrumented>(
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present)) {
                     break 'run End::Broken(condition.text().to_owned());
                 }
-                if let Some(end) = settling.look(&series, feed.workload.passes()) {
+                if let Some(end) = settling.look(&series, feed.workload.passes(), || device.uncollected()) {
                     break 'run end;
                 }
             }

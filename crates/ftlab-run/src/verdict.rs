@@ -9,7 +9,9 @@
 //!
 //! * the **half-width**: how far the window's write amplification may lie from that of a long run, relative to it: Student's t times
 //!   the standard error of the rest's batch means, widened by √((1 + ρ) / (1 − ρ)) where neighbours are correlated (ρ: lag 1, above 0),
-//!   and to it the distance between the mean of the rest and that of the whole window;
+//!   to it the distance between the mean of the rest and that of the whole window, and what write amplification would lose if the
+//!   **uncollected** space became spare: the share of the invalid space that lies in reclaim units filled before the window, times
+//!   (WAF − 1) / WAF, as about so much of the copies falls away with a share of the spare;
 //! * the **carried-over share**: of the reclaim units collected in the second half of the window, those that had been filled
 //!   before it. While it is high the drive still works off the state in which it began, whatever the line says.
 //!
@@ -82,6 +84,8 @@ pub struct Verdict {
     /// Part of the window that is left out as a transient.
     pub transient: Option<f64>,
     pub carried_over: Option<f64>,
+    /// Share of the invalid space that lies in reclaim units filled before the window.
+    pub uncollected: f64,
     pub batches: usize,
     /// About how many times as much would have to be written; `None` if steady, or nobody knows.
     pub times: Option<u64>,
@@ -91,8 +95,8 @@ pub struct Verdict {
 
 impl Verdict {
     /// The verdict on a window by its `readings` (cumulative, the first is its beginning); `passes` are those taken at ends of
-    /// passes, beginning included.
-    pub fn of(readings: &[Reading], passes: &[Reading], measure: &Measure) -> Self {
+    /// passes, beginning included; `uncollected` is the share of the invalid space in units filled before it.
+    pub fn of(readings: &[Reading], passes: &[Reading], uncollected: f64, measure: &Measure) -> Self {
         let last = readings.last().copied().unwrap_or_default();
         let drive_writes = last.host_writes as f64 / f64::from(measure.logical_units.max(1));
         let mut verdict = Verdict {
@@ -104,6 +108,7 @@ impl Verdict {
             drift: None,
             transient: None,
             carried_over: carried_over(readings),
+            uncollected,
             batches: 0,
             times: None,
             width: measure.width,
@@ -121,8 +126,9 @@ impl Verdict {
         };
         let batches = batches(points);
         verdict.batches = batches.len();
-        let rest = (batches.len() >= FEWEST_BATCHES).then(|| Rest::of(&batches, measure.width * DRIFT_SHARE));
-        if let Some(rest) = &rest {
+        let mut rest = (batches.len() >= FEWEST_BATCHES).then(|| Rest::of(&batches, measure.width * DRIFT_SHARE));
+        if let Some(rest) = &mut rest {
+            rest.half_width += verdict.by_uncollected();
             verdict.half_width = Some(rest.half_width);
             verdict.drift = Some(rest.drift);
             verdict.transient = Some(rest.transient);
@@ -168,7 +174,13 @@ impl Verdict {
                 times = times.max(rest.drift.abs() / self.width);
             }
             Some(rest) if rest.half_width > self.width => {
-                reasons.push(format!("WAF is known to ±{} only", percent(rest.half_width)));
+                reasons.push(match self.is_unsorted() {
+                    true => format!(
+                        "{} of the invalid space lies in reclaim units filled before the measurement and not collected since",
+                        percent(self.uncollected)
+                    ),
+                    false => format!("WAF is known to ±{} only", percent(rest.half_width)),
+                });
                 // What chance has left shrinks with the root of the length, what the transient adds with the length.
                 let chance = (rest.by_chance / self.width).powi(2);
                 times = times.max(chance.max(rest.half_width / self.width));
@@ -188,6 +200,18 @@ impl Verdict {
 
     pub fn is_steady(&self) -> bool {
         self.word == Word::Steady
+    }
+
+    /// How much write amplification might lose if the uncollected space became spare, relative to it.
+    fn by_uncollected(&self) -> f64 {
+        self.waf
+            .map_or(0.0, |waf| self.uncollected * (1.0 - 1.0 / waf).max(0.0))
+    }
+
+    /// Most of what is uncertain is whether collection will ever get hold of what was there before; a longer run does not tell.
+    fn is_unsorted(&self) -> bool {
+        self.half_width
+            .is_some_and(|half_width| 2.0 * self.by_uncollected() > half_width.max(self.width))
     }
 
     /// Why a lifetime drawn from this write amplification would mislead.
@@ -218,7 +242,10 @@ impl Verdict {
             Longer::Generator => "a larger `requests` or `bytes`, or `--until steady`".to_owned(),
             Longer::Pipe => "a longer trace".to_owned(),
         };
-        let about = format!("write about {times} times as much ({how})");
+        let about = match self.is_unsorted() && self.word != Word::Drifting {
+            true => "precondition only what the workload touches (`--precondition fill:share=S`), or take a drive of its size".to_owned(),
+            false => format!("write about {times} times as much ({how})"),
+        };
         match self.word {
             Word::Drifting => format!(
                 "DRIFTING: {}; {about}, or begin to measure later (`--warmup`)",
@@ -244,6 +271,7 @@ impl Verdict {
             "drift": self.drift,
             "transient": self.transient,
             "carried_over": self.carried_over,
+            "uncollected": self.uncollected,
             "batches": self.batches,
             "asked_width": self.width,
             "times_as_long": self.times,
@@ -400,7 +428,7 @@ mod tests {
 
     /// 64 intervals of 1000 host units on a drive of 4000 units, 16 drive writes: in interval i, `waf(i)` units are programmed per
     /// unit of the host, and 40 reclaim units collected, of which `old(i)` date from before.
-    fn judged(waf: impl Fn(u64) -> f64, old: impl Fn(u64) -> u64) -> Verdict {
+    fn readings(waf: impl Fn(u64) -> f64, old: impl Fn(u64) -> u64) -> Vec<Reading> {
         let mut readings = vec![Reading::default()];
         for i in 0..64 {
             let mut next = *readings.last().unwrap();
@@ -410,11 +438,16 @@ mod tests {
             next.old_victims += old(i);
             readings.push(next);
         }
-        let measure = Measure {
-            logical_units: 4000,
-            width: 0.02,
-        };
-        Verdict::of(&readings, &[], &measure)
+        readings
+    }
+
+    const MEASURE: Measure = Measure {
+        logical_units: 4000,
+        width: 0.02,
+    };
+
+    fn judged(waf: impl Fn(u64) -> f64, old: impl Fn(u64) -> u64) -> Verdict {
+        Verdict::of(&readings(waf, old), &[], 0.0, &MEASURE)
     }
 
     fn none_old(_: u64) -> u64 {
@@ -466,6 +499,22 @@ mod tests {
         );
     }
 
+    /// At 2, half the copies would fall away with all the spare: 30 % of it uncollected are ±15 %, 3 % are ±1.5 %.
+    #[test]
+    fn a_flat_line_is_not_steady_while_spare_lies_where_nothing_is_collected() {
+        let readings = readings(|_| 2.0, none_old);
+        let verdict = Verdict::of(&readings, &[], 0.3, &MEASURE);
+        assert_eq!((verdict.word, verdict.half_width), (Word::TooShort, Some(0.15)));
+        let sentence = verdict.sentence(&Longer::Generator);
+        assert_eq!(
+            sentence,
+            "TOO SHORT: 30 % of the invalid space lies in reclaim units filled before the measurement and not collected since: \
+             WAF and lifetime say nothing yet; precondition only what the workload touches (`--precondition fill:share=S`), \
+             or take a drive of its size"
+        );
+        assert!(Verdict::of(&readings, &[], 0.03, &MEASURE).is_steady());
+    }
+
     #[test]
     fn a_flat_line_is_not_steady_while_old_units_are_collected() {
         assert_eq!(judged(|_| 2.0, |i| if i < 32 { 40 } else { 0 }).word, Word::Steady);
@@ -493,7 +542,7 @@ mod tests {
             logical_units: 16_000_000,
             width: 0.02,
         };
-        let verdict = Verdict::of(&readings, &[], &measure);
+        let verdict = Verdict::of(&readings, &[], 0.0, &measure);
         assert_eq!((verdict.word, verdict.times), (Word::TooShort, Some(250)));
         let sentence = verdict.sentence(&Longer::Passes(2));
         assert_eq!(
@@ -502,7 +551,10 @@ mod tests {
              write about 250 times as much (`--repeat-trace 500` or `--until steady`)"
         );
         assert_eq!(verdict.misleads().as_deref(), Some("only 0.0040 drive writes"));
-        assert_eq!(Verdict::of(&[Reading::default()], &[], &measure).word, Word::NoWrites);
+        assert_eq!(
+            Verdict::of(&[Reading::default()], &[], 0.0, &measure).word,
+            Word::NoWrites
+        );
     }
 
     #[test]
