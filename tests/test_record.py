@@ -108,6 +108,37 @@ def test_contexts_are_taken_together_by_function_or_program(program: Path, tmp_p
     assert [(c["program"], c["pages"], c["ended"]) for c in found] == [("write_log", 8, 8), ("store", 8, 4)]
 
 
+# Ways to give a finished file its name: rename, link and unlink (git), a link to a file without a name, an exchange.
+NAMES = """
+import ctypes, os
+def written(name):
+    with open(name, "wb") as file:
+        file.write(bytes(8192)); os.fsync(file.fileno())
+written("one.part"); os.rename("one.part", "one.table")
+written("two.part"); os.link("two.part", "two.log"); os.unlink("two.part")
+fd = os.open(".", os.O_TMPFILE | os.O_RDWR); os.write(fd, bytes(4096)); os.fsync(fd)
+libc = ctypes.CDLL(None)
+assert libc.linkat(-100, f"/proc/self/fd/{fd}".encode(), -100, b"three.index", 0x400) == 0; os.close(fd)
+written("four.old"); written("four.new")
+assert libc.renameat2(-100, b"four.old", -100, b"four.new", 2) == 0
+"""
+
+
+@pytest.mark.parametrize("mode", [[], ["--exact"]], ids=["library", "exact"])
+def test_files_go_by_their_last_names(tmp_path: Path, mode: list[str]) -> None:
+    done = record("-o", "a.ftlrec", *mode, "--", sys.executable, "-c", NAMES, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = ftlab.contexts(tmp_path / "a.ftlrec", by=["files"]).contexts
+    kinds = {c["program"]: c["bytes"] for c in found}
+    assert kinds == {"*.table": 8192, "*.log": 8192, "*.index": 4096, "*.old": 8192, "*.new": 8192}
+    # By the first name and by the last.
+    found = ftlab.contexts(tmp_path / "a.ftlrec", by=["file:one.part", "file:two.log"]).contexts
+    assert [(c["program"], c["bytes"]) for c in found if c["program"] != "other"] == [
+        ("file:one.part", 8192),
+        ("file:two.log", 8192),
+    ]
+
+
 def test_signatures_are_the_same_in_every_run_and_in_both_modes(program: Path, tmp_path: Path) -> None:
     found = []
     for mode in ([], [], ["--exact"]):

@@ -125,6 +125,21 @@ pub fn on_path(seen: &Seen, dir: i32, path: usize, call: Call<'_>) {
     });
 }
 
+/// A call that gives a name to the file of a descriptor. `path` points to a string.
+pub fn on_named_descriptor(fd: i32, dir: i32, path: usize, call: Call<'_>) {
+    let end_ns = sys::now();
+    thread::with(|recording| {
+        let file = files::of(recording, fd)?;
+        let status = sys::status(fd, c"", true).ok()?;
+        let buffer = recording.thread.path.take()?;
+        // The name is said by a description of its own, before the call.
+        let _ =
+            absolute(dir, path, buffer).and_then(|path| files::introduce(recording, &status, file_flags::NAMED, path));
+        recording.thread.path = Some(buffer);
+        write(recording, file, call, end_ns)
+    });
+}
+
 /// The path from the root on, not shortened. `path` points to a string.
 fn absolute(dir: i32, path: usize, place: &mut [u8]) -> Option<&[u8]> {
     if path == 0 {

@@ -43,6 +43,7 @@ fn what_calls_does() -> Vec<(Op, &'static str, u64, u64, u16)> {
         (Op::Close, "d", 0, 0, 0),
         (Op::Unlink, "d", 0, 0, REPLACED),
         (Op::Rename, "d", 0, 0, 0),
+        (Op::Link, "e", 0, 0, 0),
         (Op::Unlink, "d", 0, 1, 0),
         (Op::Unlink, "e", 0, 0, 0),
         (Op::Truncate, "a", 5, 10000, 0),

@@ -19,7 +19,15 @@ hooks! {
         let [from, old, to, new, ..] = arguments;
         moved(Names { from: (from as i32, old), to: (to as i32, new), exchange: false }, arguments, at, real)
     };
-    linkat => |arguments, at, real| linked(arguments, at, real);
+    link => |arguments, at, real| {
+        let names = Names { from: (CWD, arguments[0]), to: (CWD, arguments[1]), exchange: false };
+        linked(names, 0, arguments, at, real)
+    };
+    linkat => |arguments, at, real| {
+        let [from, old, to, new, flags, _] = arguments;
+        let names = Names { from: (from as i32, old), to: (to as i32, new), exchange: false };
+        linked(names, flags as i32, arguments, at, real)
+    };
     renameat2 => |arguments, at, real| {
         let [from, old, to, new, flags, _] = arguments;
         let exchange = flags as u32 & libc::RENAME_EXCHANGE != 0;
@@ -73,7 +81,7 @@ pub fn moved(names: Names, arguments: [usize; 6], at: &CallSite, real: &Real) ->
     if same {
         return done;
     }
-    let renamed = |start_ns| renamed(start_ns, at);
+    let renamed = |start_ns| given_name(Op::Rename, start_ns, at);
     if let Some(replaced) = &replaced {
         if names.exchange {
             record::on_path(replaced, names.from.0, names.from.1, renamed(replaced.start_ns));
@@ -92,15 +100,19 @@ pub fn moved(names: Names, arguments: [usize; 6], at: &CallSite, real: &Real) ->
     done
 }
 
-/// A file without a name, which the program has open, is given one.
-pub fn linked(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
-    let [folder, path, _, _, flags, _] = arguments;
+/// A file is given one more name; its first, if the program has it open and it has none. `flags`: those of linkat.
+pub fn linked(names: Names, flags: i32, arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let follow = flags & libc::AT_SYMLINK_FOLLOW != 0;
+    let seen = record::look(names.from.0, names.from.1, follow);
     let start_ns = crate::sys::now();
     let done = real.call(arguments);
-    if done as i32 == 0
-        && let Some(fd) = open_file(folder as i32, path, flags as i32)
-    {
-        record::on_descriptor(fd, renamed(start_ns, at), false);
+    if done as i32 != 0 {
+        return done;
+    }
+    if let Some(fd) = open_file(names.from.0, names.from.1, flags) {
+        record::on_named_descriptor(fd, names.to.0, names.to.1, given_name(Op::Rename, start_ns, at));
+    } else if let Some(seen) = &seen {
+        record::on_path(seen, names.to.0, names.to.1, given_name(Op::Link, start_ns, at));
     }
     done
 }
@@ -116,9 +128,9 @@ fn open_file(folder: i32, path: usize, flags: i32) -> Option<i32> {
     core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-fn renamed(start_ns: u64, at: &CallSite) -> Call<'_> {
+fn given_name(op: Op, start_ns: u64, at: &CallSite) -> Call<'_> {
     Call {
-        op: Op::Rename,
+        op,
         flags: 0,
         start_ns,
         offset: 0,

@@ -82,7 +82,16 @@ fn dispatch(all: [usize; 6], at: &CallSite, real: &Real) -> isize {
                 real,
             )
         }
-        libc::SYS_linkat => names::linked(arguments, at, real),
+        libc::SYS_link | libc::SYS_linkat => {
+            let plain = number as libc::c_long == libc::SYS_link;
+            let (from, to, flags) = if plain {
+                ((CWD, a), (CWD, b), 0)
+            } else {
+                ((a as i32, b), (c as i32, d), e as i32)
+            };
+            let exchange = false;
+            names::linked(Names { from, to, exchange }, flags, arguments, at, real)
+        }
         libc::SYS_open => descriptors::opened(CWD, a, b as i32, arguments, at, real),
         libc::SYS_openat => descriptors::opened(a as i32, b, c as i32, arguments, at, real),
         libc::SYS_openat2 | libc::SYS_dup | libc::SYS_open_by_handle_at | libc::SYS_memfd_create => {

@@ -7,7 +7,7 @@ use ftlab_core::{Error, Result, error};
 
 use super::names::{is_called, last_part, short};
 use crate::file_kinds::{fits, kind_of};
-use crate::recording::{Context, Tables};
+use crate::recording::{Context, FileEntry, Tables};
 
 /// Begins the name of an activity that stands for files.
 const FILE: &str = "file:";
@@ -48,7 +48,8 @@ impl Grouping {
         });
         let of_file = tables.files.iter().map(|file| {
             first(names, |name| {
-                name.strip_prefix(FILE).is_some_and(|pattern| fits(pattern, &file.path))
+                name.strip_prefix(FILE)
+                    .is_some_and(|pattern| file.names().any(|path| fits(pattern, path)))
             })
         });
         Grouping::Activities {
@@ -133,7 +134,12 @@ pub fn check_names(tables: &Tables, by: &[String]) -> Result<()> {
     let functions: BTreeSet<String> = frames.map(|frame| short(&frame.name)).collect();
     for name in by.iter().filter(|name| *name != FILES) {
         if let Some(pattern) = name.strip_prefix(FILE) {
-            if !tables.files.iter().any(|file| fits(pattern, &file.path)) {
+            if !tables
+                .files
+                .iter()
+                .flat_map(FileEntry::names)
+                .any(|path| fits(pattern, path))
+            {
                 return Err(Error::input(format!("by `{name}`: no file of the recording fits")));
             }
         } else if !programs.contains(name) && !functions.iter().any(|function| is_called(function, name)) {

@@ -74,6 +74,8 @@ impl Pending {
                 name(0, a as i32, b, false);
                 name(1, c as i32, d, false);
             }
+            libc::SYS_link => name(0, CWD, a, false),
+            libc::SYS_linkat => name(0, a as i32, b, arguments[4] as i32 & libc::AT_SYMLINK_FOLLOW != 0),
             libc::SYS_open if truncates(b) => name(0, CWD, a, true),
             libc::SYS_creat => name(0, CWD, a, true),
             libc::SYS_openat if truncates(c) => name(0, a as i32, b, true),
@@ -127,17 +129,7 @@ impl Pending {
                     self.unlinked(named, 0, process, outcome, out);
                 }
             }
-            libc::SYS_linkat => {
-                // A file without a name, which the program has open, is given one.
-                let path = stack::string(outcome.tid, b, LONGEST_PATH).unwrap_or_default();
-                let opened = path
-                    .strip_prefix(b"/proc/self/fd/")
-                    .and_then(|fd| std::str::from_utf8(fd).ok()?.parse().ok());
-                let empty = path.is_empty() && self.arguments[4] as i32 & libc::AT_EMPTY_PATH != 0;
-                if let Some(fd) = if empty { Some(fd) } else { opened } {
-                    on_descriptor(process, fd, self.facts(Op::Rename, 0, 0, 0, outcome), out);
-                }
-            }
+            libc::SYS_link | libc::SYS_linkat => self.linked(process, outcome, out),
             libc::SYS_rename | libc::SYS_renameat | libc::SYS_renameat2 => self.moved(process, outcome, out),
             libc::SYS_open | libc::SYS_openat | libc::SYS_openat2 | libc::SYS_creat => {
                 process.forget(result as i32);
@@ -322,6 +314,32 @@ impl Pending {
             self.facts(Op::Unlink, flags, 0, left, outcome),
             out,
         );
+    }
+
+    /// A file is given one more name; its first, if the program has it open and it has none.
+    fn linked(&self, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
+        let [a, b, c, d, flags, _] = self.arguments;
+        let plain = self.number == libc::SYS_link;
+        let (dir, to) = if plain { (CWD, b) } else { (c as i32, d) };
+        let Some(to) = stack::string(outcome.tid, to, LONGEST_PATH).map(|to| process_path(process, dir, &to)) else {
+            return;
+        };
+        let from = stack::string(outcome.tid, if plain { a } else { b }, LONGEST_PATH).unwrap_or_default();
+        let opened = from
+            .strip_prefix(b"/proc/self/fd/")
+            .and_then(|fd| std::str::from_utf8(fd).ok()?.parse().ok());
+        let empty = !plain && from.is_empty() && flags as i32 & libc::AT_EMPTY_PATH != 0;
+        if let Some(fd) = if empty { Some(a as i32) } else { opened } {
+            // The name is said by a description of its own, before the call.
+            if let Some(known) = process.file(fd, out)
+                && let Some(status) = files::status(&process.link(fd), true)
+            {
+                let _ = process.introduce(&status, file_flags::NAMED, &to, out);
+                let _ = out.op(process, known, self.facts(Op::Rename, 0, 0, 0, outcome));
+            }
+        } else if let [Some(named), _] = &self.named {
+            on_named(process, named, &to, self.facts(Op::Link, 0, 0, 0, outcome), out);
+        }
     }
 
     fn moved(&self, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {

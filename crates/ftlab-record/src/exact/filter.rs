@@ -26,6 +26,7 @@ const CALLS: &[c_long] = &[
     libc::SYS_fallocate,
     libc::SYS_unlink,
     libc::SYS_unlinkat,
+    libc::SYS_link,
     libc::SYS_linkat,
     libc::SYS_rename,
     libc::SYS_renameat,

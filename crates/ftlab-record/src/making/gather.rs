@@ -3,8 +3,7 @@
 //! # Model
 //! A damaged spool gives what came before the damage. A file is what has the same device, inode and time of birth; where that time is
 //! after the start of the recording, it held nothing before.
-//! # Not modelled
-//! Names that files had later.
+//! It goes by its last name ([`naming`](super::naming)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +12,7 @@ use std::path::{Path, PathBuf};
 use ftlab_core::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::naming::{Named, Naming};
 use super::notes::{named, sentence};
 use super::opened::Descriptor;
 use crate::recording::{Context, FileEntry, Frame, Module, Process, Tables};
@@ -60,6 +60,7 @@ struct Gathering {
     tables: Tables,
     identities: Vec<(u64, u64)>,
     sights: Vec<FirstSight>,
+    naming: Naming,
     spools: Vec<Facts>,
     files: FxHashMap<Descriptor, u32>,
     named: FxHashSet<Descriptor>,
@@ -151,7 +152,7 @@ impl Gathering {
         let process = self.process(&header);
         let mut first_op = None;
         // Files described since the last call.
-        let mut described: Vec<(u32, u64, &[u8])> = Vec::new();
+        let mut described: Vec<(u32, FileFacts, &[u8])> = Vec::new();
         for record in spool.records() {
             match record {
                 Ok(Record::Process(said)) => {
@@ -192,16 +193,17 @@ impl Gathering {
                     } else if file.path.ends_with(b" (deleted)") {
                         self.nameless.insert(description);
                     }
-                    described.push((number, file.facts.size, file.path));
+                    described.push((number, file.facts, file.path));
                 }
                 Ok(Record::Op(op)) => {
                     first_op.get_or_insert(op.time_ns);
-                    for (number, size, path) in described.drain(..) {
+                    for (number, facts, path) in described.drain(..) {
+                        self.naming.add(number, op.time_ns, Named::by(&op, &facts), path);
                         let number = number as usize;
                         if op.time_ns < self.sights[number].time {
                             self.sights[number].time = op.time_ns;
                             let entry = &mut self.tables.files[number];
-                            (entry.size, entry.path) = (size, text(path));
+                            (entry.size, entry.path) = (facts.size, text(path));
                         }
                     }
                     self.maps += u64::from(op.op == spool::Op::Map);
@@ -283,6 +285,7 @@ impl Gathering {
                 entry.size = 0;
             }
         }
+        self.naming.apply(&mut self.tables.files);
         self.tables.started_ns = wall;
         let java = self.tables.modules.len() as u32;
         let mut unknown = false;

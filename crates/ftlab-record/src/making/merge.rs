@@ -123,7 +123,7 @@ impl Gathered {
             spool::Op::Sync => Call::SyncAll,
             spool::Op::Truncate | spool::Op::OpenTruncate => Call::Truncate,
             spool::Op::Unlink if said.length == 0 => Call::Remove,
-            spool::Op::Unlink | spool::Op::Rename | spool::Op::Map => return None,
+            spool::Op::Unlink | spool::Op::Rename | spool::Op::Link | spool::Op::Map => return None,
             spool::Op::Fallocate => Call::Allocate,
             spool::Op::Punch => Call::Punch,
             spool::Op::MapSync => Call::Mapped,

@@ -6,6 +6,7 @@ mod fiemap;
 mod gather;
 mod launch;
 mod merge;
+mod naming;
 mod notes;
 mod opened;
 mod record;

@@ -130,6 +130,14 @@ pub struct Op {
     pub tid: u32,
 }
 
+impl FileEntry {
+    /// Its last name, and the first where that is another one.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let first = (!self.first_path.is_empty()).then_some(self.first_path.as_str());
+        std::iter::once(self.path.as_str()).chain(first)
+    }
+}
+
 impl Op {
     /// First page that the call touches, and the page behind the last one.
     pub fn pages(&self) -> (u64, u64) {
@@ -177,7 +185,11 @@ pub struct Process {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
+    /// The last name that it had.
     pub path: String,
+    /// The name that it was first seen by, where that is another one; empty where it is not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub first_path: String,
     /// Bytes when it was first seen.
     pub size: u64,
     /// Where it lay when the recording ended: first byte in the file, byte on the device, bytes. Empty where that is not known.

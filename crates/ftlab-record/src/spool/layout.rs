@@ -108,6 +108,7 @@ stored! {
         Truncate = 5,
         /// A name is gone: `length` counts the names that are left. With 0 the data goes when nobody has the file open.
         Unlink = 6,
+        /// The file has another name, or its first: that of the description before it.
         Rename = 7,
         /// fallocate that adds room: offset and length.
         Fallocate = 8,
@@ -123,6 +124,8 @@ stored! {
         Close = 13,
         /// sync or syncfs: every file (file 0).
         Sync = 14,
+        /// The file has one more name.
+        Link = 15,
     }
 }
 

@@ -48,7 +48,7 @@
 //!   process, or the one it was forked from, first sees it; spools are read together. The path of a module may differ
 //!   between processes, its id follows its content.
 //! * A *file* record describes a file just before the first op that names its id. Its size is that after the op (the old one
-//!   for truncate by path, unlink and rename); in [`Op::Rename`] its path is the new one already.
+//!   for truncate by path, unlink and rename); in [`Op::Rename`] and [`Op::Link`] its path is the new one already.
 //!   One file may have many ids: device, inode and birth say what is the same.
 //! * *Content* follows the write it belongs to, more than one record if the write is long. Page n covers the bytes
 //!   4096 n … 4096 n + 4095 of the file. The id is XXH3-64 (seed 0) of the page after the write, what lies behind the end of the file
