@@ -144,7 +144,7 @@ pub struct Batch {
     pub stream: Vec<u16>,
     /// Program-context signature.
     pub pc: Vec<u64>,
-    /// Process id.
+    /// Process id; 0 = none (Linux's idle task, in which interrupts come, has it).
     pub pid: Vec<u32>,
     /// Manual label or file kind (an index into the source's label names).
     pub label: Vec<u16>,

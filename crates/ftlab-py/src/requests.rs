@@ -212,6 +212,11 @@ impl Columns {
         optional(&mut self.stream, &batch.stream, n);
         optional(&mut self.pc, &batch.pc, n);
         optional(&mut self.pid, &batch.pid, n);
+        // No process has the number 0.
+        let of_batch = self.pid.len() - n;
+        for pid in &mut self.pid[of_batch..] {
+            *pid = pid.filter(|&pid| pid != 0);
+        }
         for i in 0..n {
             match batch.label.get(i).map(|&label| (label, labels.get(usize::from(label)))) {
                 None => self.label.append_null(),

@@ -141,7 +141,8 @@ impl TextFormat for Blkparse {
     }
 
     fn detect(sample: &Sample<'_>) -> Option<Claim> {
-        if !Sample::fits(&sample.lines, &mut Blkparse::new(&Self::DEFAULTS).ok()?) {
+        let mut parser = Blkparse::new(&Self::DEFAULTS).ok()?;
+        if !Sample::fits(&sample.lines, &mut parser) && !Sample::fits_but_one(&sample.lines, &mut parser) {
             return None;
         }
         let lines = || {
@@ -171,7 +172,12 @@ impl TextFormat for Blkparse {
         }
         Some(Claim {
             strength: Strength::Likely,
-            reason: format!("{}; {why}{}", Self::REASON, flushes.clause()),
+            reason: format!(
+                "{}{}{}",
+                Self::REASON,
+                block_events::clause(sample, &why),
+                flushes.clause()
+            ),
             guess: Settings::NONE.with_event(chosen),
         })
     }
@@ -322,6 +328,24 @@ mod tests {
         let (format, batch) = read(text(300, 150).as_bytes());
         assert_eq!((format, batch.len()), ("blkparse", 150));
         assert_eq!(read(text(300, 149).as_bytes()).1.len(), 300);
+    }
+
+    #[test]
+    fn a_short_text_with_a_bad_line_is_told_by_the_others() {
+        let (good, bad) = ("8,0 1 1 0.1 5 D WS 8 + 8 [x]\n", "8,0 1 1 0.2 5 D WS oops + 8 [x]\n");
+        let options = crate::ReadOptions::default();
+        for text in [[good, bad, good], [bad, good, good]] {
+            let mut opened = crate::open_bytes("t", text.concat().into_bytes(), &options).unwrap();
+            let mut batch = Batch::default();
+            ftlab_core::Source::next_batch(&mut opened, &mut batch).unwrap();
+            let report = opened.report();
+            assert_eq!((report.format.as_str(), batch.len()), ("blkparse", 2));
+            let first = report.first_bad.unwrap();
+            assert_eq!(first.text, bad.trim_end());
+            assert_eq!(first.reason, "column 8: expected a whole number");
+        }
+        // Two lines of which one is bad tell nothing.
+        assert!(crate::open_bytes("t", [good, bad].concat().into_bytes(), &options).is_err());
     }
 
     #[test]

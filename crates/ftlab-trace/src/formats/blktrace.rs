@@ -39,7 +39,7 @@ mod record;
 use ftlab_core::{Batch, Error, Result};
 
 use self::record::{AHEAD, DISCARD, DRIVER_DATA, FLUSH, FUA, MAGIC, NOTE, Next, Order, PASSED_THROUGH, SYNC, WRITE};
-use super::block_events::Events;
+use super::block_events::{self, Events};
 use super::{Claim, Progress, Reader, Sample, Strength};
 use crate::columns::to_bytes;
 use crate::health::{Defect, Health, Piece, left_out};
@@ -255,7 +255,10 @@ pub fn detect(sample: &Sample<'_>) -> Option<Claim> {
     };
     Some(Claim {
         strength: Strength::Sure,
-        reason: format!("the mark of blktrace, version {version}, {ends}; {why}"),
+        reason: format!(
+            "the mark of blktrace, version {version}, {ends}{}",
+            block_events::clause(sample, &why)
+        ),
         guess: Settings {
             event: Some(event),
             ..Settings::default()

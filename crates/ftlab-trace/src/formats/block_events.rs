@@ -8,9 +8,10 @@
 
 use ftlab_core::{Batch, Error, OpKind, Result, flags};
 
+use super::Sample;
 use crate::health::{Defect, Parsed};
 use crate::report::Skipped;
-use crate::settings::Settings;
+use crate::settings::{Setting, Settings};
 
 /// What a line is expected to have, in errors.
 pub const AN_ACTION: &str = "an action such as Q, D or C";
@@ -108,6 +109,14 @@ impl Rwbs {
             }
             _ => usize::from(flush),
         }
+    }
+}
+
+/// Why an event was chosen, for the reason of a claim; nothing where an option names the event.
+pub fn clause(sample: &Sample<'_>, why: &str) -> String {
+    match sample.leaves_open(Setting::Event) {
+        true => format!("; {why}"),
+        false => String::new(),
     }
 }
 

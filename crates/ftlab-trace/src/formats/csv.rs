@@ -18,7 +18,7 @@
 //! | `volume` | device, dev, disk, lun, asu, vm, minor, … | any word; behind a column host, hostname, server or major it is `host.volume` | |
 //! | `stream` | stream_id, placement_id | host stream or placement id | |
 //! | `pc` | context | program context, decimal or `0x` hexadecimal | |
-//! | `pid` | process_id | process id | |
+//! | `pid` | process_id | process id; empty or 0 is none | |
 //! | `label` | file_type, kind, category; or else process, proc, comm, app, task | any words | |
 //! | `content` | | ids of the request's 4 KiB units, hexadecimal, between `+` or `;` | |
 //! | | action, event | letters of blkparse's events: one stands for a request, as in the format blkparse | |
@@ -432,6 +432,12 @@ pub fn open(mut input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
         let (name, shown) = (input.name(), show_line(&input.bytes()[..end]));
         Error::input(format!("{name}, line {}: `{shown}`: {problem}", lines + 1))
     })?;
+    if let (Some(event), false) = (settings.event, layout.names.has(Column::Event)) {
+        return Err(Error::input(format!(
+            "{}: event {event} was given, but no column says what each row is (event, action): expected none",
+            input.name()
+        )));
+    }
     let parser = Csv::new(&layout, &settings.or(&layout.guess));
     if layout.header {
         input.consume((end + 1).min(input.bytes().len()));

@@ -8,7 +8,7 @@ use super::dates;
 use super::fields::{Fields, split};
 use super::scsi;
 use crate::lines::VolumeTable;
-use crate::settings::{Codes, Order, Settings, TimeUnit};
+use crate::settings::{Codes, Order, Setting, Settings, TimeUnit};
 
 /// How a CSV is to be read, with a guess for everything that its names leave open, and why.
 #[derive(Debug)]
@@ -75,11 +75,11 @@ impl Layout {
             },
             names,
         };
-        layout.guess_time(&rows);
-        layout.guess_bytes(&rows);
-        layout.guess_codes(&rows);
+        layout.guess_time(&rows, sample);
+        layout.guess_bytes(&rows, sample);
+        layout.guess_codes(&rows, sample);
         layout.guess_opcodes(&rows);
-        layout.guess_event(&rows);
+        layout.guess_event(&rows, sample);
         layout.name_ignored();
         Ok(layout)
     }
@@ -102,11 +102,13 @@ impl Layout {
         values.collect()
     }
 
-    fn guess_time(&mut self, rows: &[&[u8]]) {
+    fn guess_time(&mut self, rows: &[&[u8]], sample: &Sample<'_>) {
         let named = self.names.of(Column::Time).and_then(|n| n.time_unit);
         self.guess.time_unit = Some(named.unwrap_or_else(|| {
             let (unit, why) = time_unit(&self.values(rows, Column::Time));
-            self.reason += &format!("; times in {}: {why}", unit.name());
+            if sample.leaves_open(Setting::TimeUnit) {
+                self.reason += &format!("; times in {}: {why}", unit.name());
+            }
             unit
         }));
     }
@@ -130,7 +132,7 @@ impl Layout {
         requests.collect()
     }
 
-    fn guess_bytes(&mut self, rows: &[&[u8]]) {
+    fn guess_bytes(&mut self, rows: &[&[u8]], sample: &Sample<'_>) {
         let column = match self.names.has(Column::End) {
             true => Column::End,
             false => Column::Length,
@@ -157,7 +159,8 @@ impl Layout {
             why += if why.is_empty() { "" } else { ", " };
             why += "nlb counts from 0, as NVMe's commands do";
         }
-        if !why.is_empty() {
+        let open = sample.leaves_open(Setting::AddressUnit) && sample.leaves_open(Setting::SizeUnit);
+        if !why.is_empty() && open {
             self.reason += &format!("; {why}");
         }
         self.guess.address_unit = Some(reading.address as u32);
@@ -165,7 +168,7 @@ impl Layout {
     }
 
     /// The event of the block layer that stands for a request, where a column says what each row is.
-    fn guess_event(&mut self, rows: &[&[u8]]) {
+    fn guess_event(&mut self, rows: &[&[u8]], sample: &Sample<'_>) {
         let mut events = Events::default();
         let values = self.values(rows, Column::Event);
         let known = values.iter().filter(|value| events.count(value)).count();
@@ -175,11 +178,13 @@ impl Layout {
         let (event, why) = events.choose();
         self.guess.event = Some(event);
         self.guess.order = Some(Order::Time);
-        self.reason += &format!("; {why}");
+        if sample.leaves_open(Setting::Event) {
+            self.reason += &format!("; {why}");
+        }
     }
 
     /// What 0 and 1 mean, where operations are written so.
-    fn guess_codes(&mut self, rows: &[&[u8]]) {
+    fn guess_codes(&mut self, rows: &[&[u8]], sample: &Sample<'_>) {
         let coded = self.values(rows, Column::Op).iter().any(|&v| matches!(v, b"0" | b"1"));
         let words = |word: &str| {
             self.guess
@@ -200,7 +205,9 @@ impl Layout {
             return;
         };
         self.guess.codes = Some(codes);
-        self.reason += &format!("; {}, {why}", codes.name());
+        if sample.leaves_open(Setting::Codes) {
+            self.reason += &format!("; {}, {why}", codes.name());
+        }
     }
 
     fn guess_opcodes(&mut self, rows: &[&[u8]]) {

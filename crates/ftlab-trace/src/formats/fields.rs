@@ -140,7 +140,7 @@ impl Fields<'_> {
             let mut columns = Columns::<b','>::new(&with_point);
             columns.time(unit).ok().filter(|_| columns.is_done())
         });
-        time.ok_or_else(|| self.defect("a time that is not negative"))
+        time.ok_or_else(|| self.defect("a time: a number that is not negative, or a date"))
     }
 
     #[cold]

@@ -19,7 +19,7 @@ use crate::columns::{Columns, hexadecimal};
 use crate::health::Parsed;
 use crate::input::Input;
 use crate::lines::{LineParser, Requests, TextReader};
-use crate::settings::{Codes, Settings, TimeUnit, Units};
+use crate::settings::{Codes, Setting, Settings, TimeUnit, Units};
 
 /// The parser of the three formats.
 struct FiveColumns {
@@ -109,9 +109,17 @@ pub(super) fn claim(sample: &Sample<'_>, dialect: Dialect) -> Option<Claim> {
         Dialect::Disksim => "DiskSim ASCII".to_owned(),
         other => format!("{} ASCII (MQSim's and SSDSim's columns are the same)", other.name()),
     };
+    let units = sample.leaves_open(Setting::AddressUnit) && sample.leaves_open(Setting::SizeUnit);
+    let clauses = [
+        (sample.leaves_open(Setting::Codes), "; 1 is taken as read".to_owned()),
+        (sample.leaves_open(Setting::TimeUnit), format!("; {why_time}")),
+        (true, made_up),
+        (units, format!("; {why_units}")),
+    ];
+    let open = clauses.into_iter().filter_map(|(open, clause)| open.then_some(clause));
     Some(Claim {
         strength: if likely { Strength::Likely } else { Strength::Fits },
-        reason: format!("{columns}: {dialects}; 1 is taken as read; {why_time}{made_up}; {why_units}"),
+        reason: format!("{columns}: {dialects}{}", open.collect::<String>()),
         guess: Settings::NONE.with_units(time_unit, Codes::ReadIsOne, address_unit as u32, size_unit as u32),
     })
 }

@@ -244,6 +244,8 @@ pub struct Sample<'a> {
     pub lines: Vec<&'a [u8]>,
     /// Names of the columns, where an option gives them.
     pub columns: Option<&'a str>,
+    /// What options have settled, so that nothing of it is guessed.
+    pub settled: Option<&'a Settings>,
 }
 
 impl<'a> Sample<'a> {
@@ -264,7 +266,13 @@ impl<'a> Sample<'a> {
             bytes,
             lines,
             columns: None,
+            settled: None,
         }
+    }
+
+    /// Whether a setting is left to the content: then a claim's reason says what it was guessed to be, and why.
+    fn leaves_open(&self, setting: Setting) -> bool {
+        self.settled.is_none_or(|settled| settled.get(setting).is_none())
     }
 
     /// The lines without a first one that holds one of these words (in lower case), and whether there was one.
@@ -286,6 +294,15 @@ impl<'a> Sample<'a> {
         let good = lines.iter().filter(|line| parser.parse(line, &mut to).is_ok()).count();
         good > 0 && good * 10 >= lines.len() * 9
     }
+
+    /// As [`fits`](Self::fits), for lines so unlike any others that two of them tell a short text in which one is bad.
+    fn fits_but_one(lines: &[&[u8]], parser: &mut impl LineParser) -> bool {
+        let one = |at: usize| {
+            let others = [&lines[..at], &lines[at + 1..]].concat();
+            others.len() >= 2 && Self::fits(&others, parser)
+        };
+        lines.len() < 10 && (0..lines.len()).any(one)
+    }
 }
 
 /// Whether a line holds one of these words, which are in lower case.
@@ -304,6 +321,7 @@ pub fn detect(input: &mut Input, options: &ReadOptions) -> Result<Detected> {
     let bytes = input.bytes();
     let sample = Sample {
         columns: options.settings.columns.as_deref(),
+        settled: Some(&options.settings),
         ..Sample::new(bytes, input.ended())
     };
     if let Some(forced) = &options.as_format {
@@ -436,6 +454,7 @@ pub(crate) mod testing {
 mod tests {
     use super::testing::read_all;
     use super::*;
+    use crate::settings::{Codes, TimeUnit};
 
     fn detect_text(text: &[u8]) -> Result<Detected> {
         detect(
@@ -467,6 +486,38 @@ mod tests {
             error.contains("unknown trace format `mqsin`; did you mean `mqsim`?"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_an_option_settles_is_not_guessed() {
+        let reason = |text: &[u8], settings: Settings| {
+            let options = ReadOptions {
+                settings,
+                ..ReadOptions::default()
+            };
+            detect(&mut Input::from_bytes("t", text.to_vec()).unwrap(), &options)
+                .unwrap()
+                .reason
+        };
+        let csv = b"time,op,address,size,action\n1000,0,8,8,Q\n2000,1,16,8,D\n";
+        let five = b"0 0 8 8 1\n1000 0 16 8 0\n2000 0 24 8 1\n";
+        let lines = b"8,0 0 1 0.1 7 Q WS 8 + 8 [a]\n8,0 0 2 0.2 7 D WS 8 + 8 [a]\n";
+        let unit = || Settings::NONE.with_time_unit(TimeUnit::Nanoseconds);
+        let units = || unit().with_units(TimeUnit::Nanoseconds, Codes::ReadIsOne, 512, 512);
+        let event = || Settings::NONE.with_event('Q');
+        for (text, guessed, settled) in [
+            (&csv[..], "times in ", unit()),
+            (csv, "read=1, as DiskSim", units()),
+            (csv, "512", units()),
+            (csv, "D events", event()),
+            (five, "times in ", unit()),
+            (five, "1 is taken as read", units()),
+            (lines, "D events", event()),
+        ] {
+            let (open, given) = (reason(text, Settings::NONE), reason(text, settled));
+            assert!(open.contains(guessed), "{guessed}: {open}");
+            assert!(!given.contains(guessed), "{guessed}: {given}");
+        }
     }
 
     #[test]

@@ -88,7 +88,12 @@ impl TextFormat for Most {
         }
         Some(Claim {
             strength: Strength::Likely,
-            reason: format!("{}; {why}{}", Self::REASON, flushes.clause()),
+            reason: format!(
+                "{}{}{}",
+                Self::REASON,
+                block_events::clause(sample, &why),
+                flushes.clause()
+            ),
             guess,
         })
     }

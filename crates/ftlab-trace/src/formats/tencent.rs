@@ -54,7 +54,9 @@ impl TextFormat for Tencent {
         let (lines, _) = sample.body(Self::HEADER);
         let (address, address_why) = unit_of(lines, 1);
         let (size, size_why) = unit_of(lines, 2);
-        claim.reason += &format!("; offsets in {address_why}, sizes in {size_why}");
+        if sample.leaves_open(Setting::AddressUnit) && sample.leaves_open(Setting::SizeUnit) {
+            claim.reason += &format!("; offsets in {address_why}, sizes in {size_why}");
+        }
         claim.guess = claim
             .guess
             .with_units(TimeUnit::Seconds, Codes::ReadIsZero, address, size);

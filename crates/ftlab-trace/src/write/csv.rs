@@ -92,7 +92,9 @@ impl Form for Csv {
             }
             if pid {
                 out.push(b',');
-                number(out, pid_of(batch, i).into());
+                if let id @ 1.. = pid_of(batch, i) {
+                    number(out, id.into());
+                }
             }
             if label {
                 out.push(b',');

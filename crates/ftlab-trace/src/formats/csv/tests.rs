@@ -192,6 +192,17 @@ fn of_several_events_one_stands_for_a_request() {
 }
 
 #[test]
+fn an_event_without_a_column_of_events_is_refused() {
+    let settings = Settings::NONE.with_event('Q');
+    let open = |text: &str| open(Input::from_bytes("t.csv", text.into()).unwrap(), &settings).err();
+    assert_eq!(
+        open("time_ns,op,offset,length\n0,write,0,512\n").unwrap().to_string(),
+        "t.csv: event Q was given, but no column says what each row is (event, action): expected none"
+    );
+    assert!(open("time_ns,op,offset,length,action\n0,write,0,512,Q\n").is_none());
+}
+
+#[test]
 fn a_bogus_word_among_the_columns_is_named() {
     let options = crate::ReadOptions {
         settings: Settings {
