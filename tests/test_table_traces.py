@@ -82,12 +82,93 @@ def test_dates_are_times(tmp_path: Path) -> None:
     assert lab.open_trace(tmp_path / "a.parquet").frame()["time_ns"].to_list() == [0, 1_500_000]
 
 
-def test_what_is_no_whole_table_is_refused_in_one_sentence(ftlab: Command, tmp_path: Path) -> None:
-    WORDS.write_ipc_stream(tmp_path / "whole")
-    (tmp_path / "cut").write_bytes((tmp_path / "whole").read_bytes()[:100])
+LONG = pl.DataFrame({"time_ns": range(5000), "op": ["W"] * 5000, "offset": range(5000), "length": [512] * 5000})
+
+
+@pytest.mark.parametrize("form", ["stream", "arrow", "parquet"])
+@pytest.mark.parametrize("share", [0.002, 0.3, 0.9, 0.9999])
+def test_a_table_that_is_cut_is_refused_in_one_sentence_that_names_it(
+    ftlab: Command, tmp_path: Path, form: str, share: float
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "my.table"
+    {"parquet": LONG.write_parquet, "arrow": LONG.write_ipc, "stream": LONG.write_ipc_stream}[form](whole)
+    cut.write_bytes(whole.read_bytes()[: int(share * whole.stat().st_size)])
+    done = ftlab("inspect", cut)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    assert done.err.startswith(f"ftlab: {cut}: "), done.err
+    assert "{" not in done.err, done.err
+    with pytest.raises(lab.InputError, match=f"^{cut}: .*: expected a whole"):
+        lab.open_trace(cut)
+
+
+def test_a_mark_and_no_more_is_no_table(ftlab: Command, tmp_path: Path) -> None:
     (tmp_path / "magic").write_bytes(b"ARROW1\0\0 and no more")
-    for name in ("cut", "magic"):
-        done = ftlab("inspect", tmp_path / name)
-        assert done.code == 2, name
-        assert done.err.count("\n") == 1, done.err
-        assert name in done.err, done.err
+    done = ftlab("inspect", tmp_path / "magic")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"ftlab: {tmp_path / 'magic'}: "), done.err
+
+
+# Names that a line of text cannot hold, or that a reader of lines would show otherwise.
+NAMES = ['say "x"', "two\nlines", "a,b", "tab\there", "é", "#", "x" * 300, "a;b|c", "\U0010fffd", "plain one"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
+def test_names_of_volumes_and_labels_come_through_whole(tmp_path: Path, form: str) -> None:
+    count = len(NAMES)
+    table = pl.DataFrame(
+        {"when_us": range(count), "op": "W", "offset": 0, "length": 512, "volume": NAMES, "label": NAMES}
+    )
+    table = table.rename({"when_us": "time_us"}).with_columns(pl.lit('no, "matter"\n').alias("com;ment"))
+    path = tmp_path / "t"
+    {"parquet": table.write_parquet, "arrow": table.write_ipc, "stream": table.write_ipc_stream}[form](path)
+    found = lab.open_trace(path)
+    frame = found.frame()
+    assert frame["label"].to_list() == NAMES
+    assert frame["volume"].to_list() == NAMES
+    # Hosts and devices are one name.
+    hosts = table.with_columns(host=pl.lit("a,1"))
+    hosts.write_parquet(tmp_path / "hosts")
+    assert lab.open_trace(tmp_path / "hosts").frame()["volume"].to_list() == [f"a,1.{name}" for name in NAMES]
+
+
+def test_what_was_guessed_of_a_table_is_told(tmp_path: Path) -> None:
+    LONG.rename({"time_ns": "timestamp"}).write_parquet(tmp_path / "t.parquet")
+    report = lab.open_trace(tmp_path / "t.parquet").report
+    assert report is not None
+    assert report["reason"].startswith("Parquet, whose columns are read as csv; times in ")
+
+
+def test_tables_are_named_by_their_forms(ftlab: Command, tmp_path: Path) -> None:
+    WORDS.write_parquet(tmp_path / "t")
+    named, told = (lab.open_trace(tmp_path / "t", **how).frame() for how in ({"format": "parquet"}, {}))
+    assert named.equals(told)
+    assert ftlab("inspect", tmp_path / "t", "--as", "parquet").code == 0
+    as_csv(WORDS, tmp_path / "t.csv")
+    for name, form, said in [
+        ("t", "arrow", "t: not Arrow IPC files (Feather), by its first bytes: as arrow does not fit"),
+        ("t.csv", "parquet", "t.csv: not Apache Parquet, by its first bytes: as parquet does not fit"),
+        ("t", "msr", "t: Apache Parquet, by its first bytes: as msr does not fit"),
+    ]:
+        done = ftlab("inspect", tmp_path / name, "--as", form)
+        assert (done.code, done.err) == (2, f"ftlab: {tmp_path}/{said}\n")
+
+
+def test_no_process_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("time_ns,op,offset,length,pid\n0,write,0,512,7\n1,write,0,512,\n2,write,0,512,0\n")
+    assert lab.open_trace(path).frame()["pid"].to_list() == [7, None, None]
+    lab.convert(path, tmp_path / "again.csv")
+    assert [line.split(",")[-1] for line in (tmp_path / "again.csv").read_text().split()[1:]] == ["7", "", ""]
+
+
+def test_what_is_wrong_with_a_trace_is_our_sentence_where_we_can_say_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    lines = [f"{i},write,{i if i < 3000 else 'x'},512" for i in range(4000)]
+    path.write_text("\n".join(["time_ns,op,offset,length", *lines, ""]))
+    trace = lab.open_trace(path)
+    sentence = "t.csv, line 3002: .* column 3: expected a whole number"
+    for read in (trace.frame, lambda: list(trace)):
+        with pytest.raises(lab.InputError, match=sentence):
+            read()
+    with pytest.raises(pl.exceptions.ComputeError, match=sentence):
+        pl.DataFrame(trace)

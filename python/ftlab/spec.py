@@ -38,6 +38,8 @@ def planned(verb: str, items: Sequence[Mapping[str, Any]], grid: Mapping[str, An
 def item(workload: Workload, options: Mapping[str, Any], drive: Source | None = None) -> Spec:
     """One spec that is asked for."""
     made: Spec = {"workload": workload_spec(workload), "options": dict(options)}
+    if (asked := options.get("format")) is not None and "trace" in made["workload"]:
+        made["options"]["format"] = tables.format_asked_for(parts(workload), asked)
     if drive is not None:
         made["drive"] = drive_spec(drive)
     if options.get("set") is not None:
@@ -97,6 +99,9 @@ def _plain(value: object) -> object:
         case None | str() | bool() | int():
             return value
         case float():
+            # 1e3 is a count as well.
+            if value.is_integer() and abs(value) < 1 << 53:
+                return int(value)
             return value if math.isfinite(value) else str(value)
         case os.PathLike():
             return os.fspath(value)

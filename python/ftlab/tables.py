@@ -2,8 +2,10 @@
 
 A file is told by its first bytes. Tables just as `ftlab` writes them (columns as those of `open_trace`, all there, in
 order of time) are read column by column; any other table is read as CSV with its columns' names, so that names, words
-and units mean what they mean there (docs/formats/csv.md). Either way a temporary file in a form of the core stands in
-for it while the work is done. Arrow streams, which have no index, are read into memory as a whole.
+and units mean what they mean there (docs/formats/csv.md). Names of volumes and labels come through whole, with
+quotes, line breaks and letters of any language; only blanks around them do not count. Either way a temporary file in
+a form of the core stands in for it while the work is done. Arrow streams, which have no index, are read into memory
+as a whole. A file that is cut or damaged is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -39,13 +42,17 @@ _OPS = ("read", "write", "trim", "flush")
 _NEEDED = ("time_ns", "op", "offset", "length")
 _OPTIONAL = ("flags", "stream", "pc", "pid", "label", "content")
 _NUMBERS = {"flags": 8, "stream": 16, "pc": 64, "pid": 32}
+_TITLES = {"parquet": "Apache Parquet", "arrow": "Arrow IPC files (Feather)"}
+# A text that means the same in a line of CSV as in a cell: printable, without quotes, commas and blanks around it.
+_PLAIN = r"^([!#-+\--~]([ !#-+\--~]{0,78}[!#-+\--~])?)?$"
+# Before the hexadecimal digits of any other text: see ftlab-trace, carried.rs.
+_MARK = "\U0010fffd"
 
 
 def entries() -> list[dict[str, Any]]:
     """The forms of this module, as the list of formats has them."""
-    titles = {"parquet": "Apache Parquet", "arrow": "Arrow IPC files (Feather)"}
     common = {"written": True, "open": [], "documentation": __doc__}
-    return [{"name": n, "description": f"{title} with a row per request.", **common} for n, title in titles.items()]
+    return [{"name": n, "description": f"{title} with a row per request.", **common} for n, title in _TITLES.items()]
 
 
 def kind_of(path: str) -> str | None:
@@ -68,13 +75,31 @@ def stand_ins(paths: list[str]) -> list[str]:
     return [path if (kind := kind_of(path)) is None else _stand_in(path, kind) for path in paths]
 
 
+def format_asked_for(paths: list[str], asked: object) -> object:
+    """The format that the core is to be told where a user has named `asked`: none for a table, told by its content.
+
+    A table is no other format, and no other file is one.
+    """
+    kinds = {path: kind_of(path) for path in paths}
+    if asked in _TITLES:
+        if wrong := next((path for path, kind in kinds.items() if kind != asked), None):
+            raise InputError(f"{wrong}: not {_TITLES[str(asked)]}, by its first bytes: as {asked} does not fit")
+        return None
+    if asked is not None and (path := next((path for path, kind in kinds.items() if kind), None)):
+        raise InputError(f"{path}: {_TITLES[str(kinds[path])]}, by its first bytes: as {asked} does not fit")
+    return asked
+
+
 def as_given(text: str) -> Any:
     """JSON of the core, with the stand-ins called what they stand for."""
     value = json.loads(text)
     report: Any = value if isinstance(value, dict) and "reason" in value else (value or {}).get("trace")
     kinds = [_NAMES[file][1] for file in report["files"] if file in _NAMES] if report else []
     if kinds:
-        report["reason"] = f"{kinds[0].capitalize()}, whose columns are read as {report['format']}"
+        # What was guessed of names, units and codes is as true of the table.
+        _, *guessed = report["reason"].split("; ", 1)
+        read_as = f"{kinds[0].capitalize()}, whose columns are read as {report['format']}"
+        report["reason"] = "; ".join([read_as, *guessed])
         report["format"] = kinds[0]
     return _renamed(value)
 
@@ -103,7 +128,12 @@ def named_as_given() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(_sentence(str(error))) from None
+        raise as_user_wrote(error) from None
+
+
+def as_user_wrote(error: InputError) -> InputError:
+    """A refusal of the core, with the stand-ins called what they stand for."""
+    return InputError(_sentence(str(error)))
 
 
 # Of each stand-in, the file that it stands for, and the kind of that.
@@ -117,22 +147,30 @@ def _stand_in(path: str, kind: str) -> str:
 
 @cache
 def _written(path: str, kind: str, _size: int, _changed_ns: int) -> str:
-    import polars as pl
-
     from ftlab import store
 
-    try:
-        with store.refusals(_folder()):
-            folder = Path(tempfile.mkdtemp(dir=_folder()))
-            table = _scan(path, kind)
-            schema = table.collect_schema()
-            ours = _is_ours(table, schema)
-            into = folder / (Path(path).name + (".ftlab" if ours else ".csv"))
-            _columns(path, table, schema, into) if ours else _text(table, schema, into)
-    except pl.exceptions.PolarsError as error:
-        raise InputError(f"{path}: {_first_line(error)} (expected a complete {kind.capitalize()} file)") from None
+    with _complete(path, kind):
+        table = _scan(path, kind)
+        schema = table.collect_schema()
+        ours = _is_ours(table, schema)
+    with store.refusals(_folder()):
+        into = Path(tempfile.mkdtemp(dir=_folder())) / (Path(path).name + (".ftlab" if ours else ".csv"))
+        _columns(path, kind, table, schema, into) if ours else _text(path, kind, table, schema, into)
     _NAMES[str(into)] = (path, kind)
     return str(into)
+
+
+@contextlib.contextmanager
+def _complete(path: str, kind: str) -> Iterator[None]:
+    """What is wrong with a table, as one sentence that names it: readers of tables raise what they like."""
+    import polars as pl
+
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise FtlabIOError(f"{path}: {os.strerror(error.errno)}") from None
+        raise InputError(f"{path}: {_reason(error)}: expected a whole {kind.capitalize()} file") from None
 
 
 def _scan(path: str, kind: str) -> pl.LazyFrame:
@@ -186,7 +224,7 @@ def _folder() -> Path:
     return folder
 
 
-def _columns(path: str, table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) -> None:
+def _columns(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) -> None:
     """One of our own tables, as it is."""
     import polars as pl
 
@@ -194,15 +232,17 @@ def _columns(path: str, table: pl.LazyFrame, schema: Mapping[str, pl.DataType], 
     for name in ("volume", "label"):
         if name in schema:
             found = table.select(pl.col(name).cast(pl.String).drop_nulls().unique(maintain_order=True))
-            names[name] = found.collect(engine="streaming")[name].to_list()
+            with _complete(path, kind):
+                names[name] = found.collect(engine="streaming")[name].to_list()
             if len(names[name]) > 1 << 16:
                 raise InputError(f"{path}: {len(names[name]):,} different {name}s; expected at most 65,536")
     there = [name for name in _OPTIONAL if name in schema]
-    carried = table.select(pl.col(there).is_not_null().any()).collect(engine="streaming")
+    with _complete(path, kind):
+        carried = table.select(pl.col(there).is_not_null().any()).collect(engine="streaming")
+        start = table.select(pl.col("time_ns").first()).collect().item() or 0
     kept: list[str] = [name for name in there if carried[name].item()]
     codes = {"op": dict(zip(_OPS, range(4), strict=True))}
     codes |= {name: {value: i for i, value in enumerate(values)} for name, values in names.items()}
-    start = table.select(pl.col("time_ns").first()).collect().item() or 0
 
     def code(name: str, kind: Any) -> pl.Expr:
         return pl.col(name).cast(pl.String).replace_strict(codes[name], return_dtype=kind)
@@ -218,33 +258,47 @@ def _columns(path: str, table: pl.LazyFrame, schema: Mapping[str, pl.DataType], 
     columns += [pl.col(name).cast(kind).fill_null(0) for name, kind in types.items() if name in kept]
     columns += [code("label", pl.UInt16).fill_null(0)] if "label" in kept else []
     columns += [pl.col("content").cast(pl.List(pl.UInt64))] if "content" in kept else []
-    frames = _slices(table.select(columns))
+    frames = _slices(path, kind, table.select(columns))
     spec = {"output": str(into), "format": "ftlab"}
     volumes, labels = names.get("volume", []), names.get("label", [])
     _ftlab.write(json.dumps(spec), frames, volumes, labels if "label" in kept else [])
 
 
-def _text(table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) -> None:
-    """Anybody's table, as CSV: dates become nanoseconds, ids of contents one word, nested columns are left out."""
+def _text(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) -> None:
+    """Anybody's table, as CSV: dates become nanoseconds, ids of contents one word; texts that are not plain are
+    written as digits behind a mark, nested columns left out."""
     import polars as pl
 
-    columns = []
-    for name, kind in schema.items():
-        if kind in (pl.Datetime, pl.Duration):
-            nanoseconds = pl.Datetime("ns") if kind == pl.Datetime else pl.Duration("ns")
+    columns: dict[str, pl.Expr] = {}
+    for name, type in schema.items():
+        column = pl.col(name)
+        if type in (pl.Datetime, pl.Duration):
+            nanoseconds = pl.Datetime("ns") if type == pl.Datetime else pl.Duration("ns")
             taken = f"{name}_ns" not in schema and not name.endswith("_ns")
-            columns.append(pl.col(name).cast(nanoseconds).cast(pl.Int64).alias(f"{name}_ns" if taken else name))
-        elif kind == pl.List(pl.String):
-            columns.append(pl.col(name).list.join("+"))
-        elif name == "content" and isinstance(kind, pl.List) and kind.inner.is_integer():
-            columns.append(pl.col(name).list.eval(_hexadecimal(pl.element())).list.join("+"))
-        elif name == "flags" and kind.is_integer():
-            columns.append(_letters(pl.col(name)).alias(name))
-        elif not kind.is_nested() and kind != pl.Binary:
-            columns.append(pl.col(name))
+            columns[f"{name}_ns" if taken else name] = column.cast(nanoseconds).cast(pl.Int64)
+        elif type == pl.List(pl.String):
+            columns[name] = column.list.join("+")
+        elif name == "content" and isinstance(type, pl.List) and type.inner.is_integer():
+            columns[name] = column.list.eval(_hexadecimal(pl.element())).list.join("+")
+        elif name == "flags" and type.is_integer():
+            columns[name] = _letters(column)
+        elif type in (pl.String, pl.Categorical, pl.Enum):
+            columns[name] = _one_line(column.cast(pl.String))
+        elif not type.is_nested() and type != pl.Binary:
+            columns[name] = column
+    named = [column.alias(str(number)) for number, column in enumerate(columns.values())]
     with into.open("wb") as file:
-        for i, frame in enumerate(_slices(table.select(columns))):
-            frame.write_csv(file, include_header=i == 0)
+        file.write((",".join(re.sub(r'[\t\r\n|;,"]', "_", name) for name in columns) + "\n").encode())
+        for frame in _slices(path, kind, table.select(named)):
+            frame.write_csv(file, include_header=False)
+
+
+def _one_line(text: pl.Expr) -> pl.Expr:
+    """Texts as a line of CSV can hold them. Blanks around a text do not count, as in CSV."""
+    import polars as pl
+
+    text = text.str.strip_chars(" ")
+    return pl.when(text.str.contains(_PLAIN)).then(text).otherwise(pl.lit(_MARK) + text.str.encode("hex"))
 
 
 def _hexadecimal(number: pl.Expr) -> pl.Expr:
@@ -263,17 +317,24 @@ def _letters(bits: pl.Expr) -> pl.Expr:
     return bits.cast(pl.String).replace({str(number): letters for number, letters in written.items()})
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["cannot be read"])[0]
+def _reason(error: BaseException) -> str:
+    """A reader's own words, where they are words."""
+    said = (str(error).strip().splitlines() or [""])[0]
+    if "fill whole buffer" in said or "unexpected end" in said.lower():
+        return "the file ends too early"
+    return said if said and not any(mark in said for mark in "{}[]") else "its parts do not fit together"
 
 
-def _slices(table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def _slices(path: str, kind: str, table: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The rows in pieces that fit in memory, whatever the size of the file: a piece reads only its own row groups."""
     import polars as pl
 
-    rows = table.select(pl.len()).collect(engine="streaming").item()
+    with _complete(path, kind):
+        rows = table.select(pl.len()).collect(engine="streaming").item()
     for first in range(0, max(rows, 1), _ROWS):
-        yield table.slice(first, _ROWS).collect()
+        with _complete(path, kind):
+            frame = table.slice(first, _ROWS).collect()
+        yield frame
 
 
 def write(trace: Trace, output: Path, kind: str, *, force: bool) -> int:
@@ -310,7 +371,9 @@ def write(trace: Trace, output: Path, kind: str, *, force: bool) -> int:
     except pl.exceptions.PolarsError as error:
         raise _cause(error, output) from None
     finally:
-        part.unlink(missing_ok=True)
+        # A read-only folder refuses this as well, and has said so already.
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
     return rows
 
 

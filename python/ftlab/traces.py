@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, tables
+from ftlab.errors import InputError
 from ftlab.option_types import RequestOptions
 from ftlab.options import signed
 from ftlab.reading import Workload
@@ -45,15 +46,18 @@ class Trace:
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         """Tables of some 65,000 requests: for traces that do not fit in memory."""
-        import polars as pl
-
-        return (pl.DataFrame(table) for table in self._table)
+        return _Frames(self._table)
 
     def frame(self) -> pl.DataFrame:
-        """All requests in one table."""
+        """All requests in one table.
+
+        What is wrong with a trace is an `InputError` here; `polars.DataFrame(trace)` raises polars' own `ComputeError`,
+        with the same sentence in it.
+        """
         import polars as pl
 
-        return pl.DataFrame(self)
+        frames = list(self)
+        return pl.concat(frames) if frames else pl.DataFrame(schema=schema())
 
     def lazy(self) -> pl.LazyFrame:
         """The requests as they come, for a query in constant memory."""
@@ -81,6 +85,24 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<Trace {self.name}>"
+
+
+class _Frames:
+    """The tables of a trace, whose refusals name files as they were given."""
+
+    def __init__(self, table: _ftlab.Requests) -> None:
+        self._frames = iter(table)
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        return self
+
+    def __next__(self) -> pl.DataFrame:
+        import polars as pl
+
+        try:
+            return pl.DataFrame(next(self._frames))
+        except InputError as error:
+            raise tables.as_user_wrote(error) from None
 
 
 @signed("requests")

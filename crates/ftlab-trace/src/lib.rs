@@ -22,6 +22,7 @@
 //! A new format is one file in [`formats`], a new generator one file in [`synth`], each with one line in its catalogue.
 
 mod arrivals;
+mod carried;
 mod clock;
 mod columns;
 pub mod convert;

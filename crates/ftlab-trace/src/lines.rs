@@ -5,6 +5,7 @@
 use ftlab_core::{Batch, Error, OpKind, Result};
 use memchr::memchr;
 
+use crate::carried;
 use crate::formats::{Progress, Reader, is_header};
 use crate::health::{Defect, Health, Parsed, Piece, left_out, show_line};
 use crate::input::{Input, LONGEST};
@@ -224,10 +225,11 @@ impl VolumeTable {
 
     #[cold]
     fn enter(&mut self, key: &[u8]) -> Parsed<u16> {
-        let id = match key.len() {
-            0..=255 => self.0.enter(key, show_line(key).replace(',', ".")),
-            _ => None,
-        };
+        // Half of the name of a table may be carried, that of the host or that of its device.
+        let part = |part: &[u8]| carried::name(part).unwrap_or_else(|| show_line(part));
+        let parts = || key.split(|&b| b == b',').map(part).collect::<Vec<_>>().join(".");
+        let fits = key.len() <= 255 || key.split(|&b| b == b',').any(carried::is_marked);
+        let id = if fits { self.0.enter(key, parts()) } else { None };
         id.ok_or(Defect::whole(
             "one of at most 65536 devices with names of at most 255 bytes",
         ))

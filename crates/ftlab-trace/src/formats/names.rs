@@ -1,5 +1,6 @@
 //! Names of the label column: processes and kinds of file, numbered as they appear.
 
+use crate::carried;
 use crate::numbered::Numbered;
 
 /// Labels are 16 bits wide; names beyond these share the last number.
@@ -15,7 +16,10 @@ impl Names {
     /// The number of `name`; an empty one is called `unknown`.
     #[inline]
     pub fn id(&mut self, name: &[u8]) -> u16 {
-        let name = &name[..name.len().min(LONGEST)];
+        let name = match name.get(..LONGEST) {
+            Some(cut) if !carried::is_marked(name) => cut,
+            _ => name,
+        };
         self.0.find(name).unwrap_or_else(|| self.enter(name))
     }
 
@@ -24,7 +28,8 @@ impl Names {
         let shown = match name {
             _ if self.all().len() >= MOST => "other".to_owned(),
             b"" => "unknown".to_owned(),
-            name => String::from_utf8_lossy(name).replace(|c: char| c.is_control(), " "),
+            name => carried::name(name)
+                .unwrap_or_else(|| String::from_utf8_lossy(name).replace(|c: char| c.is_control(), " ")),
         };
         self.0.enter(name, shown).unwrap_or(MOST as u16)
     }
