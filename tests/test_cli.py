@@ -48,7 +48,7 @@ def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...
         (("run", "nofile.csv"), "ftlab: workload `nofile.csv`: no such file"),
         (("run", "uniform", "--drive", "tinny"), "ftlab: unknown drive `tinny`"),
         (("run", "uniform", "--warmup", "4"), "ftlab: warmup `4`"),
-        (("run", "uniform", "--qd", "many"), "ftlab: Invalid value for '--qd'"),
+        (("run", "uniform", "--qd", "many"), "ftlab: qd many: expected a whole number from 1 to 1048576"),
         (("run", "uniform", "--bogus"), "ftlab: No such option: --bogus"),
         (("run",), "ftlab: Missing argument 'WORKLOAD...'"),
         (("run", "uniform", "--save-state"), "ftlab: --save-state writes DIR/state"),

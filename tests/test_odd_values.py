@@ -27,8 +27,6 @@ ODD = (
     "18446744073709551616",
     "ß:=,",
 )
-# What is a wish for more work than anybody waits for, not a wrong value.
-ENDLESS = {("--warmup", "1e308")}
 VALUED = [option for option in of("run").values() if option.kind != "switch" and option.in_folder is None]
 
 
@@ -40,8 +38,6 @@ def test_odd_values_are_taken_or_refused_in_one_sentence(
     (tmp_path / "t.csv").write_text("time_us,op,offset,length\n" + "".join(f"{i},write,0,4096\n" for i in range(50)))
     flag = option.flag
     for value in ODD:
-        if (flag, value) in ENDLESS:
-            continue
         for work in ("uniform:requests=50", "t.csv"):
             done = ftlab("run", work, "--drive", "tiny", f"{flag}={value}")
             assert done.code in (0, 2), (value, done.err)
@@ -51,6 +47,14 @@ def test_odd_values_are_taken_or_refused_in_one_sentence(
                 # Of the columns of a file the file is named.
                 names = (option.name, flag.removeprefix("--").replace("-", "_"), value or option.name, "t.csv, line 1")
                 assert any(name in told or name in done.err for name in names), (value, done.err)
+
+
+def test_a_warm_up_without_end_is_refused(ftlab: Command) -> None:
+    for amount in ("1e30x", "1e7x", "1e18", "nanx"):
+        done = ftlab("run", "uniform:requests=50", "--drive", "tiny", "--warmup", amount)
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert done.err.startswith("ftlab: warmup ")
+        assert "expected" in done.err
 
 
 @pytest.mark.parametrize(

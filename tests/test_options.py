@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 import typer
 
 import ftlab
+import ftlab as lab
 from conftest import Command
 from ftlab import _ftlab, option_types, options
 from ftlab.cli import app
@@ -224,3 +226,53 @@ def made_by_docs() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("flag", ["--qd", "--repeat-trace", "--power-cut", "--seed", "--trace-events-limit"])
+def test_counts_may_be_written_with_an_exponent(flag: str, tmp_path: Path, ftlab: Command) -> None:
+    (tmp_path / "t.csv").write_text("time_us,op,offset,length\n0,write,0,4096\n1,write,4096,4096\n")
+    beside = {
+        "--power-cut": ["--set", "ftl.checkpoint=1MiB", "--set", "gc.hard=2"],
+        "--trace-events-limit": ["--trace-events", tmp_path / "t.json"],
+    }
+    run = ["run", tmp_path / "t.csv", "--drive", "tiny", *beside.get(flag, [])]
+    assert ftlab(*run, flag, "1e3").code == 0
+    done = ftlab(*run, flag, "1.5")
+    name = flag.removeprefix("--").replace("-", "_")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert re.match(rf"ftlab: {name}s? 1.5: expected a whole number", done.err), done.err
+
+
+def test_counts_of_every_kind_are_whole_numbers(ftlab: Command, tmp_path: Path) -> None:
+    assert ftlab("inspect", "uniform", "--requests", "1e3", "--json").code == 0
+    assert ftlab("compare", "uniform:requests=50", "--drive", "tiny", "--repeat", "2e0", "--vary", "qd=1,1e1").code == 0
+    assert lab.run("uniform:requests=50", qd=1e1, seed=2.0).spec["qd"] == 10  # type: ignore[arg-type]
+    with pytest.raises(lab.InputError, match=r"qd 1\.5: expected a whole number"):
+        lab.run("uniform:requests=50", qd=1.5)  # type: ignore[arg-type]
+    done = ftlab("mine", "uniform:requests=1e3", "--window", "many")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "--window" in done.err
+    assert "`many`: expected a whole number, such as 1000 or 1e3" in done.err
+    assert options.whole("1e3") == 1000
+    assert [options.whole(text) for text in ("1e-3", "nan", "inf", "1e999999999", "", "x")] == [None] * 6
+
+
+def test_a_power_cut_that_is_not_reached_is_in_the_figures(ftlab: Command) -> None:
+    kept = ["--set", "ftl.checkpoint=1MiB", "--set", "gc.hard=2"]
+    cuts = ["--power-cut", "60", "--power-cut", "10", "--power-cut", "200"]
+    done = ftlab("run", "uniform:requests=100,qd=1", "--drive", "tiny", *kept, *cuts, "--json")
+    told = json.loads(done.out)
+    assert len(told["power_cuts"]) == 2
+    assert told["power_cuts_missed"] == [200]
+
+
+def test_static_data_that_leave_no_room_ask_for_a_smaller_share(ftlab: Command, tmp_path: Path) -> None:
+    rows = "".join(f"{i},write,{i * 4096},4096\n" for i in range(5000))
+    (tmp_path / "t.csv").write_text("time_us,op,offset,length\n" + rows)
+    for fit in ("error", "compact", "grow"):
+        done = ftlab(
+            "run", tmp_path / "t.csv", "--drive", "tiny", "--precondition", "fill:share=0.999999", "--fit", fit
+        )
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert "a smaller share" in done.err
+        assert "op_ratio" not in done.err

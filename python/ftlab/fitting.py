@@ -92,7 +92,9 @@ def agreement_facts(agreement: Sequence[Mapping[str, Any]], candidates: int) -> 
     missed = [figure for figure in agreement if figure["by_bound"] > 1]
     facts = [("agreement", f"{len(agreement) - len(missed)} of {len(agreement)} figures within their bounds")]
     waf = next((figure for figure in agreement if figure["figure"].startswith("WAF")), None)
-    known = "unknown: the trace writes too little or far too much, or can be read only once"
+    known = (
+        "not judged: the trace writes so little that nothing is collected, or far too much, or can be read only once"
+    )
     if waf is not None:
         chosen = f"; nearest of {candidates} models with all figures taken together" if candidates > 1 else ""
         off = f"; off by more than {waf['bound']}, so no stand-in in questions of collection" if waf in missed else ""

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, TypeVar
 
@@ -15,6 +16,21 @@ from ftlab.errors import InputError
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _TYPES = {"switch": "bool", "count": "int", "number": "float", "text": "str", "path": "Source"}
+
+
+def whole(text: str) -> int | None:
+    """The whole number that a text stands for, also where it is written as `1e3`; None if it stands for none."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    # Not a number of a million digits.
+    fits = number.is_finite() and number.adjusted() < 40 and number == number.to_integral_value()
+    return int(number) if fits else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +84,9 @@ class Option:
         try:
             match self.kind:
                 case "count":
-                    return int(text)
+                    if (number := whole(text)) is None:
+                        raise ValueError
+                    return number
                 case "number":
                     return float(text)
                 case "switch":

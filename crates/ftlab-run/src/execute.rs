@@ -286,10 +286,21 @@ pub(crate) fn warm_up(
             host_units: Some((x * f64::from(ftl.config.logical_units)) as u64),
             requests: None,
         },
-        Warmup::Bytes(bytes) => Limit {
-            host_units: Some(bytes.div_ceil(unit)),
-            requests: None,
-        },
+        Warmup::Bytes(bytes) => {
+            // As with capacities: more has no end.
+            let capacities = bytes.div_ceil(unit) / u64::from(ftl.config.logical_units);
+            if capacities as f64 > Warmup::MOST_CAPACITIES {
+                return Err(Error::input(format!(
+                    "warmup {}: {capacities} times the drive's capacity, expected at most {:.0} times",
+                    units::show_bytes(bytes),
+                    Warmup::MOST_CAPACITIES
+                )));
+            }
+            Limit {
+                host_units: Some(bytes.div_ceil(unit)),
+                requests: None,
+            }
+        }
         Warmup::Share(share) => {
             let total = workload.requests(prepared).ok_or_else(|| {
                 Error::input("a warm-up as a share needs a workload of known length, not standard input")

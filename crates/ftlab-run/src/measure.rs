@@ -47,6 +47,8 @@ pub struct Measured {
     pub end: End,
     pub requests: u64,
     pub bytes: u64,
+    /// Of `bytes`; counted where there is time.
+    pub written_bytes: u64,
     pub wall_s: f64,
     pub sim_ns: u64,
     pub series: Sampler,
@@ -180,6 +182,7 @@ pub fn count(
         end,
         requests,
         bytes,
+        written_bytes: 0,
         wall_s: started.elapsed().as_secs_f64(),
         sim_ns: 0,
         series,

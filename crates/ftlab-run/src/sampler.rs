@@ -20,6 +20,8 @@ pub struct Reading {
     pub time_ns: u64,
     pub requests: u64,
     pub bytes: u64,
+    /// Of `bytes`; counted where there is time.
+    pub written_bytes: u64,
     pub host_writes: u64,
     /// By cause, then padding.
     pub programmed: [u64; 7],
@@ -45,6 +47,7 @@ impl Reading {
             time_ns,
             requests,
             bytes,
+            written_bytes: 0,
             host_writes: gauges.host_writes,
             programmed: [a, b, c, d, e, f, gauges.padding],
             read_ns,
@@ -177,11 +180,16 @@ impl Sampler {
                 column(&|a, b| ratio((b.bytes - a.bytes) as f64, seconds(a, b))),
                 column(&|a, b| ratio((b.reads - a.reads) as f64, seconds(a, b))),
                 column(&|a, b| ratio((b.writes - a.writes) as f64, seconds(a, b))),
+                column(&|a, b| {
+                    let read = |reading: &Reading| reading.bytes - reading.written_bytes;
+                    ratio((read(b) - read(a)) as f64, seconds(a, b))
+                }),
+                column(&|a, b| ratio((b.written_bytes - a.written_bytes) as f64, seconds(a, b))),
             ]
         } else {
-            [absent(), absent(), absent(), absent()]
+            std::array::from_fn(|_| absent())
         };
-        let [iops, bytes, read_iops, write_iops] = rates;
+        let [iops, bytes, read_iops, write_iops, read_bytes, write_bytes] = rates;
         table = table.with("iops", iops).with("bytes_per_s", bytes).with(
             "free_units",
             Column::U64(pairs.iter().map(|(_, b)| u64::from(b.free_units)).collect()),
@@ -205,6 +213,8 @@ impl Sampler {
             .with("read_p99_ns", self.p99(OpKind::Read))
             .with("write_p99_ns", self.p99(OpKind::Write))
             .with("queue_depth", queue_depth)
+            .with("read_bytes_per_s", read_bytes)
+            .with("write_bytes_per_s", write_bytes)
     }
 }
 

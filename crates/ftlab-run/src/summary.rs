@@ -73,6 +73,8 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
             json!({
                 "iops": ratio(measured.requests as f64, seconds),
                 "bytes_per_s": ratio(measured.bytes as f64, seconds),
+                "read_bytes_per_s": ratio((measured.bytes - measured.written_bytes) as f64, seconds),
+                "write_bytes_per_s": ratio(measured.written_bytes as f64, seconds),
                 "simulated_s": seconds,
             }),
         );
@@ -86,6 +88,10 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     }
     if !measured.power_cuts.is_empty() {
         put("power_cuts", measured.power_cuts.iter().map(power_cut).collect());
+    }
+    let missed: Vec<u64> = facts.missed_cuts(measured);
+    if !missed.is_empty() {
+        put("power_cuts_missed", json!(missed));
     }
     put(
         "victims",
@@ -122,6 +128,15 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
         }),
     );
     Value::Object(all)
+}
+
+impl Facts<'_> {
+    /// Numbers of requests after which the power was to be cut, and was not, as the run was over.
+    fn missed_cuts(&self, measured: &Measured) -> Vec<u64> {
+        let mut asked = self.spec.power_cuts.clone();
+        asked.sort_unstable();
+        asked.split_off(measured.power_cuts.len().min(asked.len()))
+    }
 }
 
 fn power_cut((requests, cut): &(u64, PowerCut)) -> Value {

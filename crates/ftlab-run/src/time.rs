@@ -100,6 +100,7 @@ pub fn time<D: BlockDevice + Instrumented>(
         end,
         requests: tally.requests,
         bytes: tally.bytes,
+        written_bytes: tally.written_bytes,
         wall_s: started.elapsed().as_secs_f64(),
         sim_ns: now,
         series,
@@ -257,6 +258,7 @@ struct Tally {
     requests: u64,
     /// Read and written.
     bytes: u64,
+    written_bytes: u64,
     latencies: Latencies,
     rows: Option<RequestRows>,
 }
@@ -266,6 +268,7 @@ impl Tally {
         Tally {
             requests: 0,
             bytes: 0,
+            written_bytes: 0,
             latencies: Latencies::default(),
             rows: keep_rows.then(RequestRows::default),
         }
@@ -277,6 +280,9 @@ impl Tally {
         self.requests += 1;
         if matches!(done.op, OpKind::Read | OpKind::Write) {
             self.bytes += u64::from(request.length);
+        }
+        if done.op == OpKind::Write {
+            self.written_bytes += u64::from(request.length);
         }
         let late_ns = done.submitted_ns - request.arrived_ns;
         self.latencies.record(done.op, late_ns, latency_ns, &done.parts);
@@ -293,7 +299,10 @@ impl Tally {
     }
 
     fn reading(&self, gauges: &Gauges, now: u64) -> Reading {
-        Reading::new(gauges, &self.latencies, self.requests, self.bytes, now)
+        Reading {
+            written_bytes: self.written_bytes,
+            ..Reading::new(gauges, &self.latencies, self.requests, self.bytes, now)
+        }
     }
 }
 

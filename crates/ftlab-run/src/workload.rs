@@ -293,7 +293,10 @@ impl Requests {
                 let rule = fit_rule(spec.fit);
                 let fitted = Fitted::trace(opened, rule, logical_bytes, prepared.scan.as_deref())?;
                 Ok(Requests::Trace(Box::new(match spec.precondition {
-                    Precondition::FillShare(_) => fitted.with_room("beside its static data the drive has"),
+                    Precondition::FillShare(_) => fitted.with_room(
+                        "beside its static data the drive has",
+                        "a smaller share of static data, a larger drive",
+                    ),
                     _ => fitted,
                 })))
             }
@@ -399,7 +402,14 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
             _ => (scan.touched.units(), "footprint"),
         };
         if needed > u64::from(space(&config)) {
-            config = grow(&spec.drive, &config, needed, space)?;
+            config = grow(&spec.drive, &config, needed, space).map_err(|error| match spec.precondition {
+                Precondition::FillShare(share) => Error::input(format!(
+                    "precondition fill:share={share}: no drive is large enough to hold the trace's {what} of {} beside its static \
+                     data: expected a smaller share",
+                    units::show_bytes(needed * unit)
+                )),
+                _ => error,
+            })?;
             notes.push(format!(
                 "the drive was enlarged to {} blocks a plane ({} logical) to hold the trace's {what} of {}",
                 config.layout.geometry.blocks,

@@ -38,6 +38,7 @@ pub struct Fit<S = Opened> {
     rule: Rule,
     logical_bytes: u64,
     room: &'static str,
+    more: &'static str,
     passed: u64,
     place: fn(&S, usize) -> Option<String>,
 }
@@ -89,15 +90,17 @@ impl<S: Source> Fit<S> {
             rule,
             logical_bytes,
             room: "the drive has",
+            more: "a larger drive",
             passed: 0,
             place: |_, _| None,
         })
     }
 
-    /// What the address space is in errors, where it is less than the drive: `the drive has`, unless told.
+    /// What the address space is in errors, and what would give more of it, where it is less than the drive: `the drive has`, and
+    /// `a larger drive`, unless told.
     #[must_use]
-    pub fn with_room(mut self, room: &'static str) -> Self {
-        self.room = room;
+    pub fn with_room(mut self, room: &'static str, more: &'static str) -> Self {
+        (self.room, self.more) = (room, more);
         self
     }
 
@@ -124,14 +127,15 @@ impl<S: Source> Fit<S> {
         let end = batch.offset[i].saturating_add(u64::from(batch.length[i]));
         Error::input(format!(
             "{place}request {number}, a {} of {} bytes at offset {}, ends at byte {end} ({}), and {} {} bytes ({}): \
-             expected a larger drive, or --fit compact, wrap or grow",
+             expected {}, or --fit compact, wrap or grow",
             batch.op[i].name(),
             batch.length[i],
             batch.offset[i],
             units::show_bytes(end),
             self.room,
             self.logical_bytes,
-            units::show_bytes(self.logical_bytes)
+            units::show_bytes(self.logical_bytes),
+            self.more
         ))
     }
 }

@@ -12,7 +12,7 @@ from ftlab.cli import options as o
 
 
 def _most(flag: str, help: str) -> Any:
-    return typer.Option(flag, metavar="N", min=0, help=help)
+    return typer.Option(flag, metavar="N", parser=o.a_count, help=help)
 
 
 def contexts(

@@ -24,7 +24,8 @@ def fit(
         bool, typer.Option("--check", help="Inspect trace and model, and print how far their figures are apart.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="S", help="With --check: seed of the model's requests. [1]")
+        int | None,
+        typer.Option("--seed", metavar="S", parser=o.a_count, help="With --check: seed of the model's requests. [1]"),
     ] = None,
     force: o.Force = False,
     json: o.Json = False,

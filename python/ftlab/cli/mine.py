@@ -17,6 +17,10 @@ def _option(flag: str, metavar: str, help: str) -> Any:
     return typer.Option(flag, metavar=metavar, help=help)
 
 
+def _count(flag: str, metavar: str, help: str) -> Any:
+    return typer.Option(flag, metavar=metavar, parser=o.a_count, help=help)
+
+
 @o.takes("requests")
 def mine(
     workload: Annotated[
@@ -33,12 +37,12 @@ def mine(
     support: Annotated[
         float | None, _option("--support", "SHARE", "Share of the windows that must contain a pair. [1e-3]")
     ] = None,
-    least: Annotated[int | None, _option("--least", "N", "Windows that must contain it in any case. [2]")] = None,
+    least: Annotated[int | None, _count("--least", "N", "Windows that must contain it in any case. [2]")] = None,
     confidence: Annotated[
         float | None, _option("--confidence", "SHARE", "Share of the first page's windows that must contain it. [0]")
     ] = None,
-    most: Annotated[int | None, _option("--most", "N", "Most pairs in a set. [1048576]")] = None,
-    window: Annotated[int | None, _option("--window", "N", "Accesses in a window or segment. [512]")] = None,
+    most: Annotated[int | None, _count("--most", "N", "Most pairs in a set. [1048576]")] = None,
+    window: Annotated[int | None, _count("--window", "N", "Accesses in a window or segment. [512]")] = None,
     region: Annotated[str | None, _option("--region", "PAGES", "Pages in a region. [4096]")] = None,
     cut: Annotated[
         str | None, _option("--cut", "WHAT", "Windows of the stream, or of filtered accesses. [stream]")
@@ -46,15 +50,15 @@ def mine(
     mass: Annotated[
         float | None, _option("--mass", "SHARE", "Take pairs of regions until they hold so much. [0.9]")
     ] = None,
-    region_pairs: Annotated[int | None, _option("--region-pairs", "N", "Most pairs of regions. [4096]")] = None,
-    gap: Annotated[int | None, _option("--gap", "N", "C-Miner: accesses from page to page. [10]")] = None,
-    length: Annotated[int | None, _option("--length", "N", "C-Miner: pages in a sequence, 2 or 3. [3]")] = None,
+    region_pairs: Annotated[int | None, _count("--region-pairs", "N", "Most pairs of regions. [4096]")] = None,
+    gap: Annotated[int | None, _count("--gap", "N", "C-Miner: accesses from page to page. [10]")] = None,
+    length: Annotated[int | None, _count("--length", "N", "C-Miner: pages in a sequence, 2 or 3. [3]")] = None,
     items: Annotated[str | None, _option("--items", "WHAT", "pages, or requests (their first page). [pages]")] = None,
     unit: Annotated[str | None, _option("--unit", "BYTES", "Page: the drive's mapping unit. [4KiB]")] = None,
     parts: Annotated[
-        int | None, _option("--parts", "N", "Cut the requests into N parts; mine each, test on the next.")
+        int | None, _count("--parts", "N", "Cut the requests into N parts; mine each, test on the next.")
     ] = None,
-    part: Annotated[int | None, _option("--part", "I", "Only part I, counted from 1.")] = None,
+    part: Annotated[int | None, _count("--part", "I", "Only part I, counted from 1.")] = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:

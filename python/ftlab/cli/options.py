@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ftlab import _ftlab
-from ftlab.options import Option, of
+from ftlab.options import Option, of, whole
 
 
 def _names(what: str) -> Callable[[str], list[str]]:
@@ -80,6 +80,27 @@ def takes(verb: str, *, without: Container[str] = ()) -> Callable[[Callable[...,
     return taking
 
 
+def _counted(text: str) -> object:
+    """A count of an option that the core declares, whose refusal names what was expected."""
+    return text if (number := whole(text)) is None else number
+
+
+def _numbered(text: str) -> object:
+    """The same for a number of any kind."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def a_count(text: str) -> int:
+    """A count of an option that only the command line knows."""
+    if (number := whole(text)) is None or number < 0:
+        raise typer.BadParameter(f"`{text}`: expected a whole number, such as 1000 or 1e3")
+    return number
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {"count": _counted, "number": _numbered}
 _TYPES: dict[str, Any] = {"count": int, "number": float}
 
 
@@ -92,6 +113,7 @@ def _parameter(option: Option) -> inspect.Parameter:
         metavar=None if switch else option.metavar,
         help=help_of(option),
         autocompletion=_completion(option),
+        parser=None if switch else _PARSERS.get(option.kind),
     )
     annotation = one if switch else list[one] | None if option.many else one | None  # type: ignore[valid-type]
     return inspect.Parameter(

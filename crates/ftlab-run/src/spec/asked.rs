@@ -78,6 +78,9 @@ fn runs(items: Vec<Item>, known: &[Opt], verb: Verb) -> Result<(Value, Vec<Idle>
                 Needs::Trace if matches!(spec.workload, WorkloadSpec::Generator(_)) => {
                     "the workload is a generator: its `requests` or `bytes` say how long it is"
                 }
+                Needs::Addresses if matches!(spec.workload, WorkloadSpec::Generator(_)) && spec.filters.is_empty() => {
+                    "the workload is a generator or a model, whose addresses lie on the drive (its `span` says where)"
+                }
                 Needs::Timeline if spec.trace_events.is_none() => "it limits the timeline of `trace_events`",
                 _ => continue,
             };
@@ -248,6 +251,18 @@ mod tests {
         let generator = item("tiny", "uniform".into(), json!({"format": "csv"}));
         assert!(specs("compare", &[trace("a"), generator.clone()]).is_ok());
         assert!(refusal("run", &[generator]).starts_with("format: no effect here: the workload is a generator"));
+    }
+
+    #[test]
+    fn addresses_of_a_generator_are_fitted_only_behind_filters() {
+        let fitted = |options: Value| specs("run", &[item("tiny", "uniform".into(), options)]);
+        let error = fitted(json!({"fit": "compact"})).unwrap_err().to_string();
+        assert!(
+            error.starts_with("fit: no effect here: the workload is a generator or a model"),
+            "{error}"
+        );
+        assert!(fitted(json!({"fit": "wrap", "filters": ["head:requests=10"]})).is_ok());
+        assert!(fitted(json!({"fit": "error"})).is_ok());
     }
 
     /// Time stamps are the generator's own business: a model may have them without saying `rate`, and `rate` may be the name of

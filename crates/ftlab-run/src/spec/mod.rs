@@ -60,7 +60,7 @@ options! {
         ///
         /// `error` names the address; `compact` renumbers the units that the workload touches without gaps; `wrap` takes addresses
         /// modulo the drive's size; `grow` makes the drive as large as the workload reaches.
-        fit: Fit = Fit::Error, opt("HOW").of(MAPS);
+        fit: Fit = Fit::Error, opt("HOW").of(MAPS).needs(Needs::Addresses);
 
         /// Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued.
         ///

@@ -82,6 +82,8 @@ pub enum Needs {
     Timeline,
     /// A trace, not a generator.
     Trace,
+    /// Addresses that the drive may not have: those of a trace, or of what filters give.
+    Addresses,
     /// A generator, not a trace.
     Generator,
     /// A generator, or filters, which may draw as well.

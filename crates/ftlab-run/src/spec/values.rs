@@ -203,6 +203,11 @@ impl Valued for Precondition {
     const SHAPE: Shape = Shape::words(Kind::Text, &["auto", "theory", "fill", "scatter", "none"]);
 }
 
+impl Warmup {
+    /// A warm-up of more is a slip of the pen, and would have no end: an SLC block endures some 100,000 erases.
+    pub const MOST_CAPACITIES: f64 = 1e6;
+}
+
 impl TryFrom<String> for Warmup {
     type Error = Error;
 
@@ -214,8 +219,18 @@ impl TryFrom<String> for Warmup {
         };
         let number = |body: &str| body.trim().parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
         let trimmed = text.trim();
+        let too_much = || {
+            Error::input(format!(
+                "warmup `{text}`: expected at most {:.0}x: no flash endures more",
+                Warmup::MOST_CAPACITIES
+            ))
+        };
         if let Some(body) = trimmed.strip_suffix('x') {
-            return number(body).map(Warmup::Capacities).ok_or_else(expected);
+            let capacities = number(body).ok_or_else(expected)?;
+            return match capacities <= Warmup::MOST_CAPACITIES {
+                true => Ok(Warmup::Capacities(capacities)),
+                false => Err(too_much()),
+            };
         }
         if let Some(body) = trimmed.strip_suffix('%') {
             let percent = number(body).filter(|p| *p < 100.0);
@@ -274,7 +289,7 @@ mod tests {
         ] {
             assert_eq!(Warmup::try_from(text.to_owned()).unwrap(), value);
         }
-        for text in ["4", "x", "-1x", "100%", "ten"] {
+        for text in ["4", "x", "-1x", "100%", "ten", "nanx", "1e6.5x", "1000001x", "1e30x"] {
             assert!(Warmup::try_from(text.to_owned()).is_err(), "{text}");
         }
     }

@@ -31,7 +31,7 @@ pub struct Amounts {
 }
 
 /// The write amplification of the trace, and of as many of the models, from the first on, as there is time for; `None` where the
-/// trace writes too little, or far too much.
+/// trace writes so little that nothing is collected, or far too much.
 pub fn of_trace_and_models(
     trace: &RequestsSpec,
     models: &[String],
@@ -93,7 +93,9 @@ fn small_drive(
     if outcome.summary["status"] == "stopped" {
         return Err(Error::Interrupted);
     }
-    Ok(outcome.summary["waf"]["total"].as_f64())
+    // Where nothing is collected write amplification is 1, whatever is written.
+    let collected = outcome.summary["victims"]["collections"].as_u64();
+    Ok(outcome.summary["waf"]["total"].as_f64().filter(|_| collected > Some(0)))
 }
 
 #[cfg(test)]
@@ -123,5 +125,20 @@ mod tests {
         // Of a longer one there is time for two models.
         let (_, of_models) = of(8_000_000, 2000, 4000).unwrap();
         assert_eq!(of_models.len(), 2);
+    }
+
+    /// Four times ten pages are less than the smallest drive has free.
+    #[test]
+    fn where_nothing_is_collected_nothing_is_judged() {
+        let model = "kind = \"uniform\"\nread = 0\nsize = \"4KiB\"\nrequests = 10\nspan = \"40KiB\"".to_owned();
+        let json = r#"{"workload": {"generator": {"spec": "uniform:read=0,size=4KiB,requests=10"}}, "span": "40KiB"}"#;
+        let amounts = Amounts {
+            requests: 10,
+            pages: 10,
+            page_writes: 10,
+        };
+        let trace = RequestsSpec::parse(json).unwrap();
+        let answer = of_trace_and_models(&trace, &[model], amounts, &mut Unobserved).unwrap();
+        assert_eq!(answer, None);
     }
 }
