@@ -83,7 +83,10 @@ def outcome(spec: dict[str, Any], done: float = 1.0) -> Outcome:
         "waf": {"total": level, "host": 1.0, "gc": gc - 0.02, "map": 0.0, "wear": 0.0}
         | {"replication": 0.0, "metadata": 0.02, "padding": 0.0},
         "latency": {op: percentiles(latency, op) for op in ("read", "write", "trim")} if latency is not None else {},
-        "throughput": {"iops": 48_000 / level, "bytes_per_s": 310e6 / level} if timed else {},
+        "throughput": {"iops": 48_000 / level, "bytes_per_s": 310e6 / level}
+        | {"read_bytes_per_s": 100e6 / level, "write_bytes_per_s": 210e6 / level}
+        if timed
+        else {},
         "map_cache": {"lookups": 3_000_000, "hits": 3_000_000, "hit_ratio": 1.0, "bytes": 1 << 20},
         "wear": {"mean": 31.2 * level, "max": 44 * level, "std": 3.9},
         "lifetime": {"tbw_bytes": 1.4e12 / level, "dwpd": 1.9 / level, "years": 5.0},
@@ -115,6 +118,7 @@ def series_table(rng: random.Random, level: float, timed: bool, done: float) -> 
         row |= {"replication": 0.0, "metadata": meta, "padding": 0.0}
         iops = 48_000 / (1 + gc) * rng.uniform(0.9, 1.1) if timed else math.nan
         row |= {"iops": iops, "bytes_per_s": iops * 6400, "free_units": 30_000 - (i * 977 % 9000)}
+        row |= {"read_bytes_per_s": 2000 * iops, "write_bytes_per_s": 4400 * iops}
         row |= {"read_iops": 0.7 * iops, "write_iops": 0.3 * iops}
         read_ns, write_ns = 1e5 * rng.uniform(0.8, 2), 6e5 * rng.uniform(0.8, 2)
         row |= {"read_ns": read_ns, "write_ns": write_ns} if timed else {"read_ns": math.nan, "write_ns": math.nan}

@@ -219,8 +219,10 @@ def test_one_kind_of_units_for_amounts_and_rates(ftlab: Command, rich: Path, tmp
     shown = done.out + re.sub(
         r'<script type="module">.*?</script>', "", (tmp_path / "a" / "report.html").read_text(), flags=re.DOTALL
     )
-    assert "MiB/s" in shown
-    assert not re.search(r"\b[kMG]B\b", shown)
+    # Amounts are binary, and bytes a second decimal, as everywhere.
+    assert re.search(r"\d [kM]B/s", shown)
+    assert re.search(r"\d [KMG]iB\b", shown)
+    assert not re.search(r"iB/s|\b[kMGT]B\b(?!/s)", shown)
 
 
 def test_without_times_the_map_goes_by_requests() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import ftlab
-from ftlab import plots, report
+from ftlab import plots, report, show
 from ftlab.errors import InputError
 from ftlab.headline import BY_NAME
 from ftlab.plots import axes
@@ -137,13 +137,15 @@ def test_the_page_tells_tails_depths_and_years_over_time_and_leaves_zeros_out(tm
     own = without_library((run.save(tmp_path / "a") / "report.html").read_text(encoding="utf-8"))
     for name in ("p99_series", "iops", "queue_depth", "free_units"):
         assert f'data-plot="{name}"' in own
-    for name, ops in (("p99_series", {"read", "write"}), ("iops", {"read", "write"})):
+    for name, ops in ((name, {"read", "write"}) for name in ("p99_series", "iops", "throughput")):
         kind = plots.KINDS[name]
         data = kind.draw(kind.table(run)).to_dict(format="vega-lite")["datasets"]
         assert {row["op"] for rows in data.values() for row in rows} == ops
     # Years are a figure of the first screen, before any chart.
     head = own[: own.index("<section>")]
     assert '<div class="value">5.0 years</div>' in head
+    rates = [show.rate(run.summary["throughput"][f"{op}_bytes_per_s"]) for op in ("read", "write")]
+    assert f"read {rates[0]}, write {rates[1]}" in head
     # Rows of nothing are left out, and units stand with values rather than in names.
     told = run.summary | {"counts": {"erases": 3, "retired": 0}, "flash": {"controller_reads": 12_345}}
     rows = [row for _, rows in report.details(told) for row in rows]

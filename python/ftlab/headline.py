@@ -43,11 +43,13 @@ FIGURES = (
     ),
     Figure("iops", ("throughput", "iops"), "IOPS", "/s", "higher"),
     Figure("bytes_per_s", ("throughput", "bytes_per_s"), "throughput", "B/s", "higher"),
+    Figure("read_bytes_per_s", ("throughput", "read_bytes_per_s"), "reads", "B/s", "higher"),
+    Figure("write_bytes_per_s", ("throughput", "write_bytes_per_s"), "writes", "B/s", "higher"),
     Figure("hit_ratio", ("map_cache", "hit_ratio"), "map hits", "", "higher"),
     Figure("wear_mean", ("wear", "mean"), "erases mean"),
     Figure("wear_max", ("wear", "max"), "erases max"),
     Figure("wear_std", ("wear", "std"), "erases std"),
-    Figure("tbw_bytes", ("lifetime", "tbw_bytes"), "TBW", "B", "higher"),
+    Figure("tbw_bytes", ("lifetime", "tbw_bytes"), "TBW", "TB", "higher"),
     Figure("dwpd", ("lifetime", "dwpd"), "DWPD", "", "higher"),
 )
 BY_NAME = {figure.name: figure for figure in FIGURES}
@@ -122,6 +124,13 @@ def lifetime(summary: Mapping[str, Any]) -> str | None:
     if life.get("years") is not None:
         return f"{text}, {show.years(life['years'])} at this workload's own rate"
     return f"{text}; years not told: {life['years_withheld']}" if life.get("years_withheld") else text
+
+
+def rates(throughput: Mapping[str, Any]) -> str:
+    """Bytes a second, and those of reads and of writes where there are both."""
+    parts = [(op, throughput.get(f"{op}_bytes_per_s") or 0) for op in ("read", "write")]
+    apart = f" ({', '.join(f'{op} {show.rate(value)}' for op, value in parts)})" if all(v for _, v in parts) else ""
+    return show.rate(throughput.get("bytes_per_s") or 0) + apart
 
 
 def trace_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:

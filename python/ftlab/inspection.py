@@ -301,9 +301,6 @@ def written(value: float | None, unit: str) -> str:
             return show.duration(value * 1e9)
         case "/s":
             return f"{show.count(value)}/s"
-        case "B/s":
-            # As everything else on the page in binary units.
-            return f"{show.size(value)}/s"
         case "number":
             return show.digits(value) if abs(value) < 1e4 else show.count(value)
     return show.quantity(value, unit)

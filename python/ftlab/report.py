@@ -28,6 +28,7 @@ from ftlab.headline import (
     filter_facts,
     overload,
     percentile_title,
+    rates,
     trace_facts,
     verdict,
     worst_verdict,
@@ -223,9 +224,9 @@ def run_tiles(summary: Summary) -> list[Tile]:
             )
         )
     if throughput.get("bytes_per_s"):
-        tiles.append(
-            Tile("Throughput", show.rate(throughput["bytes_per_s"]), f"{show.count(throughput.get('iops') or 0)} IOPS")
-        )
+        whole, *apart = rates(throughput).removesuffix(")").split(" (", 1)
+        detail = ", ".join([*apart, f"{show.count(throughput.get('iops') or 0)} IOPS"])
+        tiles.append(Tile("Throughput", whole, detail))
     tiles += _lifetime_tiles(summary.get("lifetime") or {})
     wear = summary.get("wear") or {}
     if len(tiles) < _MOST_TILES and wear.get("mean") is not None:

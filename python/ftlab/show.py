@@ -1,4 +1,9 @@
-"""Numbers and tables as people read them."""
+"""Numbers and tables as people read them.
+
+Units, everywhere: amounts of data and capacities are binary (KiB, MiB, GiB: powers of 1024), as flash is built; bytes
+a second (MB/s) and what a drive endures (TB, TBW) are decimal, as data sheets give them. Times are in the unit that
+suits, lifetimes in years.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +37,9 @@ def duration(ns: float) -> str:
 
 
 def years(value: float) -> str:
-    """A lifetime as far as anybody plans: 2.19 h, 45.0 days, 0.67 years, 12 years, more than 1,000 years."""
+    """A lifetime as far as anybody plans: 0.00025 years (2.19 h), 0.67 years, 12 years, more than 1,000 years."""
     if value < 0.5:
-        return duration(value * 365 * 86_400e9)
+        return f"{digits(value, 2)} years ({duration(value * 365 * 86_400e9)})"
     return "more than 1,000 years" if value > 1000 else f"{digits(value, 2)} years"
 
 
@@ -76,6 +81,8 @@ def quantity(value: float | None, unit: str) -> str:
             return duration(value)
         case "B":
             return size(value)
+        case "TB":
+            return decimal_size(value)
         case "B/s":
             return rate(value)
         case "/s":
@@ -84,7 +91,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def named(name: str, value: object) -> str:
-    """A value of the core in the unit that its name ends in: `_ns`, `_s`, `bytes`, `_per_s`."""
+    """A value of the core in the unit that its name ends in: `_ns`, `_s`, `bytes`, `tbw_bytes`, `_per_s`, `years`."""
     match value:
         case None:
             return "–"
@@ -97,6 +104,8 @@ def named(name: str, value: object) -> str:
                 return rate(value)
             if name.endswith("_per_s") or name.endswith("iops"):
                 return count(value)
+            if name.endswith("tbw_bytes"):
+                return decimal_size(value)
             if name.endswith("bytes"):
                 return size(value)
             if name.endswith("_ns"):

@@ -21,6 +21,7 @@ from ftlab.headline import (
     lifetime,
     overload,
     percentile_title,
+    rates,
     trace_facts,
     verdict,
     worth_showing,
@@ -54,7 +55,7 @@ def run_text(run: Run) -> str:
         _waf(summary),
         _latency(summary),
         power_cuts(summary),
-        _missed_cuts(run),
+        _missed_cuts(summary),
         _facts(summary),
         "\n".join(f"note: {sentence}" for sentence in summary.get("notes", [])),
     ]
@@ -84,9 +85,9 @@ def power_cuts(summary: Mapping[str, Any]) -> str:
     return show.text_table(header, [[f"{i}", *(show.named(n, cut[n]) for n in names)] for i, cut in enumerate(cuts, 1)])
 
 
-def _missed_cuts(run: Run) -> str:
+def _missed_cuts(summary: Mapping[str, Any]) -> str:
     """Power cuts that were asked for and did not come, for the run was over."""
-    missed = sorted(run.spec.get("power_cuts") or [])[len(run.summary.get("power_cuts") or []) :]
+    missed = summary.get("power_cuts_missed") or []
     return (
         f"power was not cut after {', '.join(f'{n:,}' for n in missed)} requests: the run ended before"
         if missed
@@ -139,7 +140,7 @@ def _facts(summary: Mapping[str, Any]) -> str:
     throughput, wear = (summary.get(key) or {} for key in ("throughput", "wear"))
     facts = []
     if throughput.get("iops"):
-        facts.append(f"{show.count(throughput['iops'])} IOPS, {show.rate(throughput.get('bytes_per_s') or 0)}")
+        facts.append(f"{show.count(throughput['iops'])} IOPS, {rates(throughput)}")
     if wear.get("mean") is not None:
         facts.append(f"erases per block: mean {show.digits(wear['mean'])}, max {show.count(wear['max'])}")
     if life := lifetime(summary):

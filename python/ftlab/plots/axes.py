@@ -64,6 +64,7 @@ def thin(series: pl.DataFrame, over: str, points: int = POINTS) -> pl.DataFrame:
     weights = dict.fromkeys(("waf", *PARTS), "written")
     weights |= {"iops": "spent", "bytes_per_s": "spent", "read_ns": "requests", "write_ns": "requests"}
     weights |= {"read_iops": "spent", "write_iops": "spent", "queue_depth": "spent"}
+    weights |= {"read_bytes_per_s": "spent", "write_bytes_per_s": "spent"}
     weights |= {"read_p99_ns": "requests", "write_p99_ns": "requests"}
     figures = [name for name in weights if name in series.columns]
     known = series.with_columns(pl.col(figures).fill_nan(None), written=_steps("tick_units"), spent=_steps("time_ns"))

@@ -74,7 +74,7 @@ KINDS: dict[str, Kind] = {
         "Bytes asked for per second.",
         {"read": ("arrivals", "bytes_read"), "write": ("arrivals", "bytes_written")},
         "time",
-        "MiB/s",
+        "MB/s",
         share=False,
         wide=True,
     ),
@@ -216,7 +216,7 @@ def _prepared(kind: str, wanted: Kind, points: pl.DataFrame, figures: Figures) -
     if wanted.x == "time":
         interval = at(figures, "arrivals", "interval_s") or 1.0
         points = _thinned(points, interval)
-        return points.with_columns(y=pl.col("y") / (1 << 20 if kind == "bytes" else 1))
+        return points.with_columns(y=pl.col("y") / (1e6 if kind == "bytes" else 1))
     if wanted.mark == "bars":
         return points.with_columns(y=pl.col("y") / pl.col("y").sum())
     if kind == "growth":

@@ -225,11 +225,11 @@ def _key(column: str, keys: list[str]) -> str:
 
 
 def _factor(figure: str) -> float:
-    return {"B/s": 1e6, "B": 1e12}.get(BY_NAME[figure].unit, 1.0)
+    return {"B/s": 1e6, "TB": 1e12}.get(BY_NAME[figure].unit, 1.0)
 
 
 def _axis_title(figure: str) -> str:
-    unit = {"B/s": "MB/s", "B": "TB"}.get(BY_NAME[figure].unit, "")
+    unit = {"B/s": "MB/s", "TB": "TB"}.get(BY_NAME[figure].unit, "")
     return f"{title(figure)} ({unit})" if unit else title(figure)
 
 
