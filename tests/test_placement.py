@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -116,3 +117,40 @@ def test_the_example_of_the_help_has_an_answer(ftlab: Command) -> None:
     # Long enough for every scheme, beside the static data that the drive is nearly full of.
     assert "TOO SHORT" not in done.out
     assert "DRIFTING" not in done.out
+
+
+RECORDING = Path(__file__).parents[1] / "recordings" / "sqlite.ftlrec"
+HERE = (RECORDING, "--drive", "small", "--fit", "compact")
+
+
+def test_schemes_without_room_get_a_drive_on_which_all_have_it(ftlab: Command) -> None:
+    done = ftlab("placement", *HERE, "--scheme", "pcstream")
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"^pcstream +\d", done.out, re.MULTILINE)
+    (note,) = re.findall(
+        r"all schemes run with ftl.op_ratio=(\S+) in place of 0.15: .* pcstream would have no room", done.out
+    )
+    assert f"op_ratio {note} " in done.out.splitlines()[0]
+    # What the drive itself says would do, to a thousandth.
+    refused = ftlab("run", *HERE, "--set", "ftl.placement=pcstream", "--set", "gc.internal_streams=true")
+    (least,) = re.findall(r"ftl.op_ratio = (\S+) would do", refused.err)
+    assert float(least) <= float(note) < float(least) + 0.001
+    # All on one drive.
+    told = json.loads(ftlab("placement", *HERE, "--scheme", "pcstream", "--json").out)
+    (shared,) = {run["drive"]["op_ratio"] for run in told["runs"]}
+    assert shared == pytest.approx(float(note), abs=1e-4)
+    assert "ftl.op_ratio" in told["notes"][0]
+
+
+def test_a_spare_that_was_asked_for_stays_and_what_has_no_room_is_left_out(ftlab: Command) -> None:
+    done = ftlab("placement", *HERE, "--scheme", "pcstream", "--set", "ftl.op_ratio=0.15")
+    assert done.code == 0, done.err
+    assert "pcstream: drive small: too little spare" in done.out
+    assert "op_ratio 0.15 " in done.out.splitlines()[0]
+
+
+def test_what_the_workload_has_nothing_for_makes_no_drive_larger(ftlab: Command) -> None:
+    done = ftlab("placement", "zipf:requests=1e4", "--drive", "small", "--scheme", "pcstream")
+    assert done.code == 0, done.err
+    assert "pcstream: the workload has no program contexts" in done.out
+    assert "op_ratio 0.15 " in done.out.splitlines()[0]

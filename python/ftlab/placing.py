@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ftlab import comparison
+from ftlab import _ftlab, comparison
 from ftlab.comparison import Comparison, Plan, Point
 from ftlab.errors import InputError
 from ftlab.option_types import CompareOptions
-from ftlab.options import signed
+from ftlab.options import of, signed
 from ftlab.reading import Source, Workload
-from ftlab.spec import item, pairs, workload_label
+from ftlab.spec import drive_spec, item, pairs, workload_label
+from ftlab.traces import open_trace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,7 +94,10 @@ class Answer:
     rows: tuple[Placed, ...]
     comparison: Comparison = field(repr=False)
     left_out: tuple[str, ...] = ()
-    """Schemes that the workload has nothing for, a sentence each; runs that failed are in `comparison.failures`."""
+    """Schemes that the workload has nothing for, or that the drive has no room for, a sentence each; runs that failed
+    are in `comparison.failures`."""
+    notes: tuple[str, ...] = ()
+    """What was changed of the drive so that all schemes have room on it."""
 
     @property
     def gap(self) -> float | None:
@@ -132,8 +138,8 @@ def placement(
     `schemes` names some of `SCHEMES`; `none` and the oracle are always among them. Runs on the counting backend unless
     `backend` says otherwise.
     """
-    chosen = choose(schemes)
-    return answer(chosen, comparison.execute(plan(chosen, workload, drive, options)))
+    roomy = make_room(choose(schemes), workload, drive, options)
+    return answer(roomy.schemes, comparison.execute(plan(roomy.schemes, workload, drive, roomy.options)), roomy)
 
 
 def choose(names: Sequence[str] | None) -> list[Scheme]:
@@ -143,6 +149,91 @@ def choose(names: Sequence[str] | None) -> list[Scheme]:
         raise InputError(f"scheme `{unknown[0]}`: expected some of {', '.join(known)}")
     wanted = set(names or known) | {"none", ORACLE}
     return [scheme for scheme in SCHEMES if scheme.name in wanted]
+
+
+@dataclass(frozen=True)
+class Roomy:
+    """Schemes that all have room on one drive, and the options that make it."""
+
+    schemes: tuple[Scheme, ...]
+    options: Mapping[str, Any]
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def make_room(schemes: Sequence[Scheme], workload: Workload, drive: Source, options: Mapping[str, Any]) -> Roomy:
+    """Every scheme keeps reclaim units of its own open, for which a drive may have too little spare.
+
+    What compares schemes must be one drive: where some have no room, all get the least `ftl.op_ratio` with which they
+    do. A spare that was asked for stays as it is; then those without room are left out, as are those that the workload
+    has nothing for.
+    """
+    changes = pairs(options.get("set") or ())
+    tight = {scheme.name: said for scheme in schemes if (said := _refusal(drive, [*changes, *scheme.changes]))}
+    if not tight or {"none", ORACLE} & tight.keys():
+        return Roomy(tuple(schemes), options)
+    nothing = {
+        scheme.name: f"the workload has no {_NEEDS[scheme.needs]}"
+        for scheme in schemes
+        if scheme.name in tight and not _carries(scheme.needs, workload, options)
+    }
+    there = [scheme for scheme in schemes if scheme.name not in nothing]
+    tight = {name: said for name, said in tight.items() if name not in nothing}
+    asked = any(change.partition("=")[0].strip() in ("ftl.op_ratio", "ftl.logical_size") for change in changes)
+    found = None if asked or not tight else _least_spare(there, drive, changes)
+    if found is None:
+        left_out = tuple(f"{name}: {why}" for name, why in (nothing | tight).items())
+        return Roomy(tuple(scheme for scheme in there if scheme.name not in tight), options, left_out)
+    before, after = found
+    note = (
+        f"all schemes run with ftl.op_ratio={after:g} in place of {before:.4g}: on the drive as it is"
+        f" {' and '.join(tight)} would have no room"
+    )
+    left_out = tuple(f"{name}: {why}" for name, why in nothing.items())
+    return Roomy(tuple(there), {**options, "set": [*changes, f"ftl.op_ratio={after:g}"]}, left_out, (note,))
+
+
+def _refusal(drive: Source, changes: Sequence[str]) -> str | None:
+    """Why there is no such drive; None if there is."""
+    try:
+        _ftlab.resolve_drive(json.dumps(drive_spec(drive, changes)))
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _least_spare(schemes: Sequence[Scheme], drive: Source, changes: Sequence[str]) -> tuple[float, float] | None:
+    """The drive's `ftl.op_ratio`, and the least, to a thousandth, with which all schemes have room.
+
+    None if there is none up to the double.
+    """
+    described, _ = _ftlab.resolve_drive(json.dumps(drive_spec(drive, [*changes, *schemes[0].changes])))
+    before = float(json.loads(described)["op_ratio"])
+
+    def fits(thousandths: int) -> bool:
+        spare = f"ftl.op_ratio={thousandths / 1000:g}"
+        return not any(_refusal(drive, [*changes, spare, *scheme.changes]) for scheme in schemes)
+
+    low, high = math.floor(1000 * before), math.ceil(2000 * before)
+    if not fits(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return before, high / 1000
+
+
+def _carries(needs: str, workload: Workload, options: Mapping[str, Any]) -> bool:
+    """Whether the first requests of a workload hold what a scheme needs."""
+    if not needs:
+        return True
+    if isinstance(workload, str) and workload == "-":
+        # Standard input can be read once only.
+        return True
+    known = {name: value for name, value in options.items() if name in of("requests") and value is not None}
+    first = next(iter(open_trace(workload, **known)), None)
+    column = "pc" if needs == "contexts" else "stream"
+    return first is not None and bool(first[column].fill_null(0).max())
 
 
 def plan(schemes: Sequence[Scheme], workload: Workload, drive: Source, options: Mapping[str, Any]) -> Plan:
@@ -163,10 +254,10 @@ def plan(schemes: Sequence[Scheme], workload: Workload, drive: Source, options: 
     )
 
 
-def answer(schemes: Sequence[Scheme], made: Comparison) -> Answer:
+def answer(schemes: Sequence[Scheme], made: Comparison, roomy: Roomy | None = None) -> Answer:
     """What the runs say."""
     by_name = {point.vary["scheme"]: point for point in made.points}
-    rows, left_out = [], []
+    rows, left_out = [], list(roomy.left_out if roomy else ())
     for scheme in schemes:
         point = by_name.get(scheme.name)
         if point is None:
@@ -180,7 +271,7 @@ def answer(schemes: Sequence[Scheme], made: Comparison) -> Answer:
     if without and oracle and (without - oracle) / without >= LEAST_GAP:
         gap = without - oracle
         rows = [Placed(r.scheme, r.point, None if r.waf is None else (without - r.waf) / gap) for r in rows]
-    return Answer(tuple(rows), made, tuple(left_out))
+    return Answer(tuple(rows), made, tuple(left_out), roomy.notes if roomy else ())
 
 
 _NEEDS = {"contexts": "program contexts (record the program: `ftlab record`)", "streams": "streams that a host names"}

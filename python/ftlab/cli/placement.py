@@ -34,13 +34,13 @@ def placement(
     from ftlab.cli import grids, placement_text
     from ftlab.comparison import Comparison
 
-    schemes = placing.choose(scheme)
+    roomy = placing.make_room(placing.choose(scheme), workload, drive, options)
 
     def answered(made: Comparison) -> placing.Answer:
-        return placing.answer(schemes, made)
+        return placing.answer(roomy.schemes, made, roomy)
 
     return grids.make(
-        placing.plan(schemes, workload, drive, options),
+        placing.plan(roomy.schemes, workload, drive, roomy.options),
         out=out,
         force=force,
         json=json,

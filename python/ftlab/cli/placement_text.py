@@ -31,7 +31,7 @@ def answer_text(answer: Answer) -> str:
     blocks = [f"{first.workload} on {drive_line(first.summary)}", "\n".join([heads, rule, *told]), _gap(answer)]
     shown = {row.scheme.name for row in answer.rows}
     said = [*answer.comparison.endings, *answer.comparison.cautions]
-    blocks.append("\n".join([*answer.left_out, *(one for one in said if one.split(":", 1)[0] in shown)]))
+    blocks.append("\n".join([*answer.notes, *answer.left_out, *(one for one in said if one.split(":", 1)[0] in shown)]))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -41,6 +41,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "schema": "ftlab.placement/1",
         "gap": answer.gap,
         "schemes": [_row(row) for row in answer.rows],
+        "notes": list(answer.notes),
         "left_out": list(answer.left_out),
         "runs": answer.comparison.summaries,
     }
