@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ftlab.catalogue import check, drives, filters, formats, policies, theory, workloads
     from ftlab.comparison import Comparison, compare
     from ftlab.conversion import convert, generate
-    from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted
+    from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted, UnwrittenError
     from ftlab.fitting import Model, fit
     from ftlab.grid import sweep
     from ftlab.inspection import Inspection, inspect
@@ -38,6 +38,7 @@ _HOME = {
     "InputError": "errors",
     "Inspection": "inspection",
     "Interrupted": "errors",
+    "UnwrittenError": "errors",
     "Mining": "mining",
     "MissRatio": "map_memory",
     "Model": "fitting",
@@ -84,6 +85,7 @@ __all__ = [
     "Reproduction",
     "Run",
     "Trace",
+    "UnwrittenError",
     "__version__",
     "check",
     "compare",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ftlab._ftlab import FtlabError, FtlabIOError, InputError
 
-__all__ = ["FtlabError", "FtlabIOError", "InputError", "Interrupted"]
+__all__ = ["FtlabError", "FtlabIOError", "InputError", "Interrupted", "UnwrittenError"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -12,4 +12,12 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, result: object) -> None:
         super().__init__("interrupted; what was finished is in `.result`")
+        self.result = result
+
+
+class UnwrittenError(FtlabIOError):
+    """A run is over, and its state or timeline could not be written. `result` is the `Run`, with all its figures."""
+
+    def __init__(self, sentence: str, result: object) -> None:
+        super().__init__(sentence)
         self.result = result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import _ftlab, members
 from ftlab import tables as stands_for
-from ftlab.errors import Interrupted
+from ftlab.errors import Interrupted, UnwrittenError
 from ftlab.headline import Summary, headline
 from ftlab.option_types import RunOptions
 from ftlab.options import signed
@@ -123,6 +123,8 @@ def execute(workload: Workload, spec: Spec, progress: Progress | None = None) ->
     result = from_outcome(workload_label(workload), spec, outcome)
     if interrupted:
         raise Interrupted(result)
+    if refused := result.summary.get("unwritten"):
+        raise UnwrittenError(refused[0], result)
     return result
 
 

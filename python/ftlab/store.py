@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import __version__, _ftlab
-from ftlab.errors import FtlabIOError, InputError
+from ftlab.errors import FtlabError, FtlabIOError, InputError
 from ftlab.manifest import manifest
 from ftlab.runs import Run
 
@@ -73,9 +74,15 @@ def refusals(place: Path) -> Iterator[None]:
     """What the operating system refuses, as one sentence that names the folder."""
     try:
         yield
-    except OSError as error:
-        # polars raises plain OSErrors without a number; their text ends with the cause.
-        why = os.strerror(error.errno) if error.errno else str(error).strip().splitlines()[0]
+    except FtlabError:
+        raise
+    except Exception as error:
+        # polars raises OSErrors without a number and errors of its own; both have the number in their words.
+        said = re.search(r"\(os error (\d+)\)", str(error))
+        number = error.errno if isinstance(error, OSError) and error.errno else int(said[1]) if said else None
+        if number is None and not isinstance(error, OSError):
+            raise
+        why = os.strerror(number) if number else str(error).strip().splitlines()[0]
         raise FtlabIOError(f"output {place}: {why}") from error
 
 

@@ -392,5 +392,8 @@ def _cause(error: Exception, output: Path) -> Exception:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = next((line for line in reversed(lines) if "Error: " in line), lines[0] if lines else "cannot be written")
     sentence = said.split("Error: ", 1)[-1]
+    if number := re.search(r"\(os error (\d+)\)", said):
+        # In polars' words there is more, among it the name under which the file is written.
+        return FtlabIOError(f"output {output}: {os.strerror(int(number[1]))}")
     refused = "FtlabIOError" in said or "IO error" in said
     return FtlabIOError(f"output {output}: {sentence}") if refused else InputError(sentence)

@@ -142,9 +142,9 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             let measured = measure::count(&mut ftl, &mut workload, &mut held, &plan, &mut watch)?;
             foresight::check(ftl.future_fault())?;
             members.refuse_idle(&prepared.config, &ftl.counts, &measured.end)?;
-            let summary = summary::summary(&facts(&workload, notes, None), &ftl, &measured);
+            let mut summary = summary::summary(&facts(&workload, notes, None), &ftl, &measured);
             let tables = vec![measured.series.table(false), summary::blocks(&ftl)];
-            save_state(spec, ftl, &prepared)?;
+            written(save_state(spec, ftl, &prepared), &mut summary)?;
             Ok(Outcome { summary, tables })
         }
         BackendKind::Timed => {
@@ -156,11 +156,11 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
             }
             let mut measured = time::time(&mut device, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
             let mut front = device.into_front();
-            front.ftl.backend.observe(None)?;
+            let timeline = front.ftl.backend.observe(None);
             foresight::check(front.ftl.future_fault())?;
             members.refuse_idle(&prepared.config, &front.ftl.counts, &measured.end)?;
             let stats = front.ftl.backend.stats();
-            let summary = summary::summary(
+            let mut summary = summary::summary(
                 &facts(&workload, notes, Some(stats.controller_reads)),
                 &front.ftl,
                 &measured,
@@ -175,7 +175,11 @@ pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Sen
                 channels,
             ];
             tables.extend(measured.rows.take().map(|rows| rows.table()));
-            save_state(spec, front.ftl.with_backend(Counting), &prepared)?;
+            written(timeline, &mut summary)?;
+            written(
+                save_state(spec, front.ftl.with_backend(Counting), &prepared),
+                &mut summary,
+            )?;
             Ok(Outcome { summary, tables })
         }
     }
@@ -347,6 +351,18 @@ pub(crate) fn trace_report(workload: &Workload, prepared: &Prepared) -> Option<V
         report.checksum.clone_from(&scan.report.checksum);
     }
     serde_json::to_value(report).ok()
+}
+
+/// What the operating system refuses to write when a run is over takes none of its figures away: the sentence is one of them.
+fn written(result: Result<()>, summary: &mut Value) -> Result<()> {
+    let Err(Error::Io(sentence)) = result else {
+        return result;
+    };
+    match summary["unwritten"].as_array_mut() {
+        Some(others) => others.push(sentence.into()),
+        None => summary["unwritten"] = vec![sentence].into(),
+    }
+    Ok(())
 }
 
 fn save_state(spec: &RunSpec, ftl: Ftl<Counting>, prepared: &Prepared) -> Result<()> {

@@ -31,7 +31,7 @@ def run(
 
     from ftlab import members, store
     from ftlab.cli import INTERRUPTED, progress, text
-    from ftlab.errors import InputError, Interrupted
+    from ftlab.errors import FtlabIOError, InputError, Interrupted, UnwrittenError
     from ftlab.runs import Run, execute
     from ftlab.spec import run_spec
 
@@ -42,6 +42,7 @@ def run(
     spec = run_spec(workload, drive, options)
     line = progress.line(1)
     interrupted = False
+    unwritten: UnwrittenError | None = None
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
         if folder and (save_state or spec["break_at"]):
@@ -51,6 +52,9 @@ def run(
         except Interrupted as stop:
             interrupted = True
             result = cast(Run, stop.result)
+        except UnwrittenError as refusal:
+            unwritten = refusal
+            result = cast(Run, refusal.result)
         finally:
             progress.clear(line)
         # The figures first: a folder that cannot be written takes none of them away.
@@ -58,6 +62,9 @@ def run(
             text.put_json(result.summary)
         else:
             text.put(text.run_text(result))
+        if unwritten:
+            named = str(unwritten)
+            raise FtlabIOError(named.replace(str(folder), str(out)) if folder else named)
         if folder and out:
             if spec["save_state"]:
                 spec["save_state"] = str(out / "state")

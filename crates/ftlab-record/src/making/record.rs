@@ -355,7 +355,7 @@ fn spool_folder(output: &Path) -> Result<PathBuf> {
             spool::LONGEST_FOLDER - 20
         )));
     }
-    fs::create_dir(&folder).map_err(|e| Error::io(&folder, &e))?;
+    fs::create_dir(&folder).map_err(|e| Error::io(output, &e))?;
     // A server that root starts becomes another user, who must be able to write there as well.
     if launch::is_root() {
         use std::os::unix::fs::PermissionsExt;

@@ -414,6 +414,10 @@ fn save(set: &ftlab_mine::CorrelationSet, output: &Path) -> Result<()> {
     let unfinished = PathBuf::from(unfinished);
     let written = set
         .save(&unfinished)
+        .map_err(|error| match error {
+            Error::Io(sentence) => Error::Io(sentence.replacen(".unfinished:", ":", 1)),
+            other => other,
+        })
         .and_then(|()| std::fs::rename(&unfinished, output).map_err(|cause| Error::io(output, &cause)));
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);

@@ -93,7 +93,8 @@ impl Output {
                     io::ErrorKind::AlreadyExists => {
                         exists(&name, "another conversion is writing it, or one was killed")
                     }
-                    _ => Error::io(&name, &e),
+                    // The name under which it is written is nobody's concern.
+                    _ => failed(e),
                 })?;
                 part = Some(PartFile(name));
                 file
