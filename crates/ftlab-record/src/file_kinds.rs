@@ -47,7 +47,8 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `*.sst` for a name with an ending that has letters; else the name, with `#` for numbers: `MANIFEST-#`.
+/// `*.sst` for a name with an ending that has letters; else the name, with `#` for numbers: `MANIFEST-#`. A name of 16 hexadecimal
+/// digits or more is a number.
 pub fn kind_of(path: &str) -> String {
     let name = last_part(name_of(path));
     let ending = name
@@ -56,6 +57,10 @@ pub fn kind_of(path: &str) -> String {
         .map(|(_, ending)| ending);
     if let Some(ending) = ending.filter(|e| (1..=16).contains(&e.len()) && e.chars().any(|c| c.is_ascii_alphabetic())) {
         return format!("*.{ending}");
+    }
+    // A digest is a number as well: git names objects by theirs, PostgreSQL log segments by long hexadecimal numbers.
+    if name.len() >= 16 && name.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return "#".to_owned();
     }
     let mut kind = String::new();
     for c in name.chars().take(64) {
@@ -111,6 +116,8 @@ mod tests {
             ("/home/.profile", ".profile"),
             ("/tmp/ccA1.s (deleted)", "*.s"),
             ("/db/LOG.old.17", "LOG.old.#"),
+            ("/repository/objects/8b/1ccd2baea78c3df6b54c1f0e9a2b7c6d5e4f3a", "#"),
+            ("/x/deadbeef", "deadbeef"),
         ] {
             assert_eq!(kind_of(path), kind, "{path}");
         }
