@@ -3,6 +3,7 @@
 //! What the contract promises is kept and no more: an operation completes after its dependencies; a program after the
 //! earlier programs and erases of its block; an erase after everything earlier on its block.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use ftlab_core::{Layout, Stream};
@@ -58,6 +59,8 @@ pub struct Late {
     notices: Vec<Notice>,
     now_ns: u64,
     random: Stream,
+    /// How many unfinished operations the FTL has named for others to wait for.
+    named: Cell<u64>,
     /// Between a cut and the first operation after it: pages are looked up by what has completed.
     after_cut: bool,
 }
@@ -170,7 +173,9 @@ impl Late {
     }
 
     fn inputs(&self, ids: &[OpId]) -> Vec<u32> {
-        ids.iter().filter(|&&id| !self.is_done(id)).map(|id| id.index).collect()
+        let inputs: Vec<u32> = ids.iter().filter(|&&id| !self.is_done(id)).map(|id| id.index).collect();
+        self.named.set(self.named.get() + inputs.len() as u64);
+        inputs
     }
 
     fn kind(&self, id: u32) -> FlashOpKind {
@@ -191,6 +196,11 @@ impl Late {
             Work::Join { .. } | Work::Engine { .. } => None,
         };
         ready.into_iter().filter_map(op).collect()
+    }
+
+    /// How many operations have been issued, and how many unfinished ones were named for others to wait for.
+    pub fn issued_and_named(&self) -> (u64, u64) {
+        (self.operations.len() as u64, self.named.get())
     }
 }
 
@@ -313,6 +323,7 @@ impl Double for Late {
             notices: Vec::new(),
             now_ns: 0,
             random: Stream::new(seed, "late"),
+            named: Cell::new(0),
             after_cut: false,
             layout: layout.clone(),
         }

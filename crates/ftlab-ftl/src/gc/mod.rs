@@ -11,7 +11,7 @@ mod steps;
 
 use ftlab_core::RuId;
 
-use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, Ticket};
+use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
 use crate::indirection::CHUNKS;
@@ -296,6 +296,9 @@ impl<B: Backend> Ftl<B> {
             [only] => Some(only),
             _ => Some(self.backend.join(before, Need::All, Ticket::NONE, None)),
         };
+        if let Some(recovery) = &mut self.recovery {
+            recovery.awaiting(copied.unwrap_or(OpId::DONE));
+        }
         for k in 0..self.layout.width {
             let op = FlashOp {
                 kind: FlashOpKind::Erase,

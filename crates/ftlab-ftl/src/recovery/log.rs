@@ -24,6 +24,8 @@ pub struct Recovery {
     pub(super) programs: Vec<OpId>,
     /// All programs of the log before this one have completed.
     pub(super) done: usize,
+    /// What the last erase waits for.
+    awaited: Awaited,
     /// Length of the log when a unit was last erased, for units erased since the checkpoint.
     pub(super) erased_at: FxHashMap<u32, u32>,
     /// What no spare area tells of, since the checkpoint.
@@ -40,6 +42,20 @@ pub struct Recovery {
     /// Erases that may not have completed, oldest first, by unit.
     pub(super) ghosts: FxHashMap<u32, Vec<Ghost>>,
     pub(super) last_checkpoint_tick: u64,
+}
+
+/// An operation that completes with the last of all programs of the log before `end`.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    operation: OpId,
+    end: usize,
+}
+
+impl Awaited {
+    const NOTHING: Awaited = Awaited {
+        operation: OpId::DONE,
+        end: 0,
+    };
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +112,7 @@ impl Recovery {
             log: Vec::new(),
             programs: Vec::new(),
             done: 0,
+            awaited: Awaited::NOTHING,
             erased_at: FxHashMap::default(),
             changes: Changes::default(),
             journalled: 0,
@@ -123,11 +140,26 @@ impl Recovery {
         self.programs.get(position).copied().unwrap_or(OpId::DONE)
     }
 
-    /// Adds every program that has not completed to `ids`.
+    /// Adds what every program of the log is done with: the programs since the last erase, and what that erase waits for. So a
+    /// program is named once, however many erases come while it is under way.
     pub(crate) fn under_way(&mut self, is_done: impl Fn(OpId) -> bool, ids: &mut Vec<OpId>) {
         self.advance(&is_done);
-        let rest = self.done.min(self.programs.len());
-        ids.extend(self.programs[rest..].iter().copied().filter(|&id| !is_done(id)));
+        let since = self.done.max(self.awaited.end).min(self.programs.len());
+        let programs = self.programs[since..].iter().copied();
+        ids.extend(
+            [self.awaited.operation]
+                .into_iter()
+                .chain(programs)
+                .filter(|&id| !is_done(id)),
+        );
+    }
+
+    /// `operation` completes with the last of what [`Recovery::under_way`] has just named.
+    pub(crate) fn awaiting(&mut self, operation: OpId) {
+        self.awaited = Awaited {
+            operation,
+            end: self.log.len(),
+        };
     }
 
     pub(super) fn advance(&mut self, is_done: impl Fn(OpId) -> bool) {
@@ -277,6 +309,7 @@ impl Recovery {
         self.log.drain(..next.log);
         self.programs.drain(..next.log.min(self.programs.len()));
         self.done -= next.log;
+        self.awaited.end = self.awaited.end.saturating_sub(next.log);
         let after = |position: u32| position.checked_sub(at);
         self.erased_at.retain(|_, position| match after(*position) {
             Some(shifted) => {
@@ -327,6 +360,7 @@ impl Recovery {
         }
         self.programs.clear();
         self.done = self.log.len();
+        self.awaited = Awaited::NOTHING;
         let mut durable = vec![false; self.changes.len()];
         durable[..self.recovered_changes].fill(true);
         for page in self.journal.drain(..).filter(|page| is_done(page.program)) {
@@ -362,6 +396,7 @@ impl Recovery {
     pub(super) fn complete(&mut self) {
         self.programs.clear();
         self.done = self.log.len();
+        self.awaited = Awaited::NOTHING;
         self.recovered_changes = self.changes.len();
         self.ghosts.clear();
     }
