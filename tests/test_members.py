@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,3 +177,33 @@ def test_a_placement_policy_that_fails_is_named(
     error = refused(tmp_path, request, "placement", body)
     assert error.startswith("ftlab: placement policy `mine`: ")
     assert words in error
+
+
+def test_a_run_keeps_its_thread_state_from_call_to_call() -> None:
+    """What a policy puts into `threading.local` is there at its next call, in a run alone and in each of several."""
+    kept = threading.local()
+    found: list[int] = []
+
+    @ftlab.policy("placement", "remembers")
+    class Remembers:
+        frontiers = 1
+
+        def host(self, lpn: int, stream: int, pc: int, tick: int) -> int:
+            kept.calls = getattr(kept, "calls", 0) + 1
+            found.append(kept.calls)
+            return 0
+
+    requests = "uniform:size=4KiB,requests=300"
+    ftlab.run(requests, drive="tiny", backend="counting", precondition="none", set=["ftl.placement=remembers"])
+    assert found == list(range(1, 301))
+    found.clear()
+    ftlab.compare(
+        requests,
+        drive="tiny",
+        backend="counting",
+        precondition="none",
+        set=["ftl.placement=remembers"],
+        vary={"ftl.victim": ["greedy", "fifo"]},
+        threads=2,
+    )
+    assert sorted(found) == sorted(2 * list(range(1, 301)))

@@ -32,6 +32,10 @@ const MOST_AGEING_UNITS: f64 = 16e6;
 
 /// One run; the drive may name policies of `members` besides those of the catalogues.
 pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
+    members.carry_out(|| run_on_this_thread(spec, members, observer))
+}
+
+fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
     let break_at = spec.break_at.as_deref().map(BreakAt::parse).transpose()?;
     spec.save_state
         .as_deref()

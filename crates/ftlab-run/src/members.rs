@@ -12,11 +12,15 @@ use crate::measure::End;
 /// Makes a policy from the parameters that the drive file gives it.
 pub type Factory<T> = Box<dyn Fn(&Map<String, Value>) -> Result<Box<T>> + Send + Sync>;
 
+/// Calls what it is given, once, on the same thread.
+pub type Around = Box<dyn Fn(&mut (dyn FnMut() + Send)) + Send + Sync>;
+
 /// Members beside those of the catalogues. A drive file names them like any other.
 #[derive(Default)]
 pub struct Members {
     victims: Vec<(String, Factory<dyn VictimPolicy>)>,
     placements: Vec<(String, Factory<dyn PlacementPolicy>)>,
+    around: Option<Around>,
 }
 
 impl Members {
@@ -48,6 +52,20 @@ impl Members {
         )?;
         self.placements.push((name.to_owned(), factory));
         Ok(())
+    }
+
+    /// Lets `around` call each run whole, from before its first policy is made until after the last is dropped: for what its
+    /// members need on the run's thread all that time.
+    pub fn surround(&mut self, around: Around) {
+        self.around = Some(around);
+    }
+
+    /// Carries out `work`, a whole run.
+    pub(crate) fn carry_out<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let Some(around) = &self.around else { return work() };
+        let (mut work, mut done) = (Some(work), None);
+        around(&mut || done = work.take().map(|work| work()));
+        done.expect("what surrounds a run calls it")
     }
 
     /// Refuses names that are neither in a catalogue nor here, before anything is built or run.

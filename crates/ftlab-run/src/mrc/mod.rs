@@ -108,6 +108,10 @@ fn size(text: &str) -> Result<MapCache> {
 /// a summary; `lookups`; `miss` (what one costs a read); `curves`, one for each stack, with its `points` at the sizes of the
 /// table, its `curve` in finer steps and its `knees`; `perf`.
 pub fn mrc(spec: &MrcSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Value> {
+    members.carry_out(|| mrc_on_this_thread(spec, members, observer))
+}
+
+fn mrc_on_this_thread(spec: &MrcSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Value> {
     let started = Instant::now();
     let own = workload::load_drive(&spec.run.drive)?;
     members.known(&own)?;
