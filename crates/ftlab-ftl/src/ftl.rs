@@ -19,6 +19,7 @@ use crate::future::Future;
 use crate::gc::{Gathering, Job, Moving};
 use crate::indirection::Indirection;
 use crate::mapping::{self, MappingPolicy};
+use crate::pages_to_read::PagesToRead;
 use crate::placement::{self, PlacementPolicy};
 use crate::placing::Placing;
 use crate::record::{Entry, Record, Target};
@@ -73,6 +74,8 @@ pub struct Ftl<B> {
     pub(crate) last_program: OpId,
     /// What the data operations of the request being admitted wait for.
     pub(crate) map_ready: Vec<OpId>,
+    /// What the read being admitted takes from flash.
+    pub(crate) pages_to_read: PagesToRead,
 }
 
 /// Working state of garbage collection.
@@ -239,6 +242,7 @@ impl Ftl<Counting> {
             contents: Contents::default(),
             last_program: OpId::DONE,
             map_ready: Vec::new(),
+            pages_to_read: PagesToRead::default(),
             frontiers,
             victim,
             wear,
@@ -307,6 +311,7 @@ impl<B: Backend> Ftl<B> {
             current_lane: self.current_lane,
             last_program: OpId::DONE,
             map_ready: self.map_ready,
+            pages_to_read: self.pages_to_read,
         }
     }
 

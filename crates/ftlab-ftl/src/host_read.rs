@@ -1,10 +1,11 @@
-//! Host reads, and the reads that a partial write needs.
+//! Host reads.
 
 use ftlab_core::{Lpn, Slot};
 
 use crate::backend::{Backend, FlashOp, Need, OpId, Ticket};
 use crate::ftl::Ftl;
 use crate::mapping::Why;
+use crate::pages_to_read::PagesToRead;
 use crate::record::Target;
 use crate::request::HostRequest;
 use crate::units::RuState;
@@ -33,7 +34,7 @@ impl<B: Backend> Ftl<B> {
             self.look_up(0, request.first.0..end, end, Why::HostRead, ticket);
         }
         let unit_bytes = self.layout.geometry.unit_bytes;
-        let (mut page, mut bytes) = (u32::MAX, 0);
+        let mut pages = std::mem::take(&mut self.pages_to_read);
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
             if !self.plain_buffer && self.read_buffered(lpn) {
@@ -50,8 +51,7 @@ impl<B: Backend> Ftl<B> {
             let target = self.record.entry(lpn).target();
             if !self.plain_mapping && matches!(target, Target::Vpn(_) | Target::Chunks(_)) {
                 // The look-up of a value may write translation pages, for which a collection moves what is to be read.
-                self.read_page(page, bytes, ticket);
-                (page, bytes) = (u32::MAX, 0);
+                self.read_pages(&mut pages, ticket);
             }
             let slot = match target {
                 Target::Unmapped => {
@@ -75,14 +75,10 @@ impl<B: Backend> Ftl<B> {
             if asks {
                 self.plan_read(lpn, None, &[slot]);
             }
-            let holds = self.layout.page_of(slot);
-            if holds != page {
-                self.read_page(page, bytes, ticket);
-                (page, bytes) = (holds, 0);
-            }
-            bytes += wanted;
+            pages.add(self.layout.page_of(slot), wanted);
         }
-        self.read_page(page, bytes, ticket);
+        self.read_pages(&mut pages, ticket);
+        self.pages_to_read = pages;
         self.wait_for_map(ticket);
         if !self.plain_buffer && !self.end_of_life {
             self.drain_buffer(Ticket::NONE);
@@ -115,12 +111,12 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Reads `bytes` of a page for the host; `page` is `u32::MAX` for none.
-    #[inline]
-    pub(crate) fn read_page(&mut self, page: u32, bytes: u32, ticket: Ticket) {
-        if page != u32::MAX {
+    /// Reads what has been gathered for the host.
+    fn read_pages(&mut self, pages: &mut PagesToRead, ticket: Ticket) {
+        for (page, bytes) in pages.iter() {
             self.issue_host_read(page, bytes, ticket);
         }
+        pages.clear();
     }
 
     /// Reads `bytes` of a page for the host, from the controller if the page is still being assembled there.
@@ -182,38 +178,6 @@ impl<B: Backend> Ftl<B> {
             if !open.inputs.is_empty() {
                 self.backend.join(&open.inputs, Need::All, ticket, None);
             }
-        }
-    }
-
-    /// A write covers part of a unit: its old version is read first.
-    pub(crate) fn read_old_version(&mut self, lpn: Lpn, ticket: Ticket) {
-        if !self.plain_buffer && self.buffer.is_dirty(lpn) {
-            return;
-        }
-        let slot = match self.record.entry(lpn).target() {
-            Target::Unmapped => return,
-            Target::Slot(slot) => slot,
-            Target::Vpn(vpn) => match self.indirection.first_slot(vpn) {
-                Some(slot) => slot,
-                None => return,
-            },
-            Target::Chunks(row) => match self.indirection.first_slot(self.indirection.row(row)[0].value()) {
-                Some(slot) => slot,
-                None => return,
-            },
-        };
-        self.counts.rmw_reads += 1;
-        let page = self.layout.page_of(slot);
-        if self.being_filled(page) {
-            return;
-        }
-        self.counts.data_page_reads += 1;
-        if B::TIMED {
-            let op = FlashOp::host_read(page, self.layout.geometry.unit_bytes, ticket);
-            let id = self.backend.issue(op, &[]);
-            self.map_ready.push(id);
-        } else {
-            self.assert_written(page);
         }
     }
 

@@ -32,6 +32,7 @@ impl<B: Backend> Ftl<B> {
             context.contents = Some(self.contents.enter(request, self.layout.geometry.unit_bytes));
         }
         let mut frontier = 0;
+        let mut last_read = None;
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
             self.tick += 1;
@@ -46,7 +47,9 @@ impl<B: Backend> Ftl<B> {
             let partial = request.is_partial(step);
             if !self.plain_buffer && !through {
                 match self.buffer_unit(lpn, &context) {
-                    Replaced::Nothing if partial => self.read_old_version(lpn, Ticket::NONE),
+                    Replaced::Nothing if partial => {
+                        self.read_old_version(request, step, &mut last_read, Ticket::NONE);
+                    }
                     Replaced::Nothing => {}
                     Replaced::Clean | Replaced::Dirty(_) => self.counts.buffer_write_hits += 1,
                 }
@@ -54,7 +57,7 @@ impl<B: Backend> Ftl<B> {
                 continue;
             }
             if partial {
-                self.read_old_version(lpn, ticket);
+                self.read_old_version(request, step, &mut last_read, ticket);
             }
             let Some(chosen) = self.store(lpn, &context, context.request_end(), ticket) else {
                 self.refused(lpn);
