@@ -29,7 +29,7 @@ class Closed(Protocol):
     units: list[int]
     """Numbers of the units."""
     valid: list[int]
-    """Live mapping units of each."""
+    """Valid mapping units of each."""
     erases: list[int]
     last_tick: list[int]
     """Host units that had been written when each was last programmed."""
