@@ -10,6 +10,7 @@ import polars as pl
 
 from ftlab import show
 from ftlab.headline import PARTS
+from ftlab.plots import theme
 
 Axis = TypeVar("Axis", alt.X, alt.Y)
 
@@ -46,6 +47,20 @@ def over_time(series: pl.DataFrame) -> tuple[pl.DataFrame, str]:
 def line_of(series: pl.DataFrame) -> pl.DataFrame | None:
     """The series if it makes a line, for which a single point is not enough."""
     return series if series.height > 1 else None
+
+
+def step_line(series: pl.DataFrame, y: alt.Y, tooltip: alt.Tooltip) -> alt.Chart:
+    """One line over time of what holds over each interval, or at its end."""
+    data, title = over_time(series)
+    return (
+        alt.Chart(data)
+        .mark_line(interpolate="step-before", color=theme.SERIES[0], strokeWidth=1.5)
+        .encode(
+            x=alt.X("x:Q", title=title, axis=alt.Axis(format="~s"), scale=alt.Scale(nice=False)),
+            y=y,
+            tooltip=[alt.Tooltip("x:Q", title=title, format=".4~s"), tooltip],
+        )
+    )
 
 
 def shown(ns: float) -> str:

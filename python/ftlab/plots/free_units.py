@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from ftlab.plots import axes, theme
+from ftlab.plots import axes
 from ftlab.runs import Run
 
 TITLE = "Free reclaim units over time"
@@ -20,16 +20,8 @@ def table(run: Run) -> pl.DataFrame | None:
 
 def draw(series: pl.DataFrame) -> alt.Chart:
     """One line, from zero: how near the drive comes to having none."""
-    data, title = axes.over_time(series)
-    return (
-        alt.Chart(data)
-        .mark_line(interpolate="step-before", color=theme.SERIES[0], strokeWidth=1.5)
-        .encode(
-            x=alt.X("x:Q", title=title, axis=alt.Axis(format="~s"), scale=alt.Scale(nice=False)),
-            y=alt.Y("free_units:Q", title="Free reclaim units", scale=alt.Scale(zero=True)),
-            tooltip=[
-                alt.Tooltip("x:Q", title=title, format=".4~s"),
-                alt.Tooltip("free_units:Q", title="Free", format=",d"),
-            ],
-        )
+    return axes.step_line(
+        series,
+        alt.Y("free_units:Q", title="Free reclaim units", scale=alt.Scale(zero=True)),
+        alt.Tooltip("free_units:Q", title="Free", format=",d"),
     )
