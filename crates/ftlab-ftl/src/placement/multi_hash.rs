@@ -98,7 +98,7 @@ impl PlacementPolicy for MultiHash {
         for number in 0..self.params.hashes {
             let at = hash(write.lpn.0, number, self.params.counters);
             let counter = &mut self.counters[at];
-            *counter = (*counter + 1).min(self.greatest);
+            *counter = counter.saturating_add(1).min(self.greatest);
             least = least.min(*counter);
         }
         self.writes += 1;
