@@ -60,7 +60,7 @@ pub use frontier::Frontier;
 pub use ftl::{Ftl, Overrides};
 pub use placing::FrontierCounts;
 pub use request::{Admitted, HostRequest, WriteContext};
-pub use room::{checkpoint_behind, frontiers_of, least_reserve, pages_behind};
+pub use room::{Space, frontiers_of, least_reserve, pool_count};
 
 /// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

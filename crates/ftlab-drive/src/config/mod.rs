@@ -21,7 +21,7 @@ use ftlab_ftl::FtlConfig;
 
 pub use file::Cell;
 pub use read::apply_set;
-pub use space::{Space, units_per_pool};
+pub use space::units_per_pool;
 pub use theory::theory_report;
 
 /// The link to the host and the controller's own time per command.

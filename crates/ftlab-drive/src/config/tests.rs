@@ -1,5 +1,6 @@
 use super::presets::{PRESETS, REFERENCE};
 use super::*;
+use ftlab_ftl::Ftl;
 
 #[test]
 fn every_preset_loads_and_its_resolved_form_loads_as_the_same_drive() {
@@ -355,6 +356,47 @@ fn sizes_are_what_the_documents_state() {
     }
 }
 
+/// What is said of a drive by its file is what holds when it is built.
+#[test]
+fn a_drive_is_refused_for_its_space_before_it_is_built() {
+    let sets: [&[&str]; 7] = [
+        &[],
+        &["gc.pool=drive", "gc.internal_streams=true", "ftl.wear=static"],
+        &["geometry.reclaim=superblock", "geometry.superblock_dies=2", "gc.hard=2"],
+        &["ftl.mapping=dftl", "ftl.map_cache=64KiB", "gc.hard=2"],
+        &[
+            "ftl.mapping=dftl",
+            "ftl.map_cache=64KiB",
+            "gc.hard=2",
+            "ftl.placement=asa:gc=oob",
+            "ftl.op_ratio=0.5",
+        ],
+        &[
+            "ftl.checkpoint=1MiB",
+            "gc.hard=2",
+            "ftl.placement=sepbit",
+            "ftl.op_ratio=0.5",
+        ],
+        &["geometry.page_size=16KiB", "geometry.pages=16", "ftl.op_ratio=0.5"],
+    ];
+    for set in sets {
+        let mut config = tiny(set).unwrap_or_else(|fault| panic!("{set:?}: {fault}"));
+        let built = Ftl::new(config.layout.clone(), config.ftl.clone()).unwrap();
+        assert_eq!(built.space(), config.space(), "{set:?}");
+        // More for the host than there is room for.
+        let left = config.space().left().unwrap();
+        config.ftl.logical_units += 1 + left as u32;
+        let fault = config.space().left().unwrap_err().to_string();
+        let refused = Ftl::new(config.layout.clone(), config.ftl.clone()).err().unwrap();
+        assert_eq!(refused.to_string(), fault, "{set:?}");
+    }
+    let padded = error_of(
+        TINY,
+        &["geometry.page_size=16KiB", "geometry.pages=16", "ftl.op_ratio=0.1"],
+    );
+    assert!(padded.contains("12 lost to padding"), "{padded}");
+}
+
 #[test]
 fn the_description_has_both_ratios_and_the_effective_spare() {
     let config = DriveConfig::load("bench-64g", &[]).unwrap();
@@ -365,7 +407,7 @@ fn the_description_has_both_ratios_and_the_effective_spare() {
     // 2 free blocks and 2 half open ones of 65,536 take 5e-5 of the spare factor.
     assert!((figures["theory_waf"]["greedy"].as_f64().unwrap() - 5.083).abs() < 0.005);
     let space = config.space();
-    assert_eq!((space.reserve, space.open, space.map), (512, 512, 0));
+    assert_eq!((config.reserved_units(), space.open_rus, space.tables), (512, 2, 0));
 }
 
 #[test]

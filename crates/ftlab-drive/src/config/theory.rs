@@ -27,9 +27,9 @@ pub fn theory_report(config: &DriveConfig) -> Value {
         "spare_factor": (space.raw - space.logical) as f64 / space.raw as f64,
         "reclaim_unit_units": config.layout.slots_per_ru,
         "reclaim_units": config.layout.rus,
-        "free_reserved_units": space.reserve,
-        "open_units": space.open,
-        "map_units": space.map,
+        "free_reserved_units": config.reserved_units(),
+        "open_units": space.open_rus * space.per_ru,
+        "map_units": space.tables,
         "effective": effective.map(|e| json!({
             "usable_units": e.usable_units,
             "rho": e.rho,

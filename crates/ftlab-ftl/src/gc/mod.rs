@@ -16,6 +16,7 @@ use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
 use crate::indirection::CHUNKS;
 use crate::placement::Event;
+use crate::room;
 use crate::units::RuState;
 
 pub(crate) use gather::Gathering;
@@ -68,11 +69,7 @@ impl<B: Backend> Ftl<B> {
 
     /// Most units that are lost because the last page of a collection's copies may not wait until it is full.
     pub(crate) fn padding_per_collection(&self) -> u32 {
-        if self.config.buffer.power_loss_protected {
-            0
-        } else {
-            self.layout.units_per_page - 1
-        }
+        room::padding_per_collection(&self.config, &self.layout)
     }
 
     /// The victim that the drive's policy chooses, or a placement policy with a rule of its own.
@@ -227,7 +224,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Without protected memory, what replaces the victim's data must be in flash before the victim is erased: the copies,
-    /// and on a drive that recovers from a power cut also the newer versions and the trims that killed the rest of it. False
+    /// and on a drive that recovers from a power cut also the newer versions and the trims that invalidated the rest of it. False
     /// if no page is left for the journal, as units have worn out: after an erase an older version of a trimmed unit could
     /// come back.
     fn secure_copies(&mut self) -> bool {
