@@ -14,8 +14,8 @@ use crate::units::RuState;
 impl<B: Backend> Ftl<B> {
     /// Checks every invariant of the accounting rules; the first violation as a sentence.
     ///
-    /// 1. The live slots of a unit are exactly those that the record or a policy points to, and the counts agree.
-    /// 2. Nothing is live beyond the cursor of an open unit, in a free unit or in a retired one.
+    /// 1. The valid slots of a unit are exactly those that the record or a policy points to, and the counts agree.
+    /// 2. Nothing is valid beyond the cursor of an open unit, in a free unit or in a retired one.
     /// 3. Cached entries of the map, of values and of rows of chunks equal the record.
     /// 4. Free, open, closed, collecting and bad units add up in every pool.
     ///
@@ -37,7 +37,7 @@ impl<B: Backend> Ftl<B> {
                 if fault.is_none() && !self.points_to(slot) {
                     let owner = Owner::from(self.record.owner(slot));
                     fault = Some(format!(
-                        "{slot:?} of {ru:?} is live, but its owner {owner:?} does not lie there"
+                        "{slot:?} of {ru:?} is valid, but its owner {owner:?} does not lie there"
                     ));
                 }
             });
@@ -47,10 +47,12 @@ impl<B: Backend> Ftl<B> {
             let unit = &self.units.rus[ru.at()];
             let valid = self.units.valid(ru);
             if valid != live {
-                return Err(format!("{ru:?} counts {valid} valid units, but {live} are live"));
+                return Err(format!(
+                    "{ru:?} counts {valid} valid units, but {live} are valid in the bit map"
+                ));
             }
             if matches!(unit.state, RuState::Free | RuState::Bad) && live > 0 {
-                return Err(format!("{ru:?} is {:?} and has {live} live units", unit.state));
+                return Err(format!("{ru:?} is {:?} and has {live} valid units", unit.state));
             }
         }
         for open in self.frontiers.open.iter().filter(|open| open.ru != NO_RU) {
@@ -60,7 +62,7 @@ impl<B: Backend> Ftl<B> {
                 .for_each_valid(Slot(open.base + open.next), rest, |slot| beyond = Some(slot));
             if let Some(slot) = beyond {
                 return Err(format!(
-                    "{slot:?} is live beyond the cursor {} of open {:?}",
+                    "{slot:?} is valid beyond the cursor {} of open {:?}",
                     open.next, open.ru
                 ));
             }
@@ -75,7 +77,7 @@ impl<B: Backend> Ftl<B> {
         Ok(())
     }
 
-    /// Whether the owner of a live slot lies there.
+    /// Whether the owner of a valid slot lies there.
     fn points_to(&self, slot: Slot) -> bool {
         match Owner::from(self.record.owner(slot)) {
             Owner::Lpn(lpn) => lpn.at() < self.record.map.len() && self.record.entry(lpn) == Entry::slot(slot),
@@ -143,7 +145,7 @@ impl<B: Backend> Ftl<B> {
         Ok(())
     }
 
-    /// What the mechanism's own directories point to is live.
+    /// What the mechanism's own directories point to is valid.
     fn check_places(&self) -> Result<(), String> {
         let mut places: Vec<Slot> = self.indirection.slots().collect();
         (0..=3).for_each(|table| places.extend(self.translation.slots_of(table)));

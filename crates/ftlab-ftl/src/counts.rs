@@ -44,7 +44,7 @@ pub struct Counts {
     pub wear_collections: u64,
     /// Collections of the emptiest unit in place of the policy's choice, for want of room or of progress.
     pub emptiest_instead: u64,
-    /// Live units of collected victims, summed.
+    /// Valid units of collected victims, summed.
     pub victim_valid: u64,
     /// Collections of units that were filled before the counters were reset: what they hold is still laid out as it was then.
     pub old_victims: u64,

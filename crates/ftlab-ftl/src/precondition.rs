@@ -12,9 +12,11 @@ use ftlab_core::{LaneId, Lpn, RuId, Slot, Stream};
 
 use crate::backend::{Cause, Class, Counting, Ticket};
 use crate::ftl::Ftl;
-
 use crate::owner::{Owner, Packed};
 use crate::record::Entry;
+
+/// Of a unit that is filled and closed at once: it has no place among the open ones.
+const NO_PLACE: u32 = u32::MAX;
 
 /// How close the state set by [`Ftl::precondition_theory`] is to the steady state of the drive's own policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +155,7 @@ impl Ftl<Counting> {
             let lane = lanes[index % lanes.len()];
             let Some(ru) = self
                 .units
-                .open(lane, 0, u32::MAX, false)
+                .open(lane, 0, NO_PLACE, false)
                 .or_else(|| self.open_anywhere(lanes))
             else {
                 break;
@@ -176,7 +178,7 @@ impl Ftl<Counting> {
     }
 
     fn open_anywhere(&mut self, lanes: &[LaneId]) -> Option<RuId> {
-        lanes.iter().find_map(|&lane| self.units.open(lane, 0, u32::MAX, false))
+        lanes.iter().find_map(|&lane| self.units.open(lane, 0, NO_PLACE, false))
     }
 
     /// Valid units of each closed unit, ascending: the distribution's quantiles, corrected to the exact total.

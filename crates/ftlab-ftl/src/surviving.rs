@@ -3,9 +3,10 @@
 //! A spare area names the value that lies there, and, written by the host, the LPN that it was written for. Which other LPNs
 //! refer to a value, and which chunks a unit consists of, is known from the last checkpoint and the journal. The number of a
 //! dead value is not used again before a checkpoint says that it is free, so a number on flash has one meaning. Of several
-//! copies the newest is taken over; of a value that collection has gathered with others the oldest place that is still there, as
-//! there its chunks lie that have died since, and what killed them may be lost. What refers to a value that is not in flash never happened: the older version stays,
-//! which is why no unit is erased before everything that replaced its data is in flash (`gc::secure_copies`).
+//! copies the newest is taken over. Of a value that collection has gathered with others it is the oldest place that is still there:
+//! chunks that have died since lie nowhere else, and they live again if the change that ended them is lost. What refers to a value
+//! that is not in flash never happened: the older version stays, which is why no unit is erased before everything that
+//! replaced its data is in flash (`gc::secure_copies`).
 
 use ftlab_core::{Lpn, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -10,6 +10,7 @@ use super::recency::Marks;
 use super::rows::{End, Row, Rows};
 use super::tpftl::{NodeOrder, Params};
 use super::{Charge, HostMemory, MapCause, RecordView, allocated};
+use crate::record::Entry;
 
 /// Values of an entry's `tag`: what brought it. A hit makes a prefetched entry a wanted one, and a correlated one a used one.
 pub const WANTED: u8 = 0;
@@ -426,7 +427,7 @@ impl Grouped {
         let mut source = None;
         for next in key + 1..ahead {
             let entry = record.entries[next as usize];
-            if entry == u32::MAX || self.rows.find(next).is_some() || elsewhere(next) {
+            if entry == Entry::UNMAPPED.0 || self.rows.find(next).is_some() || elsewhere(next) {
                 continue;
             }
             if !self.fits(tvpn) {

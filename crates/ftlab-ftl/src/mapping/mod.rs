@@ -13,6 +13,7 @@ use ftlab_core::{Catalogue, Error, Layout, Lpn, PolicySpec, Result, Slot, member
 use crate::frontier::Frontier;
 use crate::indirection::{Indirection, ROW_BYTES, VALUE_BYTES};
 use crate::owner::Owner;
+use crate::record::Entry;
 
 pub mod arena;
 pub mod cdftl;
@@ -96,7 +97,7 @@ pub enum Charge {
 /// The record as a policy may read it, of the table that it is asked about.
 #[derive(Clone, Copy)]
 pub struct RecordView<'a> {
-    /// Table 0: the raw entry of each LPN (`u32::MAX`: unmapped). Of other tables, nothing.
+    /// Table 0: the raw entry of each LPN (see [`Entry`]). Of other tables, nothing.
     pub entries: &'a [u32],
     /// Of tables 1 and 2: the number of the table, and what it says.
     behind: Option<(u8, &'a Indirection)>,
@@ -124,13 +125,13 @@ impl<'a> RecordView<'a> {
         }
     }
 
-    /// The entry of `key` in one word: of table 0 the raw one, of the others see [`Indirection::entry`]. `u32::MAX` for
-    /// nothing.
+    /// The entry of `key` in one word: of table 0 the raw one, of the others see [`Indirection::entry`].
+    /// [`Entry::UNMAPPED`] for nothing.
     #[inline]
     pub fn entry(&self, key: u32) -> u32 {
         match self.behind {
             None => self.entries[key as usize],
-            Some((table, indirection)) => indirection.entry(table, key).unwrap_or(u32::MAX),
+            Some((table, indirection)) => indirection.entry(table, key).unwrap_or(Entry::UNMAPPED.0),
         }
     }
 
