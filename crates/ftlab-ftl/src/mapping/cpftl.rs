@@ -92,6 +92,7 @@
 //! Zhou, PhD thesis, University of Central Florida 2018, chapter 3. What is marked as assumed is not given there, nor are the layout
 //! of a page and which of an LPN's groups a load brings.
 
+mod changed;
 mod correlated;
 mod directory;
 mod dirty;
@@ -100,6 +101,7 @@ mod filters;
 mod online;
 mod params;
 mod plan;
+mod preloading;
 mod quality;
 mod set;
 #[cfg(test)]
@@ -108,9 +110,9 @@ mod updates;
 
 use ftlab_core::{Error, PolicySpec, Result, Slot};
 
-use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, WANTED};
+use super::grouped::{CORRELATED, CORRELATED_USED, Grouped};
 use super::paging::{self, Paging};
-use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
+use super::{CacheCounts, Charge, HostMemory, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 use crate::frontier::Frontier;
 use crate::owner::Owner;
 use correlated::Pages;
@@ -119,7 +121,7 @@ use dirty::{DirtyIndex, Left};
 use figures::{Because, Figures};
 use online::Online;
 pub use params::Params;
-use params::{AfterWriteBack, Bring, Dei, Removal, RemovalKind, WriteCheck, WriteMiss};
+use params::{Dei, Removal, RemovalKind, WriteMiss};
 use plan::{LaidOut, Plan};
 use quality::Quality;
 use set::Given;
@@ -269,148 +271,12 @@ impl Cpftl {
         true
     }
 
-    /// A read that misses: the correlated pages that may hold the entry, one after the other.
-    fn search(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) -> bool {
-        if self.pages.live() == 0 {
-            return false;
-        }
-        self.figures.searches += 1;
-        let mut found = std::mem::take(&mut self.found);
-        self.directory.ask(key, &self.pages, &mut found);
-        let mut served = false;
-        for &page in &found {
-            charges.push(Charge::Probe { page });
-            self.pages.page_mut(page).loads += 1;
-            served = self.pages.holds(page, key);
-            if served {
-                self.figures.true_reads += 1;
-                self.preload(page, key, record, charges);
-            } else {
-                self.figures.false_reads += 1;
-                charges.push(Charge::Then);
-            }
-            if self.params.removal != Removal::Named(RemovalKind::Off) && self.quality.fails(self.pages.page(page)) {
-                self.remove(page, Because::Quality, charges);
-            }
-            if served {
-                break;
-            }
-        }
-        self.found = found;
-        served
-    }
-
-    /// The page has been read for the entry of `key`, which it holds: what it holds beside it comes into the cache too.
-    fn preload(&mut self, page: u32, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        let mut group = std::mem::take(&mut self.group);
-        group.clear();
-        self.pages
-            .correlated(page, key, self.params.bring == Bring::Keyed, &mut group);
-        self.cache.make_room(self.paging.page_of(key), charges);
-        let wanted = self.cache.insert(key, record.entries[key as usize], WANTED);
-        // The best one in any case, or a tiny cache would get nothing for its read.
-        let most = (self.params.load_limit * self.cache.budget as f64) as u64;
-        let mut brought = 0;
-        for &(lpn, entry) in &group {
-            debug_assert_eq!(
-                entry, record.entries[lpn as usize],
-                "page {page} is stale for LPN {lpn}"
-            );
-            if self.holds(lpn) {
-                continue;
-            }
-            let tvpn = self.paging.page_of(lpn);
-            let price = self.cache.price(tvpn);
-            let too_many = brought > 0 && brought + price > most;
-            if too_many || !self.cache.make_room_beside(wanted, tvpn, charges) {
-                break;
-            }
-            brought += price;
-            let id = self.cache.insert(lpn, entry, CORRELATED);
-            if self.origins.len() <= id as usize {
-                self.origins.resize(id as usize + 1, 0);
-            }
-            self.origins[id as usize] = self.first_origin.wrapping_add(page);
-            self.figures.preloaded += 1;
-        }
-        self.group = group;
-    }
-
     fn load(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         let dirty = &self.dirty;
         let is_dirty = |key| dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
         self.cache.miss_beside(key, record, charges, is_dirty);
         self.figures.loads += 1;
         paging::load(self.paging.page_of(key), charges);
-    }
-
-    fn remove(&mut self, page: u32, because: Because, charges: &mut Vec<Charge>) {
-        self.pages.remove(page);
-        self.directory.remove(page);
-        self.share(charges);
-        self.figures.removed[because as usize] += 1;
-        charges.push(Charge::Drop { page });
-    }
-
-    /// The entry of `key` changes: no page that holds it may be believed any more.
-    fn invalidate(&mut self, key: u32, because: Because, charges: &mut Vec<Charge>) {
-        if self.pages.live() == 0 {
-            return;
-        }
-        let mut found = std::mem::take(&mut self.found);
-        self.directory.ask(key, &self.pages, &mut found);
-        let mut holds_any = false;
-        for &page in &found {
-            let holds = self.pages.holds(page, key);
-            holds_any |= holds;
-            if self.params.write_check == WriteCheck::Load {
-                let again = matches!(because, Because::Collection)
-                    && std::mem::replace(&mut self.probed[page as usize], self.calls) == self.calls;
-                if !again {
-                    charges.push(Charge::Probe { page });
-                    self.figures.check_true_reads += u64::from(holds);
-                    self.figures.check_false_reads += u64::from(!holds);
-                }
-                if !holds {
-                    continue;
-                }
-            }
-            self.remove(page, because, charges);
-        }
-        self.figures.updates += u64::from(holds_any);
-        self.found = found;
-        debug_assert!(self.pages.with(key).next().is_none(), "a filter denied LPN {key}");
-    }
-
-    /// Groups that have just been mined: their pages, due now, replace those there are.
-    fn replace(&mut self, groups: &[Vec<u32>], charges: &mut Vec<Charge>) {
-        // Only a directory that has no room for the smallest set is refused, and that has been tried.
-        let Ok(laid_out) = self.plan.lay_out(groups) else {
-            return;
-        };
-        for page in 0..self.pages.len() as u32 {
-            if self.pages.page(page).live {
-                self.remove(page, Because::Mining, charges);
-            }
-        }
-        self.first_origin = self.first_origin.wrapping_add(self.pages.len() as u32);
-        self.probed.fill(0);
-        (self.pages, self.directory) = (laid_out.pages, laid_out.directory);
-        self.pages_left_out = laid_out.left_out;
-        self.due = (self.pages.len() > 0).then_some(self.look_ups);
-    }
-
-    /// Writes the pages that are due and not in flash.
-    fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        for page in 0..self.pages.len() as u32 {
-            if !self.pages.page(page).live && self.pages.fill(page, record) {
-                self.directory.add(page, &self.pages);
-                self.figures.written += 1;
-                charges.push(Charge::Write { page });
-            }
-        }
-        self.share(charges);
-        self.due = (self.params.renew > 0).then(|| self.look_ups + self.params.renew);
     }
 
     /// Clean entries get what changed ones and the directory leave.
@@ -420,98 +286,10 @@ impl Cpftl {
         self.cache.shrink(charges);
     }
 
-    /// A changed entry, which the clean cache does not hold, enters the dirty entry index.
-    fn put_dirty(&mut self, key: u32, entry: u32, charges: &mut Vec<Charge>) {
-        let tvpn = self.paging.page_of(key);
-        while let Some(dirty) = &mut self.dirty
-            && dirty.find(key).is_none()
-            && !dirty.fits(tvpn)
-        {
-            let (updates, most) = (&self.updates, self.params.second_chance);
-            let frequent =
-                |tvpn, entries| entries < most && updates.as_ref().is_some_and(|table| table.is_frequent(tvpn));
-            let Some((victim, spared)) = dirty.victim(frequent) else {
-                break;
-            };
-            self.figures.second_chances += spared;
-            paging::rewrite(victim, MapCause::EvictRmw, charges);
-            if self.params.serial {
-                charges.push(Charge::Then);
-            }
-            self.flush(victim, charges);
-        }
-        if let Some(dirty) = &mut self.dirty {
-            dirty.put(key, entry, self.cache.clock());
-            self.cache.set_beside(tvpn, true);
-        }
-        self.share(charges);
-    }
-
-    /// The translation page has been programmed with its changed entries, which leave the index.
-    fn flush(&mut self, tvpn: u32, charges: &mut Vec<Charge>) {
-        let mut stay = std::mem::take(&mut self.leaving);
-        stay.clear();
-        if let Some(dirty) = &mut self.dirty {
-            let kept = self.params.after_write_back;
-            let stored = dirty.take(tvpn, |left| {
-                if kept == AfterWriteBack::Clean || (kept == AfterWriteBack::Read && left.read) {
-                    stay.push(left);
-                }
-            });
-            self.figures.dirty_stores += u64::from(stored > 0);
-            self.figures.dirty_stored += u64::from(stored);
-        }
-        self.share(charges);
-        // Their bytes have just become the clean cache's, so there is room unless it was short of some before.
-        for left in &stay {
-            self.cache.make_room(tvpn, charges);
-            // Nobody looks at the entry unless the cache is checked.
-            let entry = left.entry.unwrap_or(u32::MAX);
-            self.cache.insert_since(left.key, entry, WANTED, left.last_use);
-        }
-        self.cache.set_beside(tvpn, false);
-        self.leaving = stay;
-    }
-
     /// Whether the entry is cached, clean or dirty.
     fn holds(&self, key: u32) -> bool {
         let is_dirty = self.dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
         is_dirty || self.cache.find(key).is_some()
-    }
-
-    /// Collection with a dirty entry index.
-    fn moved_beside_dirty(&mut self, keys: &[u32], record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        // First every place is brought up to date, so that whatever leaves meanwhile leaves as it is now.
-        for &key in keys {
-            let entry = record.entries[key as usize];
-            if let Some(dirty) = &mut self.dirty
-                && dirty.find(key).is_some()
-            {
-                dirty.refresh(key, entry);
-            } else {
-                self.cache.refresh(key, entry);
-            }
-        }
-        let paging = self.paging;
-        for of_page in keys.chunk_by(|&a, &b| paging.page_of(a) == paging.page_of(b)) {
-            let tvpn = paging.page_of(of_page[0]);
-            let missing = of_page.iter().any(|&key| !self.holds(key));
-            if missing {
-                paging::rewrite(tvpn, MapCause::GcUpdate, charges);
-                self.flush(tvpn, charges);
-                continue;
-            }
-            for &key in of_page {
-                if self.dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some()) {
-                    continue;
-                }
-                self.cache.set_beside(tvpn, true);
-                if let Some(id) = self.cache.find(key) {
-                    self.cache.discard(key, id);
-                }
-                self.put_dirty(key, record.entries[key as usize], charges);
-            }
-        }
     }
 }
 
