@@ -254,23 +254,33 @@ fn cut(wiped: &Wiped, mapping: &Mapping, address: u64, past: u64) {
     mapping.set(&seen);
 }
 
-/// A mapping may be stored into from now on.
-fn made_writable(address: u64, len: u64) {
+/// Shows the mappings that are known to `visit`, until it says that there is no need to go on.
+fn for_each_mapping(mut visit: impl FnMut(&mut Recording<'_>, &Mapping, Seen) -> bool) {
     let Some(wiped) = process::wiped() else { return };
     if wiped.mapped.load(Relaxed) == 0 {
         return;
     }
     thread::with(|recording| {
         for mapping in &wiped.mappings {
-            let Some(mut seen) = wiped.mappings_lock.with(|| mapping.seen()) else {
-                continue;
-            };
-            if seen.ids == 0 && seen.address < address.saturating_add(len) && address < seen.address + seen.len {
-                known_by_name(recording, &mut seen);
-                wiped.mappings_lock.with(|| mapping.set(&seen));
+            let seen = wiped.mappings_lock.with(|| mapping.seen());
+            if let Some(seen) = seen
+                && !visit(recording, mapping, seen)
+            {
+                break;
             }
         }
         Some(())
+    });
+}
+
+/// A mapping may be stored into from now on.
+fn made_writable(address: u64, len: u64) {
+    for_each_mapping(|recording, mapping, mut seen| {
+        if seen.ids == 0 && seen.address < address.saturating_add(len) && address < seen.address + seen.len {
+            known_by_name(recording, &mut seen);
+            recording.wiped.mappings_lock.with(|| mapping.set(&seen));
+        }
+        true
     });
 }
 
@@ -303,30 +313,20 @@ fn known_by_name(recording: &mut Recording<'_>, seen: &mut Seen) {
 
 /// A mapping has another place or length.
 fn moved(old: u64, old_len: u64, new: u64, new_len: u64) {
-    let Some(wiped) = process::wiped() else { return };
-    if wiped.mapped.load(Relaxed) == 0 {
-        return;
-    }
-    thread::with(|recording| {
-        for mapping in &wiped.mappings {
-            let Some(mut seen) = wiped.mappings_lock.with(|| mapping.seen()) else {
-                continue;
-            };
-            if seen.address != old || seen.len > old_len.next_multiple_of(PAGE as u64) {
-                continue;
-            }
-            let was = seen;
-            seen.address = new;
-            seen.len = new_len.next_multiple_of(PAGE as u64);
-            if seen.ids != 0 {
-                // Nothing has been stored since the comparison just before.
-                (seen.ids, seen.pages) = (0, 0);
-                known_by_name(recording, &mut seen);
-            }
-            wiped.mappings_lock.with(|| mapping.set(&seen));
-            forget_ids(&was);
-            return Some(());
+    for_each_mapping(|recording, mapping, mut seen| {
+        if seen.address != old || seen.len > old_len.next_multiple_of(PAGE as u64) {
+            return true;
         }
-        None
+        let was = seen;
+        seen.address = new;
+        seen.len = new_len.next_multiple_of(PAGE as u64);
+        if seen.ids != 0 {
+            // Nothing has been stored since the comparison just before.
+            (seen.ids, seen.pages) = (0, 0);
+            known_by_name(recording, &mut seen);
+        }
+        recording.wiped.mappings_lock.with(|| mapping.set(&seen));
+        forget_ids(&was);
+        false
     });
 }
