@@ -216,7 +216,7 @@ fn the_future_is_true_with_and_without_a_buffer() {
     let mut deaths = 0.0;
     for number in 0..60 {
         let mut case = Case::draw(3000 + number, steps(number % 2 == 0));
-        with_room(&mut case, |case| placed_by(Seer::new(case.config.logical_units)));
+        with_room(&mut case, |_| placed_by(Seer::new(50)));
         let units = case.config.logical_units;
         let mut random = Stream::new(number, "operations");
         let mix = Mix::draw(units, false, &mut random);
@@ -226,7 +226,7 @@ fn the_future_is_true_with_and_without_a_buffer() {
         operations.iter().for_each(|operation| first.apply(operation));
         let given = Overrides {
             future: Some(recorded.into_future().unwrap()),
-            ..placed_by(Seer::new(units))
+            ..placed_by(Seer::new(50))
         };
         let mut second = Bench::<Counting>::new(&case, given);
         operations.iter().for_each(|operation| second.apply(operation));

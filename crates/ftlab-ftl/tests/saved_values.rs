@@ -1,9 +1,9 @@
 //! Saved states of drives with values: the loaded drive goes on as the saved one does.
 
-use ftlab_core::{IoContext, Lpn, OpKind, Stream};
+use ftlab_core::Stream;
 use ftlab_ftl::roles::Roles;
-use ftlab_ftl::{Counting, Ftl, HostRequest, Overrides, Ticket};
-use ftlab_testkit::bench::quarters_of;
+use ftlab_ftl::{Counting, Ftl, Overrides, Ticket};
+use ftlab_testkit::bench::write_content;
 use ftlab_testkit::case::most_units;
 use ftlab_testkit::members::{ChunkDedup, TwoCopies, UnitDedup};
 use ftlab_testkit::operation::Mix;
@@ -38,7 +38,7 @@ fn go_on(ftl: &mut Ftl<Counting>) -> Vec<u8> {
     let mut random = Stream::new(ftl.config.seed, "more");
     for _ in 0..500 {
         let lpn = random.below(u64::from(ftl.config.logical_units)) as u32;
-        write(ftl, lpn, random.below(12) as u8);
+        write_content(ftl, lpn, random.below(12) as u8, Ticket::NONE);
     }
     ftl.shut_down();
     saved(ftl)
@@ -73,19 +73,6 @@ fn a_loaded_drive_goes_on_as_the_saved_one_does() {
         copies += loaded.counts.replica_programs;
     }
     assert!(shared > 5 && copies > 20, "{shared} shared values, {copies} copies");
-}
-
-fn write(ftl: &mut Ftl<Counting>, lpn: u32, content: u8) {
-    let context = IoContext {
-        contents: &quarters_of(content),
-        content_bytes: ftl.layout.geometry.unit_bytes / 4,
-        ..IoContext::NONE
-    };
-    let request = HostRequest {
-        context: &context,
-        ..HostRequest::whole(OpKind::Write, Lpn(lpn), 1)
-    };
-    ftl.admit(&request, Ticket::NONE);
 }
 
 /// Rows, packs and quarters of units stored whole; and a state in which something is wrong is refused, or found by the check.

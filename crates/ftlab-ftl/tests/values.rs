@@ -1,10 +1,10 @@
 //! Values and chunks on drives that deduplicate: when a write is acknowledged, and that checked reads can fail.
 
-use ftlab_core::{IoContext, Lpn, OpKind};
+use ftlab_core::{Lpn, OpKind};
 use ftlab_ftl::dedup::DedupPolicy;
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Ftl, HostRequest, Overrides, Ticket};
-use ftlab_testkit::bench::quarters_of;
+use ftlab_testkit::bench::write_content;
 use ftlab_testkit::members::{ChunkDedup, UnitDedup};
 use ftlab_testkit::{Case, Double, Late};
 
@@ -17,19 +17,6 @@ fn drive(dedup: impl DedupPolicy + 'static) -> Ftl<Late> {
     let ftl = case.build(given).unwrap();
     let late = Late::new(&case.layout, 1);
     ftl.with_backend(late)
-}
-
-fn write(ftl: &mut Ftl<Late>, lpn: u32, content: u8, ticket: u32) {
-    let context = IoContext {
-        contents: &quarters_of(content),
-        content_bytes: ftl.layout.geometry.unit_bytes / 4,
-        ..IoContext::NONE
-    };
-    let request = HostRequest {
-        context: &context,
-        ..HostRequest::whole(OpKind::Write, Lpn(lpn), 1)
-    };
-    ftl.admit(&request, Ticket(ticket));
 }
 
 fn read(ftl: &mut Ftl<Late>, lpn: u32) {
@@ -45,8 +32,8 @@ fn a_hit_is_acknowledged_when_what_it_refers_to_is_in_flash() {
     ];
     for make in members {
         let mut ftl = make();
-        write(&mut ftl, 0, 4, 1);
-        write(&mut ftl, 1, 4, 2);
+        write_content(&mut ftl, 0, 4, Ticket(1));
+        write_content(&mut ftl, 1, 4, Ticket(2));
         assert_eq!(ftl.counts.dedup_hits, 1);
         assert!(
             !ftl.backend.is_acknowledged(Ticket(2)),
@@ -63,10 +50,10 @@ fn a_hit_is_acknowledged_when_what_it_refers_to_is_in_flash() {
 #[should_panic(expected = "from its chunks, the last written is")]
 fn a_read_of_the_wrong_row_is_noticed() {
     let mut ftl = drive(ChunkDedup::default());
-    write(&mut ftl, 0, 4, 1);
+    write_content(&mut ftl, 0, 4, Ticket(1));
     // Each shares a quarter with the unit before it.
-    write(&mut ftl, 0, 5, 2);
-    write(&mut ftl, 1, 6, 3);
+    write_content(&mut ftl, 0, 5, Ticket(2));
+    write_content(&mut ftl, 1, 6, Ticket(3));
     read(&mut ftl, 0);
     ftl.record.map.swap(0, 1);
     read(&mut ftl, 0);
@@ -77,8 +64,8 @@ fn a_read_of_the_wrong_row_is_noticed() {
 #[should_panic(expected = "reads version")]
 fn a_read_of_the_wrong_value_is_noticed() {
     let mut ftl = drive(UnitDedup::default());
-    write(&mut ftl, 0, 4, 1);
-    write(&mut ftl, 1, 8, 2);
+    write_content(&mut ftl, 0, 4, Ticket(1));
+    write_content(&mut ftl, 1, 8, Ticket(2));
     read(&mut ftl, 0);
     ftl.record.map.swap(0, 1);
     read(&mut ftl, 0);

@@ -1,89 +1,20 @@
 //! What a run tells a placement policy of the future comes true, through preconditioning, warm-up, filters and buffers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use ftlab_core::Lpn;
-use ftlab_ftl::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor};
-use ftlab_ftl::{Frontier, Now};
 use ftlab_run::{Members, Unobserved, parse_spec, run};
-use rustc_hash::FxHashMap;
+use ftlab_testkit::members::Seer;
 use serde_json::{Value, json};
 
-/// Overwrites and trims that came when they had been foretold, and survivors whose death was known.
-#[derive(Default)]
-struct Seen {
-    deaths: AtomicU64,
-    survivors: AtomicU64,
-}
-
-/// Holds every death against what was said when the version was placed.
-struct Witness {
-    said: FxHashMap<u32, Option<u64>>,
-    seen: Arc<Seen>,
-}
-
-impl Witness {
-    fn dies(&mut self, lpn: Lpn, tick: u64) {
-        if let Some(said) = self.said.remove(&lpn.0) {
-            assert_eq!(said, Some(tick), "{lpn:?} dies at tick {tick}");
-            self.seen.deaths.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl PlacementPolicy for Witness {
-    fn host_frontiers(&self) -> Frontier {
-        2
-    }
-
-    fn asks(&self) -> Asks {
-        Asks {
-            future: true,
-            ..Asks::default()
-        }
-    }
-
-    fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
-        self.dies(write.lpn, write.now.tick);
-        self.said.insert(write.lpn.0, write.dies);
-        Frontier::from(write.dies.is_none_or(|tick| tick > write.now.tick + 1000))
-    }
-
-    fn survivor(&mut self, survivor: &Survivor) -> Option<Frontier> {
-        if let Some(dies) = survivor.dies {
-            assert!(dies >= survivor.now.tick, "{:?} survives its death", survivor.lpn);
-            self.seen.survivors.fetch_add(1, Ordering::Relaxed);
-        }
-        None
-    }
-
-    fn on(&mut self, event: Event, now: Now) {
-        if let Event::Trimmed(lpn) = event {
-            self.dies(lpn, now.tick);
-        }
-    }
-}
-
+/// Deaths that came when they had been foretold, and survivors whose death was known.
 fn witnessed(spec: &Value) -> ftlab_core::Result<(u64, u64)> {
-    let seen = Arc::new(Seen::default());
     let mut members = Members::default();
-    let told = seen.clone();
     members
-        .add_placement(
-            "witness",
-            Box::new(move |_| {
-                Ok(Box::new(Witness {
-                    said: FxHashMap::default(),
-                    seen: told.clone(),
-                }))
-            }),
-        )
+        .add_placement("witness", Box::new(|_| Ok(Box::new(Seer::new(1000)))))
         .unwrap();
     let outcome = run(&parse_spec(&spec.to_string())?, &members, &mut Unobserved)?;
     assert_eq!(outcome.summary["complete"], true);
-    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-    Ok((count(&seen.deaths), count(&seen.survivors)))
+    let figures = &outcome.summary["policies"]["placement"];
+    let count = |name: &str| figures[name].as_f64().expect("a figure") as u64;
+    Ok((count("deaths"), count("survivors")))
 }
 
 fn spec(backend: &str, workload: &str, set: &[&str]) -> Value {

@@ -4,7 +4,7 @@ use ftlab_core::{IoContext, Lpn, OpKind, RuId, Slot, Stream, flags};
 use ftlab_ftl::contents::RequestContents;
 use ftlab_ftl::record::{Entry, Target};
 use ftlab_ftl::verify::content_stamp;
-use ftlab_ftl::{Admitted, Ftl, HostRequest, Overrides, Ticket};
+use ftlab_ftl::{Admitted, Backend, Ftl, HostRequest, Overrides, Ticket};
 
 use crate::case::Case;
 use crate::double::Double;
@@ -26,6 +26,20 @@ struct Unacknowledged {
 pub fn quarters_of(content: u8) -> [u64; 4] {
     let content = u64::from(content);
     [content * 2, content * 2 + 1, content * 2 + 2, 7]
+}
+
+/// A write of a whole unit that holds `content`.
+pub fn write_content<B: Backend>(ftl: &mut Ftl<B>, lpn: u32, content: u8, ticket: Ticket) {
+    let context = IoContext {
+        contents: &quarters_of(content),
+        content_bytes: ftl.layout.geometry.unit_bytes / 4,
+        ..IoContext::NONE
+    };
+    let request = HostRequest {
+        context: &context,
+        ..HostRequest::whole(OpKind::Write, Lpn(lpn), 1)
+    };
+    ftl.admit(&request, ticket);
 }
 
 pub struct Bench<B: Double> {
@@ -421,7 +435,7 @@ impl<B: Double> Bench<B> {
             .collect()
     }
 
-    /// Every live slot lies in a page that is programmed, or in one being assembled.
+    /// Every valid slot lies in a page that is programmed, or in one being assembled.
     fn check_flash(&self) {
         let (layout, record) = (&self.ftl.layout, &self.ftl.record);
         let assembling = self.assembling();
@@ -429,7 +443,7 @@ impl<B: Double> Bench<B> {
             let page = layout.page_of(slot);
             assert!(
                 self.ftl.backend.holds(page) || assembling.contains(&page),
-                "{slot:?} is live, but page {page} of {:?} is not programmed",
+                "{slot:?} is valid, but page {page} of {:?} is not programmed",
                 layout.ru_of(slot)
             );
         });

@@ -1,28 +1,35 @@
 //! A placement that is told the future and checks it.
 
+use ftlab_core::Lpn;
 use ftlab_ftl::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor};
 use ftlab_ftl::{Frontier, Now};
+use rustc_hash::FxHashMap;
 
-/// What dies soon goes to frontier 0, the rest to frontier 1.
+/// What dies within so many ticks goes to frontier 0, the rest to frontier 1.
 pub struct Seer {
-    /// What was said of the present version of each LPN: not placed, or when it will die.
-    said: Vec<Option<Option<u64>>>,
-    under_way: Option<ftlab_core::Lpn>,
-    pub deaths: u64,
+    soon: u64,
+    /// What was said of the present version of each LPN that has been placed: when it will die.
+    said: FxHashMap<Lpn, Option<u64>>,
+    under_way: Option<Lpn>,
+    /// Overwrites and trims that came when they had been foretold, and survivors whose death was known.
+    deaths: u64,
+    survivors: u64,
 }
 
 impl Seer {
-    pub fn new(units: u32) -> Self {
+    pub fn new(soon: u64) -> Self {
         Seer {
-            said: vec![None; units as usize],
+            soon,
+            said: FxHashMap::default(),
             under_way: None,
             deaths: 0,
+            survivors: 0,
         }
     }
 
     /// The present version of an LPN dies now.
-    fn dies(&mut self, lpn: ftlab_core::Lpn, tick: u64) {
-        if let Some(said) = self.said[lpn.at()].take() {
+    fn dies(&mut self, lpn: Lpn, tick: u64) {
+        if let Some(said) = self.said.remove(&lpn) {
             assert_eq!(said, Some(tick), "{lpn:?} dies at {tick}");
             self.deaths += 1;
         }
@@ -31,7 +38,7 @@ impl Seer {
 
 impl PlacementPolicy for Seer {
     fn report(&self) -> Vec<(&'static str, f64)> {
-        vec![("deaths", self.deaths as f64)]
+        vec![("deaths", self.deaths as f64), ("survivors", self.survivors as f64)]
     }
 
     fn host_frontiers(&self) -> Frontier {
@@ -48,20 +55,22 @@ impl PlacementPolicy for Seer {
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
         self.dies(write.lpn, write.now.tick);
         self.under_way = Some(write.lpn);
-        self.said[write.lpn.at()] = Some(write.dies);
-        Frontier::from(write.dies.is_none_or(|tick| tick > write.now.tick + 50))
+        self.said.insert(write.lpn, write.dies);
+        Frontier::from(write.dies.is_none_or(|tick| tick > write.now.tick + self.soon))
     }
 
     fn survivor(&mut self, survivor: &Survivor) -> Option<Frontier> {
         let lpn = survivor.lpn?;
         // The old version of what is being placed dies with it.
         let dies_now = self.under_way == Some(lpn) && survivor.dies == Some(survivor.now.tick);
-        assert!(
-            dies_now || Some(survivor.dies) == self.said[lpn.at()],
-            "{lpn:?} survives: {:?}, said was {:?}",
-            survivor.dies,
-            self.said[lpn.at()]
-        );
+        if let Some(&said) = self.said.get(&lpn) {
+            assert!(
+                dies_now || survivor.dies == said,
+                "{lpn:?} survives: {:?}, said was {said:?}",
+                survivor.dies
+            );
+        }
+        self.survivors += u64::from(survivor.dies.is_some());
         None
     }
 
