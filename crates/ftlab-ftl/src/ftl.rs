@@ -242,7 +242,7 @@ impl Ftl<Counting> {
             contents: Contents::default(),
             last_program: OpId::DONE,
             map_ready: Vec::new(),
-            pages_to_read: PagesToRead::default(),
+            pages_to_read: PagesToRead::new(layout.units_per_page),
             frontiers,
             victim,
             wear,

@@ -34,7 +34,7 @@ impl<B: Backend> Ftl<B> {
             self.look_up(0, request.first.0..end, end, Why::HostRead, ticket);
         }
         let unit_bytes = self.layout.geometry.unit_bytes;
-        let mut pages = std::mem::take(&mut self.pages_to_read);
+        let mut pages = (request.units > 1).then(|| std::mem::take(&mut self.pages_to_read));
         for step in 0..request.units {
             let lpn = Lpn(request.first.0 + step);
             if !self.plain_buffer && self.read_buffered(lpn) {
@@ -49,9 +49,12 @@ impl<B: Backend> Ftl<B> {
                 wanted -= request.tail_skip;
             }
             let target = self.record.entry(lpn).target();
-            if !self.plain_mapping && matches!(target, Target::Vpn(_) | Target::Chunks(_)) {
+            if !self.plain_mapping
+                && matches!(target, Target::Vpn(_) | Target::Chunks(_))
+                && let Some(pages) = &mut pages
+            {
                 // The look-up of a value may write translation pages, for which a collection moves what is to be read.
-                self.read_pages(&mut pages, ticket);
+                self.read_pages(pages, ticket);
             }
             let slot = match target {
                 Target::Unmapped => {
@@ -75,10 +78,18 @@ impl<B: Backend> Ftl<B> {
             if asks {
                 self.plan_read(lpn, None, &[slot]);
             }
-            pages.add(self.layout.page_of(slot), wanted);
+            let page = self.layout.page_of(slot);
+            match &mut pages {
+                Some(pages) => pages.add(page, wanted),
+                None => {
+                    self.issue_host_read(page, wanted, ticket);
+                }
+            }
         }
-        self.read_pages(&mut pages, ticket);
-        self.pages_to_read = pages;
+        if let Some(mut pages) = pages {
+            self.read_pages(&mut pages, ticket);
+            self.pages_to_read = pages;
+        }
         self.wait_for_map(ticket);
         if !self.plain_buffer && !self.end_of_life {
             self.drain_buffer(Ticket::NONE);
