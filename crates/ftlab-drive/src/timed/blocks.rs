@@ -2,7 +2,7 @@
 
 use ftlab_core::memory::prefetch;
 
-use super::ops::{Kind, Link, NONE, Op, Ops};
+use super::ops::{Dependency, Kind, NONE, Op, Ops};
 use super::table::Table;
 
 /// What is under way on one block of one plane.
@@ -153,7 +153,7 @@ impl Blocks {
         op.epoch = block.epoch;
         block.outstanding += 1;
         if block.tail != NONE {
-            ops.connect(block.tail, ops.last_generation(block.tail), index, Link::Order);
+            ops.connect(block.tail, ops.last_generation(block.tail), index, Dependency::Order);
         }
         if block.head == NONE {
             block.head = index;
@@ -179,7 +179,7 @@ impl Blocks {
         op.bytes = block.erase;
         // Programs since an unfinished erase are counted and follow it; without any, the erase itself is awaited.
         if block.tail != NONE && ops.at(block.tail).kind == Kind::Erase {
-            ops.connect(block.tail, ops.last_generation(block.tail), index, Link::Order);
+            ops.connect(block.tail, ops.last_generation(block.tail), index, Dependency::Order);
         }
         *block = Block {
             outstanding: 0,

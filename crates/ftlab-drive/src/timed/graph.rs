@@ -4,7 +4,7 @@ use ftlab_core::Part;
 use ftlab_ftl::{Class, FlashOp, FlashOpKind, Need, Notice, OpId, Ticket};
 
 use super::blocks::Found;
-use super::ops::{Kind, Link, NONE, Op, State};
+use super::ops::{Dependency, Kind, NONE, Op, State};
 use super::places::Place;
 use super::ranks::{READS, bit};
 use super::tickets::{Path, Tickets};
@@ -145,7 +145,7 @@ impl Timed {
             "inputs can only be added to a join, not to {join:?}"
         );
         match self.ops.live(input) {
-            Some(source) => self.ops.connect(source, input.generation, waiter, Link::Input),
+            Some(source) => self.ops.connect(source, input.generation, waiter, Dependency::Input),
             None if first => self.complete(waiter),
             None => {}
         }
@@ -159,7 +159,7 @@ impl Timed {
         for source in self.ops.unfinished() {
             if self.ops.at(source).kind.is_program() {
                 let last = self.ops.last_generation(source);
-                self.ops.connect(source, last, join, Link::Input);
+                self.ops.connect(source, last, join, Dependency::Input);
             }
         }
     }
@@ -234,7 +234,7 @@ impl Timed {
         let mut unmet = 0;
         for &id in after {
             if let Some(source) = self.ops.live(id) {
-                self.ops.connect(source, id.generation, waiter, Link::Input);
+                self.ops.connect(source, id.generation, waiter, Dependency::Input);
                 unmet += 1;
             }
         }
@@ -250,10 +250,10 @@ impl Timed {
         let (page, carrier) = (op.page_in_block, self.ops.at(program));
         if page != carrier.page_in_block {
             if let Some(data) = self.data_of(program, page) {
-                self.ops.connect(data.index, data.generation, index, Link::Input);
+                self.ops.connect(data.index, data.generation, index, Dependency::Input);
             }
         } else if carrier.inputs > 0 {
-            self.ops.connect(program, carrier.generation, index, Link::Data);
+            self.ops.connect(program, carrier.generation, index, Dependency::Data);
         }
         if self.ops.at(index).deps == 0 {
             self.complete(index);
@@ -321,7 +321,7 @@ impl Timed {
             }
             self.programs_outstanding -= u32::from(flash == FlashOpKind::Program);
             if let Some(erase) = self.blocks.leave(&self.ops, index) {
-                self.step(erase, Link::Order, index);
+                self.step(erase, Dependency::Order, index);
             }
             if self.observer.is_some() {
                 self.report_done(index);
@@ -333,8 +333,8 @@ impl Timed {
         if listed {
             self.step_listed(index);
         }
-        if let Some((waiter, link)) = self.ops.take_first(index) {
-            self.step(waiter, link, index);
+        if let Some((waiter, dependency)) = self.ops.take_first(index) {
+            self.step(waiter, dependency, index);
         }
         if notice != 0 {
             self.raised.push(Event::Notice(Notice::unpacked(notice)));
@@ -347,19 +347,19 @@ impl Timed {
     /// Those that came to wait after the first go on, the latest first.
     #[inline(never)]
     fn step_listed(&mut self, index: u32) {
-        while let Some((waiter, link)) = self.ops.disconnect(index) {
-            self.step(waiter, link, index);
+        while let Some((waiter, dependency)) = self.ops.disconnect(index) {
+            self.step(waiter, dependency, index);
         }
     }
 
     /// One dependency of `waiter`, on `source`, is met.
     #[inline(never)]
-    pub(super) fn step(&mut self, waiter: u32, link: Link, source: u32) {
+    pub(super) fn step(&mut self, waiter: u32, dependency: Dependency, source: u32) {
         let op = self.ops.at_mut(waiter);
         op.deps -= 1;
         let (deps, kind) = (op.deps, op.kind);
         if kind.is_program() {
-            if link == Link::Input {
+            if dependency == Dependency::Input {
                 op.inputs -= 1;
                 if op.inputs == 0 && op.edges != NONE {
                     self.release_copies(waiter, source);

@@ -97,11 +97,11 @@ pub(super) struct Op {
     pub notice: u32,
     /// Unmet dependencies; for an erase also the unfinished operations of its block.
     pub deps: u32,
-    /// The first that came to wait for this one; [`ORDER`] is set for an edge of [`Link::Order`].
+    /// The first that came to wait for this one; [`ORDER`] is set for an edge of [`Dependency::Order`].
     pub successor: u32,
     /// Head of the list of edges to the others that wait, latest first.
     pub edges: u32,
-    /// Link in a ready queue, a batch or the free list.
+    /// Next in a ready queue, a batch or the free list.
     pub next: u32,
     pub kind: Kind,
     pub class: Class,
@@ -173,7 +173,7 @@ impl Op {
 
 /// Why one operation waits for another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Link {
+pub(super) enum Dependency {
     /// An `after` of the issuer; brings a program its data.
     Input,
     /// Order within a block.
@@ -188,7 +188,7 @@ struct Edge {
     generation: u32,
     waiter: u32,
     next: u32,
-    link: Link,
+    dependency: Dependency,
 }
 
 /// Both arenas.
@@ -295,28 +295,32 @@ impl Ops {
 
     /// Makes `waiter` wait for `source`; of a run, for the member with this generation.
     #[inline]
-    pub fn connect(&mut self, source: u32, generation: u32, waiter: u32, link: Link) {
+    pub fn connect(&mut self, source: u32, generation: u32, waiter: u32, dependency: Dependency) {
         self.at_mut(waiter).deps += 1;
         let from = self.at_mut(source);
-        let can_be_first = match link {
-            Link::Input => !from.kind.is_run(),
-            Link::Order => true,
-            Link::Data => false,
+        let can_be_first = match dependency {
+            Dependency::Input => !from.kind.is_run(),
+            Dependency::Order => true,
+            Dependency::Data => false,
         };
         if can_be_first && from.successor == NONE && from.edges == NONE {
-            from.successor = if link == Link::Order { waiter | ORDER } else { waiter };
+            from.successor = if dependency == Dependency::Order {
+                waiter | ORDER
+            } else {
+                waiter
+            };
         } else {
-            self.connect_more(source, generation, waiter, link);
+            self.connect_more(source, generation, waiter, dependency);
         }
     }
 
-    fn connect_more(&mut self, source: u32, generation: u32, waiter: u32, link: Link) {
+    fn connect_more(&mut self, source: u32, generation: u32, waiter: u32, dependency: Dependency) {
         let next = self.at(source).edges;
         let edge = Edge {
             generation,
             waiter,
             next,
-            link,
+            dependency,
         };
         let at = if self.free_edge == NONE {
             self.edges.push(edge)
@@ -331,16 +335,16 @@ impl Ops {
 
     /// Takes the edge in `source` itself: who was the first to wait, and why.
     #[inline(always)]
-    pub fn take_first(&mut self, source: u32) -> Option<(u32, Link)> {
+    pub fn take_first(&mut self, source: u32) -> Option<(u32, Dependency)> {
         match std::mem::replace(&mut self.at_mut(source).successor, NONE) {
             NONE => None,
-            first if first & ORDER != 0 => Some((first & !ORDER, Link::Order)),
-            first => Some((first, Link::Input)),
+            first if first & ORDER != 0 => Some((first & !ORDER, Dependency::Order)),
+            first => Some((first, Dependency::Input)),
         }
     }
 
     /// Takes the latest edge off `source`'s list.
-    pub fn disconnect(&mut self, source: u32) -> Option<(u32, Link)> {
+    pub fn disconnect(&mut self, source: u32) -> Option<(u32, Dependency)> {
         self.take_edge(source, |_| true)
     }
 
@@ -369,8 +373,13 @@ impl Ops {
 
     fn listed_follower(&self, mut at: u32) -> u32 {
         while at != NONE {
-            let Edge { waiter, next, link, .. } = self.edges[at as usize];
-            if link == Link::Order {
+            let Edge {
+                waiter,
+                next,
+                dependency,
+                ..
+            } = self.edges[at as usize];
+            if dependency == Dependency::Order {
                 return waiter;
             }
             at = next;
@@ -378,18 +387,18 @@ impl Ops {
         NONE
     }
 
-    /// Takes the next edge of kind [`Link::Data`] off `source`'s list.
+    /// Takes the next edge of kind [`Dependency::Data`] off `source`'s list.
     pub fn disconnect_data(&mut self, source: u32) -> Option<u32> {
-        let (waiter, _) = self.take_edge(source, |edge| edge.link == Link::Data)?;
+        let (waiter, _) = self.take_edge(source, |edge| edge.dependency == Dependency::Data)?;
         Some(waiter)
     }
 
     /// Takes the next edge to who waits for this member off the list of a run.
-    pub fn disconnect_member(&mut self, source: u32, generation: u32) -> Option<(u32, Link)> {
+    pub fn disconnect_member(&mut self, source: u32, generation: u32) -> Option<(u32, Dependency)> {
         self.take_edge(source, |edge| edge.generation == generation)
     }
 
-    fn take_edge(&mut self, source: u32, wanted: impl Fn(&Edge) -> bool) -> Option<(u32, Link)> {
+    fn take_edge(&mut self, source: u32, wanted: impl Fn(&Edge) -> bool) -> Option<(u32, Dependency)> {
         let (mut before, mut at) = (NONE, self.at(source).edges);
         while at != NONE {
             let edge = self.edges[at as usize];
@@ -399,7 +408,7 @@ impl Ops {
                     _ => self.edges[before as usize].next = edge.next,
                 }
                 self.free_edge_at(at);
-                return Some((edge.waiter, edge.link));
+                return Some((edge.waiter, edge.dependency));
             }
             (before, at) = (at, edge.next);
         }

@@ -8,7 +8,7 @@ use ftlab_core::Part;
 use ftlab_ftl::{Class, FlashOp, FlashOpKind, Notice, OpId, Ticket};
 
 use super::blocks::Found;
-use super::ops::{Kind, Link, NONE, Op, State};
+use super::ops::{Dependency, Kind, NONE, Op, State};
 use super::places::Place;
 use super::ranks::{READS, bit};
 use super::tickets::Path;
@@ -114,7 +114,7 @@ impl Timed {
     #[cold]
     fn leave_for_erase(&mut self, index: u32) {
         if let Some(erase) = self.blocks.leave(&self.ops, index) {
-            self.step(erase, Link::Order, index);
+            self.step(erase, Dependency::Order, index);
         }
     }
 }

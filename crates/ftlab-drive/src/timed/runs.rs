@@ -26,7 +26,7 @@
 use ftlab_ftl::{FlashOp, FlashOpKind, OpId};
 
 use super::Timed;
-use super::ops::{Kind, Link, NONE, Op, State};
+use super::ops::{Dependency, Kind, NONE, Op, State};
 use super::places::Place;
 use super::table::Table;
 
@@ -270,7 +270,7 @@ impl Timed {
         op.state = State::Done;
         let generation = op.generation;
         if let Some(erase) = self.blocks.leave(&self.ops, index) {
-            self.step(erase, Link::Order, index);
+            self.step(erase, Dependency::Order, index);
         }
         if self.observer.is_some() {
             self.report_member_done(index);
@@ -281,14 +281,14 @@ impl Timed {
 
     #[inline(never)]
     fn step_waiters(&mut self, index: u32, generation: u32) {
-        while let Some((waiter, link)) = self.ops.disconnect_member(index, generation) {
-            self.step(waiter, link, index);
+        while let Some((waiter, dependency)) = self.ops.disconnect_member(index, generation) {
+            self.step(waiter, dependency, index);
         }
     }
 
     fn end_run(&mut self, index: u32) {
-        if let Some((waiter, link)) = self.ops.take_first(index) {
-            self.step(waiter, link, index);
+        if let Some((waiter, dependency)) = self.ops.take_first(index) {
+            self.step(waiter, dependency, index);
         }
         let op = self.ops.at(index);
         match op.kind {
@@ -313,7 +313,7 @@ impl Timed {
             None => self.make_ready(index),
             Some(source) => {
                 self.ops.at_mut(index).inputs = 1;
-                self.ops.connect(source, data.generation, index, Link::Input);
+                self.ops.connect(source, data.generation, index, Dependency::Input);
             }
         }
     }
