@@ -21,6 +21,9 @@ MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))
 DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
         --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
 
+NEEDED := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+          print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")
+
 .PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs recordings clean
 all: build
 
@@ -32,10 +35,14 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
-# One release build; the Python part is linked, not copied, so editing it needs no rebuild.
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile.
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
-	cargo build --release --quiet --package ftlab-preload
-	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD)
+	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
+	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
+	cargo build --release --quiet --package ftlab-preload && \
+	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --skip-install && \
+	wait $$packages
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras dev
 	touch $@
 
