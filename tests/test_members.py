@@ -207,3 +207,49 @@ def test_a_run_keeps_its_thread_state_from_call_to_call() -> None:
         threads=2,
     )
     assert sorted(found) == sorted(2 * list(range(1, 301)))
+
+
+def test_the_drive_is_described_with_the_frontiers_of_the_policy() -> None:
+    @ftlab.policy("placement", "by_stream")
+    class ByStream:
+        frontiers = 5
+
+        def host(self, lpn: int, stream: int, pc: int, tick: int) -> int:
+            return min(stream, 4)
+
+    given = {"drive": "small", "backend": "counting"}
+    room = ["ftl.op_ratio=0.28"]
+    ours = ftlab.run("uniform:requests=1000", set=[*room, "ftl.placement=by_stream"], **given).summary["drive"]
+    theirs = ftlab.run("uniform:requests=1000", set=[*room, "ftl.placement=manual:streams=4"], **given).summary["drive"]
+    for figure in ("frontiers", "effective_op_ratio", "effective_spare_factor", "theory_waf"):
+        assert ours[figure] == theirs[figure], figure
+
+
+def test_an_exception_of_a_placement_ends_the_run() -> None:
+    asked = 0
+
+    @ftlab.policy("placement", "breaks")
+    class Breaks:
+        frontiers = 1
+
+        def host(self, lpn: int, stream: int, pc: int, tick: int) -> int:
+            nonlocal asked
+            asked += 1
+            if asked == 5:
+                raise ValueError("enough")
+            return 0
+
+    with pytest.raises(ValueError, match="enough"):
+        ftlab.run("uniform:requests=2e5", drive="tiny", backend="counting", set=["ftl.placement=breaks"])
+    assert asked == 5, "and nobody is asked after it"
+
+
+@pytest.mark.parametrize("name", ["x:y", "", "1", "Big"])
+def test_a_name_that_no_drive_can_call_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="expected small letters"):
+        ftlab.policy("victim", name)(object)
+
+
+def test_a_name_of_the_catalogue_is_refused() -> None:
+    with pytest.raises(InputError, match="victim policy `greedy`: the name is that of a policy of ftlab's own"):
+        ftlab.policy("victim", "greedy")(object)

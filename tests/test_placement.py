@@ -74,6 +74,21 @@ def test_an_oracle_without_room_is_said_to_have_none() -> None:
     assert "lies 10.0 % above no placement" in answer_text(answer)
 
 
+def test_runs_that_are_too_short_give_no_answer(ftlab: Command) -> None:
+    done = ftlab("placement", "zipf:requests=2e4", "--drive", "small", "--scheme", "sepbit", *ROOM)
+    assert done.code == 0
+    assert "TOO SHORT to say what placement would bring: " in done.out
+    assert "only 0." in done.out
+    assert "The oracle" not in done.out
+    told = json.loads(
+        ftlab("placement", "zipf:requests=2e4", "--drive", "small", "--scheme", "sepbit", *ROOM, "--json").out
+    )
+    assert told["gap"] is None
+    assert "drive writes" in told["withheld"]
+    assert {word for row in told["schemes"] for word in row["verdicts"]} == {"too_short"}
+    assert {row["gap_closed"] for row in told["schemes"]} == {None}
+
+
 def _run(waf: float) -> lab.Run:
     return lab.Run(workload="made up", spec={}, summary={"waf": {"total": waf}}, tables={})
 

@@ -11,11 +11,14 @@ Rust.
 
 from __future__ import annotations
 
+import json
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from ftlab import _ftlab
 from ftlab.errors import FtlabIOError, InputError
 
 ROLES = ("victim", "placement")
@@ -68,7 +71,14 @@ def policy(role: str, name: str | None = None) -> Callable[[Factory], Factory]:
         raise InputError(f"role `{role}`: a policy in Python is a {' or a '.join(ROLES)}")
 
     def enter(factory: Factory) -> Factory:
-        _registered[role, name or factory.__name__.lower()] = factory
+        called = factory.__name__.lower() if name is None else name
+        if not re.fullmatch(r"[a-z_][a-z0-9_]*", called):
+            raise InputError(
+                f"policy name {called!r}: expected small letters, digits and underscores, as drives write it"
+            )
+        if any(row["role"] == role and row["name"] == called for row in json.loads(_ftlab.list("policies"))):
+            raise InputError(f"{role} policy `{called}`: the name is that of a policy of ftlab's own; expected another")
+        _registered[role, called] = factory
         return factory
 
     return enter

@@ -20,6 +20,9 @@ from ftlab.traces import open_trace
 if TYPE_CHECKING:
     import polars as pl
 
+MOST_UNCERTAIN = 0.1
+"""Half-width and drift, relative to the write amplification, above which a run says nothing about a scheme."""
+
 LEAST_GAP = 0.02
 """Share of the write amplification without placement by which the oracle has to lie below it, for shares to be told."""
 
@@ -98,10 +101,17 @@ class Answer:
     are in `comparison.failures`."""
     notes: tuple[str, ...] = ()
     """What was changed of the drive so that all schemes have room on it."""
+    withheld: str | None = None
+    """Why nothing is said about the gap: a run is too short, as its verdict says."""
 
     @property
     def gap(self) -> float | None:
-        """How far the oracle lies below no placement, as a share of the latter's write amplification."""
+        """How far the oracle lies below no placement, as a share of the latter's write amplification.
+
+        None if that is withheld.
+        """
+        if self.withheld:
+            return None
         waf = {row.scheme.name: row.waf for row in self.rows}
         without, oracle = waf.get("none"), waf.get(ORACLE)
         return (without - oracle) / without if without and oracle else None
@@ -268,10 +278,29 @@ def answer(schemes: Sequence[Scheme], made: Comparison, roomy: Roomy | None = No
         rows.append(Placed(scheme, point))
     waf = {row.scheme.name: row.waf for row in rows}
     without, oracle = waf.get("none"), waf.get(ORACLE)
-    if without and oracle and (without - oracle) / without >= LEAST_GAP:
+    withheld = _too_short(rows)
+    if without and oracle and not withheld and (without - oracle) / without >= LEAST_GAP:
         gap = without - oracle
         rows = [Placed(r.scheme, r.point, None if r.waf is None else (without - r.waf) / gap) for r in rows]
-    return Answer(tuple(rows), made, tuple(left_out), roomy.notes if roomy else ())
+    return Answer(tuple(rows), made, tuple(left_out), roomy.notes if roomy else (), withheld)
+
+
+def _too_short(rows: Sequence[Placed]) -> str | None:
+    """Why the runs say nothing about their schemes, by the worst of their verdicts; None if they do."""
+    short = []
+    for row in rows:
+        for run in row.point.runs:
+            verdict = run.summary.get("verdict") or {}
+            if verdict.get("word") not in ("too_short", "drifting"):
+                continue
+            half_width = verdict["half_width"]
+            uncertain = math.inf if half_width is None else half_width + abs(verdict["drift"] or 0.0)
+            if verdict["drive_writes"] < 1 or uncertain > MOST_UNCERTAIN:
+                short.append((verdict["times_as_long"], row.scheme.name, verdict["why"]))
+    if not short:
+        return None
+    times, name, why = max(short)
+    return f"{name}: {why}; about {times} times as much would have to be written"
 
 
 _NEEDS = {"contexts": "program contexts (record the program: `ftlab record`)", "streams": "streams that a host names"}

@@ -72,8 +72,8 @@ fn run_many(
     let specs: Vec<RunSpec> = specs.collect::<Result<_, _>>().map_err(to_py)?;
     let (members, raised) = members::members(members)?;
     let (results, interrupted) = watch::watched(py, progress, |observer| match specs.as_slice() {
-        [spec] => vec![ftlab_run::run(spec, &members, observer)],
-        many => ftlab_run::run_many(many, &members, threads, observer),
+        [spec] => vec![ftlab_run::run(spec, &members, &mut raised.ends(observer))],
+        many => ftlab_run::run_many(many, &members, threads, &mut raised.ends(observer)),
     })?;
     if let Some(error) = raised.take() {
         return Err(error);
@@ -168,7 +168,9 @@ fn mrc(
 ) -> PyResult<String> {
     let spec = MrcSpec::parse(spec).map_err(to_py)?;
     let (members, raised) = members::members(members)?;
-    let answer = job(py, progress, |observer| ftlab_run::mrc(&spec, &members, observer));
+    let answer = job(py, progress, |observer| {
+        ftlab_run::mrc(&spec, &members, &mut raised.ends(observer))
+    });
     match raised.take() {
         Some(error) => Err(error),
         None => answer,

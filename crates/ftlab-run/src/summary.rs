@@ -4,7 +4,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::uncollected;
 use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::TimedStats;
-use ftlab_ftl::{Backend, Cause, Class, Ftl};
+use ftlab_ftl::{Backend, Cause, Class, Ftl, placement};
 use ftlab_trace::filters::FilterReport;
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,16 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     put("complete", matches!(measured.end, End::Done | End::Steady).into());
     put("status", status(&measured.end).into());
     put("notes", facts.notes.clone().into());
-    put("drive", config.describe());
+    let is_known = placement::catalogue()
+        .names()
+        .contains(&config.ftl.placement.name.as_str());
+    put(
+        "drive",
+        match is_known {
+            true => config.describe(),
+            false => config.describe_built(ftl.frontier_count()),
+        },
+    );
     put("workload", facts.workload.clone());
     if let Some(trace) = &facts.trace {
         put("trace", trace.clone());

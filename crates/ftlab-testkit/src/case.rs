@@ -260,7 +260,10 @@ impl Case {
             policy,
         };
         let order = ftlab_ftl::allocation::plane_order(&allocation).expect("an order");
-        let blocks = 8 + gc.hard + pick(8) as u32;
+        let dedup = DEDUP.draw(number, &mut options);
+        // The journal of values has no bound while a checkpoint is under way (ARCHITECTURE.md 13, S17): it needs room for that.
+        let journals = dedup.name != "none" && checkpoints && !buffer.power_loss_protected && wish.steps;
+        let blocks = (8 + gc.hard + pick(8) as u32) * if journals { 4 } else { 1 };
         let mut config = FtlConfig {
             logical_units: 0,
             mapping: match wish.mapping {
@@ -271,7 +274,7 @@ impl Case {
             victim: VICTIM.draw(number, &mut options),
             wear: WEAR.draw(number, &mut options),
             allocation,
-            dedup: DEDUP.draw(number, &mut options),
+            dedup,
             replication: REPLICATION.draw(number, &mut options),
             gc,
             buffer,

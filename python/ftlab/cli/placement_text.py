@@ -40,6 +40,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
     return {
         "schema": "ftlab.placement/1",
         "gap": answer.gap,
+        "withheld": answer.withheld,
         "schemes": [_row(row) for row in answer.rows],
         "notes": list(answer.notes),
         "left_out": list(answer.left_out),
@@ -52,6 +53,7 @@ def _row(row: Placed) -> dict[str, Any]:
         "scheme": row.scheme.name,
         "set": list(row.scheme.changes),
         "waf": row.waf,
+        "verdicts": [(run.summary.get("verdict") or {}).get("word") for run in row.point.runs],
         "gap_closed": row.closed,
         "years": row.years,
         "memory_bytes": row.memory_bytes,
@@ -64,6 +66,11 @@ def _share(closed: float | None) -> str:
 
 
 def _gap(answer: Answer) -> str:
+    if answer.withheld:
+        return (
+            f"TOO SHORT to say what placement would bring: {answer.withheld}"
+            " (`--repeat-trace N`, a longer workload or a smaller drive)."
+        )
     gap = answer.gap
     if gap is None:
         return f"Without `{ORACLE}` there is nothing to measure by."

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ftlab_core::theory::{self, VictimLaw};
 use ftlab_core::{PolicySpec, ReclaimKind};
-use ftlab_ftl::PoolScope;
+use ftlab_ftl::{PoolScope, Space};
 use serde_json::{Value, json};
 
 use super::DriveConfig;
@@ -169,12 +169,25 @@ impl DriveConfig {
 
     /// What follows from the drive file: sizes, both ratios, thresholds, and what theory expects under uniform writes.
     pub fn describe(&self) -> Value {
+        self.describe_with(&self.space())
+    }
+
+    /// As [`DriveConfig::describe`], of a drive with as many write frontiers as it has been built with: of a placement policy that
+    /// is in no catalogue the file does not tell.
+    pub fn describe_built(&self, frontiers: u32) -> Value {
+        let open_rus = u64::from(frontiers) * u64::from(self.layout.lanes);
+        self.describe_with(&Space {
+            open_rus,
+            ..self.space()
+        })
+    }
+
+    fn describe_with(&self, space: &Space) -> Value {
         let layout = &self.layout;
         let g = &layout.geometry;
         let unit = u64::from(g.unit_bytes);
-        let space = self.space();
         let gc = &self.ftl.gc;
-        let effective = self.effective_spare();
+        let effective = self.effective_spare_of(space);
         let waf = |law| effective.map(|e| theory::waf(law, e.rho, layout.slots_per_ru));
         json!({
             "name": self.name,
@@ -198,7 +211,7 @@ impl DriveConfig {
             "reclaim_unit_units": layout.slots_per_ru,
             "reclaim_units": layout.rus,
             "lanes": layout.lanes,
-            "frontiers": self.frontiers(),
+            "frontiers": space.open_rus / u64::from(layout.lanes),
             "map_bytes": self.map_bytes(),
             "gc": {
                 "pool": pool_name(gc.pool),

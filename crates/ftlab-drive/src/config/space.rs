@@ -56,7 +56,10 @@ impl DriveConfig {
     /// The spare that uniform writes have to work with, once the reserve of collection, half of every open unit and the
     /// translation pages are taken off; `None` where nothing is left.
     pub fn effective_spare(&self) -> Option<EffectiveSpare> {
-        let space = self.space();
+        self.effective_spare_of(&self.space())
+    }
+
+    pub(super) fn effective_spare_of(&self, space: &Space) -> Option<EffectiveSpare> {
         let open = space.open_rus * space.per_ru;
         theory::effective_spare(
             space.raw.saturating_sub(space.tables),

@@ -2,7 +2,7 @@
 //!
 //! # Model
 //! A die starts the operation that has been ready longest, whatever its class; a channel serves the die that has waited
-//! longest, whatever it waits for: with a command since its operation became ready, with data since it left the cells. Ties go to the operation issued first and to the lower die number.
+//! longest, whatever it waits for: with a command since its operation became ready, with data since it left the cells. Ties within a die go to the operation issued first, those on a channel to the lower die number.
 //! # Parameters
 //! None.
 //! # Not modelled

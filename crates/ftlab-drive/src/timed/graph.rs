@@ -156,8 +156,19 @@ impl Timed {
             return;
         }
         let join = self.insert_join(Kind::JoinAll, Class::HostWrite, ticket, None);
+        let before = self.ops.live(self.last_barrier);
+        self.last_barrier = self.ops.id(join);
+        // What was issued before an unfinished barrier that barrier waits for: otherwise each would wait for every program.
+        let since = before.map(|barrier| self.ops.at(barrier).sequence);
+        if let Some(barrier) = before {
+            let last = self.ops.last_generation(barrier);
+            self.ops.connect(barrier, last, join, Dependency::Input);
+        }
         for source in self.ops.unfinished() {
-            if self.ops.at(source).kind.is_program() {
+            let op = self.ops.at(source);
+            let is_new = since.is_none_or(|since| self.ops.age(op.sequence) <= self.ops.age(since));
+            // A run may have got more members since.
+            if op.kind.is_program() && (is_new || op.kind.is_run()) {
                 let last = self.ops.last_generation(source);
                 self.ops.connect(source, last, join, Dependency::Input);
             }
@@ -461,6 +472,86 @@ impl Timed {
         state.remaining -= 1;
         if state.remaining == 0 && state.sealed {
             self.raised.push(Event::TicketDone(Ticket(ticket)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ftlab_core::geometry::PlaneOrder;
+    use ftlab_core::{Geometry, Layout, ReclaimKind};
+    use ftlab_flash::Timing;
+    use ftlab_ftl::{Cause, Class, FlashOp, FlashOpKind, Ticket};
+
+    use crate::schedule::{self, Setup};
+    use crate::timed::{Event, TicketInfo, Timed};
+
+    fn one_die() -> Timed {
+        let geometry = Geometry {
+            channels: 1,
+            ways: 1,
+            dies: 1,
+            planes: 1,
+            blocks: 2,
+            pages: 1024,
+            page_bytes: 4096,
+            unit_bytes: 4096,
+            oob_bytes: 0,
+        };
+        let layout = Layout::new(geometry, ReclaimKind::Block, PlaneOrder::parse("CWDP").unwrap()).unwrap();
+        let timing = Timing {
+            read_ns: vec![1000],
+            program_ns: vec![5000],
+            erase_ns: 20_000,
+            read_command_ns: 10,
+            program_command_ns: 20,
+            erase_command_ns: 30,
+            byte_ps: 1000,
+            ecc_ns: 0,
+            multi_plane: false,
+            suspend_program: false,
+            suspend_erase: false,
+            suspend_ns: 0,
+            resume_ns: 0,
+            max_suspends: 0,
+        };
+        let mut setup = Setup { timing: timing.clone() };
+        let spec = ftlab_core::PolicySpec::named("fcfs");
+        let plan = schedule::catalogue().build(&spec, &mut setup).unwrap().plan();
+        Timed::new(&layout, &timing, &plan).unwrap()
+    }
+
+    /// A barrier after each of 500 programs: all wait, each for its own program and the barrier before it, and they end one by
+    /// one with the programs.
+    #[test]
+    fn barriers_behind_each_other_wait_for_what_is_new() {
+        let mut timed = one_die();
+        for page in 0..500 {
+            timed.issue_op(
+                FlashOp {
+                    kind: FlashOpKind::Program,
+                    class: Class::HostWrite,
+                    cause: Cause::Host,
+                    page,
+                    bytes: 4096,
+                    ticket: Ticket::NONE,
+                    notice: None,
+                },
+                &[],
+            );
+            let ticket = timed.open(TicketInfo::default());
+            timed.issue_barrier(ticket);
+            timed.seal(ticket);
+        }
+        assert!(timed.ops.edge_count() < 2 * 500, "{} edges", timed.ops.edge_count());
+        for number in 1..=500 {
+            let (time, event) = timed.pop(u64::MAX - 1).unwrap();
+            assert_eq!(time, number * (20 + 4096 + 5000));
+            let Event::TicketDone(ticket) = event else {
+                panic!("{event:?}");
+            };
+            assert_eq!(u64::from(ticket.0) + 1, number);
+            // Its number is not given out again: the ticket is not taken.
         }
     }
 }

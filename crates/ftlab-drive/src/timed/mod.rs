@@ -144,6 +144,8 @@ pub struct Timed {
     dirty_channels: Marks,
 
     programs_outstanding: u32,
+    /// The last barrier that was issued.
+    last_barrier: OpId,
     counts: TimedStats,
     observer: Option<Box<dyn Observer>>,
 }
@@ -209,6 +211,7 @@ impl Timed {
             dirty_dies: Marks::new(dies),
             dirty_channels: Marks::new(channels),
             programs_outstanding: 0,
+            last_barrier: OpId::DONE,
             counts: TimedStats::default(),
             observer: None,
             places: Places::new(layout),
@@ -421,6 +424,7 @@ impl Timed {
         self.dirty_dies.clear();
         self.dirty_channels.clear();
         self.programs_outstanding = 0;
+        self.last_barrier = OpId::DONE;
     }
 
     /// Counters since the last `clear_stats`; busy times up to now.

@@ -427,6 +427,12 @@ impl Ops {
         all.filter(|&index| self.at(index).state < State::Done).collect()
     }
 
+    /// Edges that have been entered so far, those that may be used again included.
+    #[cfg(test)]
+    pub fn edge_count(&self) -> usize {
+        self.edges.len()
+    }
+
     /// How many operations have been issued since the one with this place in the order of issue (which may have wrapped).
     pub fn age(&self, sequence: u32) -> u32 {
         self.sequence.wrapping_sub(sequence)
