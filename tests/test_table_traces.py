@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import os
+import re
+import zlib
 from pathlib import Path
 
 import polars as pl
@@ -62,7 +66,7 @@ def as_csv(table: pl.DataFrame, path: Path) -> Path:
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_read_as_the_same_table_in_csv(tmp_path: Path, name: str, form: str) -> None:
     table, path = TABLES[name], tmp_path / f"t.{form}"
-    {"parquet": table.write_parquet, "arrow": table.write_ipc, "stream": table.write_ipc_stream}[form](path)
+    write(table, path, form)
     found, wanted = lab.open_trace(path), lab.open_trace(as_csv(table, tmp_path / "t.csv"))
     one, two = found.frame(), wanted.frame()
     # Only a name for what the table does not name may differ.
@@ -80,6 +84,86 @@ def test_dates_are_times(tmp_path: Path) -> None:
     table = pl.DataFrame({"time_ns": stamps, "op": ["R", "W"], "offset": [0, 512], "length": [512, 512]})
     table.write_parquet(tmp_path / "a.parquet")
     assert lab.open_trace(tmp_path / "a.parquet").frame()["time_ns"].to_list() == [0, 1_500_000]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
+def test_times_of_a_fixed_offset_are_the_same_instants(
+    tmp_path: Path, form: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = datetime.datetime(2023, 1, 5, 12, 34, 56)
+    stamps = pl.Series([first, first + datetime.timedelta(milliseconds=7)], dtype=pl.Datetime("ms", "Israel"))
+    table = pl.DataFrame({"time": stamps, "op": ["R", "W"], "offset": [0, 512], "length": [512, 512]})
+    path = write(table, tmp_path / "t", form)
+    # Others write such zones; polars has names only. Parquet holds Arrow's schema in base 64.
+    old, new = b"Israel", b"+05:30"
+    data = path.read_bytes().replace(old, new)
+    for schema in re.findall(rb"[A-Za-z0-9+/=]{200,}", data):
+        data = data.replace(schema, base64.b64encode(base64.b64decode(schema).replace(old, new)))
+    path.write_bytes(data)
+    assert new in data or form == "parquet"
+    assert lab.open_trace(path).frame()["time_ns"].to_list() == [0, 7_000_000]
+    assert capfd.readouterr().err == ""
+    assert "POLARS_IGNORE_TIMEZONE_PARSE_ERROR" not in os.environ
+
+
+def write(table: pl.DataFrame, path: Path, form: str) -> Path:
+    {"parquet": table.write_parquet, "arrow": table.write_ipc, "stream": table.write_ipc_stream}[form](path)
+    return path
+
+
+# An Arrow file of one row, `length` 512 as a decimal of 256 bits, which polars does not write: packed, in base 85.
+DECIMAL_256 = (
+    "c-p;DF%H5o47@-{t13f>3Nd!z10Y70z5uBUFF-ILCLYj{vCrU_aCTf#ArKoUIkqGFd~uq#-R)PvgXjR15EO_Am?39GIL{o+a-QB!UehY=sdyKVX"
+    ";o<)E)&1BT0x+l50~ThG|ceIDl^tdgrehSyn=|iDT&ICsmFq@#(;u(R8_*WwKq7tFu`}!qu9Om{cJ|k3!53KI;hezX{D;oXa~aGTVMZS{y+A6r)%"
+    "`jpH1x?Q2"
+)
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream"])
+def test_two_columns_of_one_name_are_one_sentence(tmp_path: Path, form: str, capfd: pytest.CaptureFixture[str]) -> None:
+    path = write(OURS.with_columns(offsex=1), tmp_path / "t", form)
+    path.write_bytes(path.read_bytes().replace(b"offsex", b"offset"))
+    with pytest.raises(lab.InputError, match=f"^{path}: two of its columns have one name, .*: expected a whole Arrow"):
+        lab.open_trace(path)
+    # The panic of polars comes past Python.
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"op": [b"read"]}, "no column of numbers or words is named for the operation (op, type"),
+        ({"offset": [{"at": 0}]}, "no column of numbers or words is named for the address (offset, sector"),
+        ({"length": [[512]]}, "no column of numbers or words is named for the size (length, size"),
+        ({"offset": [{"at": 0}], "length": [[512]]}, "is in no known trace format"),
+    ],
+)
+def test_a_column_that_is_neither_numbers_nor_words_is_named(
+    tmp_path: Path, columns: dict[str, list[object]], said: str
+) -> None:
+    table = pl.DataFrame({"time_ns": [0], "op": ["R"], "offset": [0], "length": [512]} | columns)
+    types = ", ".join(f"`{name}` ({table.schema[name].base_type()})" for name in columns)
+    for form in ("parquet", "arrow", "stream"):
+        with pytest.raises(lab.InputError) as error:
+            lab.open_trace(write(table, tmp_path / form, form))
+        assert said in str(error.value)
+        assert str(error.value).endswith(f"; left out: {types}"), error.value
+
+
+def test_decimals_of_256_bits_are_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.arrow"
+    path.write_bytes(zlib.decompress(base64.b85decode(DECIMAL_256)))
+    with pytest.raises(lab.InputError, match=r"^[^:]*t.arrow.*; left out: `length` \(Decimal\)$"):
+        lab.open_trace(path)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_table_without_requests_is_refused_by_a_run(ftlab: Command, tmp_path: Path) -> None:
+    for name, table in {"rows": WORDS.head(0), "operations": WORDS.with_columns(op=pl.lit(None, pl.String))}.items():
+        path = write(table, tmp_path / name, "parquet")
+        done = ftlab("run", path, "--drive", "tiny", "--out", tmp_path / "out")
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+        assert done.err.startswith(f"ftlab: {path}: there is no request in it"), done.err
 
 
 LONG = pl.DataFrame({"time_ns": range(5000), "op": ["W"] * 5000, "offset": range(5000), "length": [512] * 5000})

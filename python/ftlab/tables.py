@@ -5,7 +5,10 @@ order of time) are read column by column; any other table is read as CSV with it
 and units mean what they mean there (docs/formats/csv.md). Names of volumes and labels come through whole, with
 quotes, line breaks and letters of any language; only blanks around them do not count. Either way a temporary file in
 a form of the core stands in for it while the work is done. Arrow streams, which have no index, are read into memory
-as a whole. A file that is cut or damaged is refused.
+as a whole. A file that is cut or damaged is refused, and so is one with two columns of one name.
+
+Times of any zone are instants. Columns of bytes, of nested values (but ids of contents) and of decimals with more than
+38 digits are left out.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ftlab import _ftlab
+from ftlab import _ftlab, panics
 from ftlab.errors import FtlabIOError, InputError
 
 if TYPE_CHECKING:
@@ -94,7 +97,7 @@ def as_given(text: str) -> Any:
     """JSON of the core, with the stand-ins called what they stand for."""
     value = json.loads(text)
     report: Any = value if isinstance(value, dict) and "reason" in value else (value or {}).get("trace")
-    kinds = [_NAMES[file][1] for file in report["files"] if file in _NAMES] if report else []
+    kinds = [_NAMES[file].kind for file in report["files"] if file in _NAMES] if report else []
     if kinds:
         # What was guessed of names, units and codes is as true of the table.
         _, *guessed = report["reason"].split("; ", 1)
@@ -117,8 +120,11 @@ def _renamed(value: Any) -> Any:
 
 
 def _sentence(text: str) -> str:
-    for temporary, (path, _) in _NAMES.items():
-        text = text.replace(temporary, path)
+    for temporary, table in _NAMES.items():
+        if temporary in text and table.left_out and any(words in text for words in (_NO_COLUMN, _NO_FORMAT)):
+            text = text.replace(_NO_COLUMN, "no column of numbers or words is named for")
+            text += f"; left out: {', '.join(table.left_out)}"
+        text = text.replace(temporary, table.path)
     return text
 
 
@@ -136,8 +142,18 @@ def as_user_wrote(error: InputError) -> InputError:
     return InputError(_sentence(str(error)))
 
 
-# Of each stand-in, the file that it stands for, and the kind of that.
-_NAMES: dict[str, tuple[str, str]] = {}
+class _Table(NamedTuple):
+    path: str
+    kind: str
+    left_out: list[str]
+    """Columns that are neither numbers nor words, with their types."""
+
+
+# What each stand-in stands for.
+_NAMES: dict[str, _Table] = {}
+# From sentences of the core: see ftlab-trace, csv_header.rs and formats/mod.rs.
+_NO_COLUMN = "no column is named for"
+_NO_FORMAT = "is in no known trace format"
 
 
 def _stand_in(path: str, kind: str) -> str:
@@ -149,14 +165,15 @@ def _stand_in(path: str, kind: str) -> str:
 def _written(path: str, kind: str, _size: int, _changed_ns: int) -> str:
     from ftlab import store
 
-    with _complete(path, kind):
-        table = _scan(path, kind)
-        schema = table.collect_schema()
-        ours = _is_ours(table, schema)
-    with store.refusals(_folder()):
-        into = Path(tempfile.mkdtemp(dir=_folder())) / (Path(path).name + (".ftlab" if ours else ".csv"))
-        _columns(path, kind, table, schema, into) if ours else _text(path, kind, table, schema, into)
-    _NAMES[str(into)] = (path, kind)
+    with panics.any_time_zone():
+        with _complete(path, kind):
+            table, left_out = _readable(path, kind)
+            schema = table.collect_schema()
+            ours = not left_out and _is_ours(table, schema)
+        with store.refusals(_folder()):
+            into = Path(tempfile.mkdtemp(dir=_folder())) / (Path(path).name + (".ftlab" if ours else ".csv"))
+            _columns(path, kind, table, schema, into) if ours else _text(path, kind, table, schema, into)
+    _NAMES[str(into)] = _Table(path, kind, left_out)
     return str(into)
 
 
@@ -173,14 +190,37 @@ def _complete(path: str, kind: str) -> Iterator[None]:
         raise InputError(f"{path}: {_reason(error)}: expected a whole {kind.capitalize()} file") from None
 
 
-def _scan(path: str, kind: str) -> pl.LazyFrame:
+def _readable(path: str, kind: str) -> tuple[pl.LazyFrame, list[str]]:
+    """The columns that CSV can hold, and the others with their types."""
+    # What polars panics at shows in one row.
+    with panics.unseen():
+        table = _scan(path, kind, rows=1)
+        schema = table.collect_schema()
+        names = [name for name, type in schema.items() if _is_plain(name, type)]
+        table.select(names).collect()
+    left_out = [f"`{name}` ({type.base_type()})" for name, type in schema.items() if name not in names]
+    return _scan(path, kind).select(names), left_out
+
+
+def _is_plain(name: str, type: pl.DataType) -> bool:
+    """Whether the values of a column are numbers, words or times, or ids of contents."""
+    import polars as pl
+
+    if isinstance(type, pl.List):
+        return type == pl.List(pl.String) or (name == "content" and type.inner.is_integer())
+    # Decimals of 256 bits are more than polars has.
+    large = isinstance(type, pl.Decimal) and type.precision is not None and type.precision > 38
+    return not (type.is_nested() or type in (pl.Binary, pl.Object) or large)
+
+
+def _scan(path: str, kind: str, rows: int | None = None) -> pl.LazyFrame:
     import polars as pl
 
     if kind == "parquet":
-        return pl.scan_parquet(path)
+        return pl.scan_parquet(path, n_rows=rows)
     with Path(path).open("rb") as file:
         stream = file.read(4) == _STREAM
-    return pl.read_ipc_stream(path).lazy() if stream else pl.scan_ipc(path)
+    return pl.read_ipc_stream(path, n_rows=rows).lazy() if stream else pl.scan_ipc(path, n_rows=rows)
 
 
 def _is_ours(table: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> bool:
@@ -266,7 +306,7 @@ def _columns(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.
 
 def _text(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.DataType], into: Path) -> None:
     """Anybody's table, as CSV: dates become nanoseconds, ids of contents one word; texts that are not plain are
-    written as digits behind a mark, nested columns left out."""
+    written as digits behind a mark."""
     import polars as pl
 
     columns: dict[str, pl.Expr] = {}
@@ -278,13 +318,13 @@ def _text(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.Dat
             columns[f"{name}_ns" if taken else name] = column.cast(nanoseconds).cast(pl.Int64)
         elif type == pl.List(pl.String):
             columns[name] = column.list.join("+")
-        elif name == "content" and isinstance(type, pl.List) and type.inner.is_integer():
+        elif isinstance(type, pl.List):
             columns[name] = column.list.eval(_hexadecimal(pl.element())).list.join("+")
         elif name == "flags" and type.is_integer():
             columns[name] = _letters(column)
         elif type in (pl.String, pl.Categorical, pl.Enum):
             columns[name] = _one_line(column.cast(pl.String))
-        elif not type.is_nested() and type != pl.Binary:
+        else:
             columns[name] = column
     named = [column.alias(str(number)) for number, column in enumerate(columns.values())]
     with into.open("wb") as file:
@@ -319,6 +359,10 @@ def _letters(bits: pl.Expr) -> pl.Expr:
 
 def _reason(error: BaseException) -> str:
     """A reader's own words, where they are words."""
+    import polars as pl
+
+    if isinstance(error, pl.exceptions.PanicException):
+        return "two of its columns have one name, one has a type that polars lacks, or its parts do not fit together"
     said = (str(error).strip().splitlines() or [""])[0]
     if "fill whole buffer" in said or "unexpected end" in said.lower():
         return "the file ends too early"
