@@ -245,7 +245,7 @@ def test_counts_may_be_written_with_an_exponent(flag: str, tmp_path: Path, ftlab
 
 def test_counts_of_every_kind_are_whole_numbers(ftlab: Command, tmp_path: Path) -> None:
     assert ftlab("inspect", "uniform", "--requests", "1e3", "--json").code == 0
-    assert ftlab("compare", "uniform:requests=50", "--drive", "tiny", "--repeat", "2e0", "--vary", "qd=1,1e1").code == 0
+    assert ftlab("compare", "uniform:requests=50", "--drive", "tiny", "--repeat", "2e0", "--vary", "qd=1,1k").code == 0
     assert lab.run("uniform:requests=50", qd=1e1, seed=2.0).spec["qd"] == 10  # type: ignore[arg-type]
     with pytest.raises(lab.InputError, match=r"qd 1\.5: expected a whole number"):
         lab.run("uniform:requests=50", qd=1.5)  # type: ignore[arg-type]
@@ -253,8 +253,15 @@ def test_counts_of_every_kind_are_whole_numbers(ftlab: Command, tmp_path: Path) 
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "--window" in done.err
     assert "`many`: expected a whole number, such as 1000 or 1e3" in done.err
-    assert options.whole("1e3") == 1000
-    assert [options.whole(text) for text in ("1e-3", "nan", "inf", "1e999999999", "", "x")] == [None] * 6
+    assert [options.whole(text) for text in ("1e3", "1k", "1.5K", " 2M", "1e1g")] == [
+        1000,
+        1000,
+        1500,
+        2 * 10**6,
+        10**10,
+    ]
+    none = ("1e-3", "1.0005k", "nan", "nank", "inf", "1e999999999", "1e999999999999999999k", "", "k", "x")
+    assert [options.whole(text) for text in none] == [None] * len(none)
 
 
 def test_a_power_cut_that_is_not_reached_is_in_the_figures(ftlab: Command) -> None:

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from functools import cache
 from typing import Any, TypeVar
 
@@ -17,16 +17,21 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 _TYPES = {"switch": "bool", "count": "int", "number": "float", "text": "str", "path": "Source"}
 
+# As the core has them: see ftlab-core, units.rs.
+_FACTORS = {"k": 10**3, "m": 10**6, "g": 10**9}
+
 
 def whole(text: str) -> int | None:
-    """The whole number that a text stands for, also where it is written as `1e3`; None if it stands for none."""
+    """The whole number that a text stands for, also where written as `1e3` or `1k`; None if it stands for none."""
     try:
         return int(text)
     except ValueError:
         pass
+    text = text.strip()
+    factor = _FACTORS.get(text[-1:].lower())
     try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
+        number = Decimal(text[:-1] if factor else text) * (factor or 1)
+    except (InvalidOperation, Overflow):
         return None
     # Not a number of a million digits.
     fits = number.is_finite() and number.adjusted() < 40 and number == number.to_integral_value()

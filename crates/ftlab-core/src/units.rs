@@ -60,6 +60,9 @@ pub fn count(text: &str) -> Result<u64> {
         _ => (body.as_str(), 1.0),
     };
     let value = number.parse::<f64>().map_err(|_| expected(text, wanted))? * factor;
+    if is_too_large(value, number) {
+        return Err(too_large(text, "a whole number"));
+    }
     let near = (value - value.round()).abs() <= 1e-9 * value;
     whole(value).filter(|_| near).ok_or_else(|| expected(text, wanted))
 }
@@ -86,15 +89,30 @@ fn quantity(text: &str, units: &[(&str, f64)], wanted: &str) -> Result<u64> {
         if let Some(number) = trimmed.strip_suffix(suffix)
             && let Ok(value) = number.trim().replace('_', "").parse::<f64>()
         {
+            if is_too_large(value * factor, number) {
+                return Err(too_large(text, wanted));
+            }
             return whole(value * factor).ok_or_else(|| expected(text, wanted));
         }
     }
     Err(expected(text, wanted))
 }
 
-/// A finite, non-negative value below 2^63, rounded to a whole number.
+/// Somewhat less than 2^63.
+const BOUND: f64 = 9.2e18;
+
+/// A non-negative value below [`BOUND`], rounded to a whole number.
 fn whole(value: f64) -> Option<u64> {
-    (value.is_finite() && (0.0..9.2e18).contains(&value)).then(|| value.round() as u64)
+    (0.0..BOUND).contains(&value).then(|| value.round() as u64)
+}
+
+/// Whether a value written in digits is beyond the bound; 1e400 is parsed as infinite.
+fn is_too_large(value: f64, written: &str) -> bool {
+    value >= BOUND && written.contains(|c: char| c.is_ascii_digit())
+}
+
+fn too_large(text: &str, wanted: &str) -> Error {
+    Error::input(format!("`{text}` is too large: expected {wanted}, below {BOUND:e}"))
 }
 
 fn expected(text: &str, wanted: &str) -> Error {
@@ -127,6 +145,17 @@ mod tests {
             assert!(bytes(bad).unwrap_err().to_string().contains("a size such as"), "{bad}");
         }
         assert!(nanoseconds("75").is_err());
+        for large in ["1e30", "1e400", "9300000000G"] {
+            let said = count(large).unwrap_err().to_string();
+            assert_eq!(
+                said,
+                format!("`{large}` is too large: expected a whole number, below 9.2e18")
+            );
+        }
+        for large in [bytes("1e30TB"), nanoseconds("1e12d")] {
+            assert!(large.unwrap_err().to_string().contains("is too large: expected a "));
+        }
+        assert!(count("inf").unwrap_err().to_string().contains("is not a whole number"));
         for bad in ["12.x", "1.5", "1.0005k", "-1", "nan"] {
             assert!(
                 count(bad).unwrap_err().to_string().contains("is not a whole number"),
