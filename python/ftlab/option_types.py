@@ -62,13 +62,14 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     volumes: str
     """Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`. [all, apart]"""
     time_unit: str
-    """Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `100ns`, `us`, `ms`, `s`. [guessed]"""
+    """Unit of the time stamps, where it is open, or other than a CSV's header says: `ps`, `ns`, `100ns`, `us`, `ms`,
+    `s`. [guessed]"""
     codes: str
     """Which number means read, where it is open: `read=0` or `read=1`. [guessed]"""
     address_unit: str
-    """Unit of the addresses, where it is open: `512`, `4KiB`. [guessed]"""
+    """Unit of the addresses, where it is open, or other than a CSV's header says: `512`, `4KiB`. [guessed]"""
     size_unit: str
-    """Unit of the sizes, where it is open. [guessed]"""
+    """Unit of the sizes, where it is open, or other than a CSV's header says. [guessed]"""
     columns: str
     """Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over."""
     event: str

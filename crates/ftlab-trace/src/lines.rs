@@ -226,7 +226,9 @@ impl VolumeTable {
     #[cold]
     fn enter(&mut self, key: &[u8]) -> Parsed<u16> {
         // Half of the name of a table may be carried, that of the host or that of its device.
-        let part = |part: &[u8]| carried::name(part).unwrap_or_else(|| show_line(part));
+        // A quote is nothing that a name must hide.
+        let shown = |part: &[u8]| show_line(part).replace("\\\"", "\"");
+        let part = |part: &[u8]| carried::name(part).unwrap_or_else(|| shown(part));
         let parts = || key.split(|&b| b == b',').map(part).collect::<Vec<_>>().join(".");
         let fits = key.len() <= 255 || key.split(|&b| b == b',').any(carried::is_marked);
         let id = if fits { self.0.enter(key, parts()) } else { None };

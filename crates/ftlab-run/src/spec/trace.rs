@@ -104,7 +104,7 @@ fn of_setting(setting: Setting) -> Opt {
             opt("UNIT")
                 .words(&["ps", "ns", "100ns", "us", "ms", "s"])
                 .left_out("guessed"),
-            "Unit of the time stamps, where the format leaves it open: `ps`, `ns`, `100ns`, `us`, `ms`, `s`.",
+            "Unit of the time stamps, where it is open, or other than a CSV's header says: `ps`, `ns`, `100ns`, `us`, `ms`, `s`.",
         ),
         Setting::Codes => (
             opt("read=0|1").words(&["read=0", "read=1"]).left_out("guessed"),
@@ -112,9 +112,12 @@ fn of_setting(setting: Setting) -> Opt {
         ),
         Setting::AddressUnit => (
             opt("BYTES").left_out("guessed"),
-            "Unit of the addresses, where it is open: `512`, `4KiB`.",
+            "Unit of the addresses, where it is open, or other than a CSV's header says: `512`, `4KiB`.",
         ),
-        Setting::SizeUnit => (opt("BYTES").left_out("guessed"), "Unit of the sizes, where it is open."),
+        Setting::SizeUnit => (
+            opt("BYTES").left_out("guessed"),
+            "Unit of the sizes, where it is open, or other than a CSV's header says.",
+        ),
         Setting::Columns => (
             opt("A,B,..."),
             "Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over.",

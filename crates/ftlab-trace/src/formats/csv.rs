@@ -30,19 +30,23 @@
 //! only hexadecimal has, such as 28, 2a or `0x`. A fraction of a unit counts where it makes whole bytes (`32.5` KiB are
 //! 33280 B); any other makes a bad line.
 //!
-//! What names leave open is guessed from up to 5000 rows and can be set: the unit of times from dates and rates, the units
+//! What is set counts, also over a unit that a name says, bytes of `offset` and `length` among them; but codes are refused
+//! where no operation is one. What names leave open is guessed from up to 5000 rows and can be set: the unit of times from dates and rates, the units
 //! of addresses and sizes from what is a multiple of 512, codes of 0 and 1. Where requests begin where others end far more often
 //! in other units (bytes, sectors, 4 KiB) than in those, and no name says a unit, they are read so: byte addresses with sizes in
 //! sectors, or the reverse; `lba`, `block` and the like are only taken for sectors, not held to it. A file without a header is read when `columns`
 //! names its columns in these words, `-` passing one over.
 //!
 //! A content id is the first 8 bytes of a digest; one digest of a request of several 4 KiB gives each its own id. A flush
-//! that RWBS letters put before data is a request of its own. A field in double quotes may hold separators, but no line end.
+//! that RWBS letters put before data is a request of its own. A field in double quotes may hold separators, and quotes,
+//! each written as two (RFC 4180), but no line end.
 //! A trim of 4 GiB or more is read as parts of 2 GiB.
 //!
 //! # What is dropped
 //! Columns of other names, such as latencies; requests of no bytes; rows with an empty operation or `N`; the first of two
 //! names for one optional column counts.
+
+use std::borrow::Cow;
 
 use ftlab_core::{Batch, Error, OpKind, Result};
 
@@ -101,7 +105,7 @@ struct Extras<'a> {
     stream: u16,
     pc: u64,
     pid: u32,
-    label: &'a [u8],
+    label: Cow<'a, [u8]>,
     content: &'a [u8],
     digests: &'a [u8],
 }
@@ -171,7 +175,7 @@ impl Csv {
     #[inline]
     fn push_extras(&mut self, requests: usize, extras: &Extras<'_>, batch: &mut Batch) {
         let label = if self.has.label {
-            self.labels.id(extras.label)
+            self.labels.id(&extras.label)
         } else {
             0
         };
@@ -197,7 +201,7 @@ impl LineParser for Csv {
     fn parse(&mut self, line: &[u8], to: &mut Requests<'_>) -> Parsed {
         let mut row = Fields::new(line, self.separator);
         let (mut time_ns, mut op, mut offset, mut length, mut end) = (None, None, None, None, None);
-        let (mut flag_bits, mut host, mut volume) = (0, &b""[..], &b""[..]);
+        let (mut flag_bits, mut host, mut volume) = (0, Cow::default(), Cow::default());
         let mut extras = Extras::default();
         for column in &self.columns {
             let Some(field) = row.next() else { break };
@@ -231,8 +235,8 @@ impl LineParser for Csv {
                 Column::Flags => {
                     flag_bits = flag_letters(field).ok_or_else(|| row.defect("flags among F, S and M"))?;
                 }
-                Column::Host => host = field,
-                Column::Volume => volume = field,
+                Column::Host => host = row.text(field),
+                Column::Volume => volume = row.text(field),
                 Column::Stream => {
                     let stream = u16::try_from(number_or_0(&row, field)?);
                     extras.stream = stream.map_err(|_| row.defect("a stream number below 65536"))?;
@@ -242,7 +246,7 @@ impl LineParser for Csv {
                     let pid = u32::try_from(number_or_0(&row, field)?);
                     extras.pid = pid.map_err(|_| row.defect("a process id"))?;
                 }
-                Column::Label | Column::Process => extras.label = field,
+                Column::Label | Column::Process => extras.label = row.text(field),
                 Column::Content => extras.content = field,
                 Column::Hash => extras.digests = field,
             }
@@ -276,7 +280,7 @@ impl LineParser for Csv {
         if length > longest {
             return Err(Defect::whole("a size below 4 GiB (16 TiB for a trim)"));
         }
-        let volume = self.volume(host, volume, to.volumes)?;
+        let volume = self.volume(&host, &volume, to.volumes)?;
         let batch = &mut *to.batch;
         let ids = batch.content.len();
         if !push_ids(&extras, length, &mut batch.content) {
@@ -436,6 +440,13 @@ pub fn open(mut input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
         return Err(Error::input(format!(
             "{}: event {event} was given, but no column says what each row is (event, action): expected none",
             input.name()
+        )));
+    }
+    if let (Some(codes), true) = (settings.codes, layout.has_only_words) {
+        return Err(Error::input(format!(
+            "{}: codes {} was given, but no operation is 0 or 1: expected none",
+            input.name(),
+            codes.name()
         )));
     }
     let parser = Csv::new(&layout, &settings.or(&layout.guess));

@@ -6,6 +6,7 @@ use super::csv_header::{Column, Names};
 use super::csv_units;
 use super::dates;
 use super::fields::{Fields, split};
+use super::operations::is_code;
 use super::scsi;
 use crate::lines::VolumeTable;
 use crate::settings::{Codes, Order, Setting, Settings, TimeUnit};
@@ -19,6 +20,8 @@ pub struct Layout {
     pub names: Names,
     /// SCSI opcodes are decimal numbers.
     pub decimal_opcodes: bool,
+    /// There are operations, and none needs codes.
+    pub has_only_words: bool,
     /// Sizes are one unit larger than they say, as they count from 0 or are ends that belong to the request.
     pub one_beyond: bool,
     pub guess: Settings,
@@ -63,6 +66,7 @@ impl Layout {
             separator,
             header: is_header,
             decimal_opcodes: false,
+            has_only_words: false,
             one_beyond: false,
             reason: match (is_header, given) {
                 _ if from_comment => "a comment that names time, op, address and size: CSV".to_owned(),
@@ -185,7 +189,8 @@ impl Layout {
 
     /// What 0 and 1 mean, where operations are written so.
     fn guess_codes(&mut self, rows: &[&[u8]], sample: &Sample<'_>) {
-        let coded = self.values(rows, Column::Op).iter().any(|&v| matches!(v, b"0" | b"1"));
+        let operations = self.values(rows, Column::Op);
+        let coded = operations.iter().any(|&v| matches!(v, b"0" | b"1"));
         let words = |word: &str| {
             self.guess
                 .columns
@@ -202,6 +207,7 @@ impl Layout {
                 "as DiskSim and MQSim have it; Tencent has the opposite",
             )
         } else {
+            self.has_only_words = !operations.is_empty() && !operations.into_iter().any(is_code);
             return;
         };
         self.guess.codes = Some(codes);

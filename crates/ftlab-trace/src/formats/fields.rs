@@ -1,7 +1,10 @@
 //! The fields of one line between separators of any kind, as spreadsheets write them.
 //!
-//! Blanks around a field do not count. A field in double quotes may hold the separator; it ends with a quote before a
-//! separator or the end of the line. With a blank as the separator any run of blanks is one.
+//! Blanks around a field do not count. A field in double quotes may hold the separator, and quotes of its own, each written
+//! as two (RFC 4180); it ends with a quote before a separator or the end of the line. With a blank as the separator any run
+//! of blanks is one.
+
+use std::borrow::Cow;
 
 use memchr::memchr;
 
@@ -16,6 +19,8 @@ pub struct Fields<'a> {
     at: usize,
     separator: u8,
     column: u8,
+    /// Whether the field given out last stands in quotes.
+    in_quotes: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -26,6 +31,7 @@ impl<'a> Fields<'a> {
             at: 0,
             separator,
             column: 0,
+            in_quotes: false,
         }
     }
 
@@ -46,9 +52,11 @@ impl<'a> Fields<'a> {
         }
         self.column = self.column.saturating_add(1);
         let rest = &self.line[at..];
+        self.in_quotes = false;
         if rest.first() == Some(&b'"')
             && let Some(field) = self.quoted(at)
         {
+            self.in_quotes = true;
             return Some(field);
         }
         let length = match self.separator {
@@ -72,13 +80,29 @@ impl<'a> Fields<'a> {
                 .find(|&&b| b == self.separator || !b.is_ascii_whitespace());
             behind.is_none_or(|&b| b == self.separator)
         };
-        let end = memchr::memchr_iter(b'"', inside).find(closes)?;
+        let mut second = None;
+        let end = memchr::memchr_iter(b'"', inside).find(|end| {
+            if second == Some(*end) {
+                return false;
+            }
+            second = (inside.get(end + 1) == Some(&b'"')).then_some(end + 1);
+            second.is_none() && closes(end)
+        })?;
         let behind = at + 1 + end + 1;
         self.at = match self.separator {
             b' ' => behind,
             separator => behind + memchr(separator, &self.line[behind..]).map_or(self.line.len() + 1, |n| n + 1),
         };
         Some(&inside[..end])
+    }
+
+    /// The field given out last as a text: two quotes within quotes are one.
+    #[inline]
+    pub fn text(&self, field: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.in_quotes && memchr(b'"', field).is_some() {
+            true => Cow::Owned(without_doubling(field)),
+            false => Cow::Borrowed(field),
+        }
     }
 
     /// All that follows the last field given out.
@@ -186,6 +210,19 @@ fn other_number(field: &[u8], unit: u64) -> Option<Option<u64>> {
     parts.is_multiple_of(scale).then(|| u64::try_from(parts / scale).ok())
 }
 
+#[cold]
+fn without_doubling(field: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(field.len());
+    let mut bytes = field.iter();
+    while let Some(&byte) = bytes.next() {
+        text.push(byte);
+        if byte == b'"' && bytes.as_slice().first() == Some(&b'"') {
+            bytes.next();
+        }
+    }
+    text
+}
+
 /// All fields of a line.
 pub fn split(line: &[u8], separator: u8) -> Vec<&[u8]> {
     let mut fields = Fields::new(line, separator);
@@ -218,6 +255,24 @@ mod tests {
         assert_eq!(split("\"a b\" \"c\"", b' '), ["a b", "c"]);
         assert_eq!(split("1,\"a,2", b','), ["1", "\"a", "2"]);
         assert_eq!(split("1,\"a\"", b','), ["1", "a"]);
+    }
+
+    #[test]
+    fn two_quotes_within_quotes_are_one() {
+        let texts = |line: &str| {
+            let mut fields = Fields::new(line.as_bytes(), b',');
+            let mut texts = Vec::new();
+            while let Some(field) = fields.next() {
+                texts.push(String::from_utf8(fields.text(field).into_owned()).unwrap());
+            }
+            texts
+        };
+        assert_eq!(texts(r#""say ""hi""",2"#), [r#"say "hi""#, "2"]);
+        assert_eq!(texts(r#""a"", b",2"#), [r#"a", b"#, "2"]);
+        assert_eq!(texts(r#""""","""""",x"#), [r#"""#, r#""""#, "x"]);
+        assert_eq!(texts(r#""",x"#), ["", "x"]);
+        // Other quotes are text.
+        assert_eq!(texts(r#"a""b,"c "d" e",f"#), [r#"a""b"#, r#"c "d" e"#, "f"]);
     }
 
     #[test]

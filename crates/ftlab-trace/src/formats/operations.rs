@@ -25,6 +25,12 @@ pub fn operation(field: &[u8], codes: Option<Codes>, decimal_opcodes: bool) -> O
     }
 }
 
+/// Whether a field has the meaning that the codes give it.
+pub fn is_code(field: &[u8]) -> bool {
+    let [one, other] = [Codes::ReadIsOne, Codes::ReadIsZero].map(|codes| operation(field, Some(codes), false));
+    one.map(|found| found.op) != other.map(|found| found.op)
+}
+
 fn operation_word(field: &[u8], codes: Option<Codes>, plain: impl Fn(Option<OpKind>) -> Rwbs) -> Option<Rwbs> {
     if let Some(rwbs) = rwbs(field) {
         return Some(rwbs);

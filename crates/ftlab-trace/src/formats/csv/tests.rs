@@ -203,6 +203,47 @@ fn an_event_without_a_column_of_events_is_refused() {
 }
 
 #[test]
+fn codes_where_every_operation_is_a_word_are_refused() {
+    let mut settings = Settings::default();
+    settings.set(Setting::Codes, "read=0").unwrap();
+    let open = |header: &str, op: &str| {
+        let text = format!("time_ns,{header},offset,length\n0,{op},0,512\n1,W,0,512\n");
+        open(Input::from_bytes("t.csv", text.into()).unwrap(), &settings).err()
+    };
+    assert_eq!(
+        open("op", "read").unwrap().to_string(),
+        "t.csv: codes read=0 was given, but no operation is 0 or 1: expected none"
+    );
+    for (header, op) in [("op", "0"), ("op", "1"), ("op", "True"), ("is_write", "yes")] {
+        assert!(open(header, op).is_none(), "{header} {op}");
+    }
+}
+
+#[test]
+fn a_unit_that_is_given_counts_over_what_the_header_says() {
+    let mut settings = Settings::default();
+    settings.set(Setting::TimeUnit, "ms").unwrap();
+    settings.set(Setting::AddressUnit, "512").unwrap();
+    settings.set(Setting::SizeUnit, "4KiB").unwrap();
+    let text = "time_us,op,offset,length\n3,W,8,1\n";
+    let mut reader = open(Input::from_bytes("t.csv", text.into()).unwrap(), &settings).unwrap();
+    let batch = read_all(reader.as_mut()).unwrap();
+    assert_eq!(
+        (batch.time_ns[0], batch.offset[0], batch.length[0]),
+        (3_000_000, 4096, 4096)
+    );
+}
+
+#[test]
+fn labels_and_volumes_in_quotes_hold_quotes() {
+    let text = "time_ns,op,offset,length,host,volume,label\n0,W,0,512,\"h\"\"1\",\"a \"\"b\"\"\",\"say \"\"hi\"\"\"\n";
+    let mut reader = open_with(text, None).unwrap();
+    read_all(reader.as_mut()).unwrap();
+    assert_eq!(reader.labels(), ["say \"hi\""]);
+    assert_eq!(reader.volumes(), ["h\"1.a \"b\""]);
+}
+
+#[test]
 fn a_bogus_word_among_the_columns_is_named() {
     let options = crate::ReadOptions {
         settings: Settings {
