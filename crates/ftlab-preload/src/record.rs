@@ -47,18 +47,34 @@ enum Data<'a> {
     HandedIn(&'a [libc::iovec]),
 }
 
-/// A call on a descriptor. Without `offset` in the call it is where the descriptor stands now, less the length.
-pub fn on_descriptor(fd: i32, call: Call<'_>, at_position: bool) {
-    on(fd, call, at_position, Data::Written);
+/// Where in the file a call took place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// As the call says.
+    Given,
+    /// As the call says, unless it is a write that appends: that goes to the end whatever it says.
+    GivenOrEnd,
+    /// Behind it stands the descriptor now.
+    Position,
 }
 
-fn on(fd: i32, call: Call<'_>, at_position: bool, data: Data<'_>) {
+/// A call on a descriptor. Without `offset` in the call it is where the descriptor stands now, less the length.
+pub fn on_descriptor(fd: i32, call: Call<'_>, at_position: bool) {
+    let place = if at_position { Place::Position } else { Place::Given };
+    on(fd, call, place, Data::Written);
+}
+
+fn on(fd: i32, call: Call<'_>, place: Place, data: Data<'_>) {
     let end_ns = sys::now();
     thread::with(|recording| {
+        // What the descriptor's flags are is known from here on, also at its first use.
         let file = files::of(recording, fd)?;
         let mut call = call;
-        if at_position {
-            call.offset = sys::position(fd).ok()?.saturating_sub(call.length);
+        let appends = call.op == Op::Write && (call.flags | file.op_flags()) & op_flags::APPEND != 0;
+        match place {
+            Place::Position => call.offset = sys::position(fd).ok()?.saturating_sub(call.length),
+            Place::GivenOrEnd if appends => call.offset = size(fd).saturating_sub(call.length),
+            Place::Given | Place::GivenOrEnd => {}
         }
         write(recording, file, call, end_ns)?;
         if call.op == Op::Write && process::options().is_some_and(|options| options.content) {
@@ -73,24 +89,12 @@ fn on(fd: i32, call: Call<'_>, at_position: bool, data: Data<'_>) {
 
 /// A transfer at an offset of the call. With O_APPEND the kernel does not heed that of a write, which goes to the end.
 pub fn at_offset(fd: i32, call: Call<'_>) {
-    on(fd, at_end(fd, call), false, Data::Written);
+    on(fd, call, Place::GivenOrEnd, Data::Written);
 }
 
 /// A request for later, whose data are still in the program's memory.
 pub fn handed_in(fd: i32, call: Call<'_>, pieces: &[libc::iovec]) {
-    on(fd, at_end(fd, call), false, Data::HandedIn(pieces));
-}
-
-fn at_end(fd: i32, mut call: Call<'_>) -> Call<'_> {
-    let appends = call.op == Op::Write
-        && (call.flags & op_flags::APPEND != 0
-            || process::wiped()
-                .and_then(|wiped| files::if_known(wiped, fd))
-                .is_some_and(|known| known.op_flags() & op_flags::APPEND != 0));
-    if appends {
-        call.offset = size(fd).saturating_sub(call.length);
-    }
-    call
+    on(fd, call, Place::GivenOrEnd, Data::HandedIn(pieces));
 }
 
 /// Size of a descriptor's file; 0 if it cannot be told.

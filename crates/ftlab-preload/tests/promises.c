@@ -257,6 +257,20 @@ static void daemonized(void) {
     }
 }
 
+/* The first use of each descriptor is a write at an offset, which the kernel does not heed: it appends. */
+static void appended(void) {
+    int fd = file("a", 0);
+    struct iovec piece = {page, 4096};
+    CHECK(write(fd, page, 100) == 100);
+    CHECK(pwrite(file("a", O_APPEND), page, 4096, 0) == 4096);
+    CHECK(pwrite64(file("a", O_APPEND), page, 4096, 0) == 4096);
+    CHECK(pwritev(file("a", O_APPEND), &piece, 1, 0) == 4096);
+    CHECK(pwritev2(file("a", O_APPEND), &piece, 1, 0, 0) == 4096);
+    CHECK(syscall(SYS_pwrite64, file("a", O_APPEND), page, 4096, 0) == 4096);
+    CHECK(pwritev2(fd, &piece, 1, 0, RWF_APPEND) == 4096);
+    CHECK(lseek(fd, 0, SEEK_END) == 100 + 6 * 4096);
+}
+
 static void bytes(void) {
     int fd = file("a", 0);
     for (int i = 0; i < 10000; i++) CHECK(write(fd, page, 1) == 1);
@@ -286,5 +300,6 @@ int main(int count, char **arguments) {
     CASE("stores", stores())
     CASE("daemonized", daemonized())
     CASE("bytes", bytes())
+    CASE("appended", appended())
     return 97;
 }

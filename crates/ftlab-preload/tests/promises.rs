@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -231,4 +232,25 @@ fn a_page_written_byte_by_byte_is_read_once() {
         .map(|content| (content.0, content.1))
         .collect();
     assert_eq!(pages, [(4095, 0), (8191, 1), (9999, 2), (10001, 0)]);
+}
+
+/// With O_APPEND or RWF_APPEND a write goes to the end of the file, whatever its offset.
+#[test]
+fn writes_that_append_are_told_where_they_went() {
+    let expected: Vec<(String, u64, u64)> = [(0, 100)]
+        .into_iter()
+        .chain((0..6).map(|write| (100 + 4096 * write, 4096)))
+        .map(|(offset, length)| ("a".to_owned(), offset, length))
+        .collect();
+    for case in [recorded(&["appended"]), traced(&["appended"])] {
+        assert_eq!(writes(&case), expected);
+        // The pages that were read back are those that were written to.
+        let pages: BTreeSet<u64> = case
+            .spools
+            .iter()
+            .flat_map(|told| &told.content)
+            .map(|page| page.1)
+            .collect();
+        assert_eq!(pages, (0..=6).collect());
+    }
 }
