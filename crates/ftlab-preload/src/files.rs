@@ -107,6 +107,14 @@ pub fn of(recording: &mut Recording<'_>, fd: i32) -> Option<Known> {
     }
 }
 
+/// The file of a descriptor under a new id: of a mapping, which outlives the descriptor.
+pub fn another(recording: &mut Recording<'_>, fd: i32) -> Option<Known> {
+    match describe(recording, fd) {
+        Described::File(known) => Some(known),
+        _ => None,
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Described {
     File(Known),

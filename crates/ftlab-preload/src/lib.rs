@@ -53,7 +53,19 @@ extern "C" fn start() {
         environment::start();
         hooks::resolve();
         accounts::start();
+        // Run last by `quick_exit`, as it was asked for first; that runs nothing else of a library.
+        // SAFETY: a function that stays as long as the process.
+        unsafe { __cxa_at_quick_exit(quick_end, core::ptr::null_mut()) };
     }
+}
+
+unsafe extern "C" {
+    /// What `at_quick_exit` of the C library calls, which is no function of the shared library.
+    fn __cxa_at_quick_exit(run: extern "C" fn(*mut libc::c_void), library: *mut libc::c_void) -> i32;
+}
+
+extern "C" fn quick_end(_: *mut libc::c_void) {
+    thread::process_ends();
 }
 
 extern "C" fn end() {

@@ -13,7 +13,6 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, 
 
 use ftlab_record::spool::{self, NoteKind};
 
-use crate::hooks::memory::{MAPPINGS, Mapping};
 use crate::hooks::ring::{RINGS, Ring};
 use crate::sys;
 
@@ -35,9 +34,6 @@ pub struct Wiped {
     pub modules_lock: Lock,
     pub threads_lock: Lock,
     pub mappings_lock: Lock,
-    /// Places of `mappings` in use.
-    pub mapped: AtomicU32,
-    pub mappings: [Mapping; MAPPINGS],
     pub rings_lock: Lock,
     pub rings_used: AtomicU32,
     pub rings: [Ring; RINGS],

@@ -66,6 +66,23 @@ pub fn map_anonymous(len: usize) -> Option<*mut u8> {
     checked(answer).ok().map(|at| at as *mut u8)
 }
 
+/// As `map_anonymous`, but children of fork have the same memory.
+pub fn map_shared(len: usize) -> Option<*mut u8> {
+    // SAFETY: as above.
+    let answer = unsafe {
+        call!(
+            SYS_mmap,
+            0,
+            len,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1isize,
+            0
+        )
+    };
+    checked(answer).ok().map(|at| at as *mut u8)
+}
+
 /// Shared and writable mapping of a file.
 pub fn map_file(fd: i32, offset: u64, len: usize) -> Option<*mut u8> {
     // SAFETY: as above.

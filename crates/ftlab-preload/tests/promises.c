@@ -242,6 +242,60 @@ static void stores(void) {
     d[4096] = 6;
 }
 
+/* Children store into a mapping of their parent's: one page each, and all into the last; they end in different ways. */
+static void inherited(void) {
+    int fd = file("a", 0);
+    CHECK(ftruncate(fd, 8 * 4096) == 0);
+    char *a = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(a != MAP_FAILED && close(fd) == 0);
+    for (int i = 0; i < 6; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            a[i * 4096] = 1 + i;
+            switch (i) {
+            case 0: _exit(0);
+            case 1: exit(0);
+            case 2: CHECK(msync(a, 8 * 4096, MS_SYNC) == 0); _exit(0);
+            case 3: CHECK(munmap(a, 8 * 4096) == 0); _exit(0);
+            case 4: execl("/bin/true", "true", NULL); _exit(1);
+            case 5: if (fork() == 0) { a[7 * 4096] = 9; _exit(0); } wait(NULL); quick_exit(0);
+            }
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    a[6 * 4096] = a[0] = 7;
+    CHECK(munmap(a, 8 * 4096) == 0);
+}
+
+/* A mapping is replaced by another at its place; the program ends past what runs at `exit`. */
+static void replaced(void) {
+    int fd = file("a", 0);
+    CHECK(ftruncate(fd, 16384) == 0);
+    char *a = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    a[4096] = 1;
+    CHECK(mmap(a, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == a);
+    a[0] = 1;
+    char *b = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    b[8192] = 2;
+    CHECK(mremap(a, 16384, 16384, MREMAP_MAYMOVE | MREMAP_FIXED, b) == b);
+    char *c = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    c[12288] = 3;
+    quick_exit(0);
+}
+
+/* A mapping outlives the descriptor and the last name of its file. */
+static void unnamed(void) {
+    int fd = file("a", 0), other = file("b", 0);
+    CHECK(ftruncate(fd, 8192) == 0 && ftruncate(other, 8192) == 0);
+    char *a = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char *b = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, other, 0);
+    CHECK(a != MAP_FAILED && b != MAP_FAILED && close(fd) == 0 && close(other) == 0);
+    CHECK(unlink("a") == 0 && close(file("c", 0)) == 0 && rename("c", "b") == 0);
+    a[0] = b[4096] = 1;
+    CHECK(msync(a, 8192, MS_SYNC) == 0 && munmap(a, 8192) == 0 && munmap(b, 8192) == 0);
+}
+
 /* A daemon: the first process ends, and its grandchild writes later. */
 static void daemonized(void) {
     int fd = file("a", 0);
@@ -298,6 +352,9 @@ int main(int count, char **arguments) {
     CASE("own_rings", rings(1))
     CASE("ended_rings", rings(2))
     CASE("stores", stores())
+    CASE("inherited", inherited())
+    CASE("replaced", replaced())
+    CASE("unnamed", unnamed())
     CASE("daemonized", daemonized())
     CASE("bytes", bytes())
     CASE("appended", appended())

@@ -222,6 +222,38 @@ fn stores_into_shared_mappings_are_recorded() {
     }
 }
 
+fn stored(case: &Case) -> Vec<(String, u64, u64)> {
+    let stored = case.ops().filter(|(op, _)| op.op == Op::MapSync);
+    let mut stored: Vec<_> = stored
+        .map(|(op, name)| (name.clone(), op.offset / 4096, op.length / 4096))
+        .collect();
+    stored.sort();
+    stored
+}
+
+/// Pages 0 to 5 and 7 by children and a grandchild, then 6, and 0 once more, by the parent. One child syncs.
+#[test]
+fn stores_of_children_into_mappings_of_their_parent_are_recorded_once() {
+    let expected: Vec<_> = [0, 0, 1, 2, 3, 4, 5, 6, 7].map(|page| ("a".to_owned(), page, 1)).into();
+    let case = recorded(&["inherited"]);
+    assert_eq!(stored(&case), expected);
+    assert_eq!((case.count(Op::Fdatasync), case.noted(NoteKind::Uncompared)), (1, 0));
+    // By whom.
+    let parent = case
+        .spools
+        .iter()
+        .find(|told| told.ops.iter().any(|(op, _)| op.op == Op::Map));
+    let own = parent.unwrap().ops.iter().filter(|(op, _)| op.op == Op::MapSync);
+    assert_eq!(own.map(|(op, _)| op.offset / 4096).collect::<Vec<_>>(), [0, 6]);
+}
+
+#[test]
+fn stores_into_mappings_that_are_replaced_or_left_at_a_quick_end_are_recorded() {
+    let case = recorded(&["replaced"]);
+    let expected = [1, 2, 3].map(|page| ("a".to_owned(), page, 1));
+    assert_eq!(stored(&case), expected);
+}
+
 /// R12: 10,000 bytes are three pages, read when they are complete or synced, and one more.
 #[test]
 fn a_page_written_byte_by_byte_is_read_once() {

@@ -357,6 +357,7 @@ fn shared_mappings_are_told() {
         (Op::Map, 0, 16384),
         (Op::MapSync, 4096, 4096),
         (Op::Fdatasync, 0, 0),
+        (Op::Close, 0, 0),
     ];
     assert_eq!(list, expected);
 }

@@ -2,17 +2,18 @@
 //!
 //! # Model
 //! Of each page an id is kept, taken from the file when the mapping is made. What differs from it is recorded as stored into, with what it
-//! holds then, and known by that from then on.
+//! holds then, and known by that from then on. Children of fork share what is known: a page that one of them or their parent stored into is
+//! recorded once, by the first of those that have touched it and compare.
 //! # Cost
 //! Reading the file once, 8 bytes a page; then reading what was touched at each comparison. At most [`MOST_PAGES`] pages of a mapping are
 //! known; others are counted.
 
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use ftlab_record::spool::{NoteKind, Op, PAGE, op_flags, page_ids};
 
-use super::memory::Seen;
-use crate::files::Known;
+use super::memory::{self, Mapping, Seen};
 use crate::process::{self, Wiped};
 use crate::record::{self, Call};
 use crate::signature::CallSite;
@@ -35,9 +36,9 @@ pub(super) fn begin(wiped: &Wiped, seen: &mut Seen, reader: i32, own: bool) {
     if seen.pages < pages {
         wiped.note(NoteKind::Uncompared, pages - seen.pages);
     }
-    let (ids, buffer) = (sys::map_anonymous((seen.pages * 8) as usize), sys::map_anonymous(CHUNK));
+    let (ids, buffer) = (sys::map_shared((seen.pages * 8) as usize), sys::map_anonymous(CHUNK));
     if let (Some(ids), Some(buffer)) = (ids, buffer) {
-        seen.ids = ids as u64;
+        (seen.ids, seen.table, seen.table_len) = (ids as u64, ids as u64, seen.pages * 8);
         let table = ids.cast::<u64>();
         // SAFETY: a mapping of CHUNK bytes of ours.
         let bytes = unsafe { core::slice::from_raw_parts_mut(buffer, CHUNK) };
@@ -81,7 +82,7 @@ pub(super) fn begin(wiped: &Wiped, seen: &mut Seen, reader: i32, own: bool) {
     }
 }
 
-pub(super) fn mark_unread(table: *mut u64, from: u64, past: u64) {
+fn mark_unread(table: *mut u64, from: u64, past: u64) {
     for place in from..past {
         // SAFETY: callers stay within the table.
         unsafe { table.add(place as usize).write(UNREAD) };
@@ -100,14 +101,14 @@ fn id(bytes: &[u8]) -> u64 {
 /// A range of memory may have been stored into.
 pub(super) fn compared(address: u64, len: u64, at: Option<&CallSite>, synced: bool) {
     let Some(wiped) = process::wiped() else { return };
-    if wiped.mapped.load(Relaxed) == 0 {
+    if !memory::any() {
         return;
     }
     let start_ns = sys::now();
     // The lock is taken within a record: a signal handler that unmaps memory is turned away there, and cannot wait for us.
     thread::with(|recording| {
-        for mapping in &wiped.mappings {
-            let Some(seen) = wiped.mappings_lock.with(|| mapping.seen()) else {
+        for mapping in memory::all() {
+            let Some(seen) = wiped.mappings_lock.with(|| mapping.seen_by(wiped)) else {
                 continue;
             };
             let from = seen.address.max(address);
@@ -119,14 +120,16 @@ pub(super) fn compared(address: u64, len: u64, at: Option<&CallSite>, synced: bo
                 (from - seen.address) / PAGE as u64,
                 (to - seen.address).div_ceil(PAGE as u64).min(seen.pages),
             );
-            let round = Round { seen, start_ns, at };
-            compare(recording, &round, first, past);
+            let mut round = Round {
+                mapping,
+                seen,
+                start_ns,
+                at,
+            };
+            compare(recording, &mut round, first, past);
             if synced {
-                let call = Call {
-                    op: Op::Fdatasync,
-                    ..round.call(Op::Fdatasync, 0, 0)
-                };
-                record::write(recording, round.file(), call, start_ns)?;
+                let file = memory::file(recording, mapping, &mut round.seen)?;
+                record::write(recording, file, round.call(Op::Fdatasync, 0, 0), start_ns)?;
             }
         }
         Some(())
@@ -135,20 +138,14 @@ pub(super) fn compared(address: u64, len: u64, at: Option<&CallSite>, synced: bo
 
 /// One comparison of one mapping.
 struct Round<'a> {
+    mapping: &'static Mapping,
     seen: Seen,
     start_ns: u64,
     at: Option<&'a CallSite>,
 }
 
-impl Round<'_> {
-    fn file(&self) -> Known {
-        Known {
-            id: self.seen.file,
-            flags: 0,
-        }
-    }
-
-    fn call(&self, op: Op, offset: u64, length: u64) -> Call<'_> {
+impl<'a> Round<'a> {
+    fn call(&self, op: Op, offset: u64, length: u64) -> Call<'a> {
         Call {
             op,
             flags: if op == Op::MapSync { op_flags::STORED } else { 0 },
@@ -161,11 +158,11 @@ impl Round<'_> {
 }
 
 /// Records the pages in `first..past` of a mapping that differ from what is known of them, and knows them from then on.
-fn compare(recording: &mut Recording<'_>, round: &Round<'_>, first: u64, past: u64) -> Option<()> {
+fn compare(recording: &mut Recording<'_>, round: &mut Round<'_>, first: u64, past: u64) -> Option<()> {
     const ENTRIES: usize = 128;
     const PRESENT: u64 = 3 << 62;
     let pagemap = sys::open(c"/proc/self/pagemap", libc::O_RDONLY, 0).ok();
-    let table = round.seen.ids as *mut u64;
+    let table = round.seen.ids as *const AtomicU64;
     let mut unread = 0;
     // Neighbouring pages that differ are one record.
     let mut run: Option<(u64, u64)> = None;
@@ -184,15 +181,16 @@ fn compare(recording: &mut Recording<'_>, round: &Round<'_>, first: u64, past: u
         for page in at..at + count as u64 {
             let present = entries[(page - at) as usize] & PRESENT != 0;
             // SAFETY: less than `pages`, for which the table has room.
-            let known = unsafe { table.add(page as usize).read() };
+            let place = unsafe { &*table.add(page as usize) };
+            let known = place.load(Relaxed);
             let differs = present && {
                 let address = round.seen.address + page * PAGE as u64;
                 let held = &mut recording.thread.page.0;
                 // What lies behind the end of the file cannot be read.
                 let read = read_page(address, held);
                 let now = if read { id(held) } else { known };
-                // SAFETY: as above.
-                unsafe { table.add(page as usize).write(now) };
+                // Another process may have recorded it just now.
+                let known = if now == known { known } else { place.swap(now, Relaxed) };
                 unread += u64::from(known == UNREAD);
                 now != known && known != UNREAD
             };
@@ -234,10 +232,11 @@ fn read_page(address: u64, held: &mut [u8; PAGE]) -> bool {
     read
 }
 
-fn record_run(recording: &mut Recording<'_>, round: &Round<'_>, (first, past): (u64, u64)) -> Option<()> {
+fn record_run(recording: &mut Recording<'_>, round: &mut Round<'_>, (first, past): (u64, u64)) -> Option<()> {
     let offset = round.seen.offset + first * PAGE as u64;
     let call = round.call(Op::MapSync, offset, (past - first) * PAGE as u64);
-    record::write(recording, round.file(), call, sys::now())?;
+    let file = memory::file(recording, round.mapping, &mut round.seen)?;
+    record::write(recording, file, call, sys::now())?;
     let content = process::options().is_some_and(|options| options.content);
     let mut page = first;
     while content && page < past {

@@ -336,7 +336,7 @@ impl Gathering {
         if self.maps > 0 {
             let maps = self.maps;
             let note = format!(
-                "shared writable mappings of files: {maps}; stores are recorded when they are found by comparison: at msync, at the end of the mapping or of the program"
+                "shared writable mappings of files: {maps}; stores are recorded when they are found by comparison: at msync, at the end of the mapping or of the process; of a process that was killed, those since the last `msync` are missing (not with `--exact`)"
             );
             self.tables.notes.push(note);
         }
