@@ -293,7 +293,8 @@ static void unnamed(void) {
     CHECK(a != MAP_FAILED && b != MAP_FAILED && close(fd) == 0 && close(other) == 0);
     CHECK(unlink("a") == 0 && close(file("c", 0)) == 0 && rename("c", "b") == 0);
     a[0] = b[4096] = 1;
-    CHECK(msync(a, 8192, MS_SYNC) == 0 && munmap(a, 8192) == 0 && munmap(b, 8192) == 0);
+    CHECK(msync(a, 8192, MS_SYNC) == 0 && msync(b, 8192, MS_SYNC) == 0);
+    CHECK(munmap(a, 8192) == 0 && munmap(b, 8192) == 0);
 }
 
 /* A daemon: the first process ends, and its grandchild writes later. */

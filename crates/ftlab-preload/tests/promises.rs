@@ -254,6 +254,27 @@ fn stores_into_mappings_that_are_replaced_or_left_at_a_quick_end_are_recorded() 
     assert_eq!(stored(&case), expected);
 }
 
+/// The kernel writes them at msync, and lets go of them at the end of the mapping.
+#[test]
+fn stores_into_files_without_descriptor_and_name_reach_the_device() {
+    let case = recorded(&["unnamed"]);
+    assert_eq!(stored(&case), [("a".to_owned(), 0, 1), ("b".to_owned(), 1, 1)]);
+    let requests = case.requests();
+    let requests: Vec<_> = requests
+        .iter()
+        .map(|(op, at, pages)| (op.as_str(), *at, *pages))
+        .collect();
+    let expected = [
+        ("Write", 0, 1),
+        ("Flush", 0, 0),
+        ("Write", 1, 1),
+        ("Flush", 0, 0),
+        ("Trim", 0, 1),
+        ("Trim", 1, 1),
+    ];
+    assert_eq!(requests, expected);
+}
+
 /// R12: 10,000 bytes are three pages, read when they are complete or synced, and one more.
 #[test]
 fn a_page_written_byte_by_byte_is_read_once() {

@@ -448,6 +448,18 @@ fn made_writable(address: u64, len: u64) {
         if seen.ids == 0 && seen.address < address.saturating_add(len) && address < seen.address + seen.len {
             known_by_name(recording, &mut seen);
             recording.wiped.mappings_lock.with(|| mapping.set(&seen));
+            if let Some(file) = file(recording, mapping, &mut seen) {
+                let start_ns = sys::now();
+                let call = Call {
+                    op: Op::Map,
+                    flags: 0,
+                    start_ns,
+                    offset: seen.offset,
+                    length: seen.len,
+                    at: None,
+                };
+                record::write(recording, file, call, start_ns);
+            }
         }
         true
     });

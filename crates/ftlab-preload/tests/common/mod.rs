@@ -9,6 +9,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ftlab_record::exact;
+use ftlab_record::making::{self, RecordOptions, Signature};
+use ftlab_record::recording::{Calls, Reader};
+use ftlab_record::replay::{self, Replay};
 use ftlab_record::spool::{self, NoteKind, Op, Operation, Record, Spool, file_flags};
 
 /// One spool, taken apart.
@@ -221,6 +224,42 @@ impl Case {
 
     pub fn signatures(&self) -> Vec<u64> {
         self.ops().map(|(op, _)| op.signature).collect()
+    }
+
+    /// What a replay makes of the recording: operation, page and pages.
+    pub fn requests(&self) -> Vec<(String, u64, u64)> {
+        let options = RecordOptions {
+            command: Vec::new(),
+            output: self.folder.join("recording"),
+            library: library(),
+            signature: Signature::Unwind,
+            exact: false,
+            check: false,
+            reads: false,
+            content: false,
+        };
+        making::merge(&self.folder.join("spools"), &options).unwrap();
+        let file = std::fs::File::open(&options.output).unwrap();
+        let mut reader = Reader::new("recording", std::io::BufReader::new(file)).unwrap();
+        let mut replay = Replay::new(replay::Options::default(), reader.tables());
+        let mut calls = Calls::default();
+        loop {
+            reader.read(&mut calls).unwrap();
+            if calls.ops.is_empty() {
+                break;
+            }
+            for op in &calls.ops {
+                replay.apply(op, &[]).unwrap();
+            }
+        }
+        replay.finish().unwrap();
+        let requests = replay.requests().iter();
+        requests
+            .map(|request| {
+                let op = format!("{:?}", request.op);
+                (op, request.offset / 4096, u64::from(request.length) / 4096)
+            })
+            .collect()
     }
 
     pub fn noted(&self, wanted: NoteKind) -> u64 {

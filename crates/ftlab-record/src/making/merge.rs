@@ -67,6 +67,12 @@ pub fn write<W: Write>(gathered: &Gathered, into: W) -> Result<(u64, W)> {
         let Some(spool) = open.get_mut(&which) else {
             continue;
         };
+        if spool.call.op == spool::Op::Map {
+            let by = (spool.header.image, spool.call.file);
+            if let Some(&file) = gathered.files.get(&by) {
+                opened.mapped(file, by);
+            }
+        }
         let last = gathered.op(spool, time);
         if let Some(op) = last {
             let by = (spool.header.image, spool.call.file);

@@ -1,11 +1,12 @@
 //! Which files are open while the calls of a recording are put in order: the data of one without a name live as long as it is.
 //!
 //! # Model
-//! A descriptor counts as open from its first call to its close, or to the last call of its process. When the last name of a file goes
+//! A descriptor counts as open from its first call to its close, or to the last call of its process; so does a shared mapping that can be
+//! written to, which keeps its file when the descriptor is closed. When the last name of a file goes
 //! while descriptors are open, that is said in the call; and of the closes of such a file only the last one is kept. A file that has no
 //! name when it is met first (`O_TMPFILE`, or unlinked before it was used) loses it then, unless it is given one later.
 //! # Not modelled
-//! Descriptors that a child has from its parent and does not use; those handed to other processes.
+//! Descriptors and mappings that a child has from its parent and does not use; those handed to other processes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -61,6 +62,11 @@ impl Opened {
         }
     }
 
+    /// A file was mapped, by a description that is the mapping's own.
+    pub fn mapped(&mut self, file: u32, by: Descriptor) {
+        self.open.entry(file).or_default().insert(by);
+    }
+
     /// A process image has ended: the files that only it had open, and that have no name, in order.
     pub fn end(&mut self, image: u64) -> Vec<u32> {
         let mut gone = Vec::new();
@@ -106,6 +112,22 @@ mod tests {
         assert_eq!(opened.pass(op(Call::Close), one, false), [None, None]);
         // The other process ends without closing it.
         assert_eq!((opened.end(9), opened.end(8)), (vec![], vec![1]));
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_keeps_its_data_when_descriptor_and_name_are_gone() {
+        let mut opened = Opened::default();
+        let (descriptor, mapping) = (Some((7, 1)), Some((7, 2)));
+        opened.pass(op(Call::Write), descriptor, false);
+        opened.mapped(1, (7, 2));
+        opened.pass(op(Call::Close), descriptor, false);
+        assert_eq!(
+            opened.pass(op(Call::Remove), None, false)[1].unwrap().flags,
+            op_flags::OPEN
+        );
+        // What is stored is still written; the end of the mapping is the last close.
+        assert!(opened.pass(op(Call::Mapped), mapping, false)[1].is_some());
+        assert!(opened.pass(op(Call::Close), mapping, false)[1].is_some());
     }
 
     #[test]
