@@ -71,7 +71,7 @@ def test_a_run_goes_on_until_it_is_steady(ftlab: Command) -> None:
 
 def test_a_trace_is_repeated_until_it_is_steady(tmp_path: Path) -> None:
     path = trace(tmp_path / "t.csv", 5000)
-    # Static data beside it: what a drive filled as a whole holds would be collected slowly, and the verdict would say so.
+    # Static data beside it: a drive filled as a whole would be collected slowly, and the verdict would say so.
     run = lab.run(path, drive="tiny", backend="counting", until="steady", precondition="fill:share=0.5")
     assert run.summary["verdict"]["word"] == "steady"
     # It ends where a pass ends, but for the requests until the series is looked at again.
