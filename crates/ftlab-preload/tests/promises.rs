@@ -257,22 +257,47 @@ fn stores_into_mappings_that_are_replaced_or_left_at_a_quick_end_are_recorded() 
 /// The kernel writes them at msync, and lets go of them at the end of the mapping.
 #[test]
 fn stores_into_files_without_descriptor_and_name_reach_the_device() {
-    let case = recorded(&["unnamed"]);
-    assert_eq!(stored(&case), [("a".to_owned(), 0, 1), ("b".to_owned(), 1, 1)]);
-    let requests = case.requests();
-    let requests: Vec<_> = requests
+    for case in [recorded(&["unnamed"]), traced(&["unnamed"])] {
+        assert_eq!(stored(&case), [("a".to_owned(), 0, 1), ("b".to_owned(), 1, 1)]);
+        let requests = case.requests();
+        let requests: Vec<_> = requests
+            .iter()
+            .map(|(op, at, pages)| (op.as_str(), *at, *pages))
+            .collect();
+        let expected = [
+            ("Write", 0, 1),
+            ("Flush", 0, 0),
+            ("Write", 1, 1),
+            ("Flush", 0, 0),
+            ("Trim", 0, 1),
+            ("Trim", 1, 1),
+        ];
+        assert_eq!(requests, expected);
+    }
+}
+
+/// The tracer compares all of a mapping at the end of the last process that has it: of the children only what they sync is told by whom.
+#[test]
+fn the_tracer_tells_each_store_of_children_once() {
+    let case = traced(&["inherited"]);
+    let pages = stored(&case)
+        .into_iter()
+        .flat_map(|(_, first, pages)| first..first + pages);
+    assert_eq!(pages.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!((case.count(Op::Fdatasync), case.noted(NoteKind::Uncompared)), (1, 0));
+    let by_child = case
+        .spools
         .iter()
-        .map(|(op, at, pages)| (op.as_str(), *at, *pages))
-        .collect();
-    let expected = [
-        ("Write", 0, 1),
-        ("Flush", 0, 0),
-        ("Write", 1, 1),
-        ("Flush", 0, 0),
-        ("Trim", 0, 1),
-        ("Trim", 1, 1),
-    ];
-    assert_eq!(requests, expected);
+        .find(|told| told.ops.iter().any(|(op, _)| op.op == Op::Fdatasync));
+    let calls = by_child
+        .unwrap()
+        .ops
+        .iter()
+        .map(|(op, name)| (op.op, name.as_str(), op.offset));
+    assert_eq!(
+        calls.collect::<Vec<_>>(),
+        [(Op::MapSync, "a", 8192), (Op::Fdatasync, "a", 0)]
+    );
 }
 
 /// R12: 10,000 bytes are three pages, read when they are complete or synced, and one more.

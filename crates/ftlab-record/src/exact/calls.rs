@@ -4,6 +4,7 @@
 //! What a call takes away (a name, a size) is looked at before the kernel makes it, everything else after its success.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -146,25 +147,29 @@ impl Pending {
             libc::SYS_fcntl => {
                 process.forget(if b as i32 == libc::F_SETFL { fd } else { result as i32 });
             }
-            libc::SYS_mmap => self.mapped(process, outcome, out),
+            libc::SYS_mmap => self.mapped(process, outcome, options, out),
             libc::SYS_msync => {
                 stored(process, a, b, Some(self.start_ns), options, out);
                 if c as i32 & libc::MS_SYNC != 0 {
-                    for file in process.mappings.files(a, b) {
-                        let facts = self.facts(Op::Fdatasync, 0, 0, 0, outcome);
-                        let _ = out.op(process, file, facts);
+                    for number in process.mappings.within(a, b) {
+                        if let Some(file) = process.mapped_file(number, out) {
+                            let facts = self.facts(Op::Fdatasync, 0, 0, 0, outcome);
+                            let _ = out.op(process, file, facts);
+                        }
                     }
                 }
             }
             libc::SYS_munmap => {
-                stored(process, a, b, None, options, out);
-                process.mappings.end(a, b);
+                self.unmapped(process, (a, b), outcome, options, out);
             }
             libc::SYS_mremap => {
                 stored(process, a, b, None, options, out);
+                if d as i32 & libc::MREMAP_FIXED != 0 {
+                    self.unmapped(process, (result as u64, c), outcome, options, out);
+                }
                 process.mappings.moved(a, result as u64, c);
             }
-            libc::SYS_mprotect => self.made_writable(process, out),
+            libc::SYS_mprotect => self.made_writable(process, outcome, out),
             libc::SYS_io_uring_setup => process.rings.set_up(result as i32, outcome, b),
             libc::SYS_io_uring_enter => self.entered(process, outcome, options, out),
             libc::SYS_io_uring_register => process.rings.registered(outcome.tid, self.arguments),
@@ -263,15 +268,41 @@ impl Pending {
         );
     }
 
-    fn mapped(&self, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
+    /// A range of memory is not what it was.
+    fn unmapped(
+        &self,
+        process: &mut Process,
+        (address, len): (u64, u64),
+        outcome: &Outcome,
+        options: &Options,
+        out: &mut Out<'_>,
+    ) {
+        let len = len.next_multiple_of(PAGE as u64);
+        stored(process, address, len, None, options, out);
+        for file in process.mappings.end(address, len) {
+            let _ = out.op(process, file, self.facts(Op::Close, 0, 0, 0, outcome));
+        }
+    }
+
+    fn mapped(&self, process: &mut Process, outcome: &Outcome, options: &Options, out: &mut Out<'_>) {
         let [_, len, _, _, fd, offset] = self.arguments;
         let (fd, address) = (fd as i32, outcome.result as u64);
         process.rings.mapped(fd, offset, address);
-        if let Some(known) = process.file(fd, out) {
+        // Another mapping that was there is gone.
+        self.unmapped(process, (address, len), outcome, options, out);
+        if process.file(fd, out).is_some() {
+            // A description of its own, as the mapping outlives the descriptor.
+            let link = process.link(fd);
+            let described = files::status(&link, true).zip(std::fs::read_link(&link).ok());
+            let Some((known, status)) = described.and_then(|(status, path)| {
+                let known = process.introduce(&status, 0, path.as_os_str().as_bytes(), out)?;
+                Some((known, status))
+            }) else {
+                return;
+            };
             let _ = out.op(process, known, self.facts(Op::Map, 0, offset, len, outcome));
-            let reader = File::open(process.link(fd));
-            let unknown = match reader {
-                Ok(reader) => process.mappings.begin(known, address, len, offset, reader),
+            let unknown = match File::open(link) {
+                Ok(reader) => process.mappings.begin((known, status), address, len, offset, reader),
                 Err(_) => len.div_ceil(PAGE as u64),
             };
             if unknown > 0 {
@@ -281,7 +312,7 @@ impl Pending {
     }
 
     /// Shared mappings in a range that could only be read until now.
-    fn made_writable(&self, process: &mut Process, out: &mut Out<'_>) {
+    fn made_writable(&self, process: &mut Process, outcome: &Outcome, out: &mut Out<'_>) {
         let [address, len, ..] = self.arguments;
         for mapping in process.shared_mappings(address, len) {
             if process.mappings.contains(mapping.address) {
@@ -289,7 +320,11 @@ impl Pending {
             }
             let known = files::status(&mapping.reachable, true)
                 .filter(|status| status.regular && status.inode == mapping.inode)
-                .and_then(|status| process.introduce(&status, file_flags::NAMED, &mapping.path, out));
+                .and_then(|status| Some((process.introduce(&status, 0, &mapping.path, out)?, status)));
+            if let Some((known, _)) = known {
+                let facts = self.facts(Op::Map, 0, mapping.offset, mapping.len, outcome);
+                let _ = out.op(process, known, facts);
+            }
             let reader = File::open(&mapping.reachable).ok();
             let unknown = match known.zip(reader) {
                 Some((known, reader)) => {
@@ -502,8 +537,8 @@ pub fn stored(
             length: pages * PAGE as u64,
             signature: 0,
         };
-        let file = mapping.file;
-        if out.op(process, file, facts).is_none() {
+        let file = process.mapped_file(number, out);
+        if file.and_then(|file| out.op(process, file, facts)).is_none() {
             return;
         }
         for (at, ids) in ids.chunks(MOST_PAGES).enumerate() {

@@ -104,7 +104,7 @@ struct Counter<'a> {
 }
 
 impl Watcher for Counter<'_> {
-    fn began(&mut self, tid: Tid, process: Tid) {
+    fn began(&mut self, tid: Tid, process: Tid, _: Option<Tid>) {
         let thread = Thread {
             process,
             number: None,
@@ -116,7 +116,7 @@ impl Watcher for Counter<'_> {
 
     fn executed(&mut self, process: Tid) {
         self.programs.remove(&process);
-        self.began(process, process);
+        self.began(process, process, None);
     }
 
     fn ended(&mut self, tid: Tid) {

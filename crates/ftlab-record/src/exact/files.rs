@@ -146,6 +146,17 @@ impl Process {
         status_field(self.pid, "PPid:").unwrap_or(0)
     }
 
+    /// The file of a mapping, described in the spool on its first use if the mapping is a parent's.
+    pub fn mapped_file(&mut self, number: usize, out: &mut Out<'_>) -> Option<Known> {
+        let mapping = self.mappings.get(number)?;
+        if mapping.file.is_none() {
+            let (status, path) = (mapping.status, mapping.path()?);
+            let known = self.introduce(&status, 0, path.as_os_str().as_bytes(), out)?;
+            self.mappings.get_mut(number)?.file = Some(known);
+        }
+        self.mappings.get(number)?.file
+    }
+
     pub fn forget(&mut self, fd: i32) {
         self.descriptors.remove(&fd);
     }

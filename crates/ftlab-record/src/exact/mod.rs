@@ -109,11 +109,17 @@ impl Recorder {
 }
 
 impl Watcher for Recorder {
-    fn began(&mut self, tid: Tid, process: Tid) {
+    fn began(&mut self, tid: Tid, process: Tid, maker: Option<Tid>) {
         self.threads.insert(tid, Thread { process, pending: None });
-        self.processes
-            .entry(process)
-            .or_insert_with(|| files::Process::new(process));
+        if self.processes.contains_key(&process) {
+            return;
+        }
+        let mut new = files::Process::new(process);
+        let maker = maker.and_then(|maker| self.threads.get(&maker));
+        if let Some(parent) = maker.and_then(|maker| self.processes.get(&maker.process)) {
+            new.mappings = parent.mappings.of_child();
+        }
+        self.processes.insert(process, new);
     }
 
     fn executed(&mut self, process: Tid) {

@@ -4,16 +4,21 @@
 //! When a shared mapping that can be written to is made, its file is read, and of each page an id kept (holes are zeros and not read). At
 //! msync, at the end of the mapping, of the program or of the process, the pages that the process has touched are compared with
 //! that; those that differ were stored into. The tracer keeps the file open meanwhile, so that nothing is lost when the process is killed.
+//!
+//! A child has its parent's mappings, and they share what is known: what a child finds at msync is not found again. Of processes that have
+//! a mapping in common, the last to have it compares all of it at its end.
 //! # Not modelled
-//! When a page was stored into, and what it held in between. Mappings that a child has from its parent. What others write into a
-//! page that is mapped counts as a store.
+//! When a page was stored into, and what it held in between; which of the processes that share a mapping did, unless it calls msync. What
+//! others write into a page that is mapped counts as a store.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::io::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use super::files::Known;
+use super::files::{Known, Status};
 use crate::spool::{PAGE, PAGE_IDS, page_ids};
 
 /// Pages of a mapping that are known: 16 GiB.
@@ -28,27 +33,42 @@ pub struct Mapping {
     address: u64,
     len: u64,
     offset: u64,
-    pub file: Known,
-    reader: File,
-    ids: Vec<u64>,
+    /// In the spools of this process; `None`: they do not have it yet.
+    pub file: Option<Known>,
+    pub status: Status,
+    reader: Rc<File>,
+    /// One for each page that is known. Children share them.
+    ids: Rc<RefCell<Vec<u64>>>,
 }
 
 impl Mappings {
     /// A mapping was made; how many of its pages will not be known.
-    pub fn begin(&mut self, file: Known, address: u64, len: u64, offset: u64, reader: File) -> u64 {
+    pub fn begin(&mut self, (file, status): (Known, Status), address: u64, len: u64, offset: u64, reader: File) -> u64 {
         let len = len.next_multiple_of(PAGE as u64);
         let pages = len / PAGE as u64;
-        let mut mapping = Mapping {
+        let mapping = Mapping {
             address,
             len,
             offset,
-            file: Known { flags: 0, ..file },
-            reader,
-            ids: vec![ZEROS; pages.min(MOST_PAGES) as usize],
+            file: Some(file),
+            status,
+            reader: Rc::new(reader),
+            ids: Rc::new(RefCell::new(vec![ZEROS; pages.min(MOST_PAGES) as usize])),
         };
-        mapping.compare(None, 0, mapping.ids.len());
+        mapping.compare(None, 0, usize::MAX);
         self.0.push(mapping);
         pages - pages.min(MOST_PAGES)
+    }
+
+    /// Those of a child that is born now.
+    pub fn of_child(&self) -> Self {
+        let inherited = |mapping: &Mapping| Mapping {
+            file: None,
+            reader: Rc::clone(&mapping.reader),
+            ids: Rc::clone(&mapping.ids),
+            ..*mapping
+        };
+        Self(self.0.iter().map(inherited).collect())
     }
 
     pub fn contains(&self, address: u64) -> bool {
@@ -59,19 +79,18 @@ impl Mappings {
 
     /// The runs of pages in a range of memory that were stored into since the last time: mapping, first byte in the file, pages. `process`: where
     /// in /proc the process is, if it still is.
-    pub fn stored(&mut self, address: u64, len: u64, process: Option<&Path>) -> Vec<(usize, u64, u64)> {
+    pub fn stored(&self, address: u64, len: u64, process: Option<&Path>) -> Vec<(usize, u64, u64)> {
         let pagemap = process.and_then(|process| File::open(process.join("pagemap")).ok());
         let mut found = Vec::new();
-        for (number, mapping) in self.0.iter_mut().enumerate() {
+        for (number, mapping) in self.0.iter().enumerate() {
             let (from, to) = mapping.overlap(address, len);
-            if from >= to {
+            // What another process still has mapped is compared as a whole by the last that has it.
+            if from >= to || process.is_none() && Rc::strong_count(&mapping.ids) > 1 {
                 continue;
             }
             let first = (from - mapping.address) / PAGE as u64;
-            let past = (to - mapping.address)
-                .div_ceil(PAGE as u64)
-                .min(mapping.ids.len() as u64);
-            let runs = mapping.compare(pagemap.as_ref(), first as usize, past.max(first) as usize);
+            let past = (to - mapping.address).div_ceil(PAGE as u64);
+            let runs = mapping.compare(pagemap.as_ref(), first as usize, past as usize);
             let offset = mapping.offset;
             let run = |(first, pages): (usize, usize)| (number, offset + (first * PAGE) as u64, pages as u64);
             found.extend(runs.into_iter().map(run));
@@ -83,56 +102,68 @@ impl Mappings {
         self.0.get(number)
     }
 
-    /// Files of mappings in a range.
-    pub fn files(&self, address: u64, len: u64) -> Vec<Known> {
-        let within = self.0.iter().filter(|mapping| {
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut Mapping> {
+        self.0.get_mut(number)
+    }
+
+    /// Numbers of the mappings in a range.
+    pub fn within(&self, address: u64, len: u64) -> Vec<usize> {
+        let within = self.0.iter().enumerate().filter(|(_, mapping)| {
             let (from, to) = mapping.overlap(address, len);
             from < to
         });
-        within.map(|mapping| mapping.file).collect()
+        within.map(|(number, _)| number).collect()
     }
 
-    /// A range of memory is no longer mapped.
-    pub fn end(&mut self, address: u64, len: u64) {
-        let mut behind = Vec::new();
+    /// A range of memory is no longer mapped. The files of mappings of which nothing is left.
+    pub fn end(&mut self, address: u64, len: u64) -> Vec<Known> {
+        let mut behind: Vec<Mapping> = Vec::new();
+        let mut gone_files = Vec::new();
         self.0.retain_mut(|mapping| {
             let (from, to) = mapping.overlap(address, len);
             if from >= to {
                 return true;
             }
             let end = mapping.address + mapping.len;
-            if to < end
-                && let Ok(reader) = mapping.reader.try_clone()
-            {
+            if to < end {
                 let gone = to - mapping.address;
-                let left = mapping.ids.get((gone / PAGE as u64) as usize..).unwrap_or(&[]);
+                let ids = mapping.ids.borrow();
+                let left = ids.get((gone / PAGE as u64) as usize..).unwrap_or(&[]).to_vec();
                 behind.push(Mapping {
                     address: to,
                     len: end - to,
                     offset: mapping.offset + gone,
-                    file: mapping.file,
-                    reader,
-                    ids: left.to_vec(),
+                    reader: Rc::clone(&mapping.reader),
+                    ids: Rc::new(RefCell::new(left)),
+                    ..*mapping
                 });
             }
             mapping.len = from - mapping.address;
-            mapping.ids.truncate((mapping.len / PAGE as u64) as usize);
+            if mapping.len == 0
+                && let Some(file) = mapping.file
+            {
+                gone_files.push(file);
+            }
             mapping.len > 0
         });
         self.0.append(&mut behind);
+        gone_files.retain(|gone| {
+            let is_left = |mapping: &Mapping| mapping.file.is_some_and(|file| file.id == gone.id);
+            !self.0.iter().any(is_left)
+        });
+        gone_files
     }
 
     /// A mapping has another place and length.
     pub fn moved(&mut self, old: u64, new: u64, len: u64) {
         let len = len.next_multiple_of(PAGE as u64);
         if let Some(mapping) = self.0.iter_mut().find(|mapping| mapping.address == old) {
-            let known = mapping.ids.len();
+            let mut ids = mapping.ids.borrow().clone();
+            let known = ids.len();
+            ids.resize((len / PAGE as u64).min(MOST_PAGES) as usize, ZEROS);
+            mapping.ids = Rc::new(RefCell::new(ids));
             (mapping.address, mapping.len) = (new, len);
-            mapping.ids.resize((len / PAGE as u64).min(MOST_PAGES) as usize, ZEROS);
-            let pages = mapping.ids.len();
-            if pages > known {
-                mapping.compare(None, known, pages);
-            }
+            mapping.compare(None, known, usize::MAX);
         }
     }
 }
@@ -141,6 +172,11 @@ impl Mapping {
     fn overlap(&self, address: u64, len: u64) -> (u64, u64) {
         let end = self.address + self.len;
         (self.address.max(address), end.min(address.saturating_add(len)))
+    }
+
+    /// The name that its file has now.
+    pub fn path(&self) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.reader.as_raw_fd())).ok()
     }
 
     /// Ids of a page's content now.
@@ -153,11 +189,13 @@ impl Mapping {
     }
 
     /// Runs of pages that differ from what is known, which is what they hold from then on: first page and number.
-    fn compare(&mut self, pagemap: Option<&File>, first: usize, past: usize) -> Vec<(usize, usize)> {
+    fn compare(&self, pagemap: Option<&File>, first: usize, past: usize) -> Vec<(usize, usize)> {
         let mut runs: Vec<(usize, usize)> = Vec::new();
         let mut buffer = [0; PAGE];
         let mut data = 0;
-        for page in first..past.min(self.ids.len()) {
+        let mut ids = self.ids.borrow_mut();
+        let pages = ids.len().min((self.len / PAGE as u64) as usize);
+        for (page, known) in ids.iter_mut().enumerate().take(past.min(pages)).skip(first) {
             if pagemap.is_some_and(|pagemap| !is_present(pagemap, self.address / PAGE as u64 + page as u64)) {
                 continue;
             }
@@ -168,13 +206,13 @@ impl Mapping {
             let now = if data >= at + PAGE as u64 {
                 ZEROS
             } else {
-                read(&self.reader, at, &mut buffer).map_or(self.ids[page], |_| id(&buffer))
+                read(&self.reader, at, &mut buffer).map_or(*known, |_| id(&buffer))
             };
             // The stretch of data goes on until it is looked for again.
             if data < at + PAGE as u64 {
                 data = at + PAGE as u64;
             }
-            if std::mem::replace(&mut self.ids[page], now) != now {
+            if std::mem::replace(known, now) != now {
                 match runs.last_mut().filter(|(start, pages)| start + pages == page) {
                     Some((_, pages)) => *pages += 1,
                     None => runs.push((page, 1)),

@@ -25,8 +25,8 @@ pub type Registers = libc::user_regs_struct;
 
 /// Told what the threads of a traced program do.
 pub trait Watcher {
-    /// A thread of a process begins.
-    fn began(&mut self, tid: Tid, process: Tid);
+    /// A thread of a process begins, made by a thread of the same process or another; the first by nobody.
+    fn began(&mut self, tid: Tid, process: Tid, maker: Option<Tid>);
     /// A process became another program; it has one thread, whose id is its own.
     fn executed(&mut self, process: Tid);
     /// A thread ended.
@@ -238,7 +238,7 @@ impl Tracer<'_> {
                 // SAFETY: our stopped child.
                 check(unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, root, 0, options) }).map_err(failed)?;
             } else if raw >> 16 == libc::PTRACE_EVENT_EXEC {
-                self.begin(root, root);
+                self.begin(root, root, None);
                 self.begun.insert(root);
                 self.look_at_rights(root);
                 resume(root, libc::PTRACE_CONT, 0);
@@ -251,9 +251,9 @@ impl Tracer<'_> {
     }
 
     /// A thread of a process begins.
-    fn begin(&mut self, tid: Tid, process: Tid) {
+    fn begin(&mut self, tid: Tid, process: Tid, maker: Option<Tid>) {
         self.threads.insert(tid, process);
-        self.watcher.began(tid, process);
+        self.watcher.began(tid, process, maker);
     }
 
     fn stopped(&mut self, tid: Tid, signal: i32, event: i32) {
@@ -269,7 +269,7 @@ impl Tracer<'_> {
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
                 let new = message(tid) as Tid;
                 if new != 0 {
-                    self.begin(new, files::process_of(new).unwrap_or(new));
+                    self.begin(new, files::process_of(new).unwrap_or(new), Some(tid));
                     if self.early.remove(&new) {
                         self.begun.insert(new);
                         resume(new, libc::PTRACE_CONT, 0);
