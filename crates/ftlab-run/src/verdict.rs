@@ -174,7 +174,7 @@ impl Verdict {
                 times = times.max(rest.drift.abs() / self.width);
             }
             Some(rest) if rest.half_width > self.width => {
-                reasons.push(match self.is_unsorted() {
+                reasons.push(match self.is_mostly_uncollected() {
                     true => format!(
                         "{} of the invalid space lies in reclaim units filled before the measurement and not collected since",
                         percent(self.uncollected)
@@ -209,7 +209,7 @@ impl Verdict {
     }
 
     /// Most of what is uncertain is whether collection will ever get hold of what was there before; a longer run does not tell.
-    fn is_unsorted(&self) -> bool {
+    fn is_mostly_uncollected(&self) -> bool {
         self.half_width
             .is_some_and(|half_width| 2.0 * self.by_uncollected() > half_width.max(self.width))
     }
@@ -242,7 +242,7 @@ impl Verdict {
             Longer::Generator => "a larger `requests` or `bytes`, or `--until steady`".to_owned(),
             Longer::Pipe => "a longer trace".to_owned(),
         };
-        let about = match self.is_unsorted() && self.word != Word::Drifting {
+        let about = match self.is_mostly_uncollected() && self.word != Word::Drifting {
             true => "precondition only what the workload touches (`--precondition fill:share=S`), or take a drive of its size".to_owned(),
             false => format!("write about {times} times as much ({how})"),
         };

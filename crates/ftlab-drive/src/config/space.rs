@@ -12,11 +12,6 @@ impl DriveConfig {
         ftlab_ftl::pool_count(&self.layout, self.ftl.gc.pool)
     }
 
-    /// Write frontiers of the drive.
-    pub fn frontiers(&self) -> u32 {
-        (self.space().open_rus / u64::from(self.layout.lanes)) as u32
-    }
-
     /// Free reclaim units at which collection starts, in one pool: where a drive in steady state stays (the counting
     /// backend, which collects neither early nor in steps, stays at `hard`).
     pub fn reserve_per_pool(&self) -> u32 {

@@ -71,12 +71,12 @@ pub fn catalogue() -> Catalogue<dyn SchedulePolicy, Setup> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use ftlab_core::PolicySpec;
 
-    pub(crate) fn plan(line: &str) -> ftlab_core::Result<Plan> {
-        let timing = Timing {
+    pub(crate) fn timing() -> Timing {
+        Timing {
             read_ns: vec![50_000],
             program_ns: vec![500_000],
             erase_ns: 3_000_000,
@@ -91,7 +91,11 @@ mod tests {
             suspend_ns: 0,
             resume_ns: 0,
             max_suspends: 0,
-        };
+        }
+    }
+
+    pub(crate) fn plan(line: &str) -> ftlab_core::Result<Plan> {
+        let timing = timing();
         Ok(catalogue()
             .build(&PolicySpec::parse(line)?, &mut Setup { timing })?
             .plan())

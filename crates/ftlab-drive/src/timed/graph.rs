@@ -480,10 +480,9 @@ impl Timed {
 mod tests {
     use ftlab_core::geometry::PlaneOrder;
     use ftlab_core::{Geometry, Layout, ReclaimKind};
-    use ftlab_flash::Timing;
     use ftlab_ftl::{Cause, Class, FlashOp, FlashOpKind, Ticket};
 
-    use crate::schedule::{self, Setup};
+    use crate::schedule::tests::{plan, timing};
     use crate::timed::{Event, TicketInfo, Timed};
 
     fn one_die() -> Timed {
@@ -499,26 +498,7 @@ mod tests {
             oob_bytes: 0,
         };
         let layout = Layout::new(geometry, ReclaimKind::Block, PlaneOrder::parse("CWDP").unwrap()).unwrap();
-        let timing = Timing {
-            read_ns: vec![1000],
-            program_ns: vec![5000],
-            erase_ns: 20_000,
-            read_command_ns: 10,
-            program_command_ns: 20,
-            erase_command_ns: 30,
-            byte_ps: 1000,
-            ecc_ns: 0,
-            multi_plane: false,
-            suspend_program: false,
-            suspend_erase: false,
-            suspend_ns: 0,
-            resume_ns: 0,
-            max_suspends: 0,
-        };
-        let mut setup = Setup { timing: timing.clone() };
-        let spec = ftlab_core::PolicySpec::named("fcfs");
-        let plan = schedule::catalogue().build(&spec, &mut setup).unwrap().plan();
-        Timed::new(&layout, &timing, &plan).unwrap()
+        Timed::new(&layout, &timing(), &plan("fcfs").unwrap()).unwrap()
     }
 
     /// A barrier after each of 500 programs: all wait, each for its own program and the barrier before it, and they end one by
@@ -546,7 +526,8 @@ mod tests {
         assert!(timed.ops.edge_count() < 2 * 500, "{} edges", timed.ops.edge_count());
         for number in 1..=500 {
             let (time, event) = timed.pop(u64::MAX - 1).unwrap();
-            assert_eq!(time, number * (20 + 4096 + 5000));
+            // Command, 4096 bytes at 3 ns, cells.
+            assert_eq!(time, number * (361 + 12_288 + 500_000));
             let Event::TicketDone(ticket) = event else {
                 panic!("{event:?}");
             };

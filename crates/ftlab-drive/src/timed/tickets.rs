@@ -181,7 +181,7 @@ impl Tickets {
     }
 
     /// The operations of a ticket are done: what has not crossed `link` crosses it now. Whether all of it has crossed already; if
-    /// not, [`Tickets::pop_crossed`] tells when it has.
+    /// not, [`Tickets::pop_crossed`] tells when it has. For one whose data has crossed nothing changes if it is asked again.
     ///
     /// # Panics
     /// If it is not done.
