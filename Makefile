@@ -41,7 +41,6 @@ $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
 	cargo build --release --quiet --package ftlab-preload && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --skip-install && \
 	wait $$packages
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras dev
 	touch $@
