@@ -242,7 +242,9 @@ fn map_cache<B: Backend>(ftl: &Ftl<B>) -> Value {
     json!({
         "lookups": counts.lookups,
         "hits": counts.hits,
+        "deferred": counts.deferred,
         "hit_ratio": ratio(counts.hits as f64, counts.lookups as f64),
+        "unread_ratio": ratio((counts.hits + counts.deferred) as f64, counts.lookups as f64),
         "bytes": bytes,
     })
 }

@@ -146,6 +146,7 @@ _gc_move = _place("counts", "gc_trans_programs")
 
 _ALL = (
     Metric("hit_ratio", "run", "hit ratio", _place("map_cache", "hit_ratio"), "share"),
+    Metric("unread", "run", "look-ups that read nothing", _place("map_cache", "unread_ratio"), "share"),
     Metric("request_hits", "run", "requests without a miss (at least)", _request_hits, "share"),
     Metric(
         "translation_reads",

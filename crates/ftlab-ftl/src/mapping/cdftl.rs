@@ -405,6 +405,7 @@ impl MappingPolicy for Cdftl {
 
     fn reset_counts(&mut self) {
         self.counts = CacheCounts::default();
+        self.figures = Figures::default();
     }
 
     fn forget(&mut self) {

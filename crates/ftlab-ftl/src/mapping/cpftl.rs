@@ -67,8 +67,8 @@
 //!   frequently updated, else the updates that make a page so. Assumed. Updates are counted during the run, in a byte each.
 //! * `write_miss` (`defer` or `load`, default `defer`): with a dirty entry index, whether a write of an entry that is in neither
 //!   structure reads its translation page, as with `tpftl`. Deferred, as in the published loop, a write reads nothing but
-//!   correlated pages, and the write-back's read tells where the old data lies. A deferred write is counted as a hit, as nothing is
-//!   read for it; `writes_deferred` says how many they were.
+//!   correlated pages, and the write-back's read tells where the old data lies. A deferred write is no hit, though nothing is read
+//!   for it; `writes_deferred` says how many they were, and `map_cache.unread_ratio` counts them beside the hits.
 //! * `own_blocks` (bool, default false): correlated pages fill reclaim units of their own, apart from translation pages; a page goes
 //!   whole, so such a unit is soon empty. The drive needs a free unit more for each pool and an open one more for each lane.
 //! * `request_prefetch`, `selective_prefetch`, `clean_first`, `batch`, `threshold`, `order`, `entry_bytes`, `node_bytes`, `serial`: as for
@@ -191,6 +191,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         pages_left_out: left_out,
         counts: CacheCounts::default(),
         figures: Figures::default(),
+        loads: 0,
         params,
         paging,
         budget: budget_alone,
@@ -237,6 +238,8 @@ struct Cpftl {
     pages_left_out: u64,
     counts: CacheCounts,
     figures: Figures,
+    /// Regular loads since the drive was new; the rule of removal compares them.
+    loads: u64,
 }
 
 impl Cpftl {
@@ -276,6 +279,7 @@ impl Cpftl {
         let is_dirty = |key| dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
         self.cache.miss_beside(key, record, charges, is_dirty);
         self.figures.loads += 1;
+        self.loads += 1;
         paging::load(self.paging.page_of(key), charges);
     }
 
@@ -319,12 +323,11 @@ impl MappingPolicy for Cpftl {
             } else if self.dirty.is_none() || self.params.write_miss == WriteMiss::Load {
                 self.load(key, record, charges);
             } else {
-                self.counts.hits += 1;
-                self.figures.deferred += 1;
+                self.counts.deferred += 1;
             }
         }
         let used = self.cache.figures.prefetched_used;
-        self.quality.observe(self.look_ups, self.figures.loads, used);
+        self.quality.observe(self.look_ups, self.loads, used);
         if why == Why::HostRead && self.online.is_some() {
             for key in first..first + count {
                 if let Some(groups) = self.online.as_mut().and_then(|online| online.read(key)) {
@@ -416,6 +419,11 @@ impl MappingPolicy for Cpftl {
 
     fn reset_counts(&mut self) {
         self.counts = CacheCounts::default();
+        self.cache.reset_counts();
+        self.figures = Figures {
+            live_before: u64::from(self.pages.live()),
+            ..Figures::default()
+        };
     }
 
     fn forget(&mut self) {

@@ -247,6 +247,7 @@ impl MappingPolicy for Dftl {
 
     fn reset_counts(&mut self) {
         self.counts = CacheCounts::default();
+        self.figures = Figures::default();
     }
 
     fn forget(&mut self) {

@@ -79,6 +79,8 @@ pub struct Grouped {
     counter: i32,
     prefetching: bool,
     pub figures: Figures,
+    /// Figures, and look-ups, when counting began.
+    counted_from: (Figures, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,6 +114,7 @@ impl Grouped {
             counter: 0,
             prefetching: false,
             figures: Figures::default(),
+            counted_from: Default::default(),
         }
     }
 
@@ -187,9 +190,29 @@ impl Grouped {
         }
     }
 
+    /// Counting begins here: the end of a warm-up.
+    pub fn reset_counts(&mut self) {
+        self.counted_from = (self.figures, self.rows.clock());
+    }
+
+    /// The counts since counting began, and the nodes that there are.
+    pub fn counted(&self) -> Figures {
+        let (now, (then, _)) = (&self.figures, &self.counted_from);
+        Figures {
+            evictions: now.evictions - then.evictions,
+            dirty_evictions: now.dirty_evictions - then.dirty_evictions,
+            batched: now.batched - then.batched,
+            prefetched: now.prefetched - then.prefetched,
+            prefetched_used: now.prefetched_used - then.prefetched_used,
+            selective_lookups: now.selective_lookups - then.selective_lookups,
+            nodes: now.nodes,
+        }
+    }
+
     /// Share of the look-ups during which selective prefetching was on.
     pub fn selective_share(&self) -> f64 {
-        self.figures.selective_lookups as f64 / self.rows.clock().max(1) as f64
+        let lookups = self.rows.clock() - self.counted_from.1;
+        self.counted().selective_lookups as f64 / lookups.max(1) as f64
     }
 
     /// Brings what a look-up of `key` will touch into the processor's cache.

@@ -422,6 +422,7 @@ impl MappingPolicy for Leaftl {
 
     fn reset_counts(&mut self) {
         self.counts = CacheCounts::default();
+        self.figures = Figures::default();
     }
 
     fn forget(&mut self) {

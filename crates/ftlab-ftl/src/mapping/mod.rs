@@ -153,7 +153,10 @@ impl<'a> RecordView<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     pub lookups: u64,
+    /// Look-ups whose entry was in memory.
     pub hits: u64,
+    /// Look-ups by writes whose entry was not, and for which nothing was read all the same: the entry is written unseen.
+    pub deferred: u64,
 }
 
 /// What a mapping cache costs the simulator, beside what the model says that it costs the drive.
@@ -171,7 +174,7 @@ pub fn allocated<T>(vector: &Vec<T>) -> u64 {
 }
 
 pub trait MappingPolicy: Send {
-    /// Figures of the policy's own for the summary, since the drive was new.
+    /// Figures of the policy's own for the summary: counts since [`MappingPolicy::reset_counts`], states as they are now.
     fn report(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }

@@ -413,6 +413,7 @@ impl MappingPolicy for Sftl {
 
     fn reset_counts(&mut self) {
         self.counts = CacheCounts::default();
+        self.figures = Figures::default();
     }
 
     fn forget(&mut self) {

@@ -108,7 +108,7 @@ struct Tpftl {
 
 impl MappingPolicy for Tpftl {
     fn report(&self) -> Vec<(&'static str, f64)> {
-        let figures = &self.cache.figures;
+        let figures = self.cache.counted();
         vec![
             ("evictions", figures.evictions as f64),
             ("dirty_evictions", figures.dirty_evictions as f64),
@@ -167,6 +167,7 @@ impl MappingPolicy for Tpftl {
 
     fn reset_counts(&mut self) {
         self.counts = CacheCounts::default();
+        self.cache.reset_counts();
     }
 
     fn forget(&mut self) {

@@ -7,7 +7,6 @@ pub struct Figures {
     pub hits_regular: u64,
     pub hits_correlated: u64,
     pub hits_dirty: u64,
-    pub deferred: u64,
     pub searches: u64,
     pub true_reads: u64,
     pub false_reads: u64,
@@ -23,6 +22,8 @@ pub struct Figures {
     pub dirty_stores: u64,
     pub dirty_stored: u64,
     pub second_chances: u64,
+    /// Correlated pages that there were when counting began.
+    pub live_before: u64,
 }
 
 /// Why a correlated page is given up; indices of `Figures::removed`.
@@ -38,15 +39,15 @@ pub enum Because {
 impl Cpftl {
     pub(super) fn figures(&self) -> Vec<(&'static str, f64)> {
         let figures = &self.figures;
-        let cache = &self.cache.figures;
+        let cache = self.cache.counted();
         let [by_write, by_collection, by_quality, by_mining] = figures.removed;
         let mined = self.online.as_ref().map(|online| online.figures).unwrap_or_default();
-        let updated = (by_write + by_collection) as f64 / figures.written.max(1) as f64;
+        let updated = (by_write + by_collection) as f64 / (figures.live_before + figures.written).max(1) as f64;
         vec![
             ("hits_regular", figures.hits_regular as f64),
             ("hits_correlated", figures.hits_correlated as f64),
             ("hits_dirty", figures.hits_dirty as f64),
-            ("writes_deferred", figures.deferred as f64),
+            ("writes_deferred", self.counts.deferred as f64),
             ("regular_loads", figures.loads as f64),
             ("corr_searches", figures.searches as f64),
             ("corr_reads_true", figures.true_reads as f64),

@@ -213,7 +213,21 @@ fn changed_entries_leave_by_translation_page() {
         ("".into(), "".into(), "evict 0".into())
     );
     let counts = h.policy.counts();
-    assert_eq!((counts.lookups, counts.hits, h.figure("writes_deferred")), (3, 3, 3.0));
+    assert_eq!(
+        (
+            counts.lookups,
+            counts.hits,
+            counts.deferred,
+            h.figure("writes_deferred")
+        ),
+        (3, 0, 3, 3.0)
+    );
+    // A second write finds the entry; counting begins behind the others.
+    h.policy.reset_counts();
+    h.write(32);
+    let counts = h.policy.counts();
+    assert_eq!((counts.lookups, counts.hits, counts.deferred), (1, 1, 0));
+    assert_eq!((h.figure("writes_deferred"), h.figure("hits_dirty")), (0.0, 1.0));
 }
 
 #[test]
