@@ -101,7 +101,7 @@ def _response(found: Found) -> float | None:
 
 
 def _request_hits(found: Found) -> float | None:
-    """Share of requests that wait for nothing, if each waits at most once."""
+    """Share of requests whose entries are all found, if each misses at most one."""
     lookups, hits = at(found, "map_cache", "lookups"), at(found, "map_cache", "hits")
     requests = sum(at(found, "counts", f"host_{op}_requests") or 0 for op in ("read", "write"))
     return None if lookups is None or hits is None or not requests else max(0.0, 1 - (lookups - hits) / requests)

@@ -278,7 +278,6 @@ impl Cpftl {
         let dirty = &self.dirty;
         let is_dirty = |key| dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
         self.cache.miss_beside(key, record, charges, is_dirty);
-        self.figures.loads += 1;
         self.loads += 1;
         paging::load(self.paging.page_of(key), charges);
     }
@@ -422,6 +421,8 @@ impl MappingPolicy for Cpftl {
         self.cache.reset_counts();
         self.figures = Figures {
             live_before: u64::from(self.pages.live()),
+            loads_before: self.loads,
+            mining_runs_before: self.mining_runs(),
             ..Figures::default()
         };
     }

@@ -376,6 +376,58 @@ mod tests {
         }
     }
 
+    /// What may stand in a report behind a reset without anything having happened: states, and the sizes of structures.
+    const STATES: [&str; 20] = [
+        "accurate_segments",
+        "approximate_segments",
+        "bytes_per_mapped_unit",
+        "bytes_per_page",
+        "capacity_entries",
+        "capacity_pages",
+        "corr_false_positive",
+        "corr_lpns_left_out",
+        "corr_pages_left_out",
+        "corr_pages_live",
+        "corr_threshold",
+        "dirty_nodes",
+        "groups_cached",
+        "levels_max",
+        "levels_mean",
+        "mining_pairs",
+        "mining_peak_bytes",
+        "nodes",
+        "pages_cached",
+        "segments",
+    ];
+
+    /// Every count of every member begins again, and some of each have counted before.
+    #[test]
+    fn the_counts_of_a_report_begin_at_the_reset() {
+        for spec in catalogue().names() {
+            let mut h = testing::Harness::new(spec, 10_000, 256, 17_000);
+            h.checked = false;
+            for key in 0..20_000 {
+                h.write(key * 7 % 10_000);
+                h.read(key * 13 % 10_000);
+            }
+            let counts = |h: &testing::Harness| -> Vec<(&str, f64)> {
+                let report = h.policy.report().into_iter();
+                report.filter(|(name, _)| !STATES.contains(name)).collect()
+            };
+            let before = counts(&h);
+            assert_eq!(before.is_empty(), spec == "page", "{spec}");
+            assert!(
+                before.is_empty() || before.iter().any(|(_, count)| *count > 0.0),
+                "{spec}"
+            );
+            h.policy.reset_counts();
+            assert_eq!(h.policy.counts(), CacheCounts::default(), "{spec}");
+            for (name, count) in counts(&h) {
+                assert_eq!(count, 0.0, "{spec}: {name}");
+            }
+        }
+    }
+
     #[test]
     fn a_budget_holds_two_entries_to_as_many_as_can_be_numbered() {
         let entries = |cache_bytes, logical_units| {

@@ -18,12 +18,14 @@ pub struct Figures {
     pub moved: u64,
     pub removed: [u64; 4],
     pub updates: u64,
-    pub loads: u64,
     pub dirty_stores: u64,
     pub dirty_stored: u64,
     pub second_chances: u64,
     /// Correlated pages that there were when counting began.
     pub live_before: u64,
+    /// Regular loads, and runs of the miner, until then.
+    pub loads_before: u64,
+    pub mining_runs_before: u64,
 }
 
 /// Why a correlated page is given up; indices of `Figures::removed`.
@@ -37,6 +39,11 @@ pub enum Because {
 }
 
 impl Cpftl {
+    /// Runs of the miner since the drive was new.
+    pub(super) fn mining_runs(&self) -> u64 {
+        self.online.as_ref().map_or(0, |online| online.figures.runs)
+    }
+
     pub(super) fn figures(&self) -> Vec<(&'static str, f64)> {
         let figures = &self.figures;
         let cache = self.cache.counted();
@@ -48,7 +55,7 @@ impl Cpftl {
             ("hits_correlated", figures.hits_correlated as f64),
             ("hits_dirty", figures.hits_dirty as f64),
             ("writes_deferred", self.counts.deferred as f64),
-            ("regular_loads", figures.loads as f64),
+            ("regular_loads", (self.loads - figures.loads_before) as f64),
             ("corr_searches", figures.searches as f64),
             ("corr_reads_true", figures.true_reads as f64),
             ("corr_reads_false", figures.false_reads as f64),
@@ -67,7 +74,7 @@ impl Cpftl {
             ("corr_updated_share", updated),
             ("corr_false_positive", self.directory.false_positive(&self.pages)),
             ("corr_threshold", self.quality.threshold),
-            ("mining_runs", mined.runs as f64),
+            ("mining_runs", (self.mining_runs() - figures.mining_runs_before) as f64),
             ("mining_pairs", mined.pairs as f64),
             ("mining_peak_bytes", mined.peak_bytes as f64),
             ("preloaded_entries", figures.preloaded as f64),
