@@ -1,5 +1,6 @@
 """What can be measured, by name: of a run its summary's figures, of a miner what mining took, of requests what they are
-like, of program contexts how long lives what they write, of a drive what its file says. Figures of experiments name these."""
+like, of program contexts how long lives what they write, of a drive what its file says. Figures of experiments name
+these."""
 
 from __future__ import annotations
 
