@@ -18,7 +18,7 @@ from typing import Any
 from ftlab import _ftlab, options, show
 from ftlab.catalogue import entries
 from ftlab.options import Option
-from ftlab.reproduction import files, metrics, written
+from ftlab.reproduction import answers, files, metrics, written
 from ftlab.reproduction.schema import Experiment, Figure
 
 HERE = Path(__file__).parent
@@ -236,16 +236,54 @@ What others have measured, as data: `ftlab reproduce NAME` measures it again and
 """
 
 
+MEANS = (
+    "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source; "
+    "`differs`: else. The first numbers of each figure stand here, all of them in the sections below."
+)
+ABLATIONS = """Measurements of ours that change one thing. Each is run again by its name: `ftlab reproduce {name} --only NAME`."""
+
+
 def experiment_index(experiments: list[Experiment]) -> str:
-    """All experiments."""
+    """All experiments, and the verdicts of all their figures at a glance."""
     lines = [f"* [{e.name}]({e.name}.md): {e.title} ({e.source})\n" for e in experiments]
-    return f"{NOTE}{EXPERIMENTS}{''.join(lines)}"
+    text = f"{NOTE}{EXPERIMENTS}{''.join(lines)}"
+    for experiment in experiments:
+        found = recorded(experiment)
+        if found:
+            verdicts = answers.verdicts(experiment, found["figures"])
+            text += f"\n## {experiment.name}\n\n{answers.tally(experiment, found['figures'])}.\n\n"
+            text += "\n".join(answers.lines(verdicts)) + "\n"
+    return text
+
+
+def recorded(experiment: Experiment) -> Any:
+    """What `docs/record.py` has kept of the last measurement, if it has."""
+    path = HERE / "experiments" / "recorded" / f"{experiment.name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def experiment_answers(experiment: Experiment) -> str:
+    """What came of it when it was last measured: the page's first table, the ablations and the other drives."""
+    found = recorded(experiment)
+    if not found:
+        return ""
+    figures = found["figures"]
+    text = f"\nMeasured by version {found['version']} on {found['date']}. {MEANS}\n\n"
+    text += "\n".join(answers.lines(answers.table(experiment, figures))) + "\n"
+    causes = answers.causes(experiment, figures)
+    if causes is not None:
+        text += f"\n## What makes the difference\n\n{ABLATIONS.format(name=experiment.name)}\n\n"
+        text += "\n".join(answers.lines(causes)) + "\n"
+    drives = answers.drives(experiment, figures)
+    if drives is not None:
+        text += "\n## On other drives\n\n" + "\n".join(answers.lines(drives)) + "\n"
+    return text
 
 
 def experiment_page(experiment: Experiment) -> str:
     """What is run on what, what stands for what, and each figure with what the source says of it."""
     text = f"{NOTE}# `{experiment.name}`\n\n{experiment.title}.\n\nSource: {experiment.source}.\n\n"
-    text += f"```\nftlab reproduce {experiment.name}\n```\n\n## What is not as in the source\n\n"
+    text += f"```\nftlab reproduce {experiment.name}\n```\n{experiment_answers(experiment)}\n## What is not as in the source\n\n"
     text += "".join(f"* {sentence}\n" for sentence in experiment.differs)
     text += "\n## Workloads\n\n| workload | the source's | stand-in | |\n| --- | --- | --- | --- |\n"
     for workload in experiment.workloads.values():
@@ -290,6 +328,7 @@ def figure_section(experiment: Experiment, figure: Figure) -> str:
             text += f"| {what} | {written.source(item)}{near} | {item.at} | {item.reading} |\n"
     if figure.claims:
         text += "\n" + "".join(f"* {written.claim(experiment, c)}: {c.at}\n" for c in figure.claims)
+    text += f"\nWhat makes the difference: {written.cause(figure)}.\n" if figure.cause else ""
     return text + (f"\nWhere ours differs: {figure.reason}\n" if figure.reason else "")
 
 

@@ -49,7 +49,7 @@ class Result:
     @property
     def verdict(self) -> str:
         """The best of the ways in which the source can be read."""
-        ranks = (verdict.REPRODUCED, verdict.SHAPE, verdict.DIFFERS, verdict.NOT_MEASURED)
+        ranks = (verdict.SHOWN, verdict.REPRODUCED, verdict.SHAPE, verdict.DIFFERS, verdict.NOT_SHOWN, verdict.NOT_MEASURED)
         return min((judgement.verdict for judgement in self.judgements), key=ranks.index)
 
     @property
@@ -193,10 +193,11 @@ def execute(
     stopped = False
     with tempfile.TemporaryDirectory(prefix="ftlab-reproduce-") as place:
         folder = Path(place)
-        wanted = dict.fromkeys(
-            name for figure in figures for name in (figure.workloads or experiment.runs[figure.runs].workloads)
-        )
         for kind in kinds:
+            of_kind = [figure for figure in figures if figure.on(kind)]
+            wanted = dict.fromkeys(
+                name for figure in of_kind for name in (figure.workloads or experiment.runs[figure.runs].workloads)
+            )
             prepared: dict[str, Prepared] = {}
             chosen = standins.choose(experiment, kind, traces)
             for name in wanted:
@@ -213,7 +214,7 @@ def execute(
                     prepared[name] = known[key]
             for used in drives or [schema.NO_DRIVE]:
                 laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets)
-                for name in dict.fromkeys(figure.runs for figure in figures):
+                for name in dict.fromkeys(figure.runs for figure in of_kind):
                     runs = experiment.runs[name]
                     of_drive = runs.kind in ("run", "drive")
                     if used.name not in runs.drives if of_drive else used not in (drives[:1] or [schema.NO_DRIVE]):
@@ -226,7 +227,7 @@ def execute(
                             stopped = True
                             rows = cast(list[Row], stop.result) if isinstance(stop, Interrupted) else []
                     title = used.title if of_drive else ""
-                    of_runs = [figure for figure in figures if figure.runs == name]
+                    of_runs = [figure for figure in of_kind if figure.runs == name]
                     results += [_result(figure, title, kind, prepared, rows, runs.values) for figure in of_runs]
                 failures += laboratory.failures
     order = {name: i for i, name in enumerate(experiment.figures)}

@@ -30,6 +30,10 @@ from ftlab.reproduction.schema import (
 )
 
 
+# What stands for the source of an ablation.
+_OURS = "not in the source: what makes the difference"
+
+
 def recordings() -> Path:
     """Where the recordings of programs lie that come with ftlab's sources."""
     return Path(str(resources.files("ftlab"))).parents[1] / "recordings"
@@ -79,7 +83,14 @@ def read(place: Path) -> Experiment:
     head.done()
     whole = Experiment(**{**vars(experiment), "workloads": workloads, "runs": runs})
     files = sorted(path for path in place.glob("*.toml") if path.name != EXPERIMENT)
-    return Experiment(**{**vars(whole), "figures": {path.stem: _figure(path, whole) for path in files}})
+    found = {path.stem: _figure(path, whole) for path in files}
+    figures = dict(sorted(found.items(), key=lambda item: item[1].ablation))
+    ablations = [name for name, figure in figures.items() if figure.ablation]
+    for path in files:
+        unknown = [name for name in figures[path.stem].shown_by if name not in ablations]
+        if unknown:
+            raise Table.of(path).wrong("shown_by", f"ablations of this experiment ({', '.join(ablations)})")
+    return Experiment(**{**vars(whole), "figures": figures})
 
 
 def _drive(name: str, table: Table) -> Drive:
@@ -105,6 +116,7 @@ def _member(name: str, table: Table) -> Member:
         filters=table.texts("filters"),
         activity=table.text("activity", ""),
         by=table.texts("by"),
+        options=table.plain("options"),
     )
     if member.activity and member.by:
         raise table.wrong("by", "nothing beside an `activity`")
@@ -188,10 +200,11 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
         [_expected(entry, context) for entry in table.entries("expect")],
         [_claim(entry, context) for entry in table.entries("claim")],
     )
+    ablation = table.flag("ablation")
     figure = Figure(
         name=path.stem,
         title=table.text("title"),
-        source=table.text("source"),
+        source=_OURS if ablation else table.text("source"),
         says=table.text("says", ""),
         runs=name,
         metrics=chosen,
@@ -204,6 +217,10 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
         claims=tuple(claims),
         reason=" ".join(table.text("reason", "").split()),
         plot=table.one_of("plot", ("", "box"), ""),
+        cause=table.text("cause", ""),
+        shown_by=table.texts("shown_by"),
+        ablation=ablation,
+        stand_ins=table.names("stand_ins", experiment.kinds, ()),
     )
     if figure.plot == "box" and not set(metrics.LIFETIMES) <= set(figure.metrics):
         raise table.wrong("metrics", f"{', '.join(metrics.LIFETIMES)} among them, for boxes")

@@ -233,6 +233,7 @@ class Laboratory:
             changes[runs.key] = f"{x:g}"
         options: dict[str, Any] = {
             **self.experiment.options,
+            **chosen.options,
             "set": _pairs({**self.drive.set, **changes}),
             "filters": [*chosen.filters, f"skip:requests={first}", f"head:requests={last - first}"],
             "warmup": f"{100 * (middle - first) / (last - first):.9g}%",

@@ -9,8 +9,8 @@ from typing import Any
 from ftlab import report
 from ftlab.plots import boxes, reproduced
 from ftlab.report import Chart, Section, Tile
-from ftlab.reproduction import Reproduction, Result, metrics, written
-from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, REPRODUCED, SHAPE
+from ftlab.reproduction import Reproduction, Result, answers, metrics, written
+from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHAPE, SHOWN
 
 
 def save(made: Reproduction, folder: Path) -> None:
@@ -23,6 +23,7 @@ def save(made: Reproduction, folder: Path) -> None:
         table.write_parquet(folder / f"{name}.parquet")
     charts = {id(result): _charts(made, result) for result in made.results}
     figures = [_figure(made, result, charts[id(result)]) for result in made.results]
+    found = made.summary()["figures"]
     html = report.page(
         "reproduction.html.j2",
         heading=made.experiment.title,
@@ -30,9 +31,12 @@ def save(made: Reproduction, folder: Path) -> None:
         facts=[*dict.fromkeys(written.setting(result, made.quick) for result in made.results)],
         tiles=_tiles(made),
         warnings=_warnings(made),
-        notes=list(made.experiment.differs),
+        notes=[],
+        differs=list(made.experiment.differs),
         sections=[],
         figures=figures,
+        answers=answers.table(made.experiment, found),
+        causes=answers.causes(made.experiment, found),
         verdicts=written.verdict_table(made),
         stand_ins=list(written.stand_ins(made.locality)),
         locality=written.locality(made),
@@ -46,6 +50,8 @@ def _tiles(made: Reproduction) -> list[Tile]:
         REPRODUCED: "every number within its tolerance",
         SHAPE: "orders and signs are the source's",
         DIFFERS: "and why, if it is known",
+        SHOWN: "ablations that show a cause",
+        NOT_SHOWN: "ablations that do not",
         NOT_MEASURED: "nothing to judge by",
     }
     return [Tile(name, str(verdicts.count(name)), detail) for name, detail in says.items() if name in verdicts]

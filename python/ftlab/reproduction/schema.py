@@ -56,6 +56,8 @@ class Member:
     """Of a recording: the function, program or files (`file:*.log`) whose writes it stands for; none: all writes."""
     by: tuple[str, ...] = ()
     """Of a whole recording: what is taken together as one context; none: call paths."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of its runs, in place of the experiment's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +142,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure or table of the source."""
+    """A figure or table of the source, or an ablation."""
 
     name: str
     title: str
@@ -159,8 +161,20 @@ class Figure:
     claims: tuple[Claim, ...]
     reason: str
     """Why ours differs; shown only where it does."""
+    cause: str = ""
+    """The same in one clause."""
+    shown_by: tuple[str, ...] = ()
+    """Ablations that show the cause."""
+    ablation: bool = False
+    """No figure of the source, but a measurement of ours that shows what makes the difference in others."""
+    stand_ins: tuple[str, ...] = ()
+    """Kinds of stand-in that it is measured on; none: all."""
     plot: str = ""
     """`box`: percentiles of lifetimes as one chart, instead of bars for each metric."""
+
+    def on(self, kind: str) -> bool:
+        """Whether it is measured on a kind of stand-in."""
+        return not self.stand_ins or kind in self.stand_ins
 
     @property
     def readings(self) -> tuple[str, ...]:

@@ -6,6 +6,8 @@
 * `differs`: else.
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
 
+An ablation, which is ours, is `shown` where everything that is expected of it holds, else `not shown`.
+
 A difference that the source gives as nothing has no sign, and numbers of equal size (or ranges that overlap) no order.
 """
 
@@ -18,6 +20,8 @@ from dataclasses import dataclass
 from ftlab.reproduction.schema import Claim, Expected, Figure
 
 REPRODUCED, SHAPE, DIFFERS, NOT_MEASURED = "reproduced", "shape", "differs", "not measured"
+SHOWN, NOT_SHOWN = "shown", "not shown"
+GOOD = (REPRODUCED, SHAPE)
 
 Key = tuple[str, str, float | None, str]
 """Workload, member, value of the varied key, metric."""
@@ -61,6 +65,9 @@ def judge(figure: Figure, measured: Measured, reading: str, xs: Sequence[float |
     broken = [*(line for held in claims for line in held.broken), *_signs(points), *_orders(points, figure.compare)]
     if any(met.measured is None for met in points) or any(held.missing for held in claims):
         verdict = NOT_MEASURED
+    elif figure.ablation:
+        whole = all(met.within for met in points) and not any(held.broken for held in claims)
+        verdict = SHOWN if whole else NOT_SHOWN
     elif all(met.within for met in points) and not any(held.broken for held in claims):
         verdict = REPRODUCED
     elif not broken and (claims or _has_shape(points, figure.compare)):

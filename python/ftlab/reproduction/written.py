@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ftlab import show
 from ftlab.reproduction import Reproduction, Result, metrics
-from ftlab.reproduction.schema import Claim, Expected, Experiment, Figure
+from ftlab.reproduction.schema import Claim, Expected, Experiment, Figure, Tolerance
 from ftlab.reproduction.standins import Prepared
-from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, REPRODUCED, Judgement
+from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHOWN, Judgement
 
 NOT_EXPLAINED = "not explained yet"
+NO_TOLERANCE = Tolerance("0", 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -165,9 +166,16 @@ def relative(result: Result, workload: str, member: str, x: float | None, metric
 
 def reason(result: Result, judgement: Judgement) -> str:
     """Why ours differs, where it does."""
-    if judgement.verdict in (REPRODUCED, NOT_MEASURED):
+    if judgement.verdict in (REPRODUCED, NOT_MEASURED, SHOWN, NOT_SHOWN):
         return ""
-    return result.figure.reason or (NOT_EXPLAINED if judgement.verdict == DIFFERS else "")
+    figure = result.figure
+    whole = " ".join(part for part in (f"{cause(figure)}." if figure.cause else "", figure.reason) if part)
+    return whole or (NOT_EXPLAINED if judgement.verdict == DIFFERS else "")
+
+
+def cause(figure: Figure) -> str:
+    """What makes the difference, in one clause, and the ablations that show it."""
+    return figure.cause + (f" ({', '.join(figure.shown_by)})" if figure.shown_by else "")
 
 
 def verdict_table(made: Reproduction) -> Table:

@@ -2,14 +2,17 @@
 //!
 //! # Model
 //! Each read, write and trim begins where the one before it ended, rounded up to `unit`; the first begins at address 0. One
-//! that would reach beyond `span` begins at address 0 again. Times, operations and lengths stay.
+//! that would reach beyond `span` begins at address 0 again. Times, operations and lengths stay. With `pointer=operation`
+//! reads, writes and trims are three such sequences, each from address 0 on: what is written then has no holes where
+//! reads were, so that blocks die whole.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `span` | where the addresses end | 512 B to 2^62 B | the end of what the stream reads and writes |
+//! | `pointer` | what follows one another: all requests (`shared`), or those of each operation | `shared`, `operation` | `shared` |
 //! | `unit` | what every request begins at a multiple of | a power of two from 512 B to 16 MiB | the drive's mapping unit, else `4KiB` |
 //! # Not modelled
-//! Several sequential streams side by side. A request that is longer than `span` reaches beyond it.
+//! Several sequential streams of one operation side by side. A request that is longer than `span` reaches beyond it.
 //! # Source
 //! The motivation of correlation-aware page-level mapping (CPFTL) runs a workload as it is and "converted to a sequential
 //! workload": "we make the logical addresses always been sequential". It says neither where such addresses end nor whether
@@ -31,6 +34,11 @@ pub fn new(keys: &mut Keys, context: &Context) -> Result<Stage> {
     if given != 0 && !(512..=HIGHEST).contains(&given) {
         return Err(keys.wrong("span", &format!("{given}B"), "512 B to 2^62 B"));
     }
+    let shared = match keys.text("pointer").as_deref() {
+        None | Some("shared") => true,
+        Some("operation") => false,
+        Some(other) => return Err(keys.wrong("pointer", other, "shared or operation")),
+    };
     Ok(Box::new(move |upstream| {
         let mut span = given;
         if span == 0 {
@@ -38,29 +46,40 @@ pub fn new(keys: &mut Keys, context: &Context) -> Result<Stage> {
             span = report.first_byte.saturating_add(report.span_bytes);
             upstream.note(format!("addresses end at {}", units::show_bytes(span)));
         }
-        upstream.edited(Sequential { unit, span, next: 0 })
+        upstream.edited(Sequential {
+            unit,
+            span,
+            shared,
+            next: [0; 3],
+        })
     }))
 }
 
 struct Sequential {
     unit: u64,
     span: u64,
-    /// Where the next request begins.
-    next: u64,
+    shared: bool,
+    /// Where the next read, write and trim begins; the first alone counts if they share it.
+    next: [u64; 3],
 }
 
 impl Edit for Sequential {
     fn edit(&mut self, batch: &mut Batch, _: &dyn Source) -> Result<()> {
         for i in 0..batch.len() {
-            if batch.op[i] == OpKind::Flush {
-                continue;
-            }
+            let pointer = match batch.op[i] {
+                OpKind::Flush => continue,
+                _ if self.shared => 0,
+                OpKind::Read => 0,
+                OpKind::Write => 1,
+                OpKind::Trim => 2,
+            };
+            let next = &mut self.next[pointer];
             let length = u64::from(batch.length[i]);
-            if self.next + length > self.span {
-                self.next = 0;
+            if *next + length > self.span {
+                *next = 0;
             }
-            batch.offset[i] = self.next;
-            self.next = (self.next + length).next_multiple_of(self.unit);
+            batch.offset[i] = *next;
+            *next = (*next + length).next_multiple_of(self.unit);
         }
         Ok(())
     }
@@ -98,7 +117,24 @@ mod tests {
     }
 
     #[test]
+    fn operations_have_pointers_of_their_own() {
+        // The second write, of 4096 bytes, follows the first; the read and the trim begin theirs.
+        assert_eq!(
+            places(&filtered(&["sequential:span=1MiB,pointer=operation"], requests(ALL))),
+            [(0, 4096), (0, 6144), (0, 0), (0, 8192), (4096, 4096)]
+        );
+        assert_eq!(
+            places(&filtered(
+                &["sequential:span=6KiB,pointer=operation"],
+                requests("0,write,0,4096\n1,read,0,4096\n2,write,0,4096\n")
+            )),
+            [(0, 4096), (0, 4096), (0, 4096)]
+        );
+    }
+
+    #[test]
     fn wrong_keys_are_refused() {
+        assert!(failure(&["sequential:pointer=both"], requests(ALL)).contains("`pointer` = both"));
         assert!(failure(&["sequential:unit=3000B"], requests(ALL)).contains("`unit` = 3000B"));
         assert!(failure(&["sequential:span=100B"], requests(ALL)).contains("`span` = 100B"));
     }

@@ -1,0 +1,47 @@
+"""Keeps what a reproduction found for the pages of experiments: `python docs/record.py FOLDER` of `ftlab reproduce --out`.
+
+Several folders of one experiment, as of a drive each, become one record; a figure found twice is taken from the last.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ftlab.reproduction import answers
+
+PLACE = Path(__file__).parent / "experiments" / "recorded"
+
+
+def record(folders: list[Path]) -> Path:
+    """Writes the record; refuses folders of several experiments, and measurements that were cut short."""
+    summaries = [json.loads((folder / "summary.json").read_text(encoding="utf-8")) for folder in folders]
+    names = {summary["experiment"] for summary in summaries}
+    if len(names) != 1:
+        raise SystemExit(f"expected folders of one experiment, these are of {', '.join(sorted(names))}")
+    for folder, summary in zip(folders, summaries, strict=True):
+        if summary["quick"] or not summary["complete"]:
+            raise SystemExit(f"{folder}: expected a whole measurement, this one is quick or was not finished")
+    figures: dict[tuple[Any, ...], Any] = {}
+    for summary in summaries:
+        for item in answers.shortened(summary)["figures"]:
+            figures[item["figure"], item["drive"], item["stand_in"]] = item
+    found = {
+        "experiment": names.pop(),
+        "version": summaries[-1]["version"],
+        "date": datetime.now(UTC).date().isoformat(),
+        "figures": [figures[key] for key in sorted(figures, key=str)],
+    }
+    path = PLACE / f"{found['experiment']}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    print(record([Path(argument) for argument in sys.argv[1:]]))

@@ -1,0 +1,221 @@
+"""The table that an experiment's page opens with: figure, source, ours with its verdict, and what makes the difference.
+
+It is made of the figures of a `summary.json`, whole or shortened by `shortened`, so that documents show what was recorded
+and reports what was just measured in one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ftlab.reproduction import written
+from ftlab.reproduction.schema import Expected, Experiment, Figure
+from ftlab.reproduction.verdict import GOOD
+from ftlab.reproduction.written import Table
+
+Found = Mapping[str, Any]
+# Numbers of one kind that a cell holds.
+_MOST = 4
+_SAME = ("member", "metric", "meant", "against", "x")
+
+
+def shortened(summary: Found) -> dict[str, Any]:
+    """Of a `summary.json` what the table needs, in a form that is kept under version control."""
+    return {
+        "experiment": summary["experiment"],
+        "version": summary["version"],
+        "figures": [
+            {
+                **{key: figure[key] for key in ("figure", "drive", "stand_in", "verdict")},
+                "points": [
+                    {**{key: point[key] for key in ("workload", "member", "x", "metric", "as", "against", "source")}}
+                    | {"measured": _rounded(point["measured"]), "within": point["within"]}
+                    for point in best(figure)["points"]
+                ],
+                "claims": [
+                    {"says": claim["says"], "holds": not claim["broken"] and not claim["missing"]}
+                    for claim in best(figure)["claims"]
+                ],
+            }
+            for figure in summary["figures"]
+        ],
+    }
+
+
+def best(figure: Found) -> Found:
+    """The way of reading the source by which the figure is judged, of a whole summary; of a shortened one all there is."""
+    readings = figure.get("readings")
+    if readings is None:
+        return figure
+    return next(reading for reading in readings if reading["verdict"] == figure["verdict"] or len(readings) == 1)
+
+
+def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
+    """A row for each figure of the source, on the first drive that there are results of."""
+    columns = _columns(experiment, figures)
+    rows = []
+    for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
+        own = [_of(figures, figure, *column) for column in columns]
+        found = [item for item in own if item]
+        if not found:
+            continue
+        rows.append(
+            [
+                f"{figure.name}: {figure.title}",
+                _source(experiment, figure, best(found[0])),
+                *(_ours(figure, item) if item else "" for item in own),
+                written.cause(figure) if any(item["verdict"] not in ("reproduced", "not measured") for item in found) else "",
+            ]
+        )
+    rows.append(["reproduced or shape", "", *(_count(figures, *column) for column in columns), ""])
+    heads = [", ".join(part for part in column if part) for column in columns]
+    return Table(["figure", "source", *heads, "what makes the difference"], rows, 3 + len(heads))
+
+
+def causes(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
+    """What the causes are shown by: the ablations, and what came of each."""
+    rows = []
+    for figure in (figure for figure in experiment.figures.values() if figure.ablation):
+        for item in (item for item in figures if item["figure"] == figure.name):
+            where = ", ".join(part for part in (item["drive"] or "", item["stand_in"]) if part)
+            rows.append([figure.name, figure.title, where, _shown(experiment, item), item["verdict"]])
+    return Table(["ablation", "", "on", "measured", ""], rows, 5) if rows else None
+
+
+def verdicts(experiment: Experiment, figures: Sequence[Found]) -> Table:
+    """Nothing but the verdicts, of all drives."""
+    judged = [item for item in figures if not experiment.figures[item["figure"]].ablation]
+    named = [item for item in judged if item["drive"]] or judged
+    columns = list(dict.fromkeys((item["drive"] or "", item["stand_in"]) for item in named))
+    rows = []
+    for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
+        own = [_of(figures, figure, *column) for column in columns]
+        rows.append([figure.name, figure.title, *(item["verdict"] if item else "" for item in own)])
+    heads = [", ".join(part for part in column if part) for column in columns]
+    return Table(["figure", "", *heads], rows, 2 + len(heads))
+
+
+def drives(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
+    """The verdicts on the other drives."""
+    columns = list(dict.fromkeys((item["drive"], item["stand_in"]) for item in figures if item["drive"]))
+    others = [column for column in columns if column[0] != columns[0][0]]
+    if not others:
+        return None
+    rows = []
+    for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
+        own = [_of(figures, figure, *column) for column in others]
+        if any(item and item["drive"] for item in own):
+            rows.append([figure.name, *(item["verdict"] if item else "" for item in own)])
+    rows.append(["reproduced or shape", *(_count(figures, *column) for column in others)])
+    heads = [", ".join(column) for column in others]
+    return Table(["figure", *heads], rows, 1 + len(heads))
+
+
+def tally(experiment: Experiment, figures: Sequence[Found]) -> str:
+    """The verdicts at a glance: how many figures are reproduced or in shape, by stand-in."""
+    columns = _columns(experiment, figures)
+    return "; ".join(f"{_count(figures, *c)} ({', '.join(part for part in c if part)})" for c in columns)
+
+
+def _columns(experiment: Experiment, figures: Sequence[Found]) -> list[tuple[str, str]]:
+    judged = [item for item in figures if not experiment.figures[item["figure"]].ablation]
+    drive = next((item["drive"] for item in judged if item["drive"]), "") or ""
+    return list(dict.fromkeys((drive, item["stand_in"]) for item in judged))
+
+
+def _of(figures: Sequence[Found], figure: Figure, drive: str, kind: str) -> Found | None:
+    own = [item for item in figures if item["figure"] == figure.name and item["stand_in"] == kind]
+    # What needs no drive is the same on all.
+    return next((item for item in own if (item["drive"] or drive) == drive), None)
+
+
+def _count(figures: Sequence[Found], drive: str, kind: str) -> str:
+    own = [item for item in figures if item["stand_in"] == kind and (item["drive"] or drive) == drive]
+    known = [item["verdict"] for item in own if item["verdict"] in (*GOOD, "differs")]
+    return f"{sum(word in GOOD for word in known)} of {len(known)}"
+
+
+def _heads(points: Sequence[Found]) -> list[Found]:
+    """The first numbers of one kind, which differ in their workload alone; or in what is varied."""
+    first = points[0]
+    keys = ("member", "metric", "as", "against", "x")
+    same = [point for point in points if all(point[key] == first[key] for key in keys)]
+    return same[:_MOST]
+
+
+def _source(experiment: Experiment, figure: Figure, found: Found) -> str:
+    if not found["points"]:
+        return written.claim(experiment, _claim(figure, found["claims"][0]["says"]))
+    heads = _heads(found["points"])
+    item = _item(heads[0])
+    names = [experiment.workloads[p["workload"]].title for p in heads if p["workload"] in experiment.workloads]
+    parts = [", ".join(names) if len(figure.workloads) > 1 else ""]
+    parts += [written.member_title(experiment, item.member) if len(figure.members) > 1 else ""]
+    parts += [f"at {item.x:g}"] if item.x is not None else []
+    parts += [f"against {written.member_title(experiment, item.against)}"] if item.against else []
+    label = ", ".join(part for part in parts if part)
+    values = "; ".join(written.source(_item(point)) for point in heads)
+    return f"{label}: {values}" if label else values
+
+
+def _ours(figure: Figure, item: Found) -> str:
+    found = best(item)
+    if not found["points"]:
+        broken = [claim for claim in found["claims"] if not _holds(claim)]
+        return item["verdict"] if not broken else f"{item['verdict']}: not so"
+    values = "; ".join(written.expected(_item(point), point["measured"]) for point in _heads(found["points"]))
+    return f"{item['verdict']}: {values}"
+
+
+def _shown(experiment: Experiment, item: Found) -> str:
+    found = best(item)
+    parts = []
+    figure = experiment.figures[item["figure"]]
+    for point in found["points"]:
+        what = written.what(experiment, figure, _item(point))
+        parts.append(f"{what}: {written.expected(_item(point), point['measured'])}")
+    parts += [
+        f"{written.claim(experiment, _claim(figure, claim['says']))}: {'yes' if _holds(claim) else 'no'}"
+        for claim in found["claims"]
+    ]
+    return "; ".join(parts)
+
+
+def _holds(claim: Found) -> bool:
+    return bool(claim["holds"]) if "holds" in claim else not claim["broken"] and not claim["missing"]
+
+
+def _claim(figure: Figure, says: str) -> Any:
+    return next(claim for claim in figure.claims if claim.says == says)
+
+
+def _item(point: Found) -> Expected:
+    """A number of the source as it is written, from a summary."""
+    source = point["source"]
+    low, high = source if isinstance(source, list) else (source, source)
+    return Expected(
+        workload=point["workload"],
+        member=point["member"],
+        x=point["x"],
+        metric=point["metric"],
+        low=low,
+        high=high,
+        meant=point["as"],
+        against=point["against"] or "",
+        reading="",
+        at="",
+        tolerance=written.NO_TOLERANCE,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
+
+
+def lines(made: Table) -> Iterator[str]:
+    """The table in Markdown."""
+    yield "| " + " | ".join(made.header) + " |"
+    yield "|" + " --- |" * len(made.header)
+    for row in made.rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"

@@ -1,0 +1,161 @@
+"""The pages of experiments: every verdict has its cause, every cause a measurement, and what is recorded is what is asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Command
+from ftlab.errors import InputError
+from ftlab.reproduction import answers, files, verdict
+from ftlab.reproduction.schema import Experiment
+
+ROOT = Path(__file__).parents[1]
+RECORDED = sorted((ROOT / "docs" / "experiments" / "recorded").glob("*.json"))
+HEAD = """
+title = "Own"
+source = "page 1"
+differs = ["nothing"]
+parts = 2
+[kinds]
+plain = "a generator"
+[drives.small]
+title = "small"
+preset = "cpftl-sim"
+sized = true
+map_share = 0.001
+[workloads.even]
+title = "Even"
+says = "evenly drawn reads"
+[[workloads.even.plain]]
+says = "generator `uniform`"
+generator = "uniform:op=read,requests=4000,span=32MiB"
+[members.page]
+title = "Page"
+set = { "ftl.mapping" = "page" }
+[members.dftl]
+title = "DFTL"
+set = { "ftl.mapping" = "dftl" }
+[runs.maps]
+members = ["page", "dftl"]
+"""
+FIGURE = """
+title = "Reads of the map"
+source = "figure 1"
+runs = "maps"
+metrics = ["translation_reads"]
+tolerance = "1%"
+cause = "it is so"
+shown_by = ["cause-own"]
+[[claim]]
+says = "page > dftl"
+at = "nowhere"
+"""
+ABLATION = """
+title = "One thing changed"
+ablation = true
+runs = "maps"
+metrics = ["translation_reads"]
+tolerance = "0"
+[[claim]]
+says = "dftl > page"
+at = "a page map reads nothing"
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    place = tmp_path / "own"
+    place.mkdir()
+    (place / "experiment.toml").write_text(HEAD)
+    (place / "fig-1.toml").write_text(FIGURE)
+    (place / "cause-own.toml").write_text(ABLATION)
+    return place
+
+
+def recorded(path: Path) -> tuple[Experiment, list[dict[str, Any]]]:
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return files.load(found["experiment"]), found["figures"]
+
+
+def test_an_ablation_is_shown_or_not_and_stands_beside_the_verdicts(own: Path, tmp_path: Path, ftlab: Command) -> None:
+    done = ftlab("reproduce", str(own), "--out", str(tmp_path / "out"))
+    assert done.code == 0, done.err
+    experiment = files.load(str(own))
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    for figures in (summary["figures"], answers.shortened(summary)["figures"]):
+        assert {item["figure"]: item["verdict"] for item in figures} == {"fig-1": "differs", "cause-own": "shown"}
+        table = answers.table(experiment, figures)
+        assert [row[0] for row in table.rows] == ["fig-1: Reads of the map", "reproduced or shape"]
+        assert table.rows[0][-2:] == ["differs: not so", "it is so (cause-own)"]
+        assert table.rows[1][2] == "0 of 1"
+        causes = answers.causes(experiment, figures)
+        assert causes is not None
+        assert causes.rows[0][-2:] == ["DFTL > Page (translation page reads): yes", "shown"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.index("it is so (cause-own)") < page.index("One thing changed")
+    (own / "cause-own.toml").write_text(ABLATION.replace("dftl > page", "page > dftl"))
+    again = json.loads(ftlab("reproduce", str(own), "--only", "cause-own", "--json").out)
+    assert [item["verdict"] for item in again["figures"]] == ["not shown"]
+
+
+def test_a_cause_is_shown_by_ablations_of_the_experiment(own: Path) -> None:
+    (own / "fig-1.toml").write_text(FIGURE.replace("cause-own", "fig-1"))
+    with pytest.raises(InputError, match=r"`shown_by` .*expected ablations of this experiment \(cause-own\)"):
+        files.load(str(own))
+
+
+def test_a_figure_is_measured_on_its_kinds_of_stand_in_alone(own: Path, ftlab: Command) -> None:
+    more = '[kinds]\nother = "another one"\n'
+    (own / "experiment.toml").write_text(HEAD.replace("[kinds]\n", more))
+    (own / "cause-own.toml").write_text(ABLATION.replace("[[claim]]", 'stand_ins = ["plain"]\n[[claim]]'))
+    summary = json.loads(ftlab("reproduce", str(own), "--json").out)
+    found = [(item["figure"], item["stand_in"]) for item in summary["figures"]]
+    assert found == [("fig-1", "other"), ("fig-1", "plain"), ("cause-own", "plain")]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_every_verdict_that_is_not_reproduced_has_a_cause_that_was_shown(path: Path) -> None:
+    experiment, figures = recorded(path)
+    shown = {item["figure"] for item in figures if item["verdict"] == verdict.SHOWN}
+    assert not [item["figure"] for item in figures if item["verdict"] == verdict.NOT_SHOWN]
+    for item in figures:
+        figure = experiment.figures[item["figure"]]
+        if not figure.ablation and item["verdict"] != verdict.REPRODUCED:
+            assert figure.cause, f"{figure.name}: no cause"
+            assert figure.shown_by, f"{figure.name}: nothing shows its cause"
+            assert set(figure.shown_by) <= shown, figure.name
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_what_is_recorded_is_what_the_experiment_asks_for(path: Path) -> None:
+    experiment, figures = recorded(path)
+    assert {item["figure"] for item in figures} == set(experiment.figures)
+    for item in figures:
+        figure = experiment.figures[item["figure"]]
+        asked = {(e.workload, e.member, e.x, e.metric, e.meant, e.against or None, e.low) for e in figure.expected}
+        for point in item["points"]:
+            source = point["source"][0] if isinstance(point["source"], list) else point["source"]
+            keys = ("workload", "member", "x", "metric", "as", "against")
+            assert (*(point[key] for key in keys), source) in asked, f"{figure.name}: measure again (docs/record.py)"
+        assert {claim["says"] for claim in item["claims"]} <= {claim.says for claim in figure.claims}
+
+
+def test_only_whole_measurements_of_one_experiment_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import record
+
+    monkeypatch.setattr(record, "PLACE", tmp_path / "kept")
+    whole = {"experiment": "a", "version": "1", "quick": False, "complete": True, "figures": []}
+    for name, change in (("whole", {}), ("quick", {"quick": True}), ("cut", {"complete": False}), ("b", {"experiment": "b"})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text(json.dumps(whole | change))
+    assert json.loads(record.record([tmp_path / "whole"]).read_text())["figures"] == []
+    for wrong in (["quick"], ["cut"], ["whole", "b"]):
+        with pytest.raises(SystemExit, match="expected"):
+            record.record([tmp_path / name for name in wrong])
+    sys.modules.pop("record")
