@@ -53,6 +53,8 @@ pub struct ConvertOptions {
     pub writer: Options,
     /// Replace files that exist.
     pub force: bool,
+    /// The volumes lie in one address range already: a form that would lay them out again gets one volume instead.
+    pub joined: bool,
 }
 
 impl ConvertOptions {
@@ -125,13 +127,27 @@ fn whole(
     let output = Output::create(target.path, target)?;
     let mut writer = Writer::new(target.format.name, &target.options.writer, output)?;
     let mut pass = Pass::new(source, observer);
+    let mut volumes = 1;
     while pass.next()? {
+        if target.options.joined {
+            volumes = volumes.max(pass.batch.volume.iter().map(|&v| u64::from(v) + 1).max().unwrap_or(1));
+            pass.batch.volume.fill(0);
+            pass.names.volumes.truncate(if volumes > 1 { 0 } else { 1 });
+        }
         writer.names(&pass.names);
         writer.write(&pass.batch)?;
     }
     let read = pass.read;
     let written = writer.finish()?;
-    let lost = written.lost.clone();
+    let mut lost = written.lost.clone();
+    if volumes > 1 {
+        lost.push(Loss {
+            what: "names of volumes".to_owned(),
+            count: volumes,
+            detail: "they lie side by side and are written as one; `{volume}` in the output's name keeps them"
+                .to_owned(),
+        });
+    }
     target.check(read, written.requests, &lost)?;
     let file = Output::complete(written, target, None)?;
     Ok(ConvertReport {

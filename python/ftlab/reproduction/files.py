@@ -101,6 +101,7 @@ def _drive(name: str, table: Table) -> Drive:
         says=table.text("says", ""),
         set=table.strings("set"),
         map_share=table.number("map_share", 0.0),
+        map_least=table.whole("map_least", 0),
         sized=table.flag("sized"),
     )
     table.done()

@@ -254,7 +254,8 @@ class Laboratory:
             blocks = -(-int(logical * (1 + resolved["op_ratio"])) // planes)
             changes |= {"ftl.logical_size": f"{logical}B", "geometry.blocks": str(blocks)}
         if self.drive.map_share:
-            changes["ftl.map_cache"] = f"{int(logical * self.drive.map_share * (times or 1.0))}B"
+            memory = max(logical * self.drive.map_share, self.drive.map_least) * (times or 1.0)
+            changes["ftl.map_cache"] = f"{int(memory)}B"
         return changes
 
 

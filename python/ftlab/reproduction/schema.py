@@ -71,6 +71,8 @@ class Drive:
     set: Mapping[str, str]
     map_share: float = 0.0
     """Bytes of the map's memory for a byte of logical capacity; 0: what the drive file says."""
+    map_least: int = 0
+    """At least so many bytes of it, where an excerpt has few addresses."""
     sized: bool = False
     """As large as the addresses of the workload reach."""
 

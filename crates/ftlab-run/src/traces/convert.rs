@@ -62,7 +62,18 @@ impl TargetSpec {
             format: self.format.clone(),
             writer,
             force: self.force,
+            joined: false,
         })
+    }
+
+    /// What was laid out must not be laid out again by whoever reads it: our own form says so, others get one volume.
+    fn laid_out(&self, options: &mut ConvertOptions) -> Result<()> {
+        if options.form(&self.output)?.name != "ftlab" {
+            options.joined = true;
+        } else if !self.options.contains_key("laid_out") {
+            options.writer.set("laid_out", "true")?;
+        }
+        Ok(())
     }
 
     /// Where volumes go that the form cannot name: behind one another, so that they do not overlap.
@@ -79,8 +90,11 @@ impl TargetSpec {
 /// The answer: `workload` and `trace` as in an inspection; `format`, `files`, `read`, `requests`, `bytes` and `lost` of what
 /// was written; `perf`.
 pub fn convert(spec: &ConvertSpec, observer: &mut (dyn Observer + Send)) -> Result<Value> {
-    let options = spec.to.options()?;
+    let mut options = spec.to.options()?;
     let requests = spec.from.open(spec.to.layout(&options)?)?;
+    if spec.from.lays_volumes_out() {
+        spec.to.laid_out(&mut options)?;
+    }
     let reading = requests.reading.clone();
     let started = Instant::now();
     let mut source = Watched::new(requests, "write", observer);

@@ -89,6 +89,13 @@ impl RequestsSpec {
         matches!(&self.workload, WorkloadSpec::Trace(trace) if trace.volumes.as_deref() == Some("merge"))
     }
 
+    /// Whether addresses are no longer those within a volume: filters work on one address range, and who asks for it gets it.
+    pub(crate) fn lays_volumes_out(&self) -> bool {
+        let asked =
+            matches!(&self.workload, WorkloadSpec::Trace(trace) if trace.volumes.as_deref() == Some("side_by_side"));
+        asked || (!self.filters.is_empty() && !self.merges_volumes())
+    }
+
     /// Opens what the spec names.
     pub fn open(&self, layout: Layout) -> Result<Requests> {
         let layout = match self.filters.is_empty() {
