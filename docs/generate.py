@@ -240,7 +240,7 @@ MEANS = (
     "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source; "
     "`differs`: else. The first numbers of each figure stand here, all of them in the sections below."
 )
-ABLATIONS = """Measurements of ours that change one thing. Each is run again by its name: `ftlab reproduce {name} --only NAME`."""
+ABLATIONS = "Measurements of ours that change one thing. Each is run again by `ftlab reproduce {name} --only NAME`."
 
 
 def experiment_index(experiments: list[Experiment]) -> str:
@@ -283,7 +283,8 @@ def experiment_answers(experiment: Experiment) -> str:
 def experiment_page(experiment: Experiment) -> str:
     """What is run on what, what stands for what, and each figure with what the source says of it."""
     text = f"{NOTE}# `{experiment.name}`\n\n{experiment.title}.\n\nSource: {experiment.source}.\n\n"
-    text += f"```\nftlab reproduce {experiment.name}\n```\n{experiment_answers(experiment)}\n## What is not as in the source\n\n"
+    text += f"```\nftlab reproduce {experiment.name}\n```\n{experiment_answers(experiment)}"
+    text += "\n## What is not as in the source\n\n"
     text += "".join(f"* {sentence}\n" for sentence in experiment.differs)
     text += "\n## Workloads\n\n| workload | the source's | stand-in | |\n| --- | --- | --- | --- |\n"
     for workload in experiment.workloads.values():

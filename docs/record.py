@@ -1,4 +1,4 @@
-"""Keeps what a reproduction found for the pages of experiments: `python docs/record.py FOLDER` of `ftlab reproduce --out`.
+"""Keeps what a reproduction found for the pages of experiments: `python docs/record.py FOLDER`, made by `--out`.
 
 Several folders of one experiment, as of a drive each, become one record; a figure found twice is taken from the last.
 """
@@ -44,4 +44,4 @@ def record(folders: list[Path]) -> Path:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    print(record([Path(argument) for argument in sys.argv[1:]]))
+    sys.stdout.write(f"{record([Path(argument) for argument in sys.argv[1:]])}\n")

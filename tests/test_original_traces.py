@@ -1,7 +1,7 @@
 """`ftlab reproduce cpftl --traces`: files in the form in which the source's traces are published, and excerpts of them.
 
 The UMass Trace Repository has Financial2 and WebSearch1 in the form of the Storage Performance Council, compressed by
-bzip2: application storage unit, address in sectors, bytes, operation, seconds. The units are address spaces of their own.
+bzip2: application storage unit, address in sectors, bytes, operation, seconds. Each unit has addresses of its own.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def test_units_that_a_filter_laid_out_are_not_laid_out_again(tmp_path: Path, ftl
         for key in ("pages_read", "pages_written", "pages_touched"):
             assert again.figures["footprint"][key] == wanted.figures["footprint"][key], name
         assert again.figures["reuse"] == wanted.figures["reuse"], name
-    assert "names of volumes: 5" in ftlab("convert", tmp_path / "many.spc.bz2", tmp_path / "more.csv", "--filter", "align").out
+    assert (
+        "names of volumes: 5"
+        in ftlab("convert", tmp_path / "many.spc.bz2", tmp_path / "more.csv", "--filter", "align").out
+    )
     # Nor where side by side was asked for; and files of one volume each keep their names.
     done = ftlab("convert", tmp_path / "many.spc.bz2", tmp_path / "asked.csv", "--volumes", "side_by_side")
     assert done.code == 0, done.err

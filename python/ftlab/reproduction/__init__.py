@@ -49,7 +49,14 @@ class Result:
     @property
     def verdict(self) -> str:
         """The best of the ways in which the source can be read."""
-        ranks = (verdict.SHOWN, verdict.REPRODUCED, verdict.SHAPE, verdict.DIFFERS, verdict.NOT_SHOWN, verdict.NOT_MEASURED)
+        ranks = (
+            verdict.SHOWN,
+            verdict.REPRODUCED,
+            verdict.SHAPE,
+            verdict.DIFFERS,
+            verdict.NOT_SHOWN,
+            verdict.NOT_MEASURED,
+        )
         return min((judgement.verdict for judgement in self.judgements), key=ranks.index)
 
     @property

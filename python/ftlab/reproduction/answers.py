@@ -1,7 +1,7 @@
 """The table that an experiment's page opens with: figure, source, ours with its verdict, and what makes the difference.
 
-It is made of the figures of a `summary.json`, whole or shortened by `shortened`, so that documents show what was recorded
-and reports what was just measured in one form.
+It is made of the figures of a `summary.json`, whole or shortened by `shortened`, so that documents show what was
+recorded and reports what was just measured in one form.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ftlab.reproduction import written
+from ftlab.reproduction import metrics, written
 from ftlab.reproduction.schema import Expected, Experiment, Figure
-from ftlab.reproduction.verdict import GOOD
+from ftlab.reproduction.verdict import GOOD, REPRODUCED
 from ftlab.reproduction.written import Table
 
 Found = Mapping[str, Any]
 # Numbers of one kind that a cell holds.
 _MOST = 4
-_SAME = ("member", "metric", "meant", "against", "x")
 
 
 def shortened(summary: Found) -> dict[str, Any]:
@@ -44,7 +43,7 @@ def shortened(summary: Found) -> dict[str, Any]:
 
 
 def best(figure: Found) -> Found:
-    """The way of reading the source by which the figure is judged, of a whole summary; of a shortened one all there is."""
+    """The way of reading the source by which the figure is judged; a shortened figure has no other."""
     readings = figure.get("readings")
     if readings is None:
         return figure
@@ -60,17 +59,19 @@ def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
         found = [item for item in own if item]
         if not found:
             continue
+        points = best(found[0])["points"]
+        heads = _heads(points) if points else []
         rows.append(
             [
                 f"{figure.name}: {figure.title}",
-                _source(experiment, figure, best(found[0])),
-                *(_ours(figure, item) if item else "" for item in own),
-                written.cause(figure) if any(item["verdict"] not in ("reproduced", "not measured") for item in found) else "",
+                _source(experiment, figure, best(found[0]), heads),
+                *(_ours(experiment, figure, item, heads) if item else "" for item in own),
+                "" if all(item["verdict"] == REPRODUCED for item in found) else written.cause(figure),
             ]
         )
     rows.append(["reproduced or shape", "", *(_count(figures, *column) for column in columns), ""])
-    heads = [", ".join(part for part in column if part) for column in columns]
-    return Table(["figure", "source", *heads, "what makes the difference"], rows, 3 + len(heads))
+    named = [", ".join(part for part in column if part) for column in columns]
+    return Table(["figure", "source", *named, "what makes the difference"], rows, 3 + len(named))
 
 
 def causes(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
@@ -90,8 +91,8 @@ def verdicts(experiment: Experiment, figures: Sequence[Found]) -> Table:
     columns = list(dict.fromkeys((item["drive"] or "", item["stand_in"]) for item in named))
     rows = []
     for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
-        own = [_of(figures, figure, *column) for column in columns]
-        rows.append([figure.name, figure.title, *(item["verdict"] if item else "" for item in own)])
+        judged_on = [_of(figures, figure, *column) for column in columns]
+        rows.append([figure.name, figure.title, *(item["verdict"] if item else "" for item in judged_on)])
     heads = [", ".join(part for part in column if part) for column in columns]
     return Table(["figure", "", *heads], rows, 2 + len(heads))
 
@@ -137,21 +138,26 @@ def _count(figures: Sequence[Found], drive: str, kind: str) -> str:
 
 
 def _heads(points: Sequence[Found]) -> list[Found]:
-    """The first numbers of one kind, which differ in their workload alone; or in what is varied."""
-    first = points[0]
-    keys = ("member", "metric", "as", "against", "x")
-    same = [point for point in points if all(point[key] == first[key] for key in keys)]
-    return same[:_MOST]
+    """Numbers of one kind, among them the first that is not met: of several workloads, or else of several members."""
+    first = next((point for point in points if not point["within"]), points[0])
+    kind = [point for point in points if all(point[key] == first[key] for key in ("metric", "as", "against", "x"))]
+    by_workload = [point for point in kind if point["member"] == first["member"]]
+    by_member = [point for point in kind if point["workload"] == first["workload"]]
+    return max(by_workload, by_member, key=len)[:_MOST]
 
 
-def _source(experiment: Experiment, figure: Figure, found: Found) -> str:
-    if not found["points"]:
-        return written.claim(experiment, _claim(figure, found["claims"][0]["says"]))
-    heads = _heads(found["points"])
+def _source(experiment: Experiment, figure: Figure, found: Found, heads: Sequence[Found]) -> str:
+    if not heads:
+        first = next((claim for claim in found["claims"] if not _holds(claim)), found["claims"][0])
+        return written.claim(experiment, _claim(figure, first["says"]))
     item = _item(heads[0])
-    names = [experiment.workloads[p["workload"]].title for p in heads if p["workload"] in experiment.workloads]
-    parts = [", ".join(names) if len(figure.workloads) > 1 else ""]
-    parts += [written.member_title(experiment, item.member) if len(figure.members) > 1 else ""]
+    workloads = dict.fromkeys(point["workload"] for point in heads)
+    members = dict.fromkeys(point["member"] for point in heads)
+    parts = [metrics.BY_NAME[item.metric].title if len(figure.metrics) > 1 else ""]
+    if len(figure.workloads) > 1:
+        parts += [experiment.workloads[name].title for name in workloads]
+    if len(figure.members) > 1:
+        parts += [written.member_title(experiment, name) for name in members]
     parts += [f"at {item.x:g}"] if item.x is not None else []
     parts += [f"against {written.member_title(experiment, item.against)}"] if item.against else []
     label = ", ".join(part for part in parts if part)
@@ -159,13 +165,28 @@ def _source(experiment: Experiment, figure: Figure, found: Found) -> str:
     return f"{label}: {values}" if label else values
 
 
-def _ours(figure: Figure, item: Found) -> str:
+def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[Found]) -> str:
+    """The verdict and the numbers of `heads`; another way of reading the source may have them of another member."""
     found = best(item)
-    if not found["points"]:
-        broken = [claim for claim in found["claims"] if not _holds(claim)]
-        return item["verdict"] if not broken else f"{item['verdict']}: not so"
-    values = "; ".join(written.expected(_item(point), point["measured"]) for point in _heads(found["points"]))
-    return f"{item['verdict']}: {values}"
+    own = [_like(head, found["points"]) for head in heads]
+    says = [written.expected(_item(point), point["measured"]) if point else "–" for point in own]
+    broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
+    said = [f"not so: {written.claim(experiment, claim)}" if says else "not so" for claim in broken]
+    whole = "; ".join([*says, *dict.fromkeys(said)])
+    return f"{item['verdict']}: {whole}" if whole else str(item["verdict"])
+
+
+def _like(head: Found, points: Sequence[Found]) -> Found | None:
+    same = [point for point in points if _same(point, head)]
+    exact = [point for point in same if point["member"] == head["member"]]
+    return next(iter(exact or same), None)
+
+
+def _same(point: Found, head: Found) -> bool:
+    """The same number of the source: known by its place and value, since readings differ in members alone."""
+    if any(point[key] != head[key] for key in ("workload", "metric", "as", "x", "source")):
+        return False
+    return point["against"] == head["against"] or point["as"] != "value"
 
 
 def _shown(experiment: Experiment, item: Found) -> str:

@@ -29,7 +29,6 @@ from ftlab.reproduction.schema import (
     Workload,
 )
 
-
 # What stands for the source of an ablation.
 _OURS = "not in the source: what makes the difference"
 
