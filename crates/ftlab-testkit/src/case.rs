@@ -202,7 +202,7 @@ drawer!(
     BUFFER,
     buffer,
     dyn buffer::BufferPolicy,
-    &[],
+    &["write_back:order=lpn"],
     buffer::Setup { capacity_units: 8 }
 );
 
