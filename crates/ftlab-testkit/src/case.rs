@@ -203,7 +203,7 @@ drawer!(
     BUFFER,
     buffer,
     dyn buffer::BufferPolicy,
-    &["write_back:order=lpn"],
+    &["write_back:order=lpn", "write_back:order=lpn,share=0.6"],
     buffer::Setup { capacity_units: 8 }
 );
 

@@ -1,18 +1,20 @@
-//! Write-back buffer: units leave in the order of their first write, or a full buffer leaves as a whole, sorted.
+//! Write-back buffer: units leave in the order of their first write, or a full buffer leaves at once, sorted.
 //!
 //! # Model
 //! A write is acknowledged when its data is in the buffer. An overwrite of a buffered unit replaces it (the first version is never
 //! programmed). A read of a dirty unit is served from the buffer.
 //! * `order = age`: once more units are dirty than the buffer holds, the one that became dirty first is programmed. An
 //!   overwrite does not change its turn.
-//! * `order = lpn`: once more units are dirty than the buffer holds, all of them are programmed, in order of LPN. Consecutive LPNs
-//!   then lie in consecutive places, which mapping policies that store runs (`leaftl`, `sftl`) make shorter maps of. A unit
-//!   that is overwritten often is programmed once each time the buffer fills, however late it came.
+//! * `order = lpn`: once more units are dirty than the buffer holds, `share` of them are programmed, in order of LPN: those of the
+//!   groups of 256 LPNs that have most dirty units, as many groups as are no more than that share, at least one. Consecutive
+//!   LPNs then lie in consecutive places, which mapping policies that store runs (`leaftl`, `sftl`) make shorter maps of. With
+//!   a share of 1, a unit that is overwritten often is programmed each time the buffer fills, however late it came.
 //!
 //! Units that leave at a flush, or when the drive shuts down, leave in the same order.
 //!
 //! # Parameters
 //! * `order` (`age` or `lpn`, default `age`): in which units leave.
+//! * `share` (above 0, at most 1, default 1): of a full buffer, that leaves at once. Only with `order = lpn`.
 //!
 //! Size and power-loss protection are `buffer.capacity` and `buffer.power_loss_protected`.
 //!
@@ -22,39 +24,57 @@
 //!   but the last programs have ended.
 //!
 //! # Errors
-//! None.
+//! A share out of range, or a share without `order = lpn`, is refused.
 //!
 //! # Cost
 //! O(1) per unit, one hash look-up; with `order = lpn`, O(log of the buffered units).
 //!
 //! # Source
-//! The write cache of the ATA and NVMe standards. Sorting: Sun et al., "LeaFTL", ASPLOS 2023, whose public code
-//! (platformxlab/LeaFTL, wiscsim) empties a full buffer in order of LPN.
+//! The write cache of the ATA and NVMe standards. Sorting: Sun et al., "LeaFTL", ASPLOS 2023. Its public code (platformxlab/LeaFTL,
+//! wiscsim) gives places in order of LPN to 7/8 of 8 MiB of dirty pages, the fullest groups of 256 first; that is
+//! `order=lpn,share=0.875`. There data that has a place may stay in the cache until it is its turn to leave; here it leaves
+//! at once.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use ftlab_core::{IndexList, Lpn, Result};
+use ftlab_core::{Error, IndexList, Lpn, Result};
 use serde::{Deserialize, Serialize};
 
 use super::{BufferPolicy, Replaced, Setup};
 use crate::request::WriteContext;
 
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     pub order: Order,
+    pub share: f64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            order: Order::Age,
+            share: 1.0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    #[default]
     Age,
     Lpn,
 }
 
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
     let capacity = setup.capacity_units;
+    let share = params.share;
+    if !(share > 0.0 && share <= 1.0) || (share < 1.0 && params.order == Order::Age) {
+        return Err(Error::input(format!(
+            "buffer policy `write_back`: share = {share}: expected above 0, at most 1, and below 1 only with order=lpn"
+        )));
+    }
     Ok(match params.order {
         Order::Age => Box::new(WriteBack {
             queue: IndexList::new(capacity),
@@ -63,7 +83,8 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn BufferPolicy>> {
         Order::Lpn => Box::new(Sorted {
             units: BTreeMap::new(),
             capacity,
-            leaving: false,
+            share,
+            leaving: Vec::new(),
         }),
     })
 }
@@ -123,8 +144,39 @@ impl BufferPolicy for WriteBack {
 struct Sorted {
     units: BTreeMap<u32, WriteContext>,
     capacity: u32,
-    /// The buffer was full and is not empty yet.
-    leaving: bool,
+    share: f64,
+    /// What leaves since the buffer was full, highest LPN first.
+    leaving: Vec<u32>,
+}
+
+/// LPNs that leave together.
+const GROUP: u32 = 256;
+
+impl Sorted {
+    /// The units of the fullest groups, as many as are no more than the share.
+    fn choose(&mut self) {
+        let mut groups: Vec<(usize, u32)> = Vec::new();
+        for lpn in self.units.keys() {
+            match groups.last_mut() {
+                Some((units, group)) if *group == lpn / GROUP => *units += 1,
+                _ => groups.push((1, lpn / GROUP)),
+            }
+        }
+        groups.sort_unstable_by_key(|&(units, group)| (Reverse(units), group));
+        let most = self.share * self.units.len() as f64;
+        let mut sum = 0;
+        let beyond = groups.iter().position(|&(units, _)| {
+            sum += units;
+            sum as f64 > most
+        });
+        groups.truncate(beyond.map_or(groups.len(), |at| at.max(1)));
+        groups.sort_unstable_by_key(|&(_, group)| Reverse(group));
+        for (_, group) in groups {
+            let first = group * GROUP;
+            let of_group = self.units.range(first..=first + (GROUP - 1));
+            self.leaving.extend(of_group.rev().map(|(&lpn, _)| lpn));
+        }
+    }
 }
 
 impl BufferPolicy for Sorted {
@@ -152,18 +204,24 @@ impl BufferPolicy for Sorted {
     }
 
     fn evict(&mut self, all: bool) -> Option<(Lpn, WriteContext)> {
-        self.leaving |= self.units.len() > self.capacity as usize;
-        self.leaving &= !self.units.is_empty();
-        if !all && !self.leaving {
-            return None;
+        if all {
+            self.leaving.clear();
+            return self.units.pop_first().map(|(lpn, context)| (Lpn(lpn), context));
         }
-        self.units.pop_first().map(|(lpn, context)| (Lpn(lpn), context))
+        if self.leaving.is_empty() && self.units.len() > self.capacity as usize {
+            self.choose();
+        }
+        while let Some(lpn) = self.leaving.pop() {
+            // It may have been trimmed since.
+            if let Some(context) = self.units.remove(&lpn) {
+                return Some((Lpn(lpn), context));
+            }
+        }
+        None
     }
 
     fn forget(&mut self, lpn: Lpn) -> Option<WriteContext> {
-        let forgotten = self.units.remove(&lpn.0);
-        self.leaving &= !self.units.is_empty();
-        forgotten
+        self.units.remove(&lpn.0)
     }
 
     fn dirty(&self) -> Vec<Lpn> {
@@ -172,7 +230,7 @@ impl BufferPolicy for Sorted {
 
     fn clear(&mut self) {
         self.units.clear();
-        self.leaving = false;
+        self.leaving.clear();
     }
 }
 
@@ -181,7 +239,11 @@ mod tests {
     use super::*;
 
     fn buffer(order: Order, capacity_units: u32) -> Box<dyn BufferPolicy> {
-        new(Params { order }, &mut Setup { capacity_units }).unwrap()
+        let params = Params {
+            order,
+            ..Params::default()
+        };
+        new(params, &mut Setup { capacity_units }).unwrap()
     }
 
     fn write(buffer: &mut dyn BufferPolicy, lpns: &[u32]) {
@@ -221,9 +283,33 @@ mod tests {
         assert_eq!(leave(&mut *b, false), [0; 0]);
     }
 
-    /// What is trimmed while a full buffer leaves does not leave, and what is trimmed last ends the leaving.
     #[test]
-    fn by_lpn_an_interrupted_leaving_goes_on_until_nothing_is_left() {
+    fn by_lpn_a_share_leaves_from_the_fullest_groups() {
+        let params = |share| Params {
+            order: Order::Lpn,
+            share,
+        };
+        let mut setup = Setup { capacity_units: 7 };
+        let mut b = new(params(0.75), &mut setup).unwrap();
+        // Groups 0, 1, 2 and 3 have 1, 3, 2 and 2 of 8 units: at most 6 may leave, which 3 and 2 are, but not 3, 2 and 2.
+        write(&mut *b, &[900, 0, 300, 600, 270, 800, 510, 520]);
+        assert_eq!(leave(&mut *b, false), [270, 300, 510, 520, 600]);
+        assert_eq!(b.dirty(), [0, 800, 900].map(Lpn));
+        // A share that no group keeps to is exceeded by the fullest one.
+        let mut b = new(params(0.1), &mut setup).unwrap();
+        write(&mut *b, &[3, 2, 1, 0, 260, 259, 258, 257]);
+        assert_eq!(leave(&mut *b, false), [0, 1, 2, 3]);
+        assert!(new(params(0.0), &mut setup).is_err());
+        let by_age = Params {
+            order: Order::Age,
+            share: 0.5,
+        };
+        assert!(new(by_age, &mut setup).is_err());
+    }
+
+    /// What is trimmed while a full buffer leaves does not leave.
+    #[test]
+    fn by_lpn_an_interrupted_leaving_goes_on_without_what_was_trimmed() {
         let mut b = buffer(Order::Lpn, 2);
         write(&mut *b, &[4, 6, 8]);
         assert_eq!(b.evict(false).map(|(lpn, _)| lpn), Some(Lpn(4)));
