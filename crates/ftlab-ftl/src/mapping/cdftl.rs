@@ -30,7 +30,8 @@
 //! * `adapt` weighs reads of translation pages only, not what dirty entries and pages cost when they leave.
 //!
 //! # Errors
-//! A cache whose second level does not hold one page, or whose first does not hold two entries (or holds more than 2^28), is refused.
+//! A cache whose second level does not hold one page, or whose first does not hold two entries (or holds more than 2^28), is refused;
+//! so is `adapt` with entries larger than a page.
 //!
 //! # Cost
 //! As of `dftl`; entries that were looked at in vain are remembered. Pages are not copied: the simulator has the record.
@@ -84,7 +85,13 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
             params.first_level, params.window
         )));
     }
-    let step = setup.unit_bytes / params.entry_bytes;
+    let step = setup.unit_bytes.checked_div(params.entry_bytes).unwrap_or(0);
+    if params.adapt > 0 && step == 0 {
+        return Err(Error::input(format!(
+            "mapping policy `cdftl`: adapt = {}, entry_bytes = {}: expected entries of 1 to {} bytes, a page, of which one level gives the other",
+            params.adapt, params.entry_bytes, setup.unit_bytes
+        )));
+    }
     let remembered = if params.adapt == 0 { 0 } else { Split::bytes(step) };
     let setup = &mut Setup {
         cache_bytes: setup.cache_bytes.saturating_sub(remembered),

@@ -1,6 +1,8 @@
 //! By hand, on pages of 16 entries.
 
 use super::super::testing::Harness;
+use super::super::{Setup, catalogue};
+use ftlab_core::PolicySpec;
 
 /// Pages of 16 entries, 64 bytes; room for `pages` pages and `entries` entries.
 fn harness(params: &str, pages: u64, entries: u64) -> Harness {
@@ -132,4 +134,27 @@ fn neither_level_goes_below_what_it_needs() {
         (h.figure("capacity_entries"), h.figure("second_level_grew")),
         (8.0, 0.0)
     );
+}
+
+#[test]
+fn entries_without_a_size_or_larger_than_a_page_are_refused() {
+    let refused = |spec: &str| {
+        let mut setup = Setup {
+            logical_units: 256,
+            values: 0,
+            rows: 0,
+            unit_bytes: 64,
+            cache_bytes: 1000,
+            layout: None,
+            checked: true,
+            beside_slot: 0,
+        };
+        let spec = PolicySpec::parse(spec).unwrap();
+        let made = catalogue().build(&spec, &mut setup);
+        made.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert!(refused("cdftl:entry_bytes=0").contains("expects room for at least 2"));
+    assert!(refused("cdftl:adapt=5,entry_bytes=0").contains("expected entries of 1 to 64 bytes"));
+    assert!(refused("cdftl:adapt=5,entry_bytes=65").contains("expected entries of 1 to 64 bytes"));
+    assert_eq!(refused("cdftl:adapt=5,entry_bytes=64"), "");
 }
