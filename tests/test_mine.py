@@ -67,6 +67,23 @@ def test_parts_and_both_miners(ftlab: Command, tmp_path: Path) -> None:
     assert len(found["perf"]["mining_s"]) == 6
 
 
+def test_copied_suffixes_give_the_same_set(ftlab: Command, tmp_path: Path) -> None:
+    trace = planted(tmp_path / "planted.csv", 10)
+    texts, peaks = [], []
+    for projection in ("pseudo", "physical"):
+        out = tmp_path / f"{projection}.set"
+        done = ftlab("mine", trace, "-o", out, "--miner", "cminer", "--projection", projection, "--json")
+        assert done.code == 0, done.err
+        result = json.loads(done.out)["results"][0]
+        assert result["peak_with_stream_bytes"] == result["peak_bytes"] + 4 * 1000
+        peaks.append(result["peak_bytes"])
+        texts.append(out.read_text())
+    assert texts[0] == texts[1]
+    # 1000 reads of 100 pages in windows of 512 and 488: what lies behind the first hundred of each, and the ends.
+    one_page = 4 * (sum(range(412, 512)) + sum(range(388, 488)))
+    assert peaks[1] - peaks[0] >= one_page
+
+
 def test_mining_in_python(tmp_path: Path) -> None:
     trace = planted(tmp_path / "planted.csv", 20)
     out = tmp_path / "x.set"
@@ -89,6 +106,7 @@ def test_mining_in_python(tmp_path: Path) -> None:
         (["--miner", "gold"], "miner gold: expected clustered, cminer, exhaustive"),
         (["--part", "2"], "expected parts as well"),
         (["--region", "wide"], "expected a number of pages, or all"),
+        (["--miner", "cminer", "--projection", "paper"], "expected `pseudo` or `physical`"),
         (["--support", "7"], "support 7: expected a share from 0 to 1"),
         (["--unit", "3KiB"], "unit 3KiB"),
         (["--parts", "3", "-o", "x.set"], "one set is written"),

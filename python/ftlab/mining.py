@@ -42,6 +42,8 @@ class Settings(TypedDict, total=False):
     """C-Miner: most accesses from one page of a sequence to the next [10]."""
     length: int
     """C-Miner: most pages in a sequence, 2 or 3 [3]."""
+    projection: Literal["pseudo", "physical"]
+    """C-Miner: projected databases are places in the stream, or copied suffixes; only the memory differs [pseudo]."""
     support: float
     """Share of the windows that must contain a pair [0.001]."""
     least: int

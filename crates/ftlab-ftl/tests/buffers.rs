@@ -27,7 +27,7 @@ fn broken(case: &Case, fault: Fault) -> Overrides {
 
 fn buffered(policy: &str) -> Case {
     let mut case = Case::plain(40, 8, 1);
-    case.config.buffer.policy = PolicySpec::named(policy);
+    case.config.buffer.policy = PolicySpec::parse(policy).unwrap();
     case.config.buffer.capacity_units = 12;
     case.config.logical_units = most_units(&case.layout, &case.config) / 2;
     case
@@ -57,11 +57,11 @@ fn a_checked_run_notices_what_a_buffer_does_wrong() {
             "{policy} {fault:?}: {said}"
         );
     };
-    for policy in ["write_back", "lru", "write_through"] {
+    for policy in ["write_back", "write_back:order=lpn", "lru", "write_through"] {
         assert_eq!(checked_run(policy, Fault::Nothing), Ok(()), "{policy}");
         noticed(policy, Fault::MixesUp, "in the write buffer");
     }
-    for policy in ["write_back", "lru"] {
+    for policy in ["write_back", "write_back:order=lpn", "lru"] {
         noticed(policy, Fault::LeavesAsAnother, " at Slot(");
         noticed(policy, Fault::Loses, "the last written is");
     }
@@ -87,8 +87,8 @@ fn a_lost_first_write_is_noticed() {
 
 /// The buffers that hold something, in turns.
 fn adapt(case: &mut Case) {
-    let policies = ["write_back", "lru", "write_through"];
-    case.config.buffer.policy = PolicySpec::named(policies[case.config.seed as usize % 3]);
+    let policies = ["write_back", "lru", "write_through", "write_back:order=lpn"];
+    case.config.buffer.policy = PolicySpec::parse(policies[case.config.seed as usize % 4]).unwrap();
     case.config.buffer.capacity_units = case.config.buffer.capacity_units.max(6);
 }
 

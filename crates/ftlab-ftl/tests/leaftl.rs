@@ -1,7 +1,7 @@
 //! What LeaFTL's wrong predictions cost on the flash.
 
-use ftlab_core::{PolicySpec, Stream};
-use ftlab_ftl::{Class, Overrides};
+use ftlab_core::{Lpn, OpKind, PolicySpec, Stream};
+use ftlab_ftl::{Class, Counting, Ftl, HostRequest, Overrides, Ticket};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::{Bench, Case, Instant, Late, Operation};
 
@@ -70,4 +70,30 @@ fn a_correction_follows_a_unit_that_the_same_answer_has_moved() {
         corrections += bench.ftl.counts.spare_reads;
     }
     assert!(corrections > 1000, "{corrections} corrections");
+}
+
+/// Forty units are written every seventh first. The buffer holds 39, so the last write empties it if it leaves as a whole: in order
+/// of LPN, the forty lie on one line. By age they are learned as they came: one of every seven in order, six runs in a group.
+#[test]
+fn a_buffer_emptied_in_order_of_lpn_makes_lines_of_random_writes() {
+    let segments = |buffer: &str| {
+        let mut case = Case::plain(30, 64, 1);
+        case.config.logical_units = 600;
+        case.config.gc.hard = 2;
+        case.config.map_cache_bytes = 2000;
+        case.config.mapping = PolicySpec::parse("leaftl:buffer=40").unwrap();
+        case.config.buffer.policy = PolicySpec::parse(buffer).unwrap();
+        case.config.buffer.capacity_units = 40;
+        let mut ftl: Ftl<Counting> = case.build(Overrides::default()).unwrap();
+        let lpns = (0..40).map(|i| i * 7 % 40).chain((0..40).map(|i| 256 + i * 7 % 40));
+        for lpn in lpns {
+            ftl.admit(&HostRequest::whole(OpKind::Write, Lpn(lpn), 1), Ticket::NONE);
+        }
+        let reports = ftl.policy_reports();
+        let (_, figures) = reports.iter().find(|(role, _)| *role == "mapping").unwrap();
+        figures.iter().find(|(name, _)| *name == "segments").unwrap().1
+    };
+    assert_eq!(segments("write_back:order=lpn"), 2.0);
+    let by_age = segments("write_back");
+    assert!(by_age > 6.0, "{by_age} segments of forty units");
 }

@@ -1,7 +1,7 @@
 //! The most supported pairs seen so far, in bounded memory.
 
 use crate::Pair;
-use crate::meter::reserved;
+use crate::meter::used;
 
 /// Keeps the best `most` pairs, by the order of a set.
 pub(crate) struct Best {
@@ -43,8 +43,10 @@ impl Best {
         self.offered.saturating_sub(self.most as u64)
     }
 
+    /// Before a cut there are twice as many pairs as are kept.
     pub(crate) fn bytes(&self) -> u64 {
-        reserved(&self.pairs)
+        let full = self.offered.min(self.most.saturating_mul(2) as u64) * size_of::<Pair>() as u64;
+        full.max(used(&self.pairs))
     }
 
     pub(crate) fn finish(mut self) -> Vec<Pair> {
@@ -78,6 +80,8 @@ mod tests {
                 best.offer(pair(i * step % 100));
             }
             assert_eq!(best.left_out(), 95);
+            // Ten pairs of 12 bytes before each cut.
+            assert_eq!(best.bytes(), 120);
             let mut kept = best.finish();
             kept.sort_unstable_by_key(Pair::rank);
             // Support 10 have 9, 19, …, 99; the first five by key.

@@ -30,7 +30,7 @@ use serde::Serialize;
 
 use crate::best::Best;
 use crate::counting::{Filtered, Windows};
-use crate::meter::{Meter, reserved};
+use crate::meter::{Meter, used};
 use crate::mined::check_window;
 use crate::regions::{self, Choice};
 use crate::{About, CorrelationSet, Cut, Mined, Reads, Report, Threshold};
@@ -130,7 +130,7 @@ impl Clustered {
         };
         let steps: u64 = chosen.pairs.iter().map(|pair| pair.mass).sum();
         let mut done = 0;
-        let fixed = reserved(&chosen.pairs);
+        let fixed = used(&chosen.pairs);
         for pair in &chosen.pairs {
             let (from, share) = (done as f64 / steps as f64, pair.mass as f64 / steps as f64);
             going(from)?;
@@ -142,8 +142,7 @@ impl Clustered {
             done += pair.mass;
         }
         report.left_out = best.left_out();
-        report.peak_bytes = meter.peak();
-        report.stream_bytes = reads.bytes();
+        report.took(meter.peak(), reads);
         let about = About {
             source: source.to_owned(),
             miner: self.describe(),

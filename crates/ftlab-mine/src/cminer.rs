@@ -8,22 +8,30 @@
 //! contains it has the same support. The set holds all ordered pairs of the pages of closed sequences, each with its best
 //! support; a page's pair with itself is no pair.
 //! # Parameters      see [`CMiner`]
-//! # Not modelled    rules and their confidence; sequences of more than three pages; the mining processor's time
-//! # Errors          parameters out of range
-//! # Cost            2·`gap` steps for each page of each segment, and `gap` more for each extended sequence in it
+//! # Not modelled    rules and their confidence; sequences of more than three pages; the mining processor's time; headers of
+//! objects and boxed numbers, which copied suffixes have on a virtual machine
+//! # Errors          parameters out of range; copied suffixes that do not fit in memory, or are more than 2^32 - 1 accesses
+//! # Cost            2·`gap` steps for each page of each segment, and `gap` more for each extended sequence in it; copies besides:
+//! up to half a segment for each page of it, and again for each extended sequence
 //! # Source          Li, Chen, Srinivasan, Zhou, "C-Miner: Mining Block Correlations in Storage Systems", FAST 2004, whose
 //! values for gap, support and segments are not taken: the defaults are ours, with the windows of clustered mining.
 //!
-//! Written as compactly as one would for use: a projected database is a list of places in the stream (4 bytes a segment)
-//! instead of copied suffixes, and only the projections on the path from the root are alive.
+//! By default a projected database is a list of places in the stream, 4 bytes a segment, and only the projections on the path
+//! from the root are alive: pseudo-projection (Pei et al., "PrefixSpan", ICDE 2001). `projection = physical` copies the suffixes
+//! to the end of their segments, as a plain implementation does that takes the definition of a projected database at its
+//! word; all projections of one level are made in one scan, which for frequent sets is called parallel projection (Han, Pei, Yin
+//! and Mao, Data Mining and Knowledge Discovery 8, 2004). Sequences and pairs are the same.
+
+use std::ops::Range;
 
 use ftlab_core::{Error, Lpn, Result};
 use serde::Serialize;
 
 use crate::best::Best;
-use crate::meter::{Meter, reserved};
+use crate::meter::{Meter, Most, used};
 use crate::mined::check_window;
-use crate::{About, CorrelationSet, Mined, Pair, Reads, Report, Threshold};
+use crate::projection::{Copies, Extension, RARE};
+use crate::{About, CorrelationSet, Mined, Pair, Projection, Reads, Report, Threshold};
 
 /// Parameters of C-Miner.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -34,6 +42,8 @@ pub struct CMiner {
     pub gap: u32,
     /// Most pages in a sequence: 2 or 3.
     pub length: u32,
+    /// Whether projected databases are places or copies.
+    pub projection: Projection,
     /// Which sequences and pairs are kept.
     #[serde(flatten)]
     pub threshold: Threshold,
@@ -45,6 +55,7 @@ impl Default for CMiner {
             window: 512,
             gap: 10,
             length: 3,
+            projection: Projection::default(),
             threshold: Threshold::default(),
         }
     }
@@ -72,13 +83,7 @@ impl CMiner {
         let windows = reads.lpns().len().div_ceil(self.window as usize) as u64;
         let needed = self.threshold.needed(windows);
         let mut meter = Meter::default();
-        let database = Database::new(
-            reads.lpns(),
-            self.window as usize,
-            self.gap as usize,
-            needed,
-            &mut meter,
-        );
+        let database = Database::new(reads.lpns(), self, needed, &mut meter)?;
         let mut found = database.pairs(&mut meter, &mut |share| going(0.5 * share))?;
         let mut triples = 0;
         if self.length == 3 {
@@ -86,22 +91,21 @@ impl CMiner {
         }
         let two = found.pairs.len() as u64;
         let nested = found.open.iter().filter(|&&open| open).count() as u64;
-        let report = Report {
+        let mut report = Report {
             accesses: reads.lpns().len() as u64,
             windows,
             needed,
             counted: found.counted,
-            stream_bytes: reads.bytes(),
             sequences: Some(two + triples),
             closed: Some(two + triples - nested),
             ..Report::default()
         };
         // An open pair is part of a closed triple of the same support, so all frequent pairs are pairs of closed sequences.
         let confident =
-            |&(first, _, support): &(u32, u32, u32)| self.threshold.keeps(support, database.of(first).len() as u32);
+            |&(first, _, support): &(u32, u32, u32)| self.threshold.keeps(support, database.segments_with(first));
         found.pairs.retain(confident);
         found.apart.retain(confident);
-        let Database { pages, .. } = database;
+        let pages = database.into_pages();
         let lpns = |(first, second, windows): (u32, u32, u32)| {
             let [first, second] = [first, second].map(|page| Lpn(pages[page as usize]));
             Pair { first, second, windows }
@@ -109,7 +113,7 @@ impl CMiner {
         // In place of what was found, not beside it.
         let mut pairs: Vec<Pair> = found.pairs.into_iter().map(lpns).collect();
         pairs.extend(found.apart.iter().copied().map(lpns));
-        meter.alive(&[reserved(&pages), reserved(&pairs), reserved(&found.apart)]);
+        meter.alive(&[used(&pages), used(&pairs), used(&found.open), used(&found.apart)]);
         let best = Best::of(pairs, self.threshold.most as usize);
         let left_out = best.left_out();
         let about = About {
@@ -121,21 +125,12 @@ impl CMiner {
             windows,
         };
         let set = CorrelationSet::new(about, best.finish())?;
-        let pairs = set.pairs().len() as u64;
-        Ok(Mined {
-            set,
-            report: Report {
-                pairs,
-                left_out,
-                peak_bytes: meter.peak(),
-                ..report
-            },
-        })
+        report.pairs = set.pairs().len() as u64;
+        report.left_out = left_out;
+        report.took(meter.peak(), reads);
+        Ok(Mined { set, report })
     }
 }
-
-/// A page that is not frequent.
-const RARE: u32 = u32::MAX;
 
 /// The sequence database: frequent pages by number, where each first lies in each segment.
 struct Database {
@@ -146,10 +141,16 @@ struct Database {
     segment: usize,
     gap: usize,
     needed: u32,
-    /// Where the places of each page start in `places`; one more at the end.
+    /// Where the suffixes of each page start among all; one more at the end.
     starts: Vec<u32>,
-    /// First place in the stream, for each segment with the page.
-    places: Vec<u32>,
+    projected: Projected,
+}
+
+/// The database projected on each page: a suffix for each segment with the page, which begins behind its first place there.
+enum Projected {
+    /// These places in the stream.
+    Places(Vec<u32>),
+    Copies(Copies),
 }
 
 /// Frequent sequences as page numbers.
@@ -165,7 +166,7 @@ struct Found {
 
 impl Found {
     fn bytes(&self) -> u64 {
-        reserved(&self.pairs) + reserved(&self.open) + reserved(&self.apart)
+        used(&self.pairs) + used(&self.open) + used(&self.apart)
     }
 
     fn at(&self, first: u32, second: u32) -> Option<usize> {
@@ -197,13 +198,16 @@ impl Found {
 }
 
 impl Database {
-    fn new(lpns: &[u32], segment: usize, gap: usize, needed: u32, meter: &mut Meter) -> Self {
+    fn new(lpns: &[u32], miner: &CMiner, needed: u32, meter: &mut Meter) -> Result<Self> {
+        let segment = miner.window as usize;
         // Every (page, segment) once: first all, then those of frequent pages.
         let mut sorted: Vec<u32> = Vec::with_capacity(segment);
         let mut all: Vec<u32> = Vec::new();
+        let mut most_sorted = Most::default();
         for accesses in lpns.chunks(segment) {
             sorted.clear();
             sorted.extend_from_slice(accesses);
+            most_sorted.see(&sorted);
             sorted.sort_unstable();
             sorted.dedup();
             all.extend_from_slice(&sorted);
@@ -217,8 +221,8 @@ impl Database {
                 starts.push(starts[starts.len() - 1] + run.len() as u32);
             }
         }
-        meter.alive(&[reserved(&sorted), reserved(&all), reserved(&pages), reserved(&starts)]);
-        drop(all);
+        meter.alive(&[most_sorted.bytes(), used(&all), used(&pages), used(&starts)]);
+        drop((sorted, all));
         let stream: Vec<u32> = lpns
             .iter()
             .map(|lpn| pages.binary_search(lpn).map_or(RARE, |page| page as u32))
@@ -233,26 +237,69 @@ impl Database {
                 next[page] += 1;
             }
         }
-        let database = Database {
+        let of_places = used(&places);
+        let mut database = Database {
             pages,
             stream,
             segment,
-            gap,
+            gap: miner.gap as usize,
             needed,
             starts,
-            places,
+            projected: Projected::Places(Vec::new()),
         };
-        meter.alive(&[database.bytes(), reserved(&next)]);
-        database
+        meter.alive(&[database.bytes(), of_places, used(&next)]);
+        drop(next);
+        database.projected = match miner.projection {
+            Projection::Pseudo => Projected::Places(places),
+            Projection::Physical => {
+                let suffixes = places.iter().map(|&place| database.behind(place));
+                let copies = Copies::of(&database.stream, suffixes)?;
+                meter.alive(&[database.bytes(), of_places, copies.bytes()]);
+                Projected::Copies(copies)
+            }
+        };
+        Ok(database)
     }
 
     fn bytes(&self) -> u64 {
-        reserved(&self.pages) + reserved(&self.stream) + reserved(&self.starts) + reserved(&self.places)
+        let projected = match &self.projected {
+            Projected::Places(places) => used(places),
+            Projected::Copies(copies) => copies.bytes(),
+        };
+        used(&self.pages) + used(&self.stream) + used(&self.starts) + projected
     }
 
-    /// First places of a page: the database projected on it.
-    fn of(&self, page: u32) -> &[u32] {
-        &self.places[self.starts[page as usize] as usize..self.starts[page as usize + 1] as usize]
+    /// What lies behind a place of the stream in its segment.
+    fn behind(&self, place: u32) -> Range<usize> {
+        let place = place as usize;
+        let segment_end = (place / self.segment + 1) * self.segment;
+        place + 1..segment_end.min(self.stream.len())
+    }
+
+    /// In what the suffixes lie.
+    fn text(&self) -> &[u32] {
+        match &self.projected {
+            Projected::Places(_) => &self.stream,
+            Projected::Copies(copies) => copies.items(),
+        }
+    }
+
+    /// The database projected on a page.
+    fn of(&self, page: u32) -> impl Iterator<Item = Range<usize>> {
+        let all = self.starts[page as usize] as usize..self.starts[page as usize + 1] as usize;
+        all.map(|i| match &self.projected {
+            Projected::Places(places) => self.behind(places[i]),
+            Projected::Copies(copies) => copies.suffix(i),
+        })
+    }
+
+    /// Segments with a page.
+    fn segments_with(&self, page: u32) -> u32 {
+        self.starts[page as usize + 1] - self.starts[page as usize]
+    }
+
+    fn into_pages(self) -> Vec<u32> {
+        self.pages
     }
 
     /// Sequences of two.
@@ -263,12 +310,12 @@ impl Database {
             apart: Vec::new(),
             counted: 0,
         };
-        let mut extension = Extension::new(self.pages.len());
+        let mut extension = Extension::new(self.pages.len(), self.gap);
         for x in 0..self.pages.len() as u32 {
             if x % 256 == 0 {
                 going(f64::from(x) / self.pages.len() as f64)?;
             }
-            extension.count(self, self.of(x), x);
+            extension.count(self.text(), self.of(x), x);
             found.counted += extension.touched.len() as u64;
             let frequent = extension
                 .touched
@@ -287,10 +334,10 @@ impl Database {
     /// Sequences of three, of which only their number and their pairs are kept.
     fn triples(&self, found: &mut Found, meter: &mut Meter, going: &mut dyn FnMut(f64) -> Result<()>) -> Result<u64> {
         let mut triples = 0;
-        let mut extension = Extension::new(self.pages.len());
-        // The database projected on all x.y of one x: places of y, sorted by y.
+        let mut extension = Extension::new(self.pages.len(), self.gap);
+        // The database projected on all x.y of one x: places of y in the suffixes of x, sorted by y.
         let mut projected: Vec<(u32, u32)> = Vec::new();
-        let mut places: Vec<u32> = Vec::new();
+        let (mut most_projected, mut most_copied) = (Most::default(), 0);
         let mut settled = 0;
         let mut from = 0;
         while from < found.pairs.len() {
@@ -298,15 +345,27 @@ impl Database {
             let to = from + found.pairs[from..].partition_point(|&(first, _, _)| first == x);
             going(from as f64 / found.pairs.len() as f64)?;
             projected.clear();
-            extension.visit(self, self.of(x), x, |y, place| projected.push((y, place)));
+            extension.visit(self.text(), self.of(x), x, |y, place| projected.push((y, place)));
+            most_projected.see(&projected);
             let frequent = &found.pairs[from..to];
             projected.retain(|&(y, _)| frequent.binary_search_by_key(&y, |&(_, second, _)| second).is_ok());
             projected.sort_unstable();
+            let copies = self.copy(&projected)?;
+            most_copied = copies.as_ref().map_or(0, Copies::bytes).max(most_copied);
+            let mut copied = 0;
             for of_y in projected.chunk_by(|a, b| a.0 == b.0) {
                 let y = of_y[0].0;
-                places.clear();
-                places.extend(of_y.iter().map(|&(_, place)| place));
-                extension.count(self, &places, y);
+                match &copies {
+                    Some(copies) => {
+                        let suffixes = (copied..copied + of_y.len()).map(|i| copies.suffix(i));
+                        extension.count(copies.items(), suffixes, y);
+                    }
+                    None => {
+                        let suffixes = of_y.iter().map(|&(_, place)| self.behind(place));
+                        extension.count(&self.stream, suffixes, y);
+                    }
+                }
+                copied += of_y.len();
                 found.counted += extension.touched.len() as u64;
                 for i in 0..extension.touched.len() {
                     let z = extension.touched[i];
@@ -319,25 +378,15 @@ impl Database {
                 extension.clear();
             }
             if found.apart.len() >= 2 * settled + 65_536 {
-                meter.alive(&[
-                    self.bytes(),
-                    found.bytes(),
-                    extension.bytes(),
-                    reserved(&projected),
-                    reserved(&places),
-                ]);
+                let growth = [extension.bytes(), most_projected.bytes(), most_copied].iter().sum();
+                meter.alive(&[self.bytes(), found.bytes(), growth]);
                 found.settle();
                 settled = found.apart.len();
             }
             from = to;
         }
-        meter.alive(&[
-            self.bytes(),
-            found.bytes(),
-            extension.bytes(),
-            reserved(&projected),
-            reserved(&places),
-        ]);
+        let growth = [extension.bytes(), most_projected.bytes(), most_copied].iter().sum();
+        meter.alive(&[self.bytes(), found.bytes(), growth]);
         found.settle();
         // What is a sequence of two already only lends its support, where that is better.
         let mut apart = std::mem::take(&mut found.apart);
@@ -351,68 +400,15 @@ impl Database {
         found.apart = apart;
         Ok(triples)
     }
-}
 
-/// One step of growth: which pages follow a projected database, and in how many segments.
-struct Extension {
-    support: Vec<u32>,
-    touched: Vec<u32>,
-    /// The round in which a page was last seen, so that a segment counts it once.
-    seen: Vec<u32>,
-    round: u32,
-}
-
-impl Extension {
-    fn new(pages: usize) -> Self {
-        Extension {
-            support: vec![0; pages],
-            touched: Vec::new(),
-            seen: vec![0; pages],
-            round: 0,
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        reserved(&self.support) + reserved(&self.touched) + reserved(&self.seen)
-    }
-
-    /// Calls with each page that is not `last` and its first place behind each of `places`, within gap and segment.
-    fn visit(&mut self, database: &Database, places: &[u32], last: u32, mut each: impl FnMut(u32, u32)) {
-        for &place in places {
-            if self.round == u32::MAX {
-                self.seen.fill(0);
-                self.round = 0;
+    /// What follows these places in the suffixes in which they lie, if suffixes are copied.
+    fn copy(&self, projected: &[(u32, u32)]) -> Result<Option<Copies>> {
+        match &self.projected {
+            Projected::Places(_) => Ok(None),
+            Projected::Copies(of_pages) => {
+                let suffixes = projected.iter().map(|&(_, place)| of_pages.behind(place));
+                Copies::of(of_pages.items(), suffixes).map(Some)
             }
-            self.round += 1;
-            let place = place as usize;
-            let segment_end = (place / database.segment + 1) * database.segment;
-            let end = (place + database.gap + 1).min(segment_end).min(database.stream.len());
-            for at in place + 1..end {
-                let page = database.stream[at];
-                if page != RARE && page != last && self.seen[page as usize] != self.round {
-                    self.seen[page as usize] = self.round;
-                    each(page, at as u32);
-                }
-            }
-        }
-    }
-
-    /// Supports of the extensions, in `support`; the pages that have one, in order, in `touched`.
-    fn count(&mut self, database: &Database, places: &[u32], last: u32) {
-        let (mut support, mut touched) = (std::mem::take(&mut self.support), std::mem::take(&mut self.touched));
-        self.visit(database, places, last, |page, _| {
-            if support[page as usize] == 0 {
-                touched.push(page);
-            }
-            support[page as usize] += 1;
-        });
-        touched.sort_unstable();
-        (self.support, self.touched) = (support, touched);
-    }
-
-    fn clear(&mut self) {
-        for page in self.touched.drain(..) {
-            self.support[page as usize] = 0;
         }
     }
 }

@@ -7,7 +7,7 @@
 use ftlab_core::{Lpn, Result};
 
 use crate::best::Best;
-use crate::meter::{Meter, reserved};
+use crate::meter::{Meter, Most, used};
 use crate::regions::RegionPair;
 use crate::{Cut, Pair, Threshold};
 
@@ -46,7 +46,9 @@ impl Filtered {
         let mut entries: Vec<Entry> = Vec::new();
         let mut row_end: Vec<u32> = Vec::new();
         let mut column = vec![0u32; pages.len() + 1];
+        let mut of_window = Most::default();
         windows.each(|sorted| {
+            of_window.see(sorted);
             for run in sorted.chunk_by(|a, b| a.0 == b.0) {
                 if let Ok(page) = pages.binary_search(&run[0].0) {
                     entries.push(Entry {
@@ -59,6 +61,10 @@ impl Filtered {
             }
             row_end.push(entries.len() as u32);
         });
+        let in_windows = [used(&pages), used(&entries), used(&row_end), used(&column)]
+            .iter()
+            .sum::<u64>();
+        meter.alive(&[held, in_windows, of_window.bytes()]);
         for page in 0..pages.len() {
             column[page + 1] += column[page];
         }
@@ -80,16 +86,12 @@ impl Filtered {
             column,
             rows,
         };
-        meter.alive(&[held, filtered.bytes(), reserved(&next)]);
+        meter.alive(&[held, filtered.bytes(), used(&next)]);
         filtered
     }
 
     fn bytes(&self) -> u64 {
-        reserved(&self.pages)
-            + reserved(&self.entries)
-            + reserved(&self.row_end)
-            + reserved(&self.column)
-            + reserved(&self.rows)
+        used(&self.pages) + used(&self.entries) + used(&self.row_end) + used(&self.column) + used(&self.rows)
     }
 
     /// Offers every pair that `needed` windows contain; answers how many different pairs were counted.
@@ -104,6 +106,7 @@ impl Filtered {
     ) -> Result<u64> {
         let mut windows = vec![0u32; self.pages.len()];
         let mut touched: Vec<u32> = Vec::new();
+        let mut most_touched = Most::default();
         let mut counted = 0;
         for first in 0..self.pages.len() as u32 {
             if first % 64 == 0 {
@@ -128,6 +131,7 @@ impl Filtered {
                 }
             }
             counted += touched.len() as u64;
+            most_touched.see(&touched);
             for &second in &touched {
                 let count = std::mem::take(&mut windows[second as usize]);
                 if count >= needed && threshold.keeps(count, of_first) {
@@ -141,7 +145,7 @@ impl Filtered {
             }
             touched.clear();
         }
-        meter.alive(&[held, best.bytes(), self.bytes(), reserved(&windows), reserved(&touched)]);
+        meter.alive(&[held, best.bytes(), self.bytes(), used(&windows), most_touched.bytes()]);
         Ok(counted)
     }
 
@@ -218,7 +222,9 @@ impl<'a> Windows<'a> {
         const PIECE: usize = 1 << 16;
         let mut piece: Vec<u32> = Vec::new();
         let mut counts: Vec<(u32, u32)> = Vec::new();
+        let (mut of_window, mut most_piece) = (Most::default(), Most::default());
         let mut merge = |piece: &mut Vec<u32>| {
+            most_piece.see(piece);
             piece.sort_unstable();
             let before = counts.len();
             for run in piece.chunk_by(|a, b| a == b) {
@@ -231,6 +237,7 @@ impl<'a> Windows<'a> {
             piece.clear();
         };
         self.each(|sorted| {
+            of_window.see(sorted);
             piece.extend(sorted.chunk_by(|a, b| a.0 == b.0).map(|run| run[0].0));
             if piece.len() >= PIECE {
                 merge(&mut piece);
@@ -242,13 +249,12 @@ impl<'a> Windows<'a> {
             .filter(|&&(_, n)| n >= needed)
             .map(|&(lpn, _)| lpn)
             .collect();
-        let of_window = (self.window * size_of::<(u32, u16)>()) as u64;
         meter.alive(&[
             held,
-            of_window,
-            reserved(&piece),
-            reserved(&counts),
-            reserved(&frequent),
+            of_window.bytes(),
+            most_piece.bytes(),
+            used(&counts),
+            used(&frequent),
         ]);
         frequent
     }

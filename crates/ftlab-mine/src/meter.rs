@@ -1,4 +1,8 @@
 //! Bytes of a miner's structures, and the most they have been.
+//!
+//! An array counts with its length, not with what it has reserved: memory that was never touched is no machine's. One that is emptied
+//! and filled again counts with the most it has held. Moments in which an array moves to a larger place are not seen, nor
+//! is what the allocator needs.
 
 /// Counts what the miner says it holds. The stream itself is not counted: it is the caller's.
 #[derive(Default)]
@@ -17,7 +21,21 @@ impl Meter {
     }
 }
 
-/// Bytes that a vector has reserved.
-pub(crate) fn reserved<T>(array: &Vec<T>) -> u64 {
-    (array.capacity() * size_of::<T>()) as u64
+/// Bytes that an array uses.
+pub(crate) fn used<T>(array: &[T]) -> u64 {
+    size_of_val(array) as u64
+}
+
+/// The most bytes that an array has used which is emptied and filled again.
+#[derive(Default)]
+pub(crate) struct Most(u64);
+
+impl Most {
+    pub(crate) fn see<T>(&mut self, array: &[T]) {
+        self.0 = self.0.max(used(array));
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0
+    }
 }

@@ -3,7 +3,7 @@
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::CorrelationSet;
+use crate::{CorrelationSet, Reads};
 
 /// Which pairs a miner keeps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -103,10 +103,12 @@ pub struct Report {
     pub left_out: u64,
     /// Pairs (sequences, for C-Miner) whose windows were counted.
     pub counted: u64,
-    /// Most bytes that the miner's own structures had at one time.
+    /// Most bytes that the miner's own structures used at one time.
     pub peak_bytes: u64,
     /// Bytes of the recorded stream, which is the same for every miner.
     pub stream_bytes: u64,
+    /// Both: the stream lies in memory as long as a miner works.
+    pub peak_with_stream_bytes: u64,
     /// Clustered: regions with an access.
     pub regions: Option<u64>,
     /// Clustered: pairs of regions that were mined.
@@ -117,6 +119,15 @@ pub struct Report {
     pub sequences: Option<u64>,
     /// C-Miner: those of them with no longer sequence of the same support around them.
     pub closed: Option<u64>,
+}
+
+impl Report {
+    /// The memory that mining `reads` took.
+    pub(crate) fn took(&mut self, peak_bytes: u64, reads: &Reads) {
+        self.peak_bytes = peak_bytes;
+        self.stream_bytes = reads.bytes();
+        self.peak_with_stream_bytes = peak_bytes + reads.bytes();
+    }
 }
 
 #[cfg(test)]

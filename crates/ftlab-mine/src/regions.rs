@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use crate::meter::{Meter, reserved};
+use crate::meter::{Meter, Most, used};
 
 /// Regions whose pairs are counted: those with most accesses. Bounds the table of masses to 1 MiB.
 const REGIONS: usize = 512;
@@ -68,6 +68,7 @@ pub(crate) fn choose(lpns: &[u32], choice: Choice, meter: &mut Meter) -> Chosen 
     let mut masses = vec![0u64; counted.len() * (counted.len() + 1) / 2];
     let mut of_window: Vec<u32> = Vec::with_capacity(window.min(lpns.len()));
     let mut present: Vec<(u32, u64)> = Vec::new();
+    let (mut most_of_window, mut most_present) = (Most::default(), Most::default());
     let mut mass = 0;
     for accesses in lpns.chunks(window) {
         let n = accesses.len() as u64;
@@ -78,6 +79,8 @@ pub(crate) fn choose(lpns: &[u32], choice: Choice, meter: &mut Meter) -> Chosen 
                 present.push((rank as u32, accesses));
             }
         });
+        most_of_window.see(&of_window);
+        most_present.see(&present);
         for (i, &(b, in_b)) in present.iter().enumerate() {
             masses[index(b, b)] += in_b * (in_b - 1) / 2;
             for &(a, in_a) in &present[..i] {
@@ -88,6 +91,7 @@ pub(crate) fn choose(lpns: &[u32], choice: Choice, meter: &mut Meter) -> Chosen 
 
     let heavier = |pair: &RegionPair| (Reverse(pair.mass), pair.a, pair.b);
     let mut pairs: Vec<RegionPair> = Vec::new();
+    let mut most_pairs = Most::default();
     for b in 0..counted.len() {
         for a in 0..=b {
             let mass = masses[index(a as u32, b as u32)];
@@ -99,17 +103,18 @@ pub(crate) fn choose(lpns: &[u32], choice: Choice, meter: &mut Meter) -> Chosen 
                 });
             }
         }
+        most_pairs.see(&pairs);
         if pairs.len() > most.saturating_mul(2) {
             pairs.select_nth_unstable_by_key(most, heavier);
             pairs.truncate(most);
         }
     }
     meter.alive(&[
-        reserved(&counted),
-        reserved(&masses),
-        reserved(&of_window),
-        reserved(&present),
-        reserved(&pairs),
+        used(&counted),
+        used(&masses),
+        most_of_window.bytes(),
+        most_present.bytes(),
+        most_pairs.bytes(),
     ]);
     pairs.sort_unstable_by_key(heavier);
     let wanted = share * mass as f64;
@@ -147,6 +152,7 @@ fn busiest(lpns: &[u32], region: u32, window: usize, needed: u32, meter: &mut Me
     }
     let mut known: Vec<Known> = Vec::new();
     let mut sorted: Vec<u32> = Vec::with_capacity(window.min(lpns.len()));
+    let mut most_sorted = Most::default();
     for accesses in lpns.chunks(window) {
         let before = known.len();
         each_region(accesses, region, &mut sorted, |region, accesses| {
@@ -162,17 +168,19 @@ fn busiest(lpns: &[u32], region: u32, window: usize, needed: u32, meter: &mut Me
                 }),
             }
         });
+        most_sorted.see(&sorted);
         if known.len() > before {
             known.sort_unstable_by_key(|known| known.region);
         }
     }
-    meter.alive(&[reserved(&known), reserved(&sorted)]);
     let regions = known.len() as u64;
+    let of_known = used(&known);
     known.retain(|known| known.windows >= needed);
     known.sort_unstable_by_key(|known| (Reverse(known.accesses), known.region));
     known.truncate(REGIONS);
     let mut counted: Vec<u32> = known.iter().map(|known| known.region).collect();
     counted.sort_unstable();
+    meter.alive(&[of_known, most_sorted.bytes(), used(&counted)]);
     (regions, counted)
 }
 

@@ -103,6 +103,7 @@ const MAPPINGS: &[&str] = &[
     "dftl:protected=1,batch=true,serial=true",
     "cdftl:first_level=0.2",
     "cdftl:first_level=0.25,window=1,serial=true",
+    "cdftl:first_level=0.4,adapt=7",
     "sftl:bitmap_bits=2,buffer=0.2,sparse=30,serial=true",
     "sftl:buffer=0,sparse=0",
     "tpftl:threshold=1,order=mru,serial=true",
@@ -202,7 +203,7 @@ drawer!(
     BUFFER,
     buffer,
     dyn buffer::BufferPolicy,
-    &[],
+    &["write_back:order=lpn", "write_back:order=lpn,share=0.6"],
     buffer::Setup { capacity_units: 8 }
 );
 

@@ -53,6 +53,9 @@ def mine(
     region_pairs: Annotated[int | None, _count("--region-pairs", "N", "Most pairs of regions. [4096]")] = None,
     gap: Annotated[int | None, _count("--gap", "N", "C-Miner: accesses from page to page. [10]")] = None,
     length: Annotated[int | None, _count("--length", "N", "C-Miner: pages in a sequence, 2 or 3. [3]")] = None,
+    projection: Annotated[
+        str | None, _option("--projection", "HOW", "C-Miner: pseudo (places), or physical (copied suffixes). [pseudo]")
+    ] = None,
     items: Annotated[str | None, _option("--items", "WHAT", "pages, or requests (their first page). [pages]")] = None,
     unit: Annotated[str | None, _option("--unit", "BYTES", "Page: the drive's mapping unit. [4KiB]")] = None,
     parts: Annotated[
@@ -81,6 +84,7 @@ def mine(
         region_pairs=region_pairs,
         gap=gap,
         length=length,
+        projection=projection,
         items=items,
         unit=unit,
         parts=parts,
@@ -172,5 +176,6 @@ def _rows() -> list[tuple[str, str, Any]]:
         ("accesses announced", "announced_share", show.percent),
         ("peak memory", "peak_bytes", show.size),
         ("the stream", "stream_bytes", show.size),
+        ("both", "peak_with_stream_bytes", show.size),
         ("time", "seconds", lambda seconds: show.duration(seconds * 1e9)),
     ]

@@ -124,7 +124,10 @@ class Laboratory:
             name, miner, part = job
             prepared = self.prepared[name]
             options = {**self.experiment.mining, **_part(prepared, part)}
-            found = mining.execute(str(prepared.path), options, None, miner=miner, output=None, force=False)
+            if miner == "cminer_copies":
+                options["projection"] = "physical"
+            named = miner.removesuffix("_copies")
+            found = mining.execute(str(prepared.path), options, None, miner=named, output=None, force=False)
             return _row(runs, name, miner, None, part, found.results[0])
 
         with ThreadPoolExecutor(self._workers()) as pool:

@@ -18,7 +18,12 @@ KINDS = ("run", "mine", "inspect", "contexts", "drive")
 LIFETIMES = ("lifetime_p10", "lifetime_p25", "lifetime_median", "lifetime_p75", "lifetime_p90")
 # What is compared where it is no configuration of a drive.
 MEMBERS: dict[str, dict[str, str]] = {
-    "mine": {"clustered": "clustered", "cminer": "C-Miner", "exhaustive": "exhaustive"},
+    "mine": {
+        "clustered": "clustered",
+        "cminer": "C-Miner",
+        "cminer_copies": "C-Miner, copied suffixes",
+        "exhaustive": "exhaustive",
+    },
     "inspect": {"before": "as recorded", "behind": "behind the host's cache"},
     "drive": {},
 }

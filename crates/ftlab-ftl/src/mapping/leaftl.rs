@@ -42,11 +42,12 @@
 //! * `serial` (bool, default false): as for `dftl`.
 //!
 //! # Not modelled
-//! * Sorting the data: the source programs its write buffer in LPN order, so that whatever was written random becomes lines. Our
-//!   drive programs data in the order in which it leaves its buffer (`write_back`: of first write; `lru`: of least recent use;
-//!   neither has a setting that sorts), and only learns in LPN order. Random writes therefore cost up to 8 bytes an LPN
-//!   here, twice a plain table, where the source gets lines; collections, which move in the order of places, do not mend that.
-//!   Data written in order, or several streams of it with a frontier each, is learned as there.
+//! * Sorting the data is the buffer's business: the source programs its write buffer in LPN order, so that whatever was written
+//!   random becomes lines. That is `buffer.policy = "write_back:order=lpn,share=0.875"` with `buffer.capacity = "8MiB"`; a
+//!   comparison with any other buffer, or none, is not one with the source's drive. Without it the drive programs data in the
+//!   order in which it comes or leaves its buffer, and only learns in LPN order: random writes cost up to 8 bytes an LPN, twice a
+//!   plain table. Data written in order, or several streams of it with a frontier each, is learned as there.
+//! * Sorting what a collection moves: it goes in the order of places. Of what was sorted, runs stay.
 //! * Where nothing live lies at a predicted place, which may not be programmed at all, the read goes to the right page's die. The
 //!   spare area is taken to name all LPNs within `gamma` places, also those programmed later or in other blocks.
 //! * The time of fitting, look-up and compaction; memory that a collection's entries need beyond the buffer while they are learned.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ftlab_core::{Error, Result, units};
-use ftlab_mine::{CMiner, Clustered, Coverage, Cut, Items, Mined, Parts, Reads, Threshold};
+use ftlab_mine::{CMiner, Clustered, Coverage, Cut, Items, Mined, Parts, Projection, Reads, Threshold};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -50,6 +50,9 @@ pub struct MineSpec {
     /// C-Miner: most pages in a sequence.
     #[serde(default = "defaults::length")]
     pub length: u32,
+    /// C-Miner: whether projected databases are places or copies.
+    #[serde(default)]
+    pub projection: Projection,
     /// Share of the windows that must contain a pair.
     #[serde(default = "defaults::support")]
     pub support: f64,
@@ -248,6 +251,7 @@ impl MineSpec {
                     window,
                     gap,
                     length,
+                    projection: self.projection,
                     threshold,
                 }
                 .mine(reads, source, going)
@@ -510,6 +514,8 @@ mod tests {
         );
         assert_eq!(result["windows"], accesses.div_ceil(512));
         assert_eq!(result["stream_bytes"], accesses * 4);
+        let peak = result["peak_bytes"].as_u64().unwrap();
+        assert_eq!(result["peak_with_stream_bytes"], peak + accesses * 4);
         // The hottest pages are read in every window.
         assert!(result["pairs"].as_u64().unwrap() > 10, "{result}");
         assert!(result["coverage"]["announced"].as_u64().unwrap() > 0 && answer["useful"] == json!([]));
@@ -528,6 +534,23 @@ mod tests {
         assert_eq!(answer["useful"][1]["known"].as_array().unwrap().len(), 2);
         let one = mined(r#", "support": 0.5, "parts": 4, "part": 2"#);
         assert_eq!(one["results"][0], results[2]);
+    }
+
+    #[test]
+    fn copied_suffixes_change_the_memory_and_nothing_else() {
+        let of = |extra: &str| {
+            let answer = mined(&format!(r#", "support": 0.5, "miners": ["cminer"]{extra}"#));
+            (answer["results"][0].clone(), answer["settings"]["projection"].clone())
+        };
+        let ((mut places, pseudo), (mut copies, physical)) = (of(""), of(r#", "projection": "physical""#));
+        assert_eq!((pseudo, physical), (json!("pseudo"), json!("physical")));
+        let [few, many] = [&places, &copies].map(|one| one["peak_bytes"].as_u64().unwrap());
+        assert!(many > 10 * few, "{many} against {few}");
+        for one in [&mut places, &mut copies] {
+            one["peak_bytes"] = json!(0);
+            one["peak_with_stream_bytes"] = json!(0);
+        }
+        assert_eq!(places, copies);
     }
 
     #[test]
@@ -567,6 +590,7 @@ mod tests {
                 "region \"some\": expected a number of pages, or all",
             ),
             (r#", "region": -3"#, "region -3: expected"),
+            (r#", "projection": "paper""#, "expected `pseudo` or `physical`"),
             (r#", "windows": 3"#, "unknown field `windows`"),
         ] {
             let error = spec(extra).unwrap_err().to_string();
