@@ -1,4 +1,4 @@
-"""Whether correlations would pay on a trace: mined on its first half, used on its second, against other maps in equal memory."""
+"""Whether correlations would pay on a trace: mined on its first half, used on its second, against other maps."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ftlab import comparison, mining
 from ftlab.comparison import Comparison, Plan, Point
 from ftlab.errors import InputError
 from ftlab.headline import Summary
+from ftlab.mining import Settings
 from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
 from ftlab.reading import Workload
@@ -37,12 +38,16 @@ ENTRY_BYTES = 8
 LEAST_CACHE = 1024
 CACHES = ("1%", "4%", "16%")
 AROUND = (0.99, 1.0, 1.01)
-"""Sizes, relative to the one asked for, over which figures of maps that load ahead are means: a little more or less memory can
-turn that on or off for a long time."""
+"""Sizes, relative to the one asked for, over which figures of maps that load ahead are means: a little more or less
+memory can turn that on or off for a long time."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(%|B|KiB|MiB|GiB)?")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 WORTH = 0.02
-"""Share of the reads and writes of the best other policy that correlations must save to be worth their trouble."""
+"""Share of the reads and writes that correlations must save against the same map without them."""
+
+
+IN_USE = 0.1
+"""Share of the look-ups during which there must have been correlated pages for a saving to be theirs."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,10 @@ SCHEMES = (
     Scheme("cdftl", "entries and translation pages", "cdftl"),
     Scheme("leaftl", "learned segments", "leaftl"),
     Scheme("tpftl", "entries by translation page, loaded ahead", "tpftl", True),
-    Scheme("no set", "cpftl without correlations: tpftl with changed entries apart", "cpftl", True),
-    Scheme("cpftl", "the same with the correlations of the first half", "cpftl:correlations={set}", True),
+    Scheme("no set", "cpftl without correlations: tpftl with changed entries apart", "cpftl:dirty_share=0.4", True),
+    Scheme(
+        "cpftl", "the same with the correlations of the first half", "cpftl:correlations={set},dirty_share=0.4", True
+    ),
 )
 OTHERS = ("dftl", "sftl", "cdftl", "leaftl", "tpftl")
 WITH, WITHOUT, BASE = "cpftl", "no set", "tpftl"
@@ -142,15 +149,17 @@ class Answer:
         rows = [row for row in self.rows if row.cache_bytes == cache and row.scheme.name in OTHERS]
         return min(rows, key=lambda row: row.total, default=None)
 
-    def pays(self, cache: int) -> bool:
-        """Whether the set saves more than `WORTH` against no set and against every other policy, and more than half the ranges."""
-        best = self.best(cache)
-        changes = [self.change(cache, WITHOUT), self.change(cache, best.scheme.name) if best else None]
-        mine, without = self.row(cache, WITH), self.row(cache, WITHOUT)
-        if mine is None or without is None or not self.mined.pairs:
+    def saves(self, cache: int) -> bool:
+        """Whether the set was in use and saves more than `WORTH`, and more than the spreads, against no set."""
+        mine, without, change = self.row(cache, WITH), self.row(cache, WITHOUT), self.change(cache, WITHOUT)
+        if mine is None or without is None or change is None or (mine.on or 0) < IN_USE:
             return False
-        least = max(WORTH, mine.spread, without.spread)
-        return all(change is not None and change < -least for change in changes)
+        return change < -max(WORTH, mine.spread, without.spread)
+
+    def pays(self, cache: int) -> bool:
+        """Whether the set saves, and no other policy needs less."""
+        best, mine = self.best(cache), self.row(cache, WITH)
+        return self.saves(cache) and (best is None or (mine is not None and mine.total < best.total))
 
     def table(self) -> pl.DataFrame:
         """A row per size of the cache and policy."""
@@ -175,24 +184,33 @@ class Answer:
 
 
 @signed("compare")
-def correlations(workload: Workload, *, caches: Sequence[str] = CACHES, **options: Unpack[CompareOptions]) -> Answer:
+def correlations(
+    workload: Workload,
+    *,
+    caches: Sequence[str] = CACHES,
+    settings: Settings | None = None,
+    **options: Unpack[CompareOptions],
+) -> Answer:
     """Would correlations pay on `workload`? Mines its first half and runs its second with seven maps in equal memory.
 
-    `caches` are sizes of `ftl.map_cache`: bytes, or shares of the map (8 bytes for each page touched; at least 1 KiB). The drive is
-    `cpftl-sim`, as large as what the trace touches, with 15 % spare, on the counting backend, filled in order.
+    `caches` are sizes of `ftl.map_cache`: bytes, or shares of the map (8 bytes for each page touched; at least 1 KiB).
+    The drive is `cpftl-sim`, as large as what the trace touches, with 15 % spare, on the counting backend, filled in
+    order unless `precondition` says otherwise. `settings` are those of `mine` (window, support, ...).
 
     Errors: a workload without reads in one of its halves.
     """
-    with mined_all([workload], options) as found:
+    with mined_all([workload], options, settings or {}) as found:
         made = comparison.execute(plan(found, caches, options))
         return answers(found, made)[0]
 
 
 @contextmanager
-def mined_all(workloads: Sequence[Workload], options: Mapping[str, Any]) -> Iterator[list[tuple[Workload, Mined]]]:
+def mined_all(
+    workloads: Sequence[Workload], options: Mapping[str, Any], settings: Mapping[str, Any]
+) -> Iterator[list[tuple[Workload, Mined]]]:
     """Each workload with what is mined of it; the sets are there until the end."""
     with tempfile.TemporaryDirectory(prefix="ftlab-sets-") as folder:
-        yield [(one, _mined(one, options, Path(folder) / f"{i}.set")) for i, one in enumerate(workloads)]
+        yield [(one, _mined(one, options, settings, Path(folder) / f"{i}.set")) for i, one in enumerate(workloads)]
 
 
 def _filters(options: Mapping[str, Any]) -> list[str]:
@@ -200,10 +218,11 @@ def _filters(options: Mapping[str, Any]) -> list[str]:
     return [*([given] if isinstance(given, str) else given), f"compact:unit={PAGE}B", f"align:unit={PAGE}B"]
 
 
-def _mined(workload: Workload, options: Mapping[str, Any], set_file: Path) -> Mined:
+def _mined(workload: Workload, options: Mapping[str, Any], settings: Mapping[str, Any], set_file: Path) -> Mined:
     known = {key: value for key, value in options.items() if key in of("requests") and value is not None}
     known["filters"] = _filters(options)
-    found = mining.mine(workload, set_file, parts=2, part=1, force=True, **known)
+    asked = {**known, **settings, "parts": 2, "part": 1}
+    found = mining.execute(workload, asked, None, miner="clustered", output=set_file, force=True)
     (result,) = found.results
     coverage, split = result["coverage"], result["mined"]["end"]
     label = workload_label(workload)
@@ -233,9 +252,7 @@ def _lpns(set_file: Path) -> set[int]:
     return {int(word) for words in lines if len(words) == 3 and words[0].isdigit() for word in words[:2]}
 
 
-def _touched(
-    workload: Workload, options: Mapping[str, Any], split: int, lpns: set[int]
-) -> tuple[int, dict[str, int]]:
+def _touched(workload: Workload, options: Mapping[str, Any], split: int, lpns: set[int]) -> tuple[int, dict[str, int]]:
     """Pages touched, and how many of `lpns` each operation is the first on from request `split` on."""
     import polars as pl
 

@@ -23,6 +23,18 @@ def correlations(
             help="Size of the map's cache: 64KiB, or 4% of the map. Repeatable. [1%, 4%, 16%; at least 1KiB]",
         ),
     ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option("--window", metavar="N", parser=o.a_count, help="Of mining: accesses in a window. [512]"),
+    ] = None,
+    support: Annotated[
+        float | None,
+        typer.Option("--support", metavar="SHARE", help="Of mining: windows that must contain a pair. [1e-3]"),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option("--confidence", metavar="SHARE", help="Of mining: of the first page's windows, likewise. [0]"),
+    ] = None,
     options: dict[str, Any],
     out: o.Out = None,
     force: o.Force = False,
@@ -39,7 +51,8 @@ def correlations(
     from ftlab.cli import correlations_text, grids
     from ftlab.comparison import Comparison
 
-    with correlating.mined_all(workload, options) as found:
+    settings = o.given(window=window, support=support, confidence=confidence)
+    with correlating.mined_all(workload, options, settings) as found:
 
         def answered(made: Comparison) -> list[correlating.Answer]:
             return correlating.answers(found, made)

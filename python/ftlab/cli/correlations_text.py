@@ -35,7 +35,8 @@ def answer_text(answer: Answer) -> str:
             ]
         )
     legend = (
-        "reads and writes of the map's pages, means over three sizes 1 % apart; ±: half the range of tpftl's;"
+        "reads and writes of the map's pages; of the last three maps means over three sizes 1 % apart;"
+        " ±: half the range of tpftl's;"
         " on: look-ups with correlated pages there"
     )
     return "\n\n".join(
@@ -47,13 +48,17 @@ def verdict(answer: Answer) -> str:
     """One sentence."""
     if not answer.mined.pairs:
         return "Correlations do not pay: no two pages are read together often enough in the first half."
-    paying = [cache for cache in answer.caches if answer.pays(cache)]
-    if paying:
-        gains = ", ".join(
-            f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}" for cache in paying
-        )
-        return f"Correlations pay: reads and writes against the same map without them {gains}, and no other map does better."
-    return "Correlations do not pay: at no size do they save more than chance against the same map without them and against the others."
+    saving = [cache for cache in answer.caches if answer.saves(cache)]
+    if not saving:
+        return "Correlations do not pay: at no size do they save more than chance against the same map without them."
+    gains = ", ".join(f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}" for cache in saving)
+    against = f"against the same map without them: {gains}"
+    better = {cache: best for cache in saving if not answer.pays(cache) and (best := answer.best(cache))}
+    if not better:
+        return f"Correlations pay. Reads and writes {against}; no other map needs less."
+    others = ", ".join(f"{best.scheme.name} {best.total:,.0f} at {show.size(cache)}" for cache, best in better.items())
+    begins = "Correlations pay at some sizes" if len(better) < len(saving) else "Correlations save, but do not pay"
+    return f"{begins}. Reads and writes {against}; another map needs less: {others}."
 
 
 def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
@@ -77,6 +82,7 @@ def _one(answer: Answer) -> dict[str, Any]:
         "caches": [
             {
                 "cache_bytes": cache,
+                "saves": answer.saves(cache),
                 "pays": answer.pays(cache),
                 "to_tpftl": answer.change(cache, BASE),
                 "to_no_set": answer.change(cache, WITHOUT),
@@ -119,5 +125,3 @@ def _change(change: float | None) -> str:
 def _spread(answer: Answer, cache: int) -> str:
     base = answer.row(cache, BASE)
     return "–" if base is None else f"{100 * base.spread:.1f} %"
-
-

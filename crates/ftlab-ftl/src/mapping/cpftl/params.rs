@@ -178,7 +178,7 @@ impl Default for Params {
             min_loads: 16,
             removal_window: 65536,
             dei: Dei::Skew,
-            dirty_share: 0.5,
+            dirty_share: 0.4,
             after_write_back: AfterWriteBack::Read,
             second_chance: 16,
             frequent: 0.05,

@@ -229,11 +229,11 @@ fn a_set_that_does_not_pay_switches_itself_off() {
     let (none, _) = run("");
     let (kept, [written, live, on]) = with("off");
     assert!(written == 2.0 && live == 2.0 && on > 0.999, "{written} {live} {on}");
-    assert!(kept > 1.1 * none, "{kept} {none}");
+    assert!(kept > 2.0 * none, "{kept} {none}");
     let (judged, [written, live, on]) = with("balance");
     assert!(written == 1.0 && live == 0.0, "{written} {live}");
     assert!(on > 0.02 && on < 0.1, "{on}");
-    assert!(judged < 1.01 * none, "{judged} {none}");
+    assert!(judged < 1.02 * none, "{judged} {none}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_set_that_pays_is_tried_page_after_page() {
 #[test]
 fn changed_entries_leave_by_translation_page() {
     // 100 bytes for entries, half of them for changed ones: two nodes and three entries.
-    let mut h = harness(&format!("dei=on,write_miss=load,{QUIET}"), 0, 0, 100);
+    let mut h = harness(&format!("dei=on,dirty_share=0.5,write_miss=load,{QUIET}"), 0, 0, 100);
     assert_eq!(h.write(0), "load 0");
     assert_eq!(h.write(1), "load 0");
     assert_eq!(h.write(16), "load 1");
@@ -285,7 +285,7 @@ fn changed_entries_leave_by_translation_page() {
     );
     assert_eq!(h.figure("hits_dirty"), 1.0);
     // Deferred, the write-back's read is the only one, and a write never misses.
-    let mut h = harness(&format!("dei=on,{QUIET}"), 0, 0, 100);
+    let mut h = harness(&format!("dei=on,dirty_share=0.5,{QUIET}"), 0, 0, 100);
     assert_eq!(
         (h.write(0), h.write(16), h.write(32)),
         ("".into(), "".into(), "evict 0".into())
@@ -317,7 +317,7 @@ fn what_has_been_written_back_stays_as_asked() {
         ("drop", [false, false]),
     ] {
         let mut h = harness(
-            &format!("dei=on,write_miss=load,after_write_back={kept},{QUIET}"),
+            &format!("dei=on,dirty_share=0.5,write_miss=load,after_write_back={kept},{QUIET}"),
             0,
             0,
             100,
@@ -442,7 +442,7 @@ fn collection_writes_changed_entries_with_what_is_not_cached() {
 fn frequently_changed_pages_stay_longer() {
     // Pages of two and more updates are frequent. 16 bytes of counts, and as above two nodes and three entries of changes.
     let mut h = harness(
-        &format!("dei=skew,write_miss=load,frequent=2,second_chance=3,{QUIET}"),
+        &format!("dei=skew,dirty_share=0.5,write_miss=load,frequent=2,second_chance=3,{QUIET}"),
         0,
         0,
         116,
@@ -458,7 +458,7 @@ fn frequently_changed_pages_stay_longer() {
     assert_eq!(h.figure("second_chances"), 1.0);
     // All protected: the least recent one goes, and the policy comes back.
     let mut h = harness(
-        &format!("dei=skew,write_miss=load,frequent=1,second_chance=99,{QUIET}"),
+        &format!("dei=skew,dirty_share=0.5,write_miss=load,frequent=1,second_chance=99,{QUIET}"),
         0,
         0,
         116,
@@ -750,6 +750,7 @@ fn what_cannot_be_is_refused_with_a_sentence() {
             4000,
             "removal = -1: expected `balance`, `regular`, `off` or hits per load",
         ),
+        ("patience=0", 4000, "patience = 0: expected reads, above 0"),
         ("pairs=1-x", 4000, "pairs: `1-x`: expected LPNs as in 1-9/4-30-31"),
         (
             "directory=11,pairs=1-9",
@@ -780,7 +781,7 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         (
             "",
             80,
-            "ftl.map_cache = 80 bytes, 16 of them for the directory and the update counts, 32 for changed",
+            "ftl.map_cache = 80 bytes, 16 of them for the directory and the update counts, 25 for changed",
         ),
         (
             "directory=some",
