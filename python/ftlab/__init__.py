@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ftlab.catalogue import check, drives, filters, formats, policies, theory, workloads
     from ftlab.comparison import Comparison, compare
     from ftlab.conversion import convert, generate
+    from ftlab.correlating import correlations
     from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted, UnwrittenError
     from ftlab.fitting import Model, fit
     from ftlab.grid import sweep
@@ -50,6 +51,7 @@ _HOME = {
     "compare": "comparison",
     "contexts": "recording",
     "convert": "conversion",
+    "correlations": "correlating",
     "drives": "catalogue",
     "filters": "catalogue",
     "fit": "fitting",
@@ -91,6 +93,7 @@ __all__ = [
     "compare",
     "contexts",
     "convert",
+    "correlations",
     "drives",
     "filters",
     "fit",

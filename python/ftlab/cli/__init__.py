@@ -16,6 +16,7 @@ from ftlab.cli import (
     compare,
     contexts,
     convert,
+    correlations,
     fit,
     generate,
     inspect,
@@ -70,6 +71,7 @@ app.command("generate")(_stoppable(generate.generate))
 app.command("fit")(_stoppable(fit.fit))
 app.command("mine")(_stoppable(mine.mine))
 app.command("mrc")(_stoppable(mrc.mrc))
+app.command("correlations")(_stoppable(correlations.correlations))
 app.command("placement")(_stoppable(placement.placement))
 app.command("reproduce")(_stoppable(reproduce.reproduce))
 app.command("check")(_stoppable(check.check))

@@ -1,4 +1,4 @@
-"""What `compare`, `sweep` and `placement` do alike: make the runs, print the table, write the folder."""
+"""What `compare`, `sweep`, `placement` and `correlations` do alike: runs, the table, the folder."""
 
 from __future__ import annotations
 

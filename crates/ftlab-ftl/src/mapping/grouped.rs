@@ -4,6 +4,7 @@
 use ftlab_core::memory::prefetch;
 
 use super::coldest::Coldest;
+use super::ghost::Ghost;
 use super::list::NONE;
 use super::paging::{self, Paging, Told};
 use super::recency::Marks;
@@ -76,6 +77,10 @@ pub struct Grouped {
     coldest: Coldest,
     /// Bytes of the budget in use.
     pub used: u64,
+    /// Entries brought for a correlation that nothing has used yet.
+    pub unused: u32,
+    /// Of what has been given up, if somebody wants to know.
+    pub ghost: Option<Ghost>,
     counter: i32,
     prefetching: bool,
     pub figures: Figures,
@@ -111,6 +116,8 @@ impl Grouped {
             paging,
             coldest: Coldest::new(paging.pages()),
             used: 0,
+            unused: 0,
+            ghost: None,
             counter: 0,
             prefetching: false,
             figures: Figures::default(),
@@ -141,6 +148,11 @@ impl Grouped {
                 .seconds()
                 .for_each(|tvpn| prefetch(&self.nodes, tvpn as usize));
         }
+    }
+
+    /// Entries in the cache.
+    pub fn len(&self) -> u32 {
+        self.rows.len()
     }
 
     /// Look-ups so far.
@@ -180,6 +192,8 @@ impl Grouped {
         self.nodes.fill(EMPTY);
         self.dirty.clear();
         (self.used, self.counter, self.prefetching, self.figures.nodes) = (0, 0, false, 0);
+        self.unused = 0;
+        self.ghost.iter_mut().for_each(Ghost::clear);
     }
 
     /// The simulator's memory for the entries, their order and the queue of nodes.
@@ -260,6 +274,7 @@ impl Grouped {
             .hit(entry, |tag| if tag < CORRELATED { WANTED } else { CORRELATED_USED });
         let clock = self.rows.clock();
         self.figures.prefetched_used += u64::from(tag == PREFETCHED);
+        self.unused -= u32::from(tag == CORRELATED);
         let node = &mut self.nodes[tvpn];
         node.heat += clock - last;
         node.last_use = clock;
@@ -291,6 +306,7 @@ impl Grouped {
         let tvpn = self.paging.page_of(key);
         self.told.change(key, entry);
         self.used += u64::from(self.params.entry_bytes);
+        self.unused += u32::from(tag == CORRELATED);
         let node = &mut self.nodes[tvpn as usize];
         if node.row.is_empty() {
             self.used += u64::from(self.params.node_bytes);
@@ -346,6 +362,11 @@ impl Grouped {
         };
         self.figures.evictions += 1;
         let key = self.rows.key(victim);
+        if let Some(ghost) = &mut self.ghost
+            && self.rows.tag(victim) != CORRELATED
+        {
+            ghost.put(key);
+        }
         if clean.is_none() && self.dirty.contains(key) {
             self.figures.dirty_evictions += 1;
             paging::rewrite(tvpn, MapCause::EvictRmw, charges);
@@ -364,6 +385,7 @@ impl Grouped {
     }
 
     fn drop_entry(&mut self, tvpn: u32, id: u32) {
+        self.unused -= u32::from(self.rows.tag(id) == CORRELATED);
         let node = &mut self.nodes[tvpn as usize];
         node.heat -= self.rows.remove(&mut node.row, id);
         self.used -= u64::from(self.params.entry_bytes);

@@ -20,6 +20,7 @@ pub mod cdftl;
 pub mod coldest;
 pub mod cpftl;
 pub mod dftl;
+pub mod ghost;
 pub mod grouped;
 pub mod leaftl;
 pub mod list;

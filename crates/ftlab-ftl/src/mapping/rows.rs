@@ -199,6 +199,11 @@ impl Rows {
     }
 
     #[inline]
+    pub fn tag(&self, entry: u32) -> u8 {
+        (self.slots.get(entry) & TAG) as u8
+    }
+
+    #[inline]
     pub fn key(&self, entry: u32) -> u32 {
         self.slots.key(entry)
     }

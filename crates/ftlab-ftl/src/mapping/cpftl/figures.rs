@@ -7,6 +7,8 @@ pub struct Figures {
     pub hits_regular: u64,
     pub hits_correlated: u64,
     pub hits_dirty: u64,
+    /// Look-ups made while there was a correlated page.
+    pub on: u64,
     pub searches: u64,
     pub true_reads: u64,
     pub false_reads: u64,
@@ -56,6 +58,7 @@ impl Cpftl {
             ("hits_dirty", figures.hits_dirty as f64),
             ("writes_deferred", self.counts.deferred as f64),
             ("regular_loads", (self.loads - figures.loads_before) as f64),
+            ("corr_on_share", figures.on as f64 / self.counts.lookups.max(1) as f64),
             ("corr_searches", figures.searches as f64),
             ("corr_reads_true", figures.true_reads as f64),
             ("corr_reads_false", figures.false_reads as f64),

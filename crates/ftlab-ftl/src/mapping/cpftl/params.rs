@@ -38,6 +38,7 @@ pub struct Params {
     pub load_limit: f64,
     pub write_check: WriteCheck,
     pub removal: Removal,
+    pub patience: f64,
     pub removal_floor: f64,
     pub min_loads: u32,
     pub removal_window: u64,
@@ -125,6 +126,7 @@ pub enum Removal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemovalKind {
+    Balance,
     Regular,
     Off,
 }
@@ -162,7 +164,7 @@ impl Default for Params {
             region: miner.region.unwrap_or(u32::MAX),
             mass: miner.mass,
             region_pairs: miner.region_pairs,
-            directory: DirectorySize::Number(0.25),
+            directory: DirectorySize::Number(0.06),
             false_positive: 0.001,
             filter_bits: 0,
             fit: Fit::Pages,
@@ -170,12 +172,13 @@ impl Default for Params {
             bring: Bring::Groups,
             load_limit: 0.25,
             write_check: WriteCheck::Load,
-            removal: Removal::Named(RemovalKind::Regular),
+            removal: Removal::Named(RemovalKind::Balance),
+            patience: 8.0,
             removal_floor: 0.1,
             min_loads: 16,
             removal_window: 65536,
             dei: Dei::Skew,
-            dirty_share: 0.5,
+            dirty_share: 0.4,
             after_write_back: AfterWriteBack::Read,
             second_chance: 16,
             frequent: 0.05,
@@ -240,10 +243,20 @@ impl Params {
         if !rate(self.removal_floor) {
             return refuse("removal_floor", self.removal_floor, "hits per load, 0 or more");
         }
+        if !(self.patience > 0.0 && self.patience.is_finite()) {
+            return refuse("patience", self.patience, "reads, above 0");
+        }
         match self.removal {
-            Removal::Below(below) if !rate(below) => refuse("removal", below, "`regular`, `off` or hits per load"),
+            Removal::Below(below) if !rate(below) => {
+                refuse("removal", below, "`balance`, `regular`, `off` or hits per load")
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Entries that memory of so many bytes would hold.
+    pub(super) fn keys_in(&self, bytes: u64) -> u64 {
+        bytes / u64::from(self.entry_bytes)
     }
 
     /// The buffer and the miner for mining during the run, if that is wanted.

@@ -6,6 +6,9 @@ use super::params::{Bring, Removal, RemovalKind, WriteCheck};
 use crate::mapping::grouped::{CORRELATED, WANTED};
 use crate::mapping::{Charge, RecordView};
 
+/// The rule `balance` tries one of so many pages first.
+const TRIED: u32 = 8;
+
 impl Cpftl {
     /// A read that misses: the correlated pages that may hold the entry, one after the other.
     pub(super) fn search(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) -> bool {
@@ -20,6 +23,9 @@ impl Cpftl {
             charges.push(Charge::Probe { page });
             self.pages.page_mut(page).loads += 1;
             served = self.pages.holds(page, key);
+            if let Some(balance) = &mut self.balance {
+                balance.read(page, self.paging.page_of(key), served);
+            }
             if served {
                 self.figures.true_reads += 1;
                 self.preload(page, key, record, charges);
@@ -27,8 +33,8 @@ impl Cpftl {
                 self.figures.false_reads += 1;
                 charges.push(Charge::Then);
             }
-            if self.params.removal != Removal::Named(RemovalKind::Off) && self.quality.fails(self.pages.page(page)) {
-                self.remove(page, Because::Quality, charges);
+            if self.fails(page) {
+                self.give_up(page, charges);
             }
             if served {
                 break;
@@ -72,6 +78,39 @@ impl Cpftl {
             self.figures.preloaded += 1;
         }
         self.group = group;
+    }
+
+    /// Whether the rule of removal gives the page up.
+    fn fails(&self, page: u32) -> bool {
+        match self.params.removal {
+            Removal::Named(RemovalKind::Off) => false,
+            Removal::Named(RemovalKind::Balance) => self.balance.as_ref().is_some_and(|balance| balance.fails(page)),
+            _ => self.quality.fails(self.pages.page(page)),
+        }
+    }
+
+    /// Gives up the pages that cost more than they save, also those that nothing reads; if all in all they save more, as many again
+    /// are tried.
+    pub(super) fn reckon(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        for page in 0..self.admitted {
+            if self.pages.page(page).live && self.fails(page) {
+                self.give_up(page, charges);
+            }
+        }
+        let live = (0..self.admitted).filter(|&page| self.pages.page(page).live);
+        if self.admitted < self.pages.len() as u32 && self.balance.as_ref().is_some_and(|balance| balance.gains(live)) {
+            let tried = self.admitted;
+            self.admitted = (2 * tried).min(self.pages.len() as u32);
+            self.write(tried..self.admitted, record, charges);
+        }
+    }
+
+    /// Removes a page by the rule of removal.
+    fn give_up(&mut self, page: u32, charges: &mut Vec<Charge>) {
+        if let Some(balance) = &mut self.balance {
+            balance.close(page);
+        }
+        self.remove(page, Because::Quality, charges);
     }
 
     pub(super) fn remove(&mut self, page: u32, because: Because, charges: &mut Vec<Charge>) {
@@ -126,20 +165,34 @@ impl Cpftl {
         self.first_origin = self.first_origin.wrapping_add(self.pages.len() as u32);
         self.probed.fill(0);
         (self.pages, self.directory) = (laid_out.pages, laid_out.directory);
+        self.admitted = 0;
         self.pages_left_out = laid_out.left_out;
         self.due = (self.pages.len() > 0).then_some(self.look_ups);
     }
 
     /// Writes the pages that are due and not in flash.
     pub(super) fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        for page in 0..self.pages.len() as u32 {
+        let all = self.pages.len() as u32;
+        self.admitted = all;
+        if let Some(balance) = &mut self.balance {
+            self.admitted = all.div_ceil(TRIED);
+            balance.begin_set();
+        }
+        self.write(0..self.admitted, record, charges);
+        self.due = (self.params.renew > 0).then(|| self.look_ups + self.params.renew);
+    }
+
+    fn write(&mut self, pages: std::ops::Range<u32>, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        for page in pages {
             if !self.pages.page(page).live && self.pages.fill(page, record) {
                 self.directory.add(page, &self.pages);
+                if let Some(balance) = &mut self.balance {
+                    balance.open(page);
+                }
                 self.figures.written += 1;
                 charges.push(Charge::Write { page });
             }
         }
         self.share(charges);
-        self.due = (self.params.renew > 0).then(|| self.look_ups + self.params.renew);
     }
 }

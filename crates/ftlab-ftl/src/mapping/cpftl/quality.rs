@@ -1,7 +1,7 @@
-//! Adaptive removal: a correlated page that brings less than what regular loads bring is given up.
+//! Adaptive removal as published: a correlated page whose entries are hit less often than those of regular loads is given up.
 //!
-//! Both are measured as hits per load: how many of the entries that came along with the wanted one are used before they leave, each
-//! counted once.
+//! Both are measured as hits per load: of a correlated page the hits on entries that it brought beside the wanted one, of the
+//! regular cache all hits on its clean entries and on those that it holds dirty.
 
 use super::correlated::Page;
 
@@ -15,7 +15,7 @@ pub struct Quality {
     pub follows: bool,
     pub window: u64,
     until: u64,
-    /// Regular loads, and hits on what they brought along, when the window began.
+    /// Regular loads, and hits on what they brought, when the window began.
     loads: u64,
     hits: u64,
 }
@@ -34,7 +34,7 @@ impl Quality {
         }
     }
 
-    /// So many look-ups, regular loads and hits on entries that these brought along have there been.
+    /// So many look-ups, regular loads and hits on entries that these brought have there been.
     #[inline]
     pub fn observe(&mut self, look_ups: u64, loads: u64, hits: u64) {
         if look_ups < self.until {

@@ -1,0 +1,127 @@
+"""The answer of `ftlab correlations` as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ftlab import show
+from ftlab.correlating import BASE, SCHEMES, WITHOUT, Answer
+
+
+def answer_text(answer: Answer) -> str:
+    """What was mined, a row per size of the cache, the verdict."""
+    mined = answer.mined
+    head = [
+        f"{mined.workload}: {mined.pages:,} pages, {mined.requests:,} requests;"
+        f" mined on the first {mined.split:,}, run on the others",
+        _found(answer),
+    ]
+    if not answer.rows:
+        return "\n".join([*head, "no run was finished"])
+    header = ["map cache", *(s.name for s in SCHEMES), "to tpftl", "to no set", "on", "±"]
+    rows = []
+    for cache in answer.caches:
+        cells = [answer.row(cache, scheme.name) for scheme in SCHEMES]
+        mine = cells[-1]
+        rows.append(
+            [
+                show.size(cache),
+                *("–" if row is None else f"{row.total:,.0f}" for row in cells),
+                _change(answer.change(cache, BASE)),
+                _change(answer.change(cache, WITHOUT)),
+                "–" if mine is None or mine.on is None else f"{100 * mine.on:.0f} %",
+                _spread(answer, cache),
+            ]
+        )
+    legend = (
+        "reads and writes of the map's pages; of the last three maps means over three sizes 1 % apart;"
+        " ±: half the range of tpftl's;"
+        " on: look-ups with correlated pages there"
+    )
+    return "\n\n".join(
+        ["\n".join(head), show.text_table(header, rows), "\n".join([legend, *answer.notes]), verdict(answer)]
+    )
+
+
+def verdict(answer: Answer) -> str:
+    """One sentence."""
+    if not answer.mined.pairs:
+        return "Correlations do not pay: no two pages are read together often enough in the first half."
+    saving = [cache for cache in answer.caches if answer.saves(cache)]
+    if not saving:
+        return "Correlations do not pay: at no size do they save more than chance against the same map without them."
+    gains = ", ".join(f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}" for cache in saving)
+    against = f"against the same map without them: {gains}"
+    better = {cache: best for cache in saving if not answer.pays(cache) and (best := answer.best(cache))}
+    if not better:
+        return f"Correlations pay. Reads and writes {against}; no other map needs less."
+    others = ", ".join(f"{best.scheme.name} {best.total:,.0f} at {show.size(cache)}" for cache, best in better.items())
+    begins = "Correlations pay at some sizes" if len(better) < len(saving) else "Correlations save, but do not pay"
+    return f"{begins}. Reads and writes {against}; another map needs less: {others}."
+
+
+def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
+    """The answers as plain data."""
+    return {"schema": "ftlab.correlations/1", "traces": [_one(answer) for answer in answers]}
+
+
+def _one(answer: Answer) -> dict[str, Any]:
+    mined = answer.mined
+    return {
+        "trace": mined.workload,
+        "pages": mined.pages,
+        "requests": mined.requests,
+        "mined_requests": mined.split,
+        "pairs": mined.pairs,
+        "pairs_seen": mined.seen,
+        "reads_announced": mined.announced,
+        "set_pages": mined.lpns,
+        "set_pages_read_first": mined.read_again,
+        "set_pages_written_first": mined.written_first,
+        "caches": [
+            {
+                "cache_bytes": cache,
+                "saves": answer.saves(cache),
+                "pays": answer.pays(cache),
+                "to_tpftl": answer.change(cache, BASE),
+                "to_no_set": answer.change(cache, WITHOUT),
+                "best_other": best.scheme.name if (best := answer.best(cache)) else None,
+                "policies": {
+                    scheme.name: {
+                        "reads": row.reads,
+                        "writes": row.writes,
+                        "hit_ratio": row.hit_ratio,
+                        "spread": row.spread,
+                        "on": row.on,
+                    }
+                    for scheme in SCHEMES
+                    if (row := answer.row(cache, scheme.name)) is not None
+                },
+            }
+            for cache in answer.caches
+        ],
+        "verdict": verdict(answer),
+        "notes": list(answer.notes),
+    }
+
+
+def _found(answer: Answer) -> str:
+    mined = answer.mined
+    if not mined.pairs:
+        return "mined: no pairs"
+    return (
+        f"mined: {mined.pairs:,} pairs of {mined.lpns:,} pages; {show.percent(mined.seen)} of the pairs seen again,"
+        f" {show.percent(mined.announced)} of the reads announced; of the pages"
+        f" {show.percent(mined.read_again)} are read again before they are written,"
+        f" {show.percent(mined.written_first)} written first"
+    )
+
+
+def _change(change: float | None) -> str:
+    return "–" if change is None else f"{100 * change:+.1f} %"
+
+
+def _spread(answer: Answer, cache: int) -> str:
+    base = answer.row(cache, BASE)
+    return "–" if base is None else f"{100 * base.spread:.1f} %"

@@ -1,0 +1,141 @@
+"""`ftlab correlations`: whether correlated pages would pay on a trace; the policy's defaults never lose much."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import ftlab as lab
+from conftest import Command
+from ftlab import correlating
+from ftlab.cli.correlations_text import answer_text, verdict
+from ftlab.correlating import SCHEMES, Answer, Mined, Row
+from ftlab.errors import InputError
+
+TRACES = Path(os.environ.get("FTLAB_TRACES", "/nowhere"))
+# Pairs that lie far apart, read one right behind the other and often.
+PLANTED = "correlated:groups=300,read=1,requests=60000"
+
+
+def mined(**changes: object) -> Mined:
+    known = {
+        "workload": "made up",
+        "requests": 10,
+        "split": 5,
+        "pages": 1000,
+        "pairs": 7,
+        "seen": 0.5,
+        "announced": 0.1,
+        "lpns": 9,
+        "written_first": 0.0,
+        "read_again": 0.5,
+        "set_file": "",
+    }
+    return Mined(**(known | changes))  # type: ignore[arg-type]
+
+
+def answer(pairs: int = 7, spread: float = 0.0, on: float = 0.5, **totals: float) -> Answer:
+    """Totals by policy, `no_set` for the one without, all at 4 KiB."""
+    schemes = {scheme.name.replace(" ", "_"): scheme for scheme in SCHEMES}
+    rows = tuple(
+        Row(schemes[name], 4096, total - 10, 10, 0.5, spread, on if name == "cpftl" else None)
+        for name, total in totals.items()
+    )
+    return Answer(mined(pairs=pairs), rows)
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (answer(tpftl=200, no_set=100, cpftl=90), "Correlations pay. Reads and writes"),
+        (answer(tpftl=80, no_set=100, cpftl=90), "Correlations save, but do not pay. "),
+        (answer(tpftl=200, no_set=100, cpftl=99), "at no size do they save more than chance"),
+        (answer(tpftl=200, no_set=100, cpftl=90, spread=0.2), "at no size do they save more than chance"),
+        (answer(tpftl=200, no_set=100, cpftl=90, on=0.01), "at no size do they save more than chance"),
+        (answer(pairs=0, tpftl=200, no_set=100), "no two pages are read together often enough"),
+    ],
+)
+def test_the_verdict_is_what_the_figures_say(made: Answer, sentence: str) -> None:
+    assert sentence in verdict(made)
+    assert answer_text(made).endswith(verdict(made))
+
+
+def test_without_pairs_cpftl_is_what_it_is_without_a_set() -> None:
+    made = answer(pairs=0, tpftl=200, no_set=100)
+    assert made.change(4096, "tpftl") == -0.5
+    assert made.change(4096, "no set") == 0.0
+
+
+def test_sizes_are_bytes_or_shares_of_the_map() -> None:
+    # 8 bytes a page; nothing below 1 KiB.
+    assert correlating.sizes(["16%", "64KiB", "1%", "0.1%"], 100_000) == [1024, 8000, 65_536, 128_000]
+    for wrong in ("0%", "101%", "4 potatoes", ""):
+        with pytest.raises(InputError, match="expected bytes as in 64KiB, or a share of the map as in 4%"):
+            correlating.sizes([wrong], 1000)
+
+
+def test_what_becomes_of_the_pages_of_a_set_is_counted(tmp_path: Path) -> None:
+    # Twice 0 and 9 in windows of two, then: 0 is read, 9 written and read again; 5 is no page of the set.
+    trace = tmp_path / "t.csv"
+    rows = ["R,0", "R,36864", "R,0", "R,36864", "R,0", "W,36864", "R,36864", "R,20480"]
+    lines = (f"{at},{op},{offset},4096" for at, (op, offset) in enumerate(row.split(",") for row in rows))
+    trace.write_text("time_ns,op,offset,length\n" + "\n".join(lines) + "\n")
+    assert correlating._touched(str(trace), {}, 4, {0, 9, 77}) == (10, {"read": 1, "write": 1})
+
+
+def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "planted.csv"
+    lab.generate(PLANTED, trace, span="64MiB")
+    done = ftlab("correlations", trace, "--cache", "16%", "--precondition", "scatter", "--json")
+    assert done.code == 0, done.err
+    (told,) = json.loads(done.out)["traces"]
+    (cache,) = told["caches"]
+    assert told["pairs"] >= 200
+    assert cache["pays"] is True
+    assert cache["to_no_set"] < -0.02
+    assert cache["policies"]["cpftl"]["on"] > 0.9
+    assert told["verdict"].startswith("Correlations pay.")
+
+
+def test_the_figures_are_those_of_the_runs(tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    assert lab.correlations("zipf:read=0.5,requests=4000", caches=["8KiB"], filters="head:requests=4000").rows
+    made = lab.correlations("zipf:read=0.5,requests=4000", caches=["8KiB"])
+    (row,) = (row for row in made.rows if row.scheme.name == "dftl")
+    assert made.comparison is not None
+    (point,) = (point for point in made.comparison.points if point.vary["policy"] == "dftl")
+    counts = point.runs[0].summary["counts"]
+    assert row.reads == sum(counts["trans_reads"].values()) + counts["gc_trans_reads"]
+    assert row.writes == sum(counts["trans_programs"].values()) + counts["gc_trans_programs"]
+    assert set(made.table()["policy"]) >= {"dftl", "tpftl", "no set"}
+    made.comparison.save(out)
+    assert (out / "report.html").exists()
+
+
+def test_a_trace_without_reads_is_refused(ftlab: Command) -> None:
+    done = ftlab("correlations", "uniform:requests=1000")
+    assert done.code == 2
+    assert "no reads in the first half, so correlations between reads have nothing to do" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.skipif("FTLAB_TRACES" not in os.environ, reason="FTLAB_TRACES names no folder of traces")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "msr/prxy_0_reads.trace.zst",
+        "umass_spc/Financial1_first10k_asu.ascii.zst",
+        "umass_spc/Financial1_first50k_noasu.trace.zst",
+        "android_hash/android_music_5k.tsv.zst",
+        "mobile_nexus5/log131_music.txt.zst",
+    ],
+)
+def test_cpftl_never_needs_two_percent_more_than_tpftl(name: str) -> None:
+    made = lab.correlations(TRACES / name)
+    for cache in made.caches:
+        change = made.change(cache, "tpftl")
+        assert change is not None
+        assert change < 0.02, (cache, change)
