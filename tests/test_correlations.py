@@ -164,9 +164,9 @@ def test_where_nothing_is_correlated_it_costs_at_most_three_percent(work: str, n
         # Windows of the usual 512 and no confidence: pages that happen to be read in the same two windows.
         assert mined(work, out, window=512 if "zipf" not in work else 64, confidence=0.0)["pairs"] > 10_000
         more = f",correlations={out}"
-    # With all parts and without the dirty entry index; and with a directory that most of the cache goes to, until its
+    # With all parts and without the dirty entry index; and with a directory that half of the cache goes to, until its
     # pages are given up. Popular pages that meet by chance are kept: some of what they bring is read.
-    large = [] if work.startswith("zipf:theta=0.9,read=1,") else ["directory=0.75"]
+    large = [] if work.startswith("zipf:theta=0.9,read=1,") else ["directory=0.5"]
     mappings = [f"cpftl:{part}{more}" for part in ("dei=skew", "dei=off", *large)]
     base, *with_set = (run(work, mapping) for mapping in ("tpftl", *mappings))
     for mapping, summary in zip(mappings, with_set, strict=True):
