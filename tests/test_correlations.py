@@ -82,7 +82,7 @@ def test_the_command_generates_mines_and_runs_to_the_planted_bound(ftlab: Comman
     assert 0.9 < known <= 1.0
     changes = [f"{key}={value}" for key, value in DRIVE.items()]
     summaries = {}
-    for name in ("dftl", "tpftl", f"cpftl:correlations={out},directory={DIRECTORY}"):
+    for name in ("dftl", "tpftl", f"cpftl:correlations={out},removal=off,directory={DIRECTORY}"):
         sets = [word for change in [*changes, f"ftl.mapping={name}"] for word in ("--set", change)]
         done = ftlab(
             *("run", trace, "--drive", "small", "--backend", "counting", "--precondition", "fill"),
@@ -112,7 +112,7 @@ def test_the_command_generates_mines_and_runs_to_the_planted_bound(ftlab: Comman
 def test_what_is_loaded_ahead_is_used(pairs: tuple[Path, float]) -> None:
     out, known = pairs
     work = f"correlated:read=1,requests={TRAIN + TEST},{WORK}"
-    summary = run(work, f"cpftl:correlations={out},directory={DIRECTORY}")
+    summary = run(work, f"cpftl:correlations={out},removal=off,directory={DIRECTORY}")
     brought, used = (figure(summary, name) for name in ("preloaded_entries", "preloaded_used"))
     assert used >= 0.99 * brought
     # A visit to a known pair of which nothing is cached brings one entry; little more than a tenth of them are cached.
@@ -134,7 +134,7 @@ def test_groups_of_four_with_others_between(order: str, directory: str, cache: s
     assert 0.8 * planted <= found["pairs"] <= planted
     plain, with_set = (
         run(work, mapping, skip=train, set={"ftl.map_cache": cache})
-        for mapping in ("tpftl", f"cpftl:correlations={out},directory={directory}")
+        for mapping in ("tpftl", f"cpftl:correlations={out},removal=off,directory={directory}")
     )
     assert hit_ratio(with_set) >= 0.95 * 0.45
     assert reads(with_set) < 0.82 * reads(plain)
@@ -164,9 +164,9 @@ def test_where_nothing_is_correlated_it_costs_at_most_three_percent(work: str, n
         # Windows of the usual 512 and no confidence: pages that happen to be read in the same two windows.
         assert mined(work, out, window=512 if "zipf" not in work else 64, confidence=0.0)["pairs"] > 10_000
         more = f",correlations={out}"
-    # With all parts and without the dirty entry index; and with a directory that most of the cache goes to, until its
+    # With all parts and without the dirty entry index; and with a directory that half of the cache goes to, until its
     # pages are given up. Popular pages that meet by chance are kept: some of what they bring is read.
-    large = [] if work.startswith("zipf:theta=0.9,read=1,") else ["directory=0.75"]
+    large = [] if work.startswith("zipf:theta=0.9,read=1,") else ["directory=0.5"]
     mappings = [f"cpftl:{part}{more}" for part in ("dei=skew", "dei=off", *large)]
     base, *with_set = (run(work, mapping) for mapping in ("tpftl", *mappings))
     for mapping, summary in zip(mappings, with_set, strict=True):
@@ -175,7 +175,7 @@ def test_where_nothing_is_correlated_it_costs_at_most_three_percent(work: str, n
 
 def test_writes_of_members_remove_their_pages_and_others_do_not(pairs: tuple[Path, float]) -> None:
     out, known = pairs
-    mapping = f"cpftl:correlations={out},directory=search"
+    mapping = f"cpftl:correlations={out},removal=off,directory=search"
     # 20 % background writes: 4000 of them and not one to a member, and the drive has room for them.
     work = f"correlated:read=0.8,requests=20000,{WORK}"
     untouched = run(work, mapping, skip=0)
@@ -196,7 +196,7 @@ def test_writes_of_members_remove_their_pages_and_others_do_not(pairs: tuple[Pat
 
 def test_pages_outlive_collections_and_power_cuts(pairs: tuple[Path, float]) -> None:
     out, _ = pairs
-    mapping = f"cpftl:correlations={out},directory={DIRECTORY},renew=5000"
+    mapping = f"cpftl:correlations={out},removal=off,directory={DIRECTORY},renew=5000"
     work = f"correlated:read=0.6,requests={TRAIN},member_writes=0.01,{WORK}"
     summary = run(
         work, mapping, skip=0, set={"ftl.checkpoint": "64MiB", "gc.hard": "3"}, power_cuts=[20_000, 50_000], verify=True

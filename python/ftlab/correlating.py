@@ -67,7 +67,7 @@ SCHEMES = (
     Scheme("cdftl", "entries and translation pages", "cdftl"),
     Scheme("leaftl", "learned segments", "leaftl"),
     Scheme("tpftl", "entries by translation page, loaded ahead", "tpftl", True),
-    Scheme("no set", "cpftl without correlations: tpftl with changed entries apart", "cpftl:dirty_share=0.4", True),
+    Scheme("no set", "cpftl without correlations: tpftl with changed entries apart", "cpftl", True),
     Scheme(
         "cpftl", "the same with the correlations of the first half", "cpftl:correlations={set},dirty_share=0.4", True
     ),

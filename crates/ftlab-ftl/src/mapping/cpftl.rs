@@ -345,7 +345,7 @@ impl Cpftl {
         let directory = self.directory.bytes(self.pages.live());
         self.cache.budget = self.budget - directory - self.ghost_bytes(directory) - dirty;
         let beside = directory + u64::from(self.cache.unused) * u64::from(self.params.entry_bytes);
-        let alike = beside * u64::from(self.cache.len()) / self.cache.used.max(1);
+        let alike = beside * u64::from(self.cache.entries()) / self.cache.used.max(1);
         if let Some(ghost) = &mut self.cache.ghost {
             ghost.keep(alike.min(self.params.keys_in(directory)));
         }

@@ -151,7 +151,7 @@ impl Grouped {
     }
 
     /// Entries in the cache.
-    pub fn len(&self) -> u32 {
+    pub fn entries(&self) -> u32 {
         self.rows.len()
     }
 
