@@ -33,7 +33,7 @@ def record(folders: list[Path]) -> Path:
         "experiment": names.pop(),
         "version": summaries[-1]["version"],
         "date": datetime.now(UTC).date().isoformat(),
-        "figures": [figures[key] for key in sorted(figures, key=str)],
+        "figures": list(figures.values()),
     }
     path = PLACE / f"{found['experiment']}.json"
     path.parent.mkdir(exist_ok=True)

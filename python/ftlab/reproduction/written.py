@@ -183,12 +183,15 @@ def verdict_table(made: Reproduction) -> Table:
     columns = list(dict.fromkeys((result.drive, result.kind) for result in made.results if result.drive))
     found = {(r.figure.name, r.drive, r.kind): _verdict(r) for r in made.results}
     kinds = list(dict.fromkeys(result.kind for result in made.results))
+    with_drive = {kind for _, kind in columns}
+    # A kind of stand-in that only figures without a drive were measured on.
+    columns += [("", kind) for kind in kinds if columns and kind not in with_drive]
     rows = []
     for name in dict.fromkeys(result.figure.name for result in made.results):
         cells = [found.get((name, drive, kind), found.get((name, "", kind), "")) for drive, kind in columns]
         cells = cells or [found.get((name, "", kind), "") for kind in kinds]
         rows.append([name, made.experiment.figures[name].title, *cells])
-    heads = [f"{drive}, {kind}" for drive, kind in columns] or kinds
+    heads = [", ".join(part for part in column if part) for column in columns] or kinds
     return Table(["figure", "", *heads], rows, 2 + len(heads))
 
 
