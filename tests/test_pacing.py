@@ -108,7 +108,9 @@ def test_a_trace_keeps_the_shape_of_its_arrivals(trace: Path) -> None:
     assert timed.rate == pytest.approx(0.7 * iops)
 
 
-@pytest.mark.parametrize("options", [{"warmup": "25%"}, {"filters": "sample:rate=0.5"}, {"repeat_trace": 2}])
+@pytest.mark.parametrize(
+    "options", [{"warmup": "25%"}, {"filters": "sample:rate=0.5"}, {"filters": "max_gap:gap=5ms"}, {"repeat_trace": 2}]
+)
 def test_the_rate_is_that_of_the_requests_that_are_measured(trace: Path, options: dict[str, Any]) -> None:
     answer = lab.placement(trace, "small", schemes=["sepbit"], fit="compact", timed=True, **options)
     assert answer.timed is not None
