@@ -47,7 +47,17 @@ def test_the_figures_are_those_of_the_runs(answer: placing.Answer) -> None:
     (sepbit,) = (row for row in answer.rows if row.scheme.name == "sepbit")
     assert sepbit.waf == alone["waf"]["total"]
     assert sepbit.memory_bytes == alone["memory"]["placement"]
-    assert answer.table().columns == ["scheme", "waf", "gap_closed", "years", "memory_bytes", "ns_per_unit"]
+    assert answer.table().columns == [
+        "scheme",
+        "waf",
+        "gap_closed",
+        "years",
+        "memory_bytes",
+        "ns_per_unit",
+        "iops",
+        "read_p99_ns",
+        "write_p99_ns",
+    ]
 
 
 def test_schemes_that_need_what_the_workload_has_not_are_named(ftlab: Command) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ftlab import _ftlab, comparison
+from ftlab import _ftlab, comparison, pacing
 from ftlab.comparison import Comparison, Plan, Point
 from ftlab.errors import InputError
 from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
+from ftlab.pacing import Timed
 from ftlab.reading import Source, Workload
-from ftlab.spec import drive_spec, item, pairs, workload_label
+from ftlab.spec import Spec, drive_spec, item, pairs, workload_label
 from ftlab.traces import open_trace
 
 if TYPE_CHECKING:
@@ -65,6 +67,10 @@ class Placed:
     point: Point
     closed: float | None = None
     """Share of the gap between `none` and the oracle that it closes; None where the gap is too small to tell."""
+    daily_bytes: float | None = None
+    """What the host writes a day, if that was said."""
+    in_closed_loop: Point | None = field(default=None, repr=False)
+    in_open_loop: Point | None = field(default=None, repr=False)
 
     @property
     def waf(self) -> float | None:
@@ -79,15 +85,34 @@ class Placed:
 
     @property
     def years(self) -> float | None:
-        """Lifetime at the workload's own rate."""
-        told = [years for run in self.point.runs if (years := (run.summary.get("lifetime") or {}).get("years"))]
-        return sum(told) / len(told) if told else None
+        """Lifetime at what the host writes a day; else at the workload's own rate, which runs in time can tell."""
+        if self.daily_bytes is not None:
+            endured = _mean_lifetime(self.point, "tbw_bytes")
+            return None if endured is None else endured / (self.daily_bytes * DAYS_A_YEAR)
+        opened = self.in_open_loop
+        # The arrivals of a generator that has none of its own are no rate of the workload's.
+        own = opened is not None and all(run.spec.get("arrivals") == "open" for run in opened.runs)
+        return _mean_lifetime(opened if own and opened else self.point, "years")
+
+    @property
+    def iops(self) -> float | None:
+        """Requests a second of simulated time in the closed loop."""
+        return self.in_closed_loop.figure("iops")[0] if self.in_closed_loop else None
+
+    def p99_ns(self, op: str) -> float | None:
+        """99th percentile of the latency of `read` or `write` in the open loop."""
+        return self.in_open_loop.figure(f"{op}_p99_ns")[0] if self.in_open_loop else None
 
     @property
     def ns_per_unit(self) -> float | None:
         """Wall time of the simulation for each mapping unit that the host writes; runs side by side slow each other."""
         rates = [r for run in self.point.runs if (r := (run.summary.get("perf") or {}).get("host_units_per_s"))]
         return 1e9 * len(rates) / sum(rates) if rates else None
+
+
+def _mean_lifetime(point: Point, key: str) -> float | None:
+    told = [value for run in point.runs if (value := (run.summary.get("lifetime") or {}).get(key))]
+    return sum(told) / len(told) if told else None
 
 
 @dataclass(frozen=True)
@@ -103,6 +128,8 @@ class Answer:
     """What was changed of the drive so that all schemes have room on it."""
     withheld: str | None = None
     """Why nothing is said about the gap: a run is too short, as its verdict says."""
+    timed: Timed | None = None
+    """What the runs in time gave, if there were any."""
 
     @property
     def gap(self) -> float | None:
@@ -129,9 +156,13 @@ class Answer:
                     "years": row.years,
                     "memory_bytes": row.memory_bytes,
                     "ns_per_unit": row.ns_per_unit,
+                    "iops": row.iops,
+                    "read_p99_ns": row.p99_ns("read"),
+                    "write_p99_ns": row.p99_ns("write"),
                 }
                 for row in self.rows
-            ]
+            ],
+            schema_overrides=dict.fromkeys(("iops", "read_p99_ns", "write_p99_ns", "years"), pl.Float64),
         )
 
 
@@ -141,15 +172,89 @@ def placement(
     drive: Source = "small",
     *,
     schemes: Sequence[str] | None = None,
+    timed: bool = False,
+    daily_writes: str | float | None = None,
     **options: Unpack[CompareOptions],
 ) -> Answer:
     """What would streams, inference or better guesses bring on `workload`, and how far is that from an oracle?
 
     `schemes` names some of `SCHEMES`; `none` and the oracle are always among them. Runs on the counting backend unless
-    `backend` says otherwise.
+    `backend` says otherwise. With `timed` every scheme is run in time as well (`ftlab.pacing`), for IOPS in a closed
+    loop of `qd` requests and for percentiles in an open one. `daily_writes` is what the host writes a day, in bytes or
+    as `500GB`: lifetimes are told at that rate.
     """
-    roomy = make_room(choose(schemes), workload, drive, options)
-    return answer(roomy.schemes, comparison.execute(plan(roomy.schemes, workload, drive, roomy.options)), roomy)
+    asked = Question.of(workload, drive, schemes, options, timed=timed, daily_writes=daily_writes)
+    counted = comparison.execute(asked.plan())
+    return asked.answer(asked.then(counted, comparison.execute) if timed else counted)
+
+
+DAYS_A_YEAR = 365
+_DAILY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?) ?([kMGTP]i?)?B?", re.IGNORECASE)
+
+
+def daily_bytes(asked: str | float | None) -> float | None:
+    """Bytes a day; texts have units: `500GB`, `1.5TiB`."""
+    if asked is None:
+        return None
+    found = _DAILY.fullmatch(str(asked).strip())
+    if not found or not 0 < (bytes_ := float(found[1])) < math.inf:
+        raise InputError(f"daily_writes `{asked}`: expected what the host writes a day, such as 500GB")
+    unit = (found[2] or "").lower()
+    return bytes_ * (1024 if unit.endswith("i") else 1000) ** " kmgtp".index(unit[:1] or " ")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a workload, a drive on which all schemes have room, and what is to be told."""
+
+    workload: Workload
+    drive: Source
+    roomy: Roomy
+    daily_bytes: float | None = None
+    depth: int = pacing.DEPTH
+    """Requests under way in the closed loop."""
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        drive: Source,
+        schemes: Sequence[str] | None,
+        options: Mapping[str, Any],
+        *,
+        timed: bool,
+        daily_writes: str | float | None,
+    ) -> Question:
+        """The question; refuses options that cannot be meant."""
+        given = {name: value for name, value in options.items() if value is not None}
+        chosen, daily, depth = choose(schemes), daily_bytes(daily_writes), pacing.DEPTH
+        if timed:
+            pacing.refuse(given)
+            depth = given.pop("qd", depth)
+        return cls(workload, drive, make_room(chosen, workload, drive, given), daily, depth)
+
+    def plan(self) -> Plan:
+        """The runs that count."""
+        return plan(self.roomy.schemes, self.workload, self.drive, self.roomy.options)
+
+    def then(self, counted: Comparison, execute: Callable[[Plan], Comparison]) -> Comparison:
+        """The runs in time, of the schemes that are told of."""
+        told = self.answer(counted).rows
+        by_name = {row.scheme.name: row.scheme for row in told}
+        if "none" not in by_name:
+            return counted
+
+        def laid_out(
+            load: str, names: Sequence[str], options: Mapping[str, Any], change: Callable[[Spec], Spec]
+        ) -> Plan:
+            chosen = [by_name[name] for name in names]
+            return plan(chosen, self.workload, self.drive, {**self.roomy.options, **options}, load, change)
+
+        return pacing.measure(counted, list(by_name), self.depth, laid_out, execute)
+
+    def answer(self, made: Comparison) -> Answer:
+        """What the runs say."""
+        return answer(self.roomy.schemes, made, self.roomy, self.daily_bytes)
 
 
 def choose(names: Sequence[str] | None) -> list[Scheme]:
@@ -246,17 +351,24 @@ def _carries(needs: str, workload: Workload, options: Mapping[str, Any]) -> bool
     return first is not None and bool(first[column].fill_null(0).max())
 
 
-def plan(schemes: Sequence[Scheme], workload: Workload, drive: Source, options: Mapping[str, Any]) -> Plan:
-    """A run of the workload for each scheme."""
+def plan(
+    schemes: Sequence[Scheme],
+    workload: Workload,
+    drive: Source,
+    options: Mapping[str, Any],
+    load: str | None = None,
+    change: Callable[[Spec], Spec] = lambda spec: spec,
+) -> Plan:
+    """A run of the workload for each scheme; its point says what it is for, if there are several."""
     label = workload_label(workload)
     grid, common = comparison.parted({"backend": "counting"} | {k: v for k, v in options.items() if v is not None})
     changes = pairs(common.get("set") or ())
     return comparison.laid_out(
         [
             (
-                {"scheme": scheme.name},
+                {"scheme": scheme.name} | ({"load": load} if load else {}),
                 label,
-                item(workload, {**common, "set": [*changes, *scheme.changes]}, drive),
+                change(item(workload, {**common, "set": [*changes, *scheme.changes]}, drive)),
             )
             for scheme in schemes
         ],
@@ -264,9 +376,13 @@ def plan(schemes: Sequence[Scheme], workload: Workload, drive: Source, options: 
     )
 
 
-def answer(schemes: Sequence[Scheme], made: Comparison, roomy: Roomy | None = None) -> Answer:
-    """What the runs say."""
-    by_name = {point.vary["scheme"]: point for point in made.points}
+def answer(
+    schemes: Sequence[Scheme], made: Comparison, roomy: Roomy | None = None, daily: float | None = None
+) -> Answer:
+    """What the runs say; `daily` is what the host writes a day, in bytes."""
+    counted, timed = pacing.split(made, "none")
+    closed, opened = (timed.closed, timed.open) if timed else ({}, {})
+    by_name = {point.vary["scheme"]: point for point in counted.points}
     rows, left_out = [], list(roomy.left_out if roomy else ())
     for scheme in schemes:
         point = by_name.get(scheme.name)
@@ -275,14 +391,14 @@ def answer(schemes: Sequence[Scheme], made: Comparison, roomy: Roomy | None = No
         if scheme.needs and not _has(scheme.needs, point):
             left_out.append(f"{scheme.name}: the workload has no {_NEEDS[scheme.needs]}")
             continue
-        rows.append(Placed(scheme, point))
+        rows.append(Placed(scheme, point, None, daily, closed.get(scheme.name), opened.get(scheme.name)))
     waf = {row.scheme.name: row.waf for row in rows}
     without, oracle = waf.get("none"), waf.get(ORACLE)
     withheld = _too_short(rows)
     if without and oracle and not withheld and (without - oracle) / without >= LEAST_GAP:
         gap = without - oracle
-        rows = [Placed(r.scheme, r.point, None if r.waf is None else (without - r.waf) / gap) for r in rows]
-    return Answer(tuple(rows), made, tuple(left_out), roomy.notes if roomy else (), withheld)
+        rows = [replace(row, closed=None if row.waf is None else (without - row.waf) / gap) for row in rows]
+    return Answer(tuple(rows), made, tuple(left_out), roomy.notes if roomy else (), withheld, timed)
 
 
 def _too_short(rows: Sequence[Placed]) -> str | None:

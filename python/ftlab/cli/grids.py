@@ -12,6 +12,11 @@ from ftlab.cli import INTERRUPTED, WRONG_INPUT, progress, text
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import Interrupted
 
+Execute = Callable[[Plan], Comparison]
+"""Makes planned runs."""
+Then = Callable[[Comparison, Execute], Comparison]
+"""Further runs after the first ones, made by the second argument; Ctrl-C raises `Interrupted` with all that is done."""
+
 
 def make(
     plan: Plan,
@@ -22,14 +27,20 @@ def make(
     title: str = "",
     in_text: Callable[[Comparison], str] = text.comparison_text,
     in_json: Callable[[Comparison], Any] = lambda result: result.summaries,
+    then: Then | None = None,
 ) -> int:
-    """Makes the planned runs and shows them, as text or as JSON; gives the exit code."""
+    """Makes the planned runs and shows them, as text or as JSON; gives the exit code.
+
+    `then` makes further runs, which depend on what the planned ones gave, and returns them all.
+    """
     line = progress.line(len(plan.specs))
     interrupted = False
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
         try:
             result = comparison.execute(plan, progress=line, title=title)
+            if then:
+                result = then(result, _followed)
         except Interrupted as stop:
             interrupted = True
             result = cast(Comparison, stop.result)
@@ -50,3 +61,12 @@ def make(
         text.note("interrupted; what was finished is kept")
         return INTERRUPTED
     return WRONG_INPUT if result.failures else 0
+
+
+def _followed(plan: Plan) -> Comparison:
+    """Makes further runs under a progress line of their own."""
+    line = progress.line(len(plan.specs))
+    try:
+        return comparison.execute(plan, progress=line)
+    finally:
+        progress.clear(line)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ftlab import show
 from ftlab.cli.text import drive_line
+from ftlab.pacing import BUSY, Timed, split
 from ftlab.placing import LEAST_GAP, ORACLE, Answer, Placed
 
 
@@ -14,7 +15,10 @@ def answer_text(answer: Answer) -> str:
     if not answer.rows:
         return "no run was finished"
     first = answer.rows[0].point.runs[0]
+    timed = answer.timed is not None
+    tails = [op for op in ("read", "write") if any(row.p99_ns(op) is not None for row in answer.rows)]
     header = ["scheme", "WAF", "gap closed", "years", "memory"]
+    header += [*(["IOPS"] if timed else []), *(f"{op} p99" for op in tails)]
     rows = [
         [
             row.scheme.name,
@@ -22,15 +26,23 @@ def answer_text(answer: Answer) -> str:
             _share(row.closed),
             "–" if row.years is None else show.digits(row.years, 2),
             "–" if row.memory_bytes is None else show.size(row.memory_bytes),
+            *([show.quantity(row.iops, "/s")] if timed else []),
+            *(show.quantity(row.p99_ns(op), "ns") for op in tails),
         ]
         for row in answer.rows
     ]
     heads, rule, *body = show.text_table(header, rows).splitlines()
     width = max(map(len, (heads, rule, *body)))
     told = [f"{line.ljust(width)}  {row.scheme.says}" for line, row in zip(body, answer.rows, strict=True)]
-    blocks = [f"{first.workload} on {drive_line(first.summary)}", "\n".join([heads, rule, *told]), _gap(answer)]
+    blocks = [
+        f"{first.workload} on {drive_line(first.summary)}",
+        "\n".join([heads, rule, *told]),
+        _gap(answer),
+        _loads(answer),
+    ]
     shown = {row.scheme.name for row in answer.rows}
-    said = [*answer.comparison.endings, *answer.comparison.cautions]
+    counted = split(answer.comparison, "none")[0]
+    said = [*counted.endings, *counted.cautions]
     blocks.append("\n".join([*answer.notes, *answer.left_out, *(one for one in said if one.split(":", 1)[0] in shown)]))
     return "\n\n".join(block for block in blocks if block)
 
@@ -42,6 +54,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "gap": answer.gap,
         "withheld": answer.withheld,
         "schemes": [_row(row) for row in answer.rows],
+        "timed": _timed(answer.timed),
         "notes": list(answer.notes),
         "left_out": list(answer.left_out),
         "runs": answer.comparison.summaries,
@@ -58,7 +71,49 @@ def _row(row: Placed) -> dict[str, Any]:
         "years": row.years,
         "memory_bytes": row.memory_bytes,
         "ns_per_unit": row.ns_per_unit,
+        "iops": row.iops,
+        "read_p99_ns": row.p99_ns("read"),
+        "write_p99_ns": row.p99_ns("write"),
     }
+
+
+def _timed(timed: Timed | None) -> dict[str, Any] | None:
+    if timed is None:
+        return None
+    closed, opened = timed.busy
+    return {
+        "qd": timed.depth,
+        "share": BUSY,
+        "rate_per_s": timed.rate,
+        "withheld": timed.withheld,
+        "none_dies_busy": {"closed": closed, "open": opened},
+    }
+
+
+def _loads(answer: Answer) -> str:
+    """How the figures in time were taken, and who fell behind."""
+    timed = answer.timed
+    if timed is None or timed.depth is None:
+        return ""
+    closed, opened = timed.busy
+    said = f"IOPS: closed loop, {timed.depth} requests under way{_worked(closed)}."
+    if timed.rate is None:
+        return f"{said}\np99: not told: {timed.withheld or 'not finished'}."
+    said += (
+        f"\np99: open loop, {show.count(timed.rate)} requests/s for every scheme,"
+        f" {100 * BUSY:.0f} % of the IOPS of `none`{_worked(opened)}."
+    )
+    late = [(row.scheme.name, wait) for row in answer.rows if (wait := timed.behind_ns(row.scheme.name))]
+    if late:
+        waits = ", ".join(f"{name} {show.duration(wait)}" for name, wait in late)
+        said += (
+            f"\nFell behind in the open loop, by bursts of requests or stalls of collection; longest waits: {waits}."
+        )
+    return said
+
+
+def _worked(busy: float | None) -> str:
+    return "" if busy is None else f" (dies of `none` busy {show.percent(busy)} of the time)"
 
 
 def _share(closed: float | None) -> str:
