@@ -179,6 +179,8 @@ def test_a_full_disk_is_one_sentence(ftlab: Command, form: str) -> None:
         (("convert", "RICH", "a.mqsim", "--set", "tick=1"), "tick"),
         (("convert", "RICH", "a.parquet", "--set", "tick=1"), "parquet has no options"),
         (("convert", "RICH", "-", "--to", "parquet"), "standard output"),
+        (("convert", "RICH", "{volume}.parquet"), "parquet has all volumes in one file"),
+        (("generate", "uniform:requests=9", "-o", "{volume}.x", "--to", "arrow"), "arrow has all volumes in one file"),
         (("generate", "RICH", "-o", "a.csv"), "`convert`"),
         (("generate", "zipf:theta=x", "-o", "a.csv"), "theta"),
         (("generate", "zipf"), "--out"),

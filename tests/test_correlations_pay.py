@@ -122,6 +122,14 @@ def test_a_trace_without_reads_is_refused(ftlab: Command) -> None:
     assert len(done.err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("option", ["support", "confidence"])
+def test_a_share_that_is_no_number_is_one_sentence(ftlab: Command, option: str) -> None:
+    done = ftlab("correlations", "uniform:requests=1000,read=1", f"--{option}", "nan")
+    assert done.code == 2
+    assert f"{option} nan: expected a share from 0 to 1" in done.err
+    assert done.err.count("\n") == 1
+
+
 @pytest.mark.skipif("FTLAB_TRACES" not in os.environ, reason="FTLAB_TRACES names no folder of traces")
 @pytest.mark.parametrize(
     "name",

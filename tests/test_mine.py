@@ -107,7 +107,12 @@ def test_mining_in_python(tmp_path: Path) -> None:
         (["--part", "2"], "expected parts as well"),
         (["--region", "wide"], "expected a number of pages, or all"),
         (["--miner", "cminer", "--projection", "paper"], "expected `pseudo` or `physical`"),
+        (["--projection", "physical"], "projection physical: only C-Miner has it"),
+        (["--miner", "clustered,exhaustive", "--gap", "3"], "gap 3: only C-Miner has it"),
         (["--support", "7"], "support 7: expected a share from 0 to 1"),
+        (["--support", "nan"], "support nan: expected a share from 0 to 1"),
+        (["--confidence", "inf"], "confidence inf: expected a share from 0 to 1"),
+        (["--mass", "nan"], "mass nan: expected a share from 0 to 1"),
         (["--unit", "3KiB"], "unit 3KiB"),
         (["--parts", "3", "-o", "x.set"], "one set is written"),
     ],
@@ -116,3 +121,4 @@ def test_options_that_make_no_sense(ftlab: Command, arguments: list[str], words:
     done = ftlab("mine", "zipf:requests=1000,read=1", *arguments)
     assert done.code == 2
     assert words in done.err
+    assert done.err.count("\n") == 1

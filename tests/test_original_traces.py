@@ -77,3 +77,51 @@ def test_units_that_a_filter_laid_out_are_not_laid_out_again(tmp_path: Path, ftl
     done = ftlab("convert", tmp_path / "many.spc.bz2", tmp_path / "asked.csv", "--volumes", "side_by_side")
     assert done.code == 0, done.err
     assert lab.inspect(tmp_path / "asked.csv").figures["counts"]["volume_count"] <= 1
+
+
+def last_byte(trace: Path, **options: object) -> int:
+    """Where the requests end when whoever reads them lays the volumes out."""
+    frame = lab.open_trace(trace, **{"volumes": "side_by_side", **options}).frame()
+    return int((frame["offset"] + frame["length"]).max() or 0)
+
+
+@pytest.mark.parametrize("name", ["many.parquet", "many.arrow", "many.csv"])
+@pytest.mark.parametrize("how", [("--volumes", "side_by_side"), ("--filter", "skip:requests=0")])
+def test_what_lies_side_by_side_is_one_volume(tmp_path: Path, ftlab: Command, name: str, how: tuple[str, str]) -> None:
+    spc(tmp_path / "many.spc.bz2", 3000, reads=0.5, units=5, sectors=8_000, size=4096)
+    done = ftlab("convert", tmp_path / "many.spc.bz2", tmp_path / name, *how)
+    assert done.code == 0, done.err
+    assert "names of volumes: 5 (they lie side by side" in done.out
+    assert lab.open_trace(tmp_path / name).frame()["volume"].n_unique() == 1
+    assert last_byte(tmp_path / name) == last_byte(tmp_path / "many.spc.bz2")
+    # Who does not lay them out keeps five names.
+    done = ftlab("convert", tmp_path / "many.spc.bz2", tmp_path / f"apart-{name}")
+    assert "nothing" in done.out
+    assert last_byte(tmp_path / f"apart-{name}") == last_byte(tmp_path / "many.spc.bz2")
+    assert lab.open_trace(tmp_path / f"apart-{name}").frame()["volume"].n_unique() == 5
+
+
+@pytest.mark.parametrize("name", ["late.parquet", "late.csv"])
+def test_a_volume_that_appears_late_is_no_second_one(tmp_path: Path, ftlab: Command, name: str) -> None:
+    # More requests of the first volume than any batch has.
+    rows = [f"{i},write,{i % 512 * 4096},4096,{'a' if i < 140_000 else 'b'}" for i in range(141_000)]
+    trace = tmp_path / "two.csv"
+    trace.write_text("\n".join(["time_ns,op,offset,length,volume", *rows]) + "\n")
+    done = ftlab("convert", trace, tmp_path / name, "--filter", "skip:requests=0")
+    assert done.code == 0, done.err
+    assert "names of volumes: 2" in done.out
+    assert lab.open_trace(tmp_path / name).frame()["volume"].unique().to_list() == ["a"]
+    assert last_byte(tmp_path / name) == last_byte(trace) > 2 * 512 * 4096 - 1
+    # One volume alone loses nothing.
+    done = ftlab("convert", trace, tmp_path / f"one-{name}", "--filter", "head:requests=1000")
+    assert "nothing" in done.out
+    assert lab.open_trace(tmp_path / f"one-{name}").frame()["volume"].unique().to_list() == ["a"]
+
+
+@pytest.mark.parametrize("name", ["again.parquet", "again.csv", "again.ftlab"])
+def test_what_a_file_says_lies_side_by_side_is_one_volume_elsewhere(tmp_path: Path, ftlab: Command, name: str) -> None:
+    spc(tmp_path / "many.spc.bz2", 3000, reads=0.5, units=5, sectors=8_000, size=4096)
+    assert ftlab("convert", tmp_path / "many.spc.bz2", tmp_path / "many.ftlab", "--filter", "align").code == 0
+    done = ftlab("convert", tmp_path / "many.ftlab", tmp_path / name)
+    assert done.code == 0, done.err
+    assert last_byte(tmp_path / name) == last_byte(tmp_path / "many.ftlab")

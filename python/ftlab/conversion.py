@@ -36,12 +36,14 @@ class ConvertOptions(RequestOptions, WritingOptions, total=False):
 
 
 _WRITING = frozenset(WritingOptions.__annotations__)
+_JOINED = {"what": "names of volumes", "count": 0, "detail": "they lie side by side and are written as one"}
 
 
 def convert(workload: Workload, output: Source, **options: Unpack[ConvertOptions]) -> Report:
     """Writes a trace (or a generator's requests) in another form: `ftlab`, `csv`, `mqsim`, `fio`, Parquet, ...
 
-    Gives what was written and what was lost. `{volume}` in the output's name makes a file for each volume.
+    Gives what was written and what was lost. `{volume}` in the output's name makes a file for each volume,
+    but not in Parquet and Arrow.
     """
     return execute(workload, output, options)
 
@@ -85,12 +87,12 @@ def execute(
 
 
 def _table(workload: Workload, spec: dict[str, Any], output: Path, kind: str, options: Mapping[str, Any]) -> Report:
-    """Parquet and Arrow hold everything that a trace can have, so nothing is lost."""
+    """Parquet and Arrow hold everything that a trace can have; names of volumes that lie side by side are lost."""
     if options.get("set"):
         raise InputError(f"{kind} has no options (given: {', '.join(options['set'])})")
     started = time.monotonic()
     trace = Trace(workload, spec)
-    rows = tables.write(trace, output, kind, force=bool(options.get("force")))
+    rows, joined = tables.write(trace, output, kind, force=bool(options.get("force")))
     size = output.stat().st_size
     wall_s = time.monotonic() - started
     return {
@@ -99,7 +101,7 @@ def _table(workload: Workload, spec: dict[str, Any], output: Path, kind: str, op
         "read": rows,
         "requests": rows,
         "bytes": size,
-        "lost": [],
+        "lost": [_JOINED | {"count": joined}] if joined else [],
         "trace": trace.report,
         "perf": {"wall_s": wall_s, "requests_per_s": rows / max(wall_s, 1e-9)},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +65,8 @@ class MiningOptions(Settings, RequestOptions, total=False):
 
 MINERS = ("clustered", "cminer", "exhaustive")
 _SETTINGS = frozenset(Settings.__annotations__)
+_OF_CMINER = ("gap", "length", "projection")
+_NUMBERS = ("support", "confidence", "mass")
 _SHARES = {"announced": "accesses", "seen": "pairs"}
 
 
@@ -142,6 +145,11 @@ def execute(
         raise InputError(f"miner {wrong[0]}: expected {', '.join(MINERS)}, some of them with commas between, or both")
     given = {key: value for key, value in options.items() if value is not None}
     settings = {key: given.pop(key) for key in _SETTINGS if key in given}
+    if "cminer" not in miners and (idle := next((key for key in _OF_CMINER if key in settings), None)):
+        raise InputError(f"{idle} {settings[idle]}: only C-Miner has it: expected cminer among the miners")
+    # JSON has no such numbers, so the core cannot refuse them in its own words.
+    if wrong := [key for key in _NUMBERS if not math.isfinite(settings.get(key, 0))]:
+        raise InputError(f"{wrong[0]} {settings[wrong[0]]}: expected a share from 0 to 1")
     spec: Spec = {
         "from": requests_spec(workload, given),
         "miners": miners,

@@ -381,23 +381,38 @@ def _slices(path: str, kind: str, table: pl.LazyFrame) -> Iterator[pl.DataFrame]
         yield frame
 
 
-def write(trace: Trace, output: Path, kind: str, *, force: bool) -> int:
-    """Writes a trace as Parquet or Arrow; the file has its name only when it is complete. Gives the number of rows."""
+class Written(NamedTuple):
+    """What a table got."""
+
+    rows: int
+    joined: int
+    """Volumes that became one, as they lie side by side: a reader would lay them out again."""
+
+
+def write(trace: Trace, output: Path, kind: str, *, force: bool) -> Written:
+    """Writes a trace as Parquet or Arrow; the file has its name only when it is complete."""
     from ftlab import store
     from ftlab.traces import schema
 
     if str(output) == "-":
         raise InputError(f"{kind} to standard output: expected a file")
+    if "{volume}" in str(output):
+        raise InputError(f"output {output}: {kind} has all volumes in one file: expected a name without {{volume}}")
     if output.is_file() and not force:
         raise InputError(f"output {output}: exists; give another name or --force")
     import polars as pl
 
-    rows = 0
+    rows, volumes, name = 0, set[str](), ""
 
     def counted() -> Iterator[pl.DataFrame]:
-        nonlocal rows
+        nonlocal rows, name
         for frame in trace:
             rows += frame.height
+            if trace.laid_out:
+                volumes.update(frame["volume"].unique())
+                # As in the core's forms: one volume keeps its name, several known from the beginning have none.
+                name = name or (next(iter(volumes)) if len(volumes) == 1 else "0")
+                frame = frame.with_columns(pl.lit(name).alias("volume"))
             yield frame
 
     part = output.with_name(f"{output.name}.part")
@@ -418,7 +433,7 @@ def write(trace: Trace, output: Path, kind: str, *, force: bool) -> int:
         # A read-only folder refuses this as well, and has said so already.
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-    return rows
+    return Written(rows, len(volumes) if len(volumes) > 1 else 0)
 
 
 def _lazily(frames: Any, schema: Mapping[str, Any]) -> pl.LazyFrame:

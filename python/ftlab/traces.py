@@ -83,6 +83,11 @@ class Trace:
         found: dict[str, Any] | None = tables.as_given(self._table.report())
         return found
 
+    @property
+    def laid_out(self) -> bool:
+        """Whether addresses are those of one range in which the volumes lie side by side, as filters see them."""
+        return self._table.laid_out
+
     def __repr__(self) -> str:
         return f"<Trace {self.name}>"
 

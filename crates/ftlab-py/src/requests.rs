@@ -63,6 +63,13 @@ impl PyRequests {
         serde_json::to_string(&report).map_err(|e| to_py(ftlab_core::Error::input(e.to_string())))
     }
 
+    /// Whether addresses are those of one range in which the volumes lie side by side; of standard input once it is read.
+    #[getter]
+    fn laid_out(&self) -> bool {
+        let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.spec.lays_volumes_out() || reading.as_ref().is_some_and(Reading::laid_out)
+    }
+
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyFrames> {
         let frames = py.detach(|| self.frames(self.rows)).map_err(to_py)?;
         Ok(PyFrames(Mutex::new(frames)))

@@ -113,6 +113,11 @@ impl Opened {
         }
     }
 
+    /// Whether the files say that their volumes lie in one address range already.
+    pub fn one_address_space(&self) -> bool {
+        self.files.one_address_space()
+    }
+
     /// Names of the volumes seen so far, by number.
     pub fn volume_names(&self) -> &[String] {
         self.files.volumes()

@@ -92,7 +92,7 @@ impl TargetSpec {
 pub fn convert(spec: &ConvertSpec, observer: &mut (dyn Observer + Send)) -> Result<Value> {
     let mut options = spec.to.options()?;
     let requests = spec.from.open(spec.to.layout(&options)?)?;
-    if spec.from.lays_volumes_out() {
+    if spec.from.lays_volumes_out() || requests.reading.laid_out() {
         spec.to.laid_out(&mut options)?;
     }
     let reading = requests.reading.clone();

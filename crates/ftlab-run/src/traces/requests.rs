@@ -90,7 +90,7 @@ impl RequestsSpec {
     }
 
     /// Whether addresses are no longer those within a volume: filters work on one address range, and who asks for it gets it.
-    pub(crate) fn lays_volumes_out(&self) -> bool {
+    pub fn lays_volumes_out(&self) -> bool {
         let asked =
             matches!(&self.workload, WorkloadSpec::Trace(trace) if trace.volumes.as_deref() == Some("side_by_side"));
         asked || (!self.filters.is_empty() && !self.merges_volumes())
@@ -233,6 +233,14 @@ impl Reading {
         match &self.origin {
             Origin::Trace(opened) => Some(opened.lock().report()),
             Origin::Generator(_) => None,
+        }
+    }
+
+    /// Whether the files themselves say that their volumes lie in one address range.
+    pub fn laid_out(&self) -> bool {
+        match &self.origin {
+            Origin::Trace(opened) => opened.lock().one_address_space(),
+            Origin::Generator(_) => false,
         }
     }
 

@@ -100,6 +100,12 @@ impl Kind {
         core_catalogue::documentation(self.source)
     }
 
+    /// The keys in the table of the documentation.
+    fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let row = |line: &'static str| line.strip_prefix("//! | `")?.split_once('`').map(|(key, _)| key);
+        self.source.lines().filter_map(row)
+    }
+
     /// The first sentence of the documentation.
     pub fn summary(&self) -> String {
         core_catalogue::summary(self.source)
@@ -243,6 +249,10 @@ fn resolve(spec: &str, context: &Context) -> Result<(&'static str, Stage)> {
     let kind = kind.ok_or_else(|| error::unknown("filter", &name, &names))?;
     let mut keys = Keys::new("filter", kind.name, values);
     let made = (kind.new)(&mut keys, context);
+    if made.is_err() {
+        // A filter that refuses one key takes none behind it.
+        keys.pass_over(kind.keys());
+    }
     // A misspelt key says more than what is missing because of it.
     keys.finish()?;
     Ok((kind.name, made?))
@@ -289,6 +299,17 @@ mod tests {
         assert!(refused("lru:share=2").contains("filter `lru`: `share` = 2"));
         assert!(refused("scale:speed=x").contains("filter `scale`: `speed` = x"));
         assert!(refused("he\nad").contains(r"he\nad"));
+    }
+
+    #[test]
+    fn the_wrong_key_is_named_whatever_is_given_beside_it() {
+        assert!(refused("sample:rate=2,by=page").contains("`rate` = 2"));
+        assert!(refused("repeat:times=0,gap=1s").contains("`times` = 0"));
+        assert!(refused("sequential:pointer=operation,span=1").contains("`span`"));
+        // A misspelt one comes first, among all that there are.
+        let misspelt = refused("sample:rate=2,buy=page");
+        assert!(misspelt.contains("`buy`; did you mean `by`?"), "{misspelt}");
+        assert!(misspelt.contains("(known: rate, by, unit, seed)"), "{misspelt}");
     }
 
     #[test]

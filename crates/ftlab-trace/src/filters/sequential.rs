@@ -137,5 +137,10 @@ mod tests {
         assert!(failure(&["sequential:pointer=both"], requests(ALL)).contains("`pointer` = both"));
         assert!(failure(&["sequential:unit=3000B"], requests(ALL)).contains("`unit` = 3000B"));
         assert!(failure(&["sequential:span=100B"], requests(ALL)).contains("`span` = 100B"));
+        // Whatever else is given.
+        for (key, value) in [("span", "100B"), ("unit", "3KiB"), ("span", "wide"), ("unit", "wide")] {
+            let refusal = failure(&[&format!("sequential:pointer=operation,{key}={value}")], requests(ALL));
+            assert!(refusal.contains(&format!("filter `sequential`: `{key}`")), "{refusal}");
+        }
     }
 }

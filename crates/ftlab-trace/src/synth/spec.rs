@@ -130,6 +130,15 @@ impl Keys {
         Error::input(format!("{} `{}`: `{key}`: {cause}", self.what, self.kind))
     }
 
+    /// Takes those of `keys` that nobody took: what exists is not unknown, even if something else was refused first.
+    pub(crate) fn pass_over(&mut self, keys: impl Iterator<Item = &'static str>) {
+        for key in keys {
+            if !self.known.contains(&key) {
+                self.text(key);
+            }
+        }
+    }
+
     /// Refuses the keys that nobody took.
     pub(crate) fn finish(self) -> Result<()> {
         match self.values.keys().next() {
