@@ -44,7 +44,9 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it."""
+    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it.
+
+    `{start}` there stands for the look-ups of the map that the warm-up makes."""
 
     name: str
     title: str
