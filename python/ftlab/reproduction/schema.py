@@ -171,6 +171,8 @@ class Figure:
     """Ablations that show the cause."""
     ablation: bool = False
     """No figure of the source, but a measurement of ours that shows what makes the difference in others."""
+    fitted: bool = False
+    """The stand-ins or the drive were made after it, so that its verdict is no evidence."""
     stand_ins: tuple[str, ...] = ()
     """Kinds of stand-in that it is measured on; none: all."""
     plot: str = ""
