@@ -238,7 +238,8 @@ What others have measured, as data: `ftlab reproduce NAME` measures it again and
 
 MEANS = (
     "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source; "
-    "`differs`: else. The first numbers of each figure stand here, all of them in the sections below."
+    "`differs`: else. How large a difference is `shape` does not judge: the numbers stand beside it. The first numbers "
+    "of each figure that are not met stand here, all of them in the sections below."
 )
 ABLATIONS = "Measurements of ours that change one thing. Each is run again by `ftlab reproduce {name} --only NAME`."
 
@@ -251,7 +252,9 @@ def experiment_index(experiments: list[Experiment]) -> str:
         found = recorded(experiment)
         if found:
             verdicts = answers.verdicts(experiment, found["figures"])
-            text += f"\n## {experiment.name}\n\n{answers.tally(experiment, found['figures'])}.\n\n"
+            text += (
+                f"\n## {experiment.name}\n\nReproduced or in shape: {answers.tally(experiment, found['figures'])}.\n\n"
+            )
             text += "\n".join(answers.lines(verdicts)) + "\n"
     return text
 

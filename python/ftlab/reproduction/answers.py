@@ -11,7 +11,7 @@ from typing import Any
 
 from ftlab.reproduction import metrics, written
 from ftlab.reproduction.schema import Expected, Experiment, Figure
-from ftlab.reproduction.verdict import GOOD, REPRODUCED
+from ftlab.reproduction.verdict import DIFFERS, GOOD, REPRODUCED
 from ftlab.reproduction.written import Table
 
 Found = Mapping[str, Any]
@@ -69,7 +69,7 @@ def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
                 "" if all(item["verdict"] == REPRODUCED for item in found) else written.cause(figure),
             ]
         )
-    rows.append(["reproduced or shape", "", *(_count(figures, *column) for column in columns), ""])
+    rows.append(["reproduced or shape", "", *(_count(experiment, figures, *column) for column in columns), ""])
     named = [", ".join(part for part in column if part) for column in columns]
     return Table(["figure", "source", *named, "what makes the difference"], rows, 3 + len(named))
 
@@ -108,7 +108,7 @@ def drives(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
         own = [_of(figures, figure, *column) for column in others]
         if any(item and item["drive"] for item in own):
             rows.append([figure.name, *(item["verdict"] if item else "" for item in own)])
-    rows.append(["reproduced or shape", *(_count(figures, *column) for column in others)])
+    rows.append(["reproduced or shape", *(_count(experiment, figures, *column) for column in others)])
     heads = [", ".join(column) for column in others]
     return Table(["figure", *heads], rows, 1 + len(heads))
 
@@ -116,7 +116,7 @@ def drives(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
 def tally(experiment: Experiment, figures: Sequence[Found]) -> str:
     """The verdicts at a glance: how many figures are reproduced or in shape, by stand-in."""
     columns = _columns(experiment, figures)
-    return "; ".join(f"{_count(figures, *c)} ({', '.join(part for part in c if part)})" for c in columns)
+    return "; ".join(f"{_count(experiment, figures, *c)} ({', '.join(part for part in c if part)})" for c in columns)
 
 
 def _columns(experiment: Experiment, figures: Sequence[Found]) -> list[tuple[str, str]]:
@@ -131,10 +131,15 @@ def _of(figures: Sequence[Found], figure: Figure, drive: str, kind: str) -> Foun
     return next((item for item in own if (item["drive"] or drive) == drive), None)
 
 
-def _count(figures: Sequence[Found], drive: str, kind: str) -> str:
+def _count(experiment: Experiment, figures: Sequence[Found], drive: str, kind: str) -> str:
+    """How many figures are reproduced or in shape; and how many of those that nothing was fitted to."""
     own = [item for item in figures if item["stand_in"] == kind and (item["drive"] or drive) == drive]
-    known = [item["verdict"] for item in own if item["verdict"] in (*GOOD, "differs")]
-    return f"{sum(word in GOOD for word in known)} of {len(known)}"
+    known = [item for item in own if item["verdict"] in (*GOOD, DIFFERS)]
+    free = [item for item in known if not experiment.figures[item["figure"]].fitted]
+    every = f"{sum(item['verdict'] in GOOD for item in known)} of {len(known)}"
+    if len(free) == len(known):
+        return every
+    return f"{every}; {sum(item['verdict'] in GOOD for item in free)} of the {len(free)} that nothing is fitted to"
 
 
 def _heads(points: Sequence[Found]) -> list[Found]:

@@ -220,6 +220,7 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
         cause=table.text("cause", ""),
         shown_by=table.texts("shown_by"),
         ablation=ablation,
+        fitted=table.flag("fitted"),
         stand_ins=table.names("stand_ins", experiment.kinds, ()),
     )
     if figure.plot == "box" and not set(metrics.LIFETIMES) <= set(figure.metrics):

@@ -44,7 +44,9 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it."""
+    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it.
+
+    `{start}` there stands for the look-ups of the map that the warm-up makes."""
 
     name: str
     title: str
@@ -169,6 +171,8 @@ class Figure:
     """Ablations that show the cause."""
     ablation: bool = False
     """No figure of the source, but a measurement of ours that shows what makes the difference in others."""
+    fitted: bool = False
+    """The stand-ins or the drive were made after it, so that its verdict is no evidence."""
     stand_ins: tuple[str, ...] = ()
     """Kinds of stand-in that it is measured on; none: all."""
     plot: str = ""
