@@ -208,8 +208,8 @@ def correlations(
     The drive is `cpftl-sim`, as large as what the trace touches, with 15 % spare, on the counting backend, filled in
     order unless `precondition` says otherwise. `settings` are those of `mine` (window, support, ...).
 
-    Errors: a workload without reads in one of its halves; `ftl.map_cache` or `ftl.mapping` in `set`; a cache of more than
-    100 %.
+    Errors: a workload without reads in one of its halves; `ftl.map_cache` or `ftl.mapping` in `set`; a cache of more
+    than 100 %.
     """
     with mined_all([workload], options, settings or {}) as found:
         made = comparison.execute(plan(found, caches, options))
