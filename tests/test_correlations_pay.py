@@ -113,6 +113,26 @@ def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_p
     assert told["verdict"].startswith("Correlations pay.")
 
 
+@pytest.mark.parametrize(("key", "why"), [("ftl.map_cache=4KiB", "--cache"), ("ftl.mapping=dftl", "are fixed")])
+def test_what_every_run_sets_itself_cannot_be_set(ftlab: Command, key: str, why: str) -> None:
+    done = ftlab("correlations", "zipf:read=0.5,requests=1000", "--set", key)
+    assert done.code == 2
+    assert f"set {key.partition('=')[0]}: " in done.err
+    assert why in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    with pytest.raises(InputError, match=why):
+        lab.correlations("zipf:read=0.5,requests=1000", set={key.partition("=")[0]: key.partition("=")[2]})
+
+
+def test_help_says_what_holds_here_where_nothing_is_given(ftlab: Command) -> None:
+    said = " ".join(ftlab("correlations", "--help").out.split())
+    assert "(writes and wear only, faster). [counting]" in said
+    assert "where the map is in flash. [fill]" in said
+    assert "(writes and wear only, faster). [timed]" in " ".join(ftlab("compare", "--help").out.split())
+    assert lab.correlations.__doc__ is not None
+    assert "faster). [counting]" in lab.correlations.__doc__
+
+
 def test_the_figures_are_those_of_the_runs(tmp_path: Path) -> None:
     out = tmp_path / "runs"
     assert lab.correlations("zipf:read=0.5,requests=4000", caches=["8KiB"], filters="head:requests=4000").rows
@@ -133,26 +153,6 @@ def test_a_trace_without_reads_is_refused(ftlab: Command) -> None:
     assert done.code == 2
     assert "no reads in the first half, so correlations between reads have nothing to do" in done.err
     assert len(done.err.strip().splitlines()) == 1
-
-
-@pytest.mark.parametrize(("key", "why"), [("ftl.map_cache=4KiB", "--cache"), ("ftl.mapping=dftl", "are fixed")])
-def test_what_every_run_sets_itself_cannot_be_set(ftlab: Command, key: str, why: str) -> None:
-    done = ftlab("correlations", "zipf:read=0.5,requests=1000", "--set", key)
-    assert done.code == 2
-    assert f"set {key.partition('=')[0]}: " in done.err
-    assert why in done.err
-    assert len(done.err.strip().splitlines()) == 1
-    with pytest.raises(InputError, match=why):
-        lab.correlations("zipf:read=0.5,requests=1000", set={key.partition("=")[0]: key.partition("=")[2]})
-
-
-def test_help_says_what_holds_here_where_nothing_is_given(ftlab: Command) -> None:
-    said = " ".join(ftlab("correlations", "--help").out.split())
-    assert "(writes and wear only, faster). [counting]" in said
-    assert "where the map is in flash. [fill]" in said
-    assert "(writes and wear only, faster). [timed]" in " ".join(ftlab("compare", "--help").out.split())
-    assert lab.correlations.__doc__ is not None
-    assert "faster). [counting]" in lab.correlations.__doc__
 
 
 @pytest.mark.skipif("FTLAB_TRACES" not in os.environ, reason="FTLAB_TRACES names no folder of traces")
