@@ -79,8 +79,11 @@ def _least(cache: dict[str, Any], policies: Sequence[str]) -> str:
 
 
 def _saves(cache: dict[str, Any]) -> bool:
-    spreads = (cache["policies"][policy]["spread"] for policy in ("cpftl", "no set"))
-    return bool((cache["policies"]["cpftl"]["on"] or 0) >= 0.1 and cache["to_no_set"] < -max(0.02, *spreads))
+    return bool((cache["policies"]["cpftl"]["on"] or 0) >= 0.1 and cache["to_no_set"] < -max(0.02, _chance(cache)))
+
+
+def _chance(cache: dict[str, Any]) -> float:
+    return max(float(cache["policies"][policy]["spread"]) for policy in ("cpftl", "no set"))
 
 
 def _cells(cache: dict[str, Any]) -> list[str]:
@@ -97,7 +100,7 @@ def _cells(cache: dict[str, Any]) -> list[str]:
         *(total(policy) for policy in ("tpftl", "no set", "cpftl")),
         f"**{change}**" if _saves(cache) else change,
         f"{100 * cache['policies']['cpftl']['on']:.0f} %",
-        f"{100 * cache['policies']['no set']['spread']:.1f} %",
+        f"{100 * _chance(cache):.1f} %",
     ]
 
 

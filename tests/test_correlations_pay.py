@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import ftlab as lab
 from conftest import Command
 from ftlab import correlating
-from ftlab.cli.correlations_text import answer_text, verdict
+from ftlab.cli.correlations_text import answer_text, as_json, verdict
 from ftlab.correlating import SCHEMES, Answer, Mined, Row
 from ftlab.errors import InputError
 
@@ -63,6 +64,18 @@ def test_the_verdict_is_what_the_figures_say(made: Answer, sentence: str) -> Non
     assert answer_text(made).endswith(verdict(made))
 
 
+def test_chance_is_the_larger_spread_of_the_two_that_are_compared() -> None:
+    made = answer(tpftl=200, no_set=100, cpftl=90)
+    spreads = {"tpftl": 0.9, "no set": 0.03, "cpftl": 0.05}
+    wider = Answer(made.mined, tuple(replace(row, spread=spreads[row.scheme.name]) for row in made.rows))
+    assert wider.chance(4096) == 0.05
+    assert wider.saves(4096)
+    header, row = (line for line in answer_text(wider).splitlines() if "map cache" in line or "4 KiB" in line[:8])
+    assert header.split()[-1] == "±"
+    assert row.endswith("5.0 %")
+    assert as_json([wider])["traces"][0]["caches"][0]["chance"] == 0.05
+
+
 def test_without_pairs_cpftl_is_what_it_is_without_a_set() -> None:
     made = answer(pairs=0, tpftl=200, no_set=100)
     assert made.change(4096, "tpftl") == -0.5
@@ -72,8 +85,8 @@ def test_without_pairs_cpftl_is_what_it_is_without_a_set() -> None:
 def test_sizes_are_bytes_or_shares_of_the_map() -> None:
     # 8 bytes a page; nothing below 1 KiB.
     assert correlating.sizes(["16%", "64KiB", "1%", "0.1%"], 100_000) == [1024, 8000, 65_536, 128_000]
-    for wrong in ("0%", "101%", "4 potatoes", ""):
-        with pytest.raises(InputError, match="expected bytes as in 64KiB, or a share of the map as in 4%"):
+    for wrong in ("0%", "101%", "200%", "4 potatoes", ""):
+        with pytest.raises(InputError, match="as in 64KiB, or a share of the map as in 4%, at most 100%"):
             correlating.sizes([wrong], 1000)
 
 
@@ -98,6 +111,26 @@ def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_p
     assert cache["to_no_set"] < -0.02
     assert cache["policies"]["cpftl"]["on"] > 0.9
     assert told["verdict"].startswith("Correlations pay.")
+
+
+@pytest.mark.parametrize(("key", "why"), [("ftl.map_cache=4KiB", "--cache"), ("ftl.mapping=dftl", "are fixed")])
+def test_what_every_run_sets_itself_cannot_be_set(ftlab: Command, key: str, why: str) -> None:
+    done = ftlab("correlations", "zipf:read=0.5,requests=1000", "--set", key)
+    assert done.code == 2
+    assert f"set {key.partition('=')[0]}: " in done.err
+    assert why in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    with pytest.raises(InputError, match=why):
+        lab.correlations("zipf:read=0.5,requests=1000", set={key.partition("=")[0]: key.partition("=")[2]})
+
+
+def test_help_says_what_holds_here_where_nothing_is_given(ftlab: Command) -> None:
+    said = " ".join(ftlab("correlations", "--help").out.split())
+    assert "(writes and wear only, faster). [counting]" in said
+    assert "where the map is in flash. [fill]" in said
+    assert "(writes and wear only, faster). [timed]" in " ".join(ftlab("compare", "--help").out.split())
+    assert lab.correlations.__doc__ is not None
+    assert "faster). [counting]" in lab.correlations.__doc__
 
 
 def test_the_figures_are_those_of_the_runs(tmp_path: Path) -> None:

@@ -33,6 +33,12 @@ SPARE = 0.15
 SPARE_BLOCKS = 24
 """Beside the spare share: free and open blocks, translation pages."""
 MARGIN_PAGES = 64
+DEFAULTS = {"backend": "counting", "precondition": "fill"}
+OWN_KEYS = {
+    "ftl.map_cache": "the sizes that are compared are given with --cache (in Python caches)",
+    "ftl.mapping": "the maps that are compared are fixed",
+}
+"""Keys of the drive that every run sets itself, and why they cannot be set."""
 
 ENTRY_BYTES = 8
 LEAST_CACHE = 1024
@@ -149,12 +155,17 @@ class Answer:
         rows = [row for row in self.rows if row.cache_bytes == cache and row.scheme.name in OTHERS]
         return min(rows, key=lambda row: row.total, default=None)
 
+    def chance(self, cache: int) -> float | None:
+        """What a change to no set must exceed: the larger of the spreads with the set and without."""
+        mine, without = self.row(cache, WITH), self.row(cache, WITHOUT)
+        return None if mine is None or without is None else max(mine.spread, without.spread)
+
     def saves(self, cache: int) -> bool:
-        """Whether the set was in use and saves more than `WORTH`, and more than the spreads, against no set."""
-        mine, without, change = self.row(cache, WITH), self.row(cache, WITHOUT), self.change(cache, WITHOUT)
-        if mine is None or without is None or change is None or (mine.on or 0) < IN_USE:
+        """Whether the set was in use and saves more than `WORTH`, and more than chance, against no set."""
+        mine, chance, change = self.row(cache, WITH), self.chance(cache), self.change(cache, WITHOUT)
+        if mine is None or chance is None or change is None or (mine.on or 0) < IN_USE:
             return False
-        return change < -max(WORTH, mine.spread, without.spread)
+        return change < -max(WORTH, chance)
 
     def pays(self, cache: int) -> bool:
         """Whether the set saves, and no other policy needs less."""
@@ -183,7 +194,7 @@ class Answer:
         )
 
 
-@signed("compare")
+@signed("compare", DEFAULTS)
 def correlations(
     workload: Workload,
     *,
@@ -197,7 +208,8 @@ def correlations(
     The drive is `cpftl-sim`, as large as what the trace touches, with 15 % spare, on the counting backend, filled in
     order unless `precondition` says otherwise. `settings` are those of `mine` (window, support, ...).
 
-    Errors: a workload without reads in one of its halves.
+    Errors: a workload without reads in one of its halves; `ftl.map_cache` or `ftl.mapping` in `set`; a cache of more
+    than 100 %.
     """
     with mined_all([workload], options, settings or {}) as found:
         made = comparison.execute(plan(found, caches, options))
@@ -209,6 +221,10 @@ def mined_all(
     workloads: Sequence[Workload], options: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Iterator[list[tuple[Workload, Mined]]]:
     """Each workload with what is mined of it; the sets are there until the end."""
+    for change in pairs(options.get("set") or ()):
+        key = change.partition("=")[0].strip()
+        if key in OWN_KEYS:
+            raise InputError(f"set {key}: {OWN_KEYS[key]}")
     with tempfile.TemporaryDirectory(prefix="ftlab-sets-") as folder:
         yield [(one, _mined(one, options, settings, Path(folder) / f"{i}.set")) for i, one in enumerate(workloads)]
 
@@ -289,14 +305,14 @@ def _size(cache: str, pages: int) -> int:
     number = float(match[1]) if match else 0.0
     unit = match[2] if match else ""
     if not number or (unit == "%" and number > 100):
-        raise InputError(f"cache {cache}: expected bytes as in 64KiB, or a share of the map as in 4%")
+        raise InputError(f"cache {cache}: expected bytes as in 64KiB, or a share of the map as in 4%, at most 100%")
     bytes_ = number / 100 * ENTRY_BYTES * pages if unit == "%" else number * _UNITS[unit or "B"]
     return max(LEAST_CACHE, int(bytes_))
 
 
 def plan(found: Sequence[tuple[Workload, Mined]], caches: Sequence[str], options: Mapping[str, Any]) -> Plan:
     """The runs: for each workload and size every policy that accepts the size, at the sizes around it."""
-    given = {"backend": "counting", "precondition": "fill"} | {k: v for k, v in options.items() if v is not None}
+    given = DEFAULTS | {k: v for k, v in options.items() if v is not None}
     grid, common = comparison.parted(given)
     accepted = _accepted(found, caches, common)
     rows = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation, Overflow
 from functools import cache
 from typing import Any, TypeVar
@@ -121,17 +121,26 @@ def varied() -> Mapping[str, Option]:
     return by_flag | {option.name: option for option in options}
 
 
-def signed(verb: str) -> Callable[[Function], Function]:
-    """Shows the options of `verb` in signature and documentation of a function that takes them as `**options`."""
+def with_defaults(verb: str, defaults: Mapping[str, str]) -> dict[str, Option]:
+    """The options of `verb`, with `defaults` of one that leaves out something else than `verb` does."""
+    declared = dict(of(verb))
+    declared |= {name: replace(declared[name], default=value, left_out=value) for name, value in defaults.items()}
+    return declared
+
+
+def signed(verb: str, defaults: Mapping[str, str] | None = None) -> Callable[[Function], Function]:
+    """Shows the options of `verb`, some with other `defaults`, in signature and documentation of a function that takes
+    them as `**options`."""
+    options = with_defaults(verb, defaults or {}).values()
 
     def sign(function: Function) -> Function:
         own = inspect.signature(function)
         kept = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         added = [
             inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default, annotation=_shown(o))
-            for o in of(verb).values()
+            for o in options
         ]
-        said = "".join(f"\n* `{option.name}`: {option.says}" for option in of(verb).values())
+        said = "".join(f"\n* `{option.name}`: {option.says}" for option in options)
         function.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
         function.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:\n{said}\n"
         return function

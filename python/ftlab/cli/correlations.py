@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from ftlab.cli import options as o
+from ftlab.correlating import DEFAULTS
 
 
-@o.takes("compare")
+@o.takes("compare", defaults=DEFAULTS)
 def correlations(
     workload: Annotated[
         list[str], typer.Argument(metavar="TRACE...", help="Traces, or generators; each is answered for itself.")

@@ -31,12 +31,12 @@ def answer_text(answer: Answer) -> str:
                 _change(answer.change(cache, BASE)),
                 _change(answer.change(cache, WITHOUT)),
                 "–" if mine is None or mine.on is None else f"{100 * mine.on:.0f} %",
-                _spread(answer, cache),
+                _share(answer.chance(cache)),
             ]
         )
     legend = (
         "reads and writes of the map's pages; of the last three maps means over three sizes 1 % apart;"
-        " ±: half the range of tpftl's;"
+        " ±: half their range, the larger of no set's and cpftl's, which a saving must exceed;"
         " on: look-ups with correlated pages there"
     )
     return "\n\n".join(
@@ -86,6 +86,7 @@ def _one(answer: Answer) -> dict[str, Any]:
                 "pays": answer.pays(cache),
                 "to_tpftl": answer.change(cache, BASE),
                 "to_no_set": answer.change(cache, WITHOUT),
+                "chance": answer.chance(cache),
                 "best_other": best.scheme.name if (best := answer.best(cache)) else None,
                 "policies": {
                     scheme.name: {
@@ -122,6 +123,5 @@ def _change(change: float | None) -> str:
     return "–" if change is None else f"{100 * change:+.1f} %"
 
 
-def _spread(answer: Answer, cache: int) -> str:
-    base = answer.row(cache, BASE)
-    return "–" if base is None else f"{100 * base.spread:.1f} %"
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"

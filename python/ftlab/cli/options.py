@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ftlab import _ftlab
-from ftlab.options import Option, of, whole
+from ftlab.options import Option, whole, with_defaults
 
 
 def _names(what: str) -> Callable[[str], list[str]]:
@@ -56,10 +56,14 @@ def given(**options: Any) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None and value is not False}
 
 
-def takes(verb: str, *, without: Container[str] = ()) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def takes(
+    verb: str, *, without: Container[str] = (), defaults: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Puts the options that the core declares for `verb`, but for the names and homes in `without`, in the place of the
-    argument `options`; those that were given arrive in it."""
-    declared = {o.name: o for o in of(verb).values() if o.name not in without and o.home not in without}
+    argument `options`; those that were given arrive in it. `defaults`: for help, of those that the command
+    leaves out otherwise than `verb`."""
+    offered = with_defaults(verb, defaults or {}).values()
+    declared = {o.name: o for o in offered if o.name not in without and o.home not in without}
 
     def taking(function: Callable[..., int]) -> Callable[..., int]:
         def command(**arguments: Any) -> int:
