@@ -197,6 +197,7 @@ def execute(
     failures: list[str] = []
     known: dict[str, Prepared] = {}
     sets: dict[tuple[Any, ...], Path] = {}
+    look_ups: dict[tuple[str, int, int], int] = {}
     stopped = False
     with tempfile.TemporaryDirectory(prefix="ftlab-reproduce-") as place:
         folder = Path(place)
@@ -220,7 +221,7 @@ def execute(
                 if key in known:
                     prepared[name] = known[key]
             for used in drives or [schema.NO_DRIVE]:
-                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets)
+                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets, look_ups)
                 for name in dict.fromkeys(figure.runs for figure in of_kind):
                     runs = experiment.runs[name]
                     of_drive = runs.kind in ("run", "drive")

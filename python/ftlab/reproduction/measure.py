@@ -65,10 +65,11 @@ class Laboratory:
     watch: Watch
     sets: dict[tuple[Any, ...], Path]
     """Sets of correlations that have been mined, which drives share."""
+    look_ups: dict[tuple[str, int, int], int]
+    """Look-ups of the map by requests of a workload, from one to another, which drives share too."""
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _summaries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _pages: dict[tuple[str, int, int], int] = field(default_factory=dict)
 
     def rows(self, runs: Runs) -> list[Row]:
         """The measurements of a group. Raises `Interrupted` with those that were made."""
@@ -248,11 +249,11 @@ class Laboratory:
     def _look_ups(self, prepared: Prepared, first: int, last: int) -> int:
         """Look-ups of the map by these requests: a page each."""
         key = (str(prepared.path), first, last)
-        if key not in self._pages:
+        if key not in self.look_ups:
             cut = {"filters": [f"skip:requests={first}", f"head:requests={last - first}"]}
             found = inspection.execute(str(prepared.path), traces.requests_spec(str(prepared.path), cut))
-            self._pages[key] = int(found.figures["counts"]["page_reads"] + found.figures["counts"]["page_writes"])
-        return self._pages[key]
+            self.look_ups[key] = int(found.figures["counts"]["page_reads"] + found.figures["counts"]["page_writes"])
+        return self.look_ups[key]
 
     def _sized(self, prepared: Prepared, times: float | None) -> dict[str, str]:
         """The drive as large as the workload's addresses reach, and the map's memory in proportion."""
