@@ -197,7 +197,6 @@ def execute(
     failures: list[str] = []
     known: dict[str, Prepared] = {}
     sets: dict[tuple[Any, ...], Path] = {}
-    look_ups: dict[tuple[str, int, int], int] = {}
     stopped = False
     with tempfile.TemporaryDirectory(prefix="ftlab-reproduce-") as place:
         folder = Path(place)
@@ -221,7 +220,7 @@ def execute(
                 if key in known:
                     prepared[name] = known[key]
             for used in drives or [schema.NO_DRIVE]:
-                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets, look_ups)
+                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets)
                 for name in dict.fromkeys(figure.runs for figure in of_kind):
                     runs = experiment.runs[name]
                     of_drive = runs.kind in ("run", "drive")

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from ftlab import _ftlab, comparison, inspection, mining, recording, traces
+from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import FtlabError, Interrupted
 from ftlab.reproduction import metrics
@@ -65,8 +65,6 @@ class Laboratory:
     watch: Watch
     sets: dict[tuple[Any, ...], Path]
     """Sets of correlations that have been mined, which drives share."""
-    look_ups: dict[tuple[str, int, int], int]
-    """Look-ups of the map by requests of a workload, from one to another, which drives share too."""
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _summaries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -232,8 +230,7 @@ class Laboratory:
         first, middle, last = (prepared.cut(p) for p in (part - 1 - lead, part - 1, part))
         settings = self._settings(runs, x)
         path = str(self.sets[self._set_key(name, chosen.miner, settings, part - 1)]) if chosen.miner else ""
-        start = str(self._look_ups(prepared, first, middle)) if chosen.miner else ""
-        changes = {key: value.replace("{set}", path).replace("{start}", start) for key, value in chosen.set.items()}
+        changes = {key: value.replace("{set}", path) for key, value in chosen.set.items()}
         changes |= self._sized(prepared, x if runs.key == "map_cache" else 1.0)
         if runs.key and runs.key != "map_cache" and not runs.key.startswith(_MINE):
             changes[runs.key] = f"{x:g}"
@@ -245,15 +242,6 @@ class Laboratory:
             "warmup": f"{100 * (middle - first) / (last - first):.9g}%",
         }
         return run_spec(str(prepared.path), self.drive.preset, options)
-
-    def _look_ups(self, prepared: Prepared, first: int, last: int) -> int:
-        """Look-ups of the map by these requests: a page each."""
-        key = (str(prepared.path), first, last)
-        if key not in self.look_ups:
-            cut = {"filters": [f"skip:requests={first}", f"head:requests={last - first}"]}
-            found = inspection.execute(str(prepared.path), traces.requests_spec(str(prepared.path), cut))
-            self.look_ups[key] = int(found.figures["counts"]["page_reads"] + found.figures["counts"]["page_writes"])
-        return self.look_ups[key]
 
     def _sized(self, prepared: Prepared, times: float | None) -> dict[str, str]:
         """The drive as large as the workload's addresses reach, and the map's memory in proportion."""

@@ -44,9 +44,7 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it.
-
-    `{start}` there stands for the look-ups of the map that the warm-up makes."""
+    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it."""
 
     name: str
     title: str
