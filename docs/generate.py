@@ -252,6 +252,8 @@ def experiment_index(experiments: list[Experiment]) -> str:
         found = recorded(experiment)
         if found:
             verdicts = answers.verdicts(experiment, found["figures"])
+            if verdicts is None:
+                continue
             text += (
                 f"\n## {experiment.name}\n\nReproduced or in shape: {answers.tally(experiment, found['figures'])}.\n\n"
             )
@@ -277,7 +279,7 @@ def experiment_answers(experiment: Experiment) -> str:
     if causes is not None:
         text += f"\n## What makes the difference\n\n{ABLATIONS.format(name=experiment.name)}\n\n"
         text += "\n".join(answers.lines(causes)) + "\n"
-    drives = answers.drives(experiment, figures)
+    drives = answers.verdicts(experiment, figures, others=True)
     if drives is not None:
         text += "\n## On other drives\n\n" + "\n".join(answers.lines(drives)) + "\n"
     return text

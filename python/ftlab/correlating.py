@@ -51,7 +51,6 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 WORTH = 0.02
 """Share of the reads and writes that correlations must save against the same map without them."""
 
-
 IN_USE = 0.1
 """Share of the look-ups during which there must have been correlated pages for a saving to be theirs."""
 
@@ -74,9 +73,7 @@ SCHEMES = (
     Scheme("leaftl", "learned segments", "leaftl"),
     Scheme("tpftl", "entries by translation page, loaded ahead", "tpftl", True),
     Scheme("no set", "cpftl without correlations: tpftl with changed entries apart", "cpftl", True),
-    Scheme(
-        "cpftl", "the same with the correlations of the first half", "cpftl:correlations={set},dirty_share=0.4", True
-    ),
+    Scheme("cpftl", "the same with the correlations of the first half", "cpftl:correlations={set}", True),
 )
 OTHERS = ("dftl", "sftl", "cdftl", "leaftl", "tpftl")
 WITH, WITHOUT, BASE = "cpftl", "no set", "tpftl"

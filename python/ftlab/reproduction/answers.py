@@ -70,7 +70,7 @@ def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
             ]
         )
     rows.append(["reproduced or shape", "", *(_count(experiment, figures, *column) for column in columns), ""])
-    named = [", ".join(part for part in column if part) for column in columns]
+    named = _heads_of(columns)
     return Table(["figure", "source", *named, "what makes the difference"], rows, 3 + len(named))
 
 
@@ -84,39 +84,31 @@ def causes(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
     return Table(["ablation", "", "on", "measured", ""], rows, 5) if rows else None
 
 
-def verdicts(experiment: Experiment, figures: Sequence[Found]) -> Table:
-    """Nothing but the verdicts, of all drives."""
+def verdicts(experiment: Experiment, figures: Sequence[Found], *, others: bool = False) -> Table | None:
+    """Nothing but the verdicts, of all drives; `others`: but the first, if there is another one."""
     judged = [item for item in figures if not experiment.figures[item["figure"]].ablation]
     named = [item for item in judged if item["drive"]] or judged
     columns = list(dict.fromkeys((item["drive"] or "", item["stand_in"]) for item in named))
-    rows = []
-    for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
-        judged_on = [_of(figures, figure, *column) for column in columns]
-        rows.append([figure.name, figure.title, *(item["verdict"] if item else "" for item in judged_on)])
-    heads = [", ".join(part for part in column if part) for column in columns]
-    return Table(["figure", "", *heads], rows, 2 + len(heads))
-
-
-def drives(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
-    """The verdicts on the other drives."""
-    columns = list(dict.fromkeys((item["drive"], item["stand_in"]) for item in figures if item["drive"]))
-    others = [column for column in columns if column[0] != columns[0][0]]
-    if not others:
+    columns = [column for column in columns if not others or column[0] != columns[0][0]]
+    if not columns:
         return None
     rows = []
     for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
-        own = [_of(figures, figure, *column) for column in others]
-        if any(item and item["drive"] for item in own):
-            rows.append([figure.name, *(item["verdict"] if item else "" for item in own)])
-    rows.append(["reproduced or shape", *(_count(experiment, figures, *column) for column in others)])
-    heads = [", ".join(column) for column in others]
-    return Table(["figure", *heads], rows, 1 + len(heads))
+        own = [_of(figures, figure, *column) for column in columns]
+        rows.append([figure.name, figure.title, *(item["verdict"] if item else "" for item in own)])
+    rows.append(["reproduced or shape", "", *(_count(experiment, figures, *column) for column in columns)])
+    return Table(["figure", "", *_heads_of(columns)], rows, 2 + len(columns))
 
 
 def tally(experiment: Experiment, figures: Sequence[Found]) -> str:
     """The verdicts at a glance: how many figures are reproduced or in shape, by stand-in."""
     columns = _columns(experiment, figures)
-    return "; ".join(f"{_count(experiment, figures, *c)} ({', '.join(part for part in c if part)})" for c in columns)
+    counts = [_count(experiment, figures, *column) for column in columns]
+    return "; ".join(f"{count} ({head})" for count, head in zip(counts, _heads_of(columns), strict=True))
+
+
+def _heads_of(columns: Sequence[tuple[str, str]]) -> list[str]:
+    return [", ".join(part for part in column if part) for column in columns]
 
 
 def _columns(experiment: Experiment, figures: Sequence[Found]) -> list[tuple[str, str]]:

@@ -123,10 +123,8 @@ class Laboratory:
         def one(job: tuple[str, str, int]) -> Row:
             name, miner, part = job
             prepared = self.prepared[name]
-            options = {**self.experiment.mining, **_part(prepared, part)}
-            if miner == "cminer_copies":
-                options["projection"] = "physical"
-            named = miner.removesuffix("_copies")
+            named, own = metrics.MINERS.get(miner, (miner, {}))
+            options = {**self.experiment.mining, **_part(prepared, part), **own}
             found = mining.execute(str(prepared.path), options, None, miner=named, output=None, force=False)
             return _row(runs, name, miner, None, part, found.results[0])
 

@@ -27,6 +27,8 @@ MEMBERS: dict[str, dict[str, str]] = {
     "inspect": {"before": "as recorded", "behind": "behind the host's cache"},
     "drive": {},
 }
+# Members that are a miner with settings of its own: which, and what is set.
+MINERS: dict[str, tuple[str, dict[str, str]]] = {"cminer_copies": ("cminer", {"projection": "physical"})}
 
 
 @dataclass(frozen=True)
