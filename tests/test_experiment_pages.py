@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+import ftlab as lab
 from conftest import Command
+from ftlab import comparison
 from ftlab.errors import InputError
 from ftlab.reproduction import answers, files, verdict
 from ftlab.reproduction.schema import Experiment
@@ -116,6 +118,25 @@ def test_a_figure_is_measured_on_its_kinds_of_stand_in_alone(own: Path, ftlab: C
     summary = json.loads(ftlab("reproduce", str(own), "--json").out)
     found = [(item["figure"], item["stand_in"]) for item in summary["figures"]]
     assert found == [("fig-1", "other"), ("fig-1", "plain"), ("cause-own", "plain")]
+
+
+def test_a_member_has_options_and_an_excerpt_the_least_memory(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[comparison.Plan] = []
+
+    def seen(plan: comparison.Plan, **_: object) -> comparison.Comparison:
+        plans.append(plan)
+        return comparison.Comparison(())
+
+    monkeypatch.setattr(comparison, "execute", seen)
+    text = HEAD.replace("parts = 2", 'parts = 2\n[options]\nprecondition = "scatter"')
+    text = text.replace("map_share = 0.001", "map_share = 0.001\nmap_least = 100000")
+    text = text.replace("[runs.maps]", 'options = { precondition = "fill" }\n[runs.maps]')
+    (own / "experiment.toml").write_text(text)
+    lab.reproduce(str(own), only=["fig-1"])
+    page, dftl = plans[0].specs
+    assert [spec["precondition"] for spec in (page, dftl)] == ["scatter", "fill"]
+    # A thousandth of 32 MiB is 33,554 bytes.
+    assert "ftl.map_cache=100000B" in dftl["drive"]["set"]
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
