@@ -180,3 +180,13 @@ def test_cpftl_never_needs_two_percent_more_than_tpftl(name: str) -> None:
         change = made.change(cache, "tpftl")
         assert change is not None
         assert change < 0.02, (cache, change)
+
+
+def test_a_generator_is_answered_as_the_file_it_makes(tmp_path: Path) -> None:
+    """By itself it would draw other addresses on the drive, which is as large as the pages touched, than for mining."""
+    for spec in ("correlated:requests=20000,span=64MiB,groups=500,read=0.9,rate=1000", "zipf:requests=20000,read=0.9"):
+        lab.convert(spec, tmp_path / "made.ftlab", force=True)
+        found = [
+            lab.correlations(given, caches=["4%"]).table().drop("trace") for given in (spec, tmp_path / "made.ftlab")
+        ]
+        assert found[0].equals(found[1]), spec

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ftlab import comparison, mining
+from ftlab import comparison, conversion, mining
 from ftlab.comparison import Comparison, Plan, Point
 from ftlab.errors import InputError
 from ftlab.headline import Summary
@@ -21,7 +21,7 @@ from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
 from ftlab.reading import Workload
 from ftlab.spec import item, pairs, workload_label
-from ftlab.traces import open_trace
+from ftlab.traces import open_trace, requests_spec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -223,7 +223,25 @@ def mined_all(
         if key in OWN_KEYS:
             raise InputError(f"set {key}: {OWN_KEYS[key]}")
     with tempfile.TemporaryDirectory(prefix="ftlab-sets-") as folder:
-        yield [(one, _mined(one, options, settings, Path(folder) / f"{i}.set")) for i, one in enumerate(workloads)]
+        found = []
+        for i, one in enumerate(workloads):
+            given = _fixed(one, options, Path(folder) / f"{i}.ftlab")
+            mined = _mined(given, workload_label(one), options, settings, Path(folder) / f"{i}.set")
+            found.append((given, mined))
+        yield found
+
+
+def _fixed(workload: Workload, options: Mapping[str, Any], path: Path) -> Workload:
+    """A generator written down: by itself it would draw other addresses for each size of a drive."""
+    known = {key: value for key, value in _requested(options).items() if key != "filters"}
+    if "generator" not in requests_spec(workload, known)["workload"]:
+        return workload
+    conversion.execute(workload, path, known)
+    return str(path)
+
+
+def _requested(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key in of("requests") and value is not None}
 
 
 def _filters(options: Mapping[str, Any]) -> list[str]:
@@ -231,14 +249,14 @@ def _filters(options: Mapping[str, Any]) -> list[str]:
     return [*([given] if isinstance(given, str) else given), f"compact:unit={PAGE}B", f"align:unit={PAGE}B"]
 
 
-def _mined(workload: Workload, options: Mapping[str, Any], settings: Mapping[str, Any], set_file: Path) -> Mined:
-    known = {key: value for key, value in options.items() if key in of("requests") and value is not None}
-    known["filters"] = _filters(options)
+def _mined(
+    workload: Workload, label: str, options: Mapping[str, Any], settings: Mapping[str, Any], set_file: Path
+) -> Mined:
+    known = _requested(options) | {"filters": _filters(options)}
     asked = {**known, **settings, "parts": 2, "part": 1}
     found = mining.execute(workload, asked, None, miner="clustered", output=set_file, force=True)
     (result,) = found.results
     coverage, split = result["coverage"], result["mined"]["end"]
-    label = workload_label(workload)
     if not result["accesses"] or not coverage["accesses"]:
         which = "second" if result["accesses"] else "first"
         raise InputError(f"{label}: no reads in the {which} half, so correlations between reads have nothing to do")
