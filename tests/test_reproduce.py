@@ -406,6 +406,28 @@ def test_a_run_is_of_the_tested_part_behind_the_one_before(folder: Path, monkeyp
     assert [change["ftl.map_cache"] for change in changes] == ["3355B", "13421B"] * 2
 
 
+def test_start_is_the_look_ups_of_the_warm_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of requests of several sizes, not all at the beginning of a unit: as many as a run of the warm-up alone counts."""
+    text = EXPERIMENT.replace("correlations={set}", "correlations={set},start={start}").replace(
+        "hotcold:requests=26000", "mixed:size=2KiB*0.5/20KiB*0.5,align=2KiB,requests=26000"
+    )
+    (folder / "experiment.toml").write_text(text)
+    made = ftlab.run
+    plans: list[comparison.Plan] = []
+
+    def seen(plan: comparison.Plan, **_: object) -> comparison.Comparison:
+        plans.append(plan)
+        return comparison.Comparison(())
+
+    monkeypatch.setattr(comparison, "execute", seen)
+    ftlab.reproduce(str(folder), only=["fig-1"])
+    mapping = next(change for change in plans[0].specs[-1]["drive"]["set"] if "start=" in change)
+    start = int(mapping.partition("start=")[2].partition(",")[0])
+    generator = text.partition('generator = "')[2].partition('"')[0]
+    warmed = made(generator, "cpftl-sim", backend="counting", set=["ftl.mapping=dftl"], filters=["head:requests=12000"])
+    assert start == warmed.summary["map_cache"]["lookups"]
+
+
 def test_ctrl_c_keeps_what_was_finished(folder: Path, ftlab: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     made = comparison.execute
     calls = []

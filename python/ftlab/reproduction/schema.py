@@ -44,7 +44,10 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it."""
+    """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it.
+
+    `{start}` there stands for the look-ups of the map that the warm-up makes, in units of 4 KiB and without `filters`.
+    """
 
     name: str
     title: str

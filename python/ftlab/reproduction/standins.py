@@ -6,7 +6,7 @@ reads just that part. Part *i* of *n* are the requests from `(i - 1) · N / n` t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from ftlab.reproduction import files
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
+UNIT = 4096
+"""Bytes of a mapping unit, which every drive of an experiment has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,9 @@ class Prepared:
     """Where the addresses end."""
     figures: Mapping[str, Mapping[str, Any]] = field(repr=False)
     """What the requests are like `before` and `behind` the filters."""
+
+    pages: tuple[int, ...] = field(repr=False)
+    """Mapping units (4 KiB) that the requests in front of each part touch, each request's for itself; last, of all."""
 
     def cut(self, part: int) -> int:
         """The first request of a part, counted from 0; of the part behind the last, the number of requests."""
@@ -106,4 +111,22 @@ def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int,
         parts=parts,
         end_byte=int(behind.figures["trace"]["end_byte"]),
         figures={"before": before.figures, "behind": behind.figures},
+        pages=_pages(path, [part * requests // parts for part in range(parts + 1)]),
     )
+
+
+def _pages(path: Path, cuts: Sequence[int]) -> tuple[int, ...]:
+    """Mapping units that the requests in front of each of `cuts` read and write, in one pass."""
+    import polars as pl
+
+    first, last = pl.col("offset") // UNIT, (pl.col("offset") + pl.col("length") - 1) // UNIT
+    touched = pl.when(pl.col("op").is_in(["read", "write"]) & (pl.col("length") > 0)).then(last - first + 1)
+    pages = [0] * len(cuts)
+    begin = 0
+    for frame in traces.open_trace(str(path)):
+        counts = frame.select(touched.fill_null(0).cum_sum()).to_series()
+        for number, cut in enumerate(cuts):
+            if cut > begin:
+                pages[number] += int(counts[min(cut - begin, frame.height) - 1])
+        begin += frame.height
+    return tuple(pages)
