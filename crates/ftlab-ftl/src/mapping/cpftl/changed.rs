@@ -1,38 +1,62 @@
 //! Changed entries on their way through the dirty entry index: in, out with their translation page, and moved by a collection.
 
 use super::Cpftl;
+use super::dirty::DirtyIndex;
 use super::params::AfterWriteBack;
 use crate::mapping::grouped::WANTED;
 use crate::mapping::paging;
 use crate::mapping::{Charge, MapCause, RecordView};
 use crate::record::Entry;
 
+/// Changed entries take more than their share while this part of the entries' bytes, one in so many, stays unused,
+const GROW: u64 = 8;
+/// and give it back when less than this is.
+const GIVE_BACK: u64 = 16;
+
 impl Cpftl {
+    /// Bytes for entries that nobody uses.
+    fn unused(&self) -> u64 {
+        self.cache.budget.saturating_sub(self.cache.used)
+    }
+
+    /// Before clean entries are loaded: changed ones beyond their share make room for them.
+    pub(super) fn give_back(&mut self, charges: &mut Vec<Charge>) {
+        while self.dirty.as_ref().is_some_and(DirtyIndex::is_over)
+            && self.unused() < self.budget / GIVE_BACK
+            && self.write_back(charges)
+        {}
+    }
+
     /// A changed entry, which the clean cache does not hold, enters the dirty entry index.
     pub(super) fn put_dirty(&mut self, key: u32, entry: u32, charges: &mut Vec<Charge>) {
         let tvpn = self.paging.page_of(key);
-        while let Some(dirty) = &mut self.dirty
+        while let Some(dirty) = &self.dirty
             && dirty.find(key).is_none()
-            && !dirty.fits(tvpn)
-        {
-            let (updates, most) = (&self.updates, self.params.second_chance);
-            let frequent =
-                |tvpn, entries| entries < most && updates.as_ref().is_some_and(|table| table.is_frequent(tvpn));
-            let Some((victim, spared)) = dirty.victim(frequent) else {
-                break;
-            };
-            self.figures.second_chances += spared;
-            paging::rewrite(victim, MapCause::EvictRmw, charges);
-            if self.params.serial {
-                charges.push(Charge::Then);
-            }
-            self.flush(victim, charges);
-        }
+            && !dirty.fits(tvpn, self.unused().saturating_sub(self.budget / GROW))
+            && self.write_back(charges)
+        {}
         if let Some(dirty) = &mut self.dirty {
             dirty.put(key, entry, self.cache.clock());
             self.cache.set_beside(tvpn, true);
         }
         self.share(charges);
+    }
+
+    /// A translation page is programmed with its changed entries. False if there is none.
+    fn write_back(&mut self, charges: &mut Vec<Charge>) -> bool {
+        let Some(dirty) = &mut self.dirty else { return false };
+        let (updates, most) = (&self.updates, self.params.second_chance);
+        let frequent = |tvpn, entries| entries < most && updates.as_ref().is_some_and(|table| table.is_frequent(tvpn));
+        let Some((victim, spared)) = dirty.victim(frequent) else {
+            return false;
+        };
+        self.figures.second_chances += spared;
+        paging::rewrite(victim, MapCause::EvictRmw, charges);
+        if self.params.serial {
+            charges.push(Charge::Then);
+        }
+        self.flush(victim, charges);
+        true
     }
 
     /// The translation page has been programmed with its changed entries, which leave the index.
@@ -94,5 +118,54 @@ impl Cpftl {
                 self.put_dirty(key, record.entries[key as usize], charges);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mapping::testing::Harness;
+
+    const QUIET: &str = "cpftl:dei=on,dirty_share=0.25,request_prefetch=false,selective_prefetch=false";
+
+    fn changed_bytes(harness: &Harness) -> u64 {
+        let memory = harness.policy.memory();
+        memory.iter().find(|(name, _)| *name == "dirty_entry_index").unwrap().1
+    }
+
+    #[test]
+    fn with_the_whole_map_in_memory_nothing_is_written_back() {
+        // 256 entries of 6 bytes in 16 nodes of 16, and an eighth more.
+        let mut harness = Harness::new(QUIET, 256, 64, 2100);
+        for round in 0..3 {
+            let stores: Vec<String> = (0..256)
+                .map(|key| harness.write(key))
+                .filter(|w| !w.is_empty())
+                .collect();
+            assert!(stores.is_empty(), "round {round}: {stores:?}");
+        }
+        assert_eq!(changed_bytes(&harness), 256 * 6 + 16 * 16);
+        // With less than an eighth beside them some are.
+        let mut tight = Harness::new(QUIET, 256, 64, 2000);
+        assert!(
+            (0..256)
+                .map(|key| tight.write(key))
+                .any(|words| words.contains("evict"))
+        );
+    }
+
+    #[test]
+    fn what_is_beyond_the_share_is_given_back_when_entries_are_loaded() {
+        let mut harness = Harness::new(QUIET, 256, 64, 1000);
+        // Six pages of 16: 672 bytes, of which 250 are their share.
+        assert!((0..96).all(|key| harness.write(key).is_empty()));
+        assert_eq!(changed_bytes(&harness), 672);
+        let words: Vec<String> = (96..256).map(|key| harness.read(key)).collect();
+        // 265 bytes of entries fit before a sixteenth is left: two pages and a part. Pages go in the order of their writes.
+        let evicted: Vec<&String> = words.iter().filter(|words| words.contains("evict")).collect();
+        assert_eq!(
+            evicted,
+            ["evict 0 load 8", "evict 1 load 9", "evict 2 load 10", "evict 3 load 11"]
+        );
+        assert_eq!(changed_bytes(&harness), 224);
     }
 }

@@ -40,8 +40,9 @@ pub struct DirtyIndex {
     paging: Paging,
     entry_bytes: u64,
     node_bytes: u64,
-    /// Bytes it may take, and takes.
+    /// Bytes it may take in any case, and the most it may take of what nobody else uses.
     limit: u64,
+    most: u64,
     used: u64,
     slots: Slots,
     /// By slot: the last use of its entry, and the slot of the one that came to the same page next.
@@ -56,14 +57,17 @@ pub struct DirtyIndex {
 }
 
 impl DirtyIndex {
-    pub fn new(paging: Paging, limit: u64, entry_bytes: u32, node_bytes: u32, checked: bool) -> Self {
-        let most = (limit / u64::from(entry_bytes.max(1))).min(u64::from(paging.keys)) as u32;
-        let slots = Slots::new(most);
+    /// `bytes`: what it may take in any case, and the most.
+    pub fn new(paging: Paging, bytes: (u64, u64), entry_bytes: u32, node_bytes: u32, checked: bool) -> Self {
+        let (limit, most) = bytes;
+        let entries = (most / u64::from(entry_bytes.max(1))).min(u64::from(paging.keys)) as u32;
+        let slots = Slots::new(entries);
         DirtyIndex {
             paging,
             entry_bytes: u64::from(entry_bytes),
             node_bytes: u64::from(node_bytes),
             limit,
+            most,
             used: 0,
             last_use: vec![0; slots.end() as usize],
             next: vec![0; slots.end() as usize],
@@ -119,13 +123,19 @@ impl DirtyIndex {
         self.told.change(key, entry);
     }
 
-    /// Whether one more entry of this translation page fits.
-    pub fn fits(&self, tvpn: u32) -> bool {
+    /// Whether it takes more than it may in any case.
+    pub fn is_over(&self) -> bool {
+        self.used > self.limit
+    }
+
+    /// Whether one more entry of this translation page fits, where `spare` bytes are used by nobody.
+    pub fn fits(&self, tvpn: u32, spare: u64) -> bool {
         let node = match self.groups[tvpn as usize].len {
             0 => self.node_bytes,
             _ => 0,
         };
-        self.used + self.entry_bytes + node <= self.limit
+        let may = self.limit.max((self.used + spare).min(self.most));
+        self.used + self.entry_bytes + node <= may
     }
 
     /// An entry that changed at look-up `now`; a new one must fit.
@@ -222,7 +232,7 @@ mod tests {
 
     /// Translation pages of 16 entries; room for three nodes of one entry.
     fn index() -> DirtyIndex {
-        DirtyIndex::new(Paging::new(256, 64, 4), 66, 6, 16, true)
+        DirtyIndex::new(Paging::new(256, 64, 4), (66, 110), 6, 16, true)
     }
 
     #[test]
@@ -230,7 +240,7 @@ mod tests {
         let mut index = index();
         [0, 1, 2, 16].iter().for_each(|&key| index.put(key, key + 500, 7));
         // Two nodes and four entries.
-        assert_eq!((index.used(), index.fits(0), index.fits(3)), (56, true, false));
+        assert_eq!((index.used(), index.fits(0, 0), index.fits(3, 0)), (56, true, false));
         index.hit(1, index.find(1).unwrap(), true, 9);
         index.hit(16, index.find(16).unwrap(), false, 9);
         let mut left = Vec::new();
@@ -250,6 +260,24 @@ mod tests {
             (2, Some(502), false, 7),
         ];
         assert_eq!((left, index.used(), index.find(0)), (expected, 22, None));
+    }
+
+    #[test]
+    fn what_nobody_uses_may_be_taken_up_to_the_most() {
+        let mut index = index();
+        [0, 16, 32].iter().for_each(|&key| index.put(key, 0, 0));
+        // Three nodes of one entry are the 66 bytes of its own; one more node takes 22.
+        assert_eq!(
+            (index.is_over(), index.fits(3, 21), index.fits(3, 22)),
+            (false, false, true)
+        );
+        [48, 64].iter().for_each(|&key| index.put(key, 0, 0));
+        assert_eq!((index.used(), index.is_over(), index.fits(0, 1000)), (110, true, false));
+        index.take(0, |_| {});
+        assert_eq!(
+            (index.is_over(), index.fits(0, 0), index.fits(0, 1000)),
+            (true, false, true)
+        );
     }
 
     #[test]
