@@ -46,6 +46,9 @@ class _RunCompareSweep(TypedDict, total=False):
     """Check every read against what was written."""
     requests: bool
     """Keep a row per request, as the table `requests`."""
+    streams: bool
+    """Keep what each stream of the placement gets and how long it lives, as the tables `streams`, `stream_lifetimes`,
+    `stream_contexts` and `stream_collections`."""
     break_at: str
     """Stop when it becomes true: `waf>3`."""
     power_cuts: int | Sequence[int]

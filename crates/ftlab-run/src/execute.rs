@@ -18,6 +18,7 @@ use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
 use crate::settling::{Look, Settles};
 use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
+use crate::streams::Streams;
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
 use crate::time;
@@ -53,12 +54,17 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
         ));
     }
     let mut watch = Watch::new(observer);
+    let streams = spec.streams.then(Streams::default);
     let build = |future: Option<Future>| {
-        let given = Overrides {
+        let (layout, config) = (prepared.config.layout.clone(), prepared.config.ftl.clone());
+        let mut given = Overrides {
             future,
-            ..members.overrides(&prepared.config.ftl)?
+            ..members.overrides(&config)?
         };
-        Ftl::with(prepared.config.layout.clone(), prepared.config.ftl.clone(), given)
+        if let Some(streams) = &streams {
+            streams.watch(&mut given, &config, &layout)?;
+        }
+        Ftl::with(layout, config, given)
     };
     let mut ftl = build(None)?;
     if ftl.asks_for_future() {
@@ -97,6 +103,9 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
         before.warmup_s = started.elapsed().as_secs_f64();
     }
     ftl.reset_counts();
+    if let Some(streams) = &streams {
+        streams.reset();
+    }
 
     let until = spec.until.map(|_| match workload.repeats() {
         true => Look::Pass,
@@ -147,7 +156,8 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             foresight::check(ftl.future_fault())?;
             members.refuse_idle(&prepared.config, &ftl.counts, &measured.end)?;
             let mut summary = summary::summary(&facts(&workload, notes, None), &ftl, &measured);
-            let tables = vec![measured.series.table(false), summary::blocks(&ftl)];
+            let mut tables = vec![measured.series.table(false), summary::blocks(&ftl)];
+            tables.extend(streams.iter().flat_map(Streams::tables));
             written(save_state(spec, ftl, &prepared), &mut summary)?;
             Ok(Outcome { summary, tables })
         }
@@ -179,6 +189,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
                 channels,
             ];
             tables.extend(measured.rows.take().map(|rows| rows.table()));
+            tables.extend(streams.iter().flat_map(Streams::tables));
             written(timeline, &mut summary)?;
             written(
                 save_state(spec, front.ftl.with_backend(Counting), &prepared),

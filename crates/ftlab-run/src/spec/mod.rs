@@ -85,6 +85,10 @@ options! {
         /// Keep a row per request, as the table `requests`.
         requests: bool = false, opt("").needs(Needs::Time);
 
+        /// Keep what each stream of the placement gets and how long it lives, as the tables `streams`, `stream_lifetimes`,
+        /// `stream_contexts` and `stream_collections`.
+        streams: bool = false, opt("");
+
         /// Stop when it becomes true: `waf>3`.
         ///
         /// `NAME>NUMBER` or `NAME<NUMBER` with one of `waf`, `free`, `erases`, `retired`, `host_writes`, `read_us`, `write_us`.
