@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from pathlib import Path
 
-import ftlab
 import pytest
+
+import ftlab
+from ftlab.comparison import Point
+from ftlab.plots import streams
 from ftlab.runs import Run
 
 UNIT = 4096
@@ -77,16 +81,16 @@ def test_lifetimes_contexts_and_what_lives_are_those_of_a_naive_account(tmp_path
     made = trace(path)
     found = run(path, "manual:streams=3", warmup=warmup)
     expected = naive(made, 3000 if warmup else 0)
-    streams = found.tables["streams"]
+    told = found.tables["streams"]
     died: Counter[int] = Counter()
     for (stream, _), count in expected["lifetime"].items():
         died[stream] += count
     # Stream 0 is the default one, for writes that name none: all of these name one.
-    for row in streams.iter_rows(named=True):
+    for row in told.iter_rows(named=True):
         stream = row["stream"]
         named = (expected["written"][(stream,)], died[stream], expected["alive"][(stream,)])
         assert (row["written"], row["died"], row["alive"]) == named, stream
-    assert expected["written"].total() == streams["written"].sum()
+    assert expected["written"].total() == told["written"].sum()
     contexts = {
         (row["stream"], row["pc"]): row["written"] for row in found.tables["stream_contexts"].iter_rows(named=True)
     }
@@ -95,14 +99,14 @@ def test_lifetimes_contexts_and_what_lives_are_those_of_a_naive_account(tmp_path
     lifetimes = found.tables["stream_lifetimes"]
     for stream in range(3):
         exact = sorted(life for (of, life), n in expected["lifetime"].items() if of == stream for _ in range(n))
-        told = [
+        uppers = [
             row["upper_units"]
             for row in lifetimes.iter_rows(named=True)
             if row["stream"] == stream
             for _ in range(row["count"])
         ]
-        assert len(exact) == len(told)
-        assert all(life <= upper <= life * 1.001 + 1 for life, upper in zip(exact, told, strict=True))
+        assert len(exact) == len(uppers)
+        assert all(life <= upper <= life * 1.001 + 1 for life, upper in zip(exact, uppers, strict=True))
 
 
 def test_collections_are_those_of_the_frontiers(tmp_path: Path) -> None:
@@ -137,3 +141,50 @@ def test_who_watches_changes_nothing(tmp_path: Path, placement: str, backend: st
         }
 
     assert told(watched) == told(without)
+
+
+def test_a_report_shows_lifetimes_and_who_writes_where(tmp_path: Path) -> None:
+    path = tmp_path / "three.csv"
+    trace(path)
+    changes = [f"ftl.logical_size={UNITS * UNIT}B", "geometry.pages=8"]
+    both = ftlab.compare(
+        str(path),
+        "tiny",
+        vary={"ftl.placement": ["none", "manual:streams=3"]},
+        set=changes,
+        precondition="none",
+        backend="counting",
+        streams=True,
+    )
+    page = (both.save(tmp_path / "both") / "report.html").read_text(encoding="utf-8")
+    names = ("stream_lifetimes", "stream_classes", "stream_collections")
+    assert all(f'data-plot="{name}"' in page for name in names)
+    assert all((tmp_path / "both" / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in names)
+    # Two contexts write into each stream, about half of it each; one stream says nothing of who writes where.
+    rows = streams.writers(both.points)
+    assert [row[:2] for row in rows] == [["manual:streams=3", str(number)] for number in range(3)]
+    for number, row in enumerate(rows):
+        assert all(f"{0x100 + 2 * number + half:#018x}" in row[3] for half in (0, 1))
+        assert "more" not in row[3]
+    single = run(path, "manual:streams=3")
+    page = (single.save(tmp_path / "single") / "report.html").read_text(encoding="utf-8")
+    assert "Who writes into which stream" in page
+    assert all(f'data-plot="{name}"' in page for name in names)
+    # Without what streams get there is nothing of it.
+    page = (run(path, "none", streams=False).save(tmp_path / "plain") / "report.html").read_text(encoding="utf-8")
+    assert "Who writes into which stream" not in page
+    assert "stream_lifetimes" not in page
+
+
+def test_quantiles_of_lifetimes_are_those_of_the_deaths(tmp_path: Path) -> None:
+    path = tmp_path / "three.csv"
+    made = trace(path)
+    found = streams.lifetimes([Point({}, (run(path, "manual:streams=3"),))])
+    assert found is not None
+    expected = naive(made, 0)["lifetime"]
+    for number, row in enumerate(found.iter_rows(named=True)):
+        exact = sorted(life for (of, life), n in expected.items() if of == number for _ in range(n))
+        assert row["died"] == len(exact) * UNIT
+        for name, quantile in (("low", 0.1), ("median", 0.5), ("high", 0.9)):
+            life = exact[math.ceil(quantile * len(exact)) - 1]
+            assert row[name] / UNIT == pytest.approx(life, rel=0.002), name
