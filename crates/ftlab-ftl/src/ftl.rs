@@ -388,9 +388,9 @@ impl<B: Backend> Ftl<B> {
             .map(|open| (open.ru, open.next))
     }
 
-    /// Frontiers of the drive, each with one open unit per lane once it has been used.
+    /// Frontiers of the drive that may have an open unit on one lane at once, unless the placement policy keeps fewer open.
     pub fn frontier_count(&self) -> u32 {
-        u32::from(self.frontiers.count)
+        u32::from(self.placing.frontiers) + self.frontiers.open_beside()
     }
 
     /// Invalid units of the closed reclaim units: of those that were filled before the counts began, and of all.

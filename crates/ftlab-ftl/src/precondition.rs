@@ -52,7 +52,8 @@ impl Ftl<Counting> {
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);
             }
-            if !self.program_unit(lpn, 0, Cause::Host, Class::HostWrite, Ticket::NONE) {
+            let frontier = self.frontier_of_nobody(lpn);
+            if !self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, Ticket::NONE) {
                 break;
             }
             self.placing.placed(lpn, self.tick);
@@ -155,7 +156,7 @@ impl Ftl<Counting> {
             let lane = lanes[index % lanes.len()];
             let Some(ru) = self
                 .units
-                .open(lane, 0, NO_PLACE, false)
+                .open(lane, self.placing.first_on(lane), NO_PLACE, false)
                 .or_else(|| self.open_anywhere(lanes))
             else {
                 break;
@@ -178,7 +179,9 @@ impl Ftl<Counting> {
     }
 
     fn open_anywhere(&mut self, lanes: &[LaneId]) -> Option<RuId> {
-        lanes.iter().find_map(|&lane| self.units.open(lane, 0, NO_PLACE, false))
+        lanes
+            .iter()
+            .find_map(|&lane| self.units.open(lane, self.placing.first_on(lane), NO_PLACE, false))
     }
 
     /// Valid units of each closed unit, ascending: the distribution's quantiles, corrected to the exact total.

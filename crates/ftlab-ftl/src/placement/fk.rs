@@ -135,6 +135,8 @@ mod tests {
             vpn: None,
             from: 0,
             opened: 0,
+            stream: 0,
+            lane: ftlab_core::LaneId(0),
             since: None,
             dies: Some(19),
             is_cached: false,

@@ -17,6 +17,7 @@ mod chunks;
 pub mod dac;
 pub mod eti;
 pub mod fadac;
+pub mod fdp;
 pub mod fk;
 mod hashing;
 mod kmeans;
@@ -52,6 +53,11 @@ pub struct Survivor {
     /// Frontier that filled the reclaim unit it comes from, and the tick at which that was opened.
     pub from: Frontier,
     pub opened: u64,
+    /// The policy's frontier whose data it is: `from`, or the one that it was in before static wear levelling moved it, as far as streams
+    /// are kept apart; else 0.
+    pub stream: Frontier,
+    /// The lane that it lies on.
+    pub lane: LaneId,
     /// As in [`HostWrite`], of the version that moves: perhaps that of a unit whose new version is being placed.
     pub since: Option<u64>,
     pub dies: Option<u64>,
@@ -115,6 +121,12 @@ pub trait PlacementPolicy: Send {
         self.host_frontiers() + self.own_survivor_frontiers()
     }
 
+    /// Whether [`PlacementPolicy::survivor`] never lets survivors of two host frontiers share a reclaim unit: static wear levelling does
+    /// not either then.
+    fn keeps_survivors_apart(&self) -> bool {
+        false
+    }
+
     /// The lanes on which `frontier`, one of the policy's, may open units (a reclaim group); `None`: all of them. Free units
     /// and victims of lanes that belong to different groups are kept apart, whatever `gc.pool` says.
     fn lanes(&self, _frontier: Frontier, _layout: &Layout) -> Option<Vec<LaneId>> {
@@ -128,7 +140,7 @@ pub trait PlacementPolicy: Send {
     /// The frontier of a host write, below `host_frontiers`.
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier;
 
-    /// The frontier of a survivor; `None` leaves it to the drive (`gc.separate_frontier`, `gc.internal_streams`).
+    /// The frontier of a survivor; `None` leaves it to the drive (`gc.survivors`).
     fn survivor(&mut self, _survivor: &Survivor) -> Option<Frontier> {
         None
     }
@@ -200,6 +212,18 @@ impl Setup {
     }
 }
 
+/// Open units that the policy's frontiers may have at once.
+pub fn most_open(policy: &dyn PlacementPolicy, layout: &Layout) -> u64 {
+    let lanes_of = |frontier| {
+        policy
+            .lanes(frontier, layout)
+            .map_or(layout.lanes as usize, |lanes| lanes.len()) as u64
+    };
+    let frontiers = policy.host_frontiers() + policy.own_survivor_frontiers();
+    let all: u64 = (0..frontiers).map(lanes_of).sum();
+    all.min(u64::from(policy.open_at_once().clamp(1, frontiers)) * u64::from(layout.lanes))
+}
+
 pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
     member!(
         Catalogue::new("placement"),
@@ -217,6 +241,7 @@ pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
         warcip,
         sepbit,
         asa,
+        fdp,
         fk
     )
 }
