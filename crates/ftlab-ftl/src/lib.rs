@@ -44,6 +44,7 @@ mod sharing;
 pub mod since;
 mod state;
 mod surviving;
+mod tenants;
 mod translation;
 pub mod units;
 mod values;
@@ -61,6 +62,7 @@ pub use ftl::{Ftl, Overrides};
 pub use placing::FrontierCounts;
 pub use request::{Admitted, HostRequest, WriteContext};
 pub use room::{Space, least_reserve, pool_count};
+pub use tenants::{TenantCounts, TenantsBy};
 
 /// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -136,11 +136,11 @@ impl Ftl<Counting> {
     fn settle_lanes(&mut self, lanes: &[LaneId], share: Share, law: VictimLaw, random: &mut Stream) {
         let per_ru = self.layout.slots_per_ru;
         // As much is free as collection keeps free, so that the first unit to be opened starts it.
-        let gc = &self.config.gc;
+        let (gc, pool) = (&self.config.gc, self.units.pool_of_lane(lanes[0]));
         let kept = if gc.preemptible || gc.background {
             gc.soft
         } else {
-            gc.hard
+            self.kept_free(pool)
         };
         let free: u32 = lanes.iter().map(|&lane| self.units.free_in_lane(lane) as u32).sum();
         let of_pool = self.units.pools[self.units.pool_of_lane(lanes[0])].lanes.len() as u32;

@@ -197,7 +197,8 @@ impl Ftl<Counting> {
             0
         };
         Space {
-            raw: u64::from(self.layout.slots()),
+            raw: u64::from(self.layout.slots())
+                - u64::from(self.uncharged) * u64::from(self.layout.lanes) * u64::from(self.layout.slots_per_ru),
             logical: u64::from(config.logical_units),
             per_ru: u64::from(self.layout.slots_per_ru),
             pools: self.units.pools.len() as u64,

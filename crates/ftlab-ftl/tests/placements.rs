@@ -146,6 +146,7 @@ fn built(spec: &str, config: &FtlConfig) -> Box<dyn PlacementPolicy> {
         unit_bytes: 4096,
         units_per_ru: 64,
         lanes: 1,
+        survivors: ftlab_ftl::Survivors::Shared,
         seed: 1,
     };
     placement::catalogue()
@@ -437,6 +438,7 @@ fn every_member_goes_on_from_a_saved_state() {
                 unit_bytes: 4096,
                 units_per_ru: 64,
                 lanes: 1,
+                survivors: ftlab_ftl::Survivors::Shared,
                 seed: 1,
             };
             let parsed = PolicySpec::parse(&spec).unwrap();

@@ -17,7 +17,7 @@ use crate::foresight;
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
 use crate::settling::{Look, Settles};
-use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
+use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Tenants, Warmup};
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
 use crate::time;
@@ -56,6 +56,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
     let build = |future: Option<Future>| {
         let given = Overrides {
             future,
+            tenants: spec.tenants.map(Into::into),
             ..members.overrides(&prepared.config.ftl)?
         };
         Ftl::with(prepared.config.layout.clone(), prepared.config.ftl.clone(), given)
@@ -64,6 +65,12 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
     if ftl.asks_for_future() {
         drop(ftl);
         ftl = build(Some(foresight::foresee(spec, &prepared, members, &mut watch)?))?;
+    }
+    if ftl.has_uncharged_units() && (spec.backend == BackendKind::Timed || spec.save_state.is_some()) {
+        return Err(Error::input(format!(
+            "placement policy `{}` has open units that no drive has: --backend counting, and no saved state",
+            prepared.config.ftl.placement.show()
+        )));
     }
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
@@ -134,6 +141,14 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             Pace::Closed { .. } => None,
         },
         longer: workload.longer(spec),
+        tenant_names: {
+            let [volumes, labels] = workload.volume_and_label_names();
+            match spec.tenants {
+                Some(Tenants::Volume) => volumes,
+                Some(Tenants::Label) => labels,
+                _ => Vec::new(),
+            }
+        },
         controller_reads,
     };
     match spec.backend {

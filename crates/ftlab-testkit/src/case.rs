@@ -79,6 +79,7 @@ const ALLOCATIONS: &[&str] = &[
 /// Ranges and periods that tiny drives reach.
 const PLACEMENTS: &[&str] = &[
     "manual:streams=2",
+    "manual:streams=1,open=2",
     "autostream_sfr:streams=3,chunk_kib=2",
     "autostream_mq:streams=3,chunk_kib=1,log_base=1.5",
     "pcstream:streams=2,range_kib=1,contexts=2",
@@ -163,6 +164,7 @@ drawer!(
         unit_bytes: 512,
         units_per_ru: 16,
         lanes: 4,
+        survivors: Survivors::Shared,
         seed: 1,
     }
 );

@@ -246,6 +246,7 @@ mod tests {
             unit_bytes: 4096,
             units_per_ru: 10,
             lanes: 4,
+            survivors: crate::config::Survivors::Shared,
             seed: 1,
         }
     }

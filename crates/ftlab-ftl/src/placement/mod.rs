@@ -3,7 +3,7 @@
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
-use crate::config::FtlConfig;
+use crate::config::{FtlConfig, Survivors};
 use crate::frontier::Frontier;
 use crate::indirection::Vpn;
 use crate::request::WriteContext;
@@ -127,6 +127,12 @@ pub trait PlacementPolicy: Send {
         false
     }
 
+    /// Reclaim units that each lane has beyond those of the drive, for open units only: what of these is not filled yet is not charged
+    /// to the spare (an oracle's privilege, on the counting backend). At least one for each of the policy's frontiers, or 0.
+    fn uncharged_units(&self) -> u32 {
+        0
+    }
+
     /// The lanes on which `frontier`, one of the policy's, may open units (a reclaim group); `None`: all of them. Free units
     /// and victims of lanes that belong to different groups are kept apart, whatever `gc.pool` says.
     fn lanes(&self, _frontier: Frontier, _layout: &Layout) -> Option<Vec<LaneId>> {
@@ -196,6 +202,8 @@ pub struct Setup {
     pub units_per_ru: u32,
     /// Lanes of the drive, on each of which a frontier may have an open reclaim unit.
     pub lanes: u32,
+    /// Where survivors go that the policy leaves to the drive.
+    pub survivors: Survivors,
     pub seed: u64,
 }
 
@@ -207,13 +215,17 @@ impl Setup {
             unit_bytes: layout.geometry.unit_bytes,
             units_per_ru: layout.slots_per_ru,
             lanes: layout.lanes,
+            survivors: config.gc.survivors,
             seed: config.seed,
         }
     }
 }
 
-/// Open units that the policy's frontiers may have at once.
+/// Open units that the policy's frontiers may have at once, at the cost of the spare.
 pub fn most_open(policy: &dyn PlacementPolicy, layout: &Layout) -> u64 {
+    if policy.uncharged_units() > 0 {
+        return 0;
+    }
     let lanes_of = |frontier| {
         policy
             .lanes(frontier, layout)
