@@ -11,7 +11,6 @@ import ftlab
 from ftlab.errors import InputError
 
 UNIT = 4096
-TINY_UNITS = 14_563
 ROOM = {"ftl.op_ratio": "0.25"}
 
 
@@ -23,13 +22,13 @@ def trace(path: Path, rows: list[tuple[int, int, int]]) -> Path:
 
 
 def neighbours(writes: int) -> list[tuple[int, int, int]]:
-    """A log that is written round and round in the first half, by process 7 in stream 1, and overwrites anywhere in the second
-    half, by process 9 in stream 2; a write of the one, a write of the other."""
+    """A log that goes round and round in three quarters of what is used, by process 7 in stream 1, and overwrites
+    anywhere in the last one, by process 9 in stream 2; a write of the one, a write of the other."""
     draw = random.Random(3)
-    half = 6000
+    log = 9000
     rows = []
     for i in range(writes):
-        rows += [(i % half, 1, 7), (half + draw.randrange(half), 2, 9)]
+        rows += [(i % log, 1, 7), (log + draw.randrange(log // 3), 2, 9)]
     return rows
 
 
@@ -38,8 +37,9 @@ def test_a_tenant_pays_for_what_survives_of_it(tmp_path: Path) -> None:
     keep = {"drive": "tiny", "backend": "counting", "precondition": "none", "warmup": "50%", "verify": True}
 
     def waf(**changes: str) -> tuple[float, float, dict[str, object]]:
-        run = ftlab.run(work, set=ROOM | {key.replace("__", "."): value for key, value in changes.items()},
-                        tenants="pid", **keep)
+        run = ftlab.run(
+            work, set=ROOM | {key.replace("__", "."): value for key, value in changes.items()}, tenants="pid", **keep
+        )
         summary = run.summary
         log, random_one = summary["tenants"]
         assert [log["tenant"], random_one["tenant"]] == [7, 9]
@@ -53,8 +53,9 @@ def test_a_tenant_pays_for_what_survives_of_it(tmp_path: Path) -> None:
 
     mixed, noisy, _ = waf()
     apart, alone, summary = waf(ftl__placement="fdp:handles=2,by=pid,isolation=persistently")
-    assert mixed > 1.2, "a log among random overwrites is moved with them"
-    assert apart < 1.01 < alone, "a log of its own is never moved"
+    assert mixed > 2, "a log among random overwrites is moved with them"
+    assert apart < 1.2, "a log of its own is hardly ever moved"
+    assert alone < noisy, "and the other one has what the log does not need"
     # What the drive's log page says is what was counted.
     counts, fdp = summary["counts"], summary["fdp"]
     assert fdp["host_bytes_written"] == counts["host_writes"] * UNIT
@@ -62,9 +63,9 @@ def test_a_tenant_pays_for_what_survives_of_it(tmp_path: Path) -> None:
     assert fdp["media_bytes_erased"] == counts["erases"] * summary["drive"]["block_bytes"]
     # Streams 1 and 2 name handles 1 and 2: of two handles there is no number 2, which is refused and becomes handle 0.
     by_stream = waf(ftl__placement="fdp:handles=2")
-    assert by_stream[0] < 1.01
+    assert by_stream[0] < 1.2
     assert by_stream[2]["policies"]["placement"]["invalid_ids"] > 0
-    assert noisy > 1.2
+    assert noisy > 1.1
 
 
 def test_counting_by_tenant_changes_no_result(tmp_path: Path) -> None:

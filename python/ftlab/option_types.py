@@ -46,6 +46,8 @@ class _RunCompareSweep(TypedDict, total=False):
     """Check every read against what was written."""
     requests: bool
     """Keep a row per request, as the table `requests`."""
+    tenants: Literal["stream", "volume", "pid", "label"]
+    """Tell the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes."""
     break_at: str
     """Stop when it becomes true: `waf>3`."""
     power_cuts: int | Sequence[int]

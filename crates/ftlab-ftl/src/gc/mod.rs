@@ -59,8 +59,8 @@ impl<B: Backend> Ftl<B> {
         true
     }
 
-    /// Free units of `pool` at which collection starts: `gc.hard`, and where open units are not charged those that are there for them,
-    /// less what is open and not filled.
+    /// Free units of `pool` at which collection starts: `gc.hard`, and where open units are not charged those that are there for them
+    /// and are not open.
     pub(crate) fn kept_free(&self, pool: usize) -> u32 {
         if self.uncharged == 0 {
             return self.config.gc.hard;
@@ -68,14 +68,9 @@ impl<B: Backend> Ftl<B> {
         let lanes = &self.units.pools[pool].lanes;
         let places = (0..self.placing.frontiers)
             .flat_map(|frontier| lanes.iter().map(move |&lane| self.frontiers.place(frontier, lane)));
-        let unfilled: u64 = places
-            .map(|place| &self.frontiers.open[place])
-            .filter(|open| open.ru != NO_RU)
-            .map(|open| u64::from(self.layout.slots_per_ru - open.next))
-            .sum();
-        let for_open = u64::from(self.uncharged) * lanes.len() as u64;
-        let unused = for_open - (unfilled / u64::from(self.layout.slots_per_ru)).min(for_open);
-        self.config.gc.hard + unused as u32
+        let of_pool = self.uncharged * lanes.len() as u32;
+        let open = places.filter(|&place| self.frontiers.open[place].ru != NO_RU).count();
+        self.config.gc.hard + of_pool - open as u32
     }
 
     /// Units erased for further use less units that have been used up: grows when a collection frees space.

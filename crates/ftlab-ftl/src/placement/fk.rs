@@ -11,9 +11,8 @@
 //! survives a collection for the first time.
 //!
 //! With `ideal` (FK-ideal, counting backend only) a class is an interval of `segment` units in which its data dies, whenever it is
-//! written, and there are so many classes that few versions live beyond the last. The drive has further reclaim units for what
-//! is open: of an open unit only what has been filled is charged to the spare, and of the further ones nothing is used for anything
-//! else. So data lies together that dies together, at no cost, and only what outlives all classes is collected.
+//! written, and there are so many classes that few versions live beyond the last. The drive has further reclaim units, one
+//! for each class and lane: so many as are open are not charged to the spare, and the others are used for nothing else. So data lies together that dies together, at no cost, and only what outlives all classes is collected.
 //!
 //! # Parameters
 //! * `classes` (count, default 6, 2 to 64): frontiers, each with an open reclaim unit on every lane. With `ideal` 2 to 4,096, by

@@ -127,8 +127,7 @@ pub trait PlacementPolicy: Send {
         false
     }
 
-    /// Reclaim units that each lane has beyond those of the drive, for open units only: what of these is not filled yet is not charged
-    /// to the spare (an oracle's privilege, on the counting backend). At least one for each of the policy's frontiers, or 0.
+    /// Reclaim units that each lane has beyond those of the drive, for open units only, which so are not charged to the spare (an oracle's privilege, on the counting backend). At least one for each of the policy's frontiers, or 0.
     fn uncharged_units(&self) -> u32 {
         0
     }
