@@ -17,7 +17,7 @@ use crate::foresight;
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
 use crate::settling::{Look, Settles};
-use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
+use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Tenants, Warmup};
 use crate::streams::Streams;
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
@@ -59,6 +59,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
         let (layout, config) = (prepared.config.layout.clone(), prepared.config.ftl.clone());
         let mut given = Overrides {
             future,
+            tenants: spec.tenants.map(Into::into),
             ..members.overrides(&config)?
         };
         if let Some(streams) = &streams {
@@ -70,6 +71,12 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
     if ftl.asks_for_future() {
         drop(ftl);
         ftl = build(Some(foresight::foresee(spec, &prepared, members, &mut watch)?))?;
+    }
+    if ftl.has_uncharged_units() && (spec.backend == BackendKind::Timed || spec.save_state.is_some()) {
+        return Err(Error::input(format!(
+            "placement policy `{}` has open units that no drive has: --backend counting, and no saved state",
+            prepared.config.ftl.placement.show()
+        )));
     }
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
@@ -143,6 +150,14 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             Pace::Closed { .. } => None,
         },
         longer: workload.longer(spec),
+        tenant_names: {
+            let [volumes, labels] = workload.volume_and_label_names();
+            match spec.tenants {
+                Some(Tenants::Volume) => volumes,
+                Some(Tenants::Label) => labels,
+                _ => Vec::new(),
+            }
+        },
         controller_reads,
     };
     match spec.backend {
