@@ -169,7 +169,7 @@ impl<B: Backend> Ftl<B> {
             self.store_with_roles(lpn, frontier, context, ticket)
         };
         if stored {
-            self.placing.placed(lpn, self.tick);
+            self.note_placed(lpn);
         }
         if !self.plain_mapping {
             self.map_changed(0, lpn.0, ticket);
@@ -309,6 +309,7 @@ impl<B: Backend> Ftl<B> {
             }
             self.wait_for_map(ticket);
         }
+        self.tell_places((first..end).map(Lpn));
     }
 
     pub(crate) fn flush(&mut self, ticket: Ticket) {

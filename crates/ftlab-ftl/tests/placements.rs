@@ -145,6 +145,7 @@ fn built(spec: &str, config: &FtlConfig) -> Box<dyn PlacementPolicy> {
         logical_units: config.logical_units,
         unit_bytes: 4096,
         units_per_ru: 64,
+        rus: 400,
         lanes: 1,
         seed: 1,
     };
@@ -433,6 +434,7 @@ fn every_member_goes_on_from_a_saved_state() {
                 logical_units: config.logical_units,
                 unit_bytes: 4096,
                 units_per_ru: 64,
+                rus: 400,
                 lanes: 1,
                 seed: 1,
             };

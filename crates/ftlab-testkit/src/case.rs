@@ -160,6 +160,7 @@ drawer!(
         logical_units: UNITS,
         unit_bytes: 512,
         units_per_ru: 16,
+        rus: 128,
         lanes: 4,
         seed: 1,
     }

@@ -1,6 +1,6 @@
 //! Placement: the frontier of a host write and of a survivor of garbage collection.
 
-use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
+use ftlab_core::{Catalogue, LaneId, Layout, Lpn, RuId, member};
 
 use crate::Now;
 use crate::config::FtlConfig;
@@ -75,6 +75,11 @@ pub enum Event {
     },
     /// The erase of a reclaim unit that `frontier` filled has been issued.
     Erased { frontier: Frontier },
+    /// The unit lies in `ru`, which `frontier` fills or has filled; where it lay before, it is dead. Survivors of a collection are
+    /// told of when it, or the present step of it, has moved them all. For policies that [ask](Asks::places).
+    Placed { lpn: Lpn, ru: RuId, frontier: Frontier },
+    /// Nothing lies in flash that belongs to the unit alone: it has been trimmed, or shares a value with others. As before.
+    Gone(Lpn),
 }
 
 /// Knowledge that costs the mechanism something and is kept for policies that ask for it.
@@ -86,6 +91,9 @@ pub struct Asks {
     pub future: bool,
     /// Whether the mapping cache holds the entry of a survivor.
     pub is_cached: bool,
+    /// Where each unit lies: [`Event::Placed`] and [`Event::Gone`]. Of a drive that was set up, loaded or recovered all units are
+    /// told anew, in the order of their addresses.
+    pub places: bool,
 }
 
 /// Chooses frontiers. Frontiers are numbered from 0; each owns one open unit per lane.
@@ -182,6 +190,8 @@ pub struct Setup {
     pub logical_units: u32,
     pub unit_bytes: u32,
     pub units_per_ru: u32,
+    /// Reclaim units of the drive.
+    pub rus: u32,
     /// Lanes of the drive, on each of which a frontier may have an open reclaim unit.
     pub lanes: u32,
     pub seed: u64,
@@ -194,6 +204,7 @@ impl Setup {
             logical_units: config.logical_units,
             unit_bytes: layout.geometry.unit_bytes,
             units_per_ru: layout.slots_per_ru,
+            rus: layout.rus,
             lanes: layout.lanes,
             seed: config.seed,
         }

@@ -56,7 +56,7 @@ impl PlacementPolicy for Knowing {
         Asks {
             since: true,
             is_cached: true,
-            future: false,
+            ..Asks::default()
         }
     }
 
@@ -116,6 +116,7 @@ impl PlacementPolicy for Knowing {
                 self.seen[0] += 1;
             }
             Event::Erased { .. } => self.seen[1] += 1,
+            Event::Placed { .. } | Event::Gone(_) => unreachable!("it has not asked where units lie"),
         }
     }
 
