@@ -1,6 +1,7 @@
 //! Placement: the frontier of a host write and of a survivor of garbage collection.
 
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, RuId, member};
+use serde::{Deserialize, Serialize};
 
 use crate::Now;
 use crate::config::FtlConfig;
@@ -27,6 +28,7 @@ pub mod none;
 pub mod pcstream;
 mod requests;
 pub mod sepbit;
+pub mod sfs;
 pub mod two_level_lru;
 pub mod warcip;
 
@@ -184,6 +186,17 @@ pub trait PlacementPolicy: Send {
     }
 }
 
+/// Who chooses victims, for placement policies with a rule of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Victims {
+    /// The policy.
+    #[default]
+    Own,
+    /// `ftl.victim`.
+    Drive,
+}
+
 /// What a placement policy is made with.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -227,6 +240,7 @@ pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
         fadac,
         warcip,
         sepbit,
+        sfs,
         asa,
         fk
     )
