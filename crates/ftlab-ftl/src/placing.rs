@@ -153,6 +153,11 @@ impl Placing {
         }
     }
 
+    /// Whether the policy is told where units lie.
+    pub fn asks_for_places(&self) -> bool {
+        self.asks.places
+    }
+
     pub fn opened(&mut self, ru: RuId, tick: u64) {
         self.opened[ru.at()] = tick;
     }

@@ -8,6 +8,7 @@ use crate::config::FtlConfig;
 use crate::frontier::Frontier;
 use crate::indirection::Vpn;
 use crate::request::WriteContext;
+use crate::units::Closed;
 use crate::victim::VictimPolicy;
 
 pub mod asa;
@@ -147,6 +148,10 @@ pub trait PlacementPolicy: Send {
     fn victim(&mut self) -> Option<&mut dyn VictimPolicy> {
         None
     }
+
+    /// The closed units of a pool, from which a victim is about to be chosen, by whomever. For policies that ask for
+    /// [places](Asks::places).
+    fn looks(&mut self, _closed: &Closed<'_>, _now: Now) {}
 
     /// Something happened that the policy did not decide.
     fn on(&mut self, _event: Event, _now: Now) {}

@@ -4,27 +4,30 @@
 //! Time is counted in mapping units that the host has written. The hotness of a unit is the number of its writes divided by the
 //! time since the last of them; that of a reclaim unit the sum of those numbers over its valid units, divided by the sum of
 //! those times.
-//! * **Borders** (iterative segment quantization): at each collection three rounds of k-means on the hotness of all reclaim units
-//!   that hold data of the host move the centres of the `groups` groups, from where they were; the first time from evenly spaced
+//! * **Borders** (iterative segment quantization): at each collection three rounds of k-means on the hotness of the closed reclaim
+//!   units of the pool that is collected move the centres of the `groups` groups, from where they were; the first time from evenly spaced
 //!   quantiles.
 //! * **Host writes and survivors** go to the group whose centre is nearest to the unit's hotness, which for a host write counts the
 //!   write and the time since the one before. What is written for the first time is the hottest.
-//! * **Victims** (`victim = own`, cost-hotness): the largest `(1 − u) / (u × hotness)`, with `u` the valid share; a unit with `u = 0`
-//!   wins, ties go to the fewest erases, then to the lowest id. `victim = drive` leaves it to `ftl.victim`.
+//! * **Victims** (`victim = own`, cost-hotness): the largest `(1 − u) / (u × hotness)`, with `u` the valid share and the number of writes divided by
+//!   the time since the reclaim unit's last program (`age = program`) or since the last writes (`age = write`). A unit with `u = 0` wins, ties go to the fewest erases, then to the lowest id. `victim = drive` leaves it to `ftl.victim`.
 //!
 //! Group *i* is frontier *i*, 0 the hottest; host writes and survivors of a group share its open units.
 //!
 //! # Parameters
 //! * `groups` (count, default 6, 2 to 64): frontiers. Six are the classes of `sepbit`.
-//! * `scale` (`linear` or `log`, default `linear`): what k-means works on, the hotness or its logarithm.
+//! * `scale` (`log` or `linear`, default `log`): what k-means works on, the logarithm of the hotness or the hotness.
+//! * `age` (`program` or `write`, default `program`): the time of a victim's hotness.
 //! * `victim` (`own` or `drive`, default `own`).
 //!
 //! # Choices
-//! The source of the scheme is a file system that writes whole segments; here reclaim units are filled as data come. Open reclaim
-//! units count for the borders as closed ones do. Before the first collection everything is in the hottest group. What was in the
+//! The source of the scheme is a file system that writes whole segments; here reclaim units are filled as data come. Before the first collection everything is in the hottest group. What was in the
 //! drive before it was asked counts as written once, at that time. Reclaim units without units of one owner (translation pages,
-//! shared values) have the hotness `1 / time since their last program`, which makes the rule cost-benefit. On a hotness with
-//! a long tail `linear` puts nearly all into the coldest groups.
+//! shared values) have the hotness `1 / time since their last program`, which makes the rule cost-benefit. The source
+//! does not name a scale: `linear` puts nearly all into the coldest groups, as hotness has a long tail. Nor does it say whether a copy
+//! renews the time of a block: with `age = write` it does not, and cold units that have just been moved are the next victims again.
+//! Counts are never halved, so that in a long run the hotness of cold data falls behind as the square of its rate: the rule then
+//! collects cold units too full, and `victim = drive` with `cost_benefit` writes less (`docs/measured.md`).
 //!
 //! # Not modelled
 //! Delaying writes until a group has a segment full; the time of clustering; hotness of files.
@@ -56,11 +59,20 @@ pub enum Scale {
     Log,
 }
 
+/// The time that the hotness of a victim is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Age {
+    Write,
+    Program,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     pub groups: u16,
     pub scale: Scale,
+    pub age: Age,
     pub victim: Victims,
 }
 
@@ -68,7 +80,8 @@ impl Default for Params {
     fn default() -> Self {
         Params {
             groups: 6,
-            scale: Scale::Linear,
+            scale: Scale::Log,
+            age: Age::Program,
             victim: Victims::Own,
         }
     }
@@ -170,10 +183,11 @@ impl Sfs {
         last - kmeans::nearest(&self.learnt.centres, self.scaled(hotness)) as Frontier
     }
 
-    fn quantize(&mut self, tick: u64) {
+    /// Moves the centres to the hotness of `rus`.
+    fn quantize(&mut self, rus: impl Iterator<Item = RuId>, tick: u64) {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
-        let held = self.sums.iter().filter(|sums| sums.units > 0);
+        let held = rus.map(|ru| &self.sums[ru.at()]).filter(|sums| sums.units > 0);
         values.extend(held.map(|sums| self.scaled(sums.hotness(tick))));
         if self.learnt.centres.is_empty() {
             self.learnt.centres = kmeans::evenly(&values, usize::from(self.params.groups));
@@ -201,6 +215,9 @@ impl Sfs {
         let sums = &self.sums[ru.at()];
         let hotness = match sums.units {
             0 => hotness(1, tick - state.last_tick),
+            _ if self.params.age == Age::Program => {
+                hotness(sums.counts, u64::from(sums.units) * (tick - state.last_tick))
+            }
             _ => sums.hotness(tick),
         };
         Some(cost_hotness(state.valid, closed.units_per_ru(), hotness))
@@ -272,6 +289,10 @@ impl PlacementPolicy for Sfs {
         (self.params.victim == Victims::Own).then_some(self)
     }
 
+    fn looks(&mut self, closed: &Closed<'_>, now: Now) {
+        self.quantize(closed.iter(), now.tick);
+    }
+
     fn on(&mut self, event: Event, now: Now) {
         match event {
             Event::Placed { lpn, ru, .. } => {
@@ -290,8 +311,7 @@ impl PlacementPolicy for Sfs {
                 self.leave(lpn);
                 self.written[lpn.at()] = Written::default();
             }
-            Event::Collecting { .. } => self.quantize(now.tick),
-            Event::Trimmed(_) | Event::Erased { .. } => {}
+            Event::Trimmed(_) | Event::Collecting { .. } | Event::Erased { .. } => {}
         }
     }
 
@@ -399,13 +419,7 @@ mod tests {
         // (3 + 1) writes over (19 - 9) + (19 - 2); 1 over 19 - 3.
         let hotness = |sfs: &Sfs, ru: usize| sfs.sums[ru].hotness(19);
         assert_eq!([hotness(&sfs, 0), hotness(&sfs, 1)], [4.0 / 27.0, 1.0 / 16.0]);
-        let event = Event::Collecting {
-            frontier: 0,
-            valid: 1,
-            opened: 0,
-            last_tick: 0,
-        };
-        sfs.on(event, at(19));
+        sfs.quantize([0, 1].map(RuId).into_iter(), 19);
         assert_eq!(sfs.learnt.centres, [1.0 / 16.0, 4.0 / 27.0]);
         // Unit 0 now: 4 writes over 20 - 9; unit 2: 2 over 100 - 3; unit 3 for the first time.
         assert_eq!(write(&mut sfs, 0, 2, 20), 0);
