@@ -143,8 +143,13 @@ fn show() {
         Load::Zipf(0.8),
         Load::Zipf(1.0),
     ];
+    let only = std::env::var("FTLAB_LOADS").map_or(0..5, |n| {
+        let n: usize = n.parse().unwrap();
+        n..n + 1
+    });
     for name in shown.split(' ') {
-        for load in loads {
+        for load in &loads[only.clone()] {
+            let load = *load;
             let begun = std::time::Instant::now();
             let (waf, ftl) = Run::new(name, "cost_benefit", load).run();
             println!(

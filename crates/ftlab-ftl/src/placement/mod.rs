@@ -24,7 +24,9 @@ mod hashing;
 mod kmeans;
 mod learnt;
 pub mod manual;
+pub mod midas;
 pub mod multi_hash;
+pub mod multilog;
 pub mod none;
 pub mod pcstream;
 mod requests;
@@ -246,6 +248,8 @@ pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
         warcip,
         sepbit,
         sfs,
+        multilog,
+        midas,
         asa,
         fk
     )
