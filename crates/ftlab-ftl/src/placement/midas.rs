@@ -32,7 +32,8 @@
 //! The drive begins with a chain of one, and the first search comes after a quarter of an epoch; the model needs 200 intervals. Sizes
 //! are shares of a pool's closed reclaim units, so that they hold for pools of any kind. A further group must save half a per cent, as its
 //! open units cost spare. The model leaves out intervals of versions in the hot group and takes the measured share of the hot
-//! group's traffic and survivors as given. The age of the hot group is the mean of its collections since it was tried, and
+//! group's traffic and survivors as given. Valid shares are measured of units that were opened in the second half of an epoch, when
+//! the drive has taken on its sizes. The age of the hot group is the mean of its collections since it was tried, and
 //! before the first the time in which twice its size is written. Overwriting a unit in the hot group leaves its bits alone.
 //! Reclaim units that no group filled (translation pages) belong to the last one, as do those of a hot group that was given up.
 //!
@@ -153,7 +154,9 @@ struct Learnt {
     host: u64,
     hot_writes: u64,
     copies: u64,
-    /// Collections of each frontier in this epoch and their valid units.
+    /// When the drive has taken on the present sizes: in the middle of the epoch.
+    settled: u64,
+    /// Collections of units of each frontier that were opened since then, and their valid units.
     collected: Vec<(u64, u64)>,
     /// Closed and valid mapping units of the pool that was collected last.
     closed: u64,
@@ -161,6 +164,30 @@ struct Learnt {
     epochs: u64,
     applied: u64,
     merged: u64,
+}
+
+impl Learnt {
+    fn new(params: &Params, units: u32, units_per_ru: u32, epoch: u64) -> Self {
+        Learnt {
+            shares: Vec::new(),
+            predicted: Vec::new(),
+            intervals: Intervals::new(u64::from(units_per_ru), epoch),
+            bits: vec![0; units as usize],
+            is_hot_used: false,
+            hot_pause: 0,
+            hot_ages: (0, 0),
+            host: 0,
+            hot_writes: 0,
+            copies: 0,
+            settled: 0,
+            collected: vec![(0, 0); usize::from(params.groups) + 1],
+            closed: 0,
+            valid: 0,
+            epochs: 0,
+            applied: 0,
+            merged: 0,
+        }
+    }
 }
 
 impl Midas {
@@ -174,24 +201,7 @@ impl Midas {
             units_per_ru: setup.units_per_ru,
             group_of: vec![NOWHERE; units as usize],
             placed: 0,
-            learnt: Learnt {
-                shares: Vec::new(),
-                predicted: Vec::new(),
-                intervals: Intervals::new(u64::from(setup.units_per_ru), epoch),
-                bits: vec![0; units as usize],
-                is_hot_used: false,
-                hot_pause: 0,
-                hot_ages: (0, 0),
-                host: 0,
-                hot_writes: 0,
-                copies: 0,
-                collected: vec![(0, 0); usize::from(params.groups) + 1],
-                closed: 0,
-                valid: 0,
-                epochs: 0,
-                applied: 0,
-                merged: 0,
-            },
+            learnt: Learnt::new(&params, units, setup.units_per_ru, epoch),
             params,
         }
     }
@@ -243,7 +253,7 @@ impl Midas {
         }
     }
 
-    fn end_epoch(&mut self) {
+    fn end_epoch(&mut self, tick: u64) {
         self.learnt.epochs += 1;
         if !self.merge_irregular() {
             self.reconfigure();
@@ -251,6 +261,7 @@ impl Midas {
         self.judge_hot_group();
         let learnt = &mut self.learnt;
         learnt.intervals.clear();
+        learnt.settled = tick + self.epoch / 2;
         (learnt.host, learnt.hot_writes, learnt.copies) = (0, 0, 0);
         learnt.collected.fill((0, 0));
     }
@@ -373,7 +384,7 @@ impl PlacementPolicy for Midas {
             self.epoch
         };
         if self.learnt.host >= epoch {
-            self.end_epoch();
+            self.end_epoch(write.now.tick);
         }
         Frontier::from(!is_hot)
     }
@@ -417,7 +428,7 @@ impl PlacementPolicy for Midas {
                 valid,
                 opened,
                 ..
-            } if frontier <= self.params.groups => {
+            } if frontier <= self.params.groups && opened >= self.learnt.settled => {
                 let (count, sum) = &mut self.learnt.collected[usize::from(frontier)];
                 (*count, *sum) = (*count + 1, *sum + u64::from(valid));
                 if frontier == 0 {
@@ -430,22 +441,8 @@ impl PlacementPolicy for Midas {
     }
 
     fn forget(&mut self) {
-        self.learnt = Learnt {
-            shares: Vec::new(),
-            predicted: Vec::new(),
-            intervals: Intervals::new(u64::from(self.units_per_ru), self.epoch),
-            bits: vec![0; self.group_of.len()],
-            is_hot_used: false,
-            hot_pause: 0,
-            hot_ages: (0, 0),
-            host: 0,
-            hot_writes: 0,
-            copies: 0,
-            collected: vec![(0, 0); usize::from(self.params.groups) + 1],
-            closed: 0,
-            valid: 0,
-            ..self.learnt
-        };
+        let units = self.group_of.len() as u32;
+        self.learnt = Learnt::new(&self.params, units, self.units_per_ru, self.epoch);
         self.group_of.fill(NOWHERE);
         self.placed = 0;
     }

@@ -185,7 +185,7 @@ pub(super) fn search(survival: &Survival, space: Space, groups: usize) -> Option
     let mut best = (Vec::new(), predict(survival, space, &[])?);
     for _ in 1..groups {
         let mut found: Option<(Vec<f64>, Prediction)> = None;
-        let mut try_shares = |shares: Vec<f64>, found: &mut Option<(Vec<f64>, Prediction)>| -> bool {
+        let try_shares = |shares: Vec<f64>, found: &mut Option<(Vec<f64>, Prediction)>| -> bool {
             let fits = shares.iter().all(|&share| share >= space.least) && shares.iter().sum::<f64>() < 0.95;
             let Some(prediction) = fits.then(|| predict(survival, space, &shares)).flatten() else {
                 return false;
