@@ -427,7 +427,13 @@ fn internal_streams_keep_what_lives_for_ever_apart() {
 #[test]
 fn every_member_goes_on_from_a_saved_state() {
     for name in placement::catalogue().names() {
-        for params in ["", ":range_kib=4,live_mib=1", ":chunk_kib=8", ":period=200"] {
+        for params in [
+            "",
+            ":range_kib=4,live_mib=1",
+            ":chunk_kib=8",
+            ":period=200",
+            ":epoch=0.3,sample=1",
+        ] {
             let spec = format!("{name}{params}");
             let (layout, config) = drive(120, 0.3, "none", "greedy");
             let mut setup = placement::Setup {
