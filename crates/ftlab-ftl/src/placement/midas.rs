@@ -1,41 +1,51 @@
-//! MiDAS: a chain of groups, whose number and sizes a model of update intervals chooses, and a filter for hot data before it.
+//! MiDAS: a chain of groups, whose number and sizes a model of update intervals chooses, and a filter for hot data before
+//! it.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written; an epoch is `epoch` times the mapping units of the drive.
 //! * **Chain**: host writes go to group 1, survivors of group *i* to group *i + 1*; the last one keeps its own.
-//! * **Victims** (`victim = own`): the first group that has more than its share of the closed reclaim units gives up the one that was
-//!   closed first; if none has, the last group gives up the one that `last` chooses. `victim = drive` leaves it to `ftl.victim`.
+//! * **Victims** (`victim = own`): the first group that has more than its share of the closed reclaim units gives up the
+//!   one that was closed first; if none has, the last group gives up the one that `last` chooses. `victim = drive` leaves
+//!   it to `ftl.victim`.
 //! * **Update intervals**: of a `sample` of the addresses, in bins of a reclaim unit.
-//! * **Model**: a version that is so old lies in the group that so much time leads to; from the shares that live on follow the valid
-//!   share of each group, the flow into the next, and the write amplification. The last group is taken for a FIFO log that
-//!   survivors pass through again; what is rewritten later than an epoch never dies.
-//! * **Search**: at the end of an epoch, groups are added one by one and their sizes varied; the best chain is applied if its
-//!   write amplification is below the measured one.
-//! * **Irregular**: if the valid share of a group differs by more than 0.1 from what was predicted, it and all later ones are merged for
-//!   the next epoch.
-//! * **Hot group** (`hot`): two bits an address. They go up by one when the unit is overwritten in group 1 sooner than reclaim units
-//!   of the hot group get old, and down by one when it is overwritten later or elsewhere in the chain, or copied. At 3 a
-//!   unit is written to the hot group, whose survivors go to group 1. At the end of an epoch it is given up unless at most 0.2 of its
-//!   collected units were valid and at least 15 % of the host writes went there; four epochs later it is tried again.
+//! * **Model**: a version that is so old lies in the group that so much time leads to; from the shares that live on follow
+//!   the valid share of each group, the flow into the next, and the write amplification. The last group is taken for a
+//!   FIFO log that survivors pass through again; what is rewritten later than an epoch never dies.
+//! * **Search**: at the end of an epoch, groups are added one by one and their sizes varied; the best chain is applied if
+//!   its write amplification is below the measured one.
+//! * **Irregular**: if the valid share of a group differs by more than 0.1 from what was predicted, it and all later ones
+//!   are merged for the next epoch.
+//! * **Hot group** (`hot`): two bits an address. They go up by one when the unit is overwritten in group 1 sooner than
+//!   reclaim units of the hot group get old, and down by one when it is overwritten later or elsewhere in the chain, or
+//!   copied. At 3 a unit is written to the hot group, whose survivors go to group 1. At the end of an epoch it is given up
+//!   unless at most 0.2 of its collected units were valid and at least 15 % of the host writes went there; four epochs
+//!   later it is tried again.
 //!
 //! Frontier 0 is the hot group, frontier *i* group *i*.
 //!
 //! # Parameters
-//! * `groups` (count, default 5, 1 to 32): most groups of the chain. With the hot group that makes the six frontiers of `sepbit`.
-//! * `sample` (share, default 0.01, above 0 to 1): of the addresses whose update intervals are kept; at least 4,096 of them.
+//! * `groups` (count, default 5, 1 to 32): most groups of the chain. With the hot group that makes the six frontiers of
+//!   `sepbit`.
+//! * `sample` (share, default 0.01, above 0 to 1): of the addresses whose update intervals are kept; at least 4,096 of
+//!   them.
 //! * `epoch` (times the mapping units of the drive, default 4, above 0 to 100).
 //! * `last` (`cost_benefit` or `greedy`, default `cost_benefit`): the rule of the last group.
-//! * `hot` (bool, default true), `hot_share` (share of the closed reclaim units, default 0.05, above 0 to 0.5): the hot group and its size.
+//! * `hot` (bool, default true), `hot_share` (share of the closed reclaim units, default 0.05, above 0 to 0.5): the hot
+//!   group and its size.
 //! * `victim` (`own` or `drive`, default `own`).
 //!
 //! # Choices
-//! The drive begins with a chain of one, and the first search comes after a quarter of an epoch; the model needs 200 intervals. Sizes
-//! are shares of a pool's closed reclaim units, so that they hold for pools of any kind. A further group must save half a per cent, as its
-//! open units cost spare. The model leaves out intervals of versions in the hot group and takes the measured share of the hot
-//! group's traffic and survivors as given. Valid shares are measured of units that were opened in the second half of an epoch, when
-//! the drive has taken on its sizes. The age of the hot group is the mean of its collections since it was tried, and
-//! before the first the time in which twice its size is written. Overwriting a unit in the hot group leaves its bits alone.
-//! Reclaim units that no group filled (translation pages) belong to the last one, as do those of a hot group that was given up.
+//! The drive begins with a chain of one, and the first search comes after a quarter of an epoch; the model needs 200
+//! intervals. Sizes are shares of a pool's closed reclaim units, so that they hold for pools of any kind. A further group
+//! must save half a per cent, as its open units cost spare. The model leaves out intervals of versions in the hot group
+//! and takes the measured share of the hot group's traffic and survivors as given. Valid shares are measured of units that
+//! were opened in the second half of an epoch, when the drive has taken on its sizes. The age of the hot group is the mean
+//! of its collections since it was tried, and before the first the time in which twice its size is written. Overwriting a
+//! unit in the hot group leaves its bits alone. Reclaim units that no group filled (translation pages) belong to the last
+//! one, as do those of a hot group that was given up.
+//!
+//! In short runs many configurations are found irregular, and on skewed writes the policy then does little better than
+//! none, or worse (`docs/measured.md`).
 //!
 //! # Not modelled
 //! The time of the search; finding the size of the hot group.
@@ -44,8 +54,8 @@
 //! Parameters outside their ranges; an unknown word.
 //!
 //! # Cost
-//! O(1) a unit placed, O(closed units) a collection, some ten milliseconds an epoch; 5 bytes and 2 bits a mapping unit, of which a
-//! drive that samples keeps less.
+//! O(1) a unit placed, O(closed units) a collection, some ten milliseconds an epoch; 5 bytes and 2 bits a mapping unit, of
+//! which a drive that samples keeps less.
 //!
 //! # Source
 //! Oh et al., "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size

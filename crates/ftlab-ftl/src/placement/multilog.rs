@@ -2,17 +2,18 @@
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written. Level 0 is the hottest log.
-//! * **Survivors** of a collection sink one level (`sink = always`), or only if they were written longer ago than 4.6 mean intervals of
-//!   their level, which are its valid units divided by its share of host writes (`sink = late`). From the coldest level in use they sink to a new one once that level holds as
-//!   many valid units as a reclaim unit, while there are less than `levels`; otherwise they stay.
-//! * **Host writes** climb one level with probability `max(0, 1 − interval / expected)`, where the interval is the time since the
-//!   unit was written before, and `expected` half the valid units of its level times 1 less the mean share of invalid units that
-//!   reclaim units of that level had when they were collected. Otherwise they stay. What is written for the first time goes to
-//!   level 0.
-//! * **Victims** (`victim = own`): level *i* has `v` valid units, the reclaim units `s` and the share `p` of host writes. As a FIFO
-//!   log under uniform writes it has the write amplification `F(α) = 1 / (1 − e)`, `α = s / v`, `e = exp(−α (1 − e))`, by Lambert's W.
-//!   The level at which a reclaim unit less costs least, by the derivative `p F'(α) / v`, gives up the unit that was closed
-//!   first. `victim = drive` leaves the choice to `ftl.victim`.
+//! * **Survivors** of a collection sink one level (`sink = always`), or only if they were written longer ago than 4.6 mean
+//!   intervals of their level, which are its valid units divided by its share of host writes (`sink = late`). From the
+//!   coldest level in use they sink to a new one once that level holds as many valid units as a reclaim unit, while there
+//!   are less than `levels`; otherwise they stay.
+//! * **Host writes** climb one level with probability `max(0, 1 − interval / expected)`, where the interval is the time
+//!   since the unit was written before, and `expected` half the valid units of its level times 1 less the mean share of
+//!   invalid units that reclaim units of that level had when they were collected. Otherwise they stay. What is written for
+//!   the first time goes to level 0.
+//! * **Victims** (`victim = own`): level *i* has `v` valid units, the reclaim units `s` and the share `p` of host writes.
+//!   As a FIFO log under uniform writes it has the write amplification `F(α) = 1 / (1 − e)`, `α = s / v`, `e = exp(−α (1 −
+//!   e))`, by Lambert's W. The level at which a reclaim unit less costs least, by the derivative `p F'(α) / v`, gives up
+//!   the unit that was closed first. `victim = drive` leaves the choice to `ftl.victim`.
 //!
 //! Level *i* is frontier *i*; host writes and survivors of a level share its open units.
 //!
@@ -22,14 +23,15 @@
 //! * `victim` (`own` or `drive`, default `own`).
 //!
 //! # Choices
-//! The simulator of SepBIT lets every survivor sink. That carries hot units into cold logs at every collection, and two classes of data
-//! never part; with `late`, which is ours, they do, and two logs come near the best split of the spare (`docs/measured.md`).
+//! The simulator of SepBIT lets every survivor sink. That carries hot units into cold logs at every collection, and two
+//! classes of data never part; with `late`, which is ours, they do, and two logs come near the best split of the spare
+//! (`docs/measured.md`).
 //!
-//! Counts of writes are halved once a level has as many as the drive has mapping units; the share of invalid units is a moving mean over
-//! about 16 collections of the level. Lambert's W is exact where the source approximates it. Space and valid units
-//! are those of the closed units of the pool that is collected. Units that are all
-//! valid are passed over, as moving them gains nothing. Reclaim units that the mechanism filled (translation pages) belong to the coldest level. Before
-//! anything of a level was collected its mean share is none.
+//! Counts of writes are halved once a level has as many as the drive has mapping units; the share of invalid units is a
+//! moving mean over about 16 collections of the level. Lambert's W is exact where the source approximates it. Space and
+//! valid units are those of the closed units of the pool that is collected. Units that are all
+//! valid are passed over, as moving them gains nothing. Reclaim units that the mechanism filled (translation pages) belong
+//! to the coldest level. Before anything of a level was collected its mean share is none.
 //!
 //! # Not modelled
 //! A bound on how often levels are balanced: here it is at every collection.
@@ -41,8 +43,8 @@
 //! O(1) a unit placed, O(closed units) a collection; 5 bytes a mapping unit.
 //!
 //! # Source
-//! Stoica and Ailamaki, "Improving Flash Write Performance by Using Update Frequency", PVLDB 6(9), 2013; rules of climbing and opening
-//! as the simulator of SepBIT has them.
+//! Stoica and Ailamaki, "Improving Flash Write Performance by Using Update Frequency", PVLDB 6(9), 2013; rules of climbing
+//! and opening as the simulator of SepBIT has them.
 
 use ftlab_core::{Error, Result, RuId, Stream};
 use serde::{Deserialize, Serialize};
@@ -182,8 +184,8 @@ fn gained(alpha: f64) -> f64 {
     e
 }
 
-/// What a unit of space less costs a FIFO log with `space` for `valid` units that takes `share` of the writes: `share` times the
-/// derivative of 1 / e.
+/// What a unit of space less costs a FIFO log with `space` for `valid` units that takes `share` of the writes: `share`
+/// times the derivative of 1 / e.
 fn cost_of_space(space: u32, valid: u32, share: f64) -> f64 {
     if valid == 0 {
         return 0.0;

@@ -117,8 +117,8 @@ pub(super) struct Prediction {
     pub copies: f64,
 }
 
-/// A chain whose groups but the last have the shares `shares` of the space and are collected first in, first out; the last keeps its
-/// own survivors. `None` where the last group could not hold its valid units.
+/// A chain whose groups but the last have the shares `shares` of the space and are collected first in, first out; the last
+/// keeps its own survivors. `None` where the last group could not hold its valid units.
 pub(super) fn predict(survival: &Survival, space: Space, shares: &[f64]) -> Option<Prediction> {
     let inflow = space.inflow;
     let (mut time, mut copies, mut valid) = (0.0, 0.0, Vec::new());
@@ -179,8 +179,8 @@ pub(super) fn predict(survival: &Survival, space: Space, shares: &[f64]) -> Opti
 /// A further group must bring so much of the write amplification.
 const WORTH: f64 = 0.005;
 
-/// The best chain of up to `groups` groups that a search finds: groups are added one by one, in front of the last, at the best of a row
-/// of sizes; after each, all sizes are varied in turn until nothing gets better.
+/// The best chain of up to `groups` groups that a search finds: groups are added one by one, in front of the last, at the
+/// best of a row of sizes; after each, all sizes are varied in turn until nothing gets better.
 pub(super) fn search(survival: &Survival, space: Space, groups: usize) -> Option<(Vec<f64>, Prediction)> {
     let mut best = (Vec::new(), predict(survival, space, &[])?);
     for _ in 1..groups {
