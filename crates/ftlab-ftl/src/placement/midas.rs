@@ -1,5 +1,4 @@
-//! MiDAS: a chain of groups, whose number and sizes a model of update intervals chooses, and a filter for hot data before
-//! it.
+//! MiDAS: a chain of groups, sized by a model of update intervals, with a filter for hot data before it.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written; an epoch is `epoch` times the mapping units of the drive.
