@@ -174,7 +174,7 @@ impl<B: Backend> Ftl<B> {
             self.store_with_roles(lpn, frontier, context, ticket)
         };
         if stored {
-            self.placing.placed(lpn, self.tick);
+            self.note_placed(lpn);
             if let Some(tenants) = &mut self.tenants {
                 tenants.stored(lpn, context, self.counts.data_programs() - programmed);
             }
@@ -317,6 +317,7 @@ impl<B: Backend> Ftl<B> {
             }
             self.wait_for_map(ticket);
         }
+        self.tell_places((first..end).map(Lpn));
     }
 
     pub(crate) fn flush(&mut self, ticket: Ticket) {

@@ -34,6 +34,8 @@ struct Group {
 /// The knowledge that is kept for a placement policy.
 pub(crate) struct Placing {
     asks: Asks,
+    /// Something is done for each unit that is placed.
+    notes_placed: bool,
     since: Since,
     future: Future,
     /// What is being placed: its old version may survive a collection that makes room for the new one.
@@ -64,6 +66,7 @@ impl Placing {
         let frontiers = policy.host_frontiers() + policy.own_survivor_frontiers();
         let mut placing = Placing {
             asks,
+            notes_placed: asks.since || asks.places,
             since: Since::new(if asks.since { config.logical_units } else { 0 }),
             future: future.unwrap_or_default(),
             under_way: None,
@@ -149,6 +152,11 @@ impl Placing {
         }
     }
 
+    /// Whether the policy is told where units lie.
+    pub fn asks_for_places(&self) -> bool {
+        self.asks.places
+    }
+
     pub fn opened(&mut self, ru: RuId, tick: u64) {
         self.opened[ru.at()] = tick;
     }
@@ -168,6 +176,45 @@ impl Placing {
 }
 
 impl<B: Backend> Ftl<B> {
+    /// The host's unit has been placed.
+    #[inline]
+    pub(crate) fn note_placed(&mut self, lpn: Lpn) {
+        self.placing.under_way = None;
+        if self.placing.notes_placed {
+            self.placing.placed(lpn, self.tick);
+            self.tell_place(lpn);
+        }
+    }
+
+    /// Tells a placement policy that asks for it where `lpn` lies now.
+    pub(crate) fn tell_place(&mut self, lpn: Lpn) {
+        if !self.placing.asks.places {
+            return;
+        }
+        let event = match self.record.entry(lpn).as_slot() {
+            Some(slot) => {
+                let ru = self.layout.ru_of(slot);
+                let frontier = self.units.rus[ru.at()].frontier;
+                Event::Placed { lpn, ru, frontier }
+            }
+            None => Event::Gone(lpn),
+        };
+        let now = self.now();
+        self.placement.on(event, now);
+    }
+
+    /// As [`Ftl::tell_place`], of several.
+    pub(crate) fn tell_places(&mut self, lpns: impl Iterator<Item = Lpn>) {
+        if self.placing.asks.places {
+            lpns.for_each(|lpn| self.tell_place(lpn));
+        }
+    }
+
+    /// As [`Ftl::tell_place`], of all units.
+    pub(crate) fn tell_all_places(&mut self) {
+        self.tell_places((0..self.config.logical_units).map(Lpn));
+    }
+
     /// The frontier that the placement policy chooses for a host write.
     pub(crate) fn place_host(&mut self, lpn: Lpn, context: &WriteContext) -> Frontier {
         let now = self.now();

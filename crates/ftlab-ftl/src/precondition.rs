@@ -259,6 +259,7 @@ impl Ftl<Counting> {
     /// Preconditioning is over: what it did is not counted, and a recovering drive has a checkpoint of it.
     pub(crate) fn settle(&mut self) {
         self.mapping.forget();
+        self.tell_all_places();
         if self.recovery.is_some() {
             self.checkpoint();
         }

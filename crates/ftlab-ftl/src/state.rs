@@ -178,10 +178,11 @@ impl Ftl<Counting> {
         self.placement
             .load(&learnt)
             .map_err(|fault| wrong(format!("placement policy: {fault}")))?;
-        if self.roles.is_none() {
-            return Ok(());
+        if !self.roles.is_none() {
+            self.load_values(input)?;
         }
-        self.load_values(input)
+        self.tell_all_places();
+        Ok(())
     }
 }
 

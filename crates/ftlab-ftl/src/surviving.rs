@@ -119,6 +119,7 @@ impl<B: Backend> Ftl<B> {
             }
         }
         self.tell_dedup(dedup::Event::Became { lpn, vpn });
+        self.tell_place(lpn);
         Some(vpn)
     }
 

@@ -39,6 +39,7 @@ impl<B: Backend> Ftl<B> {
             }
             Target::Vpn(_) | Target::Chunks(_) => self.release(old),
         }
+        self.tell_place(lpn);
     }
 
     /// Gives up a reference to a value, or a row.

@@ -1,7 +1,7 @@
 //! The powers of the placement seam, proved by policies that need them: random drives, with and without a write buffer,
 //! protected and unprotected memory, power cuts, a map in flash.
 
-use ftlab_core::{PolicySpec, RuId, Slot, Stream};
+use ftlab_core::{Lpn, PolicySpec, RuId, Slot, Stream};
 use ftlab_ftl::future::Recorder;
 use ftlab_ftl::owner::Owner;
 use ftlab_ftl::{Counting, Ftl, Overrides, Survivors};
@@ -11,7 +11,7 @@ use ftlab_testkit::members::knowing::stream_of;
 use ftlab_testkit::members::many_streams::{self, OPEN_AT_ONCE};
 use ftlab_testkit::members::three_streams::{self, stream_of as stream_of_lpn};
 use ftlab_testkit::members::two_groups::half_of;
-use ftlab_testkit::members::{ByParity, Knowing, ManyStreams, Seer, ThreeStreams, TwoGroups};
+use ftlab_testkit::members::{ByParity, Knowing, ManyStreams, Mirror, Seer, ThreeStreams, TwoGroups};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
 
@@ -387,4 +387,58 @@ fn what_a_placement_has_learnt_is_saved_and_loaded() {
         .unwrap()
         .load(&mut saved.as_slice());
     assert!(refused.unwrap_err().to_string().contains("placement policy"));
+}
+
+fn mirror(case: &Case) -> Overrides {
+    let c = &case.config;
+    let is_plain = |policy: &PolicySpec, name: &str| policy.name == name;
+    let is_all = is_plain(&c.mapping, "page")
+        && is_plain(&c.dedup, "none")
+        && is_plain(&c.replication, "none")
+        && c.checkpoint_units == 0;
+    placed_by(Mirror::new(c.logical_units, case.layout.rus, is_all))
+}
+
+/// What it was told of is where the record says that every unit lies.
+fn mirrors<B: Double>(bench: &Bench<B>) {
+    let ftl = &bench.ftl;
+    let lpns = (0..ftl.config.logical_units).map(Lpn);
+    let places = lpns.filter_map(|lpn| Some((lpn, ftl.layout.ru_of(ftl.record.entry(lpn).as_slot()?))));
+    assert_eq!(figure(bench, "mark"), Mirror::mark(places));
+}
+
+#[test]
+fn a_placement_knows_where_every_unit_lies() {
+    let adapt = |case: &mut Case| with_room(case, mirror);
+    Drives::new(1100..1180, steps(false), 400).run::<Counting>(adapt, mirror, mirrors);
+    Drives::new(1200..1260, steps(true), 400).run::<Counting>(adapt, mirror, mirrors);
+    Drives::new(1300..1360, steps(true), 400).run::<Instant>(adapt, mirror, mirrors);
+    Drives::new(1400..1460, steps(true), 300).run::<Late>(adapt, mirror, mirrors);
+    for protected in [true, false] {
+        let wish = Wish {
+            recovers: true,
+            protected: Some(protected),
+            ..steps(protected)
+        };
+        let start = 1500 + 100 * u64::from(protected);
+        Drives::new(start..start + 40, wish, 300).run::<Late>(adapt, mirror, mirrors);
+    }
+}
+
+/// Of a drive that was set up or loaded, all units are told of.
+#[test]
+fn a_placement_is_told_where_everything_lies_that_it_has_not_placed() {
+    let mut case = Case::plain(60, 8, 1);
+    case.config.gc.hard = 4;
+    case.config.logical_units = 250;
+    let mut bench = Bench::<Counting>::new(&case, mirror(&case));
+    bench.ftl.precondition_theory();
+    assert!(figure(&bench, "mark") > 0.0);
+    mirrors(&bench);
+    let mut saved = Vec::new();
+    bench.ftl.save(&mut saved).unwrap();
+    let mut again = Bench::<Counting>::new(&case, mirror(&case));
+    again.ftl.load(&mut saved.as_slice()).unwrap();
+    again.ftl.resume();
+    mirrors(&again);
 }

@@ -145,6 +145,7 @@ fn built(spec: &str, config: &FtlConfig) -> Box<dyn PlacementPolicy> {
         logical_units: config.logical_units,
         unit_bytes: 4096,
         units_per_ru: 64,
+        rus: 400,
         lanes: 1,
         survivors: ftlab_ftl::Survivors::Shared,
         seed: 1,
@@ -430,13 +431,20 @@ fn internal_streams_keep_what_lives_for_ever_apart() {
 #[test]
 fn every_member_goes_on_from_a_saved_state() {
     for name in placement::catalogue().names() {
-        for params in ["", ":range_kib=4,live_mib=1", ":chunk_kib=8", ":period=200"] {
+        for params in [
+            "",
+            ":range_kib=4,live_mib=1",
+            ":chunk_kib=8",
+            ":period=200",
+            ":epoch=0.3,sample=1",
+        ] {
             let spec = format!("{name}{params}");
             let (layout, config) = drive(120, 0.3, "none", "greedy");
             let mut setup = placement::Setup {
                 logical_units: config.logical_units,
                 unit_bytes: 4096,
                 units_per_ru: 64,
+                rus: 400,
                 lanes: 1,
                 survivors: ftlab_ftl::Survivors::Shared,
                 seed: 1,

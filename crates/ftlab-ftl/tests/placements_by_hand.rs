@@ -9,6 +9,7 @@ fn build(spec: &str) -> Result<Box<dyn PlacementPolicy>> {
         logical_units: 10_240,
         unit_bytes: 4096,
         units_per_ru: 64,
+        rus: 200,
         lanes: 1,
         survivors: ftlab_ftl::Survivors::Shared,
         seed: 1,

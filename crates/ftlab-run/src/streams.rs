@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ftlab_core::{Histogram, LaneId, Layout, Lpn, Result};
 use ftlab_ftl::placement::{self, Setup};
 use ftlab_ftl::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor};
+use ftlab_ftl::units::Closed;
 use ftlab_ftl::victim::VictimPolicy;
 use ftlab_ftl::{Frontier, FtlConfig, Now, Overrides};
 
@@ -178,7 +179,7 @@ impl PlacementPolicy for Watched {
                 let mut seen = self.streams.seen();
                 seen.collected.entry(frontier).or_insert([0; STEPS as usize + 1])[step] += 1;
             }
-            Event::Erased { .. } => {}
+            Event::Erased { .. } | Event::Placed { .. } | Event::Gone(_) => {}
         }
         self.inner.on(event, now);
     }
@@ -208,6 +209,14 @@ impl PlacementPolicy for Watched {
         self.inner.open_at_once()
     }
 
+    fn keeps_survivors_apart(&self) -> bool {
+        self.inner.keeps_survivors_apart()
+    }
+
+    fn uncharged_units(&self) -> u32 {
+        self.inner.uncharged_units()
+    }
+
     fn lanes(&self, frontier: Frontier, layout: &Layout) -> Option<Vec<LaneId>> {
         self.inner.lanes(frontier, layout)
     }
@@ -222,6 +231,10 @@ impl PlacementPolicy for Watched {
 
     fn victim(&mut self) -> Option<&mut dyn VictimPolicy> {
         self.inner.victim()
+    }
+
+    fn looks(&mut self, closed: &Closed<'_>, now: Now) {
+        self.inner.looks(closed, now);
     }
 
     fn forget(&mut self) {

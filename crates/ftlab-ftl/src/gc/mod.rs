@@ -89,6 +89,9 @@ impl<B: Backend> Ftl<B> {
     fn choose_victim(&mut self, pool: usize) -> Option<RuId> {
         let now = self.now();
         let closed = &mut self.units.closed(pool, self.layout.slots_per_ru);
+        if self.placing.asks_for_places() {
+            self.placement.looks(closed, now);
+        }
         match self.placement.victim() {
             Some(own) => own.choose(closed, now),
             None => self.victim.choose(closed, now),

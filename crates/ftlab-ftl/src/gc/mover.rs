@@ -102,6 +102,7 @@ impl<B: Backend> Ftl<B> {
             self.roles.packs.is_empty() || self.gather_parts(way)
         };
         self.gc.collecting = false;
+        self.tell_places(moving.owners.iter().filter_map(|&owner| Packed(owner).as_lpn()));
         self.gc.moving = moving;
         // Also of what was moved before room ran out: the cache must not keep old places.
         if !self.plain_mapping {

@@ -245,6 +245,7 @@ mod tests {
             logical_units: 1000,
             unit_bytes: 4096,
             units_per_ru: 10,
+            rus: 200,
             lanes: 4,
             survivors: crate::config::Survivors::Shared,
             seed: 1,

@@ -167,6 +167,7 @@ mod tests {
                 logical_units: 100,
                 unit_bytes: 4096,
                 units_per_ru: 5,
+                rus: 200,
                 lanes: 2,
                 survivors: crate::config::Survivors::Shared,
                 seed: 1,

@@ -42,6 +42,35 @@ pub(super) fn centres(values: &mut [Weighted], k: usize, rounds: usize) -> Vec<f
     centres
 }
 
+/// At most `rounds` of Lloyd's rounds on `values` from `centres` on, in one pass each. Centres stay ascending; one that no value is
+/// nearest to stays where it is.
+pub(super) fn improve(values: &[f64], centres: &mut [f64], rounds: usize) {
+    let mut sums = vec![(0.0, 0.0); centres.len()];
+    for _ in 0..rounds {
+        sums.fill((0.0, 0.0));
+        for &value in values {
+            let (sum, count) = &mut sums[nearest(centres, value)];
+            (*sum, *count) = (*sum + value, *count + 1.0);
+        }
+        let mut changed = false;
+        for (centre, &(sum, count)) in centres.iter_mut().zip(&sums) {
+            if count > 0.0 && *centre != sum / count {
+                *centre = sum / count;
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// The quantiles 1/2k, 3/2k, … of `values`, ascending: where centres begin. None for no values.
+pub(super) fn evenly(values: &[f64], k: usize) -> Vec<f64> {
+    let mut weighted: Vec<Weighted> = values.iter().map(|&value| Weighted { value, weight: 1.0 }).collect();
+    centres(&mut weighted, k, 0)
+}
+
 fn quantiles(values: &[Weighted], k: usize, total: f64) -> Vec<f64> {
     let mut centres = Vec::with_capacity(k);
     let (mut at, mut below) = (0, 0.0);
@@ -101,6 +130,23 @@ mod tests {
     fn fewer_values_than_clusters_and_none_at_all() {
         assert_eq!(centres(&mut plain(&[5.0]), 3, 50), [5.0; 3]);
         assert!(centres(&mut [], 3, 50).is_empty());
+    }
+
+    #[test]
+    fn rounds_from_given_centres_end_where_rounds_from_quantiles_do() {
+        let values = [1.0, 2.0, 3.0, 100.0, 101.0, 102.0, 900.0, 1000.0, 1100.0];
+        let mut centres = evenly(&values, 3);
+        assert_eq!(centres, [2.0, 101.0, 1000.0]);
+        centres = vec![0.0, 50.0, 500.0];
+        improve(&values, &mut centres, 1);
+        assert_eq!(centres, [2.0, 101.0, 1000.0]);
+        let mut far = vec![101.0, 5000.0, 6000.0];
+        improve(&values, &mut far, 3);
+        assert_eq!(
+            far,
+            [values.iter().sum::<f64>() / 9.0, 5000.0, 6000.0],
+            "a centre without values stays"
+        );
     }
 
     #[test]

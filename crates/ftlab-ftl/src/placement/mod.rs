@@ -1,12 +1,14 @@
 //! Placement: the frontier of a host write and of a survivor of garbage collection.
 
-use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
+use ftlab_core::{Catalogue, LaneId, Layout, Lpn, RuId, member};
+use serde::{Deserialize, Serialize};
 
 use crate::Now;
 use crate::config::{FtlConfig, Survivors};
 use crate::frontier::Frontier;
 use crate::indirection::Vpn;
 use crate::request::WriteContext;
+use crate::units::Closed;
 use crate::victim::VictimPolicy;
 
 pub mod asa;
@@ -23,11 +25,14 @@ mod hashing;
 mod kmeans;
 mod learnt;
 pub mod manual;
+pub mod midas;
 pub mod multi_hash;
+pub mod multilog;
 pub mod none;
 pub mod pcstream;
 mod requests;
 pub mod sepbit;
+pub mod sfs;
 pub mod two_level_lru;
 pub mod warcip;
 
@@ -81,6 +86,11 @@ pub enum Event {
     },
     /// The erase of a reclaim unit that `frontier` filled has been issued.
     Erased { frontier: Frontier },
+    /// The unit lies in `ru`, which `frontier` fills or has filled; where it lay before, it is dead. Survivors of a collection are
+    /// told of when it, or the present step of it, has moved them all. For policies that [ask](Asks::places).
+    Placed { lpn: Lpn, ru: RuId, frontier: Frontier },
+    /// Nothing lies in flash that belongs to the unit alone: it has been trimmed, or shares a value with others. As before.
+    Gone(Lpn),
 }
 
 /// Knowledge that costs the mechanism something and is kept for policies that ask for it.
@@ -92,6 +102,9 @@ pub struct Asks {
     pub future: bool,
     /// Whether the mapping cache holds the entry of a survivor.
     pub is_cached: bool,
+    /// Where each unit lies: [`Event::Placed`] and [`Event::Gone`]. Of a drive that was set up, loaded or recovered all units are
+    /// told anew, in the order of their addresses.
+    pub places: bool,
 }
 
 /// Chooses frontiers. Frontiers are numbered from 0; each owns one open unit per lane.
@@ -155,6 +168,10 @@ pub trait PlacementPolicy: Send {
         None
     }
 
+    /// The closed units of a pool, from which a victim is about to be chosen, by whomever. For policies that ask for
+    /// [places](Asks::places).
+    fn looks(&mut self, _closed: &Closed<'_>, _now: Now) {}
+
     /// Something happened that the policy did not decide.
     fn on(&mut self, _event: Event, _now: Now) {}
 
@@ -193,12 +210,25 @@ pub trait PlacementPolicy: Send {
     }
 }
 
+/// Who chooses victims, for placement policies with a rule of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Victims {
+    /// The policy.
+    #[default]
+    Own,
+    /// `ftl.victim`.
+    Drive,
+}
+
 /// What a placement policy is made with.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub logical_units: u32,
     pub unit_bytes: u32,
     pub units_per_ru: u32,
+    /// Reclaim units of the drive.
+    pub rus: u32,
     /// Lanes of the drive, on each of which a frontier may have an open reclaim unit.
     pub lanes: u32,
     /// Where survivors go that the policy leaves to the drive.
@@ -213,6 +243,7 @@ impl Setup {
             logical_units: config.logical_units,
             unit_bytes: layout.geometry.unit_bytes,
             units_per_ru: layout.slots_per_ru,
+            rus: layout.rus,
             lanes: layout.lanes,
             survivors: config.gc.survivors,
             seed: config.seed,
@@ -251,6 +282,9 @@ pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
         fadac,
         warcip,
         sepbit,
+        sfs,
+        multilog,
+        midas,
         asa,
         fdp,
         fk

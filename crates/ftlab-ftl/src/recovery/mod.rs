@@ -86,6 +86,7 @@ impl<B: Backend> Ftl<B> {
         report.torn_pages = recovery.settle(&self.layout, |id| backend.is_done(id));
         self.stop_collections();
         self.mapping.forget();
+        self.placement.forget();
         let by_spare = self.rebuild(&recovery, &mut report);
         let indirection = &self.indirection;
         recovery.forget_gathered(|member, gathering| indirection.gathered_in(member) == Some(gathering));
@@ -105,6 +106,7 @@ impl<B: Backend> Ftl<B> {
     /// Power is back, and the backend idle: what holds nothing is erased, and a checkpoint makes the rebuilt record the
     /// base of the next log. True if the drive must not lose power again until what it has issued is complete.
     pub fn power_on(&mut self) -> bool {
+        self.tell_all_places();
         let units = &self.units;
         let blank = |ru: &RuId| units.rus[ru.at()].state == RuState::Closed && units.valid(*ru) == 0;
         let spent: Vec<RuId> = (0..self.layout.rus).map(RuId).filter(blank).collect();
@@ -115,6 +117,7 @@ impl<B: Backend> Ftl<B> {
         let full = self.units.pools.iter().all(|pool| pool.free == 0);
         if full {
             self.fold();
+            self.tell_all_places();
         }
         // The units that were open have been closed as they were, at the cost of the reserve. It is filled again while no
         // trim is pending: later a collection may need it for the journal before it may erase anything.

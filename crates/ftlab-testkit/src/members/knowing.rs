@@ -56,7 +56,7 @@ impl PlacementPolicy for Knowing {
         Asks {
             since: true,
             is_cached: true,
-            future: false,
+            ..Asks::default()
         }
     }
 
@@ -110,12 +110,14 @@ impl PlacementPolicy for Knowing {
 
     fn on(&mut self, event: Event, now: Now) {
         match event {
-            Event::Trimmed(lpn) => self.placed[lpn.at()] = None,
+            // What is being trimmed may survive a collection that the look-up of its entry causes.
+            Event::Trimmed(lpn) => self.under_way = Some((lpn, self.placed[lpn.at()].take())),
             Event::Collecting { opened, last_tick, .. } => {
                 assert!(opened <= last_tick && last_tick <= now.tick, "{event:?} at {now:?}");
                 self.seen[0] += 1;
             }
             Event::Erased { .. } => self.seen[1] += 1,
+            Event::Placed { .. } | Event::Gone(_) => unreachable!("it has not asked where units lie"),
         }
     }
 
