@@ -102,7 +102,10 @@ def _drive(name: str, table: Table) -> Drive:
         map_share=table.number("map_share", 0.0),
         map_least=table.whole("map_least", 0),
         sized=table.flag("sized"),
+        beside=table.number("beside", 0.0),
     )
+    if not 0 <= drive.beside < 1 or (drive.beside and not drive.sized):
+        raise table.wrong("beside", "a share below 1, and only of a `sized` drive")
     table.done()
     return drive
 

@@ -75,6 +75,8 @@ class Drive:
     """At least so many bytes of it, where an excerpt has few addresses."""
     sized: bool = False
     """As large as the addresses of the workload reach."""
+    beside: float = 0.0
+    """Of a sized drive, the share that holds something beside the workload (`precondition = "fill:share=S"`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

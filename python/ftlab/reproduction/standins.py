@@ -89,9 +89,11 @@ def _found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
 def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int, most: int) -> Prepared:
     """Passes a stand-in through the filters and looks at it before and behind them. `most`: requests, 0 for all."""
     candidate = chosen.candidate
-    limits = [n for n in (candidate.requests, most) if n]
+    # A generator goes on for as long as the candidate says, beyond what is its own; a trace is cut there.
+    own: dict[str, Any] = {"requests": candidate.requests} if candidate.generator and candidate.requests else {}
+    limits = [n for n in (0 if own else candidate.requests, most) if n]
     in_front = [*([f"head:requests={min(limits)}"] if limits else []), *candidate.filters]
-    reading: dict[str, Any] = dict(candidate.reading)
+    reading: dict[str, Any] = {**candidate.reading, **own}
     path = folder / f"{chosen.workload.name}-{chosen.kind}.ftlab"
     report = conversion.execute(chosen.given, path, {**reading, "filters": [*in_front, *experiment.filters]})
     before = inspection.execute(chosen.given, traces.requests_spec(chosen.given, {**reading, "filters": in_front}))

@@ -214,6 +214,9 @@ def locality(made: Reproduction) -> Table:
     short = {
         "read_size": "read",
         "write_size": "write",
+        "writes": "writes",
+        "written": "GiB written",
+        "first_addresses": "of the first 10,000 writes",
         "read_share": "reads",
         "gap": "gap",
         "dirty_reads": "dirty reads",
