@@ -42,4 +42,4 @@ record() {
 }
 
 # of SMALL LARGE AGED: the value for this size.
-of() { case $size in small) echo "$1" ;; large) echo "$2" ;; aged) echo "$3" ;; esac; }
+of() { case $size in small) echo "$1" ;; large) echo "$2" ;; aged) echo "${3?this recipe has no aged}" ;; esac; }

@@ -55,7 +55,7 @@ value = -1
 
 
 def test_pcstream_of_the_bundled_recordings(ftlab: Command) -> None:
-    """Streams are named, pages packed, and the drive is written five times, warm-up included, and three quarters full."""
+    """Streams by context save what the page says, on the mean of all loads."""
     done = ftlab("reproduce", "pcstream", "--only", "fig-14", "--json")
     assert done.code == 0, done.err
     (figure,) = json.loads(done.out)["figures"]

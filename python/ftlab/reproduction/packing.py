@@ -17,7 +17,8 @@ def packed(frame: pl.DataFrame) -> pl.DataFrame:
 
     Pages keep their place until they are trimmed; what is written then lies in the lowest free places, so that the
     addresses reach only as far as there is most alive at a time. A request whose pages do not lie beside each other
-    becomes several at the same time. What is read or trimmed without having been written goes.
+    becomes several at the same time. What is read or trimmed without having been written goes, and so do
+    contents.
     """
     import polars as pl
 
@@ -31,7 +32,7 @@ def packed(frame: pl.DataFrame) -> pl.DataFrame:
             columns["length"].append(size)
     schema = {"row": pl.UInt32, "offset": pl.UInt64, "length": pl.UInt64}
     placed = pl.DataFrame(columns, schema=schema)
-    rest = frame.drop("offset", "length", "content").with_row_index("row")
+    rest = frame.drop("offset", "length", "content", strict=False).with_row_index("row")
     return (
         placed.join(rest, on="row", how="left", maintain_order="left")
         .drop("row")

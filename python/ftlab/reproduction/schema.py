@@ -31,8 +31,11 @@ class Candidate:
     packed: bool = False
     """Of a recording: as a nearly full file system places it, each page in the lowest free place."""
     streams: tuple[str, ...] = ()
-    """Of a recording, what the host names streams by: item *i* is stream *i*, with `|` between what shares one. A function,
-    a program, or a kind of file (`file:*.o`); the first that fits counts, what fits none has the default stream."""
+    """Of a recording, what the host names streams by: item *i* is stream *i*, with `|` between what shares one.
+
+    A function, a program, or a kind of file (`file:*.o`); the first that fits counts, what fits none has the default
+    stream.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
