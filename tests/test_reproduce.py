@@ -151,7 +151,7 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
             "experiment.toml",
             "sized = true",
             "beside = 0.5",
-            "`beside`: expected a share below 1, and only of a `sized`",
+            "`beside` = 0.5: expected a share below 1, and only of a `sized`",
         ),
         ("experiment.toml", "sized = true", "sized = true\nbeside = 1.0", "`beside` = 1.0: expected a share below 1"),
         (

@@ -90,7 +90,8 @@ def test_pages_are_packed_into_the_lowest_free_places() -> None:
         ("write", 100 * 4096, 3 * 4096),
         ("write", 900 * 4096, 4096),
         ("trim", 101 * 4096, 4096),
-        ("write", 500 * 4096, 2 * 4096),
+        ("trim", 900 * 4096, 4096),
+        ("write", 500 * 4096, 3 * 4096),
         ("write", 100 * 4096, 4096),
         ("trim", 7 * 4096, 4096),
         ("flush", 0, 0),
@@ -107,12 +108,13 @@ def test_pages_are_packed_into_the_lowest_free_places() -> None:
         (0, "write", 0, 3 * page),
         (1, "write", 3 * page, page),
         (2, "trim", page, page),
-        # In the place that was freed, and behind the last one.
-        (3, "write", page, page),
-        (3, "write", 4 * page, page),
-        (4, "write", 0, page),
+        (3, "trim", 3 * page, page),
+        # In the places that were freed, the lowest first, and behind the last one.
+        (4, "write", page, page),
+        (4, "write", 3 * page, 2 * page),
+        (5, "write", 0, page),
         # What was never written is not trimmed.
-        (6, "flush", 0, 0),
+        (7, "flush", 0, 0),
     ]
 
 
