@@ -19,7 +19,8 @@ import java.util.TreeMap;
 /**
  * A key-value store as log-structured ones are: a log, a table in memory, sorted tables in files, compaction of four into one.
  *
- * Arguments: folder, number of updates, KiB of the table in memory. Keys are skewed; nothing is read back but by compaction.
+ * Arguments: folder, number of updates, KiB of the table in memory, and, unless left out, number of keys (half the updates) and mean
+ * bytes of a value (200). Keys are skewed; nothing is read back but by compaction.
  */
 public final class Store {
     private final Path folder;
@@ -126,12 +127,14 @@ public final class Store {
     public static void main(String[] arguments) throws IOException {
         int updates = Integer.parseInt(arguments[1]);
         Store store = new Store(Path.of(arguments[0]), 1024 * Integer.parseInt(arguments[2]));
+        int all = arguments.length > 3 ? Integer.parseInt(arguments[3]) : updates / 2;
+        int mean = arguments.length > 4 ? Integer.parseInt(arguments[4]) : 200;
         Random random = new Random(1);
         for (int i = 0; i < updates; i++) {
-            byte[] value = new byte[100 + random.nextInt(200)];
+            byte[] value = new byte[mean / 2 + random.nextInt(mean)];
             random.nextBytes(value);
             // Half of the updates go to a tenth of the keys.
-            int keys = random.nextBoolean() ? updates / 20 : updates / 2;
+            int keys = random.nextBoolean() ? all / 10 : all;
             store.put(String.format("key%08d", random.nextInt(keys + 1)), value);
         }
         store.flush();

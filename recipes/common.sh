@@ -1,6 +1,7 @@
-# What the recipes share. Each records one application, small (for tests and demonstrations) or large:
+# What the recipes share. Each records one application, small (for tests and demonstrations), large, or aged: little data that is
+# written again and again, for drives that are nine tenths full of something else (`recordings/aged`):
 #
-#     recipes/NAME.sh [small|large] [RECORDING] [options of `ftlab record`...]
+#     recipes/NAME.sh [small|large|aged] [RECORDING] [options of `ftlab record`...]
 #
 # FTLAB names the command (`.venv/bin/ftlab` of this repository, else `ftlab`). The application's files go to a folder of their own
 # under TMPDIR, which is removed at the end.
@@ -21,7 +22,7 @@ if [[ ${1:-} == inside ]]; then
     inside=true
 else
     size=${1:-small}
-    [[ $size == small || $size == large ]] || die "$size: expected small or large"
+    [[ $size == small || $size == large || $size == aged ]] || die "$size: expected small, large or aged"
     recording=$(realpath -m "${2:-$name.ftlrec}")
     options=("${@:3}")
     inside=false
@@ -40,5 +41,5 @@ record() {
     (cd "$work/recipe" && "$FTLAB" record --force -o "$recording" "${options[@]}" -- "./$name.sh" inside "$size" "$work")
 }
 
-# of SMALL LARGE: the value for this size.
-of() { if [[ $size == small ]]; then echo "$1"; else echo "$2"; fi; }
+# of SMALL LARGE AGED: the value for this size.
+of() { case $size in small) echo "$1" ;; large) echo "$2" ;; aged) echo "${3?this recipe has no aged}" ;; esac; }

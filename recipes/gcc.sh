@@ -7,28 +7,17 @@ need make make
 if ! $inside; then
     need cargo cargo
     need python3 python3
-    manifest=$(cargo metadata --format-version 1 --manifest-path "$here/../Cargo.toml" |
-        python3 -c 'import json, sys; print(next(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "zstd-sys"))')
-    cp -r "$(dirname "$manifest")/zstd/lib" "$work/src"
-    chmod -R u+w "$work/src"
-    # No -pipe: the compiler hands its result to the assembler in a temporary file, as it does unless told.
-    cat >"$work/src/Makefile" <<'MAKE'
-OBJECTS := $(patsubst %.c,%.o,$(sort $(wildcard common/*.c $(PARTS))))
-libzstd.a: $(OBJECTS)
-	rm -f $@ && ar rc $@ $^
-%.o: %.c
-	gcc $(FLAGS) -DZSTD_DISABLE_ASM -I. -Icommon -c $< -o $@
-MAKE
+    source "$here/gcc-sources.sh"
     record
     exit
 fi
 export TMPDIR=$work
-parts=$(of 'decompress/*.c' 'compress/*.c decompress/*.c dictBuilder/*.c')
-flags=$(of '-O0 -g0' '-O2 -g')
+parts=$(of 'decompress/*.c' 'compress/*.c decompress/*.c dictBuilder/*.c' 'compress/*.c decompress/*.c dictBuilder/*.c')
+flags=$(of '-O0 -g0' '-O2 -g' '-O0 -g0')
 cd "$work/src"
 RANDOM=1
 make -s PARTS="$parts" FLAGS="$flags"
-for ((build = 2; build <= $(of 8 16); build++)); do
+for ((build = 2; build <= $(of 8 16 30); build++)); do
     for file in $(find . -name '*.o' | sort); do
         ((RANDOM % 3)) || echo "/* build $build */" >>"${file%.o}.c"
     done

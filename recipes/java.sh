@@ -9,4 +9,4 @@ if ! $inside; then
     record
     exit
 fi
-java -Xshare:auto -XX:-UsePerfData -cp "$work/classes" Store "$work/store" "$(of 20000 600000)" "$(of 256 4096)"
+java -Xshare:auto -XX:-UsePerfData -cp "$work/classes" Store "$work/store" "$(of 20000 600000 50000)" "$(of 256 4096 256)" $(of '' '' '1000 2000')

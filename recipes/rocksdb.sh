@@ -10,7 +10,8 @@ python=/usr/bin/python3
 levels=${levels:-false}
 # Small buffers, tables and levels, so that flushes and compactions are many. RocksDB's levels grow tenfold; fourfold gives a small
 # recording three of them.
-table=$(of 1048576 4194304) records=$(of 8000 600000) operations=$(of 8000 600000) folders=()
+table=$(of 1048576 4194304 131072) records=$(of 8000 600000 1000) operations=$(of 8000 600000 100000) folders=()
+synced=$(of 262144 262144 65536)
 if $levels; then
     # More updates of fewer records, so that the lower levels are written again.
     table=$((table / 2)) records=$((records * 5 / 8)) operations=$((operations * 3 / 2)) folders=(--level-folders)
@@ -21,7 +22,7 @@ if ! $inside; then
     if $levels; then record "$here/ycsb.py" "$here/rocksdb.sh"; else record "$here/ycsb.py"; fi
     exit
 fi
-"$python" -B -I ./ycsb.py "$work/db" --records "$records" --operations "$operations" "${folders[@]}" \
-    --level-base "$table" --level-multiplier "$(of 4 10)" \
+"$python" -B -I ./ycsb.py "$work/db" --records "$records" --operations "$operations" --field-bytes "$(of 100 100 400)" "${folders[@]}" \
+    ${rate:+--rate "$rate"} --level-base "$table" --level-multiplier "$(of 4 10 4)" \
     --options "write_buffer_size=$((2 * table));target_file_size_base=$table;compression=kNoCompression;max_background_jobs=2;$(
-    )bytes_per_sync=262144;wal_bytes_per_sync=262144;level_compaction_dynamic_level_bytes=false"
+    )bytes_per_sync=$synced;wal_bytes_per_sync=$synced;level_compaction_dynamic_level_bytes=false"

@@ -9,4 +9,4 @@ fi
 # The system's Python, where there is one: version managers put scripts in its place, which would be recorded as well.
 python=/usr/bin/python3
 [[ -x $python ]] || python=python3
-"$python" -B -I ./tpcc.py "$work/tpcc.db" --warehouses "$(of 1 4)" --transactions "$(of 500 60000)"
+"$python" -B -I ./tpcc.py "$work/tpcc.db" --warehouses "$(of 1 4 4)" --transactions "$(of 500 60000 3000)" ${rate:+--rate "$rate"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 import sqlite3
+import time
 
 DISTRICTS, CUSTOMERS, ITEMS = 10, 300, 10_000
 
@@ -59,9 +60,13 @@ class Load:
                 put("insert into customer values(?,?,?,?,-10,10,1,?)", people)
         self.db.execute("commit")
 
-    def run(self, transactions: int) -> None:
+    def run(self, transactions: int, rate: float) -> None:
+        begun = time.monotonic()
         kinds = [self.new_order, self.payment, self.order_status, self.delivery, self.stock_level]
         for _ in range(transactions):
+            if rate:
+                # No faster than that: what runs beside it keeps its share of the device.
+                time.sleep(max(0.0, begun + self.clock / rate - time.monotonic()))
             self.clock += 1
             (kind,) = self.random.choices(kinds, [45, 43, 4, 4, 4])
             self.db.execute("begin")
@@ -128,11 +133,12 @@ def main() -> None:
     options.add_argument("database")
     options.add_argument("--warehouses", type=int, default=1)
     options.add_argument("--transactions", type=int, default=1000)
+    options.add_argument("--rate", type=float, default=0, help="at most so many transactions a second")
     options.add_argument("--seed", type=int, default=1)
     given = options.parse_args()
     load = Load(given.database, given.warehouses, given.seed)
     load.fill()
-    load.run(given.transactions)
+    load.run(given.transactions, given.rate)
     load.db.close()
 
 

@@ -12,10 +12,11 @@ import argparse
 import ctypes
 import ctypes.util
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-FIELDS, FIELD_BYTES = 10, 100
+FIELDS = 10
 # Numbers are drawn by Zipf's law from so many, then hashed onto the records; the sum of its weights is YCSB's constant.
 DRAWN_FROM, THETA, ZETA = 10_000_000_000, 0.99, 26.46902820178302
 PRINTABLE = bytes(32 + byte % 95 for byte in range(256))
@@ -84,10 +85,11 @@ def hashed(number: int) -> int:
 class Load:
     """One client. Keys are chosen `zipfian` as in YCSB, `uniform`, or `clustered`: the hot ones beside each other."""
 
-    def __init__(self, db: RocksDB, records: int, chosen: str, seed: int) -> None:
+    def __init__(self, db: RocksDB, records: int, chosen: str, field_bytes: int, seed: int) -> None:
         self.db = db
         self.records = records
         self.chosen = chosen
+        self.field_bytes = field_bytes
         self.random = random.Random(seed)
         self.zipf = Zipf(records) if chosen == "clustered" else Zipf(DRAWN_FROM, ZETA)
 
@@ -95,7 +97,7 @@ class Load:
         return b"user%020d" % record if self.chosen == "clustered" else b"user%d" % hashed(record)
 
     def field(self) -> bytes:
-        return self.random.randbytes(FIELD_BYTES).translate(PRINTABLE)
+        return self.random.randbytes(self.field_bytes).translate(PRINTABLE)
 
     def record(self) -> bytes:
         return b"".join(_part(b"field%d" % n) + _part(self.field()) for n in range(FIELDS))
@@ -105,15 +107,19 @@ class Load:
         for record in range(int(self.records * loaded)):
             self.db.put(self.key(record), self.record())
 
-    def run(self, operations: int) -> None:
-        for _ in range(operations):
+    def run(self, operations: int, rate: float) -> None:
+        begun = time.monotonic()
+        for done in range(operations):
+            if rate:
+                # No faster than that: what runs beside it keeps its share of the device.
+                time.sleep(max(0.0, begun + done / rate - time.monotonic()))
             key = self.key(self.choose())
             value = self.db.get(key)
             if self.random.random() < 0.5:
                 value = value or self.record()
                 one = len(value) // FIELDS
-                at = self.random.randrange(FIELDS) * one + one - FIELD_BYTES
-                self.db.put(key, value[:at] + self.field() + value[at + FIELD_BYTES :])
+                at = self.random.randrange(FIELDS) * one + one - self.field_bytes
+                self.db.put(key, value[:at] + self.field() + value[at + self.field_bytes :])
 
     def choose(self) -> int:
         if self.chosen == "uniform":
@@ -157,6 +163,8 @@ def main() -> None:
     options.add_argument("--level-base", type=int, default=256 << 20, help="bytes of level 1")
     options.add_argument("--level-multiplier", type=int, default=10, help="times the level above")
     options.add_argument("--level-folders", action="store_true", help="levels in L1 (with level 0) to L4 (and below)")
+    options.add_argument("--field-bytes", type=int, default=100, help="of each of a record's ten fields")
+    options.add_argument("--rate", type=float, default=0, help="at most so many operations a second")
     options.add_argument("--seed", type=int, default=1)
     given = options.parse_args()
     folders = []
@@ -167,11 +175,11 @@ def main() -> None:
     Path(given.database).mkdir(parents=True, exist_ok=True)
     levels = f"max_bytes_for_level_base={given.level_base};max_bytes_for_level_multiplier={given.level_multiplier}"
     db = RocksDB(given.database, f"create_if_missing=true;{levels};{given.options}", folders)
-    load = Load(db, given.records, given.keys, given.seed)
+    load = Load(db, given.records, given.keys, given.field_bytes, given.seed)
     load.fill(given.loaded)
     if given.compact:
         db.compact()
-    load.run(given.operations)
+    load.run(given.operations, given.rate)
     db.close()
 
 

@@ -147,6 +147,31 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
         ("experiment.toml", 'miner = "clustered"', "", "`{set}` where a `miner` is named"),
         ("experiment.toml", 'files = ["**/hot.csv"]', "", "either `files` or a `generator`"),
         ("experiment.toml", "sized = true", 'sized = true\nsizd = "x"', "unknown key `sizd` (known: title, preset"),
+        (
+            "experiment.toml",
+            "sized = true",
+            "beside = 0.5",
+            "`beside` = 0.5: expected a share below 1, and only of a `sized`",
+        ),
+        ("experiment.toml", "sized = true", "sized = true\nbeside = 1.0", "`beside` = 1.0: expected a share below 1"),
+        (
+            "experiment.toml",
+            'generator = "hotcold',
+            'packed = true\ngenerator = "hotcold',
+            "nothing where there is no recording",
+        ),
+        (
+            "experiment.toml",
+            'generator = "hotcold',
+            'streams = ["cc1"]\ngenerator = "hotcold',
+            "nothing where there is no",
+        ),
+        (
+            "fig-2.toml",
+            'member = "dftl"',
+            'member = "dftl"\nworkload = "mean"',
+            "`workload` = 'mean': expected one of hot",
+        ),
         ("fig-1.toml", 'runs = "maps"', 'runs = "map"', "`runs` = 'map': expected one of maps, sizes"),
         ("fig-1.toml", "translation_reads", "translation_read", "unknown `translation_read` (known: hit_ratio"),
         ("fig-1.toml", '"5 points"', '"5 apples"', "`tolerance` = '5 apples': expected a share such as `10%`"),
@@ -370,8 +395,8 @@ def test_traces_take_the_place_of_generators(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "nothing to reproduce: expected an experiment (known: cpftl"),
-        (["nosuch"], "unknown experiment `nosuch` (known: cpftl"),
+        ([], "nothing to reproduce: expected an experiment (known: asa"),
+        (["nosuch"], "unknown experiment `nosuch` (known: asa"),
         (["cpftl", "--only", "fig-9"], "unknown figure `fig-9` (known: fig-3.2a"),
         (["cpftl", "--drive", "tiny"], "unknown drive `tiny` (known: serial, modern)"),
         (["cpftl", "--stand-in", "traces"], "stand-in `traces`: expected a folder of traces"),
@@ -428,6 +453,30 @@ def test_start_is_the_look_ups_of_the_warm_up(folder: Path, monkeypatch: pytest.
     assert start == warmed.summary["map_cache"]["lookups"]
 
 
+def test_a_sized_drive_may_hold_something_beside_the_workload(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[comparison.Plan] = []
+
+    def seen(plan: comparison.Plan, **_: object) -> comparison.Comparison:
+        plans.append(plan)
+        return comparison.Comparison(())
+
+    monkeypatch.setattr(comparison, "execute", seen)
+    text = (folder / "experiment.toml").read_text()
+    (folder / "experiment.toml").write_text(text.replace("sized = true", "sized = true\nbeside = 0.75"))
+    ftlab.reproduce(str(folder), only=["fig-2"])
+    changes = [dict(change.split("=", 1) for change in spec["drive"]["set"]) for spec in plans[0].specs]
+    assert {change["ftl.logical_size"] for change in changes} == {f"{128 << 20}B"}
+
+
+def test_a_generator_goes_on_for_as_long_as_the_experiment_says(folder: Path) -> None:
+    text = (folder / "experiment.toml").read_text()
+    text = text.replace('filters = ["head:requests=24000"]', "filters = []")
+    (folder / "experiment.toml").write_text(text.replace('rate=1k"', 'rate=1k"\nrequests = 30000'))
+    made = ftlab.reproduce(str(folder), only=["fig-1"])
+    # More than the generator's own 26,000.
+    assert [prepared.requests for prepared in made.locality] == [30_000]
+
+
 def test_ctrl_c_keeps_what_was_finished(folder: Path, ftlab: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     made = comparison.execute
     calls = []
@@ -466,6 +515,16 @@ def test_the_chapter_in_a_moment(ftlab: Command) -> None:
     assert verdicts["table-3.3", "plain"] == "reproduced"
     runs = next(figure for figure in summary["figures"] if figure["figure"] == "fig-3.2a")
     assert runs["readings"][0]["points"][0]["measured"] > 1
+
+
+def test_asa_in_a_moment(ftlab: Command) -> None:
+    """Facts of its generators, and runs on the drive that is nine tenths full of something else."""
+    asked = [word for name in ("addresses", "efficiency") for word in ("--only", name)]
+    done = ftlab("reproduce", "asa", "--quick", *asked, "--json")
+    assert done.code == 0, done.err
+    figures = {figure["figure"]: figure for figure in json.loads(done.out)["figures"]}
+    assert figures["addresses"]["verdict"] == "reproduced"
+    assert figures["efficiency"]["complete"] is True
 
 
 def test_program_contexts_of_the_bundled_recordings(ftlab: Command, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -303,6 +304,7 @@ def _result(
             found = [value for row in at if (value := row.values[metric]) is not None]
             values[workload, member, x, metric] = fmean(found) if found else None
     varied: list[float | None] = [*xs] or [None]
+    values |= _means(figure, values, varied)
     judged = tuple(verdict.judge(figure, values, reading, varied) for reading in figure.readings)
     whole = {
         (workload, member, x)
@@ -320,6 +322,21 @@ def _result(
         values=values,
         judgements=judged,
     )
+
+
+def _means(
+    figure: Figure, values: Mapping[verdict.Key, float | None], xs: Sequence[float | None]
+) -> dict[verdict.Key, float | None]:
+    """Means of all workloads, each over the member that the figure is drawn against; where a number asks for them."""
+    means: dict[verdict.Key, float | None] = {}
+    if any(item.workload == schema.MEAN for item in figure.expected):
+        for member, x, metric in itertools.product(figure.members, xs, figure.metrics):
+            own = [values.get((workload, member, x, metric)) for workload in figure.workloads]
+            base = [values.get((workload, figure.against, x, metric)) for workload in figure.workloads]
+            ratios = [a / b for a, b in zip(own, base, strict=True) if a is not None and b]
+            whole = len(ratios) == len(figure.workloads)
+            means[schema.MEAN, member, x, metric] = fmean(ratios) if whole else None
+    return means
 
 
 def _compared(made: Reproduction) -> Iterator[dict[str, Any]]:

@@ -152,7 +152,7 @@ def _source(experiment: Experiment, figure: Figure, found: Found, heads: Sequenc
     members = dict.fromkeys(point["member"] for point in heads)
     parts = [metrics.BY_NAME[item.metric].title if len(figure.metrics) > 1 else ""]
     if len(figure.workloads) > 1:
-        parts += [experiment.workloads[name].title for name in workloads]
+        parts += [written.workload_title(experiment, name) for name in workloads]
     if len(figure.members) > 1:
         parts += [written.member_title(experiment, name) for name in members]
     parts += [f"at {item.x:g}"] if item.x is not None else []

@@ -16,6 +16,7 @@ from ftlab.reproduction import metrics
 from ftlab.reproduction.checked_table import Table
 from ftlab.reproduction.schema import (
     EXPERIMENT,
+    MEAN,
     READINGS,
     Candidate,
     Claim,
@@ -102,7 +103,10 @@ def _drive(name: str, table: Table) -> Drive:
         map_share=table.number("map_share", 0.0),
         map_least=table.whole("map_least", 0),
         sized=table.flag("sized"),
+        beside=table.number("beside", 0.0),
     )
+    if not 0 <= drive.beside < 1 or (drive.beside and not drive.sized):
+        raise table.wrong("beside", "a share below 1, and only of a `sized` drive")
     table.done()
     return drive
 
@@ -138,7 +142,12 @@ def _workload(name: str, table: Table, experiment: Experiment) -> Workload:
                 reading=entry.strings("reading"),
                 filters=entry.texts("filters"),
                 requests=entry.whole("requests", 0),
+                packed=entry.flag("packed"),
+                streams=entry.texts("streams"),
             )
+            for key in ("packed", "streams"):
+                if getattr(candidate, key) and not candidate.files:
+                    raise entry.wrong(key, "nothing where there is no recording")
             if bool(candidate.files) == bool(candidate.generator):
                 raise entry.wrong("files", "either `files` or a `generator`")
             entry.done()
@@ -193,7 +202,8 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
     workloads = table.names("workloads", dict.fromkeys(runs.workloads), runs.workloads)
     members = table.names("members", dict.fromkeys(runs.members), runs.members)
     tolerance = _tolerance(table, "tolerance")
-    context = _Context(runs, workloads, members, chosen, tolerance)
+    against = table.one_of("against", ("", *members), "")
+    context = _Context(runs, workloads, members, chosen, tolerance, normalised=bool(against))
     expected, claims = _variants(
         table,
         members,
@@ -208,7 +218,7 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
         says=table.text("says", ""),
         runs=name,
         metrics=chosen,
-        against=table.one_of("against", ("", *members), ""),
+        against=against,
         workloads=workloads,
         members=members,
         compare=table.names("compare", dict.fromkeys(("member", "workload", "x")), ("member", "x")),
@@ -274,6 +284,12 @@ class _Context:
     members: tuple[str, ...]
     metrics: tuple[str, ...]
     tolerance: Tolerance
+    normalised: bool
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What a number may be of: a workload, or the mean of all over the member that the figure is drawn against."""
+        return (*self.workloads, MEAN) if self.normalised else self.workloads
 
 
 def _expected(entry: Table, context: _Context) -> Expected:
@@ -288,7 +304,7 @@ def _expected(entry: Table, context: _Context) -> Expected:
     if x == x and x not in context.runs.values:
         raise entry.wrong("x", f"one of {', '.join(f'{v:g}' for v in context.runs.values)}")
     expected = Expected(
-        workload=entry.one_of("workload", context.workloads, _only(context.workloads)),
+        workload=entry.one_of("workload", context.named, _only(context.workloads)),
         member=entry.one_of("member", context.members, _only(context.members)),
         x=None if x != x else x,
         metric=entry.one_of("metric", context.metrics, context.metrics[0]),

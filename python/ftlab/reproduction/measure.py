@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import re
 import tomllib
@@ -251,7 +252,7 @@ class Laboratory:
         logical = int(resolved["logical_bytes"])
         if self.drive.sized:
             unit = int(resolved["reclaim_unit_bytes"])
-            logical = -(-prepared.end_byte // unit) * unit
+            logical = math.ceil(prepared.end_byte / (1 - self.drive.beside) / unit) * unit
             planes = int(resolved["planes"]) * int(resolved["block_bytes"])
             blocks = -(-int(logical * (1 + resolved["op_ratio"])) // planes)
             changes |= {"ftl.logical_size": f"{logical}B", "geometry.blocks": str(blocks)}

@@ -73,6 +73,11 @@ def _of_mapping(name: str) -> Of:
     return _place("policies", "mapping", name)
 
 
+def _of_placement(name: str) -> Of:
+    """A figure that the placement policy reports of itself, since the drive was new."""
+    return _place("policies", "placement", name)
+
+
 def _sum(*terms: Of) -> Of:
     def of(found: Found) -> float | None:
         values = [term(found) for term in terms]
@@ -105,6 +110,29 @@ def _response(found: Found) -> float | None:
     both = [found["latency"][op] for op in ("read", "write") if op in (found.get("latency") or {})]
     requests = sum(part["count"] for part in both)
     return sum(part["count"] * part["mean_ns"] for part in both) / requests if requests else None
+
+
+def _part_of_response(part: str) -> Of:
+    """The share of the mean latency of reads and writes that one of its parts has."""
+
+    def of(found: Found) -> float | None:
+        both = [found["latency"][op] for op in ("read", "write") if op in (found.get("latency") or {})]
+        whole = sum(one["count"] * one["mean_ns"] for one in both)
+        return sum(one["count"] * one[part] for one in both) / whole if whole else None
+
+    return of
+
+
+def _gc_efficiency(found: Found) -> float | None:
+    """Data pages created less those copied, over those created: what the host writes and what collection moves."""
+    moved, written = _data_moved(found), at(found, "counts", "data_programs")
+    return None if moved is None or not written else written / (written + moved)
+
+
+def _default_share(found: Found) -> float | None:
+    """The share of the host's units that went to stream 0."""
+    written = [one["host"] for one in found.get("frontiers") or ()]
+    return written[0] / sum(written) if written and sum(written) else None
 
 
 def _request_hits(found: Found) -> float | None:
@@ -183,6 +211,26 @@ _ALL = (
     Metric("moved_themselves", "run", "of them, out of translation blocks", _gc_move, "count"),
     Metric("moved_for_data", "run", "of them, for data that moved", _gc_update, "count"),
     Metric("response", "run", "mean response time", _response, "ns"),
+    Metric("waf", "run", "write amplification", _place("waf", "total")),
+    Metric("moved", "run", "pages moved by collection", _place("counts", "gc_data_programs"), "count"),
+    Metric("efficiency", "run", "efficiency of collection", _gc_efficiency, "share"),
+    *(
+        Metric(f"{name}_time", "run", f"response time: {title}", _part_of_response(part), "share")
+        for name, part, title in (
+            ("collection", "gc_wait_ns", "collection"),
+            ("translation", "map_ns", "translation"),
+            ("data", "flash_ns", "data"),
+        )
+    ),
+    Metric("hot_centre", "run", "recency of the hot, pages written", _of_placement("hottest_centre"), "count"),
+    Metric("cold_centre", "run", "recency of the cold, pages written", _of_placement("coldest_centre"), "count"),
+    Metric("clusterings", "run", "clusterings", _of_placement("clusterings"), "count"),
+    Metric("default_share", "run", "written to the default stream", _default_share, "share"),
+    Metric("contexts", "run", "contexts known", _of_placement("contexts"), "count"),
+    Metric("iops", "run", "requests a second", _place("throughput", "iops"), "count"),
+    Metric("read_p99", "run", "99th percentile of reads", _place("latency", "read", "p99_ns"), "ns"),
+    Metric("write_p99", "run", "99th percentile of writes", _place("latency", "write", "p99_ns"), "ns"),
+    Metric("drive_writes", "run", "drive writes measured", _place("verdict", "drive_writes")),
     Metric(
         "correlated_pages",
         "run",
@@ -202,6 +250,15 @@ _ALL = (
     Metric("mass", "mine", "pairs of accesses in the chosen regions", _place("mass"), "share"),
     Metric("read_size", "inspect", "mean read", _place("sizes", "read", "mean_bytes", scale=1 / 1024), "KiB"),
     Metric("write_size", "inspect", "mean write", _place("sizes", "write", "mean_bytes", scale=1 / 1024), "KiB"),
+    Metric("writes", "inspect", "writes", _place("counts", "writes"), "count"),
+    Metric("written", "inspect", "written, GiB", _place("counts", "bytes_written", scale=2.0**-30)),
+    Metric(
+        "first_addresses",
+        "inspect",
+        "addresses in the first 10,000 writes",
+        _place("footprint", "unique_in_first_writes"),
+        "count",
+    ),
     Metric("read_share", "inspect", "reads", _place("counts", "read_share"), "share"),
     Metric("gap", "inspect", "mean time between requests", _place("arrivals", "gap_mean_s", scale=1e9), "ns"),
     Metric("dirty_reads", "inspect", "dirty reads over writes", _place("dirty_reads", "ratio"), "share"),

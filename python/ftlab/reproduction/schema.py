@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 EXPERIMENT = "experiment.toml"
+MEAN = "mean"
+"""In place of a workload: the mean of all, each over the member that the figure is drawn against."""
 READINGS = ("value", "ratio", "change", "points")
 """How a number is meant: as it is; over that of `against`; that less 1; the difference in percentage points."""
 
@@ -26,6 +28,14 @@ class Candidate:
     """Filters in front of all others."""
     requests: int = 0
     """At most so many, as they are before any filter; 0: all."""
+    packed: bool = False
+    """Of a recording: as a nearly full file system places it, each page in the lowest free place."""
+    streams: tuple[str, ...] = ()
+    """Of a recording, what the host names streams by: item *i* is stream *i*, with `|` between what shares one.
+
+    A function, a program, or a kind of file (`file:*.o`); the first that fits counts, what fits none has the default
+    stream.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +88,8 @@ class Drive:
     """At least so many bytes of it, where an excerpt has few addresses."""
     sized: bool = False
     """As large as the addresses of the workload reach."""
+    beside: float = 0.0
+    """Of a sized drive, the share that holds something beside the workload (`precondition = "fill:share=S"`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ftlab import conversion, inspection, traces
+from ftlab import conversion, inspection, recording, traces
 from ftlab.errors import InputError
-from ftlab.reproduction import files
+from ftlab.reproduction import files, packing
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
@@ -94,11 +94,14 @@ def _found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
 def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int, most: int) -> Prepared:
     """Passes a stand-in through the filters and looks at it before and behind them. `most`: requests, 0 for all."""
     candidate = chosen.candidate
-    limits = [n for n in (candidate.requests, most) if n]
+    # A generator goes on for as long as the candidate says, beyond what is its own; a trace is cut there.
+    own: dict[str, Any] = {"requests": candidate.requests} if candidate.generator and candidate.requests else {}
+    limits = [n for n in (0 if own else candidate.requests, most) if n]
     in_front = [*([f"head:requests={min(limits)}"] if limits else []), *candidate.filters]
-    reading: dict[str, Any] = dict(candidate.reading)
+    reading: dict[str, Any] = {**candidate.reading, **own}
     path = folder / f"{chosen.workload.name}-{chosen.kind}.ftlab"
-    report = conversion.execute(chosen.given, path, {**reading, "filters": [*in_front, *experiment.filters]})
+    given = _rewritten(chosen, folder, reading) if candidate.streams or candidate.packed else chosen.given
+    report = conversion.execute(given, path, {**reading, "filters": [*in_front, *experiment.filters]})
     before = inspection.execute(chosen.given, traces.requests_spec(chosen.given, {**reading, "filters": in_front}))
     behind = inspection.execute(str(path), traces.requests_spec(str(path), {}))
     requests = int(report["requests"])
@@ -130,3 +133,46 @@ def _pages(path: Path, cuts: Sequence[int]) -> tuple[int, ...]:
                 pages[number] += int(counts[min(cut - begin, frame.height) - 1])
         begin += frame.height
     return tuple(pages)
+
+
+def _rewritten(chosen: Chosen, folder: Path, reading: dict[str, Any]) -> str:
+    """A recording's requests with the streams that its host names, packed if that is asked for, as a file.
+
+    Takes the replay out of `reading`.
+    """
+    import polars as pl
+
+    candidate = chosen.candidate
+    replay = reading.pop("replay", None)
+    options: dict[str, Any] = {} if replay is None else {"replay": replay}
+    frame = traces.open_trace(chosen.files[0], **options).frame()
+    if candidate.streams:
+        rules = [item.split("|") for item in candidate.streams]
+        contexts = recording.look(chosen.files[0], replay, [], None).figures["contexts"]
+        found = {int(context["signature"], 16): _stream(rules, context) for context in contexts}
+        of_context = {signature: number for signature, number in found.items() if number is not None}
+        of_file = {
+            item.removeprefix("file:"): number
+            for number, rule in reversed(list(enumerate(rules, 1)))
+            for item in rule
+            if item.startswith("file:")
+        }
+        named = (
+            pl.col("label").replace_strict(of_file, default=None, return_dtype=pl.UInt16),
+            pl.col("pc").replace_strict(of_context, default=None, return_dtype=pl.UInt16),
+        )
+        frame = frame.with_columns(stream=pl.min_horizontal(*named).fill_null(0))
+    if candidate.packed:
+        frame = packing.packed(frame)
+    path = folder / f"{chosen.workload.name}-{chosen.kind}.parquet"
+    frame.write_parquet(path)
+    return str(path)
+
+
+def _stream(rules: list[list[str]], context: Mapping[str, Any]) -> int | None:
+    """The number of the first rule that names the context's program, or one of its functions."""
+    names = [context["program"], *(frame["name"] for frame in context["frames"])]
+    for number, rule in enumerate(rules, 1):
+        if any(item == names[0] or any(item in name for name in names[1:]) for item in rule):
+            return number
+    return None

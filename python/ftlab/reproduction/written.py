@@ -51,10 +51,15 @@ def source(item: Expected) -> str:
 def title(experiment: Experiment, workload: str, member: str) -> str:
     """A workload and a member by the source's names."""
     names = [
-        experiment.workloads[workload].title if workload in experiment.workloads else "",
+        workload_title(experiment, workload),
         member_title(experiment, member),
     ]
     return ", ".join(name for name in names if name)
+
+
+def workload_title(experiment: Experiment, workload: str) -> str:
+    """What a workload is called."""
+    return experiment.workloads[workload].title if workload in experiment.workloads else workload
 
 
 def member_title(experiment: Experiment, member: str) -> str:
@@ -214,6 +219,9 @@ def locality(made: Reproduction) -> Table:
     short = {
         "read_size": "read",
         "write_size": "write",
+        "writes": "writes",
+        "written": "GiB written",
+        "first_addresses": "of the first 10,000 writes",
         "read_share": "reads",
         "gap": "gap",
         "dirty_reads": "dirty reads",

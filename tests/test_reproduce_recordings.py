@@ -1,0 +1,129 @@
+"""Experiments on recordings of programs: streams that a host names, packed pages, and means of normalised loads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+import ftlab
+from conftest import Command
+from ftlab import reproduction
+from ftlab.reproduction import files, packing, standins
+
+EXPERIMENT = """
+title = "Two loads"
+source = "our own"
+[kinds]
+plain = "generators"
+[workloads.hot]
+title = "Hot"
+says = "writes"
+[[workloads.hot.plain]]
+says = "a generator"
+generator = "hotcold"
+[workloads.cold]
+title = "Cold"
+says = "writes"
+[[workloads.cold.plain]]
+says = "a generator"
+generator = "uniform"
+[members.page]
+title = "Page"
+[members.dftl]
+title = "DFTL"
+[members.cpftl]
+title = "CPFTL"
+[runs.maps]
+members = ["page", "dftl", "cpftl"]
+"""
+FIGURE = """
+title = "Reads of translation pages"
+source = "figure 1"
+runs = "maps"
+metrics = ["translation_reads"]
+against = "dftl"
+tolerance = "5 points"
+[[expect]]
+workload = "mean"
+member = "page"
+as = "change"
+against = "dftl"
+value = -1
+"""
+
+
+def test_pcstream_of_the_bundled_recordings(ftlab: Command) -> None:
+    """Streams by context save what the page says, on the mean of all loads."""
+    done = ftlab("reproduce", "pcstream", "--only", "fig-14", "--json")
+    assert done.code == 0, done.err
+    (figure,) = json.loads(done.out)["figures"]
+    assert figure["complete"] is True
+    measured = {
+        (point["workload"], point["member"], point["against"]): point["measured"]
+        for point in figure["readings"][0]["points"]
+    }
+    assert -0.2 < measured["mean", "pcstream", "baseline"] < -0.08
+
+
+def test_a_number_may_be_of_the_mean_of_all_workloads_each_normalised(tmp_path: Path) -> None:
+    """Two loads, 10 over 20 and 300 over 400: the mean is 0.625, not that of the sums."""
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT)
+    (tmp_path / "fig-1.toml").write_text(FIGURE)
+    figure = files.load(str(tmp_path)).figures["fig-1"]
+    metric = "translation_reads"
+    values = {
+        (workload, member, None, metric): value
+        for workload, found in (("hot", (10.0, 20.0, 5.0)), ("cold", (300.0, 400.0, None)))
+        for member, value in zip(("page", "dftl", "cpftl"), found, strict=True)
+    }
+    means = reproduction._means(figure, values, [None])
+    assert means["mean", "page", None, metric] == 0.625
+    assert means["mean", "dftl", None, metric] == 1
+    # What was not measured of one load has no mean.
+    assert means["mean", "cpftl", None, metric] is None
+
+
+def test_pages_are_packed_into_the_lowest_free_places() -> None:
+    requests = [
+        ("write", 100 * 4096, 3 * 4096),
+        ("write", 900 * 4096, 4096),
+        ("trim", 101 * 4096, 4096),
+        ("trim", 900 * 4096, 4096),
+        ("write", 500 * 4096, 3 * 4096),
+        ("write", 100 * 4096, 4096),
+        ("trim", 7 * 4096, 4096),
+        ("flush", 0, 0),
+    ]
+    frame = pl.DataFrame(
+        [
+            {"time_ns": i, "op": op, "offset": offset, "length": length}
+            for i, (op, offset, length) in enumerate(requests)
+        ]
+    )
+    found = packing.packed(frame).select("time_ns", "op", "offset", "length").rows()
+    page = 4096
+    assert found == [
+        (0, "write", 0, 3 * page),
+        (1, "write", 3 * page, page),
+        (2, "trim", page, page),
+        (3, "trim", 3 * page, page),
+        # In the places that were freed, the lowest first, and behind the last one.
+        (4, "write", page, page),
+        (4, "write", 3 * page, 2 * page),
+        (5, "write", 0, page),
+        # What was never written is not trimmed.
+        (7, "flush", 0, 0),
+    ]
+
+
+def test_streams_are_named_by_functions_programs_and_files(tmp_path: Path) -> None:
+    experiment = files.load("pcstream")
+    chosen = standins.choose(experiment, "bundled", None)["gcc"]
+    prepared = standins.prepare(chosen, experiment, tmp_path, parts=2, most=0)
+    frame = ftlab.open_trace(str(prepared.path)).frame().filter(pl.col("op") == "write")
+    by_file = dict(frame.group_by("label").agg(pl.col("stream").unique()).iter_rows())
+    assert by_file["*.s"] == [1]
+    assert by_file["*.o"] == [2]
+    assert by_file["*.a"] == [3]
