@@ -73,8 +73,10 @@
 //!   excerpts of real traces with caches of 1, 4 and 16 % of the map, without a set, 0.3, 0.4, 0.5 and 0.8 need medians of 31, 33, 33 and 31 % fewer
 //!   reads and writes of the map than `tpftl`; 0.5 needs 5 % more once and 0.8 76 %, where 0.3 and 0.4 need fewer. 0.8 agrees
 //!   better with the source's TPC-C.
-//! * `after_write_back` (`read`, `clean` or `drop`, default `read`): which entries of a node go to the clean cache when it has been
-//!   written: those read since their write, all, none. The text has changed entries removed because few are ever read again (8 to
+//! * `after_write_back` (`room`, `read`, `clean` or `drop`, default `room`): which entries of a node go to the clean cache when it has
+//!   been written: those read since their write, and all while an eighth of the entries' bytes is used by nobody; those read; all;
+//!   none. Where the whole map is in memory, collections write pages back all the same, for entries that nobody has asked for yet.
+//!   `read` is nearest to the text, which has changed entries removed because few are ever read again (8 to
 //!   17 % of the writes of Financial), to leave room for others. On eight runs of excerpts of real traces `drop` needs from 7 % fewer
 //!   to 5 % more translation reads than `read`, `clean` from 1 to 16 % more. Only where the same places are read and written
 //!   all the time is `clean` better.

@@ -395,6 +395,7 @@ mod tests {
             learnt: Learnt::new(levels),
             params: Params {
                 levels,
+                sink: Sink::Always,
                 ..Params::default()
             },
         }

@@ -376,6 +376,7 @@ mod tests {
         Sfs {
             params: Params {
                 groups,
+                scale: Scale::Linear,
                 ..Params::default()
             },
             written: vec![Written::default(); 8],

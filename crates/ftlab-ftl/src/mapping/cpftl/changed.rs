@@ -63,10 +63,18 @@ impl Cpftl {
     pub(super) fn flush(&mut self, tvpn: u32, charges: &mut Vec<Charge>) {
         let mut stay = std::mem::take(&mut self.leaving);
         stay.clear();
+        // A collection writes pages back for what is not cached, however much room there is.
+        let is_roomy = self.unused() >= self.budget / GROW;
         if let Some(dirty) = &mut self.dirty {
             let kept = self.params.after_write_back;
             let stored = dirty.take(tvpn, |left| {
-                if kept == AfterWriteBack::Clean || (kept == AfterWriteBack::Read && left.read) {
+                let stays = match kept {
+                    AfterWriteBack::Room => left.read || is_roomy,
+                    AfterWriteBack::Read => left.read,
+                    AfterWriteBack::Clean => true,
+                    AfterWriteBack::Drop => false,
+                };
+                if stays {
                     stay.push(left);
                 }
             });
@@ -151,6 +159,20 @@ mod tests {
                 .map(|key| tight.write(key))
                 .any(|words| words.contains("evict"))
         );
+    }
+
+    #[test]
+    fn what_a_collection_writes_back_stays_where_there_is_room() {
+        let mut harness = Harness::new(QUIET, 256, 64, 2100);
+        (0..8).for_each(|key| assert!(harness.write(key).is_empty()));
+        // Key 9 is not cached: its page is written, and with it the eight, which nobody has read since.
+        assert_eq!(harness.moved(&[3, 9]), "gc 0");
+        assert_eq!(
+            (changed_bytes(&harness), harness.policy.cached(0, 3)),
+            (0, Some((harness.entries[3], false)))
+        );
+        assert!((0..8).all(|key| harness.write(key).is_empty()));
+        assert_eq!(harness.hits(), (8, 16));
     }
 
     #[test]

@@ -111,6 +111,7 @@ pub enum Bring {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterWriteBack {
+    Room,
     Read,
     Clean,
     Drop,
@@ -179,7 +180,7 @@ impl Default for Params {
             removal_window: 65536,
             dei: Dei::Skew,
             dirty_share: 0.4,
-            after_write_back: AfterWriteBack::Read,
+            after_write_back: AfterWriteBack::Room,
             second_chance: 16,
             frequent: 0.05,
             write_miss: WriteMiss::Defer,

@@ -5,7 +5,12 @@ use super::{QUIET, harness};
 #[test]
 fn changed_entries_leave_by_translation_page() {
     // 100 bytes for entries, half of them for changed ones: two nodes and three entries.
-    let mut h = harness(&format!("dei=on,dirty_share=0.5,write_miss=load,{QUIET}"), 0, 0, 100);
+    let mut h = harness(
+        &format!("dei=on,after_write_back=read,dirty_share=0.5,write_miss=load,{QUIET}"),
+        0,
+        0,
+        100,
+    );
     assert_eq!(h.write(0), "load 0");
     assert_eq!(h.write(1), "load 0");
     assert_eq!(h.write(16), "load 1");
@@ -28,7 +33,12 @@ fn changed_entries_leave_by_translation_page() {
     );
     assert_eq!(h.figure("hits_dirty"), 1.0);
     // Deferred, the write-back's read is the only one, and a write never misses.
-    let mut h = harness(&format!("dei=on,dirty_share=0.5,{QUIET}"), 0, 0, 100);
+    let mut h = harness(
+        &format!("dei=on,after_write_back=read,dirty_share=0.5,{QUIET}"),
+        0,
+        0,
+        100,
+    );
     assert_eq!(
         (h.write(0), h.write(16), h.write(32)),
         ("".into(), "".into(), "evict 0".into())
@@ -90,7 +100,7 @@ fn what_has_been_written_back_stays_as_asked() {
 #[test]
 fn changed_entries_count_as_cached_for_loading_ahead() {
     // Three changed entries take 34 of 156 bytes; five nodes of an entry are all that fits beside them.
-    let mut h = harness("dei=on,threshold=1", 0, 0, 156);
+    let mut h = harness("dei=on,after_write_back=read,threshold=1", 0, 0, 156);
     for key in [0, 1, 2] {
         h.write(key);
     }
@@ -103,7 +113,7 @@ fn changed_entries_count_as_cached_for_loading_ahead() {
     assert_eq!(ahead, [4, 5, 6]);
     // A page whose entries have all changed is still cached; it leaves when it is written, and that turns loading on.
     for (leaves, followers) in [(true, 3), (false, 0)] {
-        let mut h = harness("dei=on,threshold=1", 9, 9, 0);
+        let mut h = harness("dei=on,after_write_back=read,threshold=1", 9, 9, 0);
         for key in [0, 16, 17, 18] {
             h.write(key);
         }
@@ -118,7 +128,7 @@ fn changed_entries_count_as_cached_for_loading_ahead() {
 
 #[test]
 fn collection_writes_changed_entries_with_what_is_not_cached() {
-    let mut h = harness(&format!("dei=on,{QUIET}"), 0, 0, 200);
+    let mut h = harness(&format!("dei=on,after_write_back=read,{QUIET}"), 0, 0, 200);
     h.write(0);
     h.read(3);
     // All cached: the clean one becomes a changed one, and nothing is written.
