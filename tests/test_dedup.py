@@ -215,20 +215,39 @@ def test_fiu_traces_as_a_naive_count_has_them(name: str) -> None:
 
 
 def test_android_traces_as_a_naive_count_has_them() -> None:
-    rows = [line.split("\t") for line in unpacked("android_hash/android_music_5k.tsv.zst") if line.strip()]
-    requests: list[Request] = []
-    last: list[str] = []
-    for row in rows:
-        # A request of n pages is n rows alike but for the digest.
-        if row[:-1] == last and requests and len(requests[-1].ids) * PAGE < requests[-1].length:
-            before = requests.pop()
-            requests.append(Request(before.op, before.start, before.length, (*before.ids, row[-1]), label=before.label))
+    waiting: list[tuple[list[str], Request, list[object]]] = []
+    every = []
+    device = ""
+    for row in (line.split("\t") for line in unpacked("android_hash/android_music_5k.tsv.zst") if line.strip()):
+        # A blank in the process name has pushed the digest out of some rows: their requests have no ids from there on.
+        digest = row[6] if len(row[6]) == 32 else None
+        device = row[5] if digest else device
+        head = row[:6] if digest else [*row[:5], device]
+        # A request of n pages has n rows alike but for the digest, among those of others.
+        for known, request, ids in reversed(waiting):
+            if known == head and len(ids) * PAGE < request.length:
+                ids.append(digest)
+                break
         else:
-            op = "write" if "W" in row[1] else "read"
-            requests.append(Request(op, int(row[2]) * 512, int(row[3]), (row[-1],), label=row[4]))
-        last = row[:-1]
+            op = {"R": "read", "W": "write"}[row[1]]
+            request = Request(op, int(row[2]) * 512, int(row[3]), (), device)
+            waiting.append((head, request, [digest]))
+            every.append(waiting[-1])
+        waiting = [one for one in waiting if len(one[2]) * PAGE < one[1].length][-32:]
+    requests = []
+    for _, request, ids in every:
+        known = tuple(ids[: ids.index(None)] if None in ids else ids)
+        requests.append(Request(request.op, request.start, request.length, known, request.volume))
+
+    # Nanoseconds without leading zeros behind the point; the reader puts requests in order of time.
+    def time(request: tuple[list[str], Request, list[object]]) -> tuple[int, int]:
+        seconds, nanoseconds = request[0][0].split(".")
+        return int(seconds), int(nanoseconds)
+
+    order = sorted(range(len(every)), key=lambda i: time(every[i]))
+    ordered = [requests[i] for i in order]
     found = lab.dedup(TRACES / "android_hash" / "android_music_5k.tsv.zst")
-    agrees(dict(found.figures), naive(requests))
+    agrees(dict(found.figures), naive(ordered))
 
 
 def test_a_recording_as_a_naive_count_has_it() -> None:
@@ -415,7 +434,7 @@ def test_compression_alone_and_behind(folder: Path) -> None:
     # Text and zeros, 110 KB of about 700: random data saves nothing, and no chunk grows.
     total = sum(map(len, all_of(folder)))
     assert 0.9 * 110_000 < packed["saved_share"] * total < 110_500
-    assert packed["after_dedup_saved_share"] > packed["saved_share"] + 0.3
+    assert packed["after_dedup_saved_share"] > packed["saved_share"] + 0.2
 
 
 @pytest.mark.parametrize("cuts", [None, "fixed:4KiB,cdc:256B"])
@@ -440,7 +459,7 @@ def test_the_page_of_a_folder(ftlab: Command, folder: Path, tmp_path: Path) -> N
     done = ftlab("dedup", folder, "--cuts", "fixed:4KiB,cdc:4KiB,zstd:4KiB", "--out", tmp_path / "page")
     assert done.code == 0, done.err
     names = {path.name for path in (tmp_path / "page").iterdir()}
-    assert names == {"dedup.json", "duplicates.png", "report.html", "table.csv"}
+    assert names == {"dedup.json", "duplicates.png", "manifest.json", "report.html", "table.csv"}
     assert ftlab("dedup", folder, "--out", tmp_path / "page").code == 2
 
 
@@ -527,7 +546,7 @@ def test_odd_files_are_counted(ftlab: Command, tmp_path: Path) -> None:
         (["FOLDER", "--cuts", "rabin:4KiB"], "expected fixed:SIZE"),
         (["FOLDER", "--cuts", ",".join(f"fixed:{64 + i}" for i in range(65))], "expected 1 to 64"),
         (["FOLDER", "--hash", "md5"], "hash `md5`: expected xxh3 or blake3"),
-        (["FOLDER", "--memory", "1"], "at least 256 KiB"),
+        (["FOLDER", "--memory", "1B"], "at least 256 KiB"),
         (["FOLDER", "--memory", "much"], "memory"),
         (["FOLDER", "--memory", "1MiB"], "22 ways of cutting need at least 256 KiB each"),
         (["FOLDER", "--threads", "0"], "threads 0: expected at least 1"),

@@ -126,6 +126,8 @@ def execute(
 def kind_of(what: Workload) -> Kind:
     """Whether it is files or a trace: what does not exist is a generator or nothing, of which a trace says so."""
     paths = [Path(part) for part in parts(what)]
+    if any(path.is_dir() for path in paths):
+        return "files"
     if not all(path.exists() for path in paths) or any(path.suffix == ".toml" for path in paths):
         return "trace"
     if any(not path.is_file() for path in paths):

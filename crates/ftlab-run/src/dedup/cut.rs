@@ -76,7 +76,11 @@ impl Cut {
         let (kind, sizes) = text
             .split_once(':')
             .ok_or_else(|| wrong("expected fixed:SIZE, fixed:SIZE+SHIFT, cdc:SIZE or zstd:SIZE"))?;
-        let bytes = |size: &str| units::bytes(size).map_err(|e| wrong(&e.to_string()));
+        // A number alone is bytes: sectors are what shifts are told in.
+        let bytes = |size: &str| match size.parse::<u64>() {
+            Ok(bytes) => Ok(bytes),
+            Err(_) => units::bytes(size).map_err(|e| wrong(&e.to_string())),
+        };
         let (size, shift) = match sizes.split_once('+') {
             Some((size, shift)) => (bytes(size)?, Some(bytes(shift)?)),
             None => (bytes(sizes)?, None),

@@ -54,8 +54,10 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
     let share = |of: Estimate| json!({ "share": 1.0 - of.value / known, "error": of.error / known });
     let sampled = written.sampled;
     let ratio = |part: u64| fraction(part, sampled.all);
-    let curve = written.depths.finish();
-    let distinct = written.distinct();
+    let (distinct, stored) = (written.distinct(), written.stored());
+    // A value that was read before it was first written is live then, though no table of what was written has it.
+    let live = known - stored.value - written.first_live().value;
+    let curve = written.depths.finish(known - distinct.value, live);
     let wall_s = started.elapsed().as_secs_f64();
     let [lying, different] = written.at_end();
     Ok(json!({
@@ -77,7 +79,7 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
         "duplicates": {
             "seen_before": share(written.new_values()),
             "written_before": share(distinct),
-            "live": share(written.stored()),
+            "live": share(stored),
             "rewritten_share": ratio(sampled.rewritten),
         },
         "distinct": estimate(distinct),
@@ -87,7 +89,7 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
             "units": octaves(&written.ticks),
             "time_ns": octaves(&written.times),
         },
-        "fingerprints": fingerprints(&curve, 1.0 - distinct.value / known, sampled.all),
+        "fingerprints": fingerprints(&curve, known),
         "perf": perf(wall_s, source.requests()),
     }))
 }
@@ -114,23 +116,17 @@ fn octaves(of: &Octaves) -> Value {
     })
 }
 
-/// What tables of every size find. The shape comes from the sample, its height from all that is known of `before`.
-fn fingerprints(curve: &Curve, before: f64, touches: u64) -> Value {
-    let [all, _] = curve.hits(u64::MAX >> 1);
-    let height = if all == 0 { 0.0 } else { before / all as f64 };
-    // Without a sample this is one over the number of writes: no digit is lost on the way.
-    let share = |hits: u64| match before == all as f64 / touches as f64 {
-        true => hits as f64 / touches as f64,
-        false => hits as f64 * height,
-    };
+/// What tables of every size find.
+fn fingerprints(curve: &Curve, written: f64) -> Value {
+    let [all, _] = curve.hits(curve.enough());
     let point = |entries: u64| {
         let [hits, live] = curve.hits(entries);
         json!({
             "entries": entries,
             "bytes": entries * ENTRY_BYTES,
-            "found_share": share(hits),
-            "found_live_share": share(live),
-            "of_all": fraction(hits, all),
+            "found_share": hits / written,
+            "found_live_share": live / written,
+            "of_all": if all > 0.0 { json!(hits / all) } else { Value::Null },
         })
     };
     let enough = curve.enough();
@@ -146,12 +142,12 @@ fn fingerprints(curve: &Curve, before: f64, touches: u64) -> Value {
         "points": sizes.map(point).collect::<Vec<_>>(),
         "knees": KNEES.map(|share| json!({
             "of_all": share,
-            "entries": if all == 0 { Value::Null } else { curve.least(share).into() },
+            "entries": if all > 0.0 { curve.least(share).into() } else { Value::Null },
         })),
         "curve": {
             "entries": &steps,
-            "found_share": steps.iter().map(|&n| share(curve.hits(n)[0])).collect::<Vec<_>>(),
-            "found_live_share": steps.iter().map(|&n| share(curve.hits(n)[1])).collect::<Vec<_>>(),
+            "found_share": steps.iter().map(|&n| curve.hits(n)[0] / written).collect::<Vec<_>>(),
+            "found_live_share": steps.iter().map(|&n| curve.hits(n)[1] / written).collect::<Vec<_>>(),
         },
     })
 }

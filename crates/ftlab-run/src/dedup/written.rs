@@ -30,6 +30,8 @@ struct Value {
     was_written: bool,
     /// Its first write was preceded by no read.
     new: bool,
+    /// At its first write it lay on the device.
+    first_live: bool,
     /// Of its last write.
     tick: u64,
     time_ns: u64,
@@ -297,6 +299,7 @@ impl Written {
             self.times.add(time_ns.saturating_sub(value.time_ns), weight);
         } else {
             value.new = !value.was_read;
+            value.first_live = live;
         }
         value.stored += u32::from(!live);
         value.was_written = true;
@@ -359,6 +362,11 @@ impl Written {
     /// Values written before they were written or read.
     pub fn new_values(&self) -> Estimate {
         self.sum(|value| u64::from(value.new))
+    }
+
+    /// Values that lay on the device, as a read has told, when they were written first.
+    pub fn first_live(&self) -> Estimate {
+        self.sum(|value| u64::from(value.first_live))
     }
 
     /// Units whose value is known at the end, and different values among them.
