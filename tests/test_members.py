@@ -80,7 +80,7 @@ def test_placement_in_python_separates_as_manual_streams_do() -> None:
         def host(self, lpn: int, stream: int, pc: int, tick: int) -> int:
             return min(stream, 2)
 
-    changes = ["gc.separate_frontier=false", "ftl.victim=cost_benefit", "ftl.op_ratio=0.5"]
+    changes = ["gc.survivors=stream", "ftl.victim=cost_benefit", "ftl.op_ratio=0.5"]
 
     def hot_cold(placement: str) -> ftlab.Run:
         return ftlab.run(

@@ -157,7 +157,7 @@ def test_schemes_without_room_get_a_drive_on_which_all_have_it(ftlab: Command) -
     )
     assert f"op_ratio {note} " in done.out.splitlines()[0]
     # What the drive itself says would do, to a thousandth.
-    refused = ftlab("run", *HERE, "--set", "ftl.placement=pcstream", "--set", "gc.internal_streams=true")
+    refused = ftlab("run", *HERE, "--set", "ftl.placement=pcstream", "--set", "gc.survivors=internal")
     (least,) = re.findall(r"ftl.op_ratio = (\S+) would do", refused.err)
     assert float(least) <= float(note) < float(least) + 0.001
     # All on one drive.

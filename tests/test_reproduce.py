@@ -407,7 +407,7 @@ def test_a_run_is_of_the_tested_part_behind_the_one_before(folder: Path, monkeyp
 
 
 def test_start_is_the_look_ups_of_the_warm_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of requests of several sizes, not all at the beginning of a unit: as many as a run of the warm-up alone counts."""
+    """Of requests of several sizes, not all from the beginning of a unit: what a run of the warm-up alone counts."""
     text = EXPERIMENT.replace("correlations={set}", "correlations={set},start={start}").replace(
         "hotcold:requests=26000", "mixed:size=2KiB*0.5/20KiB*0.5,align=2KiB,requests=26000"
     )

@@ -50,7 +50,7 @@ SCHEMES = (
     Scheme(
         "pcstream",
         "streams by program context, with internal streams",
-        ("ftl.placement=pcstream", "gc.internal_streams=true"),
+        ("ftl.placement=pcstream", "gc.survivors=internal"),
         needs="contexts",
     ),
     Scheme("sepbit", "lifetimes inferred by the drive", ("ftl.placement=sepbit",)),

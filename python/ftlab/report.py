@@ -35,7 +35,7 @@ from ftlab.headline import (
     worth_showing,
 )
 from ftlab.options import of
-from ftlab.plots import theme, varied
+from ftlab.plots import streams, theme, varied
 from ftlab.runs import Run
 
 # Wide charts take a row of the page; the others stand two by two.
@@ -117,6 +117,8 @@ def write_run(run: Run, folder: Path) -> None:
         Section("Wear and valid data", _pick(charts, "erases", "valid_units")),
     ]
     sections = [Section(section.title, balanced(section.charts)) for section in sections]
+    point = Point({}, (run,))
+    sections.append(Section("Streams", _stream_charts([point])))
     html = page(
         "run.html.j2",
         heading=run.workload,
@@ -130,8 +132,9 @@ def write_run(run: Run, folder: Path) -> None:
         latency=latency_rows(run.summary),
         power_cuts=power_cut_table(run.summary),
         details=details(run.summary),
+        writers=streams.writers([point]),
     )
-    save_page(html, charts.values(), folder)
+    save_page(html, (chart for section in sections for chart in section.charts), folder)
 
 
 def cautions(summary: Summary) -> list[str]:
@@ -156,10 +159,12 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
     headline = [
         _figure_chart(comparison, figure, wide=len(figures) % 2 == 1 and i == 0) for i, figure in enumerate(figures)
     ]
-    charts = [*headline, *_overlaid_charts(comparison)]
+    over_each_other, of_streams = _overlaid_charts(comparison), _stream_charts(comparison.points)
+    charts = [*headline, *over_each_other, *of_streams]
     sections = [
         Section("Figures by what was varied", headline),
-        Section("Runs over each other", charts[len(headline) :]),
+        Section("Streams", of_streams),
+        Section("Runs over each other", over_each_other),
     ]
     workloads = list(dict.fromkeys(run.workload for point in comparison.points for run in point.runs))
     drives = list(dict.fromkeys(run.spec["drive"]["name"] for point in comparison.points for run in point.runs))
@@ -181,6 +186,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
         keys=comparison.keys,
         figures=shown,
         rows=comparison_rows(comparison, shown),
+        writers=streams.writers(comparison.points),
     )
     save_page(html, charts, folder)
 
@@ -434,6 +440,20 @@ def _overlaid_charts(comparison: Comparison) -> list[Chart]:
             caption = f"{of}, first repetition: latency at each percentile."
             charts.append(
                 Chart(name=f"latency_{op}", title=f"Latency of {op}s", caption=caption, figure=figure_or_none)
+            )
+    return charts
+
+
+def _stream_charts(points: Sequence[Point]) -> list[Chart]:
+    """What streams get, of runs that kept it."""
+    charts = []
+    for kind in streams.KINDS:
+        table = kind.table(points)
+        if table is not None:
+            height = max(theme.HEIGHT, 17 * table["stream"].n_unique())
+            figure = kind.draw(table)
+            charts.append(
+                Chart(name=kind.name, title=kind.title, caption=kind.caption, figure=figure, height=height, wide=True)
             )
     return charts
 

@@ -52,6 +52,8 @@ pub struct IoContext<'a> {
     pub flags: u8,
     /// Host stream or placement id; 0 = none.
     pub stream: u16,
+    /// Number of the volume that the request came from; 0 where the source knows of one only.
+    pub volume: u16,
     /// Program-context signature; 0 = unknown.
     pub pc: u64,
     /// Process id.
@@ -68,6 +70,7 @@ impl IoContext<'_> {
     pub const NONE: IoContext<'static> = IoContext {
         flags: 0,
         stream: 0,
+        volume: 0,
         pc: 0,
         pid: None,
         label: None,
@@ -92,7 +95,7 @@ impl IoContext<'_> {
     }
 
     fn is_blank(&self) -> bool {
-        let numbers = u64::from(self.flags) | u64::from(self.stream) | self.pc;
+        let numbers = u64::from(self.flags) | u64::from(self.stream) | u64::from(self.volume) | self.pc;
         numbers == 0 && self.pid.is_none() && self.label.is_none() && self.contents.is_empty()
     }
 }
@@ -207,7 +210,10 @@ impl Batch {
     /// Whether nothing is known of any request beside its operation and its address: each context is [`IoContext::NONE`].
     pub fn is_plain(&self) -> bool {
         let absent = self.stream.is_empty() && self.pc.is_empty() && self.pid.is_empty() && self.label.is_empty();
-        absent && self.content_end.is_empty() && self.flags.iter().all(|&flags| flags == 0)
+        absent
+            && self.content_end.is_empty()
+            && self.flags.iter().all(|&flags| flags == 0)
+            && self.volume.iter().all(|&volume| volume == 0)
     }
 
     /// Request `i`, with what [`Batch::context_of`] says of it.
@@ -227,6 +233,7 @@ impl Batch {
         IoContext {
             flags: self.flags[i],
             stream: self.stream_of(i),
+            volume: self.volume[i],
             pc: self.pc_of(i),
             pid: self.pid.get(i).copied(),
             label: self.label.get(i).copied(),

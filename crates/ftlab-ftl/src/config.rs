@@ -13,6 +13,31 @@ pub enum PoolScope {
     Drive,
 }
 
+/// Where survivors of collection go when the placement policy leaves them to the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Survivors {
+    /// To one frontier that those of all streams share.
+    #[default]
+    Shared,
+    /// Back to the frontier (the stream) that they come from.
+    Stream,
+    /// To an internal stream, which only collection fills, one for each of the host's frontiers; they stay in it.
+    Internal,
+}
+
+impl Survivors {
+    pub const ALL: [Survivors; 3] = [Survivors::Shared, Survivors::Stream, Survivors::Internal];
+
+    /// The word in drive files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Survivors::Shared => "shared",
+            Survivors::Stream => "stream",
+            Survivors::Internal => "internal",
+        }
+    }
+}
+
 /// Garbage collection of one pool; thresholds count free reclaim units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GcConfig {
@@ -28,10 +53,7 @@ pub struct GcConfig {
     /// Collect on dies that have been idle for `idle_ns`, while free units are at or below `soft` (timed backend only).
     pub background: bool,
     pub idle_ns: u64,
-    /// Survivors go to one frontier of their own; otherwise back to the frontier that filled their unit.
-    pub separate_frontier: bool,
-    /// Survivors of each host frontier go to a frontier of their own (internal streams); overrides `separate_frontier`.
-    pub internal_streams: bool,
+    pub survivors: Survivors,
 }
 
 /// The write buffer of the controller.

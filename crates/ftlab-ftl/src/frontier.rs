@@ -5,7 +5,7 @@ use std::ops::Range;
 use ftlab_core::RuId;
 
 use crate::backend::{Class, OpId, Ticket};
-use crate::config::GcConfig;
+use crate::config::{GcConfig, Survivors};
 use crate::placement::PlacementPolicy;
 
 /// The number of a write frontier.
@@ -53,36 +53,44 @@ pub struct Frontiers {
     pub count: Frontier,
     pub host: Frontier,
     lanes: u32,
-    shared_gc: Option<Frontier>,
-    first_internal: Option<Frontier>,
+    survivors: Survivors,
+    /// The first of the drive's own for survivors: the shared one, or the internal stream of frontier 0.
+    own_survivors: Frontier,
     /// Translation pages, policy-owned pages, journal and checkpoints. The last two fill the first one.
     metadata: Range<Frontier>,
-    /// Destination of static wear levelling.
-    pub wear: Option<Frontier>,
+    /// Destinations of static wear levelling: one, or where survivors keep to their streams one for each of the policy's frontiers
+    /// and one for the rest, of which one may be open on a lane.
+    wear: Range<Frontier>,
 }
 
 impl Frontiers {
     /// With `metadata` frontiers for what is not the host's.
     pub fn new(placement: &dyn PlacementPolicy, gc: &GcConfig, metadata: Frontier, wear: bool, lanes: u32) -> Self {
         let host = placement.host_frontiers();
-        let mut count = host + placement.own_survivor_frontiers();
-        let mut take = |wanted: Frontier| {
-            count += wanted;
-            (wanted > 0).then(|| count - wanted)
+        let of_policy = host + placement.own_survivor_frontiers();
+        let own_survivors = match gc.survivors {
+            Survivors::Shared => 1,
+            Survivors::Stream => 0,
+            Survivors::Internal => host,
         };
-        let first_internal = take(if gc.internal_streams { host } else { 0 });
-        let shared_gc = take(Frontier::from(gc.separate_frontier && !gc.internal_streams));
-        let first_metadata = take(metadata).unwrap_or(0);
-        let wear = take(Frontier::from(wear));
+        let first_metadata = of_policy + own_survivors;
+        let first_wear = first_metadata + metadata;
+        let apart = gc.survivors != Survivors::Shared || placement.keeps_survivors_apart();
+        let count = first_wear
+            + match (wear, apart) {
+                (false, _) => 0,
+                (true, true) if of_policy > 1 => of_policy + 1,
+                (true, _) => 1,
+            };
         Frontiers {
             open: vec![Open::empty(); count as usize * lanes as usize],
             count,
             host,
             lanes,
-            shared_gc,
-            first_internal,
-            metadata: first_metadata..first_metadata + metadata,
-            wear,
+            survivors: gc.survivors,
+            own_survivors: of_policy,
+            metadata: first_metadata..first_wear,
+            wear: first_wear..count,
         }
     }
 
@@ -120,19 +128,60 @@ impl Frontiers {
     /// Where the drive sends survivors of a unit that frontier `from` filled, when the placement policy leaves it open.
     #[inline]
     pub fn default_survivor(&self, from: Frontier) -> Frontier {
-        match (self.shared_gc, self.first_internal) {
-            (Some(shared), _) => shared,
-            (None, Some(first)) if from < self.host => first + from,
-            (None, Some(first)) if from >= first && from < first + self.host => from,
-            (None, Some(first)) => first,
-            (None, None) if Some(from) == self.wear => 0,
-            (None, None) => from,
+        let of = self.of_policy(from);
+        match self.survivors {
+            Survivors::Shared => self.own_survivors,
+            // Units of metadata have no survivors but their own kind.
+            Survivors::Stream if self.metadata.contains(&from) => from,
+            Survivors::Stream => of,
+            Survivors::Internal if of < self.host => self.own_survivors + of,
+            Survivors::Internal => of,
+        }
+    }
+
+    /// The policy's frontier whose data fills units of frontier `from`; 0 where that may be of any.
+    pub fn of_policy(&self, from: Frontier) -> Frontier {
+        if from < self.own_survivors {
+            from
+        } else if self.survivors == Survivors::Internal && from < self.own_survivors + self.host {
+            from - self.own_survivors
+        } else if self.wear.contains(&from) && from + 1 < self.wear.end {
+            from - self.wear.start
+        } else {
+            0
         }
     }
 
     /// Whether survivors share the open units of host writes.
     pub fn survivors_join_host(&self) -> bool {
-        self.shared_gc.is_none() && self.first_internal.is_none()
+        self.survivors == Survivors::Stream
+    }
+
+    /// Where static wear levelling puts the data of a unit that frontier `from` filled; `None` where nothing levels.
+    pub fn wear_of(&self, from: Frontier) -> Option<Frontier> {
+        match self.wear.len() {
+            0 => None,
+            1 => Some(self.wear.start),
+            _ if self.wear.contains(&from) => Some(from),
+            _ if self.metadata.contains(&from) => Some(self.wear.end - 1),
+            _ => Some(self.wear.start + self.of_policy(from)),
+        }
+    }
+
+    /// Destinations of static wear levelling beside `frontier`, which is one itself: they may not be open where it is.
+    pub fn other_wear(&self, frontier: Frontier) -> impl Iterator<Item = Frontier> + use<> {
+        let others = if self.wear.contains(&frontier) {
+            self.wear.clone()
+        } else {
+            0..0
+        };
+        others.filter(move |&other| other != frontier)
+    }
+
+    /// Frontiers beside the policy's that may be open on a lane at once, of which it has `of_policy`.
+    pub fn open_beside(&self) -> u32 {
+        let wear = self.wear.len() as u32;
+        u32::from(self.count - self.own_survivors) - wear.saturating_sub(1)
     }
 
     /// Most frontiers that one collection can open at once: those of survivors, and those of the translation pages, the

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ftlab_core::{Error, LaneId, Layout, Lpn, OpKind, Result, RuId, Slot, Stream};
+use ftlab_core::{Error, Geometry, LaneId, Layout, Lpn, OpKind, Result, RuId, Slot, Stream};
 
 use crate::allocation::{self, AllocationPolicy};
 use crate::backend::{Backend, Counting, Notice, OpId, Ticket};
@@ -26,6 +26,7 @@ use crate::record::{Entry, Record, Target};
 use crate::recovery::Recovery;
 use crate::request::{Admitted, HostRequest};
 use crate::roles::Roles;
+use crate::tenants::{TenantCounts, Tenants, TenantsBy};
 use crate::translation::Translation;
 use crate::units::{RuState, Units};
 use crate::verify::Versions;
@@ -52,6 +53,10 @@ pub struct Ftl<B> {
     pub(crate) allocation: Box<dyn AllocationPolicy>,
     pub(crate) placement: Box<dyn PlacementPolicy>,
     pub(crate) placing: Placing,
+    /// Kept for runs that ask for figures by tenant.
+    pub(crate) tenants: Option<Tenants>,
+    /// Reclaim units of each lane for open units that are not charged to the spare.
+    pub(crate) uncharged: u32,
     pub(crate) mapping: Box<dyn MappingPolicy>,
     pub(crate) buffer: Box<dyn BufferPolicy>,
     pub(crate) roles: Roles,
@@ -120,6 +125,8 @@ pub struct Overrides {
     pub roles: Option<Roles>,
     /// For placement policies that ask for the future.
     pub future: Option<Future>,
+    /// Count write amplification by tenant.
+    pub tenants: Option<TenantsBy>,
 }
 
 impl Ftl<Counting> {
@@ -134,6 +141,17 @@ impl Ftl<Counting> {
         let mut placement = match given.placement {
             Some(placement) => placement,
             None => placement::catalogue().build(&config.placement, &mut placement::Setup::of(&config, &layout))?,
+        };
+        let uncharged = placement.uncharged_units();
+        let layout = match uncharged {
+            0 => layout,
+            more => {
+                let geometry = Geometry {
+                    blocks: layout.geometry.blocks.saturating_add(more),
+                    ..layout.geometry.clone()
+                };
+                Layout::new(geometry, layout.reclaim, allocation::plane_order(&config.allocation)?)?
+            }
         };
         let victim = match given.victim {
             Some(victim) => victim,
@@ -201,6 +219,7 @@ impl Ftl<Counting> {
                 config.buffer.policy.name
             )));
         }
+        let tenants = given.tenants.map(|by| Tenants::new(by, config.logical_units));
         let placing = Placing::new(placement.as_ref(), &config, &layout, given.future)?;
         let pools = placing.part(pools(&layout, config.gc.pool));
         let orders = placement.victim().map_or_else(|| victim.orders(), |own| own.orders());
@@ -249,6 +268,8 @@ impl Ftl<Counting> {
             allocation,
             placement,
             placing,
+            tenants,
+            uncharged,
             mapping,
             buffer,
             roles,
@@ -294,6 +315,8 @@ impl<B: Backend> Ftl<B> {
             allocation: self.allocation,
             placement: self.placement,
             placing: self.placing,
+            tenants: self.tenants,
+            uncharged: self.uncharged,
             mapping: self.mapping,
             buffer: self.buffer,
             roles: self.roles,
@@ -388,9 +411,9 @@ impl<B: Backend> Ftl<B> {
             .map(|open| (open.ru, open.next))
     }
 
-    /// Frontiers of the drive, each with one open unit per lane once it has been used.
+    /// Frontiers of the drive that may have an open unit on one lane at once, unless the placement policy keeps fewer open.
     pub fn frontier_count(&self) -> u32 {
-        u32::from(self.frontiers.count)
+        u32::from(self.placing.frontiers) + self.frontiers.open_beside()
     }
 
     /// Invalid units of the closed reclaim units: of those that were filled before the counts began, and of all.
@@ -411,7 +434,21 @@ impl<B: Backend> Ftl<B> {
         self.counts = Counts::default();
         self.counted_from = self.tick;
         self.placing.reset_counts();
+        if let Some(tenants) = &mut self.tenants {
+            tenants.reset_counts();
+        }
         self.mapping.reset_counts();
+    }
+
+    /// Whether it has reclaim units that no drive has, for open units.
+    pub fn has_uncharged_units(&self) -> bool {
+        self.uncharged > 0
+    }
+
+    /// What each tenant wrote and what was written for it since the counts were reset; `None` unless that was
+    /// [asked for](Overrides::tenants).
+    pub fn tenant_counts(&self) -> Option<Vec<TenantCounts>> {
+        self.tenants.as_ref().map(Tenants::counts)
     }
 
     /// Bytes the controller keeps, by structure, as the policies report them.

@@ -18,8 +18,12 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn write(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
         self.counts.host_write_requests += 1;
         self.counts.host_writes += u64::from(request.units);
+        if let Some(tenants) = &mut self.tenants {
+            tenants.written(request);
+        }
         if self.plain_buffer
             && self.plain_placement
+            && self.tenants.is_none()
             && self.roles.is_none()
             && request.units == 1
             && request.head_skip | request.tail_skip == 0
@@ -163,6 +167,7 @@ impl<B: Backend> Ftl<B> {
         } else {
             self.place_host(lpn, context)
         };
+        let programmed = self.counts.data_programs();
         let stored = if self.roles.is_none() {
             self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket)
         } else {
@@ -170,6 +175,9 @@ impl<B: Backend> Ftl<B> {
         };
         if stored {
             self.placing.placed(lpn, self.tick);
+            if let Some(tenants) = &mut self.tenants {
+                tenants.stored(lpn, context, self.counts.data_programs() - programmed);
+            }
         }
         if !self.plain_mapping {
             self.map_changed(0, lpn.0, ticket);

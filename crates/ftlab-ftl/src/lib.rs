@@ -44,6 +44,7 @@ mod sharing;
 pub mod since;
 mod state;
 mod surviving;
+mod tenants;
 mod translation;
 pub mod units;
 mod values;
@@ -54,13 +55,14 @@ pub mod wear;
 pub use backend::{
     Backend, Cause, Class, Counting, FlashOp, FlashOpKind, Load, Need, Notice, OpId, PageCopies, Ticket,
 };
-pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope};
+pub use config::{BufferConfig, FtlConfig, GcConfig, PoolScope, Survivors};
 pub use counts::Counts;
 pub use frontier::Frontier;
 pub use ftl::{Ftl, Overrides};
 pub use placing::FrontierCounts;
 pub use request::{Admitted, HostRequest, WriteContext};
-pub use room::{Space, frontiers_of, least_reserve, pool_count};
+pub use room::{Space, least_reserve, pool_count};
+pub use tenants::{TenantCounts, TenantsBy};
 
 /// Time as policies see it: host units written since the drive was new, and nanoseconds where there is time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

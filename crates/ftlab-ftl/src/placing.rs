@@ -108,6 +108,12 @@ impl Placing {
         Some(&self.groups[group].lanes)
     }
 
+    /// The first frontier that may open units on `lane`.
+    pub fn first_on(&self, lane: LaneId) -> Frontier {
+        let may = |&frontier: &Frontier| self.lanes_of(frontier).is_none_or(|lanes| lanes.contains(&lane));
+        (0..self.frontiers).find(may).unwrap_or(0)
+    }
+
     /// Parts `pools` so that none has lanes in and outside of a group.
     pub fn part(&self, pools: Vec<Vec<LaneId>>) -> Vec<Vec<LaneId>> {
         let groups_of = |lane: &LaneId| -> Vec<bool> {
@@ -125,13 +131,6 @@ impl Placing {
             parts
         });
         parts.collect()
-    }
-
-    /// Open units that the policy's frontiers may have at once on a drive of so many lanes.
-    pub fn most_open(&self, lanes: u32) -> u64 {
-        let lanes_of = |frontier| self.lanes_of(frontier).map_or(lanes as usize, <[LaneId]>::len) as u64;
-        let all: u64 = (0..self.frontiers).map(lanes_of).sum();
-        all.min(u64::from(self.open_at_once) * u64::from(lanes))
     }
 
     /// `lpn` has been placed now.
@@ -197,6 +196,22 @@ impl<B: Backend> Ftl<B> {
         frontier
     }
 
+    /// The frontier of a unit of which nothing is known, and whose placement is no write: the first, but where frontiers are bound to
+    /// lanes, for one of them may not hold everything.
+    pub(crate) fn frontier_of_nobody(&mut self, lpn: Lpn) -> Frontier {
+        if self.placing.groups.is_empty() {
+            return 0;
+        }
+        let context = WriteContext {
+            request_first: lpn,
+            request_units: 1,
+            ..WriteContext::default()
+        };
+        let frontier = self.place_host(lpn, &context);
+        self.placing.under_way = None;
+        frontier
+    }
+
     /// The frontier that the placement policy chooses for the survivor in `slot`, which `owner` owns; `None`: the drive decides.
     pub(crate) fn place_survivor(&mut self, owner: Packed, slot: Slot, from: Frontier) -> Option<Frontier> {
         if self.plain_placement {
@@ -213,7 +228,9 @@ impl<B: Backend> Ftl<B> {
             lpn,
             vpn,
             from,
+            stream: self.frontiers.of_policy(from),
             opened: placing.opened[self.layout.ru_of(slot).at()],
+            lane: self.layout.lane_of(self.layout.ru_of(slot)),
             since: lpn
                 .filter(|_| placing.asks.since)
                 .map(|lpn| placing.since.of(lpn, now.tick)),
@@ -248,6 +265,9 @@ impl<B: Backend> Ftl<B> {
     /// A unit of `frontier` is about to be opened on `lane`: as many of the policy's frontiers as may be open there stay
     /// open with it.
     pub(crate) fn keep_open_at_once(&mut self, frontier: Frontier, lane: LaneId) {
+        for other in self.frontiers.other_wear(frontier) {
+            self.close_early(self.frontiers.place(other, lane));
+        }
         let placing = &self.placing;
         if placing.open_at_once == placing.frontiers || frontier >= placing.frontiers {
             return;

@@ -52,7 +52,8 @@ impl Ftl<Counting> {
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);
             }
-            if !self.program_unit(lpn, 0, Cause::Host, Class::HostWrite, Ticket::NONE) {
+            let frontier = self.frontier_of_nobody(lpn);
+            if !self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, Ticket::NONE) {
                 break;
             }
             self.placing.placed(lpn, self.tick);
@@ -135,11 +136,11 @@ impl Ftl<Counting> {
     fn settle_lanes(&mut self, lanes: &[LaneId], share: Share, law: VictimLaw, random: &mut Stream) {
         let per_ru = self.layout.slots_per_ru;
         // As much is free as collection keeps free, so that the first unit to be opened starts it.
-        let gc = &self.config.gc;
+        let (gc, pool) = (&self.config.gc, self.units.pool_of_lane(lanes[0]));
         let kept = if gc.preemptible || gc.background {
             gc.soft
         } else {
-            gc.hard
+            self.kept_free(pool)
         };
         let free: u32 = lanes.iter().map(|&lane| self.units.free_in_lane(lane) as u32).sum();
         let of_pool = self.units.pools[self.units.pool_of_lane(lanes[0])].lanes.len() as u32;
@@ -155,7 +156,7 @@ impl Ftl<Counting> {
             let lane = lanes[index % lanes.len()];
             let Some(ru) = self
                 .units
-                .open(lane, 0, NO_PLACE, false)
+                .open(lane, self.placing.first_on(lane), NO_PLACE, false)
                 .or_else(|| self.open_anywhere(lanes))
             else {
                 break;
@@ -178,7 +179,9 @@ impl Ftl<Counting> {
     }
 
     fn open_anywhere(&mut self, lanes: &[LaneId]) -> Option<RuId> {
-        lanes.iter().find_map(|&lane| self.units.open(lane, 0, NO_PLACE, false))
+        lanes
+            .iter()
+            .find_map(|&lane| self.units.open(lane, self.placing.first_on(lane), NO_PLACE, false))
     }
 
     /// Valid units of each closed unit, ascending: the distribution's quantiles, corrected to the exact total.

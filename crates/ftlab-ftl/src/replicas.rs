@@ -133,7 +133,8 @@ impl<B: Backend> Ftl<B> {
             self.look_up(0, lpn.0..lpn.0 + 1, lpn.0 + 1, Why::HostWrite, Ticket::NONE);
         }
         let from = self.units.rus[self.layout.ru_of(lies_at.1).at()].frontier;
-        let frontier = if from < self.frontiers.host { from } else { 0 };
+        let belongs = self.frontiers.of_policy(from);
+        let frontier = if belongs < self.frontiers.host { belongs } else { 0 };
         let bound = self.placing.lanes_of(frontier);
         if lane.0 >= self.layout.lanes || bound.is_some_and(|lanes| !lanes.contains(&lane)) {
             return None;

@@ -74,6 +74,7 @@ impl<'a> HostRequest<'a> {
         let IoContext {
             flags,
             stream,
+            volume,
             pc,
             pid,
             label,
@@ -82,6 +83,7 @@ impl<'a> HostRequest<'a> {
         WriteContext {
             flags,
             stream,
+            volume,
             pc,
             pid,
             label,
@@ -102,6 +104,8 @@ pub struct WriteContext {
     pub flags: u8,
     /// Host stream or placement id; 0 = none.
     pub stream: u16,
+    /// Number of the volume that the request came from.
+    pub volume: u16,
     /// Program-context signature; 0 = unknown.
     pub pc: u64,
     pub pid: Option<u32>,

@@ -11,6 +11,7 @@ use crate::frontier::{Frontier, Frontiers};
 use crate::ftl::Ftl;
 use crate::indirection::{ROW_BYTES, VALUE_BYTES};
 use crate::mapping::paging::SLOT_BYTES;
+use crate::placement::PlacementPolicy;
 use crate::recovery::units_behind;
 use crate::roles::Roles;
 use crate::{mapping, placement, wear};
@@ -42,7 +43,6 @@ impl Space {
     /// # Errors
     /// A placement, wear, dedup or replication policy that is in no catalogue, or whose parameters are refused.
     pub fn of(config: &FtlConfig, layout: &Layout) -> Result<Self> {
-        let frontiers = frontiers_of(config, layout)?;
         let placement = placement::catalogue().build(&config.placement, &mut placement::Setup::of(config, layout))?;
         let roles = Roles::from_config(config, layout)?;
         let unit_bytes = layout.geometry.unit_bytes;
@@ -67,7 +67,7 @@ impl Space {
             per_ru: u64::from(layout.slots_per_ru),
             pools: u64::from(pool_count(layout, config.gc.pool)),
             hard: u64::from(config.gc.hard),
-            open_rus: u64::from(frontiers) * u64::from(layout.lanes),
+            open_rus: most_open(config, layout, placement.as_ref())?,
             tables: tables.iter().take(in_flash).sum::<u64>() + 2 * checkpoint,
             padding: u64::from(layout.rus) * u64::from(padding_per_collection(config, layout)),
         })
@@ -140,21 +140,21 @@ pub(crate) fn padding_per_collection(config: &FtlConfig, layout: &Layout) -> u32
     }
 }
 
-/// Write frontiers of a drive: its placement policy's, survivors', metadata's, wear levelling's.
+/// Reclaim units that may be open at once: of the placement policy, of survivors, of metadata and of wear levelling.
 ///
 /// # Errors
-/// A placement or wear policy that is in no catalogue, or whose parameters are refused.
-pub fn frontiers_of(config: &FtlConfig, layout: &Layout) -> Result<u32> {
-    let placement = placement::catalogue().build(&config.placement, &mut placement::Setup::of(config, layout))?;
+/// A wear policy that is in no catalogue, or whose parameters are refused.
+fn most_open(config: &FtlConfig, layout: &Layout, placement: &dyn PlacementPolicy) -> Result<u64> {
     let wear = wear::catalogue().build(&config.wear, &mut wear::Setup::default())?;
     let frontiers = Frontiers::new(
-        placement.as_ref(),
+        placement,
         &config.gc,
         metadata_frontiers(config),
         wear.moves_cold_data(),
         layout.lanes,
     );
-    Ok(u32::from(frontiers.count))
+    let own = u64::from(frontiers.open_beside()) * u64::from(layout.lanes);
+    Ok(own + placement::most_open(placement, layout))
 }
 
 /// Frontiers of translation pages, policy-owned pages, journal and checkpoints.
@@ -190,19 +190,20 @@ impl Ftl<Counting> {
     /// Where the raw units go, with the policies that the drive was built of.
     pub fn space(&self) -> Space {
         let config = &self.config;
-        let own = u64::from(self.frontiers.count - self.placing.frontiers) * u64::from(self.layout.lanes);
+        let own = u64::from(self.frontiers.open_beside()) * u64::from(self.layout.lanes);
         let checkpoint = if self.recovery.is_some() {
             self.most_checkpoint_units()
         } else {
             0
         };
         Space {
-            raw: u64::from(self.layout.slots()),
+            raw: u64::from(self.layout.slots())
+                - u64::from(self.uncharged) * u64::from(self.layout.lanes) * u64::from(self.layout.slots_per_ru),
             logical: u64::from(config.logical_units),
             per_ru: u64::from(self.layout.slots_per_ru),
             pools: self.units.pools.len() as u64,
             hard: u64::from(config.gc.hard),
-            open_rus: own + self.placing.most_open(self.layout.lanes),
+            open_rus: own + placement::most_open(self.placement.as_ref(), &self.layout),
             tables: self.translation.pages() + u64::from(self.mapping.own_pages()) + 2 * u64::from(checkpoint),
             padding: u64::from(self.layout.rus) * u64::from(self.padding_per_collection()),
         }

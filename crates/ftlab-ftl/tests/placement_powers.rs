@@ -1,16 +1,17 @@
 //! The powers of the placement seam, proved by policies that need them: random drives, with and without a write buffer,
 //! protected and unprotected memory, power cuts, a map in flash.
 
-use ftlab_core::{PolicySpec, Slot, Stream};
+use ftlab_core::{PolicySpec, RuId, Slot, Stream};
 use ftlab_ftl::future::Recorder;
 use ftlab_ftl::owner::Owner;
-use ftlab_ftl::{Counting, Ftl, Overrides};
+use ftlab_ftl::{Counting, Ftl, Overrides, Survivors};
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::driving::Drives;
 use ftlab_testkit::members::knowing::stream_of;
 use ftlab_testkit::members::many_streams::{self, OPEN_AT_ONCE};
+use ftlab_testkit::members::three_streams::{self, stream_of as stream_of_lpn};
 use ftlab_testkit::members::two_groups::half_of;
-use ftlab_testkit::members::{Knowing, ManyStreams, Seer, TwoGroups};
+use ftlab_testkit::members::{ByParity, Knowing, ManyStreams, Seer, ThreeStreams, TwoGroups};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
 
@@ -156,12 +157,133 @@ fn reclaim_groups_keep_to_their_lanes() {
     Drives::new(500..560, steps(false), 300).run::<Late>(several, make, kept);
 }
 
+/// Streams whose data a reclaim unit holds.
+fn streams_in<B: Double>(bench: &Bench<B>, ru: RuId) -> usize {
+    let mut seen = [false; three_streams::STREAMS as usize];
+    let record = &bench.ftl.record;
+    record.for_each_valid(bench.ftl.layout.first_slot(ru), bench.ftl.layout.slots_per_ru, |slot| {
+        if let Owner::Lpn(lpn) = Owner::from(record.owner(slot)) {
+            seen[stream_of_lpn(lpn) as usize] = true;
+        }
+    });
+    seen.iter().filter(|&&seen| seen).count()
+}
+
+/// With survivors that go back to their stream, or to the internal one of their stream, no reclaim unit holds data of two, wear
+/// levelling included; where they share a frontier, only they and what wear levelling has moved are mixed. (A drive that is short
+/// of free units after a power cut uses what is open.)
+#[test]
+fn streams_are_mixed_among_survivors_only_and_only_where_these_share_a_frontier() {
+    let make = |_: &Case| placed_by(ThreeStreams);
+    let mixed = std::cell::Cell::new(0);
+    for (start, survivors) in [
+        (0, Survivors::Shared),
+        (200, Survivors::Stream),
+        (400, Survivors::Internal),
+    ] {
+        let adapt = |case: &mut Case| {
+            case.config.gc.survivors = survivors;
+            with_room(case, make);
+            half_full(case, make);
+        };
+        let apart = |mixes: bool, ru: u32, streams: usize, frontier: u16| {
+            let of_host = frontier < three_streams::STREAMS;
+            assert!(
+                streams < 2 || (mixes && !of_host),
+                "{survivors:?}: unit {ru} of frontier {frontier} holds {streams} streams"
+            );
+            mixed.set(mixed.get() + usize::from(streams > 1));
+        };
+        let mixes = survivors == Survivors::Shared;
+        Drives::new(start + 5000..start + 5060, steps(false), 500).run::<Counting>(adapt, make, |bench| {
+            for ru in 0..bench.ftl.layout.rus {
+                let frontier = bench.ftl.units.rus[ru as usize].frontier;
+                apart(mixes, ru, streams_in(bench, RuId(ru)), frontier);
+            }
+        });
+        Drives::new(start + 5100..start + 5140, steps(false), 300).run::<Late>(adapt, make, |bench| {
+            for ru in 0..bench.ftl.layout.rus {
+                let frontier = bench.ftl.units.rus[ru as usize].frontier;
+                apart(mixes, ru, streams_in(bench, RuId(ru)), frontier);
+            }
+        });
+    }
+    assert!(
+        mixed.get() > 1000,
+        "survivors that share a frontier hardly ever met: {}",
+        mixed.get()
+    );
+}
+
+/// FDP: units that handles refer to hold the data of one, survivors meet within their group with `initially` and nowhere with
+/// `persistently`, and nothing leaves its group. The host's stream of a unit is told by its LPN.
+#[test]
+fn handles_of_a_group_share_survivors_or_nothing() {
+    for (start, isolation, groups) in [
+        (0, "initially", 1),
+        (100, "initially", 2),
+        (200, "persistently", 1),
+        (300, "persistently", 2),
+    ] {
+        let mixed = std::cell::Cell::new(0);
+        // Odd and even LPNs by handle, units of 16 by group: `by = volume` with two volumes, as the drive chooses groups by address.
+        let make = |case: &Case| {
+            let spec = format!("fdp:handles=2,groups={groups},isolation={isolation},by=volume");
+            let mut setup = ftlab_ftl::placement::Setup::of(&case.config, &case.layout);
+            let fdp = ftlab_ftl::placement::catalogue().build(&PolicySpec::parse(&spec).unwrap(), &mut setup);
+            placed_by(ByParity(fdp.unwrap()))
+        };
+        let adapt = |case: &mut Case| {
+            let mut geometry = case.layout.geometry.clone();
+            geometry.channels = geometry.channels.next_multiple_of(2);
+            let order = ftlab_ftl::allocation::plane_order(&case.config.allocation).unwrap();
+            case.layout = ftlab_core::Layout::new(geometry, ftlab_core::ReclaimKind::Block, order).unwrap();
+            with_room(case, make);
+            half_full(case, make);
+        };
+        fn look<B: Double>(bench: &Bench<B>, persistently: bool, groups: u32) -> usize {
+            let (layout, record) = (&bench.ftl.layout, &bench.ftl.record);
+            let mut mixed = 0;
+            for ru in (0..layout.rus).map(RuId) {
+                let (lane, frontier) = (layout.lane_of(ru), bench.ftl.units.rus[ru.at()].frontier);
+                let mut seen = [false; 2];
+                record.for_each_valid(layout.first_slot(ru), layout.slots_per_ru, |slot| {
+                    if let Owner::Lpn(lpn) = Owner::from(record.owner(slot)) {
+                        seen[lpn.at() % 2] = true;
+                        assert_eq!(lane.0 % groups, lpn.0 / 16 % groups, "{lpn:?} on {lane:?}");
+                    }
+                });
+                let both = seen == [true, true];
+                let of_host = u32::from(frontier) < 2 * groups;
+                assert!(
+                    !both || !(persistently || of_host),
+                    "{ru:?} of frontier {frontier} holds both"
+                );
+                mixed += usize::from(both);
+            }
+            mixed
+        }
+        let persistently = isolation == "persistently";
+        Drives::new(start + 6000..start + 6040, steps(false), 500).run::<Counting>(adapt, make, |bench| {
+            mixed.set(mixed.get() + look(bench, persistently, groups));
+        });
+        Drives::new(start + 6050..start + 6080, steps(false), 300).run::<Late>(adapt, make, |bench| {
+            mixed.set(mixed.get() + look(bench, persistently, groups));
+        });
+        assert!(
+            persistently || mixed.get() > 500,
+            "{isolation}: {} mixed units",
+            mixed.get()
+        );
+    }
+}
+
 #[test]
 fn no_more_frontiers_are_open_than_may_be() {
     let make = |_: &Case| placed_by(ManyStreams);
     let adapt = |case: &mut Case| {
         // Survivors that went back to three hundred frontiers would close one for another for ever.
-        (case.config.gc.internal_streams, case.config.gc.separate_frontier) = (false, true);
+        case.config.gc.survivors = Survivors::Shared;
         with_room(case, make);
         case.config.logical_units = case.config.logical_units.min(case.layout.slots() / 3).max(8);
     };
@@ -200,7 +322,7 @@ fn placements_survive_power_cuts() {
         );
         Drives::new(start + 50..start + 80, wish, 300).run::<Late>(
             |case| {
-                (case.config.gc.internal_streams, case.config.gc.separate_frontier) = (false, true);
+                case.config.gc.survivors = Survivors::Shared;
                 with_room(case, many);
                 half_full(case, many);
             },

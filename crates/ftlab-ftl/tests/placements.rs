@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use common::{config, one_lane, write};
 use ftlab_core::{IoContext, Lpn, OpKind, PolicySpec, Stream};
 use ftlab_ftl::placement::{self, Asks, Event, HostWrite, PlacementPolicy, Survivor};
-use ftlab_ftl::{Counting, Frontier, Ftl, FtlConfig, HostRequest, Now, Overrides, Ticket, WriteContext};
+use ftlab_ftl::{Counting, Frontier, Ftl, FtlConfig, HostRequest, Now, Overrides, Survivors, Ticket, WriteContext};
 
 /// One write of the tests: its first unit, their number and its program context.
 #[derive(Clone, Copy)]
@@ -146,6 +146,7 @@ fn built(spec: &str, config: &FtlConfig) -> Box<dyn PlacementPolicy> {
         unit_bytes: 4096,
         units_per_ru: 64,
         lanes: 1,
+        survivors: ftlab_ftl::Survivors::Shared,
         seed: 1,
     };
     placement::catalogue()
@@ -400,8 +401,11 @@ fn contexts_of(spec: &str, regions: &[(u64, u32)]) -> Vec<(u64, Frontier)> {
 fn internal_streams_keep_what_lives_for_ever_apart() {
     let interval_waf = |internal: bool, victim: &str| {
         let (layout, mut config) = drive(300, 0.08, "pcstream:streams=2,range_kib=4", victim);
-        config.gc.internal_streams = internal;
-        config.gc.separate_frontier = false;
+        config.gc.survivors = if internal {
+            Survivors::Internal
+        } else {
+            Survivors::Stream
+        };
         let units = config.logical_units;
         let mut ftl = Ftl::new(layout, config).unwrap();
         let one = |lpn: u32| Write { lpn, units: 1, pc: 1 };
@@ -434,6 +438,7 @@ fn every_member_goes_on_from_a_saved_state() {
                 unit_bytes: 4096,
                 units_per_ru: 64,
                 lanes: 1,
+                survivors: ftlab_ftl::Survivors::Shared,
                 seed: 1,
             };
             let parsed = PolicySpec::parse(&spec).unwrap();

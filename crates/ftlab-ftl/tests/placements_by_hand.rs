@@ -10,6 +10,7 @@ fn build(spec: &str) -> Result<Box<dyn PlacementPolicy>> {
         unit_bytes: 4096,
         units_per_ru: 64,
         lanes: 1,
+        survivors: ftlab_ftl::Survivors::Shared,
         seed: 1,
     };
     placement::catalogue().build(&PolicySpec::parse(spec)?, &mut setup)

@@ -8,7 +8,7 @@ use ftlab_ftl::record::Target;
 use ftlab_ftl::replication::ReplicationPolicy;
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::verify::content_stamp;
-use ftlab_ftl::{Counting, HostRequest, Overrides};
+use ftlab_ftl::{Counting, HostRequest, Overrides, Survivors};
 use ftlab_testkit::bench::quarters_of;
 use ftlab_testkit::case::{Wish, most_units};
 use ftlab_testkit::driving::Drives;
@@ -130,8 +130,7 @@ fn two_streams_and_their_survivors_stay_apart() {
         ..Overrides::default()
     };
     let adapt = |case: &mut Case| {
-        case.config.gc.separate_frontier = false;
-        case.config.gc.internal_streams = false;
+        case.config.gc.survivors = Survivors::Stream;
         case.config.placement = ftlab_core::PolicySpec::named("none");
         case.config.wear = ftlab_core::PolicySpec::named("none");
         // Five frontiers instead of up to three, and some air: a full drive may have to mix.

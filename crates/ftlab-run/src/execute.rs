@@ -17,7 +17,8 @@ use crate::foresight;
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
 use crate::settling::{Look, Settles};
-use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Warmup};
+use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Tenants, Warmup};
+use crate::streams::Streams;
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
 use crate::time;
@@ -53,17 +54,29 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
         ));
     }
     let mut watch = Watch::new(observer);
+    let streams = spec.streams.then(Streams::default);
     let build = |future: Option<Future>| {
-        let given = Overrides {
+        let (layout, config) = (prepared.config.layout.clone(), prepared.config.ftl.clone());
+        let mut given = Overrides {
             future,
-            ..members.overrides(&prepared.config.ftl)?
+            tenants: spec.tenants.map(Into::into),
+            ..members.overrides(&config)?
         };
-        Ftl::with(prepared.config.layout.clone(), prepared.config.ftl.clone(), given)
+        if let Some(streams) = &streams {
+            streams.watch(&mut given, &config, &layout)?;
+        }
+        Ftl::with(layout, config, given)
     };
     let mut ftl = build(None)?;
     if ftl.asks_for_future() {
         drop(ftl);
         ftl = build(Some(foresight::foresee(spec, &prepared, members, &mut watch)?))?;
+    }
+    if ftl.has_uncharged_units() && (spec.backend == BackendKind::Timed || spec.save_state.is_some()) {
+        return Err(Error::input(format!(
+            "placement policy `{}` has open units that no drive has: --backend counting, and no saved state",
+            prepared.config.ftl.placement.show()
+        )));
     }
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
@@ -97,6 +110,9 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
         before.warmup_s = started.elapsed().as_secs_f64();
     }
     ftl.reset_counts();
+    if let Some(streams) = &streams {
+        streams.reset();
+    }
 
     let until = spec.until.map(|_| match workload.repeats() {
         true => Look::Pass,
@@ -134,6 +150,14 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             Pace::Closed { .. } => None,
         },
         longer: workload.longer(spec),
+        tenant_names: {
+            let [volumes, labels] = workload.volume_and_label_names();
+            match spec.tenants {
+                Some(Tenants::Volume) => volumes,
+                Some(Tenants::Label) => labels,
+                _ => Vec::new(),
+            }
+        },
         controller_reads,
     };
     match spec.backend {
@@ -147,7 +171,8 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             foresight::check(ftl.future_fault())?;
             members.refuse_idle(&prepared.config, &ftl.counts, &measured.end)?;
             let mut summary = summary::summary(&facts(&workload, notes, None), &ftl, &measured);
-            let tables = vec![measured.series.table(false), summary::blocks(&ftl)];
+            let mut tables = vec![measured.series.table(false), summary::blocks(&ftl)];
+            tables.extend(streams.iter().flat_map(Streams::tables));
             written(save_state(spec, ftl, &prepared), &mut summary)?;
             Ok(Outcome { summary, tables })
         }
@@ -179,6 +204,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
                 channels,
             ];
             tables.extend(measured.rows.take().map(|rows| rows.table()));
+            tables.extend(streams.iter().flat_map(Streams::tables));
             written(timeline, &mut summary)?;
             written(
                 save_state(spec, front.ftl.with_backend(Counting), &prepared),

@@ -121,6 +121,11 @@ impl FilteredRequests {
         self.stream.inner().reports()
     }
 
+    /// Names of volumes and of labels behind the filters, by number.
+    pub fn volume_and_label_names(&self) -> [Vec<String>; 2] {
+        [self.stream.volume_names(), self.stream.label_names()]
+    }
+
     /// What was read; `None` for a generator.
     pub fn report(&self) -> Option<TraceReport> {
         match &self.origin {

@@ -16,6 +16,7 @@ mod record;
 mod sampler;
 mod settling;
 mod spec;
+mod streams;
 mod summary;
 mod table;
 mod tails;

@@ -4,7 +4,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::uncollected;
 use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::TimedStats;
-use ftlab_ftl::{Backend, Cause, Class, Ftl, placement};
+use ftlab_ftl::{Backend, Cause, Class, Ftl, TenantCounts, placement};
 use ftlab_trace::filters::FilterReport;
 use serde_json::{Map, Value, json};
 
@@ -34,6 +34,8 @@ pub struct Facts<'a> {
     /// By how much time stamps were divided; `None` where requests don't come by them.
     pub speedup: Option<f64>,
     pub longer: Longer,
+    /// Names of tenants by number, where the workload has some.
+    pub tenant_names: Vec<String>,
     /// Flash reads served from the controller's copy of a page under way; `None` without time.
     pub controller_reads: Option<u64>,
 }
@@ -112,6 +114,13 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     if !ftl.frontier_counts().is_empty() {
         put("frontiers", json!(ftl.frontier_counts()));
     }
+    if let Some(counts) = ftl.tenant_counts() {
+        let named = counts.iter().map(|counts| tenant(counts, &facts.tenant_names));
+        put("tenants", named.collect());
+    }
+    if config.ftl.placement.name == "fdp" {
+        put("fdp", fdp_statistics(ftl));
+    }
     put("map_cache", map_cache(ftl));
     put("wear", wear(ftl));
     put("lifetime", lifetime(ftl, facts, measured, &verdict));
@@ -146,6 +155,39 @@ impl Facts<'_> {
         asked.sort_unstable();
         asked.split_off(measured.power_cuts.len().min(asked.len()))
     }
+}
+
+/// What a tenant wrote, and the parts of its write amplification.
+fn tenant(counts: &TenantCounts, names: &[String]) -> Value {
+    let per_write = |units: u64| ratio(units as f64, counts.host_writes as f64);
+    json!({
+        "tenant": counts.tenant,
+        "name": counts.tenant.and_then(|tenant| names.get(tenant as usize)),
+        "host_writes": counts.host_writes,
+        "programmed": counts.programmed,
+        "survivors": counts.survivors,
+        "wear_moves": counts.wear_moves,
+        "waf": {
+            "total": counts.waf(),
+            "host": per_write(counts.programmed),
+            "gc": per_write(counts.survivors),
+            "wear": per_write(counts.wear_moves),
+        },
+    })
+}
+
+/// The FDP statistics log page: bytes of the host written (HBMW), bytes of the media written (MBMW) and erased (MBE).
+fn fdp_statistics<B: Backend>(ftl: &Ftl<B>) -> Value {
+    let geometry = &ftl.layout.geometry;
+    let (unit, block) = (
+        u64::from(geometry.unit_bytes),
+        u64::from(geometry.pages) * u64::from(geometry.page_bytes),
+    );
+    json!({
+        "host_bytes_written": ftl.counts.host_writes * unit,
+        "media_bytes_written": ftl.counts.total_programmed() * unit,
+        "media_bytes_erased": ftl.counts.erases * block,
+    })
 }
 
 fn power_cut((requests, cut): &(u64, PowerCut)) -> Value {

@@ -28,6 +28,10 @@ impl Outcome {
 /// | `dies` | a die | `die`, then the share of time it is busy by class of work |
 /// | `channels` | a channel | `channel`, `busy` |
 /// | `requests` | a request (if asked for) | `time_ns`, `op`, `offset`, `length`, `latency_ns`, `queue_ns`, `map_ns`, `flash_ns`, `transfer_ns`, `gc_wait_ns` |
+/// | `streams` | a stream, a frontier of host writes (if asked for) | `stream`, `written`, `died`, `alive` units |
+/// | `stream_lifetimes` | a bucket of one (likewise) | `stream`, `upper_units`, `count` |
+/// | `stream_contexts` | a program context of one (likewise) | `stream`, `pc`, `written` units |
+/// | `stream_collections` | a step of a frontier (likewise) | `frontier`, `valid_percent` (where the step begins), `count` of collected reclaim units |
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub name: String,

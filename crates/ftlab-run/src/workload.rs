@@ -212,6 +212,15 @@ impl Workload {
         self.passes.read.clone().or_else(|| self.requests.report())
     }
 
+    /// Names of the volumes and of the labels that have been seen, by number; empty where there are none.
+    pub fn volume_and_label_names(&self) -> [Vec<String>; 2] {
+        match &self.requests {
+            Requests::Trace(trace) => [trace.volume_names(), trace.label_names()],
+            Requests::Generated(generator) => [generator.volume_names(), generator.label_names()],
+            Requests::Filtered(requests) => requests.volume_and_label_names(),
+        }
+    }
+
     /// What each filter did so far, or in a finished pass; none without filters.
     pub fn filter_reports(&self) -> Vec<FilterReport> {
         match self.passes.finished {

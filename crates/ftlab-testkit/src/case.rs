@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Geometry, Layout, PolicySpec, ReclaimKind, Stream};
-use ftlab_ftl::{BufferConfig, Ftl, FtlConfig, GcConfig, Overrides, PoolScope};
+use ftlab_ftl::{BufferConfig, Ftl, FtlConfig, GcConfig, Overrides, PoolScope, Survivors};
 use ftlab_ftl::{allocation, buffer, dedup, mapping, placement, replication, victim, wear};
 
 use crate::draw::Drawer;
@@ -79,6 +79,7 @@ const ALLOCATIONS: &[&str] = &[
 /// Ranges and periods that tiny drives reach.
 const PLACEMENTS: &[&str] = &[
     "manual:streams=2",
+    "manual:streams=1,open=2",
     "autostream_sfr:streams=3,chunk_kib=2",
     "autostream_mq:streams=3,chunk_kib=1,log_base=1.5",
     "pcstream:streams=2,range_kib=1,contexts=2",
@@ -94,6 +95,8 @@ const PLACEMENTS: &[&str] = &[
     "sepbit:host=false,segments=1",
     "sepbit:survivors=false,segments=1",
     "asa:period=20,sample=10",
+    "fdp:handles=2,isolation=persistently",
+    "fdp:handles=3,by=label",
     "asa:period=30,gc=oob,scale=linear",
 ];
 const MAPPINGS: &[&str] = &[
@@ -160,7 +163,9 @@ drawer!(
         logical_units: UNITS,
         unit_bytes: 512,
         units_per_ru: 16,
-        lanes: 4,
+        // Drives of one lane are drawn too, which have no two reclaim groups.
+        lanes: 1,
+        survivors: Survivors::Shared,
         seed: 1,
     }
 );
@@ -238,7 +243,7 @@ impl Case {
         ][pick(4)];
         let placement = PLACEMENT.draw(number, &mut options);
         let allocation = ALLOCATION.draw(number, &mut options);
-        let (separate_frontier, internal_streams) = [(true, false), (false, false), (false, true)][pick(3)];
+        let survivors = Survivors::ALL[pick(3)];
         let preemptible = wish.steps && pick(2) == 0;
         let checkpoints = wish.recovers || pick(3) == 0;
         let reserve = wish.reserve.max(u32::from(wish.mapping));
@@ -251,8 +256,7 @@ impl Case {
             step_units: 1 + pick(6) as u32,
             background: wish.steps && !preemptible,
             idle_ns: [0, 100_000][pick(2)],
-            separate_frontier,
-            internal_streams,
+            survivors,
         };
         let policy = BUFFER.draw(number, &mut options);
         let buffer = BufferConfig {
@@ -385,8 +389,7 @@ impl Case {
                 step_units: 4,
                 background: false,
                 idle_ns: 0,
-                separate_frontier: true,
-                internal_streams: false,
+                survivors: Survivors::Shared,
             },
             buffer: BufferConfig {
                 policy: named("none"),

@@ -46,7 +46,8 @@ impl<T: ?Sized, S> Drawer<'_, T, S> {
         let Some(Value::Object(defaults)) = member.map(|member| &member.defaults) else {
             return spec;
         };
-        let keys: Vec<&String> = defaults.keys().collect();
+        // An ideal member has units that no drive has, nor the backends that watch one.
+        let keys: Vec<&String> = defaults.keys().filter(|key| *key != "ideal").collect();
         for _ in 0..keys.len().min(1 + random.below(3) as usize) {
             let key = keys[random.below(keys.len() as u64) as usize];
             let Some(value) = self.another(name, key, &defaults[key], random) else {

@@ -44,6 +44,8 @@ def placement(
     from ftlab import placing
     from ftlab.cli import grids, placement_text
 
+    # What a report shows of streams.
+    options["streams"] = options.get("streams") or out is not None
     asked = placing.Question.of(workload, drive, scheme, options, timed=timed, daily_writes=daily_writes)
     return grids.make(
         asked.plan(),

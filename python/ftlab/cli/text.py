@@ -28,6 +28,8 @@ from ftlab.headline import (
 )
 from ftlab.runs import Run
 
+TENANT_PARTS = ("total", "host", "gc", "wear")
+
 
 def put(text: str) -> None:
     """Prints to stdout; flushed, so that a closed pipe is noticed here."""
@@ -53,6 +55,7 @@ def run_text(run: Run) -> str:
         trace_text(summary.get("trace")),
         fact_lines(filter_facts(summary.get("filters", []))),
         _waf(summary),
+        _tenants(summary),
         _latency(summary),
         power_cuts(summary),
         _missed_cuts(summary),
@@ -115,6 +118,21 @@ def _waf(summary: Mapping[str, Any]) -> str:
     parts = [part for part in PARTS if waf.get(part)]
     header = ["write amplification", *parts]
     return show.text_table(header, [[f"{waf['total']:.3f}", *(f"{waf[part]:.3f}" for part in parts)]], left=0)
+
+
+def _tenants(summary: Mapping[str, Any]) -> str:
+    """A row for each tenant: what it wrote, its write amplification and the parts of that."""
+    tenants = summary.get("tenants") or []
+    if not tenants:
+        return ""
+
+    def cells(tenant: Mapping[str, Any]) -> list[str]:
+        figures = ["–" if (part := tenant["waf"][name]) is None else f"{part:.3f}" for name in TENANT_PARTS]
+        name = tenant["name"] or ("nobody" if tenant["tenant"] is None else f"{tenant['tenant']}")
+        return [name, show.count(tenant["host_writes"]), show.count(tenant["survivors"]), *figures]
+
+    header = ["tenant", "host writes", "survivors", "write amplification", *TENANT_PARTS[1:]]
+    return show.text_table(header, [cells(tenant) for tenant in tenants])
 
 
 def _latency(summary: Mapping[str, Any]) -> str:

@@ -223,6 +223,15 @@ pub enum Pool {
     Drive,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SurvivorsKey {
+    #[default]
+    Shared,
+    Stream,
+    Internal,
+}
+
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GcTable {
@@ -234,8 +243,7 @@ pub struct GcTable {
     pub step: u32,
     pub background: bool,
     pub idle: Time,
-    pub separate_frontier: bool,
-    pub internal_streams: bool,
+    pub survivors: SurvivorsKey,
 }
 
 impl Default for GcTable {
@@ -248,8 +256,7 @@ impl Default for GcTable {
             step: 16,
             background: false,
             idle: Time(1_000_000),
-            separate_frontier: true,
-            internal_streams: false,
+            survivors: SurvivorsKey::Shared,
         }
     }
 }

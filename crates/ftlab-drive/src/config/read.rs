@@ -51,9 +51,7 @@ pub fn apply_set(table: &mut Table, set: &str) -> Result<()> {
     }
     let keys = keys_of(section);
     if !keys.contains(&key) {
-        return Err(wrong(
-            error::unknown(&format!("key in [{section}]"), key, keys).to_string(),
-        ));
+        return Err(wrong(unknown_key(section, key)));
     }
     let value = value.trim();
     let value = value
@@ -81,6 +79,16 @@ pub fn apply_set(table: &mut Table, set: &str) -> Result<()> {
     policy.insert(parameter.to_owned(), value);
     section.insert(key.to_owned(), Value::Table(policy));
     Ok(())
+}
+
+/// Says of a key that there is none of that name, and what takes the place of one that was there once.
+fn unknown_key(section: &str, key: &str) -> String {
+    let now = match (section, key) {
+        ("gc", "separate_frontier") => "true is survivors = \"shared\", false is survivors = \"stream\"",
+        ("gc", "internal_streams") => "true is survivors = \"internal\"",
+        _ => return error::unknown(&format!("key in [{section}]"), key, keys_of(section)).to_string(),
+    };
+    format!("unknown key in [{section}] `{key}`: {now}")
 }
 
 /// The keys of one table, in the order of the file.
@@ -147,10 +155,9 @@ fn refuse_unknown_keys(text: &str, origin: &str) -> Result<()> {
         for (key, _) in content {
             let (key, place): (&str, usize) = (key.get_ref(), key.span().start);
             if !keys_of(section).contains(&key) {
-                wrong.push((
-                    place,
-                    refuse(&format!("key in [{section}]"), key, keys_of(section), place),
-                ));
+                let line = line_of(text, place);
+                let error = format!("{origin} line {line}: {}", unknown_key(section, key));
+                wrong.push((place, Error::input(error)));
             }
         }
     }

@@ -3,10 +3,11 @@
 use ftlab_core::{Error, Geometry, Layout, PolicySpec, ReclaimKind, Result};
 use ftlab_flash::Timing;
 use ftlab_ftl::allocation::plane_order;
-use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, PoolScope};
+use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, PoolScope, Survivors};
 
 use super::file::{
-    Cell, DEFAULT_OP_RATIO, DriveFile, FtlTable, GcTable, GeometryTable, Pool, Reclaim, Suspend, TimingTable,
+    Cell, DEFAULT_OP_RATIO, DriveFile, FtlTable, GcTable, GeometryTable, Pool, Reclaim, SurvivorsKey, Suspend,
+    TimingTable,
 };
 use super::quantity::{Size, Time};
 use super::space::{self, units_per_pool};
@@ -234,8 +235,11 @@ fn gc(table: &GcTable, layout: &Layout) -> Result<GcConfig> {
         step_units: table.step,
         background: table.background,
         idle_ns: bounded("gc.idle", table.idle)?,
-        separate_frontier: table.separate_frontier,
-        internal_streams: table.internal_streams,
+        survivors: match table.survivors {
+            SurvivorsKey::Shared => Survivors::Shared,
+            SurvivorsKey::Stream => Survivors::Stream,
+            SurvivorsKey::Internal => Survivors::Internal,
+        },
     })
 }
 

@@ -131,8 +131,7 @@ impl DriveConfig {
                     ("step", ftl.gc.step_units.to_string()),
                     ("background", ftl.gc.background.to_string()),
                     ("idle", quoted(Time(ftl.gc.idle_ns))),
-                    ("separate_frontier", ftl.gc.separate_frontier.to_string()),
-                    ("internal_streams", ftl.gc.internal_streams.to_string()),
+                    ("survivors", quoted(ftl.gc.survivors.name())),
                 ],
             ),
             (

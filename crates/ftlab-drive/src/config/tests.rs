@@ -157,6 +157,19 @@ fn an_unknown_key_names_its_line_and_the_nearest_known_one() {
 }
 
 #[test]
+fn keys_that_have_been_replaced_name_the_new_one() {
+    let message = error_of(&TINY.replace("hard = 1 ", "separate_frontier = false\nhard = 1 "), &[]);
+    assert!(
+        message.contains("x.toml line ") && message.contains("false is survivors = \"stream\""),
+        "{message}"
+    );
+    let message = error_of(TINY, &["gc.internal_streams=true"]);
+    assert!(message.contains("true is survivors = \"internal\""), "{message}");
+    let message = error_of(TINY, &["gc.survivors=none"]);
+    assert!(message.contains("shared") && message.contains("internal"), "{message}");
+}
+
+#[test]
 fn a_wrong_value_names_its_line_and_what_was_expected() {
     for (from, to, words) in [
         ("page_size = \"4KiB\"", "page_size = 4096", "a size such as"),
@@ -359,9 +372,15 @@ fn sizes_are_what_the_documents_state() {
 /// What is said of a drive by its file is what holds when it is built.
 #[test]
 fn a_drive_is_refused_for_its_space_before_it_is_built() {
-    let sets: [&[&str]; 7] = [
+    let sets: [&[&str]; 8] = [
         &[],
-        &["gc.pool=drive", "gc.internal_streams=true", "ftl.wear=static"],
+        &["gc.pool=drive", "gc.survivors=internal", "ftl.wear=static"],
+        &[
+            "gc.survivors=stream",
+            "ftl.placement=manual:streams=2",
+            "ftl.wear=static",
+            "ftl.op_ratio=0.5",
+        ],
         &["geometry.reclaim=superblock", "geometry.superblock_dies=2", "gc.hard=2"],
         &["ftl.mapping=dftl", "ftl.map_cache=64KiB", "gc.hard=2"],
         &[

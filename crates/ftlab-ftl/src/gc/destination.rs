@@ -13,7 +13,7 @@ impl<B: Backend> Ftl<B> {
     #[inline]
     pub(super) fn survivor_frontier(&mut self, slot: Slot, packed: Packed, from: Frontier, cause: Cause) -> Frontier {
         if cause == Cause::Wear
-            && let Some(wear) = self.frontiers.wear
+            && let Some(wear) = self.frontiers.wear_of(from)
         {
             return wear;
         }

@@ -33,11 +33,10 @@ impl<B: Backend> Ftl<B> {
     /// at `place` is room enough. Otherwise several victims' survivors would fill units of their own, and one frontier would
     /// separate survivors as two do.
     pub(crate) fn make_room_at(&mut self, pool: usize, place: Option<usize>) -> bool {
-        let hard = self.config.gc.hard;
         let (mut fruitless, mut most) = (0, self.space_made());
-        while self.units.pools[pool].free <= hard {
+        while self.units.pools[pool].free <= self.kept_free(pool) {
             let is_open = |place: usize| self.frontiers.open[place].ru != NO_RU;
-            if place.is_some_and(is_open) && self.units.pools[pool].free == hard {
+            if place.is_some_and(is_open) && self.units.pools[pool].free == self.kept_free(pool) {
                 break;
             }
             if !self.finish_job(pool) && !self.collect_one(pool, fruitless) {
@@ -58,6 +57,20 @@ impl<B: Backend> Ftl<B> {
             self.consider_early_collection(pool);
         }
         true
+    }
+
+    /// Free units of `pool` at which collection starts: `gc.hard`, and where open units are not charged those that are there for them
+    /// and are not open.
+    pub(crate) fn kept_free(&self, pool: usize) -> u32 {
+        if self.uncharged == 0 {
+            return self.config.gc.hard;
+        }
+        let lanes = &self.units.pools[pool].lanes;
+        let places = (0..self.placing.frontiers)
+            .flat_map(|frontier| lanes.iter().map(move |&lane| self.frontiers.place(frontier, lane)));
+        let of_pool = self.uncharged * lanes.len() as u32;
+        let open = places.filter(|&place| self.frontiers.open[place].ru != NO_RU).count();
+        self.config.gc.hard + of_pool - open as u32
     }
 
     /// Units erased for further use less units that have been used up: grows when a collection frees space.

@@ -184,6 +184,11 @@ impl<B: Backend> Ftl<B> {
         if let Some(versions) = &mut self.versions {
             versions.moved(slot, new);
         }
+        if let Some(tenants) = &mut self.tenants
+            && (lpn.is_some() || matches!(Owner::from(packed), Owner::Vpn(_)))
+        {
+            tenants.moved(lpn, cause);
+        }
         self.record.clear_valid(slot);
         self.units.remove_valid(way.victim, 1);
         true

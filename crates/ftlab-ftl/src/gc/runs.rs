@@ -1,6 +1,6 @@
 //! Units that go to consecutive slots are moved together.
 
-use ftlab_core::{RuId, Slot};
+use ftlab_core::{Lpn, RuId, Slot};
 
 use crate::backend::{Backend, OpId, PageCopies};
 use crate::config::PoolScope;
@@ -53,6 +53,9 @@ impl<B: Backend> Ftl<B> {
         self.record.repoint_run(run, new, ahead);
         if !self.plain_mapping {
             self.translation.moved[0].extend_from_slice(run);
+        }
+        if let Some(tenants) = &mut self.tenants {
+            run.iter().for_each(|&lpn| tenants.moved(Some(Lpn(lpn)), way.cause));
         }
         if let Some(versions) = &mut self.versions {
             for (step, &slot) in slots.iter().enumerate() {

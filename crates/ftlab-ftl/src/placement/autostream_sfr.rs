@@ -6,7 +6,7 @@
 //! unit is ⌊log(count of its chunk)⌋, at most the last stream. A request that begins where the request before it ended is
 //! sequential: it takes that request's stream.
 //!
-//! Stream *i* is frontier *i*; survivors are left to the drive (`gc.separate_frontier`, `gc.internal_streams`).
+//! Stream *i* is frontier *i*; survivors are left to the drive (`gc.survivors`).
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 1 to 4,095).

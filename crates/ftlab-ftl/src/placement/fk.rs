@@ -10,11 +10,18 @@
 //! in which units leave the buffer depends on time. What preconditioning by fill or theory has placed is classed when it
 //! survives a collection for the first time.
 //!
+//! With `ideal` (FK-ideal, counting backend only) a class is an interval of `segment` units in which its data dies, whenever it is
+//! written, and there are so many classes that few versions live beyond the last. The drive has further reclaim units, one
+//! for each class and lane: so many as are open are not charged to the spare, and the others are used for nothing else. So data lies together that dies together, at no cost, and only what outlives all classes is collected.
+//!
 //! # Parameters
-//! * `classes` (count, default 6, 2 to 64): frontiers, each with an open reclaim unit on every lane.
+//! * `classes` (count, default 6, 2 to 64): frontiers, each with an open reclaim unit on every lane. With `ideal` 2 to 4,096, by
+//!   default as many as hold lifespans of four times the logical units, at most 1,024.
 //! * `segment` (mapping units, default 0): lifespans of one class; 0 takes a sixteenth of the logical units, or what a frontier
 //!   fills with one reclaim unit on each lane if that is more. The source has one segment, which is large beside its volumes;
-//!   classes of a small reclaim unit put nearly everything into the last one.
+//!   classes of a small reclaim unit put nearly everything into the last one. With `ideal` 0 takes what a frontier fills with one
+//!   reclaim unit on each lane.
+//! * `ideal` (true or false, default false): intervals of death instead of lifespans, and open units that are not charged.
 //!
 //! # Not modelled
 //! How anybody could know. It is no strict optimum: classes are limited, what outlives the workload is not told apart, and open
@@ -22,11 +29,12 @@
 //! there). On the timed backend a trim may overtake a write in the host link, where the pass before the run saw them in order.
 //!
 //! # Errors
-//! A parameter outside its range; a run whose future cannot be known: the timed backend with a write buffer, power cuts, a
+//! A parameter outside its range; `ideal` on the timed backend, or with a state to be saved; a run whose future cannot be known: the timed backend with a write buffer, power cuts, a
 //! workload that can be read only once.
 //!
 //! # Cost
-//! O(1) per write. A second run over the workload on the counting backend; 8 bytes a logical unit and 8 bytes a write, in a
+//! O(1) per write; with `ideal` O(classes) whenever a reclaim unit is opened, and memory for `classes` further reclaim units on
+//! each lane. A second run over the workload on the counting backend; 8 bytes a logical unit and 8 bytes a write, in a
 //! temporary file beyond 256 MiB.
 //!
 //! # Source
@@ -40,32 +48,40 @@ use serde::{Deserialize, Serialize};
 use super::{Asks, HostWrite, PlacementPolicy, Setup, Survivor};
 use crate::frontier::Frontier;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
-    pub classes: u16,
+    pub classes: Option<u16>,
     pub segment: u64,
+    pub ideal: bool,
 }
 
-impl Default for Params {
-    fn default() -> Self {
-        Params { classes: 6, segment: 0 }
-    }
-}
+/// Most classes that are taken for `ideal` unless more are asked for, and drive capacities that they reach ahead.
+const MOST_UNASKED: u64 = 1024;
+const REACH: u64 = 4;
 
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn PlacementPolicy>> {
-    if !(2..=64).contains(&params.classes) {
+    let most = if params.ideal { 4096 } else { 64 };
+    if let Some(classes) = params.classes.filter(|classes| !(2..=most).contains(classes)) {
         return Err(Error::input(format!(
-            "placement policy `fk`: classes = {}, expected 2 to 64",
-            params.classes
+            "placement policy `fk`: classes = {classes}, expected 2 to {most}"
         )));
     }
+    let one_on_each_lane = u64::from(setup.units_per_ru) * u64::from(setup.lanes);
+    let segment = match (params.segment, params.ideal) {
+        (0, true) => one_on_each_lane,
+        (0, false) => u64::from(setup.logical_units / 16).max(one_on_each_lane),
+        (segment, _) => segment,
+    };
+    let reach = (REACH * u64::from(setup.logical_units) / segment).clamp(1, MOST_UNASKED - 1) as u16;
     Ok(Box::new(Fk {
-        last: params.classes - 1,
-        segment: match params.segment {
-            0 => u64::from(setup.logical_units / 16).max(u64::from(setup.units_per_ru) * u64::from(setup.lanes)),
-            segment => segment,
+        last: match (params.classes, params.ideal) {
+            (Some(classes), _) => classes - 1,
+            (None, true) => reach,
+            (None, false) => 5,
         },
+        segment,
+        ideal: params.ideal,
     }))
 }
 
@@ -73,19 +89,33 @@ struct Fk {
     /// The last class.
     last: Frontier,
     segment: u64,
+    ideal: bool,
 }
 
 impl Fk {
     /// The class of what dies at tick `dies`.
     fn class(&self, dies: Option<u64>, tick: u64) -> Frontier {
-        let lifespan = dies.map_or(u64::MAX, |dies| dies.saturating_sub(tick));
-        (lifespan / self.segment).min(u64::from(self.last)) as Frontier
+        let last = u64::from(self.last);
+        let Some(dies) = dies else { return self.last };
+        if !self.ideal {
+            return (dies.saturating_sub(tick) / self.segment).min(last) as Frontier;
+        }
+        // Intervals follow each other; a class is used again when the interval before has passed.
+        let interval = dies.max(tick) / self.segment;
+        match interval - tick / self.segment < last {
+            true => (interval % last) as Frontier,
+            false => self.last,
+        }
     }
 }
 
 impl PlacementPolicy for Fk {
     fn host_frontiers(&self) -> Frontier {
         self.last + 1
+    }
+
+    fn uncharged_units(&self) -> u32 {
+        if self.ideal { u32::from(self.last) + 1 } else { 0 }
     }
 
     fn asks(&self) -> Asks {
@@ -108,6 +138,27 @@ impl PlacementPolicy for Fk {
 mod tests {
     use super::*;
 
+    /// Intervals of 10 ticks, 4 classes of them in turn: at tick 1000 the one of ticks 1000 to 1009 is number 100, class 0.
+    #[test]
+    fn ideal_classes_are_intervals_of_death() {
+        let fk = Fk {
+            last: 4,
+            segment: 10,
+            ideal: true,
+        };
+        let of = |tick, dies| fk.class(Some(dies), tick);
+        assert_eq!(
+            [1000, 1009, 1010, 1039, 1040].map(|dies| of(1000, dies)),
+            [0, 0, 1, 3, 4]
+        );
+        assert_eq!(
+            (of(1009, 1039), of(1010, 1040)),
+            (3, 0),
+            "the time of writing does not matter"
+        );
+        assert_eq!((fk.class(None, 7), of(1000, 999)), (4, 0));
+    }
+
     /// Two lanes of units of 5: a class is 10 ticks.
     #[test]
     fn classes_are_of_remaining_lifespans() {
@@ -117,11 +168,16 @@ mod tests {
                 unit_bytes: 4096,
                 units_per_ru: 5,
                 lanes: 2,
+                survivors: crate::config::Survivors::Shared,
                 seed: 1,
             };
             new(params, &mut setup)
         };
-        let fk = Fk { last: 5, segment: 10 };
+        let fk = Fk {
+            last: 5,
+            segment: 10,
+            ideal: false,
+        };
         let of = |dies| fk.class(dies, 1000);
         assert_eq!(
             [1001, 1009, 1010, 1049, 1050, 9999].map(|dies| of(Some(dies))),
@@ -135,6 +191,8 @@ mod tests {
             vpn: None,
             from: 0,
             opened: 0,
+            stream: 0,
+            lane: ftlab_core::LaneId(0),
             since: None,
             dies: Some(19),
             is_cached: false,
@@ -143,8 +201,21 @@ mod tests {
         assert_eq!(made.survivor(&survivor), Some(1));
         survivor.now.tick = 10;
         assert_eq!(made.survivor(&survivor), Some(0), "what remains of its life counts");
-        for classes in [0, 1, 65] {
-            assert!(setup(Params { classes, segment: 0 }).is_err(), "{classes}");
+        for classes in [0, 1, 65].map(Some) {
+            let params = Params {
+                classes,
+                ..Params::default()
+            };
+            assert!(setup(params).is_err(), "{classes:?}");
         }
+        let ideal = setup(Params {
+            ideal: true,
+            ..Params::default()
+        });
+        assert_eq!(
+            ideal.unwrap().uncharged_units(),
+            41,
+            "40 intervals of 10 reach 4 times 100 units ahead"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
-use crate::config::FtlConfig;
+use crate::config::{FtlConfig, Survivors};
 use crate::frontier::Frontier;
 use crate::indirection::Vpn;
 use crate::request::WriteContext;
@@ -17,6 +17,7 @@ mod chunks;
 pub mod dac;
 pub mod eti;
 pub mod fadac;
+pub mod fdp;
 pub mod fk;
 mod hashing;
 mod kmeans;
@@ -52,6 +53,11 @@ pub struct Survivor {
     /// Frontier that filled the reclaim unit it comes from, and the tick at which that was opened.
     pub from: Frontier,
     pub opened: u64,
+    /// The policy's frontier whose data it is: `from`, or the one that it was in before static wear levelling moved it, as far as streams
+    /// are kept apart; else 0.
+    pub stream: Frontier,
+    /// The lane that it lies on.
+    pub lane: LaneId,
     /// As in [`HostWrite`], of the version that moves: perhaps that of a unit whose new version is being placed.
     pub since: Option<u64>,
     pub dies: Option<u64>,
@@ -115,6 +121,17 @@ pub trait PlacementPolicy: Send {
         self.host_frontiers() + self.own_survivor_frontiers()
     }
 
+    /// Whether [`PlacementPolicy::survivor`] never lets survivors of two host frontiers share a reclaim unit: static wear levelling does
+    /// not either then.
+    fn keeps_survivors_apart(&self) -> bool {
+        false
+    }
+
+    /// Reclaim units that each lane has beyond those of the drive, for open units only, which so are not charged to the spare (an oracle's privilege, on the counting backend). At least one for each of the policy's frontiers, or 0.
+    fn uncharged_units(&self) -> u32 {
+        0
+    }
+
     /// The lanes on which `frontier`, one of the policy's, may open units (a reclaim group); `None`: all of them. Free units
     /// and victims of lanes that belong to different groups are kept apart, whatever `gc.pool` says.
     fn lanes(&self, _frontier: Frontier, _layout: &Layout) -> Option<Vec<LaneId>> {
@@ -128,7 +145,7 @@ pub trait PlacementPolicy: Send {
     /// The frontier of a host write, below `host_frontiers`.
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier;
 
-    /// The frontier of a survivor; `None` leaves it to the drive (`gc.separate_frontier`, `gc.internal_streams`).
+    /// The frontier of a survivor; `None` leaves it to the drive (`gc.survivors`).
     fn survivor(&mut self, _survivor: &Survivor) -> Option<Frontier> {
         None
     }
@@ -184,6 +201,8 @@ pub struct Setup {
     pub units_per_ru: u32,
     /// Lanes of the drive, on each of which a frontier may have an open reclaim unit.
     pub lanes: u32,
+    /// Where survivors go that the policy leaves to the drive.
+    pub survivors: Survivors,
     pub seed: u64,
 }
 
@@ -195,9 +214,25 @@ impl Setup {
             unit_bytes: layout.geometry.unit_bytes,
             units_per_ru: layout.slots_per_ru,
             lanes: layout.lanes,
+            survivors: config.gc.survivors,
             seed: config.seed,
         }
     }
+}
+
+/// Open units that the policy's frontiers may have at once, at the cost of the spare.
+pub fn most_open(policy: &dyn PlacementPolicy, layout: &Layout) -> u64 {
+    if policy.uncharged_units() > 0 {
+        return 0;
+    }
+    let lanes_of = |frontier| {
+        policy
+            .lanes(frontier, layout)
+            .map_or(layout.lanes as usize, |lanes| lanes.len()) as u64
+    };
+    let frontiers = policy.host_frontiers() + policy.own_survivor_frontiers();
+    let all: u64 = (0..frontiers).map(lanes_of).sum();
+    all.min(u64::from(policy.open_at_once().clamp(1, frontiers)) * u64::from(layout.lanes))
 }
 
 pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
@@ -217,6 +252,7 @@ pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
         warcip,
         sepbit,
         asa,
+        fdp,
         fk
     )
 }

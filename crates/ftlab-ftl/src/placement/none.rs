@@ -1,7 +1,7 @@
 //! No placement: one frontier for all host writes.
 //!
 //! # Model
-//! Host writes share one frontier. Survivors of garbage collection go where `gc.separate_frontier` says.
+//! Host writes share one frontier. Survivors of garbage collection go where `gc.survivors` says.
 //!
 //! # Parameters
 //! None.

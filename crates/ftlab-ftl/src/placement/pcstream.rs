@@ -17,7 +17,7 @@
 //! * **Attribute table**: `contexts` of them are remembered at 12 bytes each (0: all); the one that wrote longest ago leaves.
 //!   340 contexts are 4 KB, 1,020 are 12 KB.
 //!
-//! Stream *i* is frontier *i*. Survivors are left to the drive: `gc.internal_streams` gives each stream an internal one, which is
+//! Stream *i* is frontier *i*. Survivors are left to the drive: `gc.survivors = internal` gives each stream an internal one, which is
 //! part of the system in its source.
 //!
 //! # Parameters

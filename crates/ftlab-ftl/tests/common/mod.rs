@@ -2,7 +2,7 @@
 
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{Geometry, IoContext, Layout, Lpn, OpKind, PolicySpec, ReclaimKind};
-use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, HostRequest, PoolScope};
+use ftlab_ftl::{BufferConfig, FtlConfig, GcConfig, HostRequest, PoolScope, Survivors};
 
 /// One lane of `blocks` blocks of `pages` pages of one unit: the drive of the closed forms.
 pub fn one_lane(blocks: u32, pages: u32) -> Layout {
@@ -42,8 +42,7 @@ pub fn config(layout: &Layout, spare_factor: f64) -> FtlConfig {
             step_units: 8,
             background: false,
             idle_ns: 0,
-            separate_frontier: true,
-            internal_streams: false,
+            survivors: Survivors::Shared,
         },
         buffer: BufferConfig {
             policy: PolicySpec::named("none"),

@@ -2,7 +2,7 @@
 
 use ftlab_core::theory::{self, EffectiveSpare, VictimLaw};
 use ftlab_core::{PolicySpec, Stream};
-use ftlab_ftl::{Ftl, Ticket};
+use ftlab_ftl::{Ftl, Survivors, Ticket};
 
 use crate::common::{config, one_lane, write};
 
@@ -72,7 +72,10 @@ impl Run {
         let mut config = config(&layout, 0.0);
         config.logical_units = units;
         config.victim = PolicySpec::parse(self.victim).unwrap();
-        config.gc.separate_frontier = self.frontiers == Frontiers::Separate;
+        config.gc.survivors = match self.frontiers {
+            Frontiers::Separate => Survivors::Shared,
+            _ => Survivors::Stream,
+        };
         if self.frontiers == Frontiers::Classes {
             config.placement = PolicySpec::parse("manual:streams=2").unwrap();
         }

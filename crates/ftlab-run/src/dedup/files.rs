@@ -162,7 +162,7 @@ fn describe(counter: &Counter) -> Value {
             "bytes": counter.packed_bytes,
             "saved_share": share(bytes - counter.packed_bytes as f64),
             "after_dedup_bytes": unique.value,
-            "after_dedup_saved_share": share(bytes - unique.value),
+            "after_dedup_saved_share": share((bytes - unique.value).max(0.0)),
             "after_dedup_error": share(unique.error),
         })
     });
@@ -174,7 +174,8 @@ fn describe(counter: &Counter) -> Value {
         "chunks": counter.chunks,
         "mean_bytes": if counter.chunks == 0 { Value::Null } else { json!(bytes / counter.chunks as f64) },
         "unique_bytes": unique.value,
-        "saved_share": share(bytes - unique.value),
+        // An estimate may be a little more than all there is.
+        "saved_share": share((bytes - unique.value).max(0.0)),
         "error": share(unique.error),
         "zero_share": share(counter.zero_bytes as f64),
         "sampling": { "exact": rate == 1.0, "rate": rate, "fingerprints": fingerprints },

@@ -51,7 +51,8 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
     }
     let (values, rate) = written.sampling();
     let known = written.known as f64;
-    let share = |of: Estimate| json!({ "share": 1.0 - of.value / known, "error": of.error / known });
+    // An estimate may be a little more than all there is.
+    let share = |of: Estimate| json!({ "share": (1.0 - of.value / known).max(0.0), "error": of.error / known });
     let sampled = written.sampled;
     let ratio = |part: u64| fraction(part, sampled.all);
     let (distinct, stored) = (written.distinct(), written.stored());
@@ -89,7 +90,7 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
             "units": octaves(&written.ticks),
             "time_ns": octaves(&written.times),
         },
-        "fingerprints": fingerprints(&curve, known),
+        "fingerprints": fingerprints(&curve, known, (1.0 / rate) as u64),
         "perf": perf(wall_s, source.requests()),
     }))
 }
@@ -116,8 +117,8 @@ fn octaves(of: &Octaves) -> Value {
     })
 }
 
-/// What tables of every size find.
-fn fingerprints(curve: &Curve, written: f64) -> Value {
+/// What tables of every size find that the sample can tell apart: from `least` entries on.
+fn fingerprints(curve: &Curve, written: f64, least: u64) -> Value {
     let [all, _] = curve.hits(curve.enough());
     let point = |entries: u64| {
         let [hits, live] = curve.hits(entries);
@@ -134,8 +135,8 @@ fn fingerprints(curve: &Curve, written: f64) -> Value {
     let sizes = (0..=OCTAVES)
         .rev()
         .map(|octave| top >> octave)
-        .filter(|&entries| entries > 0);
-    let steps = steps(enough);
+        .filter(|&entries| entries >= least);
+    let steps: Vec<u64> = steps(enough).into_iter().filter(|&entries| entries >= least).collect();
     json!({
         "entry_bytes": ENTRY_BYTES,
         "enough": enough,

@@ -18,7 +18,7 @@ use option::{ALONE, GRIDS, Home, Kind, MAPS, Needs, Opt, Verb, opt, options};
 
 pub use asked::asked;
 pub use trace::TraceSpec;
-pub use values::{Arrivals, BackendKind, Fit, Precondition, Until, Warmup};
+pub use values::{Arrivals, BackendKind, Fit, Precondition, Tenants, Until, Warmup};
 
 options! {
     /// One run.
@@ -84,6 +84,16 @@ options! {
 
         /// Keep a row per request, as the table `requests`.
         requests: bool = false, opt("").needs(Needs::Time);
+
+        /// Keep what each stream of the placement gets and how long it lives, as the tables `streams`, `stream_lifetimes`,
+        /// `stream_contexts` and `stream_collections`.
+        streams: bool = false, opt("");
+
+        /// Tell the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes.
+        ///
+        /// A unit is the tenant's that wrote it last; its survivors are charged to it, whoever made the collection necessary. What
+        /// preconditioning has placed, and what deduplication shares, is nobody's.
+        tenants: Option<Tenants> = None, opt("WHO");
 
         /// Stop when it becomes true: `waf>3`.
         ///

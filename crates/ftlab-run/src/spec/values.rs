@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ftlab_core::{Error, Result, error, units};
+use ftlab_ftl::TenantsBy;
 use serde::{Deserialize, Serialize};
 
 use super::option::{Kind, Shape, Valued};
@@ -85,6 +86,27 @@ pub enum Until {
     Steady,
 }
 
+/// What says whose a write is, for figures by tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Tenants {
+    Stream,
+    Volume,
+    Pid,
+    Label,
+}
+
+impl From<Tenants> for TenantsBy {
+    fn from(tenants: Tenants) -> TenantsBy {
+        match tenants {
+            Tenants::Stream => TenantsBy::Stream,
+            Tenants::Volume => TenantsBy::Volume,
+            Tenants::Pid => TenantsBy::Pid,
+            Tenants::Label => TenantsBy::Label,
+        }
+    }
+}
+
 /// A closed set of names: parsed with a hint at the nearest one, shown by the same table.
 macro_rules! names {
     ($type:ident, $what:literal, $($name:literal => $value:ident),+ $(,)?) => {
@@ -124,6 +146,7 @@ macro_rules! names {
 names!(BackendKind, "backend", "timed" => Timed, "counting" => Counting);
 names!(Arrivals, "arrivals", "open" => Open, "closed" => Closed, "asap" => Asap);
 names!(Until, "until", "steady" => Steady);
+names!(Tenants, "tenants", "stream" => Stream, "volume" => Volume, "pid" => Pid, "label" => Label);
 names!(Fit, "fit", "error" => Error, "compact" => Compact, "wrap" => Wrap, "grow" => Grow);
 
 impl TryFrom<String> for Precondition {

@@ -2,6 +2,7 @@
 
 pub mod blocked;
 pub mod broken_buffer;
+pub mod by_parity;
 pub mod chunk_dedup;
 pub mod knowing;
 pub mod lifetimes;
@@ -10,6 +11,7 @@ pub mod mapping_cache;
 pub mod out_of_line;
 pub mod popular;
 pub mod seer;
+pub mod three_streams;
 pub mod two_copies;
 pub mod two_groups;
 pub mod two_streams;
@@ -18,6 +20,7 @@ pub mod watched;
 
 pub use blocked::Blocked;
 pub use broken_buffer::BrokenBuffer;
+pub use by_parity::ByParity;
 pub use chunk_dedup::ChunkDedup;
 pub use knowing::Knowing;
 pub use lifetimes::Lifetimes;
@@ -26,6 +29,7 @@ pub use mapping_cache::MappingCache;
 pub use out_of_line::OutOfLine;
 pub use popular::Popular;
 pub use seer::Seer;
+pub use three_streams::ThreeStreams;
 pub use two_copies::TwoCopies;
 pub use two_groups::TwoGroups;
 pub use two_streams::TwoStreams;
