@@ -351,7 +351,7 @@ def test_the_page_of_a_trace(ftlab: Command, tmp_path: Path) -> None:
 def test_a_trace_without_ids_is_refused_in_a_sentence(ftlab: Command, tmp_path: Path) -> None:
     done = ftlab("dedup", ROOT / "recordings" / "db_bench.csv.zst", "--requests", "1000")
     assert done.code == 2
-    assert re.fullmatch(r"ftlab: .*db_bench.csv.zst: its requests carry no content ids.*\n", done.err)
+    assert re.fullmatch(r"ftlab: .*db_bench.csv.zst: its requests carry no content ids.*--of files counts.*\n", done.err)
     done = ftlab("dedup", "uniform:requests=1000")
     assert done.code == 2
     assert "no content ids" in done.err

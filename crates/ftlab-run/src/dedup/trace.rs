@@ -44,7 +44,8 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
         return Err(Error::input(match written.ids_read {
             0 => format!(
                 "{name}: its requests carry no content ids, so that duplicates cannot be told \
-                 (FIU and Android traces with digests, and recordings with contents, have them)"
+                 (FIU and Android traces with digests, and recordings with contents, have them; --of files counts the bytes \
+                 of the file itself)"
             ),
             _ => format!("{name}: no write carries content ids, so that there is nothing to deduplicate"),
         }));
