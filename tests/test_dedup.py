@@ -257,6 +257,13 @@ def test_a_recording_as_a_naive_count_has_it() -> None:
     found = lab.dedup(RECORDING)
     agrees(dict(found.figures), naive(of_frame(RECORDING)))
     assert {table["kind"] for table in found.figures["contexts"]} == {"pc", "label"}
+    chunks, pages = found.figures["chunks"], found.figures["written"]
+    assert chunks["units"] + chunks["unknown_units"] == 4 * (pages["units"] + pages["unknown_units"])
+    # A page that is a duplicate is four chunks that are.
+    for key in ("live", "written_before"):
+        assert (
+            chunks[key]["share"] * chunks["units"] >= 3.9 * found.figures["duplicates"][key]["share"] * pages["units"]
+        )
     # An inspection counts the same in its own way.
     content = lab.inspect(RECORDING).figures["content"]
     assert found.figures["duplicates"]["live"]["share"] == pytest.approx(content["duplicate_live_share"])
@@ -333,8 +340,15 @@ def test_a_sample_tells_its_error_and_keeps_to_it(written: Callable[[list[Reques
 def test_the_page_of_a_trace(ftlab: Command, tmp_path: Path) -> None:
     done = ftlab("dedup", RECORDING, "--out", tmp_path / "page")
     assert done.code == 0, done.err
-    for words in ("live: on the device when written", "Found by a table of fingerprints", "Smallest table"):
+    for words in (
+        "live: on the device when written",
+        "By chunk size",
+        "Found by a table of fingerprints",
+        "Smallest table",
+    ):
         assert words in done.out
+    assert "note: ids stand for whole pages of 4 KiB and chunks of 1 KiB: other alignments and compression" in done.out
+    done = ftlab("dedup", RECORDING, "--requests", "5000")
     assert "note: ids stand for whole pages of 4 KiB: smaller chunks, other alignments and compression" in done.out
     assert {path.name for path in (tmp_path / "page").iterdir()} == {
         "dedup.json",
@@ -351,7 +365,9 @@ def test_the_page_of_a_trace(ftlab: Command, tmp_path: Path) -> None:
 def test_a_trace_without_ids_is_refused_in_a_sentence(ftlab: Command, tmp_path: Path) -> None:
     done = ftlab("dedup", ROOT / "recordings" / "db_bench.csv.zst", "--requests", "1000")
     assert done.code == 2
-    assert re.fullmatch(r"ftlab: .*db_bench.csv.zst: its requests carry no content ids.*--of files counts.*\n", done.err)
+    assert re.fullmatch(
+        r"ftlab: .*db_bench.csv.zst: its requests carry no content ids.*--of files counts.*\n", done.err
+    )
     done = ftlab("dedup", "uniform:requests=1000")
     assert done.code == 2
     assert "no content ids" in done.err

@@ -12,7 +12,11 @@ Figures = Mapping[str, Any]
 
 # Rows of contexts that are shown; the rest is in --json.
 _CONTEXTS = 10
+_BY_SIZE = ("written_before", "live")
 UNSEEN = "ids stand for whole pages of 4 KiB: smaller chunks, other alignments and compression cannot be told from them"
+UNSEEN_BELOW = (
+    "ids stand for whole pages of 4 KiB and chunks of 1 KiB: other alignments and compression cannot be told from them"
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ def notes(figures: Figures) -> list[str]:
     if figures["kind"] == "trace":
         sampling = figures["sampling"]
         sampled = "" if sampling["exact"] else _sampled([("values", sampling["values"], sampling["rate"])])
-        return [note for note in (UNSEEN, sampled) if note]
+        return [note for note in (UNSEEN if figures["chunks"] is None else UNSEEN_BELOW, sampled) if note]
     estimates = [
         (cut["cut"], cut["sampling"]["fingerprints"], cut["sampling"]["rate"])
         for cut in figures["cuts"]
@@ -149,6 +153,16 @@ def _of_trace(figures: Figures) -> Iterator[Table]:
     ]
     rows.append(["rewritten: just there when written", show.percent(found["rewritten_share"])])
     yield Table("Duplicates among units written", ["units written", "share"], rows)
+    if (chunks := figures["chunks"]) is not None:
+        cells = [
+            (figures["unit_bytes"], found, figures["written"]["units"]),
+            (chunks["unit_bytes"], chunks, chunks["units"]),
+        ]
+        rows = [
+            [show.size(size), f"{units:,}", *(_with_error(of[key]["share"], of[key]["error"]) for key in _BY_SIZE)]
+            for size, of, units in cells
+        ]
+        yield Table("By chunk size", ["chunks of", "written", "written before", "live"], rows)
     for table in figures["contexts"]:
         yield _contexts(table)
     prints = figures["fingerprints"]

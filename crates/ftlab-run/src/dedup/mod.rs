@@ -22,6 +22,7 @@ mod curve;
 mod cut;
 mod files;
 mod live;
+mod recorded;
 mod table;
 mod trace;
 mod walk;

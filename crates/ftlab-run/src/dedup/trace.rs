@@ -4,14 +4,17 @@ use std::time::Instant;
 
 use ftlab_core::request::CONTENT_BYTES;
 use ftlab_core::{Batch, Error, Result, Source};
+use ftlab_record::replay;
 use serde_json::{Value, json};
 
 use super::SCHEMA;
 use super::curve::Curve;
+use super::recorded::{self, CHUNK_BYTES};
 use super::written::{Contexts, Estimate, Octaves, Written};
 use crate::Observer;
 use crate::mrc::steps;
-use crate::traces::{Layout, RequestsSpec, Watched, perf};
+use crate::spec::WorkloadSpec;
+use crate::traces::{Layout, Reading, RequestsSpec, Watched, perf};
 
 /// Memory that a fingerprint takes in a table: 16 bytes of hash, 8 of place and count, 8 of the list.
 const ENTRY_BYTES: u64 = 32;
@@ -52,8 +55,7 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
     }
     let (values, rate) = written.sampling();
     let known = written.known as f64;
-    // An estimate may be a little more than all there is.
-    let share = |of: Estimate| json!({ "share": (1.0 - of.value / known).max(0.0), "error": of.error / known });
+    let share = |of: Estimate| all_but(of, known);
     let sampled = written.sampled;
     let ratio = |part: u64| fraction(part, sampled.all);
     let (distinct, stored) = (written.distinct(), written.stored());
@@ -84,6 +86,7 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
             "live": share(stored),
             "rewritten_share": ratio(sampled.rewritten),
         },
+        "chunks": chunks(spec, &reading, memory)?,
         "distinct": estimate(distinct),
         "at_end": { "units": estimate(lying), "values": estimate(different) },
         "contexts": tables(&written, &source.label_names()),
@@ -93,6 +96,42 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
         },
         "fingerprints": fingerprints(&curve, known, (1.0 / rate) as u64),
         "perf": perf(wall_s, source.requests()),
+    }))
+}
+
+/// The share of what is not counted in `of`; an estimate may be a little more than all there is.
+fn all_but(of: Estimate, all: f64) -> Value {
+    json!({ "share": (1.0 - of.value / all).max(0.0), "error": of.error / all })
+}
+
+/// Duplicates among the smaller chunks of a recording that is read as it is; `null` for anything else.
+fn chunks(spec: &RequestsSpec, reading: &Reading, memory: u64) -> Result<Value> {
+    let (WorkloadSpec::Trace(trace), Some(report)) = (&spec.workload, reading.report()) else {
+        return Ok(Value::Null);
+    };
+    let [path] = trace.paths.as_slice() else {
+        return Ok(Value::Null);
+    };
+    let untouched = spec.filters.is_empty() && spec.requests.is_none() && path.is_file();
+    if report.format != "recording" || !untouched {
+        return Ok(Value::Null);
+    }
+    let replayed = report.choices.iter().find(|choice| choice.setting == "replay");
+    let options = replay::Options::parse(replayed.map_or("", |choice| &choice.value))?;
+    // A packed recording is read as a trace, but not once more.
+    let Ok(written) = recorded::chunks(path, &options, memory) else {
+        return Ok(Value::Null);
+    };
+    if written.known == 0 {
+        return Ok(Value::Null);
+    }
+    let known = written.known as f64;
+    Ok(json!({
+        "unit_bytes": CHUNK_BYTES,
+        "units": written.known,
+        "unknown_units": written.unknown,
+        "written_before": all_but(written.distinct(), known),
+        "live": all_but(written.stored(), known),
     }))
 }
 

@@ -183,10 +183,7 @@ impl Written {
             };
             match batch.op[i] {
                 OpKind::Flush => {}
-                OpKind::Trim => {
-                    let values = &mut self.values;
-                    self.live.trim(span, |value| values[value as usize].copies -= 1);
-                }
+                OpKind::Trim => self.trim(span),
                 op => {
                     let who = Who {
                         op,
@@ -198,6 +195,25 @@ impl Written {
                 }
             }
         }
+    }
+
+    /// A chunk of less than 4 KiB whose id is known, or not, read or written.
+    pub fn chunk(&mut self, op: OpKind, span: Span, time_ns: u64, id: Option<u64>) {
+        let who = Who {
+            op,
+            time_ns,
+            pc: None,
+            label: None,
+        };
+        match id {
+            Some(id) => self.unit(span, who, id),
+            None => self.request(span, who, &[]),
+        }
+    }
+
+    pub fn trim(&mut self, span: Span) {
+        let values = &mut self.values;
+        self.live.trim(span, |value| values[value as usize].copies -= 1);
     }
 
     fn request(&mut self, span: Span, who: Who, ids: &[u64]) {
