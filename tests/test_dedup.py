@@ -6,6 +6,7 @@ Real traces are those of the folder that FTLAB_TRACES names; without it these te
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import random
@@ -24,6 +25,7 @@ import pytest
 import ftlab as lab
 from conftest import Command
 from ftlab.cli import deduplication_text
+from ftlab.cli.progress import Line
 from ftlab.errors import FtlabError, InputError
 
 ROOT = Path(__file__).parent.parent
@@ -374,6 +376,15 @@ def test_a_trace_without_ids_is_refused_in_a_sentence(ftlab: Command, tmp_path: 
 
 
 # ---- files
+
+
+def test_the_progress_of_files_is_told_in_bytes() -> None:
+    stream = io.StringIO()
+    line = Line(1, stream)
+    line(0, "files", 0, 1024, 0, float("nan"), 0, 0.0)
+    line(0, "files", 512, 1024, 512 * PAGE, float("nan"), 0, 0.5)
+    assert "files   50 %  2 MiB" in stream.getvalue()
+    assert "B/s" in stream.getvalue()
 
 
 def digests(chunks: Iterable[bytes]) -> tuple[int, int]:

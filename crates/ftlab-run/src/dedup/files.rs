@@ -266,7 +266,7 @@ impl Pass<'_> {
         }
         self.last = Instant::now();
         let goes_on = self.observer.progress(&Progress {
-            phase: "dedup".to_owned(),
+            phase: "files".to_owned(),
             done_requests: self.bytes >> 12,
             total_requests: Some(self.total.max(self.bytes) >> 12),
             done_bytes: self.bytes,
