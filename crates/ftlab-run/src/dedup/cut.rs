@@ -362,10 +362,10 @@ impl Counter {
         }
     }
 
-    /// Bytes that a chunk takes when compressed; its own where that is not less.
+    /// Bytes that a chunk takes when compressed; its own where that is not less. 0 where nothing is compressed.
     fn compressed(&mut self, bytes: &[u8]) -> u64 {
         let Some(zstd) = &mut self.zstd else {
-            return bytes.len() as u64;
+            return 0;
         };
         self.packed.resize(bytes.len(), 0);
         // What does not fit into as many bytes is an error to zstd.
