@@ -76,7 +76,7 @@ def _trace_facts(figures: Figures) -> list[tuple[str, str]]:
 
 def _file_facts(figures: Figures) -> list[tuple[str, str]]:
     walk = figures["walk"]
-    read = f"{walk['files']:,} files" + (f" in {walk['folders']:,} folders" if walk["folders"] else "")
+    read = _several(walk["files"], "file") + (f" in {_several(walk['folders'], 'folder')}" if walk["folders"] else "")
     left = [
         f"{walk[key]:,} {word}"
         for key, word in (
@@ -91,6 +91,10 @@ def _file_facts(figures: Figures) -> list[tuple[str, str]]:
     bytes_ = show.size(figures["bytes"])
     holes = f", {show.size(figures['hole_bytes'])} of it in holes (zeros)" if figures["hole_bytes"] else ""
     return [("files", "; ".join([read, *left])), ("bytes", bytes_ + holes), ("hash", f"{figures['hash']}, 128 bits")]
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _of_files(figures: Figures) -> Iterator[Table]:
