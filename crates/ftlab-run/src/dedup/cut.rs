@@ -3,8 +3,8 @@
 //! # Model
 //! * `fixed:4KiB`: chunks of 4 KiB from the beginning of each file on; the last one may be shorter. `fixed:4KiB+512` shifts all cuts
 //!   by 512 bytes: the first chunk of each file has 512 bytes.
-//! * `cdc:4KiB`: content-defined chunks of 1 to 16 KiB, 4 KiB on average in random data (FastCDC of 2020, normalization level 1): an
-//!   eighth to four times what is written.
+//! * `cdc:4KiB`: content-defined chunks that aim at 4 KiB (FastCDC of 2020, normalization level 1) and have a quarter to four times
+//!   as much; the mean is told, as it depends on the data.
 //! * `zstd:4KiB`: fixed chunks that are compressed one by one (zstd level 3) and stored as they are where that saves nothing.
 //!
 //! Chunks are equal when hashes of 128 bits are. A hole of a sparse file is as many zeros; most of a long one is not looked at,
