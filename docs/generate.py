@@ -357,7 +357,7 @@ SECTIONS = (
     ),
     (
         "Requests without a drive",
-        "`inspect`, `convert`, `generate`, `fit`, `mine` and `ftlab.open_trace`.",
+        "`inspect`, `convert`, `generate`, `fit`, `mine`, `dedup` and `ftlab.open_trace`.",
         ("spec",),
         "requests",
     ),

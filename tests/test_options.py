@@ -33,7 +33,7 @@ COMMANDS = {
     "mrc": ["mrc"],
     "reproduce": ["reproduce"],
     "theory": ["theory"],
-    "requests": ["inspect", "convert", "mine"],
+    "requests": ["inspect", "convert", "mine", "dedup"],
 }
 FUNCTIONS = {
     "run": [ftlab.run],
@@ -41,7 +41,7 @@ FUNCTIONS = {
     "sweep": [ftlab.sweep],
     "mrc": [ftlab.mrc],
     "reproduce": [ftlab.reproduce],
-    "requests": [ftlab.open_trace, ftlab.inspect, ftlab.fit],
+    "requests": [ftlab.open_trace, ftlab.inspect, ftlab.fit, ftlab.dedup],
 }
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ftlab.comparison import Comparison, compare
     from ftlab.conversion import convert, generate
     from ftlab.correlating import correlations
+    from ftlab.deduplication import Deduplication, dedup
     from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted, UnwrittenError
     from ftlab.fitting import Model, fit
     from ftlab.grid import sweep
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Comparison": "comparison",
     "Contexts": "recording",
+    "Deduplication": "deduplication",
     "FtlabError": "errors",
     "FtlabIOError": "errors",
     "InputError": "errors",
@@ -52,6 +54,7 @@ _HOME = {
     "contexts": "recording",
     "convert": "conversion",
     "correlations": "correlating",
+    "dedup": "deduplication",
     "drives": "catalogue",
     "filters": "catalogue",
     "fit": "fitting",
@@ -75,6 +78,7 @@ _HOME = {
 __all__ = [
     "Comparison",
     "Contexts",
+    "Deduplication",
     "FtlabError",
     "FtlabIOError",
     "InputError",
@@ -94,6 +98,7 @@ __all__ = [
     "contexts",
     "convert",
     "correlations",
+    "dedup",
     "drives",
     "filters",
     "fit",

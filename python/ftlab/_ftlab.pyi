@@ -20,8 +20,10 @@ __all__ = [
     "check",
     "contexts",
     "convert",
+    "dedup",
     "fit",
     "inspect",
+    "is_trace",
     "list",
     "mine",
     "mrc",
@@ -101,6 +103,8 @@ def mrc(
     progress: _Progress | None = None,
     members: builtins.list[tuple[str, str, Callable[..., object]]] = ...,
 ) -> str: ...
+def dedup(spec: str, progress: _Progress | None = None) -> str: ...
+def is_trace(path: str | PathLike[str]) -> bool: ...
 def record(spec: str) -> str: ...
 def contexts(spec: str, progress: _Progress | None = None) -> str: ...
 def write(spec: str, frames: Iterable[object], volumes: builtins.list[str], labels: builtins.list[str]) -> str: ...

@@ -10,7 +10,7 @@ mod watch;
 use std::path::PathBuf;
 
 use ftlab_run::traces::{self, ConvertSpec, FitSpec, MineSpec, RequestsSpec};
-use ftlab_run::{ContextsSpec, MrcSpec, Outcome, RecordSpec, RunSpec};
+use ftlab_run::{ContextsSpec, DedupSpec, MrcSpec, Outcome, RecordSpec, RunSpec};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -177,6 +177,20 @@ fn mrc(
     }
 }
 
+/// What deduplication would save, as JSON. `spec` is the JSON of `DedupSpec`; `progress` as for `run_many`.
+#[pyfunction]
+#[pyo3(signature = (spec, progress = None))]
+fn dedup(py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let spec = DedupSpec::parse(spec).map_err(to_py)?;
+    job(py, progress, |observer| ftlab_run::dedup(&spec, observer))
+}
+
+/// Whether a file is in a trace format that its content tells.
+#[pyfunction]
+fn is_trace(py: Python<'_>, path: PathBuf) -> bool {
+    py.detach(|| ftlab_run::is_trace(&path))
+}
+
 /// Runs a program and records what it does to files; what came of it, as JSON. `spec` is the JSON of `RecordSpec`.
 #[pyfunction]
 fn record(py: Python<'_>, spec: &str) -> PyResult<String> {
@@ -238,6 +252,8 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(fit, m)?)?;
     m.add_function(wrap_pyfunction!(mine, m)?)?;
     m.add_function(wrap_pyfunction!(mrc, m)?)?;
+    m.add_function(wrap_pyfunction!(dedup, m)?)?;
+    m.add_function(wrap_pyfunction!(is_trace, m)?)?;
     m.add_function(wrap_pyfunction!(write, m)?)?;
     m.add_function(wrap_pyfunction!(record, m)?)?;
     m.add_function(wrap_pyfunction!(contexts, m)?)?;

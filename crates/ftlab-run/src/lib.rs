@@ -3,6 +3,7 @@
 //! [`RunSpec`] is what the user asked for, as it arrives from Python (JSON, unknown keys refused); [`Outcome`] is what comes
 //! back: the summary and tables of plain columns. [`run`] and [`run_many`] report to an [`Observer`], which may stop them.
 
+mod dedup;
 mod execute;
 mod filtered;
 mod foresight;
@@ -25,6 +26,7 @@ mod verdict;
 mod watch;
 mod workload;
 
+pub use dedup::{DedupSpec, dedup, is_trace};
 pub use execute::{LISTS, check, list, resolve_drive, run, run_many, theory};
 pub use members::{Factory, Members};
 pub use mrc::{MrcSpec, mrc};

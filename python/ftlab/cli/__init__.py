@@ -17,6 +17,7 @@ from ftlab.cli import (
     contexts,
     convert,
     correlations,
+    dedup,
     fit,
     generate,
     inspect,
@@ -71,6 +72,7 @@ app.command("generate")(_stoppable(generate.generate))
 app.command("fit")(_stoppable(fit.fit))
 app.command("mine")(_stoppable(mine.mine))
 app.command("mrc")(_stoppable(mrc.mrc))
+app.command("dedup")(_stoppable(dedup.dedup))
 app.command("correlations")(_stoppable(correlations.correlations))
 app.command("placement")(_stoppable(placement.placement))
 app.command("reproduce")(_stoppable(reproduce.reproduce))

@@ -45,11 +45,13 @@ class Line:
         several = self._runs > 1
         if not several and phase != self._phase:
             self._phase, self._start = phase, (time.monotonic(), share, requests)
-        parts = [f"run {len(self._share)} of {self._runs}" if several else phase, f"{show.count(requests)} requests"]
+        # Files have bytes, of which each 4 KiB are told as a request.
+        done_so_far = show.size(done_bytes) if phase == "files" else f"{show.count(requests)} requests"
+        parts = [f"run {len(self._share)} of {self._runs}" if several else phase, done_so_far]
         if share > 0:
             parts.insert(1, f"{100 * share:3.0f} %")
         if (rate := self._rate(requests)) > 0:
-            parts.append(f"{show.count(rate)}/s")
+            parts.append(show.rate(4096 * rate) if phase == "files" else f"{show.count(rate)}/s")
         if waf == waf and not several:
             parts.append(f"WAF {waf:.3f}")
         parts.append(self._to_go(share))

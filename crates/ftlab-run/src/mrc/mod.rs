@@ -47,6 +47,7 @@ use crate::watch::Watch;
 use crate::workload::{self, Part, Workload};
 
 use lookups::{Level, Recorder};
+pub(crate) use tally::Tally;
 
 /// Layout of the answer; changes with the meaning of a key.
 const SCHEMA: &str = "ftlab.mrc/1";
@@ -355,7 +356,7 @@ impl Figures<'_> {
 }
 
 /// Numbers of items from 1 to `last`, evenly within each doubling: what a plot can show.
-fn steps(last: u64) -> Vec<u64> {
+pub(crate) fn steps(last: u64) -> Vec<u64> {
     let octaves = (0..u64::BITS - POINTS_PER_OCTAVE.ilog2()).map(|octave| 1u64 << octave);
     let mut steps: Vec<u64> = octaves
         .flat_map(|from| (0..POINTS_PER_OCTAVE).map(move |step| from + from * step / POINTS_PER_OCTAVE))

@@ -14,6 +14,7 @@ pub use convert::{ConvertSpec, TargetSpec, convert, write};
 pub use fit::{FitSpec, fit};
 pub use inspect::inspect;
 pub use mine::{MineSpec, mine};
+pub(crate) use requests::Watched;
 pub use requests::{Layout, Reading, Requests, RequestsSpec};
 
 /// The `perf` block of a job over so many requests.

@@ -41,6 +41,9 @@ mod tests;
 use ftlab_core::{Batch, OpKind, Result, Source};
 
 pub use inspection::*;
+pub use stack::Stack;
+
+pub use crate::splitmix::mix;
 
 use crate::write::Names;
 use records::{Clock, Records};
