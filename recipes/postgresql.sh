@@ -17,11 +17,13 @@ if ! $inside; then
     if ((EUID == 0)); then chown postgres "$work"; fi
     "${as[@]}" "$bin/initdb" -D "$work/data" -A trust >"$work/log"
     start "${as[@]}" "$bin/postgres"
-    "${as[@]}" "$bin/pgbench" "${client[@]}" -q -i -s "$(of 2 20)" postgres 2>>"$work/log"
+    "${as[@]}" "$bin/pgbench" "${client[@]}" -q -i -s "$(of 2 20 1)" postgres 2>>"$work/log"
     stop
-    record
+    record "$here/updates.sql"
     exit
 fi
 start "${as[@]}" "$bin/postgres"
-"${as[@]}" "$bin/pgbench" "${client[@]}" -c 2 -T "$(of 5 300)" postgres >>"$work/log" 2>&1
+# Without the table of what has happened nothing grows: the drive gets steady.
+if [[ $size == aged ]]; then load=(-f ./updates.sql); else load=(); fi
+"${as[@]}" "$bin/pgbench" "${client[@]}" "${load[@]}" -c 2 -T "$(of 5 300 150)" postgres >>"$work/log" 2>&1
 stop
