@@ -70,7 +70,7 @@ use crate::Now;
 use crate::frontier::Frontier;
 use crate::units::{Closed, Orders};
 use crate::victim::VictimPolicy;
-use model::{Intervals, Space};
+use model::{Intervals, Origins, Seen, Space, Survival};
 
 /// The rule of the last group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +85,7 @@ pub enum Last {
 pub struct Params {
     pub groups: u16,
     pub sample: f64,
+    pub sample_least: u32,
     pub epoch: f64,
     pub last: Last,
     pub hot: bool,
@@ -97,6 +98,7 @@ impl Default for Params {
         Params {
             groups: 5,
             sample: 0.01,
+            sample_least: 65_536,
             epoch: 4.0,
             last: Last::CostBenefit,
             hot: true,
@@ -106,8 +108,7 @@ impl Default for Params {
     }
 }
 
-/// Addresses that are sampled at least, and intervals without which there is no search.
-const LEAST_SAMPLE: f64 = 4096.0;
+/// Intervals without which there is no search.
 const LEAST_SEEN: u64 = 200;
 /// Difference of valid shares that makes a group irregular.
 const IRREGULAR: f64 = 0.1;
@@ -115,8 +116,9 @@ const IRREGULAR: f64 = 0.1;
 const HOT_VALID: f64 = 0.2;
 const HOT_TRAFFIC: f64 = 0.15;
 const HOT_PAUSE: u32 = 4;
-/// Bits of a hot unit.
+/// The counter of a hot unit, and the bit of a version that was hot when it was written.
 const HOT: u8 = 3;
+const WAS_HOT: u8 = 4;
 /// A unit that lies in no group.
 const NOWHERE: u8 = u8::MAX;
 
@@ -152,14 +154,20 @@ struct Learnt {
     /// Shares of the groups of the chain but the last, and what was predicted of their valid shares.
     shares: Vec<f64>,
     predicted: Vec<f64>,
-    intervals: Intervals,
+    /// Update intervals of versions that were not hot when they were written, and of those that were.
+    intervals: [Intervals; 2],
+    /// Ticks since which all births are known, and at which this epoch began.
+    begun: u64,
+    opened: u64,
+    /// The counter of each unit, and whether its version was hot when it was written.
     bits: Vec<u8>,
     is_hot_used: bool,
     /// Epochs until the hot group is tried again.
     hot_pause: u32,
-    /// Ages of the hot group's collected units since it was tried: their sum and number.
+    /// Ages of the hot group's collected units since it was tried: their sum and number; and what they would be without it.
     hot_ages: (u64, u64),
-    /// Host writes of this epoch, those of them to the hot group, and copies.
+    hot_stay: f64,
+    /// Host writes of this epoch, those of them that are hot, and copies.
     host: u64,
     hot_writes: u64,
     copies: u64,
@@ -180,11 +188,14 @@ impl Learnt {
         Learnt {
             shares: Vec::new(),
             predicted: Vec::new(),
-            intervals: Intervals::new(u64::from(units_per_ru), epoch),
+            intervals: [(); 2].map(|()| Intervals::new(u64::from(units_per_ru), epoch)),
+            begun: 0,
+            opened: 0,
             bits: vec![0; units as usize],
             is_hot_used: false,
             hot_pause: 0,
             hot_ages: (0, 0),
+            hot_stay: 2.0 * params.hot_share * f64::from(units),
             host: 0,
             hot_writes: 0,
             copies: 0,
@@ -202,7 +213,7 @@ impl Learnt {
 impl Midas {
     fn new(params: Params, setup: &Setup) -> Self {
         let units = setup.logical_units;
-        let sample = params.sample.max(LEAST_SAMPLE / f64::from(units.max(1))).min(1.0);
+        let sample = params.sample.max(f64::from(params.sample_least) / f64::from(units.max(1))).min(1.0);
         let epoch = ((params.epoch * f64::from(units)) as u64).max(1);
         Midas {
             sampled_below: (sample * (1u64 << 32) as f64) as u64,
@@ -241,7 +252,7 @@ impl Midas {
     /// Mean age of the hot group's units when collected.
     fn hot_age(&self) -> f64 {
         match self.learnt.hot_ages {
-            (_, 0) => 2.0 * self.params.hot_share * self.space(),
+            (_, 0) => self.learnt.hot_stay,
             (sum, count) => sum as f64 / count as f64,
         }
     }
@@ -255,21 +266,51 @@ impl Midas {
     fn count_overwrite(&mut self, lpn: Lpn, group: usize, interval: u64) {
         let is_soon = group == 1 && (interval as f64) < self.hot_age();
         let bits = &mut self.learnt.bits[lpn.at()];
-        match group {
-            0 => {}
-            _ if is_soon => *bits = (*bits + 1).min(HOT),
-            _ => *bits = bits.saturating_sub(1),
-        }
+        let was_hot = *bits & WAS_HOT != 0 && !self.learnt.is_hot_used;
+        let count = *bits & HOT;
+        *bits = match group {
+            0 => count,
+            _ if is_soon => (count + 1).min(HOT),
+            // The hot group would have copied it before.
+            _ if was_hot => count.saturating_sub(2),
+            _ => count.saturating_sub(1),
+        };
     }
 
     fn end_epoch(&mut self, tick: u64) {
-        self.learnt.epochs += 1;
-        if !self.merge_irregular() {
-            self.reconfigure();
+        if std::env::var("FTLAB_DEBUG").is_ok() {
+            let l = &self.learnt;
+            let m: Vec<_> = (0..=self.params.groups as usize).map(|g| (self.valid_share(g).map(|v| (v * 1000.0).round() / 1000.0), l.collected[g].0)).collect();
+            eprintln!("epoch {} hot {} traffic {:.3} hotage {:.0} waf {:.3} closed {} shares {:.3?} predicted {:.3?} measured {:?}", l.epochs, l.is_hot_used, l.hot_writes as f64 / l.host as f64, self.hot_age(),
+                1.0 + l.copies as f64 / l.host as f64, l.closed / u64::from(self.units_per_ru), l.shares, l.predicted, m);
         }
-        self.judge_hot_group();
+        self.learnt.epochs += 1;
+        let seen: u64 = self.learnt.intervals.iter().map(|intervals| intervals.seen).sum();
+        if seen < LEAST_SEEN || self.learnt.valid == 0 {
+            self.learnt.begun = tick;
+        } else {
+            self.judge_hot_group();
+            if !self.merge_irregular() {
+                self.reconfigure(tick);
+            }
+            // What is kept is predicted anew: the intervals have changed, or the hot group.
+            let (survival, space, _) = self.as_modelled(self.learnt.is_hot_used, tick);
+            let in_chain = space.all / self.space();
+            let shares: Vec<f64> = self.learnt.shares.iter().map(|share| share / in_chain).collect();
+            self.learnt.predicted = match model::predict(&survival, space, &shares) {
+                Some(prediction) => prediction.valid[..shares.len()].to_vec(),
+                None => {
+                    self.learnt.shares.clear();
+                    Vec::new()
+                }
+            };
+        }
+        let hot = self.learnt.hot_writes as f64 / self.learnt.host as f64;
+        let (size, epoch) = (self.params.hot_share * self.space(), self.epoch as f64);
         let learnt = &mut self.learnt;
-        learnt.intervals.clear();
+        learnt.hot_stay = (learnt.hot_stay * (size / hot.max(0.01))).sqrt().min(epoch);
+        learnt.intervals.iter_mut().for_each(Intervals::clear);
+        learnt.opened = tick;
         learnt.settled = tick + self.epoch / 2;
         (learnt.host, learnt.hot_writes, learnt.copies) = (0, 0, 0);
         learnt.collected.fill((0, 0));
@@ -291,51 +332,79 @@ impl Midas {
         true
     }
 
-    fn reconfigure(&mut self) {
+    /// The drive with a hot group or without, at the end of an epoch: what lives how long in the chain, its space, and copies
+    /// from the hot group for each unit that the host writes.
+    fn as_modelled(&self, is_hot_used: bool, tick: u64) -> (Survival, Space, f64) {
         let learnt = &self.learnt;
-        if learnt.intervals.seen < LEAST_SEEN || learnt.valid == 0 {
-            return;
-        }
-        let host = learnt.host as f64;
-        let hot = learnt.hot_writes as f64 / host;
-        let hot_valid = self.valid_share(0).unwrap_or(0.0);
-        let hot_space = if learnt.is_hot_used {
-            self.params.hot_share * self.space()
-        } else {
-            0.0
+        let hot_share = learnt.hot_writes as f64 / learnt.host as f64;
+        let hot_units = match is_hot_used {
+            true => self.params.hot_share * self.space(),
+            false => 0.0,
         };
-        let hot_copies = hot * hot_valid;
+        let origins = Origins {
+            cold: &learnt.intervals[0],
+            hot: &learnt.intervals[1],
+            hot_share,
+            seen: Seen {
+                window: (tick - learnt.opened) as f64,
+                known: (tick - learnt.begun) as f64,
+            },
+        };
+        let survival = Survival::new(&origins, f64::from(self.placed), hot_units);
         let space = Space {
-            all: self.space() - hot_space,
-            live: f64::from(self.placed) - hot_space * (1.0 + hot_valid) / 2.0,
-            inflow: 1.0 - hot + hot_copies,
+            all: self.space() - hot_units,
             least: 2.0 * f64::from(self.units_per_ru) / learnt.closed as f64,
         };
-        let measured = 1.0 + learnt.copies as f64 / host;
-        let found = model::search(&learnt.intervals.survival(), space, usize::from(self.params.groups));
-        if let Some((shares, prediction)) = found
-            && 1.0 + hot_copies + prediction.copies < measured
-        {
+        let hot_copies = match is_hot_used {
+            true => hot_share * survival.hot_valid,
+            false => 0.0,
+        };
+        (survival, space, hot_copies)
+    }
+
+    fn reconfigure(&mut self, tick: u64) {
+        let learnt = &self.learnt;
+        let measured = 1.0 + learnt.copies as f64 / learnt.host as f64;
+        let is_worth = learnt.hot_writes as f64 >= HOT_TRAFFIC * learnt.host as f64;
+        let may_be_hot = self.params.hot && learnt.hot_pause == 0 && is_worth;
+        let mut best: Option<(f64, bool, Vec<f64>)> = None;
+        for is_hot_used in [false, true] {
+            let (survival, space, hot_copies) = self.as_modelled(is_hot_used, tick);
+            if is_hot_used && (!may_be_hot || survival.hot_valid > HOT_VALID) {
+                continue;
+            }
             let in_chain = space.all / self.space();
-            self.learnt.predicted = prediction.valid[..shares.len()].to_vec();
-            self.learnt.shares = shares.iter().map(|share| share * in_chain).collect();
+            let found = model::search(&survival, space, usize::from(self.params.groups));
+            if let Some((shares, prediction)) = found {
+                let waf = 1.0 + hot_copies + prediction.copies;
+                if std::env::var("FTLAB_DEBUG").is_ok() {
+                    eprintln!("   hot {is_hot_used} hot_valid {:.3} waf {waf:.3} measured {measured:.3} {shares:.3?} {:.3?}", survival.hot_valid, prediction.valid);
+                }
+                if best.as_ref().is_none_or(|&(least, ..)| waf < least) {
+                    best = Some((waf, is_hot_used, shares.iter().map(|share| share * in_chain).collect()));
+                }
+            }
+        }
+        if let Some((waf, is_hot_used, shares)) = best
+            && waf < measured
+        {
+            if is_hot_used != self.learnt.is_hot_used {
+                (self.learnt.is_hot_used, self.learnt.hot_ages) = (is_hot_used, (0, 0));
+            }
+            self.learnt.shares = shares;
             self.learnt.applied += 1;
         }
     }
 
+    /// Gives up a hot group that is not worth its space.
     fn judge_hot_group(&mut self) {
-        if !self.params.hot {
-            return;
-        }
         let traffic = self.learnt.hot_writes as f64 / self.learnt.host as f64;
         let is_worth = self.valid_share(0).is_none_or(|valid| valid <= HOT_VALID) && traffic >= HOT_TRAFFIC;
         let learnt = &mut self.learnt;
         if learnt.is_hot_used && !is_worth {
-            (learnt.is_hot_used, learnt.hot_pause) = (false, HOT_PAUSE);
-        } else if !learnt.is_hot_used && learnt.hot_pause > 0 {
-            learnt.hot_pause -= 1;
-        } else if !learnt.is_hot_used {
-            (learnt.is_hot_used, learnt.hot_ages) = (true, (0, 0));
+            (learnt.is_hot_used, learnt.hot_ages, learnt.hot_pause) = (false, (0, 0), HOT_PAUSE);
+        } else {
+            learnt.hot_pause = learnt.hot_pause.saturating_sub(1);
         }
     }
 }
@@ -379,13 +448,19 @@ impl PlacementPolicy for Midas {
             && from != NOWHERE
         {
             let (group, interval) = (usize::from(from), write.now.tick - since);
-            if group != 0 && self.is_sampled(lpn) {
-                self.learnt.intervals.add(interval);
+            if self.is_sampled(lpn) {
+                let was_hot = self.learnt.bits[lpn.at()] & WAS_HOT != 0;
+                let known = if since < self.learnt.begun { u64::MAX } else { interval };
+                self.learnt.intervals[usize::from(was_hot)].add(known);
             }
             self.count_overwrite(lpn, group, interval);
         }
-        let is_hot = self.learnt.is_hot_used && self.learnt.bits[lpn.at()] == HOT;
-        self.learnt.hot_writes += u64::from(is_hot);
+        let is_hot = self.learnt.bits[lpn.at()] == HOT;
+        if is_hot {
+            self.learnt.bits[lpn.at()] |= WAS_HOT;
+            self.learnt.hot_writes += 1;
+        }
+        let goes_hot = is_hot && self.learnt.is_hot_used;
         self.learnt.host += 1;
         let epoch = if self.learnt.epochs == 0 {
             self.epoch / 4
@@ -395,14 +470,14 @@ impl PlacementPolicy for Midas {
         if self.learnt.host >= epoch {
             self.end_epoch(write.now.tick);
         }
-        Frontier::from(!is_hot)
+        Frontier::from(!goes_hot)
     }
 
     fn survivor(&mut self, survivor: &Survivor) -> Option<Frontier> {
         self.learnt.copies += 1;
         if let Some(lpn) = survivor.lpn {
             let bits = &mut self.learnt.bits[lpn.at()];
-            *bits = bits.saturating_sub(1);
+            *bits -= u8::from(*bits & HOT > 0);
         }
         let next = match survivor.from {
             0 => 1,
@@ -464,7 +539,7 @@ impl PlacementPolicy for Midas {
         let learnt: Learnt = learnt::load(saved)?;
         let fits = learnt.bits.len() == self.learnt.bits.len()
             && learnt.collected.len() == self.learnt.collected.len()
-            && learnt.intervals.len() == self.learnt.intervals.len()
+            && (learnt.intervals.iter().zip(&self.learnt.intervals)).all(|(one, own)| one.len() == own.len())
             && learnt.shares.len() < usize::from(self.params.groups)
             && learnt.predicted.len() == learnt.shares.len();
         if !fits {
@@ -476,7 +551,7 @@ impl PlacementPolicy for Midas {
 
     fn memory_bytes(&self) -> u64 {
         let units = self.group_of.len() as u64;
-        5 * units + units.div_ceil(4) + 4 * self.learnt.intervals.len() as u64
+        5 * units + (3 * units).div_ceil(8) + 8 * self.learnt.intervals[0].len() as u64
     }
 }
 

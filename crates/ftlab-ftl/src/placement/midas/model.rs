@@ -41,48 +41,140 @@ impl Intervals {
         self.bins.len()
     }
 
-    pub fn survival(&self) -> Survival {
-        let (mut left, mut area) = (self.seen as f64, 0.0);
-        let all = left.max(1.0);
-        let (mut alive, mut lived) = (vec![left / all], vec![0.0]);
-        // What is in the last bin is taken for what never dies: it is counted among the immortal units.
-        let longer = f64::from(self.bins[self.bins.len() - 1]);
-        for &count in &self.bins[..self.bins.len() - 1] {
-            let before = left;
-            left -= f64::from(count);
-            area += (before + left - 2.0 * longer) / 2.0 * self.width as f64;
-            alive.push(left / all);
-            lived.push(area / all);
+    /// The share of versions that are alive at each edge of the bins, as far as `seen` tells.
+    fn alive(&self, seen: Seen) -> Vec<f64> {
+        let all = self.seen.max(1) as f64;
+        let mut left = 1.0;
+        let mut alive = vec![left];
+        for (bin, &count) in self.bins[..self.bins.len() - 1].iter().enumerate() {
+            let chances = seen.known - (bin as f64 + 0.5) * self.width as f64;
+            if chances < LEAST_CHANCES * seen.window && bin > 0 {
+                break;
+            }
+            left = f64::max(left - f64::from(count) / all * f64::max(seen.window / chances, 1.0), 0.0);
+            alive.push(left);
         }
-        let longer = longer / all;
-        alive.iter_mut().for_each(|share| *share = (*share - longer).max(0.0));
-        Survival {
-            width: self.width as f64,
-            alive,
-            lived,
-        }
+        alive
     }
 }
 
-/// The share of versions that are alive some ticks after they were written, of those that die within the distribution.
+/// When intervals were looked for: a death counts only if the birth was seen. Of long intervals that leaves few, which stand for
+/// those that began too early.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// Ticks in which deaths were looked for.
+    pub window: f64,
+    /// Ticks since births are known.
+    pub known: f64,
+}
+
+/// A distribution ends where deaths could be seen in no more than this share of the window.
+const LEAST_CHANCES: f64 = 0.1;
+
+/// Where versions come from: those that go to the chain at once, and those that go to the hot group.
+pub(super) struct Origins<'a> {
+    pub cold: &'a Intervals,
+    pub hot: &'a Intervals,
+    /// Share of the host writes that is hot.
+    pub hot_share: f64,
+    pub seen: Seen,
+}
+
+/// Versions in the chain, for each unit that the host writes, by the time since they entered it. What gets older than the
+/// distribution is long, dies at a constant rate, and makes up for the valid units that the distribution does not explain.
 pub(super) struct Survival {
     width: f64,
     alive: Vec<f64>,
     /// Its integral.
     lived: Vec<f64>,
+    /// Mean of what is left of the life of a version that has got older than the distribution.
+    rest: f64,
+    /// Share of the hot group's units that are valid when collected.
+    pub hot_valid: f64,
 }
 
 impl Survival {
+    /// Of a drive of `live` valid units; with a hot group of so many units, which go to the chain when it is given up.
+    pub fn new(origins: &Origins<'_>, live: f64, hot_units: f64) -> Self {
+        let width = origins.cold.width as f64;
+        let (cold, hot) = (origins.cold.alive(origins.seen), origins.hot.alive(origins.seen));
+        let share = origins.hot_share;
+        let stay = if share > 0.0 { hot_units / share } else { 0.0 };
+        let step = |bin: usize| Self::between(&hot, bin as f64 + stay / width);
+        let alive: Vec<f64> = (0..cold.len())
+            .map(|bin| (1.0 - share) * cold[bin] + share * step(bin))
+            .collect();
+        let mut area = 0.0;
+        let lived: Vec<f64> = std::iter::once(0.0)
+            .chain(alive.windows(2).map(|pair| {
+                area += (pair[0] + pair[1]) / 2.0 * width;
+                area
+            }))
+            .collect();
+        let steps = 64;
+        let in_hot: f64 = (0..steps)
+            .map(|step| Self::between(&hot, (f64::from(step) + 0.5) / f64::from(steps) * stay / width))
+            .sum::<f64>()
+            * share
+            * stay
+            / f64::from(steps);
+        let end = alive[alive.len() - 1].max(1e-9);
+        Survival {
+            width,
+            rest: (live - in_hot - area).max(0.0) / end,
+            alive,
+            lived,
+            hot_valid: Self::between(&hot, stay / width),
+        }
+    }
+
     fn end(&self) -> f64 {
         self.width * (self.alive.len() - 1) as f64
     }
 
-    fn at(&self, time: f64) -> f64 {
-        Self::between(&self.alive, time / self.width)
+    /// Versions that come to the chain.
+    #[cfg(test)]
+    fn inflow(&self) -> f64 {
+        self.alive[0]
     }
 
-    fn until(&self, time: f64) -> f64 {
-        Self::between(&self.lived, time / self.width)
+    fn of_end(&self) -> f64 {
+        match self.rest {
+            0.0 => 0.0,
+            _ => self.alive[self.alive.len() - 1].max(1e-9),
+        }
+    }
+
+    fn at(&self, time: f64) -> f64 {
+        match time - self.end() {
+            over if over < 0.0 => Self::between(&self.alive, time / self.width),
+            _ if self.rest == 0.0 => 0.0,
+            over => self.of_end() * (-over / self.rest).exp(),
+        }
+    }
+
+    /// Valid units that have been in the chain for longer than `time`.
+    fn older(&self, time: f64) -> f64 {
+        let all = self.lived[self.lived.len() - 1];
+        let long = self.of_end() * self.rest;
+        match time - self.end() {
+            over if over < 0.0 => all - Self::between(&self.lived, time / self.width) + long,
+            _ if self.rest == 0.0 => 0.0,
+            over => long * (-over / self.rest).exp(),
+        }
+    }
+
+    /// The sum of what is alive at `time`, and `pass`, two, three ... times `pass` later.
+    fn passes(&self, time: f64, pass: f64) -> f64 {
+        let (mut sum, mut at) = (0.0, time);
+        while at < self.end() {
+            sum += self.at(at);
+            at += pass;
+        }
+        match self.rest {
+            0.0 => sum,
+            rest => sum + self.at(at) / -(-pass / rest).exp_m1(),
+        }
     }
 
     fn between(values: &[f64], place: f64) -> f64 {
@@ -100,10 +192,6 @@ impl Survival {
 pub(super) struct Space {
     /// Of all groups of the chain.
     pub all: f64,
-    /// Valid units in them.
-    pub live: f64,
-    /// Units that come to the first group for each that the host writes.
-    pub inflow: f64,
     /// The least share of the space that a group may have.
     pub least: f64,
 }
@@ -120,61 +208,50 @@ pub(super) struct Prediction {
 /// A chain whose groups but the last have the shares `shares` of the space and are collected first in, first out; the last
 /// keeps its own survivors. `None` where the last group could not hold its valid units.
 pub(super) fn predict(survival: &Survival, space: Space, shares: &[f64]) -> Option<Prediction> {
-    let inflow = space.inflow;
     let (mut time, mut copies, mut valid) = (0.0, 0.0, Vec::new());
     for share in shares {
         let before = survival.at(time);
-        let stay = match inflow * before {
-            flow if flow > 0.0 => share * space.all / flow,
-            _ => survival.end(),
-        };
-        time = (time + stay).min(survival.end());
+        if before <= 0.0 {
+            valid.push(0.0);
+            continue;
+        }
+        time += share * space.all / before;
         let after = survival.at(time);
-        valid.push(if before > 0.0 { after / before } else { 0.0 });
-        copies += inflow * after;
+        valid.push(after / before);
+        copies += after;
     }
     let rest = space.all * (1.0 - shares.iter().sum::<f64>());
-    let mortal = inflow * (survival.until(survival.end()) - survival.until(time));
-    let immortal = (space.live - inflow * survival.until(survival.end())).max(0.0);
-    if mortal + immortal >= rest {
+    if survival.older(time) >= rest {
         return None;
     }
     // One pass of the last group takes `pass` ticks; what enters it in that time fills it.
-    let entering = |pass: f64| -> f64 {
-        let (mut sum, mut at) = (0.0, time);
-        while at < survival.end() {
-            sum += survival.at(at);
-            at += pass;
+    let fills = |pass: f64| pass * survival.passes(time, pass) >= rest;
+    let (mut short, mut long) = (0.0, survival.end() / 16.0);
+    while !fills(long) {
+        (short, long) = (long, 2.0 * long);
+        if long > LONGEST * survival.end() {
+            break;
         }
-        inflow * sum
-    };
-    let (mut short, mut long) = (survival.end() / 2000.0, survival.end());
-    let pass = if long * entering(long) + immortal < rest {
-        match entering(long) {
-            flow if flow > 0.0 => (rest - immortal) / flow,
-            _ => f64::INFINITY,
+    }
+    for _ in 0..24 {
+        let middle = (short + long) / 2.0;
+        if middle > survival.end() / 4096.0 && !fills(middle) {
+            short = middle;
+        } else {
+            long = middle;
         }
-    } else {
-        for _ in 0..30 {
-            let middle = (short + long) / 2.0;
-            if middle * entering(middle) + immortal < rest {
-                short = middle;
-            } else {
-                long = middle;
-            }
-        }
-        long
-    };
-    let enters = entering(pass.min(survival.end()));
-    let from_before = inflow * survival.at(time);
-    let own = enters - from_before + immortal / pass;
-    let all = enters + immortal / pass;
-    valid.push(if all > 0.0 { own / all } else { 0.0 });
+    }
+    let enters = survival.passes(time, long.max(survival.end() / 4096.0));
+    let own = enters - survival.at(time);
+    valid.push(if enters > 0.0 { own / enters } else { 0.0 });
     Some(Prediction {
         valid,
         copies: copies + own,
     })
 }
+
+/// The longest pass that is looked for, as distributions.
+const LONGEST: f64 = 1e6;
 
 /// A further group must bring so much of the write amplification.
 const WORTH: f64 = 0.005;
@@ -242,16 +319,25 @@ mod tests {
                 }
             }
         }
-        intervals.survival()
+        survival(&intervals)
+    }
+
+    /// Of 10,000 valid units, without a hot group, when births have been known for ever.
+    fn survival(intervals: &Intervals) -> Survival {
+        let origins = Origins {
+            cold: intervals,
+            hot: &Intervals::new(50, 100),
+            hot_share: 0.0,
+            seen: Seen {
+                window: 1e6,
+                known: 1e9,
+            },
+        };
+        Survival::new(&origins, 10_000.0, 0.0)
     }
 
     fn space(all: f64) -> Space {
-        Space {
-            all,
-            live: 10_000.0,
-            inflow: 1.0,
-            least: 0.01,
-        }
+        Space { all, least: 0.01 }
     }
 
     /// One group under uniform writes is a FIFO log: 2.364 and 4.016 at an over-provisioning of 0.30 and 0.15.
@@ -274,7 +360,7 @@ mod tests {
             intervals.add(450);
             intervals.add(1950);
         });
-        let survival = intervals.survival();
+        let survival = survival(&intervals);
         let prediction = predict(&survival, space(20_000.0), &[0.05]).unwrap();
         assert!((prediction.valid[0] - 0.5).abs() < 1e-9, "{prediction:?}");
         // The immortal rest of 10,000 - 1,200 units and what lives to 1,950 pass through the last group.
