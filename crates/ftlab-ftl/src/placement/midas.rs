@@ -116,6 +116,9 @@ const IRREGULAR: f64 = 0.1;
 const HOT_VALID: f64 = 0.2;
 const HOT_TRAFFIC: f64 = 0.15;
 const HOT_PAUSE: u32 = 4;
+/// Sizes of the hot group that are tried, each this share of the one before.
+const HOT_SIZES: i32 = 9;
+const HOT_STEP: f64 = 0.7;
 /// The counter of a hot unit, and the bit of a version that was hot when it was written.
 const HOT: u8 = 3;
 const WAS_HOT: u8 = 4;
@@ -167,6 +170,8 @@ struct Learnt {
     /// Ages of the hot group's collected units since it was tried: their sum and number; and what they would be without it.
     hot_ages: (u64, u64),
     hot_stay: f64,
+    /// The hot group's share of the closed reclaim units, or what it would be.
+    hot_size: f64,
     /// Host writes of this epoch, those of them that are hot, and copies.
     host: u64,
     hot_writes: u64,
@@ -196,6 +201,7 @@ impl Learnt {
             hot_pause: 0,
             hot_ages: (0, 0),
             hot_stay: 2.0 * params.hot_share * f64::from(units),
+            hot_size: params.hot_share,
             host: 0,
             hot_writes: 0,
             copies: 0,
@@ -294,7 +300,11 @@ impl Midas {
                 self.reconfigure(tick);
             }
             // What is kept is predicted anew: the intervals have changed, or the hot group.
-            let (survival, space, _) = self.as_modelled(self.learnt.is_hot_used, tick);
+            let hot_size = match self.learnt.is_hot_used {
+                true => self.learnt.hot_size,
+                false => 0.0,
+            };
+            let (survival, space, _) = self.as_modelled(hot_size, tick);
             let in_chain = space.all / self.space();
             let shares: Vec<f64> = self.learnt.shares.iter().map(|share| share / in_chain).collect();
             self.learnt.predicted = match model::predict(&survival, space, &shares) {
@@ -306,9 +316,11 @@ impl Midas {
             };
         }
         let hot = self.learnt.hot_writes as f64 / self.learnt.host as f64;
-        let (size, epoch) = (self.params.hot_share * self.space(), self.epoch as f64);
+        let (size, epoch) = (self.learnt.hot_size * self.space(), self.epoch as f64);
         let learnt = &mut self.learnt;
-        learnt.hot_stay = (learnt.hot_stay * (size / hot.max(0.01))).sqrt().min(epoch);
+        if learnt.valid > 0 {
+            learnt.hot_stay = (learnt.hot_stay * (size / hot.max(0.01))).sqrt().min(epoch);
+        }
         learnt.intervals.iter_mut().for_each(Intervals::clear);
         learnt.opened = tick;
         learnt.settled = tick + self.epoch / 2;
@@ -332,15 +344,12 @@ impl Midas {
         true
     }
 
-    /// The drive with a hot group or without, at the end of an epoch: what lives how long in the chain, its space, and copies
-    /// from the hot group for each unit that the host writes.
-    fn as_modelled(&self, is_hot_used: bool, tick: u64) -> (Survival, Space, f64) {
+    /// The drive with a hot group that has this share, or none, at the end of an epoch: what lives how long in the chain, its
+    /// space, and copies from the hot group for each unit that the host writes.
+    fn as_modelled(&self, hot_size: f64, tick: u64) -> (Survival, Space, f64) {
         let learnt = &self.learnt;
         let hot_share = learnt.hot_writes as f64 / learnt.host as f64;
-        let hot_units = match is_hot_used {
-            true => self.params.hot_share * self.space(),
-            false => 0.0,
-        };
+        let hot_units = hot_size * self.space();
         let origins = Origins {
             cold: &learnt.intervals[0],
             hot: &learnt.intervals[1],
@@ -355,9 +364,9 @@ impl Midas {
             all: self.space() - hot_units,
             least: 2.0 * f64::from(self.units_per_ru) / learnt.closed as f64,
         };
-        let hot_copies = match is_hot_used {
-            true => hot_share * survival.hot_valid,
-            false => 0.0,
+        let hot_copies = match hot_size {
+            0.0 => 0.0,
+            _ => hot_share * survival.hot_valid,
         };
         (survival, space, hot_copies)
     }
@@ -367,10 +376,17 @@ impl Midas {
         let measured = 1.0 + learnt.copies as f64 / learnt.host as f64;
         let is_worth = learnt.hot_writes as f64 >= HOT_TRAFFIC * learnt.host as f64;
         let may_be_hot = self.params.hot && learnt.hot_pause == 0 && is_worth;
-        let mut best: Option<(f64, bool, Vec<f64>)> = None;
-        for is_hot_used in [false, true] {
-            let (survival, space, hot_copies) = self.as_modelled(is_hot_used, tick);
-            if is_hot_used && (!may_be_hot || survival.hot_valid > HOT_VALID) {
+        let least = 2.0 * f64::from(self.units_per_ru) / learnt.closed as f64;
+        let mut sizes = vec![0.0];
+        if may_be_hot {
+            let steps = (0..HOT_SIZES).map(|step| self.params.hot_share * HOT_STEP.powi(step));
+            sizes.extend(steps.filter(|&size| size >= least));
+        }
+        // The best chain without a hot group and with one: predicted write amplification, share of the hot group, shares.
+        let mut best: [Option<(f64, f64, Vec<f64>)>; 2] = [None, None];
+        for hot_size in sizes {
+            let (survival, space, hot_copies) = self.as_modelled(hot_size, tick);
+            if hot_size > 0.0 && survival.hot_valid > HOT_VALID {
                 continue;
             }
             let in_chain = space.all / self.space();
@@ -378,18 +394,30 @@ impl Midas {
             if let Some((shares, prediction)) = found {
                 let waf = 1.0 + hot_copies + prediction.copies;
                 if std::env::var("FTLAB_DEBUG").is_ok() {
-                    eprintln!("   hot {is_hot_used} hot_valid {:.3} waf {waf:.3} measured {measured:.3} {shares:.3?} {:.3?}", survival.hot_valid, prediction.valid);
+                    eprintln!("   hot {hot_size:.4} hot_valid {:.3} waf {waf:.3} measured {measured:.3} {shares:.3?} {:.3?}", survival.hot_valid, prediction.valid);
                 }
-                if best.as_ref().is_none_or(|&(least, ..)| waf < least) {
-                    best = Some((waf, is_hot_used, shares.iter().map(|share| share * in_chain).collect()));
+                let of_kind = &mut best[usize::from(hot_size > 0.0)];
+                if of_kind.as_ref().is_none_or(|&(least, ..)| waf < least) {
+                    *of_kind = Some((waf, hot_size, shares.iter().map(|share| share * in_chain).collect()));
                 }
             }
         }
-        if let Some((waf, is_hot_used, shares)) = best
+        // The counters are to find what a hot group of the best size would hold.
+        if let Some((_, hot_size, _)) = best[1]
+            && !self.learnt.is_hot_used
+        {
+            self.learnt.hot_size = hot_size;
+        }
+        let best = best.into_iter().flatten().min_by(|one, other| one.0.total_cmp(&other.0));
+        if let Some((waf, hot_size, shares)) = best
             && waf < measured
         {
+            let is_hot_used = hot_size > 0.0;
             if is_hot_used != self.learnt.is_hot_used {
                 (self.learnt.is_hot_used, self.learnt.hot_ages) = (is_hot_used, (0, 0));
+            }
+            if is_hot_used {
+                self.learnt.hot_size = hot_size;
             }
             self.learnt.shares = shares;
             self.learnt.applied += 1;
@@ -593,7 +621,7 @@ impl VictimPolicy for Midas {
         }
         let over = groups.iter().enumerate().find(|&(group, &(count, _))| {
             let share = match group {
-                0 => self.params.hot_share,
+                0 => self.learnt.hot_size,
                 _ => self.learnt.shares[group - 1],
             };
             f64::from(count) > share * closed.len() as f64
