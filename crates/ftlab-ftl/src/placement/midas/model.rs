@@ -51,7 +51,10 @@ impl Intervals {
             if chances < LEAST_CHANCES * seen.window && bin > 0 {
                 break;
             }
-            left = f64::max(left - f64::from(count) / all * f64::max(seen.window / chances, 1.0), 0.0);
+            left = f64::max(
+                left - f64::from(count) / all * f64::max(seen.window / chances, 1.0),
+                0.0,
+            );
             alive.push(left);
         }
         alive
@@ -130,12 +133,6 @@ impl Survival {
 
     fn end(&self) -> f64 {
         self.width * (self.alive.len() - 1) as f64
-    }
-
-    /// Versions that come to the chain.
-    #[cfg(test)]
-    fn inflow(&self) -> f64 {
-        self.alive[0]
     }
 
     fn of_end(&self) -> f64 {
@@ -382,5 +379,97 @@ mod tests {
             1.0 + several.copies < 0.7 * (1.0 + one.copies),
             "{one:?} {several:?} {shares:?}"
         );
+    }
+
+    /// 80 % of the writes to a fifth of 10,000 units, intervals seen up to four times those: what outlives them counts in each group.
+    #[test]
+    fn what_outlives_the_distribution_goes_through_the_chain() {
+        let classes = [(0.8, 2_500.0), (0.2, 40_000.0)];
+        let survival = exponential(&classes, 40_000);
+        let alive = |time: f64| {
+            classes
+                .iter()
+                .map(|(share, mean)| share * (-time / mean).exp())
+                .sum::<f64>()
+        };
+        let prediction = predict(&survival, space(11_500.0), &[0.15, 0.10, 0.08]).unwrap();
+        let mut time = 0.0;
+        for (at, share) in [0.15, 0.10, 0.08].into_iter().enumerate() {
+            let before = alive(time);
+            time += share * 11_500.0 / before;
+            let expected = alive(time) / before;
+            let valid = prediction.valid[at];
+            assert!(
+                (valid - expected).abs() < 0.01,
+                "group {}: {valid} against {expected}",
+                at + 1
+            );
+        }
+        // The same with all intervals seen, so that nothing of the last group is left to the tail.
+        let all = predict(&exponential(&classes, 400_000), space(11_500.0), &[0.15, 0.10, 0.08]).unwrap();
+        assert!(
+            (all.copies / prediction.copies - 1.0).abs() < 0.01,
+            "{all:?} {prediction:?}"
+        );
+    }
+
+    /// Births are known since the window began: long intervals are rarely seen, and each counts for several.
+    #[test]
+    fn a_first_window_is_not_biased() {
+        let (mean, window) = (20_000.0, 40_000.0);
+        let mut intervals = Intervals::new(100, window as u64);
+        for step in 0..400_000 {
+            let uniform = (f64::from(step) + 0.5) / 400_000.0;
+            let interval = -mean * uniform.ln();
+            // Births are spread over the window; each death that is seen belongs to a birth long before it or in it.
+            let death = f64::from(step * 7919 % 400_000) / 400_000.0 * window;
+            intervals.add(if death >= interval { interval as u64 } else { u64::MAX });
+        }
+        let seen = Seen { window, known: window };
+        let alive = intervals.alive(seen);
+        assert!(alive.len() as f64 * 100.0 < 0.92 * window, "{}", alive.len());
+        for (bin, &share) in alive.iter().enumerate().step_by(50) {
+            let expected = (-(bin as f64) * 100.0 / mean).exp();
+            assert!(
+                (share - expected).abs() < 0.02,
+                "{share} against {expected} after {bin} bins"
+            );
+        }
+    }
+
+    /// Half of the writes are hot and die after 500 ticks, in a hot group that a version leaves after 400 or 800 ticks.
+    #[test]
+    fn a_hot_group_keeps_from_the_chain_what_dies_in_it() {
+        let (mut cold, mut hot) = (Intervals::new(100, 10_000), Intervals::new(100, 10_000));
+        (0..500).for_each(|_| {
+            cold.add(9_000);
+            hot.add(450);
+        });
+        let of = |hot_units: f64| {
+            let seen = Seen {
+                window: 1e6,
+                known: 1e9,
+            };
+            let origins = Origins {
+                cold: &cold,
+                hot: &hot,
+                hot_share: 0.5,
+                seen,
+            };
+            let survival = Survival::new(&origins, 6_000.0, hot_units);
+            (
+                survival.hot_valid,
+                survival.at(0.0),
+                survival.older(0.0) + hot_units.min(225.0),
+            )
+        };
+        for (hot_units, hot_valid, inflow) in [(200.0, 1.0, 1.0), (400.0, 0.0, 0.5)] {
+            let (valid, flow, live) = of(hot_units);
+            assert!(
+                (valid - hot_valid).abs() < 1e-9 && (flow - inflow).abs() < 1e-9,
+                "{valid} {flow}"
+            );
+            assert!((live - 6_000.0).abs() < 10.0, "valid units of both: {live}");
+        }
     }
 }
