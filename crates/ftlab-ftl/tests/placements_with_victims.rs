@@ -98,8 +98,12 @@ impl Run {
         }
     }
 
-    /// The write amplification, and the drive after it.
-    fn run(&self) -> (f64, Ftl<ftlab_ftl::Counting>) {
+    /// The mapping units of the drive that the host sees.
+    fn units(&self) -> u32 {
+        self.config().logical_units
+    }
+
+    fn config(&self) -> ftlab_ftl::FtlConfig {
         let layout = one_lane(self.blocks, 64);
         let mut config = config(&layout, 0.0);
         config.placement = PolicySpec::parse(self.placement).unwrap();
@@ -108,8 +112,13 @@ impl Run {
         config.gc.soft = config.gc.hard;
         let usable = f64::from(self.blocks - config.gc.hard) - f64::from(self.frontiers) / 2.0;
         config.logical_units = (64.0 * usable / (1.0 + self.over_provisioning)) as u32;
-        let units = config.logical_units;
-        let mut ftl = Ftl::new(layout, config).unwrap();
+        config
+    }
+
+    /// The write amplification, and the drive after it.
+    fn run(&self) -> (f64, Ftl<ftlab_ftl::Counting>) {
+        let units = self.units();
+        let mut ftl = Ftl::new(one_lane(self.blocks, 64), self.config()).unwrap();
         let mut draw = Draw::new(self.load, units);
         (0..units).for_each(|lpn| {
             ftl.admit(&write(lpn, 0), Ticket::NONE);
@@ -193,7 +202,7 @@ fn midas_applies_and_merges_configurations() {
     assert!(figure(&ftl, "epochs") >= 8.0 && figure(&ftl, "applied") >= 1.0);
     let groups = figure(&ftl, "groups");
     assert!(groups >= 3.0 && figure(&ftl, "merged") == 0.0, "{groups}");
-    let units = ftl.logical_units();
+    let units = run.units();
     let mut draw = Draw::new(Load::Uniform, units);
     let mut writes = 0;
     while figure(&ftl, "merged") == 0.0 {
