@@ -62,7 +62,7 @@
 //! Parameters outside their ranges; an unknown word.
 //!
 //! # Cost
-//! O(1) a unit placed, O(closed units) a collection, some hundred milliseconds an epoch; 5 bytes and 3 bits a mapping unit, of
+//! O(1) a unit placed, O(closed units) a collection, some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping unit, of
 //! which a drive that samples keeps less.
 //!
 //! # Source

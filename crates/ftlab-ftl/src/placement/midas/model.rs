@@ -418,11 +418,11 @@ mod tests {
     fn a_first_window_is_not_biased() {
         let (mean, window) = (20_000.0, 40_000.0);
         let mut intervals = Intervals::new(100, window as u64);
-        for step in 0..400_000 {
+        for step in 0..400_000u32 {
             let uniform = (f64::from(step) + 0.5) / 400_000.0;
             let interval = -mean * uniform.ln();
             // Births are spread over the window; each death that is seen belongs to a birth long before it or in it.
-            let death = f64::from(step * 7919 % 400_000) / 400_000.0 * window;
+            let death = f64::from((u64::from(step) * 7919 % 400_000) as u32) / 400_000.0 * window;
             intervals.add(if death >= interval { interval as u64 } else { u64::MAX });
         }
         let seen = Seen { window, known: window };
