@@ -98,8 +98,12 @@ impl Run {
         }
     }
 
-    /// The write amplification, and the drive after it.
-    fn run(&self) -> (f64, Ftl<ftlab_ftl::Counting>) {
+    /// The mapping units of the drive that the host sees.
+    fn units(&self) -> u32 {
+        self.config().logical_units
+    }
+
+    fn config(&self) -> ftlab_ftl::FtlConfig {
         let layout = one_lane(self.blocks, 64);
         let mut config = config(&layout, 0.0);
         config.placement = PolicySpec::parse(self.placement).unwrap();
@@ -108,8 +112,13 @@ impl Run {
         config.gc.soft = config.gc.hard;
         let usable = f64::from(self.blocks - config.gc.hard) - f64::from(self.frontiers) / 2.0;
         config.logical_units = (64.0 * usable / (1.0 + self.over_provisioning)) as u32;
-        let units = config.logical_units;
-        let mut ftl = Ftl::new(layout, config).unwrap();
+        config
+    }
+
+    /// The write amplification, and the drive after it.
+    fn run(&self) -> (f64, Ftl<ftlab_ftl::Counting>) {
+        let units = self.units();
+        let mut ftl = Ftl::new(one_lane(self.blocks, 64), self.config()).unwrap();
         let mut draw = Draw::new(self.load, units);
         (0..units).for_each(|lpn| {
             ftl.admit(&write(lpn, 0), Ticket::NONE);
@@ -170,7 +179,7 @@ fn zipf_writes_part() {
 fn uniform_writes_cost_little_more_than_without() {
     let of = |placement| Run::new(placement, "cost_benefit", Load::Uniform).waf();
     let none = of("none");
-    for (placement, expected, tolerance) in [("sfs", none, 0.03), ("midas", none, 0.03), ("multilog", 4.016, 0.03)] {
+    for (placement, expected, tolerance) in [("sfs", none, 0.03), ("midas", none, 0.02), ("multilog", 4.016, 0.03)] {
         let waf = of(placement);
         assert!(
             (waf / expected - 1.0).abs() < tolerance,
@@ -179,15 +188,61 @@ fn uniform_writes_cost_little_more_than_without() {
     }
 }
 
-/// Groups that came from intervals which no longer hold are merged, and the search goes on.
+/// Under a load that stays, what is predicted comes true and nothing is merged. Another load makes groups irregular: they are
+/// merged, and the search goes on.
 #[test]
 fn midas_applies_and_merges_configurations() {
     let run = Run::new("midas:epoch=2", "cost_benefit", Load::Hot(0.1, 0.9));
-    let (_, ftl) = run.run();
-    let reports = ftl.policy_reports();
-    let (_, figures) = &reports[0];
-    let figure = |name: &str| figures.iter().find(|(key, _)| *key == name).expect("a figure").1;
-    assert!(figure("epochs") >= 8.0 && figure("applied") >= 2.0, "{figures:?}");
+    let (_, mut ftl) = run.run();
+    let figure = |ftl: &Ftl<ftlab_ftl::Counting>, name: &str| {
+        let reports = ftl.policy_reports();
+        let (_, figures) = &reports[0];
+        figures.iter().find(|(key, _)| *key == name).expect("a figure").1
+    };
+    assert!(figure(&ftl, "epochs") >= 8.0 && figure(&ftl, "applied") >= 1.0);
+    let groups = figure(&ftl, "groups");
+    assert!(groups >= 3.0 && figure(&ftl, "merged") == 0.0, "{groups}");
+    let units = run.units();
+    let mut draw = Draw::new(Load::Uniform, units);
+    let mut writes = 0;
+    while figure(&ftl, "merged") == 0.0 {
+        ftl.admit(&write(draw.next(), 0), Ticket::NONE);
+        writes += 1;
+        assert!(writes < 5 * units, "nothing was merged in two epochs of another load");
+    }
+    assert!(figure(&ftl, "groups") < groups);
+    let applied = figure(&ftl, "applied");
+    let mut back = Draw::new(run.load, units);
+    (0..8 * units).for_each(|_| {
+        ftl.admit(&write(back.next(), 0), Ticket::NONE);
+    });
+    assert!(figure(&ftl, "applied") > applied && figure(&ftl, "groups") >= 3.0);
+    ftl.check().unwrap();
+}
+
+/// The paper has MiDAS at SepBIT's write amplification or below it; here it comes within 4 % under Zipf's law and two classes, far
+/// below no placement, and above the oracle.
+#[test]
+fn midas_comes_near_to_sepbit() {
+    for load in [
+        Load::Zipf(0.8),
+        Load::Zipf(1.0),
+        Load::Hot(0.1, 0.9),
+        Load::Hot(0.2, 0.8),
+    ] {
+        let of = |placement| Run::new(placement, "cost_benefit", load).waf();
+        let (none, sepbit, midas) = (of("none"), of("sepbit"), of("midas"));
+        assert!(
+            midas < 1.04 * sepbit && midas < 0.96 * none,
+            "{load:?}: {midas:.3}, SepBIT {sepbit:.3}, none {none:.3}"
+        );
+    }
+    // A hot group is what it takes under Zipf's law.
+    let of = |placement| Run::new(placement, "cost_benefit", Load::Zipf(1.0)).run();
+    let (waf, with) = of("midas");
+    let (without, _) = of("midas:hot=false");
+    assert!(waf < 0.95 * without, "{waf:.3}, without a hot group {without:.3}");
+    assert!(with.policy_reports()[0].1.contains(&("uses_hot_group", 1.0)));
 }
 
 /// For looking: `FTLAB_SHOW="none sepbit" cargo test … -- --ignored --nocapture`.

@@ -27,6 +27,7 @@ macro_rules! presets {
 pub const PRESETS: &[Preset] = presets![
     "tiny",
     "small",
+    "desk",
     "theory-10k",
     "bench-64g",
     "bench-64g-4u",
