@@ -1,6 +1,7 @@
 # Needs python3 >= 3.11 and cargo; everything else is put into .venv.
 #
-#   make demo       compare victim policies and over-provisioning on a bundled real trace; writes out/demo/report.html
+#   make demo       compare victim policies and over-provisioning on a bundled real trace, and ask what placement would bring to a
+#                   recorded database; writes out/demo/report.html and out/placement/report.html
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
 #   make bench-recording  what recording costs, and whether contexts are the same in every run, for docs/measured.md
@@ -20,6 +21,10 @@ MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))
 
 DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
         --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
+
+# Streams, inference and an oracle on PostgreSQL under pgbench's updates, for a drive that its database fills.
+PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
+             --warmup 40% --steady-width 0.05
 
 NEEDED := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
           print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")
@@ -50,6 +55,7 @@ module-is-missing:
 
 demo: build
 	$(BIN)/ftlab compare $(DEMO) --out out/demo --force
+	$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force
 
 test: test-rust test-python
 
