@@ -239,7 +239,8 @@ What others have measured, as data: `ftlab reproduce NAME` measures it again and
 MEANS = (
     "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source; "
     "`differs`: else. How large a difference is `shape` does not judge: the numbers stand beside it. The first numbers "
-    "of each figure that are not met stand here, all of them in the sections below."
+    "of each figure that are not met stand here, all of the source's in the sections below; all of ours are in the "
+    "report of a run (`--out`)."
 )
 ABLATIONS = "Measurements of ours that change one thing. Each is run again by `ftlab reproduce {name} --only NAME`."
 

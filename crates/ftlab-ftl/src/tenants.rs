@@ -31,10 +31,11 @@ pub struct TenantCounts {
 }
 
 impl TenantCounts {
-    /// Units programmed for the tenant per unit that it wrote.
+    /// Units programmed for the tenant per unit that it wrote; of nobody it would charge what preconditioning has placed to writes that
+    /// name no tenant.
     pub fn waf(&self) -> Option<f64> {
         let all = self.programmed + self.survivors + self.wear_moves;
-        (self.host_writes > 0).then(|| all as f64 / self.host_writes as f64)
+        (self.host_writes > 0 && self.tenant.is_some()).then(|| all as f64 / self.host_writes as f64)
     }
 }
 
@@ -105,7 +106,8 @@ impl Tenants {
     /// The number of whoever wrote with `context`; nobody's for those beyond 65,535.
     fn number(&mut self, context: &WriteContext) -> u16 {
         let tenant = match self.by {
-            TenantsBy::Stream => Some(u32::from(context.stream)).filter(|&stream| stream > 0),
+            // The default stream is one, too.
+            TenantsBy::Stream => Some(u32::from(context.stream)),
             TenantsBy::Volume => Some(u32::from(context.volume)),
             TenantsBy::Pid => context.pid,
             TenantsBy::Label => context.label.map(u32::from),
@@ -131,6 +133,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nobody_has_no_write_amplification_and_the_default_stream_has() {
+        let counts = |tenant| TenantCounts {
+            tenant,
+            host_writes: 2,
+            programmed: 2,
+            survivors: 1,
+            wear_moves: 0,
+        };
+        assert_eq!([counts(None).waf(), counts(Some(0)).waf()], [None, Some(1.5)]);
+        let mut tenants = Tenants::new(TenantsBy::Stream, 4);
+        tenants.stored(Lpn(0), &WriteContext::default(), 1);
+        // What preconditioning has placed is not the default stream's.
+        tenants.moved(Some(Lpn(1)), Cause::Gc);
+        let survivors: Vec<_> = tenants.counts().iter().map(|of| (of.tenant, of.survivors)).collect();
+        assert_eq!(survivors, [(None, 1), (Some(0), 0)]);
+    }
+
+    #[test]
     fn a_unit_belongs_to_who_wrote_it_last() {
         let mut tenants = Tenants::new(TenantsBy::Pid, 4);
         let of = |pid| WriteContext {
@@ -141,13 +161,14 @@ mod tests {
         tenants.stored(Lpn(1), &of(Some(5)), 1);
         tenants.moved(Some(Lpn(0)), Cause::Gc);
         tenants.stored(Lpn(0), &of(Some(5)), 1);
+        tenants.stored(Lpn(3), &of(None), 1);
         for lpn in [Some(Lpn(0)), Some(Lpn(2)), None] {
             tenants.moved(lpn, Cause::Gc);
         }
         tenants.moved(Some(Lpn(1)), Cause::Wear);
         let figures = |counts: &TenantCounts| (counts.tenant, counts.programmed, counts.survivors, counts.wear_moves);
         let all: Vec<_> = tenants.counts().iter().map(figures).collect();
-        assert_eq!(all, [(None, 0, 2, 0), (Some(5), 2, 1, 1), (Some(70), 1, 1, 0)]);
+        assert_eq!(all, [(None, 1, 2, 0), (Some(5), 2, 1, 1), (Some(70), 1, 1, 0)]);
         tenants.reset_counts();
         assert_eq!(tenants.counts(), []);
         tenants.moved(Some(Lpn(1)), Cause::Gc);

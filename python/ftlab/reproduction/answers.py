@@ -131,7 +131,7 @@ def _count(experiment: Experiment, figures: Sequence[Found], drive: str, kind: s
     every = f"{sum(item['verdict'] in GOOD for item in known)} of {len(known)}"
     if len(free) == len(known):
         return every
-    return f"{every}; {sum(item['verdict'] in GOOD for item in free)} of the {len(free)} that nothing is fitted to"
+    return f"{every}; {sum(item['verdict'] in GOOD for item in free)} of the {len(free)} that no stand-in was set by"
 
 
 def _heads(points: Sequence[Found]) -> list[Found]:
@@ -168,7 +168,7 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
     own = [_like(head, found["points"]) for head in heads]
     says = [written.expected(_item(point), point["measured"]) if point else "–" for point in own]
     broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
-    said = [f"not so: {written.claim(experiment, claim)}" if says else "not so" for claim in broken]
+    said = [f"not throughout: {written.claim(experiment, claim)}" if says else "not so" for claim in broken]
     whole = "; ".join([*says, *dict.fromkeys(said)])
     return f"{item['verdict']}: {whole}" if whole else str(item["verdict"])
 

@@ -109,7 +109,8 @@ def _held(claim: Claim, measured: Measured, xs: Sequence[float | None]) -> Held:
             missing |= None in values
             present = [value for value in values if value is not None]
             up = claim.signs == ("rises",)
-            if any((b < a) if up else (b > a) for a, b in itertools.pairwise(present)):
+            turns = any((b < a) if up else (b > a) for a, b in itertools.pairwise(present))
+            if turns or (len(present) > 1 and present[0] == present[-1]):
                 broken.append(f"{metric} of {_where(workload, member)} does not always {'rise' if up else 'fall'}")
         return Held(claim, tuple(broken), missing)
     for names in itertools.pairwise(range(len(claim.names))):

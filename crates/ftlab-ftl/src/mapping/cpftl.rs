@@ -68,13 +68,15 @@
 //!   least that the threshold of `regular` may be. `min_loads` (count, default 16), `removal_window` (look-ups, default 65536). Assumed.
 //! * `dei` (`off`, `on` or `skew`, default `skew`): the dirty entry index.
 //! * `dirty_share` (share, above 0 and below 1, default 0.4): assumed. What changed entries do not use is the clean cache's; they
-//!   take more than their share while an eighth of the entries' bytes is used by nobody, as where the whole map is in memory, and
-//!   are written back beyond it when a load finds less than a sixteenth. On 44
+//!   take more than their share while `margin` of the entries' bytes is used by nobody. On 44
 //!   excerpts of real traces with caches of 1, 4 and 16 % of the map, without a set, 0.3, 0.4, 0.5 and 0.8 need medians of 31, 33, 33 and 31 % fewer
 //!   reads and writes of the map than `tpftl`; 0.5 needs 5 % more once and 0.8 76 %, where 0.3 and 0.4 need fewer. 0.8 agrees
 //!   better with the source's TPC-C.
+//! * `margin` (share, default 0.03125, at most 1): changed entries beyond their share are written back when a load finds less than half of it
+//!   unused; 1: always, as if there were no such rule. Where the whole map is in memory but for this much, changed entries are written back at
+//!   their share, which `tpftl` then never does.
 //! * `after_write_back` (`room`, `read`, `clean` or `drop`, default `room`): which entries of a node go to the clean cache when it has
-//!   been written: those read since their write, and all while an eighth of the entries' bytes is used by nobody; those read; all;
+//!   been written: those read since their write, and all while `margin` is unused; those read; all;
 //!   none. Where the whole map is in memory, collections write pages back all the same, for entries that nobody has asked for yet.
 //!   `read` is nearest to the text, which has changed entries removed because few are ever read again (8 to
 //!   17 % of the writes of Financial), to leave room for others. On eight runs of excerpts of real traces `drop` needs from 7 % fewer

@@ -8,21 +8,21 @@ use crate::mapping::paging;
 use crate::mapping::{Charge, MapCause, RecordView};
 use crate::record::Entry;
 
-/// Changed entries take more than their share while this part of the entries' bytes, one in so many, stays unused,
-const GROW: u64 = 8;
-/// and give it back when less than this is.
-const GIVE_BACK: u64 = 16;
-
 impl Cpftl {
     /// Bytes for entries that nobody uses.
     fn unused(&self) -> u64 {
         self.cache.budget.saturating_sub(self.cache.used)
     }
 
+    /// What must stay unused where changed entries take more than their share, and keep what has been written back.
+    fn margin(&self) -> u64 {
+        (self.params.margin * self.budget as f64) as u64
+    }
+
     /// Before clean entries are loaded: changed ones beyond their share make room for them.
     pub(super) fn give_back(&mut self, charges: &mut Vec<Charge>) {
         while self.dirty.as_ref().is_some_and(DirtyIndex::is_over)
-            && self.unused() < self.budget / GIVE_BACK
+            && self.unused() < self.margin() / 2
             && self.write_back(charges)
         {}
     }
@@ -32,7 +32,7 @@ impl Cpftl {
         let tvpn = self.paging.page_of(key);
         while let Some(dirty) = &self.dirty
             && dirty.find(key).is_none()
-            && !dirty.fits(tvpn, self.unused().saturating_sub(self.budget / GROW))
+            && !dirty.fits(tvpn, self.unused().saturating_sub(self.margin()))
             && self.write_back(charges)
         {}
         if let Some(dirty) = &mut self.dirty {
@@ -64,7 +64,7 @@ impl Cpftl {
         let mut stay = std::mem::take(&mut self.leaving);
         stay.clear();
         // A collection writes pages back for what is not cached, however much room there is.
-        let is_roomy = self.unused() >= self.budget / GROW;
+        let is_roomy = self.unused() >= self.margin();
         if let Some(dirty) = &mut self.dirty {
             let kept = self.params.after_write_back;
             let stored = dirty.take(tvpn, |left| {
@@ -133,7 +133,7 @@ impl Cpftl {
 mod tests {
     use crate::mapping::testing::Harness;
 
-    const QUIET: &str = "cpftl:dei=on,dirty_share=0.25,request_prefetch=false,selective_prefetch=false";
+    const QUIET: &str = "cpftl:dei=on,dirty_share=0.25,margin=0.125,request_prefetch=false,selective_prefetch=false";
 
     fn changed_bytes(harness: &Harness) -> u64 {
         let memory = harness.policy.memory();

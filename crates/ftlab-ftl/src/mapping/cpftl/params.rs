@@ -44,6 +44,7 @@ pub struct Params {
     pub removal_window: u64,
     pub dei: Dei,
     pub dirty_share: f64,
+    pub margin: f64,
     pub after_write_back: AfterWriteBack,
     pub second_chance: u32,
     pub frequent: f64,
@@ -180,6 +181,7 @@ impl Default for Params {
             removal_window: 65536,
             dei: Dei::Skew,
             dirty_share: 0.4,
+            margin: 0.03125,
             after_write_back: AfterWriteBack::Room,
             second_chance: 16,
             frequent: 0.05,
@@ -227,6 +229,9 @@ impl Params {
         }
         if !(self.dirty_share > 0.0 && self.dirty_share < 1.0) {
             return refuse("dirty_share", self.dirty_share, "a share above 0 and below 1");
+        }
+        if !(self.margin > 0.0 && self.margin <= 1.0) {
+            return refuse("margin", self.margin, "a share above 0 and at most 1");
         }
         if !(self.false_positive > 0.0 && self.false_positive < 1.0) {
             return refuse("false_positive", self.false_positive, "a share above 0 and below 1");

@@ -333,6 +333,7 @@ fn what_cannot_be_is_refused_with_a_sentence() {
             4000,
             "dirty_share = 1: expected a share above 0 and below 1",
         ),
+        ("margin=0", 4000, "margin = 0: expected a share above 0 and at most 1"),
         ("false_positive=0", 4000, "false_positive = 0: expected"),
         (
             "removal=-1",
