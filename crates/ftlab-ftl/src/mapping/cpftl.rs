@@ -72,7 +72,7 @@
 //!   excerpts of real traces with caches of 1, 4 and 16 % of the map, without a set, 0.3, 0.4, 0.5 and 0.8 need medians of 31, 33, 33 and 31 % fewer
 //!   reads and writes of the map than `tpftl`; 0.5 needs 5 % more once and 0.8 76 %, where 0.3 and 0.4 need fewer. 0.8 agrees
 //!   better with the source's TPC-C.
-//! * `margin` (share, default 0.03125, at most 1): changed entries beyond their share are written back when a load finds less than half of it
+//! * `margin` (share, default 0.0625, at most 1): changed entries beyond their share are written back when a load finds less than half of it
 //!   unused; 1: always, as if there were no such rule. Where the whole map is in memory but for this much, changed entries are written back at
 //!   their share, which `tpftl` then never does.
 //! * `after_write_back` (`room`, `read`, `clean` or `drop`, default `room`): which entries of a node go to the clean cache when it has

@@ -181,7 +181,7 @@ impl Default for Params {
             removal_window: 65536,
             dei: Dei::Skew,
             dirty_share: 0.4,
-            margin: 0.03125,
+            margin: 0.0625,
             after_write_back: AfterWriteBack::Room,
             second_chance: 16,
             frequent: 0.05,
