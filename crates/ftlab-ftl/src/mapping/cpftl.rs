@@ -26,7 +26,7 @@
 //!   still hold them. For that, one in four of the keys that leave are kept, 4 bytes each, taken from `ftl.map_cache`. One page in eight
 //!   is tried first, the best supported; as many again follow while those tried have saved more than they cost (reckoned every
 //!   1024 look-ups). So a set that costs more than it saves mostly switches itself off. The account does not see everything: on some
-//!   real traces a set that stays needs up to 10 % more reads and writes of the map than no set (see the guide, *Correlations in real
+//!   real traces a set that stays needs up to 16 % more reads and writes of the map than no set (see the guide, *Correlations in real
 //!   traces*). `corr_on_share` is the share of look-ups made while there was a page.
 //! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads a page goes when hits on entries that it brought are
 //!   fewer per load than hits on entries of the clean cache per regular load, in the last `removal_window` look-ups.
