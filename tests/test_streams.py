@@ -136,9 +136,7 @@ def test_who_watches_changes_nothing(tmp_path: Path, placement: str, backend: st
     assert set(TABLES) <= set(watched.tables)
 
     def told(found: Run) -> dict[str, object]:
-        return {
-            key: value for key, value in found.summary.items() if key not in ("perf", "spec", "memory", "frontiers")
-        }
+        return {key: value for key, value in found.summary.items() if key not in ("perf", "spec")}
 
     assert told(watched) == told(without)
 

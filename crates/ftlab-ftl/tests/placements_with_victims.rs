@@ -221,7 +221,7 @@ fn midas_applies_and_merges_configurations() {
 }
 
 /// The paper has MiDAS at SepBIT's write amplification or below it; here it comes within 4 % under Zipf's law and two classes, far
-/// below no placement, and above the oracle.
+/// below no placement.
 #[test]
 fn midas_comes_near_to_sepbit() {
     for load in [

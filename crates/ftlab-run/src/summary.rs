@@ -111,7 +111,7 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
             "emptiest_instead": ftl.counts.emptiest_instead,
         }),
     );
-    if !ftl.frontier_counts().is_empty() {
+    if ftl.frontier_counts().len() > 1 {
         put("frontiers", json!(ftl.frontier_counts()));
     }
     if let Some(counts) = ftl.tenant_counts() {

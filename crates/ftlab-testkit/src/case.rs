@@ -101,7 +101,7 @@ const PLACEMENTS: &[&str] = &[
     "multilog:levels=3,sink=always",
     "multilog:levels=2,victim=drive",
     "midas:groups=3,epoch=0.2,hot_share=0.2",
-    "midas:groups=2,epoch=0.3,hot=false,last=greedy",
+    "midas:groups=2,epoch=0.3,hot=false,last=cost_benefit",
     "midas:groups=3,epoch=0.2,victim=drive",
     "asa:period=20,sample=10",
     "fdp:handles=2,isolation=persistently",

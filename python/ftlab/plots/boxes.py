@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -33,14 +34,25 @@ def table(result: Result, names: dict[str, str]) -> pl.DataFrame | None:
 
 def draw(rows: pl.DataFrame) -> Any:
     """Boxes over a logarithmic axis of data written."""
-    low, first, median, third, high = LIFETIMES
-    x = curves.bytes_axis(low, "Data written to the device in between", [*rows[low], *rows[high]])
-    y = alt.Y("member:N", sort=rows["member"].to_list(), title=None, axis=alt.Axis(labelLimit=200))
+    told = [alt.Tooltip("member:N", title="Activity")]
+    return over(rows, "member", LIFETIMES, "Data written to the device in between", told, height=16)
+
+
+def over(
+    rows: pl.DataFrame, of: str, quantiles: Sequence[str], title: str, told: Sequence[alt.Tooltip], *, height: int
+) -> Any:
+    """A box for each row, named by the column `of`, over a logarithmic axis of bytes.
+
+    `quantiles` names the columns of the 10th, 25th, 50th, 75th and 90th percentile; each has a text in `NAME_shown`.
+    """
+    low, first, median, third, high = quantiles
+    x = curves.bytes_axis(low, title, [*rows[low], *rows[high]])
+    y = alt.Y(f"{of}:N", sort=rows[of].to_list(), title=None, axis=alt.Axis(labelLimit=260))
     titles = ("10 %", "25 %", "median", "75 %", "90 %")
-    tips = [alt.Tooltip(f"{name}_shown:N", title=title) for name, title in zip(LIFETIMES, titles, strict=True)]
-    base = alt.Chart(rows).encode(y=y, tooltip=[alt.Tooltip("member:N", title="Activity"), *tips])
+    tips = [alt.Tooltip(f"{name}_shown:N", title=title) for name, title in zip(quantiles, titles, strict=True)]
+    base = alt.Chart(rows).encode(y=y, tooltip=[*told, *tips])
     colour = theme.OPS["write"]
     whiskers = base.mark_rule(color=colour).encode(x=x, x2=f"{high}:Q")
-    boxes = base.mark_bar(color=colour, opacity=0.4, height=16).encode(x=f"{first}:Q", x2=f"{third}:Q")
-    middle = base.mark_tick(color=colour, thickness=3, size=16).encode(x=f"{median}:Q")
+    boxes = base.mark_bar(color=colour, opacity=0.4, height=height).encode(x=f"{first}:Q", x2=f"{third}:Q")
+    middle = base.mark_tick(color=colour, thickness=3, size=height).encode(x=f"{median}:Q")
     return whiskers + boxes + middle

@@ -12,7 +12,7 @@ import polars as pl
 
 from ftlab import recording, show
 from ftlab.errors import FtlabError
-from ftlab.plots import curves, theme
+from ftlab.plots import boxes, theme
 
 if TYPE_CHECKING:
     from ftlab.comparison import Point
@@ -51,18 +51,9 @@ def lifetimes(points: Sequence[Point]) -> pl.DataFrame | None:
 
 def draw_lifetimes(rows: pl.DataFrame) -> Any:
     """Boxes over a logarithmic axis of data written."""
-    x = curves.bytes_axis("low", "Data written by the host in between", [*rows["low"], *rows["high"]])
-    y = alt.Y("stream:N", sort=rows["stream"].to_list(), title=None, axis=alt.Axis(labelLimit=260))
     data = rows.with_columns(died_shown=pl.col("died").map_elements(show.size, return_dtype=pl.String))
-    titles = ("10 %", "25 %", "median", "75 %", "90 %")
-    tips = [alt.Tooltip(f"{name}_shown:N", title=title) for name, title in zip(_QUANTILES, titles, strict=True)]
-    named = [alt.Tooltip("stream:N", title="Stream"), alt.Tooltip("died_shown:N", title="Died")]
-    base = alt.Chart(data).encode(y=y, tooltip=[*named, *tips])
-    colour = theme.OPS["write"]
-    whiskers = base.mark_rule(color=colour).encode(x=x, x2="high:Q")
-    boxes = base.mark_bar(color=colour, opacity=0.4, height=10).encode(x="first:Q", x2="third:Q")
-    middle = base.mark_tick(color=colour, thickness=3, size=10).encode(x="median:Q")
-    return whiskers + boxes + middle
+    told = [alt.Tooltip("stream:N", title="Stream"), alt.Tooltip("died_shown:N", title="Died")]
+    return boxes.over(data, "stream", list(_QUANTILES), "Data written by the host in between", told, height=10)
 
 
 def classes(points: Sequence[Point]) -> pl.DataFrame | None:

@@ -229,7 +229,8 @@ class Laboratory:
         first, middle, last = (prepared.cut(p) for p in (part - 1 - lead, part - 1, part))
         settings = self._settings(runs, x)
         path = str(self.sets[self._set_key(name, chosen.miner, settings, part - 1)]) if chosen.miner else ""
-        start = str(prepared.pages[part - 1] - prepared.pages[part - 1 - lead])
+        starts = any("{start}" in value for value in chosen.set.values())
+        start = str(prepared.pages[part - 1] - prepared.pages[part - 1 - lead]) if starts else ""
         changes = {key: value.replace("{set}", path).replace("{start}", start) for key, value in chosen.set.items()}
         changes |= self._sized(prepared, x if runs.key == "map_cache" else 1.0)
         if runs.key and runs.key != "map_cache" and not runs.key.startswith(_MINE):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,14 @@ class Prepared:
     figures: Mapping[str, Mapping[str, Any]] = field(repr=False)
     """What the requests are like `before` and `behind` the filters."""
 
-    pages: tuple[int, ...] = field(repr=False)
-    """Mapping units (4 KiB) that the requests in front of each part touch, each request's for itself; last, of all."""
-
     def cut(self, part: int) -> int:
         """The first request of a part, counted from 0; of the part behind the last, the number of requests."""
         return part * self.requests // self.parts
+
+    @cached_property
+    def pages(self) -> tuple[int, ...]:
+        """Mapping units (4 KiB) that the requests in front of each part read and write; last, of all. One pass."""
+        return _pages(self.path, [self.cut(part) for part in range(self.parts + 1)])
 
 
 def choose(experiment: Experiment, kind: str, folder: Path | None) -> dict[str, Chosen]:
@@ -114,12 +117,11 @@ def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int,
         parts=parts,
         end_byte=int(behind.figures["trace"]["end_byte"]),
         figures={"before": before.figures, "behind": behind.figures},
-        pages=_pages(path, [part * requests // parts for part in range(parts + 1)]),
     )
 
 
 def _pages(path: Path, cuts: Sequence[int]) -> tuple[int, ...]:
-    """Mapping units that the requests in front of each of `cuts` read and write, in one pass."""
+    """Mapping units that the requests in front of each of `cuts` read and write."""
     import polars as pl
 
     first, last = pl.col("offset") // UNIT, (pl.col("offset") + pl.col("length") - 1) // UNIT
