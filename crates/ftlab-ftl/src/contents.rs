@@ -11,6 +11,7 @@ pub(crate) struct ListId(NonZeroU32);
 /// The contents of one request as a dedup policy may ask for them.
 #[derive(Clone, Debug, Default)]
 pub struct RequestContents {
+    number: u64,
     ids: Vec<u64>,
     /// Bytes of an id and of a mapping unit.
     id_bytes: u32,
@@ -35,6 +36,11 @@ impl RequestContents {
         self.unit_bytes = unit_bytes;
         self.head_skip = request.head_skip;
         self.bytes = request.bytes(unit_bytes);
+    }
+
+    /// Number of the request among those whose contents were known.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Content id of unit number `step` of the request; `None` where the request covers it in part, or where ids and units
@@ -104,6 +110,7 @@ fn mix(a: u64, b: u64) -> u64 {
 pub(crate) struct Contents {
     lists: Vec<(RequestContents, u32)>,
     unused: Vec<ListId>,
+    entered: u64,
 }
 
 impl Contents {
@@ -115,6 +122,8 @@ impl Contents {
         });
         let (list, holders) = &mut self.lists[id.at()];
         list.fill(request, unit_bytes);
+        self.entered += 1;
+        list.number = self.entered;
         *holders = 1;
         id
     }

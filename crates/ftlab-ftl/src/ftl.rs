@@ -455,6 +455,10 @@ impl<B: Backend> Ftl<B> {
     pub fn controller_memory(&self) -> Vec<(&'static str, u64)> {
         let mut memory = self.mapping.memory();
         memory.push(("placement", self.placement.memory_bytes()));
+        if let Some(dedup) = &self.roles.dedup {
+            memory.push(("dedup", dedup.memory_bytes()));
+            memory.push(("values", self.indirection.bytes()));
+        }
         memory
     }
 

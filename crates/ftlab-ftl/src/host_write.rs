@@ -2,7 +2,7 @@
 
 use ftlab_core::{Lpn, Slot};
 
-use crate::backend::{Backend, Cause, Class, Need, Ticket};
+use crate::backend::{Backend, Cause, Class, Need, OpId, Ticket};
 use crate::buffer::Replaced;
 use crate::dedup;
 use crate::frontier::Frontier;
@@ -260,6 +260,13 @@ impl<B: Backend> Ftl<B> {
                 self.backend.join(&[oldest], Need::All, ticket, None);
             }
         }
+    }
+
+    /// How much of the write buffer's room for programs under way is taken, 0 to 1.
+    pub(crate) fn buffer_pressure(&self) -> f64 {
+        let is_under_way = |program: &&OpId| !self.backend.is_done(**program);
+        let under_way = self.buffering.in_flight.iter().filter(is_under_way).count();
+        under_way as f64 / self.buffering.allowance.max(1) as f64
     }
 
     /// Programs a unit that leaves the write buffer.

@@ -23,6 +23,7 @@ mod idle_copies;
 mod idle_merges;
 pub mod indirection;
 mod late_writes;
+mod learnt;
 pub mod mapping;
 mod old_versions;
 pub mod owner;

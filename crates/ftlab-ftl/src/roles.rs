@@ -47,11 +47,15 @@ pub struct Roles {
 }
 
 impl Roles {
-    pub fn from_config(config: &FtlConfig, _: &Layout) -> Result<Self> {
+    pub fn from_config(config: &FtlConfig, layout: &Layout) -> Result<Self> {
         let logical_units = config.logical_units;
         let (mut of_dedup, mut of_replication) = (None, None);
         if config.dedup.name != "none" {
-            let mut setup = dedup::Setup { logical_units };
+            let mut setup = dedup::Setup {
+                logical_units,
+                raw_units: layout.slots(),
+                unit_bytes: layout.geometry.unit_bytes,
+            };
             of_dedup = Some(dedup::catalogue().build(&config.dedup, &mut setup)?);
         }
         if config.replication.name != "none" {

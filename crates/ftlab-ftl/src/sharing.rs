@@ -64,6 +64,10 @@ impl<B: Backend> Ftl<B> {
     /// Asks the dedup policy about a unit whose content is known; its works begin.
     fn decide(&mut self, lpn: Lpn, context: &WriteContext, ticket: Ticket) -> Decision {
         let now = self.now();
+        let pressure = match &self.roles.dedup {
+            Some(dedup) if dedup.asks_pressure() => self.buffer_pressure(),
+            _ => 0.0,
+        };
         let (Some(dedup), Some(content), Some(list)) = (&mut self.roles.dedup, context.content, context.contents)
         else {
             return Decision::Store;
@@ -80,6 +84,7 @@ impl<B: Backend> Ftl<B> {
             step,
             context,
             packs: Packs(&self.indirection),
+            pressure,
             now,
         };
         let decision = dedup.write(&write, &mut works);

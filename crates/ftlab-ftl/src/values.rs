@@ -151,10 +151,15 @@ impl<B: Backend> Ftl<B> {
             let found = versions.of_chunks(self.chunk_stamps(chunks));
             versions.check(lpn, found, format_args!("from its chunks"));
         }
+        let held = match &mut self.roles.dedup {
+            Some(dedup) => dedup.read_buffered(chunks),
+            None => [false; CHUNKS],
+        };
         let mut slots = std::mem::take(&mut self.roles.slots);
         slots.clear();
-        self.places_into(Entry::chunks(row), &mut slots);
-        // The rest lies in the pack that is being filled in the controller.
+        let wanted = chunks.into_iter().zip(held).filter(|(_, is_held)| !is_held);
+        slots.extend(wanted.filter_map(|(chunk, _)| self.indirection.first_slot(chunk.value())));
+        // The rest lies in memory: the policy's, or a pack that is being filled.
         self.counts.buffer_read_hits += (CHUNKS - slots.len()) as u64;
         slots.sort_unstable_by_key(|slot| slot.0);
         let per_page = self.layout.units_per_page;

@@ -108,6 +108,38 @@ const PLACEMENTS: &[&str] = &[
     "fdp:handles=3,by=label",
     "asa:period=30,gc=oob,scale=linear",
 ];
+/// Tables that are full, on drives that write a dozen contents; and half of the drives share nothing.
+const DEDUPS: &[&str] = &[
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "none",
+    "page_dedup:entries=5,eviction=lru",
+    "page_dedup:entries=4,eviction=two_level,second=0.5",
+    "page_dedup:entries=0,hash_units=2",
+    "caftl:entries=4,idle_us=70,idle_units=9",
+    "caftl:entries=0,sampling=false,crc=false,switch=false,out_of_line=false",
+    "caftl:entries=6,eviction=two_level,crc=false,high=0.3,low=0.1,idle_us=100,idle_units=20",
+    "ca_ssd:entries=6",
+    "pcdedup:entries=4,trial=10,rate=0.3,halve=50,reexamine=90",
+    "pcdedup:entries=6,eviction=two_level,by=stream,trial=5,rate=0.5,reexamine=40",
+    "pcdedup:entries=0,blacklist=false,by=volume,skip_metadata=true,skip_labels=1-2",
+    "finededup:entries=0,chunk_buffer_kib=2",
+    "finededup:entries=9,eviction=count,packing=false,read_buffer_kib=0",
+    "finededup:entries=14,eviction=two_level,chunk_buffer_kib=1,read_buffer_kib=1",
+];
 const MAPPINGS: &[&str] = &[
     "dftl:policy=lru,batch=true",
     "dftl:policy=flashsim_age,serial=true",
@@ -204,8 +236,12 @@ drawer!(
     DEDUP,
     dedup,
     dyn dedup::DedupPolicy,
-    &[],
-    dedup::Setup { logical_units: UNITS }
+    DEDUPS,
+    dedup::Setup {
+        logical_units: UNITS,
+        raw_units: 2 * UNITS,
+        unit_bytes: 512
+    }
 );
 drawer!(
     REPLICATION,
@@ -277,7 +313,15 @@ impl Case {
         let order = ftlab_ftl::allocation::plane_order(&allocation).expect("an order");
         let dedup = DEDUP.draw(number, &mut options);
         // The journal of values has no bound while a checkpoint is under way (ARCHITECTURE.md 13, S17): it needs room for that.
-        let journals = dedup.name != "none" && checkpoints && !buffer.power_loss_protected && wish.steps;
+        let shares = dedup.name != "none";
+        let journals = shares && checkpoints && !buffer.power_loss_protected && wish.steps;
+        // A unit that is shared changes entries in several tables of a map in flash.
+        let more = if shares && wish.mapping { 2 } else { 0 };
+        let gc = GcConfig {
+            hard: gc.hard + more,
+            soft: gc.soft + more,
+            ..gc
+        };
         let blocks = (8 + gc.hard + pick(8) as u32) * if journals { 4 } else { 1 };
         let mut config = FtlConfig {
             logical_units: 0,
@@ -317,7 +361,13 @@ impl Case {
         let layout = with_room(&geometry, reclaim, order, &mut config);
         // Every unit may have two places where there are copies.
         let copies = 1 + u32::from(config.replication.name != "none");
-        let most = most_units(&layout, &config) / copies;
+        // What is shared by quarters lies in packs that are not full, and in flash there are tables of values and rows.
+        let spread = match (config.dedup.name.as_str(), wish.mapping) {
+            ("none", _) => 1,
+            ("finededup", true) => 4,
+            _ => 2,
+        };
+        let most = most_units(&layout, &config) / copies / spread;
         config.logical_units = match pick(3) {
             0 => most,
             1 => most * 9 / 10,

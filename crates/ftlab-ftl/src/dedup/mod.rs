@@ -9,10 +9,18 @@ use ftlab_core::{Catalogue, Lpn, member};
 
 use crate::Now;
 use crate::contents::RequestContents;
-use crate::indirection::{CHUNKS, ChunkId, Indirection, Of, Vpn};
+use crate::indirection::{CHUNKS, ChunkId, ChunkRow, Indirection, Of, Vpn};
 use crate::request::WriteContext;
 
+pub mod ca_ssd;
+pub mod caftl;
+pub mod finededup;
+pub mod fingerprints;
+mod hashing;
 pub mod none;
+pub mod page_dedup;
+pub mod pcdedup;
+mod units;
 
 /// A host write of a unit whose content is known, as a dedup policy sees it: when the unit leaves the write buffer, or when the
 /// request is admitted.
@@ -28,6 +36,9 @@ pub struct DedupWrite<'a> {
     pub step: u32,
     pub context: &'a WriteContext,
     pub packs: Packs<'a>,
+    /// How much of the write buffer's room for programs under way is taken, 0 to 1, if the policy
+    /// [asks](DedupPolicy::asks_pressure) and there is time and a write-back buffer.
+    pub pressure: f64,
     pub now: Now,
 }
 
@@ -137,12 +148,23 @@ pub trait DedupPolicy: Send {
         0
     }
 
+    /// Whether it wants to know how full the write buffer is.
+    fn asks_pressure(&self) -> bool {
+        false
+    }
+
     /// What happens to a unit. The works added to `works` are done first, as far as there is time: the unit's program waits for
     /// them, and without one the request does.
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision;
 
     /// Something happened that the policy did not decide, or what it decided has been done.
     fn on(&mut self, _event: Event, _now: Now) {}
+
+    /// The host reads a unit that consists of these chunks. Those that lie in the policy's memory are not read from flash; the others
+    /// may enter it.
+    fn read_buffered(&mut self, _row: ChunkRow) -> [bool; CHUNKS] {
+        [false; CHUNKS]
+    }
 
     /// How long a lane must be idle before `when_idle` is asked, and how often it is (backends with time); `None`: never.
     fn idle_ns(&self) -> Option<u64> {
@@ -163,6 +185,11 @@ pub trait DedupPolicy: Send {
     /// Power has failed, and memory is not protected: what was known of contents is lost.
     fn forget(&mut self) {}
 
+    /// Bytes of the controller's memory that it needs.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+
     /// What the policy knows, for a saved state.
     fn save(&self) -> Vec<u8> {
         Vec::new()
@@ -181,8 +208,15 @@ pub trait DedupPolicy: Send {
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub logical_units: u32,
+    pub raw_units: u32,
+    pub unit_bytes: u32,
+}
+
+/// Fingerprints for a hundredth of the drive, as CAFTL keeps them.
+fn a_hundredth(logical_units: u32) -> u32 {
+    (logical_units / 100).max(1)
 }
 
 pub fn catalogue() -> Catalogue<dyn DedupPolicy, Setup> {
-    member!(Catalogue::new("dedup"), none)
+    member!(Catalogue::new("dedup"), none, page_dedup, caftl, ca_ssd, pcdedup, finededup)
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
 /// The bytes of `learnt`.
-pub(super) fn save<T: Serialize>(learnt: &T) -> Vec<u8> {
+pub(crate) fn save<T: Serialize>(learnt: &T) -> Vec<u8> {
     postcard::to_allocvec(learnt).unwrap_or_else(|fault| unreachable!("plain data has bytes: {fault}"))
 }
 
@@ -15,7 +15,7 @@ pub(super) fn save<T: Serialize>(learnt: &T) -> Vec<u8> {
 ///
 /// # Errors
 /// Bytes that are no such thing.
-pub(super) fn load<T: DeserializeOwned>(saved: &[u8]) -> Result<T, String> {
+pub(crate) fn load<T: DeserializeOwned>(saved: &[u8]) -> Result<T, String> {
     postcard::from_bytes(saved).map_err(|fault| format!("{} bytes that are not what it saves ({fault})", saved.len()))
 }
 
@@ -23,7 +23,7 @@ pub(super) fn load<T: DeserializeOwned>(saved: &[u8]) -> Result<T, String> {
 ///
 /// # Errors
 /// As [`load`]; another number of units.
-pub(super) fn load_units<T: DeserializeOwned>(saved: &[u8], units: usize) -> Result<Vec<T>, String> {
+pub(crate) fn load_units<T: DeserializeOwned>(saved: &[u8], units: usize) -> Result<Vec<T>, String> {
     let each: Vec<T> = load(saved)?;
     if each.len() != units {
         return Err(format!("{} mapping units, expected {units}", each.len()));
@@ -32,7 +32,7 @@ pub(super) fn load_units<T: DeserializeOwned>(saved: &[u8], units: usize) -> Res
 }
 
 /// A hash table in the order of its keys, so that equal tables have equal bytes.
-pub(super) fn sorted<K: Ord + Serialize, V: Serialize, S: Serializer>(
+pub(crate) fn sorted<K: Ord + Serialize, V: Serialize, S: Serializer>(
     table: &FxHashMap<K, V>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

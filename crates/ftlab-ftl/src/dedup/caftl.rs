@@ -1,0 +1,404 @@
+//! CAFTL: deduplication inside the drive, of what can be hashed in time, and of the rest when there is nothing else to do.
+//!
+//! # Model
+//! A unique unit is mapped directly; when a second LPN shares it, it becomes a virtual page, which collection moves by one update (the
+//! secondary map). The fingerprint store is small: whoever was found the fewest times leaves. Of the units that are written not all
+//! are hashed:
+//! * **Sampling**: of a request of several units one is hashed first, the one with the greatest first four bytes. If it is not in
+//!   the store, no other one of the request is hashed.
+//! * **Pre-hash** (`crc`): the CRC-32 of a unit is computed first, and the fingerprint only if the store has one with that CRC. Else the
+//!   unit is stored at once, and its fingerprint is computed later.
+//! * **Switch**: when so much of the write buffer's room for programs under way is taken (`high`), nothing is hashed until it is less than
+//!   `low`.
+//!
+//! What was stored without a fingerprint is read, hashed and merged **out of line**, oldest first, in idle moments.
+//!
+//! # Parameters
+//! * `entries` (count, default a hundredth of the logical units; 0: any number), `eviction` (`count`, `lru` or `two_level`, default
+//!   `count`), `second` (share, default 0.5): the store, as in `page_dedup`.
+//! * `sampling`, `crc`, `switch`, `out_of_line` (bools, default true).
+//! * `high`, `low` (shares, default 0.95 and 0.5): of the switch.
+//! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
+//! * `crc_us` (µs, default 1): time of a CRC, on an engine of its own.
+//! * `idle_us` (µs, default 1000): how long a lane must be idle for work out of line, and how often that is looked at.
+//! * `idle_units` (count, default 1024): without time, an idle moment comes after so many host units. In each at most 32 units are
+//!   hashed.
+//!
+//! # Not modelled
+//! The first four bytes of a unit: its content id stands for them. The order of the store in segments and buckets. Pages of metadata
+//! that hold the LPN and fingerprint of each page. Merging with collection. Without time or without a write buffer the switch is
+//! never off. Units of a request that leave the write buffer between those of others are sampled again. The engine's time for
+//! fingerprints computed later (they are counted).
+//!
+//! # Errors
+//! `eviction = contexts`; shares outside 0 to 1, or `low` above `high`; no engine.
+//!
+//! # Cost
+//! O(1) a unit, O(units of the request) for a sample. 40 bytes a fingerprint, 1 bit a logical unit (not yet hashed), both of the drive's memory.
+//!
+//! # Source
+//! Chen, Luo and Zhang, "CAFTL: A Content-Aware Flash Translation Layer Enhancing the Lifespan of Flash Memory based Solid State
+//! Drives", FAST 2011. Watermarks, time of a CRC and idle times are ours.
+
+use std::collections::VecDeque;
+
+use ftlab_core::{Error, Lpn, Result};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::fingerprints::{Eviction, Left, Room, SavedTable};
+use super::hashing::{Hashing, nanoseconds};
+use super::units::{Looked, Units};
+use super::{Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Setup, Work, a_hundredth};
+use crate::indirection::Of;
+use crate::{Now, learnt};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    pub entries: Option<u32>,
+    pub eviction: Eviction,
+    pub second: f64,
+    pub sampling: bool,
+    pub crc: bool,
+    pub switch: bool,
+    pub out_of_line: bool,
+    pub high: f64,
+    pub low: f64,
+    pub hash_us: f64,
+    pub hash_units: u16,
+    pub crc_us: f64,
+    pub idle_us: f64,
+    pub idle_units: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            entries: None,
+            eviction: Eviction::Count,
+            second: 0.5,
+            sampling: true,
+            crc: true,
+            switch: true,
+            out_of_line: true,
+            high: 0.95,
+            low: 0.5,
+            hash_us: 12.0,
+            hash_units: 1,
+            crc_us: 1.0,
+            idle_us: 1000.0,
+            idle_units: 1024,
+        }
+    }
+}
+
+pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
+    let fault = |text: String| Error::input(format!("dedup policy `caftl`: {text}"));
+    if params.eviction == Eviction::Contexts {
+        return Err(fault("eviction = contexts, expected lru, count or two_level".to_owned()));
+    }
+    if !(0.0..=1.0).contains(&params.low) || !(params.low..=1.0).contains(&params.high) {
+        return Err(fault(format!(
+            "low = {} and high = {}, expected 0 to 1, low not above high",
+            params.low, params.high
+        )));
+    }
+    if params.idle_units == 0 {
+        return Err(fault("idle_units = 0, expected at least 1".to_owned()));
+    }
+    let room = Room {
+        entries: params.entries.unwrap_or_else(|| a_hundredth(setup.logical_units)),
+        eviction: params.eviction,
+        second: params.second,
+    };
+    let hashing = Hashing::new("caftl", params.hash_us, params.hash_units)?;
+    Ok(Box::new(Caftl {
+        crc: params.crc.then_some(Work {
+            engine: hashing.engine_after(),
+            ns: nanoseconds("caftl", "crc_us", params.crc_us)?,
+        }),
+        idle_ns: nanoseconds("caftl", "idle_us", params.idle_us)?.max(1),
+        hashing,
+        units: Units::new("caftl", room)?,
+        crcs: FxHashMap::default(),
+        sample: None,
+        is_off: false,
+        passing: None,
+        unhashed: Unhashed::default(),
+        figures: Figures::default(),
+        logical_units: setup.logical_units,
+        params,
+    }))
+}
+
+struct Caftl {
+    params: Params,
+    hashing: Hashing,
+    crc: Option<Work>,
+    idle_ns: u64,
+    units: Units,
+    /// CRCs of the store, each with the fingerprints that have it.
+    crcs: FxHashMap<u32, u32>,
+    /// Of the request that was sampled last.
+    sample: Option<Sample>,
+    /// The switch is off.
+    is_off: bool,
+    /// Content of the unit that is being stored without a fingerprint.
+    passing: Option<u64>,
+    unhashed: Unhashed,
+    figures: Figures,
+    logical_units: u32,
+}
+
+/// The unit of a request that was hashed for all of them.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    request: u64,
+    step: u32,
+    is_duplicate: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Figures {
+    /// Units not hashed because of their sample, their CRC, and the switch.
+    by_sample: u64,
+    by_crc: u64,
+    by_switch: u64,
+    examined: u64,
+    merged: u64,
+}
+
+/// Units stored without a fingerprint. What they hold is what reading them would show.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Unhashed {
+    #[serde(serialize_with = "learnt::sorted")]
+    contents: FxHashMap<u32, u64>,
+    /// In the order in which they were stored; some have gone since, or stand here twice.
+    waiting: VecDeque<u32>,
+    examined: Option<u32>,
+}
+
+impl Unhashed {
+    fn add(&mut self, lpn: Lpn, content: u64) {
+        if self.contents.insert(lpn.0, content).is_none() {
+            self.waiting.push_back(lpn.0);
+        }
+    }
+
+    fn next(&mut self) -> Option<u32> {
+        while let Some(lpn) = self.waiting.pop_front() {
+            if self.contents.contains_key(&lpn) {
+                return Some(lpn);
+            }
+        }
+        None
+    }
+}
+
+fn crc_of(content: u64) -> u32 {
+    (content.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
+}
+
+impl Caftl {
+    /// Whether the switch lets units be hashed.
+    fn is_on(&mut self, taken: f64) -> bool {
+        if self.params.switch {
+            self.is_off = taken > if self.is_off { self.params.low } else { self.params.high };
+        }
+        !self.is_off
+    }
+
+    /// The sample of the request, which is hashed when the first unit of the request comes.
+    fn sample_of(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Sample {
+        let request = write.contents.number();
+        if let Some(last) = self.sample
+            && last.request == request
+        {
+            return last;
+        }
+        let first_bytes = |content: u64| content as u32;
+        let greatest = write.contents.units().max_by_key(|&(step, content)| (first_bytes(content), !step));
+        let (step, content) = greatest.unwrap_or((write.step, write.content));
+        self.hash(content, works);
+        let sample = Sample {
+            request,
+            step,
+            is_duplicate: self.units.table.find(content).is_some(),
+        };
+        self.sample = Some(sample);
+        sample
+    }
+
+    /// Computes a fingerprint: at once, or later where no other can be the same by its CRC.
+    fn hash(&mut self, content: u64, works: &mut Vec<Work>) {
+        works.extend(self.crc);
+        if self.crc.is_none() || self.crcs.contains_key(&crc_of(content)) {
+            self.hashing.hash(works);
+        } else {
+            self.figures.by_crc += 1;
+            self.hashing.hash_later();
+        }
+    }
+
+    fn pass(&mut self, content: u64) -> Decision {
+        self.units.pass();
+        self.passing = Some(content);
+        Decision::Store
+    }
+
+    fn left(&mut self, left: Option<Left>) {
+        if let (Some(left), true) = (left, self.params.crc) {
+            let crc = crc_of(left.content);
+            if let Some(count) = self.crcs.get_mut(&crc) {
+                *count -= 1;
+                if *count == 0 {
+                    self.crcs.remove(&crc);
+                }
+            }
+        }
+    }
+
+    fn entered(&mut self, content: u64) {
+        if self.params.crc {
+            *self.crcs.entry(crc_of(content)).or_default() += 1;
+        }
+    }
+}
+
+impl DedupPolicy for Caftl {
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        let mut report = vec![("hashes", self.hashing.count as f64)];
+        report.extend(self.units.report());
+        let Figures {
+            by_sample,
+            by_crc,
+            by_switch,
+            examined,
+            merged,
+        } = self.figures;
+        report.extend([
+            ("skipped_by_sample", by_sample as f64),
+            ("skipped_by_crc", by_crc as f64),
+            ("skipped_by_switch", by_switch as f64),
+            ("examined", examined as f64),
+            ("merged", merged as f64),
+        ]);
+        report
+    }
+
+    fn asks_pressure(&self) -> bool {
+        self.params.switch
+    }
+
+    fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
+        self.passing = None;
+        if !self.is_on(write.pressure) {
+            self.figures.by_switch += 1;
+            return self.pass(write.content);
+        }
+        let sampled = self.params.sampling && write.context.request_units > 1;
+        let sample = sampled.then(|| self.sample_of(write, works));
+        match sample {
+            Some(sample) if sample.step == write.step => {}
+            Some(sample) if !sample.is_duplicate => {
+                self.figures.by_sample += 1;
+                return self.pass(write.content);
+            }
+            _ => self.hash(write.content, works),
+        }
+        match self.units.look_up(write.content, 0) {
+            Looked::Shared { decision, left, .. } => {
+                self.left(left);
+                decision
+            }
+            Looked::New => Decision::Store,
+        }
+    }
+
+    fn on(&mut self, event: Event, _: Now) {
+        match event {
+            Event::Stored { lpn, of: Of::Lpn(_) } if self.passing.is_some() => {
+                if let (Some(content), true) = (self.passing.take(), self.params.out_of_line) {
+                    self.unhashed.add(lpn, content);
+                }
+            }
+            Event::Stored { .. } => {
+                let (before, new) = (self.units.table.len(), self.units.storing());
+                let left = self.units.on(event);
+                if let (Some(content), true) = (new, left.is_some() || self.units.table.len() > before) {
+                    self.entered(content);
+                }
+                self.left(left);
+            }
+            Event::Became { lpn, .. } => {
+                self.unhashed.contents.remove(&lpn.0);
+                self.units.on(event);
+            }
+            Event::Gone(of) => {
+                if let Of::Lpn(lpn) = of {
+                    self.unhashed.contents.remove(&lpn.0);
+                }
+                let left = self.units.gone(of);
+                self.left(left);
+            }
+            Event::ChunkStored { .. } | Event::ChunkGone(_) => {}
+        }
+    }
+
+    fn idle_ns(&self) -> Option<u64> {
+        self.params.out_of_line.then_some(self.idle_ns)
+    }
+
+    fn idle_units(&self) -> Option<u64> {
+        self.params.out_of_line.then_some(self.params.idle_units)
+    }
+
+    fn when_idle(&mut self, _: &Idle<'_>, works: &mut Vec<Work>) -> Option<IdleWork> {
+        if let Some(lpn) = self.unhashed.examined.take()
+            && let Some(content) = self.unhashed.contents.remove(&lpn)
+        {
+            self.figures.examined += 1;
+            if let Some(into) = self.units.elsewhere(content) {
+                self.figures.merged += 1;
+                return Some(IdleWork::Merge { lpn: Lpn(lpn), into });
+            }
+            let left = self.units.knows(content, Lpn(lpn));
+            self.entered(content);
+            self.left(left);
+        }
+        let lpn = self.unhashed.next()?;
+        self.unhashed.examined = Some(lpn);
+        self.hashing.hash(works);
+        Some(IdleWork::Examine { lpn: Lpn(lpn) })
+    }
+
+    fn forget(&mut self) {
+        self.units.forget();
+        self.crcs.clear();
+        (self.sample, self.is_off, self.passing) = (None, false, None);
+        self.unhashed = Unhashed::default();
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let waiting = if self.params.out_of_line { u64::from(self.logical_units).div_ceil(8) } else { 0 };
+        self.units.table.bytes() + waiting
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let rest = (&self.unhashed, self.figures, self.is_off);
+        learnt::save(&(self.hashing.count, self.units.to_saved(), rest))
+    }
+
+    fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
+        type Saved = (u64, (SavedTable, u64), (Unhashed, Figures, bool));
+        let (hashes, units, (unhashed, figures, is_off)): Saved = learnt::load(saved)?;
+        self.hashing.count = hashes;
+        self.units.take_over(units)?;
+        self.crcs.clear();
+        let contents: Vec<u64> = self.units.table.contents().collect();
+        contents.into_iter().for_each(|content| self.entered(content));
+        (self.unhashed, self.figures, self.is_off) = (unhashed, figures, is_off);
+        Ok(())
+    }
+}

@@ -1,0 +1,368 @@
+//! FineDedup: deduplication by quarters of a unit.
+//!
+//! # Model
+//! Each unit is cut into four chunks, each with a fingerprint, which stands for a chunk in a pack or for a quarter of a unit stored
+//! whole. A unit
+//! * of which all four are found side by side in one unit stored whole is mapped to that one;
+//! * of which none is found is stored whole (with `packing`; it goes out at once, as four chunks of one page do);
+//! * else consists of four chunks: those found, and new ones in the **chunk buffer**.
+//!
+//! The chunk buffer has packs of four. New chunks of one unit go to one pack: to the fullest that has room for all of them, so
+//! that they are split only when no pack has. A pack is programmed when it is full. Without `packing` there is one pack, and every new chunk
+//! is put into it in turn.
+//!
+//! The **chunk read buffer** keeps the chunks that were read last; of a unit in chunks only pages with chunks that are not there are read.
+//! What is left of several packs is put together when it is collected. The map of units and the map of chunks are tables 0 and 2
+//! of the mapping policy, so that `ftl.mapping = dftl` pages both.
+//!
+//! # Parameters
+//! * `entries` (count, default 262,144; 0: any number), `eviction` (`lru`, `count` or `two_level`, default `lru`), `second` (share,
+//!   default 0.5): the table of fingerprints, of chunks.
+//! * `packing` (bool, default true).
+//! * `chunk_buffer_kib` (KiB, default 200): for new chunks.
+//! * `read_buffer_kib` (KiB, default 8192; 0: none): for chunks that are read.
+//! * `hash_us` (µs, default 10), `hash_units` (count, default 4): time of a fingerprint, and engines that compute them side by side.
+//!
+//! # Not modelled
+//! Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within one unit are both stored. Without
+//! protected memory the packs are programmed with every request that is not buffered, full or not: the document's drive
+//! has capacitors. What is read of units stored whole is not kept in the chunk read buffer. Writes whose quarters are not known are stored whole and
+//! not found again.
+//!
+//! # Errors
+//! `eviction = contexts`, no engine, a chunk buffer smaller than a unit or with more than 65,535 packs.
+//!
+//! # Cost
+//! O(packs) a unit stored in chunks; 40 bytes a fingerprint, and the two buffers.
+//!
+//! # Source
+//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), section 5.3, figures 28 to 31. Rule and room of the
+//! table are ours.
+
+use ftlab_core::index_list::IndexList;
+use ftlab_core::{Error, Lpn, Result};
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+
+use super::fingerprints::{Eviction, Fingerprints, Place, Room, SavedTable};
+use super::hashing::Hashing;
+use super::{ChunkSource, Decision, DedupPolicy, DedupWrite, Event, Packs, Setup, Work};
+use crate::indirection::{CHUNKS, ChunkId, ChunkRow, Of, Vpn};
+use crate::{Now, learnt};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    pub entries: u32,
+    pub eviction: Eviction,
+    pub second: f64,
+    pub packing: bool,
+    pub chunk_buffer_kib: u32,
+    pub read_buffer_kib: u32,
+    pub hash_us: f64,
+    pub hash_units: u16,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            entries: 262_144,
+            eviction: Eviction::Lru,
+            second: 0.5,
+            packing: true,
+            chunk_buffer_kib: 200,
+            read_buffer_kib: 8192,
+            hash_us: 10.0,
+            hash_units: 4,
+        }
+    }
+}
+
+pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
+    let fault = |text: String| Error::input(format!("dedup policy `finededup`: {text}"));
+    if params.eviction == Eviction::Contexts {
+        return Err(fault("eviction = contexts, expected lru, count or two_level".to_owned()));
+    }
+    let buffer = u64::from(params.chunk_buffer_kib) * 1024 / u64::from(setup.unit_bytes);
+    let packs = match u16::try_from(buffer) {
+        Ok(packs) if packs > 0 => packs,
+        _ => {
+            return Err(fault(format!(
+                "chunk_buffer_kib = {}, expected 1 to 65535 units of {} bytes",
+                params.chunk_buffer_kib, setup.unit_bytes
+            )));
+        }
+    };
+    let room = Room {
+        entries: params.entries,
+        eviction: params.eviction,
+        second: params.second,
+    };
+    let chunk_bytes = u64::from(setup.unit_bytes) / CHUNKS as u64;
+    Ok(Box::new(FineDedup {
+        hashing: Hashing::new("finededup", params.hash_us, params.hash_units)?,
+        table: Fingerprints::new("finededup", room)?,
+        packs: if params.packing { packs } else { 1 },
+        wholes: FxHashSet::default(),
+        read: IndexList::new(0),
+        most_read: (u64::from(params.read_buffer_kib) * 1024 / chunk_bytes) as u32,
+        buffer_bytes: (u64::from(params.chunk_buffer_kib) + u64::from(params.read_buffer_kib)) * 1024,
+        storing: None,
+        counts: Counts::default(),
+        params,
+    }))
+}
+
+struct FineDedup {
+    params: Params,
+    hashing: Hashing,
+    table: Fingerprints,
+    packs: u16,
+    /// Values that were stored whole and of which no quarter is gone.
+    wholes: FxHashSet<Vpn>,
+    /// The chunk read buffer.
+    read: IndexList,
+    most_read: u32,
+    buffer_bytes: u64,
+    /// Quarters of the unit that is being stored whole.
+    storing: Option<[u64; CHUNKS]>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Counts {
+    /// Units by how many of their chunks were found.
+    found: [u64; CHUNKS + 1],
+    /// Units with new chunks in one pack, and in several.
+    in_one_pack: u64,
+    in_several: u64,
+    chunk_reads: u64,
+    read_buffer_hits: u64,
+}
+
+fn place_of_quarter(lpn: Lpn, quarter: usize) -> Place {
+    (u64::from(lpn.0) * CHUNKS as u64 + quarter as u64) << 1
+}
+
+fn place_of_chunk(chunk: ChunkId) -> Place {
+    u64::from(chunk.0) << 1 | 1
+}
+
+/// Where a chunk lies: a quarter of an LPN's unit, or one of a value.
+enum At {
+    Quarter(Lpn, u8),
+    Chunk(ChunkId),
+}
+
+fn at(place: Place) -> At {
+    let number = place >> 1;
+    match place & 1 {
+        0 => At::Quarter(Lpn((number / CHUNKS as u64) as u32), (number % CHUNKS as u64) as u8),
+        _ => At::Chunk(ChunkId(number as u32)),
+    }
+}
+
+impl FineDedup {
+    /// The unit stored whole that holds just these chunks in this order.
+    fn whole(&self, places: [Option<Place>; CHUNKS]) -> Option<Of> {
+        let first = places[0]?;
+        let side_by_side = |(index, place): (usize, Option<Place>)| place == Some(first + 2 * index as u64);
+        if !places.into_iter().enumerate().all(side_by_side) {
+            return None;
+        }
+        match at(first) {
+            At::Quarter(lpn, 0) => Some(Of::Lpn(lpn)),
+            At::Chunk(chunk) if chunk.0.is_multiple_of(CHUNKS as u32) => {
+                Some(chunk.value()).filter(|vpn| self.wholes.contains(vpn)).map(Of::Vpn)
+            }
+            _ => None,
+        }
+    }
+
+    /// The packs for `new` chunks of one unit, and how many of them are needed.
+    fn packs_for(&self, packs: Packs<'_>, new: u32) -> ([u16; CHUNKS], u32) {
+        let mut taken = [(0, 0); CHUNKS];
+        let (mut chosen, mut used) = ([0; CHUNKS], 0);
+        let mut left = new;
+        while left > 0 {
+            let room = |number: u16| {
+                let here = taken[..used].iter().any(|&(other, _)| other == number);
+                if here { 0 } else { CHUNKS as u32 - packs.filled(number) }
+            };
+            let numbers = 0..self.packs;
+            let fits = numbers.clone().filter(|&number| room(number) >= left);
+            // Where none has room for all of them, the one with the most room takes what it can.
+            let pack = fits.min_by_key(|&number| room(number));
+            let pack = pack.or_else(|| numbers.max_by_key(|&number| room(number)));
+            let pack = pack.expect("there is a pack");
+            // A pack that is filled is programmed, and the next chunk begins a new one in its place.
+            let takes = match room(pack) {
+                0 => left,
+                room => room.min(left),
+            };
+            (0..takes).for_each(|step| chosen[(new - left + step) as usize] = pack);
+            taken[used] = (pack, takes);
+            used += 1;
+            left -= takes;
+        }
+        (chosen, used as u32)
+    }
+
+    fn gone(&mut self, chunk: ChunkId) {
+        self.table.gone(place_of_chunk(chunk));
+        self.read.remove(chunk.0);
+    }
+}
+
+impl DedupPolicy for FineDedup {
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        let Counts {
+            found,
+            in_one_pack,
+            in_several,
+            chunk_reads,
+            read_buffer_hits,
+        } = self.counts;
+        let figures = [
+            ("hashes", self.hashing.count),
+            ("fingerprints", u64::from(self.table.len())),
+            ("evicted", self.table.evicted),
+            ("none_found", found[0]),
+            ("one_found", found[1]),
+            ("two_found", found[2]),
+            ("three_found", found[3]),
+            ("four_found", found[4]),
+            ("in_one_pack", in_one_pack),
+            ("in_several_packs", in_several),
+            ("chunk_reads", chunk_reads),
+            ("read_buffer_hits", read_buffer_hits),
+        ];
+        figures.map(|(name, count)| (name, count as f64)).to_vec()
+    }
+
+    fn packs(&self) -> u16 {
+        self.packs
+    }
+
+    fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
+        self.storing = write.quarters;
+        let Some(contents) = write.quarters else {
+            return Decision::Store;
+        };
+        (0..CHUNKS).for_each(|_| self.hashing.hash(works));
+        let places = contents.map(|content| self.table.find(content).map(|found| self.table.place(found)));
+        let new = places.iter().filter(|place| place.is_none()).count();
+        self.counts.found[CHUNKS - new] += 1;
+        for content in contents {
+            if let Some(found) = self.table.find(content) {
+                self.table.hit(found);
+            }
+        }
+        if new == CHUNKS && self.params.packing {
+            return Decision::Store;
+        }
+        self.storing = None;
+        if let Some(whole) = self.whole(places) {
+            return Decision::Share(whole);
+        }
+        let (packs, used) = self.packs_for(write.packs, new as u32);
+        self.counts.in_one_pack += u64::from(used == 1);
+        self.counts.in_several += u64::from(used > 1);
+        let mut packs = packs.into_iter();
+        Decision::Chunks(std::array::from_fn(|index| match places[index].map(at) {
+            Some(At::Chunk(chunk)) => ChunkSource::Existing(chunk),
+            Some(At::Quarter(lpn, quarter)) => ChunkSource::Quarter {
+                of: Of::Lpn(lpn),
+                quarter,
+            },
+            None => ChunkSource::New {
+                content: contents[index],
+                pack: packs.next().unwrap_or(0),
+            },
+        }))
+    }
+
+    fn on(&mut self, event: Event, _: Now) {
+        match event {
+            Event::Stored { of, .. } => {
+                let Some(contents) = self.storing.take() else { return };
+                if let Of::Vpn(vpn) = of {
+                    self.wholes.insert(vpn);
+                }
+                for (quarter, content) in contents.into_iter().enumerate() {
+                    let place = match of {
+                        Of::Lpn(lpn) => place_of_quarter(lpn, quarter),
+                        Of::Vpn(vpn) => place_of_chunk(ChunkId::new(vpn, quarter)),
+                    };
+                    self.table.insert(content, place, 0);
+                }
+            }
+            Event::ChunkStored { content, chunk } => {
+                self.table.insert(content, place_of_chunk(chunk), 0);
+            }
+            Event::Became { lpn, vpn } => {
+                self.wholes.insert(vpn);
+                for quarter in 0..CHUNKS {
+                    let new = place_of_chunk(ChunkId::new(vpn, quarter));
+                    self.table.renamed(place_of_quarter(lpn, quarter), new);
+                }
+            }
+            Event::Gone(Of::Lpn(lpn)) => {
+                (0..CHUNKS).for_each(|quarter| {
+                    self.table.gone(place_of_quarter(lpn, quarter));
+                });
+            }
+            Event::Gone(Of::Vpn(vpn)) => {
+                self.wholes.remove(&vpn);
+                (0..CHUNKS).for_each(|index| self.gone(ChunkId::new(vpn, index)));
+            }
+            Event::ChunkGone(chunk) => {
+                self.wholes.remove(&chunk.value());
+                self.gone(chunk);
+            }
+        }
+    }
+
+    fn read_buffered(&mut self, row: ChunkRow) -> [bool; CHUNKS] {
+        if self.most_read == 0 {
+            return [false; CHUNKS];
+        }
+        let held = row.map(|chunk| self.read.contains(chunk.0));
+        self.counts.chunk_reads += CHUNKS as u64;
+        self.counts.read_buffer_hits += held.iter().filter(|&&is_held| is_held).count() as u64;
+        for chunk in row {
+            self.read.touch(chunk.0);
+        }
+        while self.read.len() > self.most_read {
+            self.read.pop_back();
+        }
+        held
+    }
+
+    fn forget(&mut self) {
+        self.table.clear();
+        self.wholes.clear();
+        self.read.clear();
+        self.storing = None;
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.table.bytes() + self.buffer_bytes
+    }
+
+    fn save(&self) -> Vec<u8> {
+        let mut wholes: Vec<u32> = self.wholes.iter().map(|vpn| vpn.0).collect();
+        wholes.sort_unstable();
+        learnt::save(&(self.hashing.count, self.table.to_saved(), wholes, &self.read, self.counts))
+    }
+
+    fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
+        type Saved = (u64, SavedTable, Vec<u32>, IndexList, Counts);
+        let (hashes, table, wholes, read, counts): Saved = learnt::load(saved)?;
+        self.hashing.count = hashes;
+        self.table.take_over(table)?;
+        self.wholes = wholes.into_iter().map(Vpn).collect();
+        (self.read, self.counts) = (read, counts);
+        Ok(())
+    }
+}

@@ -1,0 +1,427 @@
+//! The table of fingerprints: which contents lie where, of how many there is room for, and which of them leave.
+//!
+//! A fingerprint leaves when what it stands for is gone, and when room is needed. Who leaves then is the table's rule
+//! ([`Eviction`]); every member of the family that keeps fingerprints keeps them here.
+
+use std::collections::BTreeSet;
+
+use ftlab_core::{Error, Result};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a fingerprint in a drive's memory: 20 of a SHA-1 digest, 4 of a place, 8 of the links of its list, 4 of its chain in
+/// the hash table, 4 of a count and a context.
+pub const ENTRY_BYTES: u64 = 40;
+
+/// Who leaves when there is no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Eviction {
+    /// Whoever was found or written least recently.
+    Lru,
+    /// Whoever was found the fewest times (up to 255 are counted), and of those the least recent.
+    #[default]
+    Count,
+    /// New fingerprints are in the first level; who is found comes to the front of the second. The first level's least recent
+    /// leaves; and the second level's, when it has more than its share.
+    TwoLevel,
+    /// The least recent of the context that was worth least, as it was [credited](Fingerprints::credit).
+    Contexts,
+}
+
+/// How large a table is, and its rule: parameters that the members share.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Fingerprints; 0: any number.
+    pub entries: u32,
+    pub eviction: Eviction,
+    /// Share of the second level.
+    pub second: f64,
+}
+
+/// What a fingerprint stands for, as its table's user numbers it.
+pub type Place = u64;
+
+/// A fingerprint in the table, valid until the table changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found(u32);
+
+/// A fingerprint that had to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Left {
+    pub content: u64,
+    pub context: u32,
+}
+
+const NONE: u32 = u32::MAX;
+const MOST_COUNT: u32 = 255;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    content: u64,
+    place: Place,
+    before: u32,
+    /// Of a node that is not in use: the next such.
+    after: u32,
+    list: u32,
+    context: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    front: u32,
+    back: u32,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List {
+            front: NONE,
+            back: NONE,
+            len: 0,
+        }
+    }
+}
+
+/// What a context was worth, and its fingerprints in the table.
+#[derive(Clone, Copy, Debug, Default)]
+struct Context {
+    worth: u64,
+    entries: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Fingerprints {
+    eviction: Eviction,
+    most: u32,
+    second: u32,
+    nodes: Vec<Node>,
+    unused: u32,
+    by_content: FxHashMap<u64, u32>,
+    by_place: FxHashMap<Place, u32>,
+    lists: Vec<List>,
+    contexts: Vec<Context>,
+    /// Contexts that have fingerprints here, the least worth first (only where they are the rule).
+    order: BTreeSet<(u64, u32)>,
+    pub evicted: u64,
+}
+
+/// A table as bytes: each list from its back to its front, and the worth of the contexts.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    lists: Vec<Vec<(u64, Place, u32)>>,
+    worth: Vec<u64>,
+    evicted: u64,
+}
+
+impl Fingerprints {
+    /// # Errors
+    /// A share of the second level outside 0 to 1.
+    pub fn new(policy: &str, room: Room) -> Result<Self> {
+        if !(0.0..=1.0).contains(&room.second) {
+            return Err(Error::input(format!(
+                "dedup policy `{policy}`: second = {}, expected 0 to 1",
+                room.second
+            )));
+        }
+        let most = if room.entries == 0 { NONE } else { room.entries };
+        let lists = match room.eviction {
+            Eviction::Lru => 1,
+            Eviction::Count => MOST_COUNT as usize + 1,
+            Eviction::TwoLevel => 2,
+            Eviction::Contexts => 0,
+        };
+        Ok(Fingerprints {
+            eviction: room.eviction,
+            most,
+            second: match most {
+                NONE => NONE,
+                most => (f64::from(most) * room.second) as u32,
+            },
+            nodes: Vec::new(),
+            unused: NONE,
+            by_content: FxHashMap::default(),
+            by_place: FxHashMap::default(),
+            lists: vec![List::default(); lists],
+            contexts: Vec::new(),
+            order: BTreeSet::new(),
+            evicted: 0,
+        })
+    }
+
+    pub fn len(&self) -> u32 {
+        self.by_content.len() as u32
+    }
+
+    /// Bytes in a drive's memory: the room, or what is used of it where there is no bound.
+    pub fn bytes(&self) -> u64 {
+        let entries = if self.most == NONE { self.len() } else { self.most };
+        u64::from(entries) * ENTRY_BYTES
+    }
+
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.unused = NONE;
+        self.by_content.clear();
+        self.by_place.clear();
+        self.lists.fill(List::default());
+        self.contexts.clear();
+        self.order.clear();
+    }
+
+    #[inline]
+    pub fn find(&self, content: u64) -> Option<Found> {
+        self.by_content.get(&content).copied().map(Found)
+    }
+
+    #[inline]
+    pub fn place(&self, found: Found) -> Place {
+        self.nodes[found.0 as usize].place
+    }
+
+    pub fn context(&self, found: Found) -> u32 {
+        self.nodes[found.0 as usize].context
+    }
+
+    /// All contents, list by list.
+    pub fn contents(&self) -> impl Iterator<Item = u64> + '_ {
+        self.lists.iter().flat_map(|list| {
+            let node = |number: u32| self.nodes.get(number as usize);
+            std::iter::successors(node(list.back), move |last| node(last.before)).map(|found| found.content)
+        })
+    }
+
+    /// Fingerprints of a context.
+    pub fn entries_of(&self, context: u32) -> u32 {
+        self.contexts.get(context as usize).map_or(0, |context| context.entries)
+    }
+
+    /// A duplicate of the fingerprint has been written. Who had to leave, if a level was full.
+    pub fn hit(&mut self, found: Found) -> Option<Left> {
+        let Node { list, .. } = self.nodes[found.0 as usize];
+        let to = match self.eviction {
+            Eviction::Lru | Eviction::Contexts => list,
+            Eviction::Count => (list + 1).min(MOST_COUNT),
+            Eviction::TwoLevel => 1,
+        };
+        if self.lists[to as usize].front != found.0 {
+            self.unlink(found.0);
+            self.link(found.0, to);
+        }
+        let full = self.eviction == Eviction::TwoLevel && self.lists[1].len > self.second;
+        full.then(|| self.evict(self.lists[1].back))
+    }
+
+    /// The context has proved to be worth something; see [`Eviction::Contexts`].
+    pub fn credit(&mut self, context: u32) {
+        self.grow_contexts(context);
+        let of = &mut self.contexts[context as usize];
+        of.worth += 1;
+        if self.eviction == Eviction::Contexts && of.entries > 0 {
+            self.order.remove(&(of.worth - 1, context));
+            self.order.insert((of.worth, context));
+        }
+    }
+
+    /// Each context is worth half of what it was.
+    pub fn halve(&mut self) {
+        self.contexts.iter_mut().for_each(|context| context.worth /= 2);
+        self.order_anew();
+    }
+
+    fn order_anew(&mut self) {
+        self.order.clear();
+        if self.eviction == Eviction::Contexts {
+            let in_use = self.contexts.iter().enumerate().filter(|(_, context)| context.entries > 0);
+            self.order.extend(in_use.map(|(number, context)| (context.worth, number as u32)));
+        }
+    }
+
+    fn grow_contexts(&mut self, context: u32) {
+        if self.contexts.len() <= context as usize {
+            self.contexts.resize(context as usize + 1, Context::default());
+        }
+        if self.eviction == Eviction::Contexts && self.lists.len() <= context as usize {
+            self.lists.resize(context as usize + 1, List::default());
+        }
+    }
+
+    /// A new fingerprint of a context. Who had to leave for it. One that is there already stays as it is.
+    pub fn insert(&mut self, content: u64, place: Place, context: u32) -> Option<Left> {
+        if self.by_content.contains_key(&content) {
+            return None;
+        }
+        self.grow_contexts(context);
+        let left = (self.len() >= self.most).then(|| self.evict(self.victim()));
+        let list = if self.eviction == Eviction::Contexts { context } else { 0 };
+        let number = match self.unused {
+            NONE => self.nodes.len() as u32,
+            unused => unused,
+        };
+        let node = Node {
+            content,
+            place,
+            before: NONE,
+            after: NONE,
+            list,
+            context,
+        };
+        match self.nodes.get_mut(number as usize) {
+            Some(place) => {
+                self.unused = place.after;
+                *place = node;
+            }
+            None => self.nodes.push(node),
+        }
+        self.by_content.insert(content, number);
+        let before = self.by_place.insert(place, number);
+        assert!(before.is_none(), "place {place:#x} is in use and holds another content");
+        self.link(number, list);
+        self.counted(context, 1);
+        left
+    }
+
+    /// What was at a place is known by another one.
+    pub fn renamed(&mut self, old: Place, new: Place) {
+        if let Some(number) = self.by_place.remove(&old) {
+            self.nodes[number as usize].place = new;
+            self.by_place.insert(new, number);
+        }
+    }
+
+    /// What was at a place is gone, and with it its fingerprint, if there was one.
+    #[inline]
+    pub fn gone(&mut self, place: Place) -> Option<Left> {
+        let &number = self.by_place.get(&place)?;
+        Some(self.remove(number))
+    }
+
+    fn victim(&self) -> u32 {
+        let of = match self.eviction {
+            Eviction::Lru => 0,
+            Eviction::Count | Eviction::TwoLevel => {
+                let mut lists = self.lists.iter();
+                lists.position(|list| list.len > 0).unwrap_or(0)
+            }
+            Eviction::Contexts => self.order.first().map_or(0, |&(_, context)| context as usize),
+        };
+        self.lists[of].back
+    }
+
+    fn evict(&mut self, number: u32) -> Left {
+        self.evicted += 1;
+        self.remove(number)
+    }
+
+    fn remove(&mut self, number: u32) -> Left {
+        let Node {
+            content, place, context, ..
+        } = self.nodes[number as usize];
+        self.unlink(number);
+        self.by_content.remove(&content);
+        self.by_place.remove(&place);
+        self.nodes[number as usize].after = std::mem::replace(&mut self.unused, number);
+        self.counted(context, -1);
+        Left { content, context }
+    }
+
+    /// A context has one fingerprint more or less.
+    fn counted(&mut self, context: u32, more: i32) {
+        let of = &mut self.contexts[context as usize];
+        let before = of.entries;
+        of.entries = before.wrapping_add_signed(more);
+        if self.eviction == Eviction::Contexts {
+            match (before, of.entries) {
+                (0, _) => self.order.insert((of.worth, context)),
+                (_, 0) => self.order.remove(&(of.worth, context)),
+                _ => true,
+            };
+        }
+    }
+
+    fn link(&mut self, number: u32, list: u32) {
+        let ends = &mut self.lists[list as usize];
+        let old = std::mem::replace(&mut ends.front, number);
+        ends.len += 1;
+        if old == NONE {
+            ends.back = number;
+        } else {
+            self.nodes[old as usize].before = number;
+        }
+        let node = &mut self.nodes[number as usize];
+        (node.before, node.after, node.list) = (NONE, old, list);
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Node {
+            before, after, list, ..
+        } = self.nodes[number as usize];
+        let ends = &mut self.lists[list as usize];
+        ends.len -= 1;
+        match before {
+            NONE => ends.front = after,
+            before => self.nodes[before as usize].after = after,
+        }
+        match after {
+            NONE => ends.back = before,
+            after => self.nodes[after as usize].before = before,
+        }
+    }
+
+    /// The table for a saved state.
+    pub fn to_saved(&self) -> impl Serialize + use<> {
+        let from_back = |list: &List| {
+            let mut next = list.back;
+            let mut entries = Vec::with_capacity(list.len as usize);
+            while let Some(node) = self.nodes.get(next as usize) {
+                entries.push((node.content, node.place, node.context));
+                next = node.before;
+            }
+            entries
+        };
+        Saved {
+            lists: self.lists.iter().map(from_back).collect(),
+            worth: self.contexts.iter().map(|context| context.worth).collect(),
+            evicted: self.evicted,
+        }
+    }
+}
+
+/// What [`Fingerprints::to_saved`] has made bytes of.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub struct SavedTable(Saved);
+
+impl Fingerprints {
+    /// Takes over a saved table.
+    ///
+    /// # Errors
+    /// One of another rule or with more entries than there is room for.
+    pub fn take_over(&mut self, SavedTable(saved): SavedTable) -> std::result::Result<(), String> {
+        let entries: usize = saved.lists.iter().map(Vec::len).sum();
+        let lists = saved.lists.len();
+        if entries > self.most as usize || (self.eviction != Eviction::Contexts && lists != self.lists.len()) {
+            return Err(format!(
+                "{entries} fingerprints in {lists} lists, which is no table with this room and rule"
+            ));
+        }
+        self.clear();
+        for (number, worth) in saved.worth.into_iter().enumerate() {
+            self.grow_contexts(number as u32);
+            self.contexts[number].worth = worth;
+        }
+        for (list, entries) in saved.lists.into_iter().enumerate() {
+            for (content, place, context) in entries {
+                self.insert(content, place, context);
+                let number = self.by_content[&content];
+                if self.nodes[number as usize].list != list as u32 {
+                    self.unlink(number);
+                    self.link(number, list as u32);
+                }
+            }
+        }
+        self.evicted = saved.evicted;
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Page-based deduplication: every unit that is written is hashed, and looked up in one table of fingerprints.
+//!
+//! # Model
+//! A unit whose fingerprint is in the table is mapped to what that stands for; any other one is stored, and its fingerprint comes
+//! into the table. A fingerprint leaves when nothing refers to its data any more, or for a new one when the table is full:
+//! * `eviction = count`: whoever was found the fewest times leaves, of those the least recent.
+//! * `eviction = lru`: whoever was written or found least recently leaves.
+//! * `eviction = two_level`: new fingerprints are in a first level, and come to the front of a second one when they are found; the
+//!   first level's least recent leaves, and the second level's when it has more than its share. So data that has been
+//!   deduplicated can leave as well, as is right where a value repeats a few times only (the pairs of an LSM tree).
+//!
+//! With `entries = 0` and contents that are known this is deduplication without any limit.
+//!
+//! # Parameters
+//! * `entries` (count, default 65,536; 0: any number): fingerprints in the table, 40 bytes each.
+//! * `eviction` (`lru`, `count` or `two_level`, default `count`).
+//! * `second` (share, default 0.5): of the table, for the second level.
+//! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
+//!
+//! # Not modelled
+//! Collisions of fingerprints, and reading what was found to compare it. What is in the table of a power cut without protected
+//! memory: it is empty then.
+//!
+//! # Errors
+//! `eviction = contexts` (that is `pcdedup`), a share outside 0 to 1, no engine.
+//!
+//! # Cost
+//! O(1) a unit; 40 bytes a fingerprint.
+//!
+//! # Source
+//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2.1 (the baseline "dedup",
+//! figure 19) and 5.2.2 (two levels, figure 24). The share of the second level is ours.
+
+use ftlab_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use super::fingerprints::{Eviction, Room};
+use super::hashing::Hashing;
+use super::units::{Looked, Units};
+use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
+use crate::{Now, learnt};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    pub entries: u32,
+    pub eviction: Eviction,
+    pub second: f64,
+    pub hash_us: f64,
+    pub hash_units: u16,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            entries: 65_536,
+            eviction: Eviction::Count,
+            second: 0.5,
+            hash_us: 12.0,
+            hash_units: 1,
+        }
+    }
+}
+
+pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
+    if params.eviction == Eviction::Contexts {
+        return Err(Error::input(
+            "dedup policy `page_dedup`: eviction = contexts, expected lru, count or two_level (`pcdedup` knows contexts)",
+        ));
+    }
+    let room = Room {
+        entries: params.entries,
+        eviction: params.eviction,
+        second: params.second,
+    };
+    let hashing = Hashing::new("page_dedup", params.hash_us, params.hash_units)?;
+    Ok(Box::new(PageDedup {
+        hashing,
+        units: Units::new("page_dedup", room)?,
+        beside_bytes: 0,
+    }))
+}
+
+/// Hashes and looks up every unit. `beside_bytes` of a drive's memory are taken by other tables.
+pub(super) struct PageDedup {
+    pub hashing: Hashing,
+    pub units: Units,
+    pub beside_bytes: u64,
+}
+
+impl DedupPolicy for PageDedup {
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        let mut report = vec![("hashes", self.hashing.count as f64)];
+        report.extend(self.units.report());
+        report
+    }
+
+    #[inline]
+    fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
+        self.hashing.hash(works);
+        match self.units.look_up(write.content, 0) {
+            Looked::Shared { decision, .. } => decision,
+            Looked::New => Decision::Store,
+        }
+    }
+
+    #[inline]
+    fn on(&mut self, event: Event, _: Now) {
+        self.units.on(event);
+    }
+
+    fn forget(&mut self) {
+        self.units.forget();
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.units.table.bytes() + self.beside_bytes
+    }
+
+    fn save(&self) -> Vec<u8> {
+        learnt::save(&(self.hashing.count, self.units.to_saved()))
+    }
+
+    fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
+        let (hashes, units) = learnt::load(saved)?;
+        self.hashing.count = hashes;
+        self.units.take_over(units)
+    }
+}

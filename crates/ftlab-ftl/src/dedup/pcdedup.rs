@@ -1,0 +1,331 @@
+//! PCDedup: fingerprints only for the program contexts that write duplicates.
+//!
+//! # Model
+//! A context is told by the call path of the write (`by = pc`). The **table of contexts** has for each of them the units that it wrote
+//! and what it was *worth*: 1 for each duplicate that it wrote, and 1 for each duplicate that another context wrote of what this one had
+//! stored. Worth and units are halved after every `halve` host units.
+//! * A context on the **blacklist** is not hashed.
+//! * A context comes onto it when it has written `trial` units or more and its worth is less than `rate` of them; and, with as many
+//!   written, when the last of its fingerprints had to leave for another context's.
+//! * After `reexamine` host units it comes off again, with nothing known of it, for a new trial.
+//! * When the table of fingerprints is full, the context that was worth least gives up its least recent one (`eviction = contexts`). With
+//!   another `eviction` the table is that of `page_dedup`; `two_level` is the document's "2-level LRU".
+//!
+//! **Hints**: units that the host marks are neither hashed nor shared: file-system metadata (`skip_metadata`: copies of a superblock are
+//! there to survive each other), or files with a label (`skip_labels`).
+//!
+//! # Parameters
+//! * `by` (`pc`, `label`, `pid`, `stream` or `volume`, default `pc`): what tells contexts apart; what has none is one context.
+//! * `entries` (count, default 65,536; 0: any number), `eviction` (`contexts`, `lru`, `count` or `two_level`, default `contexts`),
+//!   `second` (share, default 0.5): the table of fingerprints.
+//! * `blacklist` (bool, default true).
+//! * `trial` (count, default 1,000), `rate` (share, default 0.02), `halve` (host units, default 100,000; 0: never), `reexamine` (host
+//!   units, default 1,000,000; 0: never).
+//! * `skip_metadata` (bool, default false), `skip_labels` (numbers of labels joined by `-`, default none).
+//! * `hash_us` (µs, default 10), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
+//!
+//! # Not modelled
+//! Prefetching of fingerprints from a table in flash: there is none behind the one in memory. Collisions.
+//!
+//! # Errors
+//! Shares outside 0 to 1, no engine, labels that are no numbers.
+//!
+//! # Cost
+//! O(log contexts) a unit; 40 bytes a fingerprint, 24 bytes a context.
+//!
+//! # Source
+//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), section 5.2, figures 18, 20, 21 and 24.
+//! `trial`, `rate`, `halve`, `reexamine` and that a context is worth what others find of it are ours: the document says only that
+//! contexts with a low rate, and those without entries, are no longer hashed.
+
+use ftlab_core::{Error, Result};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::fingerprints::{Eviction, Left, Room, SavedTable};
+use super::hashing::Hashing;
+use super::units::{Looked, Units};
+use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
+use crate::request::WriteContext;
+use crate::{Now, learnt};
+use ftlab_core::request::flags;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    Pc,
+    Label,
+    Pid,
+    Stream,
+    Volume,
+}
+
+impl By {
+    fn of(self, write: &WriteContext) -> u64 {
+        let optional = |number: Option<u64>| number.map_or(0, |number| number + 1);
+        match self {
+            By::Pc => write.pc,
+            By::Label => optional(write.label.map(u64::from)),
+            By::Pid => optional(write.pid.map(u64::from)),
+            By::Stream => u64::from(write.stream),
+            By::Volume => u64::from(write.volume),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    pub by: By,
+    pub entries: u32,
+    pub eviction: Eviction,
+    pub second: f64,
+    pub blacklist: bool,
+    pub trial: u64,
+    pub rate: f64,
+    pub halve: u64,
+    pub reexamine: u64,
+    pub skip_metadata: bool,
+    pub skip_labels: Labels,
+    pub hash_us: f64,
+    pub hash_units: u16,
+}
+
+/// One number, or several joined by `-`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Labels {
+    One(u16),
+    Several(String),
+}
+
+impl Labels {
+    fn numbers(&self) -> Result<Vec<u16>> {
+        match self {
+            Labels::One(number) => Ok(vec![*number]),
+            Labels::Several(text) => {
+                let numbers = text.split('-').filter(|number| !number.is_empty());
+                let fault = |number| {
+                    let fault = format!("dedup policy `pcdedup`: skip_labels = {text}: `{number}` is no label's number");
+                    Error::input(fault)
+                };
+                numbers.map(|number| number.parse().map_err(|_| fault(number))).collect()
+            }
+        }
+    }
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            by: By::Pc,
+            entries: 65_536,
+            eviction: Eviction::Contexts,
+            second: 0.5,
+            blacklist: true,
+            trial: 1_000,
+            rate: 0.02,
+            halve: 100_000,
+            reexamine: 1_000_000,
+            skip_metadata: false,
+            skip_labels: Labels::Several(String::new()),
+            hash_us: 10.0,
+            hash_units: 1,
+        }
+    }
+}
+
+pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
+    if !(0.0..=1.0).contains(&params.rate) {
+        return Err(Error::input(format!(
+            "dedup policy `pcdedup`: rate = {}, expected 0 to 1",
+            params.rate
+        )));
+    }
+    let room = Room {
+        entries: params.entries,
+        eviction: params.eviction,
+        second: params.second,
+    };
+    Ok(Box::new(PcDedup {
+        hashing: Hashing::new("pcdedup", params.hash_us, params.hash_units)?,
+        units: Units::new("pcdedup", room)?,
+        skip_labels: params.skip_labels.numbers()?,
+        numbers: FxHashMap::default(),
+        learnt: Learnt::default(),
+        params,
+    }))
+}
+
+struct PcDedup {
+    params: Params,
+    hashing: Hashing,
+    units: Units,
+    skip_labels: Vec<u16>,
+    /// Contexts as they are numbered in the tables, in the order in which they first wrote.
+    numbers: FxHashMap<u64, u32>,
+    learnt: Learnt,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Learnt {
+    contexts: Vec<Context>,
+    halved_at: u64,
+    skipped: u64,
+    hinted: u64,
+    blacklisted: u64,
+}
+
+/// What is known of a context since its trial began.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Context {
+    name: u64,
+    units: u64,
+    worth: u64,
+    blacklisted: Option<u64>,
+}
+
+impl PcDedup {
+    fn number_of(&mut self, name: u64) -> u32 {
+        let contexts = &mut self.learnt.contexts;
+        *self.numbers.entry(name).or_insert_with(|| {
+            contexts.push(Context {
+                name,
+                units: 0,
+                worth: 0,
+                blacklisted: None,
+            });
+            contexts.len() as u32 - 1
+        })
+    }
+
+    fn is_hinted(&self, write: &WriteContext) -> bool {
+        (self.params.skip_metadata && write.flags & flags::METADATA != 0)
+            || write.label.is_some_and(|label| self.skip_labels.contains(&label))
+    }
+
+    fn halve_when_due(&mut self, tick: u64) {
+        if self.params.halve > 0 && tick - self.learnt.halved_at >= self.params.halve {
+            self.learnt.halved_at = tick;
+            for context in &mut self.learnt.contexts {
+                context.units /= 2;
+                context.worth /= 2;
+            }
+            self.units.table.halve();
+        }
+    }
+
+    /// Whether units of the context are hashed.
+    fn is_hashed(&mut self, number: u32, tick: u64) -> bool {
+        let context = &mut self.learnt.contexts[number as usize];
+        let Some(since) = context.blacklisted else {
+            return true;
+        };
+        if self.params.reexamine == 0 || tick - since < self.params.reexamine {
+            return false;
+        }
+        (context.units, context.worth, context.blacklisted) = (0, 0, None);
+        true
+    }
+
+    fn credit(&mut self, number: u32) {
+        self.learnt.contexts[number as usize].worth += 1;
+        self.units.table.credit(number);
+    }
+
+    /// Puts the context onto the blacklist if its trial is over and it has failed, or has `lost` its last fingerprint.
+    fn judge(&mut self, number: u32, tick: u64, lost: bool) {
+        let context = &mut self.learnt.contexts[number as usize];
+        let is_tried = self.params.blacklist && context.blacklisted.is_none() && context.units >= self.params.trial;
+        if is_tried && (lost || (context.worth as f64) < self.params.rate * context.units as f64) {
+            context.blacklisted = Some(tick);
+            self.learnt.blacklisted += 1;
+        }
+    }
+
+    /// A fingerprint had to leave.
+    fn left(&mut self, left: Option<Left>, tick: u64) {
+        if let Some(left) = left
+            && self.units.table.entries_of(left.context) == 0
+        {
+            self.judge(left.context, tick, true);
+        }
+    }
+}
+
+impl DedupPolicy for PcDedup {
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        let mut report = vec![("hashes", self.hashing.count as f64)];
+        report.extend(self.units.report());
+        let is_listed = |context: &&Context| context.blacklisted.is_some();
+        report.extend([
+            ("skipped_by_context", self.learnt.skipped as f64),
+            ("skipped_by_hint", self.learnt.hinted as f64),
+            ("contexts", self.learnt.contexts.len() as f64),
+            ("blacklisted", self.learnt.contexts.iter().filter(is_listed).count() as f64),
+            ("blacklistings", self.learnt.blacklisted as f64),
+        ]);
+        report
+    }
+
+    fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
+        let tick = write.now.tick;
+        self.halve_when_due(tick);
+        if self.is_hinted(write.context) {
+            self.learnt.hinted += 1;
+            self.units.pass();
+            return Decision::Store;
+        }
+        let number = self.number_of(self.params.by.of(write.context));
+        if !self.is_hashed(number, tick) {
+            self.learnt.skipped += 1;
+            self.units.pass();
+            return Decision::Store;
+        }
+        self.learnt.contexts[number as usize].units += 1;
+        self.hashing.hash(works);
+        let decision = match self.units.look_up(write.content, number) {
+            Looked::Shared { decision, context, left } => {
+                self.credit(number);
+                if context != number {
+                    self.credit(context);
+                }
+                self.left(left, tick);
+                decision
+            }
+            Looked::New => Decision::Store,
+        };
+        self.judge(number, tick, false);
+        decision
+    }
+
+    fn on(&mut self, event: Event, now: Now) {
+        let left = self.units.on(event);
+        self.left(left, now.tick);
+    }
+
+    fn forget(&mut self) {
+        self.units.forget();
+        self.numbers.clear();
+        self.learnt.contexts.clear();
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.units.table.bytes() + 24 * self.learnt.contexts.len() as u64
+    }
+
+    fn save(&self) -> Vec<u8> {
+        learnt::save(&(self.hashing.count, self.units.to_saved(), &self.learnt))
+    }
+
+    fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
+        type Saved = (u64, (SavedTable, u64), Learnt);
+        let (hashes, units, learnt): Saved = learnt::load(saved)?;
+        self.hashing.count = hashes;
+        self.units.take_over(units)?;
+        let named = learnt.contexts.iter().enumerate();
+        self.numbers = named.map(|(number, context)| (context.name, number as u32)).collect();
+        self.learnt = learnt;
+        Ok(())
+    }
+}
