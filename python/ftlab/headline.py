@@ -46,6 +46,8 @@ FIGURES = (
     Figure("read_bytes_per_s", ("throughput", "read_bytes_per_s"), "reads", "B/s", "higher"),
     Figure("write_bytes_per_s", ("throughput", "write_bytes_per_s"), "writes", "B/s", "higher"),
     Figure("hit_ratio", ("map_cache", "hit_ratio"), "map hits", "", "higher"),
+    Figure("shared_share", ("dedup", "shared_share"), "shared", "", "higher"),
+    Figure("dedup_work_ns", ("dedup", "work_ns"), "hashing", "ns"),
     Figure("wear_mean", ("wear", "mean"), "erases mean"),
     Figure("wear_max", ("wear", "max"), "erases max"),
     Figure("wear_std", ("wear", "std"), "erases std"),
@@ -58,6 +60,8 @@ BY_NAME = {figure.name: figure for figure in FIGURES}
 TERMINAL = (
     "waf",
     "waf_gc",
+    "shared_share",
+    "dedup_work_ns",
     "read_mean_ns",
     "read_p99_ns",
     "write_mean_ns",

@@ -88,6 +88,8 @@ impl<B: Backend> Ftl<B> {
             now,
         };
         let decision = dedup.write(&write, &mut works);
+        self.counts.dedup_asked += 1;
+        self.counts.dedup_work_ns += works.iter().map(|work| work.ns).sum::<u64>();
         if B::TIMED {
             for work in &works {
                 let id = self.backend.compute(work.engine, work.ns, &[], ticket);

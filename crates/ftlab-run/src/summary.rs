@@ -121,6 +121,9 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     if config.ftl.placement.name == "fdp" {
         put("fdp", fdp_statistics(ftl));
     }
+    if config.ftl.dedup.name != "none" {
+        put("dedup", dedup(ftl));
+    }
     put("map_cache", map_cache(ftl));
     put("wear", wear(ftl));
     put("lifetime", lifetime(ftl, facts, measured, &verdict));
@@ -276,6 +279,19 @@ fn waf<B: Backend>(ftl: &Ftl<B>) -> Value {
     }
     parts.insert("padding".into(), ratio(c.padding as f64, host));
     Value::Object(parts)
+}
+
+/// What the dedup policy was asked in the measurement, and what came of it.
+fn dedup<B: Backend>(ftl: &Ftl<B>) -> Value {
+    let c = &ftl.counts;
+    json!({
+        "asked": c.dedup_asked,
+        "shared": c.dedup_hits,
+        "shared_share": ratio(c.dedup_hits as f64, c.dedup_asked as f64),
+        "work_ns": ratio(c.dedup_work_ns as f64, c.dedup_asked as f64),
+        "values": ftl.indirection().in_use_count().0,
+        "rows": ftl.indirection().in_use_count().1,
+    })
 }
 
 fn map_cache<B: Backend>(ftl: &Ftl<B>) -> Value {

@@ -96,7 +96,9 @@ impl Default for Params {
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     let fault = |text: String| Error::input(format!("dedup policy `caftl`: {text}"));
     if params.eviction == Eviction::Contexts {
-        return Err(fault("eviction = contexts, expected lru, count or two_level".to_owned()));
+        return Err(fault(
+            "eviction = contexts, expected lru, count or two_level".to_owned(),
+        ));
     }
     if !(0.0..=1.0).contains(&params.low) || !(params.low..=1.0).contains(&params.high) {
         return Err(fault(format!(
@@ -186,6 +188,12 @@ impl Unhashed {
         }
     }
 
+    /// Nothing is known any more of what the LPN held, even if it has just been read.
+    fn gone(&mut self, lpn: Lpn) {
+        self.contents.remove(&lpn.0);
+        self.examined = self.examined.filter(|&examined| examined != lpn.0);
+    }
+
     fn next(&mut self) -> Option<u32> {
         while let Some(lpn) = self.waiting.pop_front() {
             if self.contents.contains_key(&lpn) {
@@ -218,7 +226,10 @@ impl Caftl {
             return last;
         }
         let first_bytes = |content: u64| content as u32;
-        let greatest = write.contents.units().max_by_key(|&(step, content)| (first_bytes(content), !step));
+        let greatest = write
+            .contents
+            .units()
+            .max_by_key(|&(step, content)| (first_bytes(content), !step));
         let (step, content) = greatest.unwrap_or((write.step, write.content));
         self.hash(content, works);
         let sample = Sample {
@@ -332,12 +343,12 @@ impl DedupPolicy for Caftl {
                 self.left(left);
             }
             Event::Became { lpn, .. } => {
-                self.unhashed.contents.remove(&lpn.0);
+                self.unhashed.gone(lpn);
                 self.units.on(event);
             }
             Event::Gone(of) => {
                 if let Of::Lpn(lpn) = of {
-                    self.unhashed.contents.remove(&lpn.0);
+                    self.unhashed.gone(lpn);
                 }
                 let left = self.units.gone(of);
                 self.left(left);
@@ -381,7 +392,11 @@ impl DedupPolicy for Caftl {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let waiting = if self.params.out_of_line { u64::from(self.logical_units).div_ceil(8) } else { 0 };
+        let waiting = if self.params.out_of_line {
+            u64::from(self.logical_units).div_ceil(8)
+        } else {
+            0
+        };
         self.units.table.bytes() + waiting
     }
 

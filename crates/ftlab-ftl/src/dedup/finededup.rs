@@ -81,7 +81,9 @@ impl Default for Params {
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     let fault = |text: String| Error::input(format!("dedup policy `finededup`: {text}"));
     if params.eviction == Eviction::Contexts {
-        return Err(fault("eviction = contexts, expected lru, count or two_level".to_owned()));
+        return Err(fault(
+            "eviction = contexts, expected lru, count or two_level".to_owned(),
+        ));
     }
     let buffer = u64::from(params.chunk_buffer_kib) * 1024 / u64::from(setup.unit_bytes);
     let packs = match u16::try_from(buffer) {
@@ -353,7 +355,13 @@ impl DedupPolicy for FineDedup {
     fn save(&self) -> Vec<u8> {
         let mut wholes: Vec<u32> = self.wholes.iter().map(|vpn| vpn.0).collect();
         wholes.sort_unstable();
-        learnt::save(&(self.hashing.count, self.table.to_saved(), wholes, &self.read, self.counts))
+        learnt::save(&(
+            self.hashing.count,
+            self.table.to_saved(),
+            wholes,
+            &self.read,
+            self.counts,
+        ))
     }
 
     fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {

@@ -233,8 +233,13 @@ impl Fingerprints {
     fn order_anew(&mut self) {
         self.order.clear();
         if self.eviction == Eviction::Contexts {
-            let in_use = self.contexts.iter().enumerate().filter(|(_, context)| context.entries > 0);
-            self.order.extend(in_use.map(|(number, context)| (context.worth, number as u32)));
+            let in_use = self
+                .contexts
+                .iter()
+                .enumerate()
+                .filter(|(_, context)| context.entries > 0);
+            self.order
+                .extend(in_use.map(|(number, context)| (context.worth, number as u32)));
         }
     }
 
@@ -254,7 +259,11 @@ impl Fingerprints {
         }
         self.grow_contexts(context);
         let left = (self.len() >= self.most).then(|| self.evict(self.victim()));
-        let list = if self.eviction == Eviction::Contexts { context } else { 0 };
+        let list = if self.eviction == Eviction::Contexts {
+            context
+        } else {
+            0
+        };
         let number = match self.unused {
             NONE => self.nodes.len() as u32,
             unused => unused,
@@ -316,7 +325,10 @@ impl Fingerprints {
 
     fn remove(&mut self, number: u32) -> Left {
         let Node {
-            content, place, context, ..
+            content,
+            place,
+            context,
+            ..
         } = self.nodes[number as usize];
         self.unlink(number);
         self.by_content.remove(&content);
@@ -423,5 +435,137 @@ impl Fingerprints {
         }
         self.evicted = saved.evicted;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ftlab_core::Stream;
+
+    use super::*;
+    use crate::learnt;
+
+    /// The same table as a list of (content, place, context, level or count), the most recent last.
+    struct Naive {
+        room: Room,
+        entries: Vec<(u64, Place, u32, u32)>,
+        worth: [u64; 4],
+    }
+
+    impl Naive {
+        fn second(&self) -> usize {
+            (f64::from(self.room.entries) * self.room.second) as usize
+        }
+
+        fn of_level(&self, level: u32) -> usize {
+            self.entries.iter().filter(|entry| entry.3 == level).count()
+        }
+
+        fn victim(&self) -> usize {
+            let numbered = || self.entries.iter().enumerate();
+            let least = match self.room.eviction {
+                Eviction::Lru => Some(0),
+                Eviction::Count | Eviction::TwoLevel => {
+                    numbered().min_by_key(|(at, entry)| (entry.3, *at)).map(|(at, _)| at)
+                }
+                Eviction::Contexts => numbered()
+                    .min_by_key(|(at, entry)| (self.worth[entry.2 as usize], entry.2, *at))
+                    .map(|(at, _)| at),
+            };
+            least.expect("the table is full")
+        }
+
+        fn write(&mut self, content: u64, place: Place, context: u32) -> bool {
+            if let Some(at) = self.entries.iter().position(|entry| entry.0 == content) {
+                let mut entry = self.entries.remove(at);
+                entry.3 = match self.room.eviction {
+                    Eviction::Lru | Eviction::Contexts => 0,
+                    Eviction::Count => (entry.3 + 1).min(255),
+                    Eviction::TwoLevel => 1,
+                };
+                self.worth[entry.2 as usize] += 1;
+                self.entries.push(entry);
+                if self.room.eviction == Eviction::TwoLevel && self.of_level(1) > self.second() {
+                    let oldest = self
+                        .entries
+                        .iter()
+                        .position(|entry| entry.3 == 1)
+                        .expect("one of the level");
+                    self.entries.remove(oldest);
+                }
+                return true;
+            }
+            if self.entries.len() == self.room.entries as usize {
+                self.entries.remove(self.victim());
+            }
+            self.entries.push((content, place, context, 0));
+            false
+        }
+    }
+
+    #[test]
+    fn every_rule_is_that_of_a_plain_list() {
+        let rules = [Eviction::Lru, Eviction::Count, Eviction::TwoLevel, Eviction::Contexts];
+        for (eviction, entries) in rules
+            .into_iter()
+            .flat_map(|rule| [1, 2, 7, 30].map(|entries| (rule, entries)))
+        {
+            let room = Room {
+                entries,
+                eviction,
+                second: 0.4,
+            };
+            let mut table = Fingerprints::new("test", room).unwrap();
+            let mut naive = Naive {
+                room,
+                entries: Vec::new(),
+                worth: [0; 4],
+            };
+            let mut random = Stream::new(u64::from(entries), "table");
+            for step in 0..4000 {
+                let content = random.below(20) + random.below(40);
+                let what = format!("{eviction:?} with room for {entries}, step {step}");
+                match random.below(10) {
+                    0 => {
+                        let at = naive.entries.iter().position(|entry| entry.0 == content);
+                        let place = at.map_or(9999, |at| naive.entries.remove(at).1);
+                        assert_eq!(table.gone(place).is_some(), at.is_some(), "{what}");
+                    }
+                    1 => {
+                        let entry = naive.entries.iter_mut().find(|entry| entry.0 == content);
+                        if let Some(entry) = entry {
+                            table.renamed(entry.1, entry.1 + 100_000);
+                            entry.1 += 100_000;
+                        }
+                    }
+                    2 => {
+                        let bytes = learnt::save(&table.to_saved());
+                        table.take_over(learnt::load(&bytes).unwrap()).unwrap();
+                    }
+                    _ => {
+                        let context = random.below(4) as u32;
+                        let found = table.find(content);
+                        match found {
+                            Some(found) => {
+                                table.credit(table.context(found));
+                                table.hit(found);
+                            }
+                            None => {
+                                table.insert(content, step, context);
+                            }
+                        }
+                        assert_eq!(naive.write(content, step, context), found.is_some(), "{what}");
+                    }
+                }
+                let mut kept: Vec<(u64, Place)> = table
+                    .contents()
+                    .map(|content| (content, table.place(table.find(content).unwrap())))
+                    .collect();
+                let mut expected: Vec<_> = naive.entries.iter().map(|entry| (entry.0, entry.1)).collect();
+                kept.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(kept, expected, "{what}");
+            }
+        }
     }
 }

@@ -40,7 +40,11 @@ impl Hashing {
             engine: self.next,
             ns: self.ns,
         });
-        self.next = if self.next + 1 == self.engines { 0 } else { self.next + 1 };
+        self.next = if self.next + 1 == self.engines {
+            0
+        } else {
+            self.next + 1
+        };
     }
 
     /// One that is computed when nobody waits for it.

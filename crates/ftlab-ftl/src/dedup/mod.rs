@@ -218,5 +218,13 @@ fn a_hundredth(logical_units: u32) -> u32 {
 }
 
 pub fn catalogue() -> Catalogue<dyn DedupPolicy, Setup> {
-    member!(Catalogue::new("dedup"), none, page_dedup, caftl, ca_ssd, pcdedup, finededup)
+    member!(
+        Catalogue::new("dedup"),
+        none,
+        page_dedup,
+        caftl,
+        ca_ssd,
+        pcdedup,
+        finededup
+    )
 }

@@ -106,10 +106,13 @@ impl Labels {
             Labels::Several(text) => {
                 let numbers = text.split('-').filter(|number| !number.is_empty());
                 let fault = |number| {
-                    let fault = format!("dedup policy `pcdedup`: skip_labels = {text}: `{number}` is no label's number");
+                    let fault =
+                        format!("dedup policy `pcdedup`: skip_labels = {text}: `{number}` is no label's number");
                     Error::input(fault)
                 };
-                numbers.map(|number| number.parse().map_err(|_| fault(number))).collect()
+                numbers
+                    .map(|number| number.parse().map_err(|_| fault(number)))
+                    .collect()
             }
         }
     }
@@ -262,7 +265,10 @@ impl DedupPolicy for PcDedup {
             ("skipped_by_context", self.learnt.skipped as f64),
             ("skipped_by_hint", self.learnt.hinted as f64),
             ("contexts", self.learnt.contexts.len() as f64),
-            ("blacklisted", self.learnt.contexts.iter().filter(is_listed).count() as f64),
+            (
+                "blacklisted",
+                self.learnt.contexts.iter().filter(is_listed).count() as f64,
+            ),
             ("blacklistings", self.learnt.blacklisted as f64),
         ]);
         report
@@ -285,7 +291,11 @@ impl DedupPolicy for PcDedup {
         self.learnt.contexts[number as usize].units += 1;
         self.hashing.hash(works);
         let decision = match self.units.look_up(write.content, number) {
-            Looked::Shared { decision, context, left } => {
+            Looked::Shared {
+                decision,
+                context,
+                left,
+            } => {
                 self.credit(number);
                 if context != number {
                     self.credit(context);

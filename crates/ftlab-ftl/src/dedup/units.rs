@@ -32,7 +32,11 @@ fn of_place(place: Place) -> Of {
 /// What became of a unit whose fingerprint has been looked up.
 pub enum Looked {
     /// It is mapped to what a fingerprint stands for, which was of this context.
-    Shared { decision: Decision, context: u32, left: Option<Left> },
+    Shared {
+        decision: Decision,
+        context: u32,
+        left: Option<Left>,
+    },
     /// It is stored, and its fingerprint comes into the table then.
     New,
 }

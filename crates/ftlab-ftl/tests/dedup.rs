@@ -1,0 +1,383 @@
+//! The dedup policies by what they promise: against a naive account, by hand, and in closed form.
+
+use ftlab_core::{IoContext, Lpn, OpKind, PolicySpec, Stream, flags};
+use ftlab_ftl::{Counting, Ftl, HostRequest, Overrides, Ticket};
+use ftlab_testkit::Case;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+fn drive_of(units: u32, dedup: &str) -> Ftl<Counting> {
+    let mut case = Case::plain(4 + units / 16, 32, 1);
+    case.config.logical_units = units;
+    case.config.dedup = PolicySpec::parse(dedup).expect("a spec of the test's own");
+    case.config.buffer.power_loss_protected = true;
+    case.build(Overrides::default()).expect("a drive with room")
+}
+
+fn write_by(ftl: &mut Ftl<Counting>, lpn: u32, contents: &[u64], pieces: u32, context: IoContext<'_>) {
+    let unit_bytes = ftl.layout.geometry.unit_bytes;
+    let context = IoContext {
+        contents,
+        content_bytes: unit_bytes / pieces,
+        ..context
+    };
+    let request = HostRequest {
+        context: &context,
+        ..HostRequest::whole(OpKind::Write, Lpn(lpn), contents.len() as u32 / pieces)
+    };
+    ftl.admit(&request, Ticket::NONE);
+}
+
+fn write(ftl: &mut Ftl<Counting>, lpn: u32, content: u64) {
+    write_by(ftl, lpn, &[content], 1, IoContext::NONE);
+}
+
+fn write_of(ftl: &mut Ftl<Counting>, lpn: u32, content: u64, pc: u64) {
+    let context = IoContext { pc, ..IoContext::NONE };
+    write_by(ftl, lpn, &[content], 1, context);
+}
+
+fn quarters(ftl: &mut Ftl<Counting>, lpn: u32, contents: [u64; 4]) {
+    write_by(ftl, lpn, &contents, 4, IoContext::NONE);
+}
+
+fn request(ftl: &mut Ftl<Counting>, op: OpKind, lpn: u32, units: u32) {
+    ftl.admit(&HostRequest::whole(op, Lpn(lpn), units), Ticket::NONE);
+}
+
+fn figure(ftl: &Ftl<Counting>, name: &str) -> u64 {
+    let reports = ftl.policy_reports();
+    let (_, report) = reports.iter().find(|(role, _)| *role == "dedup").expect("it reports");
+    let found = report.iter().find(|(key, _)| *key == name);
+    found.unwrap_or_else(|| panic!("{name} is not in {report:?}")).1 as u64
+}
+
+/// Units that flash holds.
+fn valid(ftl: &Ftl<Counting>) -> u64 {
+    ftl.units.valid_counts().map(u64::from).sum()
+}
+
+/// Which contents live, and where: what a table without any limit must find.
+#[derive(Default)]
+struct Live {
+    of: FxHashMap<u32, u64>,
+    references: FxHashMap<u64, u32>,
+}
+
+impl Live {
+    fn gone(&mut self, lpn: u32) {
+        if let Some(content) = self.of.remove(&lpn) {
+            let left = self.references.get_mut(&content).expect("it has been written");
+            *left -= 1;
+            if *left == 0 {
+                self.references.remove(&content);
+            }
+        }
+    }
+
+    /// Whether the content lives somewhere, so that nothing is programmed.
+    fn write(&mut self, lpn: u32, content: u64) -> bool {
+        let lives = self.references.contains_key(&content);
+        self.gone(lpn);
+        self.of.insert(lpn, content);
+        *self.references.entry(content).or_default() += 1;
+        lives
+    }
+}
+
+/// Of all members without a limit, and of CAFTL without what lets units pass.
+const UNLIMITED: [&str; 6] = [
+    "page_dedup:entries=0",
+    "page_dedup:entries=0,eviction=lru",
+    "page_dedup:entries=0,eviction=two_level",
+    "ca_ssd:entries=0",
+    "caftl:entries=0,sampling=false,switch=false,out_of_line=false",
+    "pcdedup:entries=0,blacklist=false",
+];
+
+#[test]
+fn an_unlimited_table_programs_what_does_not_live() {
+    for dedup in UNLIMITED {
+        let mut ftl = drive_of(200, dedup);
+        let (mut live, mut random) = (Live::default(), Stream::new(1, "contents"));
+        let mut programs = 0;
+        for _ in 0..5000 {
+            let lpn = random.below(200) as u32;
+            if random.below(20) == 0 {
+                request(&mut ftl, OpKind::Trim, lpn, 1);
+                live.gone(lpn);
+                continue;
+            }
+            let content = random.below(90);
+            programs += u64::from(!live.write(lpn, content));
+            write(&mut ftl, lpn, content);
+        }
+        assert_eq!(ftl.counts.data_programs(), programs, "{dedup}");
+        let kept: FxHashSet<u64> = live.of.values().copied().collect();
+        assert_eq!(figure(&ftl, "fingerprints"), kept.len() as u64, "{dedup}");
+        assert_eq!(valid(&ftl), kept.len() as u64, "{dedup}");
+        // Whoever refers to a value last takes its page along.
+        request(&mut ftl, OpKind::Trim, 0, 200);
+        assert_eq!((valid(&ftl), figure(&ftl, "fingerprints")), (0, 0), "{dedup}");
+    }
+}
+
+/// With sampling and the pre-hash some are found late; when there has been time for all, as little is kept as with no limit.
+#[test]
+fn caftl_merges_out_of_line_what_it_let_pass() {
+    let mut ftl = drive_of(400, "caftl:entries=0,idle_units=1");
+    let mut random = Stream::new(2, "contents");
+    for _ in 0..60 {
+        let contents: Vec<u64> = (0..8).map(|_| 7919 * (1 + random.below(60))).collect();
+        write_by(&mut ftl, random.below(392) as u32, &contents, 1, IoContext::NONE);
+    }
+    let passed = figure(&ftl, "skipped_by_sample");
+    assert!(passed > 20, "{passed} units passed by their sample");
+    // Each write is an idle moment.
+    (0..100).for_each(|_| write(&mut ftl, 399, 1));
+    let held: FxHashSet<u64> = (0..400).filter_map(|lpn| content_of(&ftl, lpn)).collect();
+    assert_eq!(valid(&ftl), held.len() as u64);
+    assert!(figure(&ftl, "merged") > 10, "{} merges", figure(&ftl, "merged"));
+}
+
+/// The stamp of an LPN's content.
+fn content_of(ftl: &Ftl<Counting>, lpn: u32) -> Option<u64> {
+    Some(u64::from(ftl.stamp(Lpn(lpn)))).filter(|&stamp| stamp > 0)
+}
+
+/// Of a request of unique units the sample alone is hashed; of one whose sample is a duplicate, all are.
+#[test]
+fn a_sample_speaks_for_its_request() {
+    let mut ftl = drive_of(100, "caftl:entries=0,crc=false,switch=false,out_of_line=false");
+    // The greatest low half of an id is that of unit 2.
+    write_by(&mut ftl, 0, &[5, 6, 90, 8], 1, IoContext::NONE);
+    assert_eq!((figure(&ftl, "hashes"), figure(&ftl, "skipped_by_sample")), (1, 3));
+    assert_eq!(figure(&ftl, "fingerprints"), 1);
+    write_by(&mut ftl, 10, &[5, 90, 7], 1, IoContext::NONE);
+    assert_eq!((figure(&ftl, "hashes"), ftl.counts.dedup_hits), (4, 1));
+    assert_eq!(figure(&ftl, "fingerprints"), 3);
+    write(&mut ftl, 20, 7);
+    assert_eq!(ftl.counts.dedup_hits, 2);
+}
+
+/// The CRC keeps nothing from being found, and spares the path of a write the hash of what is unique.
+#[test]
+fn the_pre_hash_finds_what_the_hash_finds() {
+    let drive = |crc: bool| {
+        let dedup = format!("caftl:entries=20,sampling=false,switch=false,out_of_line=false,crc={crc}");
+        let mut ftl = drive_of(300, &dedup);
+        let mut random = Stream::new(3, "contents");
+        (0..4000).for_each(|_| {
+            let (lpn, content) = (random.below(300) as u32, random.below(40));
+            write(&mut ftl, lpn, content);
+        });
+        ftl
+    };
+    let (with, without) = (drive(true), drive(false));
+    assert_eq!(with.counts.dedup_hits, without.counts.dedup_hits);
+    let skipped = figure(&with, "skipped_by_crc");
+    assert!(skipped > 100 && skipped < figure(&with, "hashes"), "{skipped}");
+}
+
+#[test]
+fn a_bounded_table_is_bounded() {
+    for dedup in [
+        "page_dedup:entries=7",
+        "page_dedup:entries=7,eviction=lru",
+        "page_dedup:entries=7,eviction=two_level",
+        "ca_ssd:entries=7",
+        "caftl:entries=7,idle_units=3",
+        "pcdedup:entries=7,trial=50",
+        "pcdedup:entries=7,eviction=two_level",
+        "finededup:entries=7",
+    ] {
+        let mut ftl = drive_of(100, dedup);
+        let mut random = Stream::new(4, "contents");
+        for step in 0..3000 {
+            let content = random.below(30);
+            let contents: Vec<u64> = (0..4).map(|quarter| 4 * content + quarter).collect();
+            let context = IoContext {
+                pc: content % 3,
+                ..IoContext::NONE
+            };
+            write_by(&mut ftl, random.below(100) as u32, &contents, 4, context);
+            assert!(figure(&ftl, "fingerprints") <= 7, "{dedup}, write {step}");
+        }
+        assert!(figure(&ftl, "evicted") > 100, "{dedup}");
+    }
+}
+
+/// Each pair is written four times: between two of them 1,600 units are written. A table of 1,700 finds all of them unless those that
+/// have been found often stay for ever.
+#[test]
+fn two_levels_find_what_repeats_a_few_times() {
+    let found = |dedup: &str| {
+        let mut ftl = drive_of(16_000, dedup);
+        let mut lpn = 0;
+        // At each step one pair is new, and those of 400, 800 and 1,200 steps before are written again.
+        for step in 0..4000u64 {
+            for back in [0, 400, 800, 1200] {
+                if step >= back {
+                    write(&mut ftl, lpn, step - back);
+                    lpn += 1;
+                }
+            }
+        }
+        ftl.counts.dedup_hits as f64
+    };
+    let all = found("page_dedup:entries=0");
+    let two_level = found("page_dedup:entries=1700,eviction=two_level,second=0.75");
+    let count = found("page_dedup:entries=1700,eviction=count");
+    assert!(two_level >= 0.9 * all, "{two_level} of {all}");
+    assert!(count < 0.7 * all, "{count} of {all}");
+}
+
+/// Context 1 repeats itself, context 2 never does.
+#[test]
+fn a_context_without_duplicates_is_no_longer_hashed() {
+    let mut ftl = drive_of(4000, "pcdedup:entries=200,trial=100,halve=0,reexamine=2000");
+    let mut random = Stream::new(5, "contents");
+    let mut step = |ftl: &mut Ftl<Counting>, n: u32| {
+        write_of(ftl, n % 4000, 1_000_000 + u64::from(n), 2);
+        write_of(ftl, (n + 2000) % 4000, random.below(50), 1);
+    };
+    (0..100).for_each(|n| step(&mut ftl, n));
+    assert_eq!((figure(&ftl, "blacklisted"), figure(&ftl, "hashes")), (1, 200));
+    (100..1000).for_each(|n| step(&mut ftl, n));
+    assert_eq!(
+        (figure(&ftl, "hashes"), figure(&ftl, "skipped_by_context")),
+        (1100, 900)
+    );
+    // 2,000 host units after that it has another trial, and fails again.
+    (1000..1200).for_each(|n| step(&mut ftl, n));
+    assert_eq!(figure(&ftl, "blacklistings"), 2);
+    assert_eq!(figure(&ftl, "hashes"), 1100 + 200 + 100);
+}
+
+/// Unique data of one context drive nothing of another's out of the table.
+#[test]
+fn the_context_that_is_worth_least_gives_up_its_fingerprints() {
+    let hits = |dedup: &str| {
+        let mut ftl = drive_of(4000, dedup);
+        for n in 0..2000u32 {
+            (0..5).for_each(|i| write_of(&mut ftl, (5 * n + i) % 3000, u64::from(1_000_000 + 5 * n + i), 2));
+            // 150 values in turn, each written again after 900 units.
+            write_of(&mut ftl, 3000 + n % 1000, u64::from(n % 150), 1);
+        }
+        ftl.counts.dedup_hits
+    };
+    let contexts = hits("pcdedup:entries=200,blacklist=false");
+    let lru = hits("page_dedup:entries=200,eviction=lru");
+    assert!(contexts >= 1800, "{contexts} of 1,850");
+    assert_eq!(lru, 0);
+}
+
+/// A log whose data others find is worth something, though it writes no duplicates itself.
+#[test]
+fn what_others_find_is_to_the_credit_of_who_wrote_it() {
+    let mut ftl = drive_of(4000, "pcdedup:entries=0,trial=100,halve=0");
+    for n in 0..1000u32 {
+        write_of(&mut ftl, n, u64::from(n), 1);
+        write_of(&mut ftl, 2000 + n, u64::from(n), 2);
+    }
+    assert_eq!((figure(&ftl, "blacklistings"), ftl.counts.dedup_hits), (0, 1000));
+}
+
+#[test]
+fn hinted_units_are_not_shared() {
+    let mut ftl = drive_of(100, "pcdedup:skip_metadata=true,skip_labels=3-5");
+    let marked = |flags, label| IoContext {
+        flags,
+        label,
+        ..IoContext::NONE
+    };
+    let contexts = [
+        marked(0, None),
+        marked(flags::METADATA, None),
+        marked(0, Some(3)),
+        marked(0, Some(5)),
+        marked(0, Some(4)),
+    ];
+    for (lpn, context) in contexts.into_iter().enumerate() {
+        write_by(&mut ftl, lpn as u32, &[9], 1, context);
+    }
+    assert_eq!((ftl.counts.dedup_hits, figure(&ftl, "skipped_by_hint")), (1, 3));
+    assert_eq!(valid(&ftl), 4);
+}
+
+#[test]
+fn unique_data_cost_finededup_what_they_cost_the_plain_drive() {
+    let drive = |dedup: &str| {
+        let mut ftl = drive_of(600, dedup);
+        let mut random = Stream::new(6, "addresses");
+        for n in 0..6000u64 {
+            let lpn = random.below(600) as u32;
+            quarters(&mut ftl, lpn, [4 * n, 4 * n + 1, 4 * n + 2, 4 * n + 3]);
+            request(&mut ftl, OpKind::Read, random.below(600) as u32, 1);
+        }
+        (ftl.counts, ftl.tick)
+    };
+    assert_eq!(drive("finededup"), drive("none"));
+}
+
+/// Two units of which two quarters each are known: their four new ones share a page; each is read from two.
+#[test]
+fn new_chunks_of_two_units_fill_one_pack() {
+    let mut ftl = drive_of(100, "finededup:read_buffer_kib=0");
+    quarters(&mut ftl, 0, [1, 2, 3, 4]);
+    quarters(&mut ftl, 1, [1, 2, 13, 14]);
+    quarters(&mut ftl, 2, [21, 22, 23, 24]);
+    quarters(&mut ftl, 3, [31, 2, 33, 4]);
+    assert_eq!(ftl.counts.data_programs(), 3, "two whole units and one pack");
+    assert_eq!((figure(&ftl, "in_one_pack"), figure(&ftl, "two_found")), (2, 2));
+    let before = ftl.counts.data_page_reads;
+    request(&mut ftl, OpKind::Read, 1, 1);
+    request(&mut ftl, OpKind::Read, 0, 1);
+    assert_eq!(ftl.counts.data_page_reads - before, 2 + 1);
+    // A unit that is there as a whole refers to it as a whole; one in another order does not.
+    quarters(&mut ftl, 4, [21, 22, 23, 24]);
+    quarters(&mut ftl, 5, [22, 21, 23, 24]);
+    assert_eq!((ftl.counts.data_programs(), figure(&ftl, "four_found")), (3, 2));
+    assert_eq!(ftl.counts.dedup_hits, 2);
+}
+
+/// Three quarters that fit nowhere else begin another pack; without packing the four of a unit are split.
+#[test]
+fn packing_keeps_the_chunks_of_a_unit_together() {
+    let reads = |packing: bool| {
+        let mut ftl = drive_of(100, &format!("finededup:packing={packing},read_buffer_kib=0"));
+        quarters(&mut ftl, 0, [1, 2, 3, 4]);
+        quarters(&mut ftl, 1, [1, 12, 13, 14]);
+        quarters(&mut ftl, 2, [1, 2, 23, 24]);
+        quarters(&mut ftl, 3, [1, 2, 33, 34]);
+        quarters(&mut ftl, 4, [41, 42, 43, 44]);
+        quarters(&mut ftl, 5, [1, 2, 3, 54]);
+        let each = (0..6).map(|lpn| {
+            let before = ftl.counts.data_page_reads;
+            request(&mut ftl, OpKind::Read, lpn, 1);
+            ftl.counts.data_page_reads - before
+        });
+        let each: Vec<u64> = each.collect();
+        (each, ftl.counts.data_programs())
+    };
+    // Units 0 and 4 whole; 1 and 5, 2 and 3 together.
+    assert_eq!(reads(true), (vec![1, 2, 2, 2, 1, 2], 4));
+    // 0; 1 with the first of 2; the other of 2, 3 and one of 4; three of 4 and that of 5.
+    assert_eq!(reads(false), (vec![1, 2, 3, 2, 2, 2], 4));
+}
+
+/// A chunk that is read again is in the chunk read buffer, until it is gone.
+#[test]
+fn chunks_that_were_read_are_not_read_again() {
+    let mut ftl = drive_of(100, "finededup:read_buffer_kib=1,chunk_buffer_kib=1");
+    quarters(&mut ftl, 0, [1, 2, 3, 4]);
+    quarters(&mut ftl, 1, [1, 2, 13, 14]);
+    quarters(&mut ftl, 2, [3, 4, 23, 24]);
+    let mut pages = |lpn| {
+        let before = ftl.counts.data_page_reads;
+        request(&mut ftl, OpKind::Read, lpn, 1);
+        ftl.counts.data_page_reads - before
+    };
+    // 1 KiB holds eight quarters of 512 bytes.
+    assert_eq!([pages(1), pages(1), pages(2), pages(1), pages(2)], [2, 0, 2, 0, 0]);
+    assert_eq!(pages(0), 1, "units stored whole are not kept there");
+}
