@@ -1,0 +1,170 @@
+"""Drives that deduplicate, through the real calls: against a naive account of what lives where."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import ftlab
+import polars as pl
+import pytest
+
+UNIT = 4096
+
+# Without any limit all of these find what lives.
+UNLIMITED = (
+    "page_dedup:entries=0",
+    "page_dedup:entries=0,eviction=lru",
+    "ca_ssd:entries=0",
+    "caftl:entries=0,sampling=false,switch=false,out_of_line=false",
+    "pcdedup:entries=0,blacklist=false",
+)
+
+
+class Naive:
+    """What each unit holds, by a dictionary; counts the units that a drive without any limit does not write."""
+
+    def __init__(self) -> None:
+        self.holds: dict[int, int | None] = {}
+        self.copies: dict[int, int] = {}
+        self.asked = self.shared = 0
+
+    def gone(self, unit: int) -> None:
+        content = self.holds.pop(unit, None)
+        if content is not None:
+            self.copies[content] -= 1
+            if not self.copies[content]:
+                del self.copies[content]
+
+    def write(self, unit: int, content: int | None) -> None:
+        if content is not None:
+            self.asked += 1
+            self.shared += content in self.copies
+        self.gone(unit)
+        self.holds[unit] = content
+        if content is not None:
+            self.copies[content] = self.copies.get(content, 0) + 1
+
+    def request(self, op: str, offset: int, length: int, contents: list[int]) -> None:
+        first, end = offset // UNIT, -(-(offset + length) // UNIT)
+        for unit in range(first, end):
+            covered = offset <= unit * UNIT and (unit + 1) * UNIT <= offset + length
+            known = contents and covered and offset % UNIT == 0
+            if op == "write":
+                self.write(unit, contents[unit - first] if known else None)
+            elif op == "trim" and covered:
+                self.gone(unit)
+
+
+def rows(trace: Path, folder: Path, **options: Any) -> pl.DataFrame:
+    """The requests of a trace as they are written to Parquet."""
+    written = folder / "requests.parquet"
+    ftlab.convert(str(trace), str(written), **options)
+    return pl.read_parquet(written)
+
+
+def account(frame: pl.DataFrame) -> Naive:
+    naive = Naive()
+    columns = frame.select("op", "offset", "length", "content").iter_rows()
+    for op, offset, length, contents in columns:
+        naive.request(op, offset, length, contents or [])
+    return naive
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Requests with contents, some of which begin or end within a unit, and trims."""
+    random = Random(11)
+    rows: dict[str, list[Any]] = {name: [] for name in ("time_ns", "op", "offset", "length", "pc", "content")}
+    for number in range(20_000):
+        op = random.choices(("write", "read", "trim"), (80, 15, 5))[0]
+        unit, units = random.randrange(3000), random.randint(1, 6)
+        begin, less = (random.choice((0, 0, 0, 512)), random.choice((0, 0, 0, 1024))) if op == "write" else (0, 0)
+        length = units * UNIT - begin - less
+        # The first context repeats a few values, the second hardly any.
+        pc = random.choice((1, 2))
+        contents = [random.randrange(400 if pc == 1 else 10**9) + 1 for _ in range(-(-length // UNIT))]
+        row = (1000 * number, op, unit * UNIT + begin, length, pc, contents if op == "write" else [])
+        for column, value in zip(rows.values(), row, strict=True):
+            column.append(value)
+    types = {"time_ns": pl.Int64, "offset": pl.UInt64, "length": pl.UInt32, "pc": pl.UInt64, "content": pl.List(pl.UInt64)}
+    path = tmp_path_factory.mktemp("contents") / "requests.parquet"
+    pl.DataFrame(rows, schema_overrides=types).write_parquet(path)
+    return path
+
+
+def run(trace: Path, dedup: str, **settings: Any) -> dict[str, Any]:
+    keys = {"ftl.dedup": dedup, "buffer.power_loss_protected": True, "ftl.logical_size": "40MiB"} | settings
+    done = ftlab.run(str(trace), drive="tiny", backend="counting", set=keys, verify=True)
+    return dict(done.summary)
+
+
+@pytest.mark.parametrize("dedup", UNLIMITED)
+def test_a_trace_shares_what_lives(trace: Path, dedup: str) -> None:
+    naive = account(pl.read_parquet(trace))
+    assert naive.shared > 10_000
+    found = run(trace, dedup)
+    assert (found["dedup"]["asked"], found["dedup"]["shared"]) == (naive.asked, naive.shared)
+    written = found["counts"]["host_writes"]
+    assert found["waf"]["host"] == pytest.approx(1 - naive.shared / written, abs=1e-9)
+
+
+def test_members_with_limits_find_less(trace: Path) -> None:
+    all_, count, pcdedup, caftl = (
+        run(trace, f"{dedup}:entries={entries}")
+        for dedup, entries in (("page_dedup", 0), ("page_dedup", 200), ("pcdedup", 200), ("caftl", 200))
+    )
+    shared = [found["dedup"]["shared"] for found in (count, pcdedup, all_)]
+    assert 0 < shared[0] < shared[1] < shared[2]
+    assert 0 < caftl["dedup"]["shared"] < all_["dedup"]["shared"]
+    # The context that repeats nothing is no longer hashed, and CAFTL's samples spare most of the others.
+    hashes = {name: found["policies"]["dedup"]["hashes"] for name, found in (("pc", pcdedup), ("all", all_), ("caftl", caftl))}
+    assert hashes["pc"] < 0.7 * hashes["all"]
+    assert pcdedup["policies"]["dedup"]["blacklisted"] == 1
+    assert all_["memory"]["dedup"] == 40 * all_["policies"]["dedup"]["fingerprints"]
+    assert count["memory"]["dedup"] == 40 * 200
+
+
+def test_a_saved_drive_goes_on_with_its_fingerprints(trace: Path, tmp_path: Path) -> None:
+    settings = {"ftl.dedup": "page_dedup:entries=500,eviction=two_level", "ftl.logical_size": "40MiB"}
+    options: dict[str, Any] = {"drive": "tiny", "backend": "counting", "set": settings}
+    state = tmp_path / "state"
+    ftlab.run(str(trace), **options, filter=["head:requests=10000"], save_state=str(state))
+    rest = ftlab.run(str(trace), **options, filter=["skip:requests=10000"], from_state=str(state))
+    cold = ftlab.run(str(trace), **options, filter=["skip:requests=10000"])
+    assert rest.summary["dedup"]["shared"] > cold.summary["dedup"]["shared"] + 50
+
+
+@pytest.mark.parametrize(
+    ("dedup", "sentence"),
+    [
+        ("page_dedup:eviction=contexts", "pcdedup` knows contexts"),
+        ("page_dedup:second=2", "second = 2, expected 0 to 1"),
+        ("caftl:low=0.9,high=0.3", "low not above high"),
+        ("caftl:hash_units=0", "expected at least 1"),
+        ("ca_ssd:hash_us=-1", "expected 0 to 60000000 microseconds"),
+        ("pcdedup:skip_labels=a-1", "`a` is no label's number"),
+        ("pcdedup:rate=3", "rate = 3, expected 0 to 1"),
+        ("finededup:chunk_buffer_kib=0", "expected 1 to 65535 units"),
+        ("finededup:entries=-1", "entries"),
+    ],
+)
+def test_wrong_parameters_are_refused_in_a_sentence(trace: Path, dedup: str, sentence: str) -> None:
+    with pytest.raises(ftlab.FtlabError, match=sentence):
+        run(trace, dedup)
+
+
+TRACES = os.environ.get("FTLAB_TRACES")
+
+
+@pytest.mark.skipif(not TRACES, reason="FTLAB_TRACES names no folder of traces")
+@pytest.mark.parametrize("name", ["fiu_homes_1k", "fiu_mail_day1_a"])
+def test_mail_and_homes_share_what_lives(name: str, tmp_path: Path) -> None:
+    trace = Path(TRACES or "") / "fiu_dedup" / f"{name}.blkparse.zst"
+    naive = account(rows(trace, tmp_path))
+    settings = {"ftl.dedup": "page_dedup:entries=0"}
+    done = ftlab.run(str(trace), drive="small", fit="compact", backend="counting", set=settings)
+    found = done.summary["dedup"]
+    assert (found["asked"], found["shared"]) == (naive.asked, naive.shared)
