@@ -131,9 +131,9 @@ def test_a_saved_drive_goes_on_with_its_fingerprints(trace: Path, tmp_path: Path
     settings = {"ftl.dedup": "page_dedup:entries=500,eviction=two_level", "ftl.logical_size": "40MiB"}
     options: dict[str, Any] = {"drive": "tiny", "backend": "counting", "set": settings}
     state = tmp_path / "state"
-    ftlab.run(str(trace), **options, filter=["head:requests=10000"], save_state=str(state))
-    rest = ftlab.run(str(trace), **options, filter=["skip:requests=10000"], from_state=str(state))
-    cold = ftlab.run(str(trace), **options, filter=["skip:requests=10000"])
+    ftlab.run(str(trace), **options, filters=["head:requests=10000"], save_state=str(state))
+    rest = ftlab.run(str(trace), **options, filters=["skip:requests=10000"], precondition=f"state:{state}")
+    cold = ftlab.run(str(trace), **options, filters=["skip:requests=10000"])
     assert rest.summary["dedup"]["shared"] > cold.summary["dedup"]["shared"] + 50
 
 
@@ -148,7 +148,7 @@ def test_a_saved_drive_goes_on_with_its_fingerprints(trace: Path, tmp_path: Path
         ("pcdedup:skip_labels=a-1", "`a` is no label's number"),
         ("pcdedup:rate=3", "rate = 3, expected 0 to 1"),
         ("finededup:chunk_buffer_kib=0", "expected 1 to 65535 units"),
-        ("finededup:entries=-1", "entries"),
+        ("finededup:entries=-1", "integer `-1`, expected u32"),
     ],
 )
 def test_wrong_parameters_are_refused_in_a_sentence(trace: Path, dedup: str, sentence: str) -> None:
