@@ -104,6 +104,8 @@ pub(crate) struct GcState {
     /// Where each frontier continues within a pool of several lanes.
     pub turn: Vec<u32>,
     pub collecting: bool,
+    /// What is left of packs is put together, as nothing else would free a slot.
+    pub must_gather: bool,
     /// Collections under way (a wear move may start inside one).
     pub depth: u32,
 }

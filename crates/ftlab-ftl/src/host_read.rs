@@ -4,6 +4,7 @@ use ftlab_core::{Lpn, Slot};
 
 use crate::backend::{Backend, FlashOp, Need, OpId, Ticket};
 use crate::ftl::Ftl;
+use crate::indirection::Of;
 use crate::mapping::Why;
 use crate::pages_to_read::PagesToRead;
 use crate::record::Target;
@@ -19,6 +20,7 @@ impl<B: Backend> Ftl<B> {
             && self.plain_mapping
             && self.plain_buffer
             && self.roles.replication.is_none()
+            && !self.roles.tells_reads
             && let Some(slot) = self.record.entry(request.first).as_slot()
         {
             return self.read_plain(request, slot, ticket);
@@ -66,6 +68,9 @@ impl<B: Backend> Ftl<B> {
                 }
                 Target::Slot(slot) => slot,
                 Target::Vpn(vpn) => {
+                    if self.roles.tells_reads {
+                        self.tell_read(Of::Vpn(vpn));
+                    }
                     self.read_indirect(lpn, vpn, wanted, ticket);
                     continue;
                 }
@@ -75,6 +80,9 @@ impl<B: Backend> Ftl<B> {
                 }
             };
             self.check_read(lpn, slot);
+            if self.roles.tells_reads {
+                self.tell_read(Of::Lpn(lpn));
+            }
             if asks {
                 self.plan_read(lpn, None, &[slot]);
             }

@@ -11,7 +11,7 @@ use crate::late_writes::WriteRace;
 use crate::races::{Races, ReadRace};
 use crate::replication::{self, CopyAt, ReadPlan, ReplicationPolicy};
 
-use ftlab_core::{LaneId, Layout, Result, Slot};
+use ftlab_core::{LaneId, Layout, Lpn, Result, Slot};
 
 /// The two optional roles and what they need at run time.
 #[derive(Default)]
@@ -29,6 +29,10 @@ pub struct Roles {
     pub(crate) idle_at: Option<u64>,
     /// The same for the dedup policy.
     pub(crate) merge_at: Option<u64>,
+    /// The dedup policy is asked about units that a collection moves, is told of reads, has what is left of packs put together.
+    pub(crate) merges_collected: bool,
+    pub(crate) tells_reads: bool,
+    pub(crate) repacks: bool,
     /// Buffers of the questions to the replication policy.
     pub(crate) plan: ReadPlan,
     /// Pages whose programs may be under way, oldest first (drives that deduplicate, timed backend).
@@ -37,6 +41,8 @@ pub struct Roles {
     pub(crate) packs: Vec<PackPlace>,
     /// Buffer of the works of a question to the dedup policy.
     pub(crate) works: Vec<Work>,
+    /// Buffer of the units that a collection is about to move, with their places.
+    pub(crate) collected: Vec<(Slot, Lpn)>,
     pub(crate) released: Released,
     pub(crate) slots: Vec<Slot>,
     pub(crate) programs: Vec<OpId>,
@@ -71,6 +77,9 @@ impl Roles {
             packs: vec![PackPlace::default(); dedup.as_ref().map_or(0, |policy| usize::from(policy.packs()))],
             merge_at: dedup.as_ref().and_then(|policy| policy.idle_units()),
             idle_at: replication.as_ref().and_then(|policy| policy.idle_units()),
+            merges_collected: dedup.as_ref().is_some_and(|policy| policy.asks_collected()),
+            tells_reads: dedup.as_ref().is_some_and(|policy| policy.asks_reads()),
+            repacks: dedup.as_ref().is_some_and(|policy| policy.repacks()),
             dedup,
             replication,
             ..Roles::default()

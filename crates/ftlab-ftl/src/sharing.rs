@@ -21,6 +21,14 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
+    /// Tells the dedup policy what the host reads.
+    pub(crate) fn tell_read(&mut self, of: Of) {
+        let now = self.now();
+        if let Some(policy) = &mut self.roles.dedup {
+            policy.read(of, now);
+        }
+    }
+
     /// Stores one unit on a drive that deduplicates or replicates. False at end of life.
     pub(crate) fn store_with_roles(
         &mut self,

@@ -314,9 +314,14 @@ fn unique_data_cost_finededup_what_they_cost_the_plain_drive() {
             quarters(&mut ftl, lpn, [4 * n, 4 * n + 1, 4 * n + 2, 4 * n + 3]);
             request(&mut ftl, OpKind::Read, random.below(600) as u32, 1);
         }
-        (ftl.counts, ftl.tick)
+        let hashed = (ftl.counts.dedup_asked, ftl.counts.dedup_work_ns);
+        (ftl.counts.dedup_asked, ftl.counts.dedup_work_ns) = (0, 0);
+        (ftl.counts, ftl.tick, hashed)
     };
-    assert_eq!(drive("finededup"), drive("none"));
+    let (fine, plain) = (drive("finededup"), drive("none"));
+    assert_eq!((fine.0, fine.1), (plain.0, plain.1));
+    // Four fingerprints of 10 us for each unit.
+    assert_eq!((fine.2, plain.2), ((6000, 6000 * 40_000), (0, 0)));
 }
 
 /// Two units of which two quarters each are known: their four new ones share a page; each is read from two.
@@ -380,4 +385,95 @@ fn chunks_that_were_read_are_not_read_again() {
     // 1 KiB holds eight quarters of 512 bytes.
     assert_eq!([pages(1), pages(1), pages(2), pages(1), pages(2)], [2, 0, 2, 0, 0]);
     assert_eq!(pages(0), 1, "units stored whole are not kept there");
+}
+
+/// A program that copies reads each unit before it writes it elsewhere; the table holds a tenth of what is copied.
+#[test]
+fn a_fingerprint_that_had_to_leave_comes_back_when_its_page_is_read() {
+    let copied = |dedup: &str| {
+        let mut ftl = drive_of(4000, dedup);
+        (0..1000).for_each(|lpn| write_of(&mut ftl, lpn, u64::from(lpn) + 1, 1));
+        for lpn in 0..1000 {
+            request(&mut ftl, OpKind::Read, lpn, 1);
+            write_of(&mut ftl, 2000 + lpn, u64::from(lpn) + 1, 2);
+        }
+        ftl
+    };
+    for rule in [
+        "page_dedup:eviction=lru",
+        "page_dedup:eviction=two_level",
+        "pcdedup:eviction=lru,blacklist=false",
+    ] {
+        let without = copied(&format!("{rule},entries=100"));
+        let with = copied(&format!("{rule},entries=100,prefetch=true"));
+        assert_eq!((without.counts.dedup_hits, with.counts.dedup_hits), (0, 1000), "{rule}");
+        // The hundred newest were there still, but not any more when their turn came: others had come back.
+        let back = figure(&with, "prefetched");
+        assert!((900..=1000).contains(&back), "{rule}: {back}");
+        assert!(figure(&with, "fingerprints") <= 100);
+    }
+}
+
+/// What has been overwritten does not come back, and what has become a value comes back as that.
+#[test]
+fn a_fingerprint_comes_back_for_what_lives() {
+    let mut ftl = drive_of(100, "page_dedup:entries=1,eviction=lru,prefetch=true");
+    write(&mut ftl, 0, 7);
+    write(&mut ftl, 1, 7);
+    write(&mut ftl, 2, 8);
+    // LPN 0 reads a value now, whose fingerprint left for that of 8.
+    request(&mut ftl, OpKind::Read, 0, 1);
+    write(&mut ftl, 3, 7);
+    assert_eq!((ftl.counts.dedup_hits, figure(&ftl, "prefetched")), (2, 1));
+    // 8 had to leave; LPN 2 holds something else when it is read.
+    write(&mut ftl, 2, 9);
+    request(&mut ftl, OpKind::Read, 2, 1);
+    write(&mut ftl, 4, 8);
+    assert_eq!((ftl.counts.dedup_hits, figure(&ftl, "prefetched")), (2, 1));
+}
+
+/// Units that passed unhashed and lie elsewhere as well cost a collection nothing but their reads.
+#[test]
+fn caftl_merges_what_a_collection_would_move() {
+    let run = |out_of_line: bool| {
+        let dedup = format!(
+            "caftl:entries=0,sampling=true,crc=false,switch=false,idle_units=1000000000,out_of_line={out_of_line}"
+        );
+        let mut ftl = drive_of(512, &dedup);
+        let mut random = Stream::new(5, "contents");
+        for _ in 0..30_000 {
+            // The first of two units is always new and has the greatest first bytes, so the second one passes unhashed.
+            let pair = [random.below(1 << 20) | 0xFFF0_0000, 1 + random.below(100)];
+            write_by(&mut ftl, 2 * random.below(256) as u32, &pair, 1, IoContext::NONE);
+        }
+        ftl
+    };
+    let (with, without) = (run(true), run(false));
+    let merged = figure(&with, "merged_in_collections");
+    assert!(merged > 500, "{merged}");
+    assert_eq!(figure(&with, "merged"), 0);
+    let programs = [&with, &without].map(|ftl| ftl.counts.total_programmed());
+    assert!(programs[0] + merged / 2 < programs[1], "{programs:?}, {merged} merged");
+}
+
+/// Packs of which something has died are moved as they are; only where nothing else frees a slot they are put together.
+#[test]
+fn packs_are_put_together_if_that_is_asked_for() {
+    let run = |repack: bool| {
+        let mut ftl = drive_of(256, &format!("finededup:entries=0,chunk_buffer_kib=4,repack={repack}"));
+        let mut random = Stream::new(6, "contents");
+        let mut new = 1000;
+        for _ in 0..6000 {
+            // One known chunk and three new ones: a pack of three quarters' new chunks each.
+            let contents = std::array::from_fn(|at| {
+                new += 1;
+                if at == 0 { 1 + random.below(4) } else { new }
+            });
+            quarters(&mut ftl, random.below(256) as u32, contents);
+        }
+        ftl
+    };
+    let (with, without) = (run(true), run(false));
+    assert!(valid(&with) < valid(&without), "{} {}", valid(&with), valid(&without));
+    assert!(!with.end_of_life && !without.end_of_life);
 }

@@ -127,6 +127,7 @@ const DEDUPS: &[&str] = &[
     "none",
     "none",
     "page_dedup:entries=5,eviction=lru",
+    "page_dedup:entries=3,eviction=lru,prefetch=true",
     "page_dedup:entries=4,eviction=two_level,second=0.5",
     "page_dedup:entries=0,hash_units=2",
     "caftl:entries=4,idle_us=70,idle_units=9",
@@ -137,6 +138,8 @@ const DEDUPS: &[&str] = &[
     "pcdedup:entries=6,eviction=two_level,by=stream,trial=5,rate=0.5,reexamine=40",
     "pcdedup:entries=0,blacklist=false,by=volume,skip_metadata=true,skip_labels=1-2",
     "finededup:entries=0,chunk_buffer_kib=2",
+    "finededup:entries=0,chunk_buffer_kib=1,repack=false",
+    "pcdedup:entries=4,eviction=two_level,prefetch=true,trial=20,rate=0.1",
     "finededup:entries=9,eviction=count,packing=false,read_buffer_kib=0",
     "finededup:entries=14,eviction=two_level,chunk_buffer_kib=1,read_buffer_kib=1",
 ];

@@ -11,7 +11,8 @@
 //! * **Switch**: when so much of the write buffer's room for programs under way is taken (`high`), nothing is hashed until it is less than
 //!   `low`.
 //!
-//! What was stored without a fingerprint is read, hashed and merged **out of line**, oldest first, in idle moments.
+//! What was stored without a fingerprint is read, hashed and merged **out of line**: oldest first, in idle moments; and when a collection
+//! has read it anyway, instead of moving it.
 //!
 //! # Parameters
 //! * `entries` (count, default a hundredth of the logical units; 0: any number), `eviction` (`count`, `lru` or `two_level`, default
@@ -26,7 +27,7 @@
 //!
 //! # Not modelled
 //! The first four bytes of a unit: its content id stands for them. The order of the store in segments and buckets. Pages of metadata
-//! that hold the LPN and fingerprint of each page. Merging with collection. Without time or without a write buffer the switch is
+//! that hold the LPN and fingerprint of each page. Without time or without a write buffer the switch is
 //! never off. Units of a request that leave the write buffer between those of others are sampled again. The engine's time for
 //! fingerprints computed later (they are counted).
 //!
@@ -46,9 +47,9 @@ use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Eviction, Left, Room, SavedTable};
+use super::fingerprints::{Eviction, Left, Room};
 use super::hashing::{Hashing, nanoseconds};
-use super::units::{Looked, Units};
+use super::units::{Looked, SavedUnits, Units};
 use super::{Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Setup, Work, a_hundredth};
 use crate::indirection::Of;
 use crate::{Now, learnt};
@@ -169,6 +170,7 @@ struct Figures {
     by_switch: u64,
     examined: u64,
     merged: u64,
+    merged_in_collections: u64,
 }
 
 /// Units stored without a fingerprint. What they hold is what reading them would show.
@@ -252,6 +254,19 @@ impl Caftl {
         }
     }
 
+    /// The fingerprint of a unit stored without one is known now: where else its content lies, or else it comes into the store.
+    fn hashed(&mut self, lpn: Lpn) -> Option<Of> {
+        let content = self.unhashed.contents.remove(&lpn.0)?;
+        self.figures.examined += 1;
+        let into = self.units.elsewhere(content);
+        if into.is_none() {
+            let left = self.units.knows(content, lpn);
+            self.entered(content);
+            self.left(left);
+        }
+        into
+    }
+
     fn pass(&mut self, content: u64) -> Decision {
         self.units.pass();
         self.passing = Some(content);
@@ -287,6 +302,7 @@ impl DedupPolicy for Caftl {
             by_switch,
             examined,
             merged,
+            merged_in_collections,
         } = self.figures;
         report.extend([
             ("skipped_by_sample", by_sample as f64),
@@ -294,6 +310,7 @@ impl DedupPolicy for Caftl {
             ("skipped_by_switch", by_switch as f64),
             ("examined", examined as f64),
             ("merged", merged as f64),
+            ("merged_in_collections", merged_in_collections as f64),
         ]);
         report
     }
@@ -335,9 +352,9 @@ impl DedupPolicy for Caftl {
                 }
             }
             Event::Stored { .. } => {
-                let (before, new) = (self.units.table.len(), self.units.storing());
+                let (before, new) = (self.units.table.count(), self.units.storing());
                 let left = self.units.on(event);
-                if let (Some(content), true) = (new, left.is_some() || self.units.table.len() > before) {
+                if let (Some(content), true) = (new, left.is_some() || self.units.table.count() > before) {
                     self.entered(content);
                 }
                 self.left(left);
@@ -367,21 +384,29 @@ impl DedupPolicy for Caftl {
 
     fn when_idle(&mut self, _: &Idle<'_>, works: &mut Vec<Work>) -> Option<IdleWork> {
         if let Some(lpn) = self.unhashed.examined.take()
-            && let Some(content) = self.unhashed.contents.remove(&lpn)
+            && let Some(into) = self.hashed(Lpn(lpn))
         {
-            self.figures.examined += 1;
-            if let Some(into) = self.units.elsewhere(content) {
-                self.figures.merged += 1;
-                return Some(IdleWork::Merge { lpn: Lpn(lpn), into });
-            }
-            let left = self.units.knows(content, Lpn(lpn));
-            self.entered(content);
-            self.left(left);
+            self.figures.merged += 1;
+            return Some(IdleWork::Merge { lpn: Lpn(lpn), into });
         }
         let lpn = self.unhashed.next()?;
         self.unhashed.examined = Some(lpn);
         self.hashing.hash(works);
         Some(IdleWork::Examine { lpn: Lpn(lpn) })
+    }
+
+    fn asks_collected(&self) -> bool {
+        self.params.out_of_line
+    }
+
+    fn when_collected(&mut self, lpn: Lpn, works: &mut Vec<Work>) -> Option<Of> {
+        if !self.unhashed.contents.contains_key(&lpn.0) {
+            return None;
+        }
+        self.hashing.hash(works);
+        let into = self.hashed(lpn)?;
+        self.figures.merged_in_collections += 1;
+        Some(into)
     }
 
     fn forget(&mut self) {
@@ -406,7 +431,7 @@ impl DedupPolicy for Caftl {
     }
 
     fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
-        type Saved = (u64, (SavedTable, u64), (Unhashed, Figures, bool));
+        type Saved = (u64, SavedUnits, (Unhashed, Figures, bool));
         let (hashes, units, (unhashed, figures, is_off)): Saved = learnt::load(saved)?;
         self.hashing.count = hashes;
         self.units.take_over(units)?;

@@ -12,13 +12,15 @@
 //! is put into it in turn.
 //!
 //! The **chunk read buffer** keeps the chunks that were read last; of a unit in chunks only pages with chunks that are not there are read.
-//! What is left of several packs is put together when it is collected. The map of units and the map of chunks are tables 0 and 2
+//! What is left of several packs is put together when it is collected (`repack`), or their pages are moved as they are; then packs are put
+//! together only where nothing else would free a page. The map of units and the map of chunks are tables 0 and 2
 //! of the mapping policy, so that `ftl.mapping = dftl` pages both.
 //!
 //! # Parameters
 //! * `entries` (count, default 262,144; 0: any number), `eviction` (`lru`, `count` or `two_level`, default `lru`), `second` (share,
 //!   default 0.5): the table of fingerprints, of chunks.
 //! * `packing` (bool, default true).
+//! * `repack` (bool, default true).
 //! * `chunk_buffer_kib` (KiB, default 200): for new chunks.
 //! * `read_buffer_kib` (KiB, default 8192; 0: none): for chunks that are read.
 //! * `hash_us` (µs, default 10), `hash_units` (count, default 4): time of a fingerprint, and engines that compute them side by side.
@@ -57,6 +59,7 @@ pub struct Params {
     pub eviction: Eviction,
     pub second: f64,
     pub packing: bool,
+    pub repack: bool,
     pub chunk_buffer_kib: u32,
     pub read_buffer_kib: u32,
     pub hash_us: f64,
@@ -70,6 +73,7 @@ impl Default for Params {
             eviction: Eviction::Lru,
             second: 0.5,
             packing: true,
+            repack: true,
             chunk_buffer_kib: 200,
             read_buffer_kib: 8192,
             hash_us: 10.0,
@@ -227,7 +231,7 @@ impl DedupPolicy for FineDedup {
         } = self.counts;
         let figures = [
             ("hashes", self.hashing.count),
-            ("fingerprints", u64::from(self.table.len())),
+            ("fingerprints", u64::from(self.table.count())),
             ("evicted", self.table.evicted),
             ("none_found", found[0]),
             ("one_found", found[1]),
@@ -244,6 +248,10 @@ impl DedupPolicy for FineDedup {
 
     fn packs(&self) -> u16 {
         self.packs
+    }
+
+    fn repacks(&self) -> bool {
+        self.params.repack
     }
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {

@@ -50,6 +50,7 @@ pub struct Found(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Left {
     pub content: u64,
+    pub place: Place,
     pub context: u32,
 }
 
@@ -150,13 +151,13 @@ impl Fingerprints {
         })
     }
 
-    pub fn len(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.by_content.len() as u32
     }
 
     /// Bytes in a drive's memory: the room, or what is used of it where there is no bound.
     pub fn bytes(&self) -> u64 {
-        let entries = if self.most == NONE { self.len() } else { self.most };
+        let entries = if self.most == NONE { self.count() } else { self.most };
         u64::from(entries) * ENTRY_BYTES
     }
 
@@ -258,7 +259,7 @@ impl Fingerprints {
             return None;
         }
         self.grow_contexts(context);
-        let left = (self.len() >= self.most).then(|| self.evict(self.victim()));
+        let left = (self.count() >= self.most).then(|| self.evict(self.victim()));
         let list = if self.eviction == Eviction::Contexts {
             context
         } else {
@@ -335,7 +336,11 @@ impl Fingerprints {
         self.by_place.remove(&place);
         self.nodes[number as usize].after = std::mem::replace(&mut self.unused, number);
         self.counted(context, -1);
-        Left { content, context }
+        Left {
+            content,
+            place,
+            context,
+        }
     }
 
     /// A context has one fingerprint more or less.

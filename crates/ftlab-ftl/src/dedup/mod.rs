@@ -166,6 +166,31 @@ pub trait DedupPolicy: Send {
         [false; CHUNKS]
     }
 
+    /// Whether a collection puts together what is left of several packs. If not, their pages are moved as they are, as long as other
+    /// victims free anything.
+    fn repacks(&self) -> bool {
+        true
+    }
+
+    /// Whether it wants to be told what the host reads.
+    fn asks_reads(&self) -> bool {
+        false
+    }
+
+    /// The host reads a unit stored whole from flash.
+    fn read(&mut self, _of: Of, _now: Now) {}
+
+    /// Whether it wants to be asked about units that a collection moves.
+    fn asks_collected(&self) -> bool {
+        false
+    }
+
+    /// A collection has read the unit of `lpn` to move it. The works are done on it; what it is merged with, if its content lies
+    /// elsewhere as well.
+    fn when_collected(&mut self, _lpn: Lpn, _works: &mut Vec<Work>) -> Option<Of> {
+        None
+    }
+
     /// How long a lane must be idle before `when_idle` is asked, and how often it is (backends with time); `None`: never.
     fn idle_ns(&self) -> Option<u64> {
         None

@@ -15,6 +15,8 @@
 //! * `entries` (count, default 65,536; 0: any number): fingerprints in the table, 40 bytes each.
 //! * `eviction` (`lru`, `count` or `two_level`, default `count`).
 //! * `second` (share, default 0.5): of the table, for the second level.
+//! * `prefetch` (bool, default false): when the host reads a page whose fingerprint had to leave, the fingerprint comes back with the page's
+//!   spare area: a program that copies reads first what it writes then.
 //! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled
@@ -29,7 +31,7 @@
 //!
 //! # Source
 //! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2.1 (the baseline "dedup",
-//! figure 19) and 5.2.2 (two levels, figure 24). The share of the second level is ours.
+//! figure 19), 5.2.2 (two levels, figure 24) and 6.2.3 (prefetching, an outlook). The share of the second level is ours.
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,7 @@ use super::fingerprints::{Eviction, Room};
 use super::hashing::Hashing;
 use super::units::{Looked, Units};
 use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
+use crate::indirection::Of;
 use crate::{Now, learnt};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,6 +49,7 @@ pub struct Params {
     pub entries: u32,
     pub eviction: Eviction,
     pub second: f64,
+    pub prefetch: bool,
     pub hash_us: f64,
     pub hash_units: u16,
 }
@@ -56,6 +60,7 @@ impl Default for Params {
             entries: 65_536,
             eviction: Eviction::Count,
             second: 0.5,
+            prefetch: false,
             hash_us: 12.0,
             hash_units: 1,
         }
@@ -76,7 +81,7 @@ pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     let hashing = Hashing::new("page_dedup", params.hash_us, params.hash_units)?;
     Ok(Box::new(PageDedup {
         hashing,
-        units: Units::new("page_dedup", room)?,
+        units: Units::new("page_dedup", room)?.prefetching(params.prefetch),
         beside_bytes: 0,
     }))
 }
@@ -102,6 +107,14 @@ impl DedupPolicy for PageDedup {
             Looked::Shared { decision, .. } => decision,
             Looked::New => Decision::Store,
         }
+    }
+
+    fn asks_reads(&self) -> bool {
+        self.units.prefetches()
+    }
+
+    fn read(&mut self, of: Of, _: Now) {
+        self.units.read(of);
     }
 
     #[inline]

@@ -21,11 +21,12 @@
 //! * `blacklist` (bool, default true).
 //! * `trial` (count, default 1,000), `rate` (share, default 0.02), `halve` (host units, default 100,000; 0: never), `reexamine` (host
 //!   units, default 1,000,000; 0: never).
+//! * `prefetch` (bool, default false): as in `page_dedup`.
 //! * `skip_metadata` (bool, default false), `skip_labels` (numbers of labels joined by `-`, default none).
 //! * `hash_us` (µs, default 10), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled
-//! Prefetching of fingerprints from a table in flash: there is none behind the one in memory. Collisions.
+//! A table of fingerprints in flash behind the one in memory. Collisions.
 //!
 //! # Errors
 //! Shares outside 0 to 1, no engine, labels that are no numbers.
@@ -34,7 +35,7 @@
 //! O(log contexts) a unit; 40 bytes a fingerprint, 24 bytes a context.
 //!
 //! # Source
-//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), section 5.2, figures 18, 20, 21 and 24.
+//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2 and 6.2.3, figures 18, 20, 21 and 24.
 //! `trial`, `rate`, `halve`, `reexamine` and that a context is worth what others find of it are ours: the document says only that
 //! contexts with a low rate, and those without entries, are no longer hashed.
 
@@ -42,10 +43,11 @@ use ftlab_core::{Error, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Eviction, Left, Room, SavedTable};
+use super::fingerprints::{Eviction, Left, Room};
 use super::hashing::Hashing;
-use super::units::{Looked, Units};
+use super::units::{Looked, SavedUnits, Units};
 use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
+use crate::indirection::Of;
 use crate::request::WriteContext;
 use crate::{Now, learnt};
 use ftlab_core::request::flags;
@@ -85,6 +87,7 @@ pub struct Params {
     pub rate: f64,
     pub halve: u64,
     pub reexamine: u64,
+    pub prefetch: bool,
     pub skip_metadata: bool,
     pub skip_labels: Labels,
     pub hash_us: f64,
@@ -130,6 +133,7 @@ impl Default for Params {
             rate: 0.02,
             halve: 100_000,
             reexamine: 1_000_000,
+            prefetch: false,
             skip_metadata: false,
             skip_labels: Labels::Several(String::new()),
             hash_us: 10.0,
@@ -152,7 +156,7 @@ pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     };
     Ok(Box::new(PcDedup {
         hashing: Hashing::new("pcdedup", params.hash_us, params.hash_units)?,
-        units: Units::new("pcdedup", room)?,
+        units: Units::new("pcdedup", room)?.prefetching(params.prefetch),
         skip_labels: params.skip_labels.numbers()?,
         numbers: FxHashMap::default(),
         learnt: Learnt::default(),
@@ -309,6 +313,15 @@ impl DedupPolicy for PcDedup {
         decision
     }
 
+    fn asks_reads(&self) -> bool {
+        self.units.prefetches()
+    }
+
+    fn read(&mut self, of: Of, now: Now) {
+        let left = self.units.read(of);
+        self.left(left, now.tick);
+    }
+
     fn on(&mut self, event: Event, now: Now) {
         let left = self.units.on(event);
         self.left(left, now.tick);
@@ -329,7 +342,7 @@ impl DedupPolicy for PcDedup {
     }
 
     fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
-        type Saved = (u64, (SavedTable, u64), Learnt);
+        type Saved = (u64, SavedUnits, Learnt);
         let (hashes, units, learnt): Saved = learnt::load(saved)?;
         self.hashing.count = hashes;
         self.units.take_over(units)?;

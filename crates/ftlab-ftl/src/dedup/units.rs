@@ -1,7 +1,8 @@
 //! What members that share whole units have in common: fingerprints of units, kept up by the mechanism's events.
 
 use ftlab_core::{Lpn, Result};
-use serde::Serialize;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::fingerprints::{Fingerprints, Found, Left, Place, Room, SavedTable};
 use super::{Decision, Event};
@@ -11,6 +12,9 @@ use crate::indirection::{Of, Vpn};
 pub struct Units {
     pub table: Fingerprints,
     storing: Option<(u64, u32)>,
+    /// Fingerprints that had to leave while their data lives, as its spare areas say them; kept if they come back with reads.
+    given_up: Option<FxHashMap<Place, (u64, u32)>>,
+    prefetched: u64,
     /// Duplicates found since the drive was new.
     pub found: u64,
 }
@@ -28,6 +32,10 @@ fn of_place(place: Place) -> Of {
         _ => Of::Vpn(Vpn((place >> 1) as u32)),
     }
 }
+
+/// What [`Units::to_saved`] has made bytes of.
+#[derive(Deserialize)]
+pub struct SavedUnits(SavedTable, u64, Vec<(Place, u64, u32)>, u64);
 
 /// What became of a unit whose fingerprint has been looked up.
 pub enum Looked {
@@ -48,8 +56,42 @@ impl Units {
         Ok(Units {
             table: Fingerprints::new(policy, room)?,
             storing: None,
+            given_up: None,
+            prefetched: 0,
             found: 0,
         })
+    }
+
+    /// Fingerprints come back when their data is read.
+    #[must_use]
+    pub fn prefetching(self, prefetches: bool) -> Self {
+        Units {
+            given_up: prefetches.then(FxHashMap::default),
+            ..self
+        }
+    }
+
+    pub fn prefetches(&self) -> bool {
+        self.given_up.is_some()
+    }
+
+    fn gives_up(&mut self, left: Option<Left>) -> Option<Left> {
+        if let (Some(given_up), Some(left)) = (&mut self.given_up, left) {
+            given_up.insert(left.place, (left.content, left.context));
+        }
+        left
+    }
+
+    /// The host reads what lies at `of`: its fingerprint comes back, if it had to leave. Who had to leave for it.
+    pub fn read(&mut self, of: Of) -> Option<Left> {
+        let place = place_of(of);
+        let (content, context) = self.given_up.as_mut()?.remove(&place)?;
+        if self.table.find(content).is_some() {
+            return None;
+        }
+        self.prefetched += 1;
+        let left = self.table.insert(content, place, context);
+        self.gives_up(left)
     }
 
     /// Looks for the fingerprint of a unit that is written by `context`.
@@ -66,10 +108,11 @@ impl Units {
     fn shared(&mut self, found: Found) -> Looked {
         self.found += 1;
         let (place, context) = (self.table.place(found), self.table.context(found));
+        let left = self.table.hit(found);
         Looked::Shared {
             decision: Decision::Share(of_place(place)),
             context,
-            left: self.table.hit(found),
+            left: self.gives_up(left),
         }
     }
 
@@ -90,12 +133,16 @@ impl Units {
 
     /// An examined unit gets a fingerprint, which is not in the table. Who had to leave.
     pub fn knows(&mut self, content: u64, lpn: Lpn) -> Option<Left> {
-        self.table.insert(content, place_of(Of::Lpn(lpn)), 0)
+        let left = self.table.insert(content, place_of(Of::Lpn(lpn)), 0);
+        self.gives_up(left)
     }
 
     /// What is gone takes its fingerprint with it.
     #[inline]
     pub fn gone(&mut self, of: Of) -> Option<Left> {
+        if let Some(given_up) = &mut self.given_up {
+            given_up.remove(&place_of(of));
+        }
         self.table.gone(place_of(of))
     }
 
@@ -105,10 +152,17 @@ impl Units {
         match event {
             Event::Stored { of, .. } => {
                 let (content, context) = self.storing.take()?;
-                self.table.insert(content, place_of(of), context)
+                let left = self.table.insert(content, place_of(of), context);
+                self.gives_up(left)
             }
             Event::Became { lpn, vpn } => {
-                self.table.renamed(place_of(Of::Lpn(lpn)), place_of(Of::Vpn(vpn)));
+                let (old, new) = (place_of(Of::Lpn(lpn)), place_of(Of::Vpn(vpn)));
+                self.table.renamed(old, new);
+                if let Some(given_up) = &mut self.given_up
+                    && let Some(fingerprint) = given_up.remove(&old)
+                {
+                    given_up.insert(new, fingerprint);
+                }
                 None
             }
             // A fingerprint that is gone has not been evicted.
@@ -123,24 +177,44 @@ impl Units {
     pub fn forget(&mut self) {
         self.table.clear();
         self.storing = None;
+        self.given_up.iter_mut().for_each(FxHashMap::clear);
     }
 
-    pub fn report(&self) -> [(&'static str, f64); 3] {
-        [
+    pub fn report(&self) -> Vec<(&'static str, f64)> {
+        let mut report = vec![
             ("duplicates", self.found as f64),
-            ("fingerprints", f64::from(self.table.len())),
+            ("fingerprints", f64::from(self.table.count())),
             ("evicted", self.table.evicted as f64),
-        ]
+        ];
+        if self.prefetches() {
+            report.push(("prefetched", self.prefetched as f64));
+        }
+        report
     }
 
     pub fn to_saved(&self) -> impl Serialize + use<> {
-        (self.table.to_saved(), self.found)
+        let mut given_up: Vec<(Place, u64, u32)> = match &self.given_up {
+            Some(given_up) => given_up
+                .iter()
+                .map(|(&place, &(content, context))| (place, content, context))
+                .collect(),
+            None => Vec::new(),
+        };
+        given_up.sort_unstable();
+        (self.table.to_saved(), self.found, given_up, self.prefetched)
     }
 
     /// # Errors
     /// As [`Fingerprints::take_over`].
-    pub fn take_over(&mut self, (table, found): (SavedTable, u64)) -> std::result::Result<(), String> {
-        self.found = found;
+    pub fn take_over(&mut self, saved: SavedUnits) -> std::result::Result<(), String> {
+        let SavedUnits(table, found, given_up, prefetched) = saved;
+        (self.found, self.prefetched) = (found, prefetched);
+        self.given_up = self.given_up.is_some().then(|| {
+            let fingerprints = given_up.into_iter();
+            fingerprints
+                .map(|(place, content, context)| (place, (content, context)))
+                .collect()
+        });
         self.table.take_over(table)
     }
 }

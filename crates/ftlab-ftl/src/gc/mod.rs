@@ -5,6 +5,7 @@
 
 mod destination;
 mod gather;
+mod merging;
 mod mover;
 mod runs;
 mod steps;
@@ -110,7 +111,10 @@ impl<B: Backend> Ftl<B> {
         let gains = |ru: RuId| closed.ru(ru).valid + padding < per_ru;
         if !gains(victim) && !closed.iter().any(gains) {
             let sparsest = self.sparsest(pool).filter(|&ru| self.survivors_fit(ru, pool));
-            return sparsest.is_some_and(|ru| self.collect(ru, Cause::Gc));
+            self.gc.must_gather = true;
+            let collected = sparsest.is_some_and(|ru| self.collect(ru, Cause::Gc));
+            self.gc.must_gather = false;
+            return collected;
         }
         if fruitless > closed.len() as u32 || !self.survivors_fit(victim, pool) {
             let closed = self.units.closed(pool, per_ru);
@@ -158,7 +162,9 @@ impl<B: Backend> Ftl<B> {
             } else {
                 most
             };
-            let stores = self.translation.most_stores(most, values) + self.most_journal_pages(most);
+            // A unit that is merged instead of moved changes the entry of the one that it is merged with as well.
+            let changed = if self.roles.merges_collected { 2 * most } else { most };
+            let stores = self.translation.most_stores(changed, values) + self.most_journal_pages(most);
             let beyond = stores.saturating_sub(least);
             let others = metadata.len() as u32 - 1;
             units += beyond.div_ceil(self.layout.slots_per_ru) + if beyond > 0 { others } else { 0 };
@@ -170,7 +176,9 @@ impl<B: Backend> Ftl<B> {
     fn most_journal_pages(&self, most: u32) -> u32 {
         let gathers = self.journals_values() && !self.roles.packs.is_empty();
         let gathered = if gathers { 12 * CHUNKS as u32 * most } else { 0 };
-        u32::from(self.recovery.is_some()) + gathered.div_ceil(self.layout.geometry.unit_bytes)
+        let merges = self.journals_values() && self.roles.merges_collected;
+        let merged = if merges { 3 * 16 * most } else { 0 };
+        u32::from(self.recovery.is_some()) + (gathered + merged).div_ceil(self.layout.geometry.unit_bytes)
     }
 
     /// Moves everything valid out of `victim` and erases it.

@@ -60,6 +60,9 @@ pub(crate) struct Way {
 impl<B: Backend> Ftl<B> {
     /// Moves the valid units among `count` slots from `first` on. False when there is no room for them.
     pub(super) fn move_valid(&mut self, victim: RuId, first: Slot, count: u32, cause: Cause) -> bool {
+        if cause == Cause::Gc && self.roles.merges_collected {
+            self.merge_collected(first, count);
+        }
         let mut moving = std::mem::take(&mut self.gc.moving);
         moving.gather(&self.record, first, count);
         self.gc.collecting = true;
@@ -113,7 +116,7 @@ impl<B: Backend> Ftl<B> {
 
     /// One read for all the valid units of a page; `valid` are the slots still to be moved, those of the page first.
     #[inline]
-    fn read_for_gc(&mut self, page: u32, valid: &[u32], cause: Cause) -> OpId {
+    pub(super) fn read_for_gc(&mut self, page: u32, valid: &[u32], cause: Cause) -> OpId {
         self.counts.gc_page_reads += 1;
         if !B::TIMED {
             self.assert_written(page);
@@ -138,7 +141,8 @@ impl<B: Backend> Ftl<B> {
     /// Moves one valid unit to the frontier it belongs to, or takes note of it if it is to be gathered with others.
     #[inline]
     fn relocate(&mut self, slot: Slot, way: Way, read: OpId) -> bool {
-        let gathers = way.cause == Cause::Gc && !self.roles.packs.is_empty();
+        let gathers =
+            way.cause == Cause::Gc && !self.roles.packs.is_empty() && (self.roles.repacks || self.gc.must_gather);
         if gathers && self.is_gathered(slot, self.record.owner(slot), read) {
             return true;
         }
