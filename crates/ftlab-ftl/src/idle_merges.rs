@@ -117,7 +117,8 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             self.look_up(0, lpn.0..lpn.0 + 1, lpn.0 + 1, Why::HostWrite, Ticket::NONE);
         }
-        if own.as_slot().is_some() {
+        // A collection for the look-up may have merged it.
+        if self.record.entry(lpn).as_slot().is_some() {
             self.tell_replication(Event::Gone(Of::Lpn(lpn)));
         }
         if self.share(lpn, into, Ticket::NONE) && !self.plain_mapping {

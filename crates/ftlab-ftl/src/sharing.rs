@@ -169,14 +169,15 @@ impl<B: Backend> Ftl<B> {
             }
             Of::Lpn(lpn) => lpn,
         };
-        if let Target::Vpn(vpn) = self.record.entry(lpn).target() {
-            return Some(vpn);
-        }
-        if !self.plain_mapping {
+        if !self.plain_mapping && self.record.entry(lpn).as_slot().is_some() {
             self.look_up(0, lpn.0..lpn.0 + 1, lpn.0 + 1, Why::HostWrite, ticket);
         }
-        let slot = self.record.entry(lpn).as_slot();
-        let slot = slot.unwrap_or_else(|| panic!("{lpn:?} is to be shared, but holds no unit of its own"));
+        // A collection for the look-up may have made a value of it.
+        let slot = match self.record.entry(lpn).target() {
+            Target::Vpn(vpn) => return Some(vpn),
+            Target::Slot(slot) => slot,
+            target => panic!("{lpn:?} is to be shared, but holds no unit of its own: {target:?}"),
+        };
         let vpn = self.make_value(lpn, slot)?;
         if !self.plain_mapping {
             self.map_changed(0, lpn.0, ticket);

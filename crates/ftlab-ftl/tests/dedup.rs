@@ -477,3 +477,36 @@ fn packs_are_put_together_if_that_is_asked_for() {
     assert!(valid(&with) < valid(&without), "{} {}", valid(&with), valid(&without));
     assert!(!with.end_of_life && !without.end_of_life);
 }
+
+/// A look-up for a merge may lead to a collection, which merges units as well: on a small paged map that happens often.
+#[test]
+fn both_ways_of_merging_go_together_on_a_paged_map() {
+    for seed in 0..20 {
+        let mut case = Case::plain(40, 32, 1);
+        case.config.logical_units = 940;
+        case.config.dedup = PolicySpec::parse("caftl:entries=0,idle_units=150").expect("a spec of the test's own");
+        case.config.mapping = PolicySpec::parse("dftl").expect("a spec of the test's own");
+        case.config.map_cache_bytes = 64;
+        case.config.gc.hard = 5;
+        let mut ftl: Ftl<Counting> = case.build(Overrides::default()).expect("a drive with room");
+        let mut random = Stream::new(seed, "contents");
+        for _ in 0..4000 {
+            let units = 1 + random.below(6);
+            let mut of_a_unit = || {
+                // One in three repeats.
+                let values = if random.below(3) == 0 { 3000 } else { 1 << 30 };
+                7919 * (1 + random.below(values))
+            };
+            let contents: Vec<u64> = (0..units).map(|_| of_a_unit()).collect();
+            write_by(
+                &mut ftl,
+                random.below(940 - units) as u32,
+                &contents,
+                1,
+                IoContext::NONE,
+            );
+        }
+        let merged = ["merged", "merged_in_collections"].map(|name| figure(&ftl, name));
+        assert!(merged.iter().all(|&units| units > 20), "{merged:?}");
+    }
+}
