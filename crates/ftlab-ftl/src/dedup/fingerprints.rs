@@ -6,8 +6,10 @@
 use std::collections::BTreeSet;
 
 use ftlab_core::{Error, Result};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+
+pub use super::nodes::Place;
+use super::nodes::{NONE, Node, Nodes};
 
 /// Bytes of a fingerprint in a drive's memory: 20 of a SHA-1 digest, 4 of a place, 8 of the links of its list, 4 of its chain in
 /// the hash table, 4 of a count and a context.
@@ -39,9 +41,6 @@ pub struct Room {
     pub second: f64,
 }
 
-/// What a fingerprint stands for, as its table's user numbers it.
-pub type Place = u64;
-
 /// A fingerprint in the table, valid until the table changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found(u32);
@@ -54,19 +53,7 @@ pub struct Left {
     pub context: u32,
 }
 
-const NONE: u32 = u32::MAX;
 const MOST_COUNT: u32 = 255;
-
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    content: u64,
-    place: Place,
-    before: u32,
-    /// Of a node that is not in use: the next such.
-    after: u32,
-    list: u32,
-    context: u32,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct List {
@@ -97,10 +84,7 @@ pub struct Fingerprints {
     eviction: Eviction,
     most: u32,
     second: u32,
-    nodes: Vec<Node>,
-    unused: u32,
-    by_content: FxHashMap<u64, u32>,
-    by_place: FxHashMap<Place, u32>,
+    nodes: Nodes,
     lists: Vec<List>,
     contexts: Vec<Context>,
     /// Contexts that have fingerprints here, the least worth first (only where they are the rule).
@@ -140,10 +124,7 @@ impl Fingerprints {
                 NONE => NONE,
                 most => (f64::from(most) * room.second) as u32,
             },
-            nodes: Vec::new(),
-            unused: NONE,
-            by_content: FxHashMap::default(),
-            by_place: FxHashMap::default(),
+            nodes: Nodes::default(),
             lists: vec![List::default(); lists],
             contexts: Vec::new(),
             order: BTreeSet::new(),
@@ -152,7 +133,7 @@ impl Fingerprints {
     }
 
     pub fn count(&self) -> u32 {
-        self.by_content.len() as u32
+        self.nodes.count()
     }
 
     /// Bytes in a drive's memory: the room, or what is used of it where there is no bound.
@@ -162,10 +143,7 @@ impl Fingerprints {
     }
 
     pub fn clear(&mut self) {
-        self.nodes.clear();
-        self.unused = NONE;
-        self.by_content.clear();
-        self.by_place.clear();
+        self.nodes = Nodes::default();
         self.lists.fill(List::default());
         self.contexts.clear();
         self.order.clear();
@@ -173,22 +151,22 @@ impl Fingerprints {
 
     #[inline]
     pub fn find(&self, content: u64) -> Option<Found> {
-        self.by_content.get(&content).copied().map(Found)
+        self.nodes.with_content(content).map(Found)
     }
 
     #[inline]
     pub fn place(&self, found: Found) -> Place {
-        self.nodes[found.0 as usize].place
+        self.nodes[found.0].place
     }
 
     pub fn context(&self, found: Found) -> u32 {
-        self.nodes[found.0 as usize].context
+        self.nodes[found.0].context
     }
 
     /// All contents, list by list.
     pub fn contents(&self) -> impl Iterator<Item = u64> + '_ {
         self.lists.iter().flat_map(|list| {
-            let node = |number: u32| self.nodes.get(number as usize);
+            let node = |number: u32| self.nodes.get(number);
             std::iter::successors(node(list.back), move |last| node(last.before)).map(|found| found.content)
         })
     }
@@ -200,7 +178,7 @@ impl Fingerprints {
 
     /// A duplicate of the fingerprint has been written. Who had to leave, if a level was full.
     pub fn hit(&mut self, found: Found) -> Option<Left> {
-        let Node { list, .. } = self.nodes[found.0 as usize];
+        let Node { list, .. } = self.nodes[found.0];
         let to = match self.eviction {
             Eviction::Lru | Eviction::Contexts => list,
             Eviction::Count => (list + 1).min(MOST_COUNT),
@@ -255,7 +233,7 @@ impl Fingerprints {
 
     /// A new fingerprint of a context. Who had to leave for it. One that is there already stays as it is.
     pub fn insert(&mut self, content: u64, place: Place, context: u32) -> Option<Left> {
-        if self.by_content.contains_key(&content) {
+        if self.nodes.with_content(content).is_some() {
             return None;
         }
         self.grow_contexts(context);
@@ -265,28 +243,7 @@ impl Fingerprints {
         } else {
             0
         };
-        let number = match self.unused {
-            NONE => self.nodes.len() as u32,
-            unused => unused,
-        };
-        let node = Node {
-            content,
-            place,
-            before: NONE,
-            after: NONE,
-            list,
-            context,
-        };
-        match self.nodes.get_mut(number as usize) {
-            Some(place) => {
-                self.unused = place.after;
-                *place = node;
-            }
-            None => self.nodes.push(node),
-        }
-        self.by_content.insert(content, number);
-        let before = self.by_place.insert(place, number);
-        assert!(before.is_none(), "place {place:#x} is in use and holds another content");
+        let number = self.nodes.add(Node::new(content, place, context));
         self.link(number, list);
         self.counted(context, 1);
         left
@@ -294,16 +251,15 @@ impl Fingerprints {
 
     /// What was at a place is known by another one.
     pub fn renamed(&mut self, old: Place, new: Place) {
-        if let Some(number) = self.by_place.remove(&old) {
-            self.nodes[number as usize].place = new;
-            self.by_place.insert(new, number);
+        if let Some(number) = self.nodes.at_place(old) {
+            self.nodes.rename(number, new);
         }
     }
 
     /// What was at a place is gone, and with it its fingerprint, if there was one.
     #[inline]
     pub fn gone(&mut self, place: Place) -> Option<Left> {
-        let &number = self.by_place.get(&place)?;
+        let number = self.nodes.at_place(place)?;
         Some(self.remove(number))
     }
 
@@ -325,16 +281,13 @@ impl Fingerprints {
     }
 
     fn remove(&mut self, number: u32) -> Left {
+        self.unlink(number);
         let Node {
             content,
             place,
             context,
             ..
-        } = self.nodes[number as usize];
-        self.unlink(number);
-        self.by_content.remove(&content);
-        self.by_place.remove(&place);
-        self.nodes[number as usize].after = std::mem::replace(&mut self.unused, number);
+        } = self.nodes.remove(number);
         self.counted(context, -1);
         Left {
             content,
@@ -364,25 +317,25 @@ impl Fingerprints {
         if old == NONE {
             ends.back = number;
         } else {
-            self.nodes[old as usize].before = number;
+            self.nodes[old].before = number;
         }
-        let node = &mut self.nodes[number as usize];
+        let node = &mut self.nodes[number];
         (node.before, node.after, node.list) = (NONE, old, list);
     }
 
     fn unlink(&mut self, number: u32) {
         let Node {
             before, after, list, ..
-        } = self.nodes[number as usize];
+        } = self.nodes[number];
         let ends = &mut self.lists[list as usize];
         ends.len -= 1;
         match before {
             NONE => ends.front = after,
-            before => self.nodes[before as usize].after = after,
+            before => self.nodes[before].after = after,
         }
         match after {
             NONE => ends.back = before,
-            after => self.nodes[after as usize].before = before,
+            after => self.nodes[after].before = before,
         }
     }
 
@@ -391,7 +344,7 @@ impl Fingerprints {
         let from_back = |list: &List| {
             let mut next = list.back;
             let mut entries = Vec::with_capacity(list.len as usize);
-            while let Some(node) = self.nodes.get(next as usize) {
+            while let Some(node) = self.nodes.get(next) {
                 entries.push((node.content, node.place, node.context));
                 next = node.before;
             }
@@ -431,8 +384,8 @@ impl Fingerprints {
         for (list, entries) in saved.lists.into_iter().enumerate() {
             for (content, place, context) in entries {
                 self.insert(content, place, context);
-                let number = self.by_content[&content];
-                if self.nodes[number as usize].list != list as u32 {
+                let number = self.nodes.with_content(content).expect("it has just come in");
+                if self.nodes[number].list != list as u32 {
                     self.unlink(number);
                     self.link(number, list as u32);
                 }

@@ -17,6 +17,7 @@ pub mod caftl;
 pub mod finededup;
 pub mod fingerprints;
 mod hashing;
+mod nodes;
 pub mod none;
 pub mod page_dedup;
 pub mod pcdedup;

@@ -1,0 +1,251 @@
+//! Fingerprints by what they are found by: their content, and the place that they stand for.
+//!
+//! Both indices are chains through the fingerprints themselves. A drive touches each fingerprint once and far apart; with hash maps
+//! beside them it would wait for memory several times more often.
+
+/// What a fingerprint stands for, as its table's user numbers it.
+pub type Place = u64;
+
+/// No fingerprint.
+pub const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    pub content: u64,
+    pub place: Place,
+    /// Neighbours in the node's list.
+    pub before: u32,
+    /// Of a node that is not in use: the next such.
+    pub after: u32,
+    pub list: u32,
+    pub context: u32,
+    /// The next node of each chain.
+    next: [u32; 2],
+}
+
+impl Node {
+    pub fn new(content: u64, place: Place, context: u32) -> Self {
+        Node {
+            content,
+            place,
+            before: NONE,
+            after: NONE,
+            list: 0,
+            context,
+            next: [NONE; 2],
+        }
+    }
+
+    fn key(&self, by: By) -> u64 {
+        match by {
+            By::Content => self.content,
+            By::Place => self.place,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum By {
+    Content,
+    Place,
+}
+
+const LEAST_BITS: u32 = 4;
+
+#[derive(Clone, Debug)]
+pub struct Nodes {
+    nodes: Vec<Node>,
+    unused: u32,
+    count: u32,
+    /// First nodes of the chains, by the upper bits of a key's hash: 2^`bits` of each kind.
+    first: [Vec<u32>; 2],
+    bits: u32,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Nodes {
+            nodes: Vec::new(),
+            unused: NONE,
+            count: 0,
+            first: [vec![NONE; 1 << LEAST_BITS], vec![NONE; 1 << LEAST_BITS]],
+            bits: LEAST_BITS,
+        }
+    }
+}
+
+impl std::ops::Index<u32> for Nodes {
+    type Output = Node;
+
+    #[inline]
+    fn index(&self, number: u32) -> &Node {
+        &self.nodes[number as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Nodes {
+    /// Content and place stay as they are: the chains go by them.
+    #[inline]
+    fn index_mut(&mut self, number: u32) -> &mut Node {
+        &mut self.nodes[number as usize]
+    }
+}
+
+impl Nodes {
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub fn get(&self, number: u32) -> Option<&Node> {
+        self.nodes.get(number as usize)
+    }
+
+    #[inline]
+    pub fn with_content(&self, content: u64) -> Option<u32> {
+        self.find(By::Content, content)
+    }
+
+    #[inline]
+    pub fn at_place(&self, place: Place) -> Option<u32> {
+        self.find(By::Place, place)
+    }
+
+    /// Takes in a node whose content and place are those of no other.
+    pub fn add(&mut self, node: Node) -> u32 {
+        assert!(
+            self.at_place(node.place).is_none(),
+            "place {:#x} is in use and holds another content",
+            node.place
+        );
+        if self.count >> self.bits > 0 {
+            self.grow();
+        }
+        self.count += 1;
+        let number = match self.nodes.get(self.unused as usize) {
+            Some(free) => std::mem::replace(&mut self.unused, free.after),
+            None => self.nodes.len() as u32,
+        };
+        match self.nodes.get_mut(number as usize) {
+            Some(place) => *place = node,
+            None => self.nodes.push(node),
+        }
+        self.enter(By::Content, number);
+        self.enter(By::Place, number);
+        number
+    }
+
+    /// Takes out a node, which is in no list any more.
+    pub fn remove(&mut self, number: u32) -> Node {
+        self.leave(By::Content, number);
+        self.leave(By::Place, number);
+        self.count -= 1;
+        let node = self[number];
+        self[number].after = std::mem::replace(&mut self.unused, number);
+        node
+    }
+
+    /// The node stands for another place.
+    pub fn rename(&mut self, number: u32, place: Place) {
+        self.leave(By::Place, number);
+        self[number].place = place;
+        self.enter(By::Place, number);
+    }
+
+    #[inline]
+    fn chain(&self, key: u64) -> usize {
+        // Multiplied by 2^64 over the golden ratio: also keys that count up are spread.
+        (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - self.bits)) as usize
+    }
+
+    #[inline]
+    fn find(&self, by: By, key: u64) -> Option<u32> {
+        let mut number = self.first[by as usize][self.chain(key)];
+        while let Some(node) = self.nodes.get(number as usize) {
+            if node.key(by) == key {
+                return Some(number);
+            }
+            number = node.next[by as usize];
+        }
+        None
+    }
+
+    fn enter(&mut self, by: By, number: u32) {
+        let chain = self.chain(self[number].key(by));
+        let first = std::mem::replace(&mut self.first[by as usize][chain], number);
+        self[number].next[by as usize] = first;
+    }
+
+    fn leave(&mut self, by: By, number: u32) {
+        let chain = self.chain(self[number].key(by));
+        let after = self[number].next[by as usize];
+        let mut other = self.first[by as usize][chain];
+        if other == number {
+            self.first[by as usize][chain] = after;
+            return;
+        }
+        while self[other].next[by as usize] != number {
+            other = self[other].next[by as usize];
+        }
+        self[other].next[by as usize] = after;
+    }
+
+    /// Twice as many chains.
+    #[cold]
+    fn grow(&mut self) {
+        self.bits += 1;
+        let mut in_use = vec![true; self.nodes.len()];
+        let mut unused = self.unused;
+        while let Some(node) = self.nodes.get(unused as usize) {
+            in_use[unused as usize] = false;
+            unused = node.after;
+        }
+        for by in [By::Content, By::Place] {
+            self.first[by as usize] = vec![NONE; 1 << self.bits];
+            (0..self.nodes.len())
+                .filter(|&number| in_use[number])
+                .for_each(|number| self.enter(by, number as u32));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ftlab_core::Stream;
+    use rustc_hash::FxHashMap;
+
+    use super::*;
+
+    #[test]
+    fn both_indices_are_those_of_two_maps() {
+        let (mut nodes, mut random) = (Nodes::default(), Stream::new(3, "nodes"));
+        let (mut by_content, mut by_place) = (FxHashMap::default(), FxHashMap::default());
+        for step in 0..20_000u64 {
+            // Keys of a few chains, so that they are long.
+            let content = random.below(900) << 40;
+            match (by_content.get(&content).copied(), random.below(3)) {
+                (None, _) => {
+                    let number = nodes.add(Node::new(content, step, 0));
+                    by_content.insert(content, number);
+                    by_place.insert(step, number);
+                }
+                (Some(number), 0) => {
+                    let place: Place = nodes.remove(number).place;
+                    by_content.remove(&content);
+                    by_place.remove(&place);
+                }
+                (Some(number), 1) => {
+                    by_place.remove(&nodes[number].place);
+                    nodes.rename(number, step);
+                    by_place.insert(step, number);
+                }
+                _ => {}
+            }
+            assert_eq!(nodes.count() as usize, by_content.len());
+            let place = random.below(step + 1);
+            assert_eq!(nodes.at_place(place), by_place.get(&place).copied());
+            let content = random.below(900) << 40;
+            assert_eq!(nodes.with_content(content), by_content.get(&content).copied());
+        }
+        assert!(nodes.count() > 400 && nodes.bits > 8, "{}", nodes.count());
+    }
+}
