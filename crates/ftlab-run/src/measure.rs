@@ -139,12 +139,20 @@ pub fn count(
         let (first, n) = (*next, batch.len().min(next.saturating_add(left as usize)));
         *next = n;
         let first_unit = |i: usize| (batch.offset[i] >> shift) as u32;
+        let looks_up = !batch.content.is_empty() && ftl.deduplicates();
         for i in first..n {
             if i + AHEAD_MAP < n {
                 ftl.prefetch_map(first_unit(i + AHEAD_MAP));
             }
             if i + AHEAD_OLD < n {
                 ftl.prefetch_old(first_unit(i + AHEAD_OLD));
+            }
+            if looks_up {
+                for (ahead, soon) in [(AHEAD_MAP, false), (AHEAD_OLD, true)] {
+                    if i + ahead < n {
+                        ftl.prefetch_contents(first_unit(i + ahead), batch.content_of(i + ahead), soon);
+                    }
+                }
             }
             let context = batch.context_of(i);
             let request = HostRequest::of_bytes(&batch.request(i, &context), shift);

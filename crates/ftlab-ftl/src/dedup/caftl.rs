@@ -319,6 +319,10 @@ impl DedupPolicy for Caftl {
         self.params.switch
     }
 
+    fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
+        self.units.prefetch(lpn, content, soon);
+    }
+
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
         self.passing = None;
         if !self.is_on(write.pressure) {

@@ -149,6 +149,12 @@ impl Fingerprints {
         self.order.clear();
     }
 
+    /// Brings what a write of this content over what is at `place` will touch into the processor's cache, in two steps.
+    #[inline]
+    pub fn prefetch(&self, content: u64, place: Place, soon: bool) {
+        self.nodes.prefetch(content, place, soon);
+    }
+
     #[inline]
     pub fn find(&self, content: u64) -> Option<Found> {
         self.nodes.with_content(content).map(Found)

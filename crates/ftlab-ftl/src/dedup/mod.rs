@@ -167,6 +167,10 @@ pub trait DedupPolicy: Send {
         [false; CHUNKS]
     }
 
+    /// A write of this content is about to come: brings what it will touch into the processor's cache, first where to look, and
+    /// `soon` before it what is found there. No effect on the model.
+    fn prefetch(&self, _lpn: Lpn, _content: u64, _soon: bool) {}
+
     /// Whether a collection puts together what is left of several packs. If not, their pages are moved as they are, as long as other
     /// victims free anything.
     fn repacks(&self) -> bool {

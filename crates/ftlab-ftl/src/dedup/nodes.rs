@@ -3,6 +3,8 @@
 //! Both indices are chains through the fingerprints themselves. A drive touches each fingerprint once and far apart; with hash maps
 //! beside them it would wait for memory several times more often.
 
+use ftlab_core::memory;
+
 /// What a fingerprint stands for, as its table's user numbers it.
 pub type Place = u64;
 
@@ -108,6 +110,19 @@ impl Nodes {
     #[inline]
     pub fn at_place(&self, place: Place) -> Option<u32> {
         self.find(By::Place, place)
+    }
+
+    /// Brings the heads of both chains into the processor's cache, and `soon` the nodes there.
+    #[inline]
+    pub fn prefetch(&self, content: u64, place: Place, soon: bool) {
+        for (by, key) in [(By::Content, content), (By::Place, place)] {
+            let (first, chain) = (&self.first[by as usize], self.chain(key));
+            if soon {
+                memory::prefetch(&self.nodes, first[chain] as usize);
+            } else {
+                memory::prefetch(first, chain);
+            }
+        }
     }
 
     /// Takes in a node whose content and place are those of no other.

@@ -33,7 +33,7 @@
 //! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2.1 (the baseline "dedup",
 //! figure 19), 5.2.2 (two levels, figure 24) and 6.2.3 (prefetching, an outlook). The share of the second level is ours.
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Lpn, Result};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprints::{Eviction, Room};
@@ -98,6 +98,11 @@ impl DedupPolicy for PageDedup {
         let mut report = vec![("hashes", self.hashing.count as f64)];
         report.extend(self.units.report());
         report
+    }
+
+    #[inline]
+    fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
+        self.units.prefetch(lpn, content, soon);
     }
 
     #[inline]

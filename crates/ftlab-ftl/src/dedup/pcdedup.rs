@@ -39,7 +39,7 @@
 //! `trial`, `rate`, `halve`, `reexamine` and that a context is worth what others find of it are ours: the document says only that
 //! contexts with a low rate, and those without entries, are no longer hashed.
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -276,6 +276,10 @@ impl DedupPolicy for PcDedup {
             ("blacklistings", self.learnt.blacklisted as f64),
         ]);
         report
+    }
+
+    fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
+        self.units.prefetch(lpn, content, soon);
     }
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {

@@ -94,6 +94,11 @@ impl Units {
         self.gives_up(left)
     }
 
+    #[inline]
+    pub fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
+        self.table.prefetch(content, place_of(Of::Lpn(lpn)), soon);
+    }
+
     /// Looks for the fingerprint of a unit that is written by `context`.
     #[inline]
     pub fn look_up(&mut self, content: u64, context: u32) -> Looked {
