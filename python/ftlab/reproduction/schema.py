@@ -47,7 +47,7 @@ class Workload:
     says: str
     """What the source ran."""
     warmup_parts: int
-    """Parts in front of the tested one that are run, but not measured."""
+    """Parts in front of the tested one that are run, but not measured; with 0 each part is tested by itself."""
     candidates: Mapping[str, tuple[Candidate, ...]]
     """By kind (`traces`, or a kind of generator), the best first."""
 
