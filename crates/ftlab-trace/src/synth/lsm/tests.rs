@@ -3,7 +3,7 @@
 use ftlab_core::{Batch, OpKind, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::layout;
+use crate::synth::lsm::layout;
 use crate::synth::parse;
 
 /// All requests on a span of 64 MiB.
@@ -28,8 +28,9 @@ fn writers(batch: &Batch, chunks: bool) -> FxHashMap<u64, Vec<u64>> {
         } else {
             batch.content_of(i)
         };
-        ids.iter()
-            .for_each(|&id| writers.entry(id).or_default().push(batch.pc[i]));
+        // What is empty is everywhere.
+        let full = ids.iter().filter(|&&id| id != layout::EMPTY);
+        full.for_each(|&id| writers.entry(id).or_default().push(batch.pc[i]));
     }
     writers
 }
