@@ -30,7 +30,9 @@ def main() -> None:
     # Crates of this repository itself have no source in a registry.
     fetched = [crate for crate in json.loads(metadata.read_text())["packages"] if crate["source"]]
     versions: dict[str, list[dict[str, str]]] = {}
-    for crate in sorted(fetched, key=lambda crate: (crate["name"], [int(n) for n in crate["version"].split("+")[0].split(".")])):
+    for crate in sorted(
+        fetched, key=lambda crate: (crate["name"], [int(n) for n in crate["version"].split("+")[0].split(".")])
+    ):
         size = sum(path.stat().st_size for path in Path(crate["manifest_path"]).parent.rglob("*") if path.is_file())
         if size < 2 << 20:
             versions.setdefault(crate["name"], []).append(crate)

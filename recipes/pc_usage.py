@@ -27,7 +27,7 @@ def prepare(pictures: int) -> None:
 
 
 def write(day: int) -> None:
-    """Documents are edited in places and saved, half of them in place and half by renaming; two are packed as office suites do."""
+    """Documents are edited in places and saved, half of them in place and half by renaming; some are packed as well."""
     chance = random.Random(f"write {day}")
     for path in sorted(Path("documents").glob("*.txt")):
         for _ in range(chance.randrange(2, 5)):
@@ -47,11 +47,14 @@ def write(day: int) -> None:
                 office.write(path, "content.xml")
     with Path("mail.mbox").open("ab") as box:
         for _ in range(10):
-            box.write(b"From somebody\n" + chance.choice(sorted(Path("texts").iterdir())).read_bytes()[: chance.randrange(300, 9000)])
+            box.write(
+                b"From somebody\n"
+                + chance.choice(sorted(Path("texts").iterdir())).read_bytes()[: chance.randrange(300, 9000)]
+            )
 
 
 def browse(day: int) -> None:
-    """What is loaded is kept in the cache under a number of its own, also what lies there under another one, until the cache is full."""
+    """What is loaded is cached under a number of its own, also what lies there under another one, until the cache is full."""
     chance = random.Random(f"browse {day}")
     cache = Path("cache")
     cache.mkdir(exist_ok=True)

@@ -423,6 +423,7 @@ mod tests {
         batch.pc = vec![7, 8, 9];
         batch.content = vec![11, 12];
         batch.content_end = vec![2, 2, 2];
+        batch.chunk = (21..29).collect();
         let bytes = crate::write::to_bytes("ftlab", &batch, &Names::default()).unwrap();
         (batch, bytes)
     }
