@@ -11,7 +11,7 @@ import pytest
 import ftlab as lab
 from conftest import Command
 
-# A pair is a page. Flushes have 16 pairs, compactions merge eight runs, and the last level has not been merged at the end.
+# A pair is a page. Flushes have 16 pairs, compactions merge eight runs; the last level is not merged before the end.
 TREE = "lsm:pair=4KiB,log=table,buffer=64KiB,levels=2,fanout=8,keys=60000,theta=0,requests=2100,seed=3"
 REPEATS = 3
 
