@@ -88,7 +88,7 @@ bench-recording: build
 docs: build
 	$(BIN)/python docs/generate.py
 
-RECIPES := rocksdb rocksdb-levels sqlite gcc postgresql java
+RECIPES := rocksdb rocksdb-levels rocksdb-aligned sqlite gcc gcc-copies packages pc-usage postgresql java
 recordings: build
 	mkdir -p out/recordings
 	for recipe in $(RECIPES); do \

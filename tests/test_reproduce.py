@@ -136,7 +136,7 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
     ("file", "old", "new", "sentence"),
     [
         ("experiment.toml", 'title = "Hot and cold"', "", "`title`: expected a text"),
-        ("experiment.toml", "parts = 2", "parts = 1", "`parts` = 1: expected at least 2"),
+        ("experiment.toml", "parts = 2", "parts = 0", "`parts` = 0: expected at least 1"),
         ("experiment.toml", "parts = 2", "parts = true", "`parts` = True: expected a whole number"),
         (
             "experiment.toml",

@@ -44,6 +44,10 @@ pub mod flags {
 
 /// Bytes that one content id of a trace stands for.
 pub const CONTENT_BYTES: u32 = 4096;
+/// Bytes that one chunk id stands for, where a source knows that much.
+pub const CHUNK_BYTES: u32 = 1024;
+/// Chunk ids of one content id.
+pub const CHUNKS: usize = (CONTENT_BYTES / CHUNK_BYTES) as usize;
 
 /// What is known of a request beside its operation and its address.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,6 +67,9 @@ pub struct IoContext<'a> {
     /// Content ids of the request's data, one for each `content_bytes` from its first byte on; empty where unknown.
     pub contents: &'a [u64],
     pub content_bytes: u32,
+    /// Ids of the chunks of 1 KiB of all that `contents` stand for, [`CHUNKS`] for each; empty where unknown. Those of 0 are
+    /// unknown by themselves.
+    pub chunks: &'a [u64],
 }
 
 impl IoContext<'_> {
@@ -76,6 +83,7 @@ impl IoContext<'_> {
         label: None,
         contents: &[],
         content_bytes: CONTENT_BYTES,
+        chunks: &[],
     };
 
     /// [`IoContext::NONE`] at one place for all, by which it is known at once.
@@ -154,6 +162,8 @@ pub struct Batch {
     /// Content ids of the request's 4 KiB units, concatenated; `content_end[i]` is where request i's ids end.
     pub content: Vec<u64>,
     pub content_end: Vec<u32>,
+    /// Ids of chunks of 1 KiB, [`CHUNKS`] for each id in `content`, or empty; 0 is unknown.
+    pub chunk: Vec<u64>,
 }
 
 impl Batch {
@@ -182,6 +192,7 @@ impl Batch {
         self.label.clear();
         self.content.clear();
         self.content_end.clear();
+        self.chunk.clear();
     }
 
     /// Appends a request without optional columns.
@@ -239,17 +250,32 @@ impl Batch {
             label: self.label.get(i).copied(),
             contents: self.content_of(i),
             content_bytes: CONTENT_BYTES,
+            chunks: self.chunks_of(i),
         }
     }
 
     /// Content ids of request `i`, one per 4 KiB; empty where the column is absent.
     #[inline]
     pub fn content_of(&self, i: usize) -> &[u64] {
-        let Some(&end) = self.content_end.get(i) else {
+        self.ids_of(i).map_or(&[], |ids| &self.content[ids])
+    }
+
+    /// Ids of the chunks of request `i`, [`CHUNKS`] for each of its content ids; empty where the column is absent.
+    #[inline]
+    pub fn chunks_of(&self, i: usize) -> &[u64] {
+        if self.chunk.is_empty() {
             return &[];
-        };
+        }
+        let ids = self.ids_of(i).unwrap_or(0..0);
+        &self.chunk[CHUNKS * ids.start..CHUNKS * ids.end]
+    }
+
+    /// The places of the content ids of request `i`.
+    #[inline]
+    fn ids_of(&self, i: usize) -> Option<std::ops::Range<usize>> {
+        let end = *self.content_end.get(i)?;
         let start = if i == 0 { 0 } else { self.content_end[i - 1] };
-        &self.content[start as usize..end as usize]
+        Some(start as usize..end as usize)
     }
 }
 

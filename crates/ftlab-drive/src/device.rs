@@ -84,6 +84,7 @@ struct Contexts {
 struct Kept {
     context: IoContext<'static>,
     contents: Vec<u64>,
+    chunks: Vec<u64>,
 }
 
 impl<F: Front> Device<F> {
@@ -345,9 +346,10 @@ impl<F: Front> Device<F> {
 
 impl Contexts {
     fn enter(&mut self, context: &IoContext<'_>) -> u32 {
-        let contents = context.contents;
+        let (contents, chunks) = (context.contents, context.chunks);
         let context = IoContext {
             contents: &[],
+            chunks: &[],
             ..*context
         };
         let place = self.unused.pop().unwrap_or_else(|| {
@@ -358,6 +360,8 @@ impl Contexts {
         kept.context = context;
         kept.contents.clear();
         kept.contents.extend_from_slice(contents);
+        kept.chunks.clear();
+        kept.chunks.extend_from_slice(chunks);
         place
     }
 
@@ -372,6 +376,7 @@ impl Kept {
     fn context(&self) -> IoContext<'_> {
         IoContext {
             contents: &self.contents,
+            chunks: &self.chunks,
             ..self.context
         }
     }

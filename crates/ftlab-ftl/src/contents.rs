@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use ftlab_core::request::{CHUNK_BYTES, CONTENT_BYTES};
+
 use crate::request::HostRequest;
 
 /// Contents of one request, in [`Contents`].
@@ -13,6 +15,8 @@ pub(crate) struct ListId(NonZeroU32);
 pub struct RequestContents {
     number: u64,
     ids: Vec<u64>,
+    /// Ids of the chunks of 1 KiB of what each of `ids` stands for; empty where they are not known.
+    chunks: Vec<u64>,
     /// Bytes of an id and of a mapping unit.
     id_bytes: u32,
     unit_bytes: u32,
@@ -33,6 +37,10 @@ impl RequestContents {
         self.ids.clear();
         self.ids.extend_from_slice(request.context.contents);
         self.id_bytes = request.context.content_bytes;
+        self.chunks.clear();
+        if self.id_bytes == CONTENT_BYTES {
+            self.chunks.extend_from_slice(request.context.chunks);
+        }
         self.unit_bytes = unit_bytes;
         self.head_skip = request.head_skip;
         self.bytes = request.bytes(unit_bytes);
@@ -46,20 +54,47 @@ impl RequestContents {
     /// Content id of unit number `step` of the request; `None` where the request covers it in part, or where ids and units
     /// begin at different bytes.
     pub fn unit(&self, step: u32) -> Option<u64> {
-        self.piece(step, 0, self.unit_bytes)
+        let by_chunks = self.unit_bytes < self.id_bytes && !self.chunks.is_empty();
+        let chunk = by_chunks.then(|| self.chunk(step, 0, self.unit_bytes)).flatten();
+        chunk.or_else(|| self.piece(step, 0, self.unit_bytes))
     }
 
     /// Content ids of the quarters of unit number `step`, where the request says as much.
     pub fn quarters(&self, step: u32) -> Option<[u64; 4]> {
         let quarter = self.unit_bytes / 4;
-        if self.id_bytes > quarter {
+        let by_chunks = self.id_bytes > quarter;
+        if by_chunks && self.chunks.is_empty() {
             return None;
         }
         let mut ids = [0; 4];
         for (number, id) in ids.iter_mut().enumerate() {
-            *id = self.piece(step, number as u32 * quarter, quarter)?;
+            let offset = number as u32 * quarter;
+            *id = if by_chunks {
+                self.chunk(step, offset, quarter)
+            } else {
+                self.piece(step, offset, quarter)
+            }?;
         }
         Some(ids)
+    }
+
+    /// The same as [`RequestContents::piece`], by ids of chunks; `None` where one of them is not known.
+    fn chunk(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
+        let start = self.start(step, offset, length)?;
+        let bytes = u64::from(CHUNK_BYTES);
+        if !start.is_multiple_of(bytes) || !length.is_multiple_of(CHUNK_BYTES) {
+            return None;
+        }
+        let first = (start / bytes) as usize;
+        let ids = self.chunks.get(first..first + (length / CHUNK_BYTES) as usize)?;
+        if ids.contains(&0) { None } else { together(ids) }
+    }
+
+    /// Where `length` bytes from byte `offset` of a unit on begin in the request, if it has all of them.
+    fn start(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
+        let start = (u64::from(step) * u64::from(self.unit_bytes) + u64::from(offset))
+            .checked_sub(u64::from(self.head_skip))?;
+        (start + u64::from(length) <= self.bytes).then_some(start)
     }
 
     /// Content ids of all units of the request that have one, in order, each with its number in the request.
@@ -70,11 +105,7 @@ impl RequestContents {
 
     /// The id of `length` bytes from byte `offset` of unit number `step` on.
     fn piece(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
-        let start = (u64::from(step) * u64::from(self.unit_bytes) + u64::from(offset))
-            .checked_sub(u64::from(self.head_skip))?;
-        if start + u64::from(length) > self.bytes {
-            return None;
-        }
+        let start = self.start(step, offset, length)?;
         let (first, within) = (
             start / u64::from(self.id_bytes),
             (start % u64::from(self.id_bytes)) as u32,
@@ -90,10 +121,16 @@ impl RequestContents {
             return None;
         }
         let count = length.div_ceil(self.id_bytes) as usize;
-        match self.ids.get(first as usize..first as usize + count)? {
-            [only] => Some(*only),
-            several => Some(several.iter().fold(several.len() as u64, |sum, &id| mix(sum, id))),
-        }
+        together(self.ids.get(first as usize..first as usize + count)?)
+    }
+}
+
+/// The id of what several ids stand for, one after the other.
+fn together(ids: &[u64]) -> Option<u64> {
+    match ids {
+        [] => None,
+        [only] => Some(*only),
+        several => Some(several.iter().fold(several.len() as u64, |sum, &id| mix(sum, id))),
     }
 }
 
@@ -201,6 +238,65 @@ mod tests {
         assert_ne!(same.unit(0), turned.unit(0));
         assert_eq!(same.quarters(0), Some([3, 4, 5, 6]));
         assert_eq!(all.units().map(|(step, _)| step).collect::<Vec<_>>(), [1]);
+    }
+
+    /// Two pages with chunks 1 to 8: quarters of 4 KiB units are chunks, those of one of 8 KiB two each. An unknown chunk makes its
+    /// unit unknown, and so does a beginning within a unit.
+    #[test]
+    fn quarters_are_known_by_ids_of_chunks() {
+        let quarters = |offset, chunks: &[u64], unit_shift, step| {
+            let context = IoContext {
+                contents: &[91, 92],
+                chunks,
+                ..IoContext::NONE
+            };
+            let io = IoRequest {
+                op: OpKind::Write,
+                offset,
+                length: 8192,
+                context: &context,
+            };
+            RequestContents::of(&HostRequest::of_bytes(&io, unit_shift), 1 << unit_shift).quarters(step)
+        };
+        let chunks = [1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(quarters(4096, &chunks, 12, 1), Some([5, 6, 7, 8]));
+        assert_eq!(quarters(512, &chunks, 12, 1), None);
+        assert_eq!(quarters(0, &[1, 2, 3, 4, 5, 0, 7, 8], 12, 0), Some([1, 2, 3, 4]));
+        assert_eq!(quarters(0, &[1, 2, 3, 4, 5, 0, 7, 8], 12, 1), None);
+        let (large, turned) = (
+            quarters(0, &chunks, 13, 0),
+            quarters(0, &[2, 1, 3, 4, 5, 6, 7, 8], 13, 0),
+        );
+        let (large, turned) = (large.unwrap(), turned.unwrap());
+        assert_ne!(large[0], turned[0]);
+        assert_eq!(large[1..], turned[1..]);
+    }
+
+    /// Units of 1 and 2 KiB of two different pages that have a chunk in common, and of which one is not known.
+    #[test]
+    fn smaller_units_are_known_by_ids_of_chunks() {
+        let unit = |unit_shift, step| {
+            let chunks = [1, 2, 3, 4, 2, 1, 3, 0];
+            let context = IoContext {
+                contents: &[91, 92],
+                chunks: &chunks,
+                ..IoContext::NONE
+            };
+            let io = IoRequest {
+                op: OpKind::Write,
+                offset: 0,
+                length: 8192,
+                context: &context,
+            };
+            RequestContents::of(&HostRequest::of_bytes(&io, unit_shift), 1 << unit_shift).unit(step)
+        };
+        assert_eq!(
+            [0, 1, 2, 5].map(|step| unit(10, step)),
+            [Some(1), Some(2), Some(3), Some(1)]
+        );
+        assert_eq!(unit(10, 7), Some(mix(92, 3)), "by the page and the place in it");
+        assert_ne!(unit(11, 0), unit(11, 2));
+        assert_eq!(unit(12, 1), Some(92));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Moving single requests between batches, optional columns included.
 
+use ftlab_core::request::CHUNKS;
 use ftlab_core::{Batch, OpKind};
 
 /// Appends request `i` of `from`; an optional column that only one of the two has is filled with zeros.
@@ -14,7 +15,7 @@ pub fn append(to: &mut Batch, from: &Batch, i: usize) {
         from.flags[i],
     );
     let content = (!from.content_end.is_empty()).then(|| from.content_of(i));
-    append_optional(to, &context(from, i), content, n);
+    append_optional(to, &context(from, i), content, from.chunks_of(i), n);
 }
 
 /// Appends a part of request `i`: `length` bytes at `offset`, which begin `done` bytes into it. Content ids stand for
@@ -24,13 +25,18 @@ pub fn append_part(to: &mut Batch, from: &Batch, i: usize, offset: u64, length: 
     let last = to.len() - 1;
     to.offset[last] = offset;
     to.length[last] = length;
-    if let Some(end) = to.content_end.last_mut() {
+    if let Some(&end) = to.content_end.last() {
         let ids = from.content_of(i);
         let unit = |byte: u64| (byte.div_ceil(4096) as usize).min(ids.len());
         let (first, past) = (unit(done), unit(done + u64::from(length)));
-        to.content.truncate(*end as usize - ids.len());
+        let before = end as usize - ids.len();
+        to.content.truncate(before);
         to.content.extend_from_slice(&ids[first..past]);
-        *end = to.content.len() as u32;
+        if !to.chunk.is_empty() {
+            to.chunk.truncate(CHUNKS * before);
+            append_chunks(to, from.chunks_of(i).get(CHUNKS * first..CHUNKS * past).unwrap_or(&[]));
+        }
+        to.content_end[last] = to.content.len() as u32;
     }
 }
 
@@ -84,12 +90,12 @@ pub fn append_write(
 ) {
     let n = to.len();
     to.push(time_ns, OpKind::Write, offset, length, context.volume, context.flags);
-    append_optional(to, context, content, n);
+    append_optional(to, context, content, &[], n);
 }
 
 /// Appends the optional columns of a request to a batch of `n` before it.
 #[inline]
-fn append_optional(to: &mut Batch, context: &Context, content: Option<&[u64]>, n: usize) {
+fn append_optional(to: &mut Batch, context: &Context, content: Option<&[u64]>, chunks: &[u64], n: usize) {
     append_value(&mut to.stream, context.stream, n);
     append_value(&mut to.pc, context.pc, n);
     append_value(&mut to.pid, context.pid, n);
@@ -99,7 +105,20 @@ fn append_optional(to: &mut Batch, context: &Context, content: Option<&[u64]>, n
         to.content_end.resize(n, end);
         to.content.extend_from_slice(content.unwrap_or(&[]));
         to.content_end.push(to.content.len() as u32);
+        if !chunks.is_empty() && to.chunk.is_empty() {
+            // Those of the requests before are not known.
+            to.chunk.resize(CHUNKS * end as usize, 0);
+            to.chunk.extend_from_slice(chunks);
+        } else if !to.chunk.is_empty() {
+            append_chunks(to, chunks);
+        }
     }
+}
+
+/// Ids of the chunks of the content ids that have been appended; what is not known is 0.
+fn append_chunks(to: &mut Batch, chunks: &[u64]) {
+    to.chunk.extend_from_slice(chunks);
+    to.chunk.resize(CHUNKS * to.content.len(), 0);
 }
 
 fn append_value<T: Copy + Default>(to: &mut Vec<T>, value: Option<T>, n: usize) {
@@ -134,16 +153,19 @@ pub fn retain(batch: &mut Batch, mut keep: impl FnMut(&Batch, usize) -> bool) {
 /// Keeps the content ids of the requests for which `keep` answers true; the others have none afterwards.
 pub fn retain_content(batch: &mut Batch, mut keep: impl FnMut(&Batch, usize) -> bool) {
     let mut content = Vec::with_capacity(batch.content.len());
+    let mut chunks = Vec::with_capacity(batch.chunk.len());
     let ends: Vec<u32> = (0..batch.content_end.len())
         .map(|i| {
             if keep(batch, i) {
                 content.extend_from_slice(batch.content_of(i));
+                chunks.extend_from_slice(batch.chunks_of(i));
             }
             content.len() as u32
         })
         .collect();
     batch.content = content;
     batch.content_end = ends;
+    batch.chunk = chunks;
 }
 
 fn retain_column<T>(column: &mut Vec<T>, kept: &[bool]) {
@@ -180,6 +202,33 @@ mod tests {
             (all.len(), all.content_of(0), all.content_of(1)),
             (2, &[5][..], &[][..])
         );
+    }
+
+    /// Two requests with ids of 4 KiB, of which only the second has those of its chunks; it is cut in two.
+    #[test]
+    fn ids_of_chunks_go_with_those_of_their_pages() {
+        let (mut coarse, mut fine) = (Batch::default(), Batch::default());
+        coarse.push(0, OpKind::Write, 0, 4096, 0, 0);
+        coarse.content.push(3);
+        coarse.content_end.push(1);
+        fine.push(1, OpKind::Write, 4096, 8192, 0, 0);
+        fine.content.extend([4, 5]);
+        fine.content_end.push(2);
+        fine.chunk.extend(41..49);
+        let mut all = Batch::default();
+        append(&mut all, &coarse, 0);
+        append_part(&mut all, &fine, 0, 4096, 4096, 0);
+        append_part(&mut all, &fine, 0, 8192, 4096, 4096);
+        append(&mut all, &coarse, 0);
+        let chunks = |all: &Batch| (0..all.len()).map(|i| all.chunks_of(i).to_vec()).collect::<Vec<_>>();
+        let none = vec![0; 4];
+        assert_eq!(
+            chunks(&all),
+            [none.clone(), vec![41, 42, 43, 44], vec![45, 46, 47, 48], none.clone()]
+        );
+        retain(&mut all, |_, i| i > 1);
+        assert_eq!(chunks(&all), [vec![45, 46, 47, 48], none]);
+        assert_eq!(all.content, [5, 3]);
     }
 
     #[test]

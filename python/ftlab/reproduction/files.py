@@ -65,11 +65,11 @@ def read(place: Path) -> Experiment:
         title=head.text("title"),
         source=head.text("source"),
         differs=head.texts("differs"),
-        parts=head.whole("parts", 10, least=2),
+        parts=head.whole("parts", 10, least=1),
         filters=head.texts("filters"),
         options=head.plain("options"),
         mining=head.plain("mining"),
-        quick_parts=head.whole("quick_parts", 3, least=2),
+        quick_parts=head.whole("quick_parts", 3, least=1),
         quick_requests=head.whole("quick_requests", 60_000, least=1),
         drives={name: _drive(name, table) for name, table in head.tables("drives")},
         kinds=head.strings("kinds"),
@@ -157,7 +157,7 @@ def _workload(name: str, table: Table, experiment: Experiment) -> Workload:
         name=name,
         title=table.text("title"),
         says=table.text("says"),
-        warmup_parts=table.whole("warmup_parts", 1, least=1),
+        warmup_parts=table.whole("warmup_parts", 1, least=0),
         candidates=candidates,
     )
     table.done()

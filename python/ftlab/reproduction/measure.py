@@ -31,6 +31,8 @@ from ftlab.spec import Spec, run_spec
 _BATCH = 24
 # A key of this beginning is a setting of the miner.
 _MINE = "mine."
+# A share of the mapping units (4 KiB) that a run reads and writes.
+_UNITS_SHARE = re.compile(r"\{units:([0-9.]+)\}")
 
 
 class Watch(Protocol):
@@ -232,6 +234,11 @@ class Laboratory:
         starts = any("{start}" in value for value in chosen.set.values())
         start = str(prepared.pages[part - 1] - prepared.pages[part - 1 - lead]) if starts else ""
         changes = {key: value.replace("{set}", path).replace("{start}", start) for key, value in chosen.set.items()}
+
+        def units(share: re.Match[str]) -> str:
+            return str(max(1, round(float(share[1]) * (prepared.pages[part] - prepared.pages[part - 1 - lead]))))
+
+        changes = {key: _UNITS_SHARE.sub(units, value) for key, value in changes.items()}
         changes |= self._sized(prepared, x if runs.key == "map_cache" else 1.0)
         if runs.key and runs.key != "map_cache" and not runs.key.startswith(_MINE):
             changes[runs.key] = f"{x:g}"

@@ -176,6 +176,25 @@ def _place_correlation(found: Found) -> float | None:
     return at(found, "places", "correlation") if "places" in found else at(found, "place_correlation")
 
 
+def _removed(found: Found) -> float | None:
+    """Share of the units that the host writes that need no program of their own."""
+    written, programmed = at(found, "counts", "host_writes"), at(found, "counts", "data_programs")
+    return None if programmed is None or not written else 1 - programmed / written
+
+
+def _found_chunks(*names: str) -> Of:
+    """Share of the units that were cut into chunks of which so many were found, since the drive was new."""
+
+    def of(found: Found) -> float | None:
+        each = {name: at(found, "policies", "dedup", f"{name}_found") for name in _CHUNKS_FOUND}
+        known = {name: value for name, value in each.items() if value is not None}
+        units = sum(known.values())
+        return sum(known[name] for name in names) / units if len(known) == len(each) and units else None
+
+    return of
+
+
+_CHUNKS_FOUND = ("none", "one", "two", "three", "four")
 _gc_update = _place("counts", "trans_programs", "gc_update")
 _gc_move = _place("counts", "gc_trans_programs")
 
@@ -210,6 +229,29 @@ _ALL = (
     Metric("translation_moved", "run", "translation pages moved by collection", _sum(_gc_move, _gc_update), "count"),
     Metric("moved_themselves", "run", "of them, out of translation blocks", _gc_move, "count"),
     Metric("moved_for_data", "run", "of them, for data that moved", _gc_update, "count"),
+    Metric("removed", "run", "written, but not programmed", _removed, "share"),
+    Metric("programmed", "run", "programmed for each unit written", _place("waf", "host")),
+    Metric("shared", "run", "duplicates among units written", _place("dedup", "shared_share"), "share"),
+    Metric("hashes", "run", "fingerprints computed", _place("policies", "dedup", "hashes"), "count"),
+    Metric(
+        "blacklistings", "run", "contexts put on the blacklist", _place("policies", "dedup", "blacklistings"), "count"
+    ),
+    Metric("all_found", "run", "units with four duplicate chunks", _found_chunks("four"), "share"),
+    Metric(
+        "some_found", "run", "units with one to three duplicate chunks", _found_chunks("one", "two", "three"), "share"
+    ),
+    Metric(
+        "reads_for_a_unit",
+        "run",
+        "page reads for each unit read",
+        _over(_place("counts", "data_reads"), _place("counts", "host_reads")),
+    ),
+    Metric(
+        "map_writes_for_a_unit",
+        "run",
+        "translation pages written for each unit written",
+        _over(_sum(_of_causes("trans_programs"), _gc_move), _place("counts", "host_writes")),
+    ),
     Metric("response", "run", "mean response time", _response, "ns"),
     Metric("waf", "run", "write amplification", _place("waf", "total")),
     Metric("moved", "run", "pages moved by collection", _place("counts", "gc_data_programs"), "count"),
@@ -252,6 +294,12 @@ _ALL = (
     Metric("write_size", "inspect", "mean write", _place("sizes", "write", "mean_bytes", scale=1 / 1024), "KiB"),
     Metric("writes", "inspect", "writes", _place("counts", "writes"), "count"),
     Metric("written", "inspect", "written, GiB", _place("counts", "bytes_written", scale=2.0**-30)),
+    Metric(
+        "read_over_written",
+        "inspect",
+        "read over written, of bytes",
+        _over(_place("counts", "bytes_read"), _place("counts", "bytes_written")),
+    ),
     Metric(
         "first_addresses",
         "inspect",

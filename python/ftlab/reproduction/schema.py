@@ -47,7 +47,7 @@ class Workload:
     says: str
     """What the source ran."""
     warmup_parts: int
-    """Parts in front of the tested one that are run, but not measured."""
+    """Parts in front of the tested one that are run, but not measured; with 0 each part is tested by itself."""
     candidates: Mapping[str, tuple[Candidate, ...]]
     """By kind (`traces`, or a kind of generator), the best first."""
 
@@ -56,7 +56,8 @@ class Workload:
 class Member:
     """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it.
 
-    `{start}` there stands for the look-ups of the map that the warm-up makes, in units of 4 KiB and without `filters`.
+    `{units:0.1}` there stands for a tenth of the units of 4 KiB that a run reads and writes, `{start}` for the look-ups of
+    the map that the warm-up makes, in units of 4 KiB and without `filters`.
     """
 
     name: str

@@ -224,6 +224,7 @@ def locality(made: Reproduction) -> Table:
         "first_addresses": "of the first 10,000 writes",
         "read_share": "reads",
         "gap": "gap",
+        "read_over_written": "bytes read / written",
         "dirty_reads": "dirty reads",
         "dirty_distance": "p99 distance",
         "hottest_writes": "on 1 %",

@@ -108,11 +108,27 @@ impl Columns {
                     self.unknown += u64::from(content.page == 0);
                     let number = if content.page == 0 { self.unknown } else { content.page };
                     batch.content.push(id_of(number, self.salt));
+                    batch.chunk.extend(self.chunks(content));
                 }
                 batch.content_end.push(batch.content.len() as u32);
             }
             from = request.contents_end;
         }
+    }
+}
+
+impl Columns {
+    /// Ids of the chunks of a page; of one that is known those behind the file's end hold what all such hold.
+    fn chunks(&self, content: &Content) -> [u64; 4] {
+        let past_end = if content.page == 0 {
+            0
+        } else {
+            id_of(u64::MAX, self.salt)
+        };
+        content.chunks.map(|chunk| match chunk {
+            0 => past_end,
+            number => id_of(number | 1 << 62, self.salt),
+        })
     }
 }
 

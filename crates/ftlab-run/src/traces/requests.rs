@@ -182,7 +182,7 @@ impl Written {
                 || table.as_ref().is_some_and(|table| table.contains_key(key))
         };
         Written {
-            placed: synth::catalogue().iter().any(|placed| placed.name == kind),
+            placed: synth::takes_any_span(kind),
             says_length: has("requests") || has("bytes"),
         }
     }

@@ -77,8 +77,11 @@ fn stream(seed: u64, n: usize) -> Fixed {
         batch.pid.push(random.below(3) as u32);
         batch.label.push(random.below(3) as u16);
         let ids = if op == OpKind::Trim { 0 } else { length.div_ceil(4096) };
+        let first = batch.content.len();
         batch.content.extend((0..ids).map(|_| random.below(50)));
         batch.content_end.push(batch.content.len() as u32);
+        let new = batch.content[first..].to_vec();
+        batch.chunk.extend(new.into_iter().flat_map(chunks_of));
     }
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     Fixed {
@@ -88,6 +91,11 @@ fn stream(seed: u64, n: usize) -> Fixed {
     }
 }
 
+/// Ids of the chunks of a page with this content.
+fn chunks_of(id: u64) -> [u64; 4] {
+    [1, 2, 3, 4].map(|number| 10 * id + number)
+}
+
 /// Columns fit together, time never goes back, and only flushes have no length.
 fn assert_consistent(batch: &Batch, spec: &str) {
     check_batch(batch, spec);
@@ -95,6 +103,10 @@ fn assert_consistent(batch: &Batch, spec: &str) {
     for i in 0..batch.len() {
         let most = u64::from(batch.length[i]).div_ceil(4096);
         assert!(batch.content_of(i).len() as u64 <= most, "{spec}: request {i}");
+        // Where the chunks of a page are known, they are its own.
+        for (&id, chunks) in batch.content_of(i).iter().zip(batch.chunks_of(i).chunks(4)) {
+            assert!(chunks == [0; 4] || chunks == chunks_of(id), "{spec}: request {i}");
+        }
         assert_eq!(
             batch.length[i] == 0,
             batch.op[i] == OpKind::Flush,
@@ -168,13 +180,14 @@ fn an_empty_stream_stays_empty_and_one_without_columns_gets_none() {
         bare.label.clear();
         bare.content.clear();
         bare.content_end.clear();
+        bare.chunk.clear();
         let batch = filtered(&[spec], Fixed::new(bare));
         let columns = (
             batch.stream.len(),
             batch.pc.len(),
             batch.pid.len(),
             batch.label.len(),
-            batch.content_end.len(),
+            batch.content_end.len() + batch.chunk.len(),
         );
         assert_eq!(columns, (0, 0, 0, 0, 0), "{spec}");
     }

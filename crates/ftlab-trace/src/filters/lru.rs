@@ -32,8 +32,8 @@
 //! `share` needs a pass over the stream beforehand; `bytes` doesn't.
 //! # Not modelled
 //! Time in the cache: hits take none, and closed loops don't feel them. Periodic write-back and dirty limits, read-ahead,
-//! readers of raw devices. The read of the rest of a page that is written in part: such a page counts as cached whole. Memory
-//! is about 120 bytes per page that is cached.
+//! readers of raw devices. The read of the rest of a page that is written in part: such a page counts as cached whole. Ids of the
+//! chunks of pages that are written back. Memory is about 120 bytes per page that is cached.
 //! # Source
 //! The evaluation of correlation-aware page-level mapping (CPFTL) puts "a host side LRU cache" of "5% of the total storage
 //! size" in front of its traces and gives their figures before and after:

@@ -14,6 +14,7 @@
 //! # Source
 //! Back merging of Linux' block layer; the default size is that of its `max_sectors_kb` on many drives.
 
+use ftlab_core::request::CHUNKS;
 use ftlab_core::{Batch, OpKind, Result};
 
 use super::frame::{Rewrite, Stage, rewriting};
@@ -62,6 +63,12 @@ impl Rewrite for MergeAdjacent {
             if let Some(end) = self.held.content_end.last_mut() {
                 self.held.content.extend_from_slice(input.content_of(i));
                 *end = self.held.content.len() as u32;
+                if !(self.held.chunk.is_empty() && input.chunks_of(i).is_empty()) {
+                    let before = self.held.content.len() - input.content_of(i).len();
+                    self.held.chunk.resize(CHUNKS * before, 0);
+                    self.held.chunk.extend_from_slice(input.chunks_of(i));
+                    self.held.chunk.resize(CHUNKS * self.held.content.len(), 0);
+                }
             }
         } else {
             self.finish(output)?;

@@ -1,7 +1,7 @@
 //! ftlab's own binary form: columns in blocks, made to be read fast.
 //!
 //! # Origin
-//! ftlab, version 2. All numbers are little-endian. Version 1 had no blocks of names.
+//! ftlab, version 3. All numbers are little-endian. Version 1 had no blocks of names, version 2 no ids of chunks.
 //!
 //! # Columns
 //! The file is a header, blocks, and an end block.
@@ -9,7 +9,7 @@
 //! | header | bytes |
 //! | --- | --- |
 //! | magic `89 46 54 4c 41 42 0d 0a` | 8 |
-//! | version, 2 (1 is read as well) | 4 |
+//! | version, 3 (1 and 2 are read as well) | 4 |
 //! | flags: bit 0 = the volumes lie in one address space | 4 |
 //! | length of the names | 4 |
 //! | CRC-32 of the 20 bytes before and of the names | 4 |
@@ -36,7 +36,8 @@
 //! | pid | u32 | |
 //! | label | u16 | |
 //! | end of the request's content ids | u32 | |
-//! | content ids; their count is the last end | u64 | |
+//! | content ids; their count is the last end | u64 |
+//! | ids of chunks of 1 KiB, four for each content id; 0 is unknown | u64 | |
 //!
 //! The first six are always there. The end block's columns are the number of requests as a u64; a file without an end
 //! block is cut off. A block of names has 1 in the place of the forms, and JSON like the header's instead of columns: names
@@ -45,6 +46,7 @@
 //! # What is dropped
 //! Nothing.
 
+use ftlab_core::request::CHUNKS;
 use ftlab_core::{Batch, Error, OpKind, Result};
 
 use super::{Claim, Progress, Reader, Sample, Strength};
@@ -53,7 +55,7 @@ use crate::input::{Input, LONGEST};
 use crate::settings::{Setting, Settings};
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89FTLAB\r\n";
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// In the place of a block's forms: a block of names.
 pub(crate) const NAMES: u32 = 1;
 /// Most bytes of names, in the header or in a block.
@@ -63,8 +65,8 @@ pub(crate) const ONE_ADDRESS_SPACE: u32 = 1;
 pub(crate) const MOST_RECORDS: usize = 1 << 16;
 pub(crate) const HEADER: usize = 24;
 pub(crate) const BLOCK_HEADER: usize = 16;
-/// Columns of a block, in order, the content ids being the last.
-pub(crate) const COLUMNS: usize = 12;
+/// Columns of a block, in order, the ids of chunks being the last.
+pub(crate) const COLUMNS: usize = 13;
 
 /// How a block stores a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -340,7 +342,11 @@ fn decode(bytes: &[u8], n: usize, forms: u32, batch: &mut Batch) -> std::result:
     }
     columns.n = batch.content_end.last().map_or(0, |&end| end as usize);
     columns.read(&mut batch.content, u64::from_le_bytes, columns.n > 0)?;
-    if batch.content.len() != columns.n || !columns.bytes.is_empty() {
+    let ids = columns.n;
+    columns.n = ids * CHUNKS;
+    columns.read(&mut batch.chunk, u64::from_le_bytes, false)?;
+    let chunks_fit = batch.chunk.is_empty() || batch.chunk.len() == columns.n;
+    if batch.content.len() != ids || !chunks_fit || !columns.bytes.is_empty() {
         return Err("the columns have another length than the block".to_owned());
     }
     Ok(())
@@ -417,6 +423,7 @@ mod tests {
         batch.pc = vec![7, 8, 9];
         batch.content = vec![11, 12];
         batch.content_end = vec![2, 2, 2];
+        batch.chunk = (21..29).collect();
         let bytes = crate::write::to_bytes("ftlab", &batch, &Names::default()).unwrap();
         (batch, bytes)
     }

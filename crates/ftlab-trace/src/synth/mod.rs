@@ -21,13 +21,14 @@
 //! Operations, sizes, offsets and arrivals draw from streams of their own: changing the share of reads leaves the offsets
 //! as they were.
 //!
-//! Two further kinds of names make whole requests rather than places for them, and have keys of their own: [`fitted`], a
-//! workload that a model file describes (a TOML with `kind = "fitted"` is one), and the [`named`] workloads, models that
-//! come with the program.
+//! Three further kinds of names make whole requests rather than places for them, and have keys of their own: [`lsm`], a key-value
+//! store with contents; [`fitted`], a workload that a model file describes (a TOML with `kind = "fitted"` is one); and the
+//! [`named`] workloads, models that come with the program.
 
 pub mod correlated;
 pub mod fitted;
 pub mod hotcold;
+pub mod lsm;
 pub mod mixed;
 pub mod named;
 mod permutation;
@@ -44,6 +45,7 @@ use ftlab_core::{Batch, Error, PolicySpec, Result, Source, Stream, error};
 use serde_json::{Map, Value};
 
 use self::fitted::Fitted;
+use self::lsm::Lsm;
 use self::placed::Placed;
 use crate::model::Model;
 
@@ -107,26 +109,26 @@ pub struct Entry {
 }
 
 const FITTED: &str = "fitted";
+const LSM: &str = "lsm";
 
-/// All names: the kinds, `fitted`, the named workloads.
+/// All names: the kinds, `lsm`, `fitted`, the named workloads.
 pub fn entries() -> Vec<Entry> {
     let kinds = catalogue().iter().map(|kind| Entry {
         name: kind.name,
         summary: kind.summary(),
         documentation: kind.documentation(),
     });
-    let source = include_str!("fitted.rs");
-    let fitted = Entry {
-        name: FITTED,
+    let whole = [(LSM, include_str!("lsm.rs")), (FITTED, include_str!("fitted.rs"))].map(|(name, source)| Entry {
+        name,
         summary: core_catalogue::summary(source),
         documentation: core_catalogue::documentation(source),
-    };
+    });
     let named = named::WORKLOADS.iter().map(|workload| Entry {
         name: workload.name,
         summary: workload.summary(),
         documentation: workload.documentation(),
     });
-    kinds.chain([fitted]).chain(named).collect()
+    kinds.chain(whole).chain(named).collect()
 }
 
 impl Kind {
@@ -195,6 +197,15 @@ fn resolve(kind: &str, params: Map<String, Value>, logical: u64, unit: u32, run_
     if kind == FITTED {
         return fitted_to_model(params, logical, run_seed);
     }
+    if kind == LSM {
+        let mut keys = Keys::new("workload", LSM, params);
+        let lsm = Lsm::new(&mut keys, logical, run_seed)?;
+        keys.finish()?;
+        return Ok(Generator {
+            kind: LSM,
+            body: Body::Lsm(Box::new(lsm)),
+        });
+    }
     if let Some(workload) = named::find(kind) {
         let (model, mut asked) = workload.read()?;
         asked.extend(params);
@@ -204,7 +215,7 @@ fn resolve(kind: &str, params: Map<String, Value>, logical: u64, unit: u32, run_
     let found = found.ok_or_else(|| {
         let kinds = catalogue().iter().map(|kind| kind.name);
         let named = named::WORKLOADS.iter().map(|workload| workload.name);
-        let names: Vec<&str> = kinds.chain([FITTED]).chain(named).collect();
+        let names: Vec<&str> = kinds.chain([LSM, FITTED]).chain(named).collect();
         error::unknown("workload kind", kind, &names)
     })?;
     let mut keys = Keys::new("workload", found.name, params);
@@ -287,10 +298,15 @@ fn apart(mut params: Map<String, Value>) -> Result<(Model, Map<String, Value>)> 
     Ok((Model::from_keys(params)?, asked))
 }
 
+/// Whether a kind makes requests in whatever span it is given; models of traces bring their span and their length.
+pub fn takes_any_span(kind: &str) -> bool {
+    kind == LSM || catalogue().iter().any(|placed| placed.name == kind)
+}
+
 /// Whether `text` names a generator (a known name, alone or before a colon) rather than a file.
 pub fn is_spec(text: &str) -> bool {
     let head = text.split(':').next().unwrap_or("").trim();
-    head == FITTED || named::find(head).is_some() || catalogue().iter().any(|kind| kind.name == head)
+    head == FITTED || head == LSM || named::find(head).is_some() || catalogue().iter().any(|kind| kind.name == head)
 }
 
 /// The error with line breaks and other control characters of the quoted spec escaped.
@@ -324,6 +340,7 @@ pub struct Generator {
 
 enum Body {
     Placed(Box<Placed>),
+    Lsm(Box<Lsm>),
     /// With the keys that say which model it is.
     Fitted(Map<String, Value>, Box<Fitted>),
 }
@@ -338,6 +355,7 @@ impl Generator {
                 placed.common.describe(&mut keys);
                 placed.pattern.describe(&mut keys);
             }
+            Body::Lsm(lsm) => lsm.describe(&mut keys),
             Body::Fitted(described, fitted) => {
                 keys.extend(described.clone());
                 fitted.describe(&mut keys);
@@ -349,6 +367,7 @@ impl Generator {
     pub fn arrivals(&self) -> Arrivals {
         match &self.body {
             Body::Placed(placed) => placed.common.arrivals,
+            Body::Lsm(lsm) => lsm.arrivals(),
             Body::Fitted(_, fitted) => fitted.arrivals(),
         }
     }
@@ -357,6 +376,7 @@ impl Generator {
     pub fn labels(&self) -> &'static [&'static str] {
         match &self.body {
             Body::Placed(placed) => placed.pattern.labels(),
+            Body::Lsm(lsm) => lsm.labels(),
             Body::Fitted(..) => &[],
         }
     }
@@ -365,6 +385,7 @@ impl Generator {
     pub fn requests(&self) -> u64 {
         match &self.body {
             Body::Placed(placed) => placed.common.requests,
+            Body::Lsm(lsm) => lsm.requests(),
             Body::Fitted(_, fitted) => fitted.requests(),
         }
     }
@@ -379,6 +400,7 @@ impl Generator {
     pub fn go_on(&mut self) {
         match &mut self.body {
             Body::Placed(placed) => placed.left = u64::MAX,
+            Body::Lsm(lsm) => lsm.left = u64::MAX,
             Body::Fitted(_, fitted) => fitted.left = u64::MAX,
         }
     }
@@ -389,6 +411,7 @@ impl Source for Generator {
         batch.clear();
         match &mut self.body {
             Body::Placed(placed) => placed.fill(batch),
+            Body::Lsm(lsm) => lsm.fill(batch),
             Body::Fitted(_, fitted) => fitted.fill(batch),
         }
         Ok(())
@@ -397,6 +420,7 @@ impl Source for Generator {
     fn remaining(&self) -> Option<u64> {
         let left = match &self.body {
             Body::Placed(placed) => placed.left,
+            Body::Lsm(lsm) => lsm.left,
             Body::Fitted(_, fitted) => fitted.left,
         };
         (left < u64::MAX / 2).then_some(left)

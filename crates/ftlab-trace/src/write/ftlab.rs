@@ -120,6 +120,7 @@ impl Ftlab {
         columns.write(&batch.label, u16::to_le_bytes);
         columns.write_plain(&batch.content_end, u32::to_le_bytes);
         columns.write_plain(&batch.content, u64::to_le_bytes);
+        columns.write_plain(&batch.chunk, u64::to_le_bytes);
         debug_assert_eq!(columns.next, COLUMNS);
         let word = columns.word;
         self.records += batch.len() as u64;
