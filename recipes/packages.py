@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 
 def build(crate: dict[str, str], into: Path, work: Path) -> None:
-    """A package with the crate's files below /usr/share, not compressed further than dpkg does."""
+    """A package with the crate's files below /usr/share."""
     name = crate["name"].replace("_", "-").lower()
     tree = work / f"{name}-{crate['version']}"
     shutil.copytree(Path(crate["manifest_path"]).parent, tree / "usr/share" / name)
@@ -25,14 +26,17 @@ def build(crate: dict[str, str], into: Path, work: Path) -> None:
     )
 
 
+def numbers(version: str) -> list[int]:
+    """The numbers of a version, by which it is older or newer; what stands behind `+` says nothing of that."""
+    return [int(number) for number in re.findall(r"\d+", version.split("+")[0])]
+
+
 def main() -> None:
     metadata, packages, most = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     # Crates of this repository itself have no source in a registry.
     fetched = [crate for crate in json.loads(metadata.read_text())["packages"] if crate["source"]]
     versions: dict[str, list[dict[str, str]]] = {}
-    for crate in sorted(
-        fetched, key=lambda crate: (crate["name"], [int(n) for n in crate["version"].split("+")[0].split(".")])
-    ):
+    for crate in sorted(fetched, key=lambda crate: (crate["name"], *numbers(crate["version"]))):
         size = sum(path.stat().st_size for path in Path(crate["manifest_path"]).parent.rglob("*") if path.is_file())
         if size < 2 << 20:
             versions.setdefault(crate["name"], []).append(crate)

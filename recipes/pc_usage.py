@@ -54,7 +54,7 @@ def write(day: int) -> None:
 
 
 def browse(day: int) -> None:
-    """What is loaded is cached under a number of its own, also what lies there under another one, until the cache is full."""
+    """What is loaded is cached under a number of its own, although it may lie there under another one."""
     chance = random.Random(f"browse {day}")
     cache = Path("cache")
     cache.mkdir(exist_ok=True)

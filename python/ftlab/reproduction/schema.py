@@ -56,8 +56,8 @@ class Workload:
 class Member:
     """One of what is compared: a change to the drive, with a set of correlations where it has `{set}` in it.
 
-    `{units:0.1}` there stands for a tenth of the units of 4 KiB that a run reads and writes, `{start}` for the look-ups of
-    the map that the warm-up makes, in units of 4 KiB and without `filters`.
+    `{units:0.1}` there stands for a tenth of the units of 4 KiB that a run reads and writes, `{start}` for the look-ups
+    of the map that the warm-up makes, in units of 4 KiB and without `filters`.
     """
 
     name: str

@@ -51,8 +51,7 @@ use ftlab_core::{Batch, Error, OpKind, Result, units};
 use serde_json::{Map, Value, json};
 
 use self::extents::Extents;
-pub use self::tree::Log;
-use self::tree::{Shape, Tree};
+use self::tree::{Log, Shape, Tree};
 use super::{Arrivals, Keys, spec, zipf};
 
 pub(super) const PAGE: u64 = 4096;

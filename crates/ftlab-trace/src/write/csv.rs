@@ -30,6 +30,7 @@ pub fn new(keys: &mut Keys) -> Result<(Box<dyn Form>, Holds)> {
     let holds = Holds {
         volumes: VolumeNames::Words,
         label: LabelNames::Names,
+        chunks: false,
         ..Holds::everything()
     };
     Ok((Box::new(Csv { has }), holds))

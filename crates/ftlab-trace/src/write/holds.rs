@@ -27,6 +27,8 @@ pub struct Holds {
     pub needs_pid: bool,
     pub label: LabelNames,
     pub content: Content,
+    /// Ids of chunks of 1 KiB beside those of 4 KiB.
+    pub chunks: bool,
     /// Nanoseconds of its clock's step; times are rounded down to it. `None`: it has no times.
     pub tick_ns: Option<u64>,
     /// The last time it can say; later ones become this.
@@ -94,6 +96,7 @@ impl Holds {
             needs_pid: false,
             label: LabelNames::Any,
             content: Content::Held,
+            chunks: true,
             tick_ns: Some(1),
             latest_ns: u64::MAX,
             address_unit: 1,
@@ -116,6 +119,7 @@ impl Holds {
             needs_pid: false,
             label: LabelNames::None,
             content: Content::None,
+            chunks: false,
             ..Self::everything()
         }
     }

@@ -49,6 +49,7 @@ pub(super) enum Kind {
     Labels,
     Respelled,
     Contents,
+    Chunks,
 }
 
 /// Counts by kind.
@@ -115,6 +116,9 @@ impl Losses {
         if holds.content == Content::None {
             let with_ids = (0..batch.content_end.len()).filter(|&i| !batch.content_of(i).is_empty());
             self.add(Kind::Contents, with_ids.count() as u64);
+        } else if !holds.chunks {
+            let with_ids = (0..batch.len()).filter(|&i| batch.chunks_of(i).iter().any(|&id| id != 0));
+            self.add(Kind::Chunks, with_ids.count() as u64);
         }
     }
 
@@ -206,6 +210,10 @@ fn words(kind: Kind, form: &str, holds: &Holds) -> (String, String) {
             format!("{form} has no blanks or signs in their names"),
         ),
         Kind::Contents => ("content ids left out".to_owned(), no("place for them")),
+        Kind::Chunks => (
+            "ids of chunks of 1 KiB left out".to_owned(),
+            format!("{form} has ids of 4 KiB only"),
+        ),
     };
     (what, detail)
 }

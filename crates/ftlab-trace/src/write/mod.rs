@@ -390,6 +390,30 @@ mod tests {
         assert_eq!(written.requests, 2);
     }
 
+    /// Of two writes with contents one has ids of its chunks: CSV says that it leaves them out, the binary form holds them, MSR's
+    /// has no contents at all.
+    #[test]
+    fn chunks_left_out_are_said() {
+        let mut batch = Batch::default();
+        for (at, chunks) in [(0, [0; 4]), (4096, [1, 2, 3, 4])] {
+            batch.push(0, OpKind::Write, at, 4096, 0, 0);
+            batch.content.push(9);
+            batch.content_end.push(batch.content.len() as u32);
+            batch.chunk.extend(chunks);
+        }
+        let lost = |form: &str| {
+            let mut writer = Writer::new(form, &Options::default(), Vec::new()).unwrap();
+            writer.write(&batch).unwrap();
+            let lost = writer.finish().unwrap().lost;
+            lost.iter()
+                .map(|l| format!("{}: {}", l.what, l.count))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lost("csv"), ["ids of chunks of 1 KiB left out: 1"]);
+        assert_eq!(lost("msr"), ["content ids left out: 2"]);
+        assert!(lost("ftlab").is_empty());
+    }
+
     #[test]
     fn strict_writing_refuses_with_the_request() {
         let options = Options::parse("strict=true").unwrap();
