@@ -18,6 +18,9 @@
 //! Refresh: at each multiple of `t_refi` every bank of the channel is closed as soon as none is owned and all may be
 //! precharged, no bank being given away until then, and nothing is served for `t_rfc`.
 //!
+//! At one instant arrivals come first, then a refresh, then column commands, and then banks are given away, all that can be at once; again, until
+//! nothing more happens.
+//!
 //! # Not modelled
 //! The command bus, turning the data bus around, limits on activations (tFAW, tRRD), bank groups, errors and retries. Writing a dirty
 //! row back before a refresh is not charged. Time for arbitration.
@@ -179,9 +182,12 @@ impl Channel {
             let admitted = self.admit(memory, now, done);
             let refreshed = self.refresh(memory, now);
             let sent = self.columns(memory, now, done);
+            if sent {
+                continue;
+            }
             let paused = memory.pause_step > 0 && self.pause_and_resume(memory, now);
             let claimed = self.claims_from <= now && self.claims(memory, now);
-            if !(admitted || refreshed || sent || paused || claimed) {
+            if !(admitted || refreshed || paused || claimed) {
                 return self.next_wake(memory, now);
             }
         }
