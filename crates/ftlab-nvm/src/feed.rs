@@ -65,6 +65,10 @@ pub struct Cores {
     outstanding: u32,
     /// Completions to come: time and core.
     completions: BinaryHeap<Reverse<(Ps, u64)>>,
+    /// When the next core issues, and which.
+    issue: Option<(Ps, usize)>,
+    /// Cores that have accesses left.
+    busy: usize,
 }
 
 struct Core {
@@ -86,11 +90,16 @@ impl Cores {
                 under_way: 0,
             }
         };
-        Cores {
-            cores: streams.into_iter().map(core).collect(),
+        let cores: Vec<Core> = streams.into_iter().map(core).collect();
+        let mut feed = Cores {
+            busy: cores.iter().filter(|core| core.next.is_some()).count(),
+            cores,
             outstanding,
             completions: BinaryHeap::new(),
-        }
+            issue: None,
+        };
+        feed.issue = feed.first();
+        feed
     }
 
     /// The core that issues first, and when: ties go to the lower number.
@@ -104,12 +113,12 @@ impl Cores {
 impl Feed for Cores {
     fn next_at(&mut self) -> Option<Ps> {
         let completion = self.completions.peek().map(|Reverse((at, _))| *at);
-        let issue = self.first().map(|(at, _)| at);
+        let issue = self.issue.map(|(at, _)| at);
         completion.into_iter().chain(issue).min()
     }
 
     fn take(&mut self) -> Option<(u64, Step)> {
-        let issue = self.first();
+        let issue = self.issue;
         if let Some(&Reverse((at, tag))) = self.completions.peek()
             && issue.is_none_or(|(time, _)| at <= time)
         {
@@ -117,6 +126,7 @@ impl Feed for Cores {
             let core = &mut self.cores[tag as usize];
             core.under_way -= 1;
             core.from = core.from.max(at);
+            self.issue = self.first();
             return None;
         }
         let (at, index) = issue?;
@@ -125,6 +135,8 @@ impl Feed for Cores {
         core.next = core.steps.next();
         core.under_way += 1;
         core.from = at + core.next.map_or(0, |next| next.time);
+        self.busy -= usize::from(core.next.is_none());
+        self.issue = self.first();
         Some((index as u64, step))
     }
 
@@ -133,6 +145,6 @@ impl Feed for Cores {
     }
 
     fn is_over(&mut self) -> bool {
-        self.cores.iter().all(|core| core.next.is_none())
+        self.busy == 0
     }
 }
