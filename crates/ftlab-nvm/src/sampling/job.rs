@@ -208,12 +208,11 @@ fn answer(
     Ok(value)
 }
 
+/// Makes strata of what is taken of each answer.
+type Grouped<'a> = dyn Fn(&dyn Fn(&Answer) -> (f64, f64)) -> Vec<Stratum> + 'a;
+
 /// The ten items with the highest mean among the hundred that occur most in the sample.
-fn items(
-    spec: &SampleSpec,
-    answers: &[Vec<Answer>],
-    strata: &dyn Fn(&dyn Fn(&Answer) -> (f64, f64)) -> Vec<Stratum>,
-) -> Value {
+fn items(spec: &SampleSpec, answers: &[Vec<Answer>], strata: &Grouped<'_>) -> Value {
     let mut seen: std::collections::BTreeMap<&str, (f64, u64)> = std::collections::BTreeMap::new();
     for (item, sums) in answers.iter().flatten().flat_map(|answer| &answer.items) {
         let entry = seen.entry(item).or_default();
