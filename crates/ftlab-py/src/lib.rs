@@ -3,6 +3,7 @@
 mod error;
 mod frames;
 mod members;
+mod nvm;
 mod requests;
 mod table;
 mod watch;
@@ -263,5 +264,9 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(resolve_drive, m)?)?;
     m.add_function(wrap_pyfunction!(asked, m)?)?;
     m.add_function(wrap_pyfunction!(options, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_run, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_sample, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
     Ok(())
 }

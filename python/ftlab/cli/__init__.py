@@ -24,6 +24,7 @@ from ftlab.cli import (
     list_,
     mine,
     mrc,
+    nvm,
     placement,
     record,
     report,
@@ -78,6 +79,16 @@ app.command("placement")(_stoppable(placement.placement))
 app.command("reproduce")(_stoppable(reproduce.reproduce))
 app.command("check")(_stoppable(check.check))
 app.command("theory")(_stoppable(theory.theory))
+memory = typer.Typer(
+    help="Banked byte-addressable memory, and samples of data that lie in it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+memory.command("run")(_stoppable(nvm.run))
+memory.command("sample")(_stoppable(nvm.sample))
+memory.command("convert")(_stoppable(nvm.convert))
+memory.command("list")(_stoppable(nvm.list_))
+app.add_typer(memory, name="nvm")
 app.command("list")(_stoppable(list_.list_))
 
 

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from ftlab.errors import InputError
-from ftlab.reproduction import metrics
+from ftlab.reproduction import memory_samples, metrics
 from ftlab.reproduction.checked_table import Table
 from ftlab.reproduction.schema import (
     EXPERIMENT,
@@ -176,10 +176,15 @@ def _runs(name: str, table: Table, experiment: Experiment, workloads: Mapping[st
         drives=table.names("drives", experiment.drives, tuple(experiment.drives)),
         key=vary.text("key") if vary else "",
         values=vary.numbers("values") if vary else (),
+        options=table.plain("options"),
     )
+    if runs.options and runs.kind != "sample":
+        raise table.wrong("options", 'nothing, but of `kind = "sample"`')
+    if runs.kind == "sample":
+        memory_samples.check(runs, table)
     if vary:
         vary.done()
-    if not runs.members and runs.kind in ("run", "contexts"):
+    if not runs.members and runs.kind in ("run", "contexts", "sample"):
         raise table.wrong("members", "at least one member")
     if runs.key and runs.kind == "contexts":
         raise table.wrong("vary", "nothing: recordings are as they are")

@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import FtlabError, Interrupted
-from ftlab.reproduction import metrics
+from ftlab.reproduction import memory_samples, metrics
 from ftlab.reproduction.schema import Drive, Experiment, Runs
 from ftlab.reproduction.standins import Prepared
 from ftlab.runs import Progress
@@ -81,9 +81,21 @@ class Laboratory:
                 return self._mine(runs)
             case "inspect":
                 return self._inspect(runs)
+            case "sample":
+                return self._samples(runs)
             case "contexts":
                 return [row for name in runs.workloads for row in self._contexts(runs, name)]
         return [_row(runs, "", "", None, 0, self._facts())]
+
+    def _samples(self, runs: Runs) -> list[Row]:
+        """Samples in a memory under each controller; `x` is a key of the memory."""
+        rows = []
+        for member, x in itertools.product(runs.members, runs.values or (None,)):
+            self.watch.stage(f"samples ({runs.name}, {member})")
+            changes = {**self.experiment.members[member].set, **({} if x is None else {runs.key: f"{x:g}ns"})}
+            found = memory_samples.measured(runs.options, _pairs(changes), self._workers())
+            rows.append(_row(runs, "", member, x, 0, found))
+        return rows
 
     def _inspect(self, runs: Runs) -> list[Row]:
         return [

@@ -13,7 +13,7 @@ from ftlab import show
 Found = Mapping[str, Any]
 Of = Callable[[Found], float | None]
 
-KINDS = ("run", "mine", "inspect", "contexts", "drive")
+KINDS = ("run", "mine", "inspect", "contexts", "drive", "sample")
 # What boxes are drawn of.
 LIFETIMES = ("lifetime_p10", "lifetime_p25", "lifetime_median", "lifetime_p75", "lifetime_p90")
 # What is compared where it is no configuration of a drive.
@@ -290,6 +290,47 @@ _ALL = (
     Metric("peak_memory", "mine", "peak memory", _place("peak_bytes"), "B"),
     Metric("pairs", "mine", "pairs found", _place("pairs"), "count"),
     Metric("mass", "mine", "pairs of accesses in the chosen regions", _place("mass"), "share"),
+    *(
+        Metric(
+            f"{name}_{over}_{which}",
+            "sample",
+            f"{title}, {says} {over.replace('_', ' ')}",
+            _place(name, over, which),
+            unit,
+        )
+        for name, title, unit in (
+            ("time_saved", "time saved", "share"),
+            ("latency_saved", "sum of latencies saved", "share"),
+            ("speedup", "speed-up", "count"),
+        )
+        for over in ("balanced", "random", "worst", "one_bank")
+        for which, says in (("most", "at most, over"), ("mean", "mean, over"))
+    ),
+    Metric(
+        "load_saved_least",
+        "sample",
+        "fewer requests in the fullest bank than random, at least",
+        _place("load", "least"),
+        "share",
+    ),
+    Metric(
+        "load_saved_most",
+        "sample",
+        "fewer requests in the fullest bank than random, at most",
+        _place("load", "most"),
+        "share",
+    ),
+    Metric(
+        "load_saved_mean",
+        "sample",
+        "fewer requests in the fullest bank than random, mean",
+        _place("load", "mean"),
+        "share",
+    ),
+    Metric("skew_small", "sample", "skew of a random sample, smallest ratio", _place("skew", "small"), "count"),
+    Metric("skew_large", "sample", "skew of a random sample, largest ratio", _place("skew", "large"), "count"),
+    Metric("row_hits", "sample", "row hits, contention free", _place("hits", "contention_free"), "share"),
+    Metric("row_hits_random", "sample", "row hits, random", _place("hits", "random"), "share"),
     Metric("read_size", "inspect", "mean read", _place("sizes", "read", "mean_bytes", scale=1 / 1024), "KiB"),
     Metric("write_size", "inspect", "mean write", _place("sizes", "write", "mean_bytes", scale=1 / 1024), "KiB"),
     Metric("writes", "inspect", "writes", _place("counts", "writes"), "count"),

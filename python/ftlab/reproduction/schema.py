@@ -105,6 +105,8 @@ class Runs:
     key: str = ""
     """What is varied: `map_cache` (in multiples), `mine.KEY` (of the miner) or a key of the drive."""
     values: tuple[float, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of samples in a memory: the grid and the application (see `memory_samples.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

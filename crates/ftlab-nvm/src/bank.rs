@@ -1,0 +1,72 @@
+//! The state of one bank.
+
+use rustc_hash::FxHashMap;
+
+use crate::Ps;
+
+pub const CLOSED: u32 = u32::MAX;
+
+/// One bank: the open row, the earliest times of its next commands, and what it has done.
+#[derive(Clone, Debug, Default)]
+pub struct Bank {
+    /// The row in the row buffer, or `CLOSED`.
+    pub open: u32,
+    /// Whether the row buffer holds lines that the cells do not.
+    pub dirty: bool,
+    /// Earliest next column command to the open row.
+    pub next_column: Ps,
+    /// Earliest next precharge, or activation of a closed bank.
+    pub next_row: Ps,
+    /// Whether a request owns the bank.
+    pub owned: bool,
+    /// Hits in a row that passed an older request.
+    pub passed: u32,
+    /// A write to the cells that may be paused: when it started and when it ends.
+    pub writing: Option<(Ps, Ps)>,
+    /// What is left of a paused write.
+    pub paused: Option<Ps>,
+    pub counts: Counts,
+    /// Writes to the cells of each row.
+    pub wear: FxHashMap<u32, u32>,
+}
+
+/// What a bank has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub reads: u64,
+    pub writes: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub conflicts: u64,
+    /// Dirty rows that were closed.
+    pub dirty_closed: u64,
+    pub pauses: u64,
+    pub busy: Ps,
+}
+
+impl Bank {
+    pub fn new() -> Self {
+        Bank {
+            open: CLOSED,
+            ..Bank::default()
+        }
+    }
+
+    pub fn hold_until(&mut self, time: Ps) {
+        self.next_column = self.next_column.max(time);
+        self.next_row = self.next_row.max(time);
+    }
+
+    /// What a dirty row means when it is closed: one write to its cells.
+    pub fn clean(&mut self) {
+        if self.dirty {
+            self.dirty = false;
+            self.counts.dirty_closed += 1;
+            self.wear_out(self.open);
+        }
+    }
+
+    pub fn wear_out(&mut self, row: u32) {
+        *self.wear.entry(row).or_insert(0) += 1;
+    }
+}

@@ -1,0 +1,586 @@
+//! The controller of one channel: a queue, a write buffer, banks and the data bus.
+//!
+//! # Model
+//! Requests arrive in order and wait until the queue (reads, and writes where there is no write buffer) or the write buffer has a place;
+//! one that waits holds up those behind it. A request in the queue waits until the scheduler gives it its bank, which then precharges
+//! (closing takes `t_rp`, after `t_rtp` from the last read's column command and, by write cost, the write), activates (`t_rcd`) and
+//! is ready for the column command. That goes out when the data bus is free for the data `t_cl` (`t_cwl`) later, and ends the bank's
+//! work for the request; the next column command to the bank may follow after `t_ccd`.
+//!
+//! With a write buffer writes are posted: done when they have a place in it. A write of a line that waits there replaces it; a
+//! read of one is answered from it after `t_cl + t_burst`, without bank or bus. Reads have priority. From the high mark on writes are
+//! served alone (a drain), until the low mark; besides, writes are served while no read is queued (`when_idle`).
+//!
+//! With `at_once`, a write starts only while fewer are being written to the cells. With `pause_step`, a read for a bank that
+//! writes to its cells ends the write at the next multiple of the step, outside drains; the rest is written when the bank has no queued
+//! read, and before any other write to it.
+//!
+//! Refresh: at each multiple of `t_refi` every bank of the channel is closed as soon as none is owned and all may be
+//! precharged, no bank being given away until then, and nothing is served for `t_rfc`.
+//!
+//! At one instant arrivals come first, then a refresh, then column commands, and then banks are given away, all that can be at once; again, until
+//! nothing more happens.
+//!
+//! # Not modelled
+//! The command bus, turning the data bus around, limits on activations (tFAW, tRRD), bank groups, errors and retries. Writing a dirty
+//! row back before a refresh is not charged. Time for arbitration.
+//!
+//! # Cost
+//! O(queue) per command.
+
+use std::collections::VecDeque;
+
+use crate::address::Place;
+use crate::bank::{Bank, CLOSED};
+use crate::memory::WriteCost;
+use crate::schedule::Scheduler;
+use crate::timeline::Timeline;
+use crate::{Memory, Ps};
+
+/// What the controller is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Comes back with the completion.
+    pub tag: u64,
+    pub arrived: Ps,
+    pub write: bool,
+    /// The address of the line, without the bits inside it.
+    pub line: u64,
+    pub place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    pub tag: u64,
+    pub at: Ps,
+    pub arrived: Ps,
+    pub write: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    sequence: u64,
+    tag: u64,
+    arrived: Ps,
+    write: bool,
+    owns: bool,
+    bank: u32,
+    row: u32,
+    line: u64,
+}
+
+/// A request that owns its bank.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    sequence: u64,
+    bank: u32,
+    write: bool,
+    /// Earliest column command.
+    ready: Ps,
+    since: Ps,
+}
+
+/// What the channel has done besides what its banks count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub from_buffer: u64,
+    pub replaced: u64,
+    pub drains: u64,
+    pub refreshes: u64,
+    pub bus_busy: Ps,
+}
+
+#[derive(Debug)]
+pub struct Channel {
+    pub banks: Vec<Bank>,
+    pub counts: Counts,
+    pub timeline: Timeline,
+    /// Whether writes are posted into a write buffer.
+    posted: bool,
+    waiting: VecDeque<Access>,
+    /// In the order of acceptance.
+    reads: Vec<Queued>,
+    /// The write buffer, or empty where writes share the queue.
+    writes: Vec<Queued>,
+    owners: Vec<Owner>,
+    /// Ends of the writes to the cells that are under way.
+    writing: Vec<Ps>,
+    /// When the last write to the cells ends, as far as writes are charged by the line.
+    pub cells_until: Ps,
+    bus_free: Ps,
+    draining: bool,
+    next_refresh: Ps,
+    sequence: u64,
+    /// No bank can be given away before.
+    claims_from: Ps,
+    candidates: Vec<Candidate>,
+    place_of: Vec<u32>,
+    flush: bool,
+}
+
+/// What waits for one bank that nobody owns.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    bank: u32,
+    hit: Option<u32>,
+    other: Option<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Channel {
+    pub fn new(memory: &Memory) -> Self {
+        let banks = memory.banks_per_channel();
+        Channel {
+            banks: vec![Bank::new(); banks],
+            counts: Counts::default(),
+            timeline: Timeline::new(banks),
+            posted: memory.buffer > 0,
+            waiting: VecDeque::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            owners: Vec::new(),
+            writing: Vec::new(),
+            cells_until: 0,
+            bus_free: 0,
+            draining: false,
+            next_refresh: memory.refresh.map_or(Ps::MAX, |(every, _)| every),
+            sequence: 0,
+            claims_from: 0,
+            candidates: Vec::new(),
+            place_of: vec![NOWHERE; banks],
+            flush: false,
+        }
+    }
+
+    pub fn arrive(&mut self, access: Access) {
+        self.waiting.push_back(access);
+    }
+
+    /// From now on buffered writes go to the banks whenever no read waits: nothing more will arrive.
+    pub fn flush(&mut self) {
+        self.flush = true;
+        self.claims_from = 0;
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+            && self.reads.is_empty()
+            && self.writes.is_empty()
+            && self.banks.iter().all(|bank| bank.paused.is_none())
+    }
+
+    /// Requests that wait for a place, and those in the queue and the write buffer.
+    pub fn depth(&self) -> (usize, usize, usize) {
+        (self.waiting.len(), self.reads.len(), self.writes.len())
+    }
+
+    /// Does what can be done at `now`; the time at which there may be more to do.
+    pub fn step(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> Ps {
+        self.writing.retain(|&end| end > now);
+        loop {
+            let admitted = self.admit(memory, now, done);
+            let refreshed = self.refresh(memory, now);
+            let sent = self.columns(memory, now, done);
+            if sent {
+                continue;
+            }
+            let paused = memory.pause_step > 0 && self.pause_and_resume(memory, now);
+            let claimed = self.claims_from <= now && self.claims(memory, now);
+            if !(admitted || refreshed || paused || claimed) {
+                return self.next_wake(memory, now);
+            }
+        }
+    }
+
+    fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+        let mut any = false;
+        while let Some(&access) = self.waiting.front() {
+            let buffered = self.posted;
+            let held = self.writes.iter().any(|held| held.line == access.line);
+            let answered = match (buffered, access.write) {
+                (true, true) if held => {
+                    self.counts.replaced += 1;
+                    Some(now)
+                }
+                (true, true) if self.writes.len() < memory.buffer => {
+                    self.enter(access);
+                    Some(now)
+                }
+                (true, false) if held => {
+                    self.counts.from_buffer += 1;
+                    Some(now + memory.t_cl + memory.t_burst)
+                }
+                (_, write) if !(buffered && write) && self.reads.len() < memory.queue => {
+                    self.enter(access);
+                    None
+                }
+                _ => break,
+            };
+            if let Some(at) = answered {
+                done.push(Done {
+                    tag: access.tag,
+                    at: at + memory.link,
+                    arrived: access.arrived,
+                    write: access.write,
+                });
+            }
+            self.waiting.pop_front();
+            any = true;
+        }
+        if any && memory.buffer > 0 && !self.draining && self.writes.len() >= memory.high {
+            self.draining = true;
+            self.counts.drains += 1;
+        }
+        any
+    }
+
+    fn enter(&mut self, access: Access) {
+        let queued = Queued {
+            sequence: self.sequence,
+            tag: access.tag,
+            arrived: access.arrived,
+            write: access.write,
+            owns: false,
+            bank: access.place.bank,
+            row: access.place.row,
+            line: access.line,
+        };
+        self.sequence += 1;
+        self.claims_from = 0;
+        if access.write && self.posted {
+            self.writes.push(queued);
+        } else {
+            self.reads.push(queued);
+        }
+    }
+
+    /// Whether the write buffer is what is being served.
+    fn serves_writes(&self, memory: &Memory) -> bool {
+        self.draining || (self.posted && self.reads.is_empty() && (memory.when_idle || self.flush))
+    }
+
+    fn refresh(&mut self, memory: &Memory, now: Ps) -> bool {
+        let Some((every, takes)) = memory.refresh else {
+            return false;
+        };
+        let due = now >= self.next_refresh && self.owners.is_empty();
+        if !due
+            || self
+                .banks
+                .iter()
+                .any(|bank| bank.next_row > now || bank.next_column > now)
+        {
+            return false;
+        }
+        for bank in &mut self.banks {
+            bank.clean();
+            bank.open = CLOSED;
+            bank.hold_until(now + takes);
+        }
+        self.next_refresh += every;
+        self.counts.refreshes += 1;
+        self.claims_from = 0;
+        true
+    }
+
+    /// Sends the column command of the oldest owner that is ready, if the bus will be free for its data.
+    fn columns(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+        let mut oldest: Option<usize> = None;
+        for (index, owner) in self.owners.iter().enumerate() {
+            let can = owner.ready <= now && self.bus_free <= now + memory.column_latency(owner.write);
+            if can && oldest.is_none_or(|o| owner.sequence < self.owners[o].sequence) {
+                oldest = Some(index);
+            }
+        }
+        let Some(index) = oldest else {
+            return false;
+        };
+        let owner = self.owners.swap_remove(index);
+        let list = if owner.write && self.posted {
+            &mut self.writes
+        } else {
+            &mut self.reads
+        };
+        let at = list.partition_point(|queued| queued.sequence < owner.sequence);
+        let request = list.remove(at);
+        debug_assert!(request.sequence == owner.sequence);
+        let data_end = now + memory.column_latency(owner.write) + memory.t_burst;
+        self.bus_free = data_end;
+        self.counts.bus_busy += memory.t_burst;
+        self.claims_from = 0;
+        let end = self.after_column(memory, owner, request.row, now, data_end);
+        if owner.write && self.posted {
+            self.draining &= self.writes.len() > memory.low;
+        } else {
+            done.push(Done {
+                tag: request.tag,
+                at: end + memory.link,
+                arrived: request.arrived,
+                write: request.write,
+            });
+        }
+        true
+    }
+
+    /// What a column command means for its bank; when the request is done.
+    fn after_column(&mut self, memory: &Memory, owner: Owner, row: u32, now: Ps, data_end: Ps) -> Ps {
+        let bank = &mut self.banks[owner.bank as usize];
+        bank.owned = false;
+        bank.next_column = bank.next_column.max(now + memory.t_ccd);
+        let mut end = data_end;
+        match (owner.write, memory.cost) {
+            (false, _) => {
+                bank.counts.reads += 1;
+                bank.next_row = bank.next_row.max(now + memory.t_rtp);
+            }
+            (true, WriteCost::Line) => {
+                end = data_end + memory.t_wr;
+                bank.hold_until(end);
+                bank.wear_out(row);
+                self.cells_until = self.cells_until.max(end);
+                if memory.at_once > 0 {
+                    self.writing.push(end);
+                }
+                if memory.pause_step > 0 {
+                    bank.writing = Some((data_end, end));
+                }
+            }
+            (true, WriteCost::Row) => {
+                bank.dirty = true;
+                bank.next_row = bank.next_row.max(data_end);
+            }
+            (true, WriteCost::Recovery) => {
+                bank.dirty = true;
+                bank.next_row = bank.next_row.max(data_end + memory.t_wr);
+            }
+        }
+        bank.counts.writes += u64::from(owner.write);
+        let freed = bank.next_column;
+        bank.counts.busy += freed - owner.since;
+        self.timeline.add(owner.bank, owner.since, freed);
+        end
+    }
+
+    /// Ends writes to the cells that reads wait for, and goes on with those that none waits for.
+    fn pause_and_resume(&mut self, memory: &Memory, now: Ps) -> bool {
+        let writes_first = self.serves_writes(memory);
+        let mut any = false;
+        for index in 0..self.banks.len() {
+            let awaited = self.reads.iter().any(|read| read.bank as usize == index && !read.owns);
+            let bank = &mut self.banks[index];
+            if let Some((start, end)) = bank.writing {
+                if end <= now {
+                    bank.writing = None;
+                } else if awaited && !writes_first {
+                    let stop = start + now.saturating_sub(start).div_ceil(memory.pause_step) * memory.pause_step;
+                    if stop < end {
+                        bank.writing = None;
+                        bank.paused = Some(end - stop);
+                        bank.next_column = stop;
+                        bank.next_row = stop;
+                        bank.counts.pauses += 1;
+                        bank.counts.busy -= end - stop;
+                        if let Some(held) = self.writing.iter_mut().find(|held| **held == end) {
+                            *held = stop;
+                        }
+                        self.claims_from = 0;
+                        any = true;
+                    }
+                }
+            }
+            let idle = !bank.owned && bank.next_column <= now && bank.next_row <= now && now < self.next_refresh;
+            if let Some(left) = bank.paused
+                && idle
+                && (!awaited || writes_first)
+                && has_power(memory, &self.writing, &self.owners)
+            {
+                let end = now + left;
+                bank.hold_until(end);
+                bank.paused = None;
+                bank.writing = Some((now, end));
+                bank.counts.busy += left;
+                self.cells_until = self.cells_until.max(end);
+                if memory.at_once > 0 {
+                    self.writing.push(end);
+                }
+                self.timeline.add(index as u32, now, end);
+                self.claims_from = 0;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Gives free banks to queued requests; sets `claims_from`.
+    fn claims(&mut self, memory: &Memory, now: Ps) -> bool {
+        self.claims_from = Ps::MAX;
+        if now >= self.next_refresh {
+            return false;
+        }
+        let writes = self.serves_writes(memory);
+        self.gather(writes, memory.scheduler == Scheduler::Fcfs);
+        let mut any = false;
+        for index in 0..self.candidates.len() {
+            let candidate = self.candidates[index];
+            self.place_of[candidate.bank as usize] = NOWHERE;
+            let bank = &self.banks[candidate.bank as usize];
+            let (at, hit, passes) = candidate.chosen(memory.scheduler, bank.passed);
+            let from = if hit { bank.next_column } else { bank.next_row };
+            if from > now {
+                self.claims_from = self.claims_from.min(from);
+                continue;
+            }
+            let list = if writes { &self.writes } else { &self.reads };
+            let request = list[at as usize];
+            let closes_dirty = !hit && bank.dirty && memory.cost == WriteCost::Row;
+            let writes_cells = closes_dirty || (request.write && memory.cost == WriteCost::Line);
+            if writes_cells && !has_power(memory, &self.writing, &self.owners) {
+                let first = self.writing.iter().copied().min().unwrap_or(Ps::MAX);
+                self.claims_from = self.claims_from.min(first);
+                continue;
+            }
+            self.claim(memory, request, hit, passes, now);
+            let list = if writes { &mut self.writes } else { &mut self.reads };
+            list[at as usize].owns = true;
+            any = true;
+        }
+        self.candidates.clear();
+        any
+    }
+
+    fn claim(&mut self, memory: &Memory, request: Queued, hit: bool, passes: bool, now: Ps) {
+        let bank = &mut self.banks[request.bank as usize];
+        let mut ready = now;
+        if hit {
+            bank.counts.hits += 1;
+            bank.passed = if passes { bank.passed + 1 } else { 0 };
+        } else {
+            bank.passed = 0;
+            if bank.open == CLOSED {
+                bank.counts.misses += 1;
+            } else {
+                bank.counts.conflicts += 1;
+                if bank.dirty && memory.cost == WriteCost::Row {
+                    ready += memory.t_wr;
+                    if memory.at_once > 0 {
+                        self.writing.push(ready);
+                    }
+                }
+                bank.clean();
+                ready += memory.t_rp;
+            }
+            ready += memory.t_rcd;
+            bank.open = request.row;
+        }
+        bank.owned = true;
+        self.owners.push(Owner {
+            sequence: request.sequence,
+            bank: request.bank,
+            write: request.write,
+            ready,
+            since: now,
+        });
+    }
+
+    /// For every bank that nobody owns: the oldest queued hit and the oldest other request, banks in the order of their oldest.
+    fn gather(&mut self, writes: bool, alone: bool) {
+        debug_assert!(self.candidates.is_empty());
+        if alone && !self.owners.is_empty() {
+            return;
+        }
+        let list = if writes { &self.writes } else { &self.reads };
+        for (index, queued) in list.iter().enumerate() {
+            let bank = &self.banks[queued.bank as usize];
+            if bank.owned || (queued.write && bank.paused.is_some()) {
+                // The head waits for its own bank only.
+                if alone {
+                    return;
+                }
+                continue;
+            }
+            let at = &mut self.place_of[queued.bank as usize];
+            if *at == NOWHERE {
+                *at = self.candidates.len() as u32;
+                self.candidates.push(Candidate {
+                    bank: queued.bank,
+                    hit: None,
+                    other: None,
+                });
+            }
+            let candidate = &mut self.candidates[*at as usize];
+            let found = if bank.open == queued.row {
+                &mut candidate.hit
+            } else {
+                &mut candidate.other
+            };
+            if found.is_none() {
+                *found = Some(index as u32);
+            }
+            if alone {
+                return;
+            }
+        }
+    }
+
+    fn next_wake(&self, memory: &Memory, now: Ps) -> Ps {
+        let mut wake = if self.reads.is_empty() && self.writes.is_empty() {
+            Ps::MAX
+        } else {
+            self.claims_from
+        };
+        for owner in &self.owners {
+            let bus = self.bus_free.saturating_sub(memory.column_latency(owner.write));
+            wake = wake.min(owner.ready.max(bus));
+        }
+        if now < self.next_refresh {
+            wake = wake.min(self.next_refresh);
+        } else if self.owners.is_empty() {
+            let held = self.banks.iter().map(|bank| bank.next_row.max(bank.next_column)).max();
+            wake = wake.min(held.unwrap_or(Ps::MAX));
+        }
+        if memory.pause_step > 0 {
+            for bank in self.banks.iter().filter(|bank| bank.paused.is_some()) {
+                let free = bank.next_column.max(bank.next_row);
+                let power = self.writing.iter().copied().min().unwrap_or(Ps::MAX);
+                wake = wake.min(if free > now { free } else { power });
+            }
+        }
+        wake
+    }
+}
+
+/// Whether one more write to the cells may start.
+fn has_power(memory: &Memory, writing: &[Ps], owners: &[Owner]) -> bool {
+    if memory.at_once == 0 {
+        return true;
+    }
+    let about_to = match memory.cost {
+        WriteCost::Line => owners.iter().filter(|owner| owner.write).count(),
+        WriteCost::Row | WriteCost::Recovery => 0,
+    };
+    writing.len() + about_to < memory.at_once as usize
+}
+
+impl Candidate {
+    /// Which request is next for the bank, whether it is a hit, and whether it passes an older one.
+    fn chosen(self, scheduler: Scheduler, passed: u32) -> (u32, bool, bool) {
+        match (self.hit, self.other) {
+            (Some(hit), None) => (hit, true, false),
+            (None, Some(other)) => (other, false, false),
+            (Some(hit), Some(other)) => {
+                let passes = other < hit;
+                let by_age = match scheduler {
+                    Scheduler::Fcfs | Scheduler::ReadyFirst => true,
+                    Scheduler::HitsFirst { cap } => cap.is_some_and(|cap| passed >= cap),
+                };
+                if by_age && passes {
+                    (other, false, false)
+                } else {
+                    (hit, true, passes)
+                }
+            }
+            (None, None) => unreachable!("a candidate comes with its first request"),
+        }
+    }
+}

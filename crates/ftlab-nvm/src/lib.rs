@@ -1,0 +1,27 @@
+//! Banked byte-addressable memory with row buffers under an event-driven controller, and sampling of data that lies in it.
+//!
+//! Reading order: `memory` (what a memory file says), `address` (which bank and row an address is), `channel` (the controller),
+//! `system` (channels together, and who asks them), `run` (a trace or generator, start to end), `sampling` (ArchSampler).
+//! Times are whole picoseconds inside, nanoseconds in files and results.
+
+pub mod address;
+pub mod bank;
+pub mod cache;
+pub mod channel;
+pub mod feed;
+pub mod generate;
+pub mod memory;
+pub mod presets;
+pub mod report;
+pub mod run;
+pub mod sampling;
+pub mod schedule;
+pub mod system;
+pub mod timeline;
+pub mod trace;
+
+/// Picoseconds.
+pub type Ps = u64;
+
+pub use memory::Memory;
+pub use schedule::Scheduler;

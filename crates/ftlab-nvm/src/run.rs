@@ -1,0 +1,223 @@
+//! A trace or generator on a memory, start to end.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use ftlab_core::{Error, Result, units};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::cache::{Hierarchy, Levels};
+use crate::feed::{Cores, Feed, OpenLoop, Step, Stream};
+use crate::system::System;
+use crate::trace::{self, Format};
+use crate::{Memory, generate, presets, report};
+
+/// What is asked for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// A trace by path, or a generator.
+    pub workload: String,
+    pub memory: String,
+    #[serde(default)]
+    pub set: Vec<String>,
+    #[serde(default)]
+    pub seed: u64,
+    pub format: Option<String>,
+    /// Length of a cycle of traces that count cycles.
+    pub cycle: Option<String>,
+    /// Behind three levels of caches.
+    #[serde(default)]
+    pub caches: bool,
+    /// Requests under way of a trace without times.
+    pub outstanding: Option<u32>,
+}
+
+impl RunSpec {
+    pub fn parse(json: &str) -> Result<Self> {
+        serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))
+    }
+}
+
+/// The accesses that a spec asks for.
+pub struct Workload {
+    pub streams: Vec<Stream>,
+    pub outstanding: u32,
+    pub is_open: bool,
+    pub format: Option<Format>,
+}
+
+pub fn open(spec: &RunSpec, memory: &Memory) -> Result<Workload> {
+    if generate::is_generator(&spec.workload) {
+        for (given, name) in [
+            (spec.format.is_some(), "--format"),
+            (spec.cycle.is_some(), "--cycle"),
+            (spec.outstanding.is_some(), "--outstanding"),
+        ] {
+            if given {
+                return Err(Error::input(format!(
+                    "{name}: has no effect on a generator, expected a trace"
+                )));
+            }
+        }
+        let made = generate::make(&spec.workload, memory, spec.seed)?;
+        return Ok(Workload {
+            streams: made.streams,
+            outstanding: made.outstanding,
+            is_open: made.is_open,
+            format: None,
+        });
+    }
+    let path = Path::new(&spec.workload);
+    if !path.exists() {
+        return Err(Error::input(format!(
+            "{}: no such trace, and no generator (known: {})",
+            spec.workload,
+            generate::NAMES.join(", ")
+        )));
+    }
+    let format = spec.format.as_deref().map(Format::parse).transpose()?;
+    let cycle = spec.cycle.as_deref().map_or(Ok(1), |text| {
+        units::nanoseconds(text).map_err(|e| Error::input(format!("--cycle: {e}")))
+    })?;
+    if cycle == 0 {
+        return Err(Error::input("--cycle 0ns: expected more than nothing"));
+    }
+    let trace = trace::read(path, format, cycle * 1000, memory.line_bytes)?;
+    for (index, step) in trace.steps.iter().enumerate() {
+        memory.check(step.address, &format!("{}, request {}", spec.workload, index + 1))?;
+    }
+    let is_open = trace.format.is_timed();
+    if is_open && spec.outstanding.is_some() {
+        return Err(Error::input(format!(
+            "--outstanding: has no effect on a trace with times ({})",
+            trace.format.name()
+        )));
+    }
+    Ok(Workload {
+        streams: vec![Box::new(trace.steps.into_iter())],
+        outstanding: spec.outstanding.unwrap_or(16).max(1),
+        is_open,
+        format: Some(trace.format),
+    })
+}
+
+/// Runs it; the summary.
+pub fn run(spec: &RunSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Value> {
+    let memory = Memory::load(&spec.memory, &spec.set)?;
+    let mut workload = open(spec, &memory)?;
+    let cores = workload.streams.len();
+    let mut hierarchy = None;
+    if spec.caches {
+        if workload.is_open {
+            return Err(Error::input(
+                "--caches: needs cores that wait, expected a generator without gap, or a trace without times",
+            ));
+        }
+        let caches = Hierarchy::new(Levels::CHAPTER, cores, memory.line_bytes)?;
+        let shared = Rc::new(RefCell::new(caches));
+        let streams = workload.streams.into_iter().enumerate();
+        workload.streams = streams
+            .map(|(core, stream)| behind_caches(stream, core, Rc::clone(&shared), memory.line_bytes))
+            .collect();
+        hierarchy = Some(shared);
+    }
+    let mut feed: Box<dyn Feed> = match workload.is_open {
+        true => Box::new(OpenLoop::new(Box::new(workload.streams.into_iter().flatten()))),
+        false => Box::new(Cores::new(workload.streams, workload.outstanding)),
+    };
+    let mut system = System::new(&memory);
+    let started = std::time::Instant::now();
+    system.run(&memory, feed.as_mut(), &mut |_| (), go_on)?;
+    let wall = started.elapsed().as_secs_f64();
+    let measured = report::measured(&memory, &system, true);
+    let requests = measured["requests"].as_f64().unwrap_or(0.0);
+    Ok(json!({
+        "schema": "ftlab.nvm.run/1",
+        "workload": {
+            "name": spec.workload,
+            "format": workload.format.map(Format::name),
+            "cores": if workload.is_open { Value::Null } else { json!(cores) },
+            "seed": spec.seed,
+        },
+        "memory": report::memory(&memory, &spec.memory),
+        "caches": hierarchy.map(|caches| {
+            let caches = caches.borrow();
+            json!({"accesses": caches.accesses, "hits": caches.hits})
+        }),
+        "measured": measured,
+        "perf": {"wall_s": wall, "requests_per_s": requests / wall.max(1e-9)},
+    }))
+}
+
+/// What of a core's accesses reaches memory: its misses, with the time that hits took as think time, and dirty lines.
+fn behind_caches(steps: Stream, core: usize, caches: Rc<RefCell<Hierarchy>>, line_bytes: u64) -> Stream {
+    let mut waited = 0;
+    Box::new(steps.flat_map(move |step| {
+        let asked = caches.borrow_mut().access(core, step.address / line_bytes, step.write);
+        waited += step.time + asked.latency;
+        let mut out: [Option<Step>; 4] = [None; 4];
+        if asked.fill {
+            out[0] = Some(Step {
+                address: step.address,
+                write: false,
+                time: std::mem::take(&mut waited),
+            });
+        }
+        for (place, line) in out[1..].iter_mut().zip(asked.written) {
+            *place = line.map(|line| Step {
+                address: line * line_bytes,
+                write: true,
+                time: 0,
+            });
+        }
+        out.into_iter().flatten()
+    }))
+}
+
+/// Every preset, as JSON.
+pub fn list() -> Result<Value> {
+    let of = |(name, _): &(&str, &str)| Ok(report::memory(&Memory::load(name, &[])?, name));
+    Ok(Value::Array(presets::PRESETS.iter().map(of).collect::<Result<_>>()?))
+}
+
+/// Writes the accesses of a workload as lines of `format`; how many there were. Cores take turns, access by access, where there
+/// are several, since a trace without times has one order.
+pub fn write(spec: &RunSpec, format: &str, out: &Path) -> Result<Value> {
+    let memory = Memory::load(&spec.memory, &spec.set)?;
+    let format = Format::parse(format)?;
+    let mut workload = open(spec, &memory)?;
+    if format.is_timed() && !workload.is_open {
+        return Err(Error::input(format!(
+            "{}: has no times, which {} needs, expected a generator with gap=TIME or a trace with times",
+            spec.workload,
+            format.name()
+        )));
+    }
+    let cycle = spec.cycle.as_deref().map_or(Ok(1), units::nanoseconds)? * 1000;
+    let mut text = String::new();
+    let mut count = 0u64;
+    if format == Format::Nvmain {
+        text.push_str("NVMV1\n");
+    }
+    loop {
+        let before = count;
+        for stream in &mut workload.streams {
+            if let Some(step) = stream.next() {
+                text.push_str(&format.line(&step, cycle));
+                text.push('\n');
+                count += 1;
+            }
+        }
+        if count == before {
+            break;
+        }
+    }
+    let unfinished = out.with_extension("unfinished");
+    std::fs::write(&unfinished, text)
+        .and_then(|()| std::fs::rename(&unfinished, out))
+        .map_err(|e| Error::io(out, &e))?;
+    Ok(json!({"requests": count, "format": format.name(), "file": out.display().to_string()}))
+}

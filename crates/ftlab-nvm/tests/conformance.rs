@@ -1,0 +1,379 @@
+//! Every scheduler and way of writing against a naive reference on random requests: each request is done at the same nanosecond.
+//!
+//! The reference goes nanosecond by nanosecond and looks at everything that waits, in the order of arrival. It knows no events, candidates or wake-up
+//! times, and keeps its own state. It has no pausing, which tests by hand hold.
+
+mod common;
+
+use common::{Ask, memory, serve};
+use ftlab_core::Stream;
+use ftlab_nvm::Memory;
+use ftlab_nvm::memory::WriteCost;
+use ftlab_nvm::schedule::Scheduler;
+
+#[derive(Clone)]
+struct Waiting {
+    id: usize,
+    ask: Ask,
+    /// When its column command may go out, once it has its bank.
+    ready: Option<u64>,
+}
+
+#[derive(Clone, Default)]
+struct Bank {
+    open: Option<u32>,
+    dirty: bool,
+    column_from: u64,
+    row_from: u64,
+    passed: u32,
+}
+
+struct Reference<'a> {
+    m: &'a Memory,
+    done: Vec<u64>,
+    outside: Vec<Waiting>,
+    queue: Vec<Waiting>,
+    buffer: Vec<Waiting>,
+    banks: Vec<Bank>,
+    bus_until: u64,
+    draining: bool,
+    cell_writes: Vec<u64>,
+    refreshed: u64,
+}
+
+fn ns(ps: u64) -> u64 {
+    ps / 1000
+}
+
+impl Reference<'_> {
+    fn posted(&self) -> bool {
+        self.m.buffer > 0
+    }
+
+    fn same(a: &Ask, b: &Ask) -> bool {
+        (a.bank, a.row, a.column) == (b.bank, b.row, b.column)
+    }
+
+    fn refresh_due(&self, now: u64) -> bool {
+        self.m
+            .refresh
+            .is_some_and(|(every, _)| now >= (self.refreshed + 1) * ns(every))
+    }
+
+    /// What happens next at `now`: one arrival, else a refresh, else one column command, else the banks are given away together; false if
+    /// nothing can.
+    fn one(&mut self, now: u64) -> bool {
+        self.admit(now) || self.refresh(now) || self.send(now) || self.give(now)
+    }
+
+    fn admit(&mut self, now: u64) -> bool {
+        let Some(first) = self.outside.first().filter(|w| w.ask.at <= now).cloned() else {
+            return false;
+        };
+        let held = self.buffer.iter().any(|w| Self::same(&w.ask, &first.ask));
+        if self.posted() && first.ask.write {
+            if !held && self.buffer.len() == self.m.buffer {
+                return false;
+            }
+            self.done[first.id] = now;
+            if !held {
+                self.buffer.push(first);
+            }
+        } else if self.posted() && held {
+            self.done[first.id] = now + ns(self.m.t_cl + self.m.t_burst);
+        } else {
+            if self.queue.len() == self.m.queue {
+                return false;
+            }
+            self.queue.push(first);
+        }
+        self.outside.remove(0);
+        // High water is looked at when all that can come in is in.
+        let more = self.outside.first().is_some_and(|w| w.ask.at <= now) && self.could_enter();
+        if !more && self.posted() && self.buffer.len() >= self.m.high {
+            self.draining = true;
+        }
+        true
+    }
+
+    fn could_enter(&self) -> bool {
+        let first = &self.outside[0];
+        let held = self.buffer.iter().any(|w| Self::same(&w.ask, &first.ask));
+        match self.posted() {
+            true if held => true,
+            true if first.ask.write => self.buffer.len() < self.m.buffer,
+            _ => self.queue.len() < self.m.queue,
+        }
+    }
+
+    fn owned(&self, bank: u32) -> bool {
+        self.queue
+            .iter()
+            .chain(&self.buffer)
+            .any(|w| w.ask.bank == bank && w.ready.is_some())
+    }
+
+    fn refresh(&mut self, now: u64) -> bool {
+        let free = |b: &Bank| b.column_from <= now && b.row_from <= now;
+        let none_owned = self.queue.iter().chain(&self.buffer).all(|w| w.ready.is_none());
+        if !self.refresh_due(now) || !none_owned || !self.banks.iter().all(free) {
+            return false;
+        }
+        let takes = ns(self.m.refresh.unwrap().1);
+        for bank in &mut self.banks {
+            *bank = Bank {
+                column_from: now + takes,
+                row_from: now + takes,
+                passed: bank.passed,
+                ..Bank::default()
+            };
+        }
+        self.refreshed += 1;
+        true
+    }
+
+    fn send(&mut self, now: u64) -> bool {
+        let latency = |w: &Waiting| if w.ask.write { ns(self.m.t_cwl) } else { ns(self.m.t_cl) };
+        let can = |w: &&Waiting| w.ready.is_some_and(|at| at <= now) && self.bus_until <= now + latency(w);
+        let Some(chosen) = self
+            .queue
+            .iter()
+            .chain(&self.buffer)
+            .filter(can)
+            .min_by_key(|w| w.id)
+            .cloned()
+        else {
+            return false;
+        };
+        let data_end = now + latency(&chosen) + ns(self.m.t_burst);
+        assert!(
+            self.bus_until <= data_end - ns(self.m.t_burst),
+            "the bus is booked twice"
+        );
+        self.bus_until = data_end;
+        let bank = &mut self.banks[chosen.ask.bank as usize];
+        bank.column_from = bank.column_from.max(now + ns(self.m.t_ccd));
+        let mut done = data_end;
+        let wr = ns(self.m.t_wr);
+        if !chosen.ask.write {
+            bank.row_from = bank.row_from.max(now + ns(self.m.t_rtp));
+        } else {
+            match self.m.cost {
+                WriteCost::Line => {
+                    done = data_end + wr;
+                    bank.column_from = bank.column_from.max(done);
+                    bank.row_from = bank.row_from.max(done);
+                    self.cell_writes.push(done);
+                }
+                WriteCost::Row => {
+                    bank.dirty = true;
+                    bank.row_from = bank.row_from.max(data_end);
+                }
+                WriteCost::Recovery => bank.row_from = bank.row_from.max(data_end + wr),
+            }
+        }
+        if chosen.ask.write && self.posted() {
+            self.buffer.retain(|w| w.id != chosen.id);
+            if self.buffer.len() <= self.m.low {
+                self.draining = false;
+            }
+        } else {
+            self.queue.retain(|w| w.id != chosen.id);
+            self.done[chosen.id] = done;
+        }
+        true
+    }
+
+    fn powered(&self, now: u64) -> bool {
+        let owners = self
+            .queue
+            .iter()
+            .chain(&self.buffer)
+            .filter(|w| w.ready.is_some() && w.ask.write)
+            .count();
+        let started = if self.m.cost == WriteCost::Line { owners } else { 0 };
+        let under_way = self.cell_writes.iter().filter(|&&end| end > now).count();
+        self.m.at_once == 0 || under_way + started < self.m.at_once as usize
+    }
+
+    fn give(&mut self, now: u64) -> bool {
+        if self.refresh_due(now) {
+            return false;
+        }
+        let writes = self.posted()
+            && (self.draining || (self.queue.is_empty() && (self.m.when_idle || self.outside.is_empty())));
+        let asked = if writes {
+            self.buffer.clone()
+        } else {
+            self.queue.clone()
+        };
+        let mut seen: Vec<u32> = Vec::new();
+        let mut any = false;
+        for waiting in &asked {
+            let number = waiting.ask.bank;
+            if seen.contains(&number) || self.owned(number) {
+                if self.m.scheduler == Scheduler::Fcfs {
+                    return any;
+                }
+                continue;
+            }
+            // Strictly in order: not beside another, and nobody behind the head.
+            if self.m.scheduler == Scheduler::Fcfs && self.queue.iter().chain(&self.buffer).any(|w| w.ready.is_some()) {
+                return any;
+            }
+            seen.push(number);
+            let list = if writes { &self.buffer } else { &self.queue };
+            let bank = &self.banks[number as usize];
+            let of_bank: Vec<&Waiting> = list.iter().filter(|w| w.ask.bank == number).collect();
+            let oldest_hit = of_bank.iter().find(|w| bank.open == Some(w.ask.row));
+            let oldest = of_bank[0];
+            let chosen = match (self.m.scheduler, oldest_hit) {
+                (Scheduler::HitsFirst { cap }, Some(hit)) => {
+                    if hit.id != oldest.id && cap.is_some_and(|cap| bank.passed >= cap) {
+                        oldest
+                    } else {
+                        hit
+                    }
+                }
+                _ => oldest,
+            };
+            let (id, row, write) = (chosen.id, chosen.ask.row, chosen.ask.write);
+            let hit = bank.open == Some(row);
+            let passes = hit && id != oldest.id;
+            if now < if hit { bank.column_from } else { bank.row_from } {
+                if self.m.scheduler == Scheduler::Fcfs {
+                    return any;
+                }
+                continue;
+            }
+            let closes_dirty = !hit && bank.dirty;
+            if ((self.m.cost == WriteCost::Line && write) || closes_dirty) && !self.powered(now) {
+                if self.m.scheduler == Scheduler::Fcfs {
+                    return any;
+                }
+                continue;
+            }
+            let mut ready = now;
+            let bank = &mut self.banks[number as usize];
+            if hit {
+                bank.passed = if passes { bank.passed + 1 } else { 0 };
+            } else {
+                bank.passed = 0;
+                if closes_dirty {
+                    ready += ns(self.m.t_wr);
+                    self.cell_writes.push(ready);
+                }
+                if bank.open.is_some() {
+                    ready += ns(self.m.t_rp);
+                }
+                ready += ns(self.m.t_rcd);
+                bank.open = Some(row);
+                bank.dirty = false;
+            }
+            let list = if writes { &mut self.buffer } else { &mut self.queue };
+            list.iter_mut().find(|w| w.id == id).unwrap().ready = Some(ready);
+            any = true;
+        }
+        any
+    }
+}
+
+fn reference(m: &Memory, asks: &[Ask]) -> Vec<u64> {
+    let outside = asks
+        .iter()
+        .enumerate()
+        .map(|(id, &ask)| Waiting { id, ask, ready: None })
+        .collect();
+    let mut r = Reference {
+        m,
+        done: vec![u64::MAX; asks.len()],
+        outside,
+        queue: Vec::new(),
+        buffer: Vec::new(),
+        banks: vec![Bank::default(); m.banks_per_channel()],
+        bus_until: 0,
+        draining: false,
+        cell_writes: Vec::new(),
+        refreshed: 0,
+    };
+    let mut now = 0;
+    while r.done.contains(&u64::MAX) {
+        while r.one(now) {}
+        now += 1;
+        assert!(now < 10_000_000, "the reference hangs");
+    }
+    r.done
+}
+
+/// Random requests: few rows, so that there are hits and conflicts; bursts and pauses.
+fn asks(random: &mut Stream, count: usize) -> Vec<Ask> {
+    let share = random.below(101);
+    let rows = 1 + random.below(6);
+    let pause = [1, 20, 200][random.below(3) as usize];
+    let mut at = 0;
+    let mut one = |_| {
+        if random.below(3) > 0 {
+            at += random.below(pause);
+        }
+        Ask {
+            at,
+            write: random.below(100) >= share,
+            bank: random.below(4) as u32,
+            row: random.below(rows) as u32,
+            column: random.below(4) as u32,
+        }
+    };
+    (0..count).map(&mut one).collect()
+}
+
+#[test]
+fn every_scheduler_agrees_with_the_reference() {
+    let schedulers = [
+        "fcfs",
+        "ready_first",
+        "hits_first",
+        "hits_first:cap=1",
+        "hits_first:cap=4",
+    ];
+    let only = std::env::var("FTLAB_CASE")
+        .ok()
+        .and_then(|case| case.parse::<u64>().ok());
+    for case in 0..1500u64 {
+        if only.is_some_and(|only| only != case) {
+            continue;
+        }
+        let mut random = Stream::new(case, "nvm conformance");
+        let mut set = vec![format!("controller.scheduler={}", schedulers[(case % 5) as usize])];
+        let cost = ["line", "row", "recovery"][random.below(3) as usize];
+        set.push(format!("write.cost={cost}"));
+        set.push(format!("controller.queue={}", [1, 2, 5, 32][random.below(4) as usize]));
+        set.push(format!("timing.t_ccd={}ns", [1, 4, 9][random.below(3) as usize]));
+        set.push(format!("timing.t_cwl={}ns", [20, 13, 30][random.below(3) as usize]));
+        set.push(format!("timing.t_rtp={}ns", [0, 5, 40][random.below(3) as usize]));
+        if random.below(2) == 0 {
+            set.push(format!("write.buffer={}", [1, 4, 16][random.below(3) as usize]));
+            set.push(format!("write.when_idle={}", random.below(2) == 0));
+        }
+        if cost != "recovery" && random.below(2) == 0 {
+            set.push(format!("write.at_once={}", 1 + random.below(3)));
+        }
+        if random.below(3) == 0 {
+            set.push("refresh.t_refi=700ns".into());
+            set.push("refresh.t_rfc=90ns".into());
+        }
+        let refs: Vec<&str> = set.iter().map(String::as_str).collect();
+        let memory = memory(&refs);
+        let asks = asks(&mut random, 60);
+        let found = serve(&memory, &asks).0;
+        let wanted = reference(&memory, &asks);
+        if let Some(at) = (0..asks.len()).find(|&at| found[at] != wanted[at]) {
+            for (number, ask) in asks.iter().enumerate().take(at + 4) {
+                println!("{number} {ask:?}: {} {}", found[number], wanted[number]);
+            }
+            panic!(
+                "case {case} {set:?}: request {at} {:?} is done at {}, by the reference at {}",
+                asks[at], found[at], wanted[at]
+            );
+        }
+    }
+}

@@ -1,0 +1,149 @@
+"""`ftlab nvm`: banked memory, and samples of what lies in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ftlab.cli import options as o
+
+Memory = Annotated[str, typer.Option("--memory", metavar="NAME", help="A memory of `ftlab nvm list`, or FILE.toml.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the memory: timing.t_rcd=50ns. Repeatable."),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0)]
+Format = Annotated[str | None, typer.Option("--format", metavar="NAME", help="Of the trace. [as recognised]")]
+Cycle = Annotated[
+    str | None, typer.Option("--cycle", metavar="TIME", help="Of traces that count cycles: length of one. [1ns]")
+]
+
+
+def run(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A trace, or sequential, rows, random, chain.")],
+    memory: Memory = "archsampler",
+    set: Set = None,
+    caches: Annotated[bool, typer.Option("--caches", help="Behind caches of 32 KiB, 256 KiB and 2 MiB.")] = False,
+    outstanding: Annotated[
+        int | None, typer.Option("--outstanding", metavar="N", min=1, help="Of traces without times: under way. [16]")
+    ] = None,
+    format: Format = None,
+    cycle: Cycle = None,
+    seed: Seed = 0,
+    json: o.Json = False,
+) -> int:
+    """Run a trace or generator on a memory: latencies, row hits, banks, wear.
+
+    Example: ftlab nvm run random:requests=1e6 --memory pcm
+
+    Example: ftlab nvm run TRACE --set controller.scheduler=fcfs
+    """
+    from ftlab import nvm
+    from ftlab.cli import nvm_text, text
+
+    options = {"caches": caches, "outstanding": outstanding, "format": format, "cycle": cycle, "seed": seed}
+    found = nvm.run(workload, memory, set=set or (), **options)  # type: ignore[arg-type]
+    text.put_json(found) if json else text.put(nvm_text.run_page(found))
+    return 0
+
+
+def sample(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, or synthetic:SIZE.")],
+    ratio: Annotated[str, typer.Option("--ratio", metavar="SHARE", help="Of the rows: 4%, 4‰ or 0.04.")],
+    scheme: Annotated[
+        str,
+        typer.Option(
+            "--scheme", metavar="NAME,...", help="contention_free, balanced, random, worst, one_bank; several, or all."
+        ),
+    ] = "contention_free",
+    memory: Memory = "archsampler",
+    set: Set = None,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1)] = 8,
+    outstanding: Annotated[
+        int, typer.Option("--outstanding", metavar="N", min=1, help="Requests of a thread under way.")
+    ] = 16,
+    think: Annotated[str, typer.Option("--think", metavar="TIME", help="Work of a thread on each line.")] = "0ns",
+    write: Annotated[bool, typer.Option("--write", help="Write the rows (synthetic data).")] = False,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", metavar="WHAT", help="Of a file: count:WORD, average:COLUMN, top:ITEM,RATING."),
+    ] = None,
+    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Of the intervals.")] = 0.95,
+    replicates: Annotated[int, typer.Option("--replicates", metavar="N", min=0, help="Of the bootstrap.")] = 1000,
+    untimed: Annotated[bool, typer.Option("--untimed", help="Only the estimate.")] = False,
+    seed: Seed = 0,
+    json: o.Json = False,
+) -> int:
+    """Sample rows by bank (ArchSampler) or otherwise: estimate with error bars, and times in the memory model.
+
+    Example: ftlab nvm sample reviews.txt --ratio 4% --query count:good --scheme all
+    """
+    from ftlab import nvm
+    from ftlab.cli import nvm_text, text
+
+    schemes = nvm.SCHEMES if scheme == "all" else [name.strip() for name in scheme.split(",")]
+    if scheme == "all" and query:
+        # Rows of one bank say nothing of all data.
+        schemes = [name for name in schemes if name != "one_bank"]
+    found = [
+        nvm.sample(
+            data,
+            memory,
+            ratio=ratio,
+            scheme=name,
+            threads=threads,
+            outstanding=outstanding,
+            think=think,
+            write=write,
+            query=query,
+            level=level,
+            replicates=replicates,
+            set=set or (),
+            seed=seed,
+            untimed=untimed,
+        )
+        for name in schemes
+    ]
+    if json:
+        text.put_json(found[0] if len(found) == 1 else found)
+    else:
+        text.put(nvm_text.sample_page(found))
+    return 0
+
+
+def convert(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A trace or a generator, as for run.")],
+    to: Annotated[str, typer.Option("--to", metavar="NAME", help="dramsim3, nvmain, ramulator, ramulator2 or gem5.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to.")],
+    memory: Memory = "archsampler",
+    set: Set = None,
+    format: Format = None,
+    cycle: Cycle = None,
+    seed: Seed = 0,
+    force: o.Force = False,
+) -> int:
+    """Write a workload as a trace of a public memory simulator.
+
+    Example: ftlab nvm convert random:requests=1e5,gap=100ns --to dramsim3 --out random.trace
+    """
+    from ftlab import nvm
+    from ftlab.cli import text
+    from ftlab.errors import InputError
+
+    if out.exists() and not force:
+        raise InputError(f"{out} exists; --force replaces it")
+    made = nvm.convert(workload, out, to=to, memory=memory, set=set or (), seed=seed, format=format, cycle=cycle)
+    text.note(f"wrote {out}: {made['requests']} requests as {made['format']}")
+    return 0
+
+
+def list_(json: o.Json = False) -> int:
+    """List the memories that come with ftlab."""
+    from ftlab import nvm
+    from ftlab.cli import nvm_text, text
+
+    found = nvm.memories()
+    text.put_json(found) if json else text.put(nvm_text.memories_page(found))
+    return 0

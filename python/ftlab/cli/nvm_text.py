@@ -1,0 +1,176 @@
+"""The pages of `ftlab nvm` as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ftlab import show
+from ftlab.cli import text
+
+Figures = Mapping[str, Any]
+
+# Of the heat map, from idle to busy.
+_SHADES = " .:-=+*#%@"
+
+
+def run_page(found: Figures) -> str:
+    """Memory, latencies, what the rows and the banks did."""
+    measured, perf = found["measured"], found["perf"]
+    workload = found["workload"]
+    cores = "" if workload["cores"] is None else f", {workload['cores']} cores"
+    read_as = "" if workload["format"] is None else f" ({workload['format']})"
+    blocks = [
+        f"{workload['name']}{read_as}{cores} on {_memory(found['memory'])}",
+        text.fact_lines([*_facts(measured), *_caches(found["caches"])]),
+        _latencies(measured),
+        _heat(measured),
+        f"took {perf['wall_s']:.2f} s, {show.count(perf['requests_per_s'])} requests/s",
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def sample_page(found: Sequence[Figures]) -> str:
+    """Each scheme a row, and what must be known to read them."""
+    first = found[0]
+    data, sample = first["data"], first["sample"]
+    blocks = [
+        f"{data['name']}: {data['rows']} rows of {show.size(data['row_bytes'])}, {100 * first['ratio']:g} % of them by "
+        f"{first['threads']} threads, in {_memory(first['memory'])}"
+    ]
+    if first["measured"]:
+        header = ["scheme", "rows", "banks", "skew", "time", "over first", "sum of latencies", "row hits", "p99 read"]
+        base = first["measured"]["finished_ns"]
+        blocks.append(show.text_table(header, [_timed_row(one, base) for one in found]))
+    if first["estimate"]:
+        header = ["scheme", "estimate", "half-width", "bootstrap", "ten resamples (80 %)", "rows", "unused lines"]
+        blocks.append(show.text_table(header, [_estimate_row(one) for one in found]))
+        items = first["estimate"].get("items")
+        if items:
+            rows = [[i["item"], _number(i["mean"]), _number(i["half_width"]), f"{i['ratings']:g}"] for i in items]
+            blocks.append(
+                show.text_table(["top items (" + first["scheme"] + ")", "mean", "half-width", "ratings"], rows)
+            )
+    notes = []
+    if not first["data"]["name"].startswith("synthetic:"):
+        notes.append(
+            "the file's rows are laid out in the simulated memory; rows of an ordinary file are not those of this "
+            "machine's memory: not bank-aware, stratified statistics only"
+        )
+    if not first["memory"]["rows_lie_in_one_bank"]:
+        notes.append("a row's lines lie in several banks, so that no thread keeps to its banks; bank means row % banks")
+    if sample["rows"] / first["ratio"] > 1.1 * data["rows"]:
+        notes.append("at least two rows of each bank are drawn, which is more than was asked for")
+    blocks.append("\n".join(f"note: {note}" for note in notes))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def memories_page(found: Sequence[Figures]) -> str:
+    header = ["memory", "banks", "row", "hit", "miss", "dirty conflict", "ceiling", "write cost", "scheduler"]
+    rows = [
+        [
+            one["name"],
+            str(one["banks"]),
+            show.size(one["row_bytes"]),
+            show.duration(one["unloaded_ns"]["hit"]),
+            show.duration(one["unloaded_ns"]["miss"]),
+            show.duration(one["unloaded_ns"]["dirty_conflict"]),
+            show.rate(one["ceiling_bytes_per_s"]),
+            one["write_cost"],
+            one["scheduler"],
+        ]
+        for one in found
+    ]
+    return show.text_table(header, rows)
+
+
+def _memory(memory: Figures) -> str:
+    return f"{memory['name']}, {memory['banks']} banks, {memory['scheduler']}"
+
+
+def _facts(measured: Figures) -> list[tuple[str, str]]:
+    rows, wear, buffer = measured["rows"], measured["wear"], measured["write_buffer"]
+    facts = [
+        ("time", f"{show.duration(measured['finished_ns'])}, {show.rate(measured['bytes_per_s'])}"),
+        ("rows", f"{rows['hits']} hits, {rows['misses']} misses, {rows['conflicts']} conflicts"),
+        ("bus", f"{show.percent(measured['bus_busy'])} busy"),
+    ]
+    if measured["skew"] is not None:
+        facts.append(("skew", f"{measured['skew']:.3g} times the mean in the bank with the most requests"))
+    if buffer["drains"] or buffer["answered_reads"] or buffer["replaced"]:
+        answered = f"{buffer['answered_reads']} reads answered, {buffer['replaced']} writes replaced"
+        facts.append(("buffer", f"{buffer['drains']} drains, {answered}"))
+    if measured["pauses"]:
+        facts.append(("pauses", str(measured["pauses"])))
+    if measured["refreshes"]:
+        facts.append(("refreshes", str(measured["refreshes"])))
+    if wear["cell_writes"]:
+        most = f"{wear['rows']} rows, at most {wear['most_of_a_row']} of one"
+        facts.append(("wear", f"{wear['cell_writes']} writes to the cells of {most}"))
+    return facts
+
+
+def _caches(caches: Figures | None) -> list[tuple[str, str]]:
+    if caches is None:
+        return []
+    hits = ", ".join(f"{hits} in level {level}" for level, hits in enumerate(caches["hits"], 1))
+    return [("caches", f"{caches['accesses']} accesses; {hits}")]
+
+
+def _latencies(measured: Figures) -> str:
+    keys = ("mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
+    rows = [
+        [name, str(of["count"]), *(show.duration(of[key]) for key in keys)]
+        for name in ("reads", "writes")
+        if (of := measured[name])
+    ]
+    return show.text_table(["latency", "requests", "mean", "p50", "p95", "p99", "p99.9", "max"], rows)
+
+
+def _heat(measured: Figures) -> str:
+    """Banks over time, at most 32 rows: from idle (blank) to always busy (@)."""
+    busy = measured["heat"]["busy"]
+    if len(busy) > 32:
+        return ""
+    lines = ["busy banks over time (blank: idle, @: always busy)"]
+    for bank, shares in enumerate(busy):
+        shades = "".join(_SHADES[min(9, int(10 * share))] for share in shares)
+        lines.append(f"{bank:>4} |{shades}|")
+    return "\n".join(lines)
+
+
+def _timed_row(one: Figures, base: float) -> list[str]:
+    measured, sample = one["measured"], one["sample"]
+    reads = measured["reads"]
+    return [
+        one["scheme"],
+        str(sample["rows"]),
+        str(sample["banks_used"]),
+        f"{sample['skew']:.2f}",
+        show.duration(measured["finished_ns"]),
+        f"{measured['finished_ns'] / base:.3f}",
+        show.duration(measured["latency_sum_ns"]),
+        show.percent(measured["rows"]["hit_ratio"]),
+        show.duration(reads["p99_ns"]) if reads else "-",
+    ]
+
+
+def _estimate_row(one: Figures) -> list[str]:
+    estimate = one["estimate"]
+    return [
+        one["scheme"],
+        _number(estimate["value"]),
+        _number(estimate.get("half_width")),
+        _interval(estimate.get("bootstrap")),
+        _interval(estimate.get("ten_resamples")),
+        str(one["sample"]["rows"]),
+        str(estimate["rubbish_lines"]),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5g}"
+
+
+def _interval(interval: Figures | None) -> str:
+    return "-" if interval is None else f"{interval['low']:.5g} to {interval['high']:.5g}"

@@ -1,0 +1,127 @@
+"""Banked byte-addressable memory, and samples of data in it.
+
+>>> from ftlab import nvm
+>>> made = nvm.run("sequential:requests=1e4", memory="archsampler")
+>>> made["measured"]["rows"]["hits"] > 9000
+True
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from os import PathLike, fspath
+from typing import Any
+
+from ftlab import _ftlab
+from ftlab.errors import InputError
+
+Figures = dict[str, Any]
+
+MEMORY = "archsampler"
+SCHEMES = ("contention_free", "balanced", "random", "worst", "one_bank")
+
+
+def run(
+    workload: str | PathLike[str],
+    memory: str | PathLike[str] = MEMORY,
+    *,
+    set: Iterable[str] = (),
+    seed: int = 0,
+    caches: bool = False,
+    format: str | None = None,
+    cycle: str | None = None,
+    outstanding: int | None = None,
+) -> Figures:
+    """Runs a trace or generator on a memory; figures as in docs/output.md.
+
+    `memory` is a preset or a memory file, `set` changes keys of it (`["geometry.banks=8"]`). `caches` puts three levels
+    of caches in front. Of traces: `format` [as recognised], `cycle` where they count cycles [1ns], `outstanding` where
+    they have no times [16].
+    """
+    spec = _spec(workload, memory, set, seed)
+    spec |= {"caches": caches, "format": format, "cycle": cycle, "outstanding": outstanding}
+    return dict(json.loads(_ftlab.nvm_run(json.dumps(spec))))
+
+
+def sample(
+    data: str | PathLike[str],
+    memory: str | PathLike[str] = MEMORY,
+    *,
+    ratio: str | float,
+    scheme: str = "contention_free",
+    threads: int = 8,
+    outstanding: int = 16,
+    think: str = "0ns",
+    write: bool = False,
+    query: str | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
+    set: Iterable[str] = (),
+    seed: int = 0,
+    untimed: bool = False,
+) -> Figures:
+    """Samples rows of `data` (a file, or `synthetic:SIZE`) as they lie in a memory; times the threads that read them.
+
+    `ratio` is a share (0.04, "4%", "4‰"), `query` what is asked of a file: `count:WORD`, `average:COLUMN`,
+    `top:ITEM,RATING`.
+    """
+    spec = {
+        "data": fspath(data),
+        "memory": fspath(memory),
+        "set": list(set),
+        "scheme": scheme,
+        "ratio": share(ratio),
+        "threads": threads,
+        "outstanding": outstanding,
+        "think": think,
+        "write": write,
+        "query": query,
+        "level": level,
+        "replicates": replicates,
+        "seed": seed,
+        "untimed": untimed,
+    }
+    return dict(json.loads(_ftlab.nvm_sample(json.dumps(spec))))
+
+
+def convert(
+    workload: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    to: str,
+    memory: str | PathLike[str] = MEMORY,
+    set: Iterable[str] = (),
+    seed: int = 0,
+    format: str | None = None,
+    cycle: str | None = None,
+) -> Figures:
+    """Writes a workload as a trace of `dramsim3`, `nvmain`, `ramulator`, `ramulator2` or `gem5`."""
+    spec = _spec(workload, memory, set, seed) | {"format": format, "cycle": cycle}
+    return dict(json.loads(_ftlab.nvm_write(json.dumps(spec), to, fspath(out))))
+
+
+def memories() -> list[Figures]:
+    """The memories that come with ftlab."""
+    return list(json.loads(_ftlab.nvm_list()))
+
+
+def share(text: str | float) -> float:
+    """A share of "4%", "4‰" or 0.04.
+
+    >>> share("4%"), share("4‰"), share(0.5)
+    (0.04, 0.004, 0.5)
+    """
+    found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(%|‰|)\s*", str(text))
+    try:
+        value = float(found[1]) / {"%": 100, "‰": 1000, "": 1}[found[2]] if found else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise InputError(f"ratio {text}: expected a share such as 4%, 4‰ or 0.04")
+    return value
+
+
+def _spec(workload: str | PathLike[str], memory: str | PathLike[str], set: Iterable[str], seed: int) -> Figures:
+    return {"workload": fspath(workload), "memory": fspath(memory), "set": list(set), "seed": seed}

@@ -1,0 +1,154 @@
+"""`ftlab nvm`: memories and samples through the real command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Command
+from ftlab import nvm
+
+
+def figures(ftlab: Command, *arguments: object) -> Any:
+    done = ftlab("nvm", *arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_a_run_prints_a_table_and_its_figures(ftlab: Command) -> None:
+    done = ftlab("nvm", "run", "sequential:requests=1e4")
+    assert done.code == 0
+    assert "hits_first" in done.out
+    assert "p99.9" in done.out
+    assert "busy banks over time" in done.out
+    found = figures(ftlab, "run", "sequential:requests=1e4")
+    assert found["measured"]["requests"] == 10_000
+    rows = found["measured"]["rows"]
+    assert rows["hits"] + rows["misses"] + rows["conflicts"] == 10_000
+
+
+def test_isolated_requests_have_the_latencies_of_the_table(ftlab: Command, tmp_path: Path) -> None:
+    """A miss 150 + 15 + 4, a hit 15 + 4, and a conflict as a miss, since PCM restores nothing when a row is closed."""
+    trace = tmp_path / "three.trace"
+    trace.write_text("0x0 READ 0\n0x40 READ 1000\n0x40000 READ 2000\n")
+    found = figures(ftlab, "run", trace)
+    assert found["memory"]["unloaded_ns"] == {"hit": 19.0, "miss": 169.0, "conflict": 169.0, "dirty_conflict": 169.0}
+    reads = found["measured"]["reads"]
+    assert reads["mean_ns"] == pytest.approx((169 + 19 + 169) / 3)
+    slower = figures(ftlab, "run", trace, "--set", "timing.t_rp=20ns")
+    assert slower["measured"]["reads"]["mean_ns"] == pytest.approx((169 + 19 + 189) / 3)
+
+
+@pytest.mark.parametrize("form", ["dramsim3", "nvmain", "gem5", "ramulator", "ramulator2"])
+def test_traces_go_out_and_come_back(ftlab: Command, tmp_path: Path, form: str) -> None:
+    out = tmp_path / "out.trace"
+    generator = "random:requests=500,gap=100ns,read=0.7"
+    done = ftlab("nvm", "convert", generator, "--to", form, "--out", out)
+    assert done.code == 0, done.err
+    again = ftlab("nvm", "convert", generator, "--to", form, "--out", out)
+    assert again.code == 2
+    assert "--force" in again.err
+    back = figures(ftlab, "run", out)
+    assert back["workload"]["format"] == form
+    assert back["measured"]["requests"] == 500
+    if form in ("dramsim3", "nvmain", "gem5"):
+        assert back["measured"] == figures(ftlab, "run", generator)["measured"]
+
+
+def test_a_run_gives_the_same_twice() -> None:
+    first, second = (nvm.run("random:requests=2e4,read=0.6", seed=5) for _ in range(2))
+    assert first["measured"] == second["measured"]
+
+
+def test_caches_leave_what_misses(ftlab: Command) -> None:
+    """Data of 1 MiB fit into the third level: each line is read from memory once."""
+    found = figures(ftlab, "run", "random:requests=2e5,span=1MiB,cores=1", "--caches")
+    assert found["caches"]["accesses"] == 200_000
+    assert found["measured"]["reads"]["count"] <= 2**20 // 64
+    assert sum(found["caches"]["hits"]) + found["measured"]["reads"]["count"] == 200_000
+
+
+def test_the_order_of_the_schemes() -> None:
+    """As the chapter has it, by ready first: contention-free, balanced, random, all threads in one bank at a time."""
+    times = {
+        scheme: nvm.sample(
+            "synthetic:16MiB", ratio="8%", scheme=scheme, set=["geometry.banks=8", "controller.scheduler=ready_first"]
+        )["measured"]["finished_ns"]
+        for scheme in nvm.SCHEMES
+    }
+    assert times["contention_free"] < times["balanced"] < times["random"] < times["worst"]
+
+
+def test_threads_that_share_banks_lose_to_threads_that_do_not() -> None:
+    def time(threads: int) -> float:
+        found = nvm.sample("synthetic:16MiB", ratio="16%", threads=threads, set=["geometry.banks=8"], think="50ns")
+        return float(found["measured"]["latency_sum_ns"])
+
+    assert time(8) < time(32)
+
+
+def test_an_average_with_its_error_bar(ftlab: Command, tmp_path: Path) -> None:
+    lines = [f"u{n},i{n % 50},{1 + n * 7 % 5},{n}" for n in range(60_000)]
+    lines[100] = "rubbish"
+    lines[40_000] = "u,i,many,1"
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("\n".join(lines) + "\n")
+    whole = figures(ftlab, "sample", ratings, "--ratio", "100%", "--query", "average:3", "--untimed")["estimate"]
+    true = sum(1 + n * 7 % 5 for n in range(60_000) if n not in (100, 40_000)) / 59_998
+    assert whole["value"] == pytest.approx(true)
+    assert (whole["half_width"], whole["rubbish_lines"], whole["records"]) == (0, 2, 59_998)
+    for scheme in ("contention_free", "random"):
+        found = figures(
+            ftlab,
+            "sample",
+            ratings,
+            "--ratio",
+            "40%",
+            "--query",
+            "average:3",
+            "--scheme",
+            scheme,
+            "--set",
+            "geometry.banks=8",
+        )["estimate"]
+        assert abs(found["value"] - true) < 4 * found["standard_error"]
+        assert found["bootstrap"]["low"] < found["value"] < found["bootstrap"]["high"]
+    page = ftlab("nvm", "sample", ratings, "--ratio", "40%", "--query", "top:2,3", "--scheme", "all")
+    assert "not bank-aware, stratified statistics only" in page.out
+    assert "top items" in page.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "sequential:requests=1", "--memory", "pmc"], "unknown memory `pmc`; did you mean `pcm`?"),
+        (["run", "sequential:requests=1", "--set", "geometry.banks=0"], "geometry.banks = 0: expected a power of two"),
+        (["run", "sequentail:requests=1"], "no such trace, and no generator"),
+        (["run", "sequential:requests=none"], "expected a whole number"),
+        (["run", "empty.trace"], "no requests in it"),
+        (["run", "far.trace"], "lies beyond the memory"),
+        (["run", "other.trace"], "of no known format"),
+        (["sample", "empty.trace", "--ratio", "4%"], "an empty file"),
+        (["sample", "synthetic:1MiB", "--ratio", "400%"], "expected more than 0 and at most 1"),
+        (["sample", "synthetic:1MiB", "--ratio", "some"], "expected a share such as 4%"),
+        (["sample", "synthetic:8KiB", "--ratio", "4%"], "expected at least two for each of 32 banks"),
+        (["sample", "text.txt", "--ratio", "100%", "--query", "average:2"], "no record in the sampled rows"),
+        (["convert", "random", "--to", "dramsim3", "--out", "new.trace"], "has no times"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(
+    ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.trace").write_text("")
+    Path("far.trace").write_text("0x40 R\n0x500000000 R\n")
+    Path("other.trace").write_text("time,op\n")
+    Path("text.txt").write_text("no numbers here\n" * 40_000)
+    done = ftlab("nvm", *arguments)
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert not Path("new.trace").exists()
