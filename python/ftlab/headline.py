@@ -48,6 +48,8 @@ FIGURES = (
     Figure("hit_ratio", ("map_cache", "hit_ratio"), "map hits", "", "higher"),
     Figure("shared_share", ("dedup", "shared_share"), "shared", "", "higher"),
     Figure("dedup_work_ns", ("dedup", "work_ns"), "hashing", "ns"),
+    Figure("redirected_share", ("replication", "redirected_share"), "redirected", "", "higher"),
+    Figure("replication_share", ("replication", "written_share"), "copies written", "", "lower"),
     Figure("wear_mean", ("wear", "mean"), "erases mean"),
     Figure("wear_max", ("wear", "max"), "erases max"),
     Figure("wear_std", ("wear", "std"), "erases std"),

@@ -248,7 +248,11 @@ drawer!(
     replication,
     dyn replication::ReplicationPolicy,
     &[],
-    replication::Setup { logical_units: UNITS }
+    replication::Setup {
+        logical_units: UNITS,
+        chips: vec![0, 1, 2, 3],
+        seed: 1,
+    }
 );
 drawer!(
     BUFFER,
