@@ -110,7 +110,7 @@ pub fn time<D: BlockDevice + Instrumented>(
         bytes: tally.bytes,
         written_bytes: tally.written_bytes,
         wall_s: started.elapsed().as_secs_f64(),
-        sim_ns: now,
+        sim_ns: now - feed.away_ns,
         series,
         settling,
         latencies: tally.latencies,

@@ -6,7 +6,7 @@
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
-use crate::backend::Load;
+pub use crate::backend::Load;
 use crate::indirection::{Indirection, Vpn};
 pub use crate::indirection::{MAX_COPIES, Of};
 use crate::record::{Entry, Record, Target};
@@ -16,10 +16,13 @@ use crate::units::Units;
 mod chips;
 mod copying;
 mod days;
+mod idle_lengths;
 pub mod none;
 pub mod oracle;
+pub mod pblru;
 mod popularity;
 pub mod random;
+mod replica_groups;
 pub mod rr_ssd;
 mod selective;
 #[path = "static.rs"]
@@ -307,6 +310,6 @@ impl Setup {
 }
 
 pub fn catalogue() -> Catalogue<dyn ReplicationPolicy, Setup> {
-    let catalogue = member!(Catalogue::new("replication"), none, oracle, random, rr_ssd);
+    let catalogue = member!(Catalogue::new("replication"), none, oracle, pblru, random, rr_ssd);
     catalogue.with("static", r#static::new, include_str!("static.rs"))
 }
