@@ -64,6 +64,8 @@ TERMINAL = (
     "waf_gc",
     "shared_share",
     "dedup_work_ns",
+    "redirected_share",
+    "replication_share",
     "read_mean_ns",
     "read_p99_ns",
     "write_mean_ns",

@@ -66,7 +66,10 @@ impl<B: Backend> Ftl<B> {
     fn stand_in(&self, stand_ins: &mut StandIns, die: u32, page: u32) -> Option<u32> {
         let (pages, blocks) = (self.layout.pages_per_ru, self.layout.geometry.blocks);
         let row = self.layout.place_in_ru(page % pages).1;
-        for &(lane, k) in &stand_ins.dies[die as usize] {
+        // From the same plane on, so that pages that would be read together still are.
+        let plane = self.layout.address(page).plane / self.layout.geometry.total_dies();
+        let lanes = &stand_ins.dies[die as usize];
+        for &(lane, k) in lanes.iter().cycle().skip(plane as usize).take(lanes.len()) {
             let width = self.layout.lane_planes(lane).len() as u32;
             let first = lane.0 * blocks;
             for _ in 0..PROBES.min(blocks) {
