@@ -1,9 +1,9 @@
 //! Where the reads of an oracle go: to some page of the die that has the least to do.
 //!
 //! The data is not there, so what a read costs is what it would cost if it were. Pages of full reclaim units stand in, or the first
-//! page of one that is being filled; a die that has neither is passed over.
+//! page of one that is being filled, if they hold something valid; a die that has none of them close by is passed over.
 
-use ftlab_core::{LaneId, Layout};
+use ftlab_core::{LaneId, Layout, Slot};
 
 use crate::backend::Backend;
 use crate::ftl::Ftl;
@@ -62,27 +62,45 @@ impl<B: Backend> Ftl<B> {
         best
     }
 
-    /// A page of `die` that is in flash, in the row of `page` if its reclaim unit is full.
+    /// A page of `die` that holds something valid and so is in flash: of a full reclaim unit the one in the row of `page` or soon
+    /// after it, of one that is being filled the first.
     fn stand_in(&self, stand_ins: &mut StandIns, die: u32, page: u32) -> Option<u32> {
         let (pages, blocks) = (self.layout.pages_per_ru, self.layout.geometry.blocks);
         let row = self.layout.place_in_ru(page % pages).1;
         // From the same plane on, so that pages that would be read together still are.
         let plane = self.layout.address(page).plane / self.layout.geometry.total_dies();
-        let lanes = &stand_ins.dies[die as usize];
-        for &(lane, k) in lanes.iter().cycle().skip(plane as usize).take(lanes.len()) {
+        let lanes = stand_ins.dies[die as usize].len();
+        for number in (0..lanes).map(|step| (plane as usize + step) % lanes) {
+            let (lane, k) = stand_ins.dies[die as usize][number];
             let width = self.layout.lane_planes(lane).len() as u32;
+            let rows = pages / width;
             let first = lane.0 * blocks;
             for _ in 0..PROBES.min(blocks) {
                 let at = &mut stand_ins.units[lane.at()];
                 let ru = first + *at;
-                match self.units.rus[ru as usize].state {
-                    RuState::Closed => return Some(ru * pages + row * width + k),
-                    RuState::Open if self.has_second_row(ru, width) => return Some(ru * pages + k),
-                    _ => *at = (*at + 1) % blocks,
+                let in_row = |row: u32| ru * pages + row * width + k;
+                let found = match self.units.rus[ru as usize].state {
+                    // After a power cut a unit may be full with pages that were never programmed.
+                    RuState::Closed => (row..row + PROBES.min(rows))
+                        .map(|row| in_row(row % rows))
+                        .find(|&page| self.has_valid(page)),
+                    RuState::Open if self.has_second_row(ru, width) => {
+                        Some(in_row(0)).filter(|&page| self.has_valid(page))
+                    }
+                    _ => None,
+                };
+                if found.is_some() {
+                    return found;
                 }
+                *at = (*at + 1) % blocks;
             }
         }
         None
+    }
+
+    fn has_valid(&self, page: u32) -> bool {
+        let units = self.layout.units_per_page;
+        (page * units..(page + 1) * units).any(|slot| self.record.is_valid(Slot(slot)))
     }
 
     /// The first row of an open unit is behind the one that is being programmed.

@@ -38,7 +38,7 @@ pub(super) fn share_out(
         .iter()
         .filter_map(|&(vpn, further)| {
             let (count, share) = shares.get(&vpn).copied().unwrap_or_default();
-            (further > share).then_some((count, vpn, further - share))
+            (further > share).then(|| (count, vpn, further - share))
         })
         .collect();
     beyond.sort_unstable_by_key(|&(count, vpn, _)| (count, vpn));

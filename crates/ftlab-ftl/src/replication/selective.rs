@@ -328,6 +328,9 @@ impl ReplicationPolicy for Selective {
     }
 
     fn idle_ns(&self) -> Option<u64> {
+        if self.chips.count() == 1 {
+            return None;
+        }
         let idle_ns = (self.params.idle_us * 1e3) as u64;
         match (self.params.when, self.params.mirror) {
             (When::EndOfDay, true) => Some(self.days.look_ns()),
@@ -336,7 +339,7 @@ impl ReplicationPolicy for Selective {
     }
 
     fn idle_units(&self) -> Option<u64> {
-        Some(self.params.idle_units)
+        (self.chips.count() > 1).then_some(self.params.idle_units)
     }
 
     fn when_idle(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
