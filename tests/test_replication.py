@@ -107,9 +107,9 @@ def test_with_one_chip_it_is_the_drive_without_copies(traces: list[Path], member
 
 
 def test_with_nothing_popular_it_is_the_drive_without_copies(tmp_path: Path) -> None:
-    # About one read of each unit a day: five make a second copy, of eight chips.
+    # One read of six units a day: it takes five of one for a second copy, of eight chips.
     trace = requests(4, 0, tmp_path / "flat.parquet")
-    member = "rr_ssd:day_s=0.05,alpha=30"
+    member = "rr_ssd:day_s=0.01,alpha=30"
     assert told(run(trace, member)) == told(run(trace, "none"))
 
 
@@ -180,5 +180,7 @@ def test_a_real_trace_with_contents() -> None:
 
     base, oracle, copied = reads("none"), reads("oracle"), reads("rr_ssd:day_s=0.01,alpha=10,copies=all")
     assert oracle["latency"]["read"]["mean_ns"] < base["latency"]["read"]["mean_ns"]
-    assert copied["replication"]["copied_reads"] > 0
+    # Hardly anything is read again in these five seconds, so that copies are of no use.
+    assert copied["replication"]["written"] > 100
+    assert copied["replication"]["copied_share"] < 0.01
     assert copied["dedup"]["shared"] == base["dedup"]["shared"] > 0
