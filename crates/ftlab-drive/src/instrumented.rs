@@ -18,6 +18,11 @@ pub trait Instrumented {
         0.0
     }
 
+    /// A mirror serves the host at present: the device is to be left alone until this is over.
+    fn is_offline(&self) -> bool {
+        false
+    }
+
     /// Power fails and comes back at once: requests under way are lost. The device takes requests again after the time that
     /// is returned.
     fn cut_power(&mut self) -> PowerCut {
@@ -82,6 +87,10 @@ impl<B: Clocked> Instrumented for Device<FtlFront<B>> {
 
     fn uncollected(&self) -> f64 {
         uncollected(&self.front().ftl)
+    }
+
+    fn is_offline(&self) -> bool {
+        self.front().ftl.is_offline()
     }
 
     /// # Panics

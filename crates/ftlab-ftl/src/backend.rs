@@ -127,6 +127,8 @@ pub enum Notice {
     WriteLate { race: u32 },
     /// One of a write's copies is in flash.
     WriteDone { race: u32 },
+    /// What has been ordered behind a mirror so far is in flash.
+    Offline,
 }
 
 impl Notice {
@@ -143,6 +145,7 @@ impl Notice {
             Notice::WriteLate { race } => (6, race),
             Notice::WriteDone { race } => (7, race),
             Notice::IdleMerge => (8, 0),
+            Notice::Offline => (9, 0),
         };
         assert!(number >> Self::NUMBER_BITS == 0, "{self:?} has too large a number");
         kind << Self::NUMBER_BITS | number
@@ -161,6 +164,7 @@ impl Notice {
             6 => Notice::WriteLate { race: number },
             7 => Notice::WriteDone { race: number },
             8 => Notice::IdleMerge,
+            9 => Notice::Offline,
             kind => unreachable!("a notice of kind {kind}"),
         }
     }
@@ -366,6 +370,7 @@ mod tests {
             Notice::IdleMerge,
             Notice::WriteLate { race: most },
             Notice::WriteDone { race: 5 },
+            Notice::Offline,
         ] {
             assert_ne!(notice.packed(), 0);
             assert_eq!(Notice::unpacked(notice.packed()), notice);

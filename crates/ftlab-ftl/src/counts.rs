@@ -54,11 +54,18 @@ pub struct Counts {
     pub retired: u64,
     pub checkpoints: u64,
     pub replica_programs: u64,
+    /// Time that a mirror has served the host, and times that it did.
+    pub offline_ns: u64,
+    pub offline_times: u64,
     /// Units whose contents were known when they were stored, and those of them that took no place of their own.
     pub dedup_asked: u64,
     pub dedup_hits: u64,
     /// Time of the controller's engines for them.
     pub dedup_work_ns: u64,
+    /// Host reads of units with several copies, and host reads that went first to another copy than the value's first, or, by an
+    /// oracle, to another die.
+    pub copied_reads: u64,
+    pub redirected_reads: u64,
     /// Further copies tried because the first was late: read, and programmed.
     pub hedged_reads: u64,
     pub hedged_writes: u64,

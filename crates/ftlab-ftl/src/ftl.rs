@@ -521,6 +521,7 @@ impl<B: Backend> Ftl<B> {
             Notice::IdleMerge => self.merge_when_idle(),
             Notice::WriteLate { race } => self.write_late(race),
             Notice::WriteDone { race } => self.roles.writes.end(race),
+            Notice::Offline => self.work_offline(),
         }
     }
 }

@@ -151,6 +151,11 @@ impl<B: Backend> Ftl<B> {
             self.assert_written(page);
             return OpId::DONE;
         }
+        let page = if self.roles.stand_ins.is_some() {
+            self.least_loaded_page(page)
+        } else {
+            page
+        };
         self.backend
             .issue(FlashOp::host_read(page, bytes, ticket), &self.map_ready)
     }

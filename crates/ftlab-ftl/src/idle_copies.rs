@@ -1,6 +1,6 @@
 //! What replication does in idle moments: copies are made and given up.
 
-use crate::backend::{Backend, Class, Notice, Ticket};
+use crate::backend::{Backend, Class, Need, Notice, OpId, Ticket};
 use crate::ftl::Ftl;
 use crate::indirection::Vpn;
 use crate::record::Target;
@@ -10,6 +10,9 @@ use ftlab_core::{LaneId, Lpn};
 
 /// Answers of the policy that are carried out in one idle moment.
 pub(crate) const MOST_AT_ONCE: u32 = 64;
+
+/// Answers that are carried out before the drive waits for them, while a mirror serves the host.
+const MOST_OFFLINE: u32 = 4096;
 
 impl<B: Backend> Ftl<B> {
     /// Starts the clocks of what is done in idle time; called when the drive starts, and again after a power cut.
@@ -25,11 +28,18 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// If some lane is idle, does what the replication policy wants; then looks again after the same time.
+    /// If a mirror serves the host, or some lane is idle, does what the replication policy wants; then looks again after the same
+    /// time.
     pub(crate) fn copy_when_idle(&mut self) {
-        let idle_ns = self.roles.replication.as_ref().and_then(|policy| policy.idle_ns());
-        let Some(idle_ns) = idle_ns else { return };
-        if (0..self.layout.lanes).any(|lane| self.lane_is_idle(LaneId(lane), idle_ns)) {
+        let now = self.now();
+        let Some(policy) = &mut self.roles.replication else {
+            return;
+        };
+        let Some(idle_ns) = policy.idle_ns() else { return };
+        let (offline, has_work) = (policy.goes_offline(now), policy.has_idle_work());
+        if offline && !self.is_offline() {
+            self.go_offline();
+        } else if has_work && (0..self.layout.lanes).any(|lane| self.lane_is_idle(LaneId(lane), idle_ns)) {
             self.work_when_idle(Some(idle_ns));
         }
         self.backend.arm(idle_ns, Notice::IdleCopy);
@@ -40,31 +50,93 @@ impl<B: Backend> Ftl<B> {
         if B::TIMED || self.roles.idle_at.is_none_or(|at| self.tick < at) {
             return;
         }
-        let every = self.roles.replication.as_ref().and_then(|policy| policy.idle_units());
-        self.roles.idle_at = every.map(|every| self.tick + every.max(1));
-        self.work_when_idle(None);
+        let now = self.now();
+        let Some(policy) = &mut self.roles.replication else {
+            return;
+        };
+        self.roles.idle_at = policy.idle_units().map(|every| self.tick + every.max(1));
+        if policy.goes_offline(now) {
+            self.go_offline();
+        } else if policy.has_idle_work() {
+            self.work_when_idle(None);
+        }
+    }
+
+    fn go_offline(&mut self) {
+        self.roles.offline_since = Some(self.backend.now_ns());
+        self.counts.offline_times += 1;
+        self.work_offline();
+    }
+
+    /// Carries out the next orders behind the mirror; the host comes back when there are none and all are in flash.
+    pub(crate) fn work_offline(&mut self) {
+        let Some(since_ns) = self.roles.offline_since else {
+            return;
+        };
+        let mut programs = std::mem::take(&mut self.roles.programs);
+        loop {
+            programs.clear();
+            let mut more = false;
+            for _ in 0..MOST_OFFLINE {
+                more = !self.end_of_life && self.do_when_idle(None, &mut programs);
+                if !more {
+                    break;
+                }
+            }
+            programs.retain(|&program| !self.backend.is_done(program));
+            if !programs.is_empty() {
+                let notice = Some(Notice::Offline);
+                self.backend.join(&programs, Need::All, Ticket::NONE, notice);
+                break;
+            }
+            if !more {
+                self.roles.offline_since = None;
+                self.counts.offline_ns += self.backend.now_ns() - since_ns;
+                break;
+            }
+        }
+        self.roles.programs = programs;
+    }
+
+    /// Copies beyond the first of each value.
+    pub fn further_copies(&self) -> u64 {
+        self.roles.further
+    }
+
+    /// Whether a mirror serves the host at present.
+    pub fn is_offline(&self) -> bool {
+        self.roles.offline_since.is_some()
     }
 
     fn work_when_idle(&mut self, idle_ns: Option<u64>) {
+        let mut programs = std::mem::take(&mut self.roles.programs);
+        programs.clear();
         for _ in 0..MOST_AT_ONCE {
-            if self.end_of_life {
-                return;
-            }
-            match self.wanted_when_idle() {
-                None => return,
-                Some(IdleWork::Copy { of, lane }) => {
-                    if let Some(lane) = lane.or_else(|| self.idle_lane_for(of, idle_ns)) {
-                        self.program_further(&Further {
-                            of,
-                            lane,
-                            class: Class::Gc,
-                            from_flash: true,
-                        });
-                    }
-                }
-                Some(IdleWork::Drop { of, copy }) => self.drop_copy(of, copy),
+            if self.end_of_life || !self.do_when_idle(idle_ns, &mut programs) {
+                break;
             }
         }
+        self.roles.programs = programs;
+    }
+
+    /// Carries out one order of the policy, whose program is added to `programs`; false if it has none.
+    fn do_when_idle(&mut self, idle_ns: Option<u64>, programs: &mut Vec<OpId>) -> bool {
+        match self.wanted_when_idle() {
+            None => return false,
+            Some(IdleWork::Copy { of, lane }) => {
+                if let Some(lane) = lane.or_else(|| self.idle_lane_for(of, idle_ns)) {
+                    let further = Further {
+                        of,
+                        lane,
+                        class: Class::Gc,
+                        from_flash: true,
+                    };
+                    programs.extend(self.program_further(&further).map(|(_, program)| program));
+                }
+            }
+            Some(IdleWork::Drop { of, copy }) => self.drop_copy(of, copy),
+        }
+        true
     }
 
     fn wanted_when_idle(&mut self) -> Option<IdleWork> {
@@ -77,6 +149,8 @@ impl<B: Backend> Ftl<B> {
             indirection: &self.indirection,
             layout: &self.layout,
             units: &self.units,
+            further: self.roles.further,
+            room: self.roles.room,
         };
         let policy = self.roles.replication.as_mut();
         let wanted = policy.and_then(|policy| policy.when_idle(&idle));

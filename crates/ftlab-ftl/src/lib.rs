@@ -43,6 +43,7 @@ pub mod roles;
 mod room;
 mod sharing;
 pub mod since;
+mod stand_ins;
 mod state;
 mod surviving;
 mod tenants;

@@ -114,6 +114,10 @@ impl<B: Backend> Ftl<B> {
             };
             policy.read(&read, plan);
         }
+        if slots.len() > 1 {
+            self.counts.copied_reads += 1;
+            self.counts.redirected_reads += u64::from(plan.order.first().is_some_and(|&copy| copy > 0));
+        }
         self.roles.copies = copies;
     }
 

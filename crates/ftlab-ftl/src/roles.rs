@@ -10,6 +10,7 @@ use crate::indirection::{CHUNKS, MOST_VALUES, Released};
 use crate::late_writes::WriteRace;
 use crate::races::{Races, ReadRace};
 use crate::replication::{self, CopyAt, ReadPlan, ReplicationPolicy};
+use crate::stand_ins::StandIns;
 
 use ftlab_core::{LaneId, Layout, Lpn, Result, Slot};
 
@@ -27,6 +28,10 @@ pub struct Roles {
     pub(crate) room: u64,
     /// Without time: the tick from which on the replication policy is asked what to do when idle.
     pub(crate) idle_at: Option<u64>,
+    /// A mirror serves the host, and orders of the replication policy are carried out meanwhile.
+    pub(crate) offline_since: Option<u64>,
+    /// Where reads of an oracle go.
+    pub(crate) stand_ins: Option<StandIns>,
     /// The same for the dedup policy.
     pub(crate) merge_at: Option<u64>,
     /// The dedup policy is asked about units that a collection moves, is told of reads, has what is left of packs put together.
@@ -65,7 +70,7 @@ impl Roles {
             of_dedup = Some(dedup::catalogue().build(&config.dedup, &mut setup)?);
         }
         if config.replication.name != "none" {
-            let mut setup = replication::Setup { logical_units };
+            let mut setup = replication::Setup::new(logical_units, layout, config.seed);
             of_replication = Some(replication::catalogue().build(&config.replication, &mut setup)?);
         }
         Ok(Self::given(of_dedup, of_replication))
@@ -73,6 +78,7 @@ impl Roles {
 
     /// Roles made outside the catalogue (tests).
     pub fn given(dedup: Option<Box<dyn DedupPolicy>>, replication: Option<Box<dyn ReplicationPolicy>>) -> Self {
+        let reads_anywhere = replication.as_ref().is_some_and(|policy| policy.reads_anywhere());
         Roles {
             packs: vec![PackPlace::default(); dedup.as_ref().map_or(0, |policy| usize::from(policy.packs()))],
             merge_at: dedup.as_ref().and_then(|policy| policy.idle_units()),
@@ -80,6 +86,7 @@ impl Roles {
             merges_collected: dedup.as_ref().is_some_and(|policy| policy.asks_collected()),
             tells_reads: dedup.as_ref().is_some_and(|policy| policy.asks_reads()),
             repacks: dedup.as_ref().is_some_and(|policy| policy.repacks()),
+            stand_ins: reads_anywhere.then(StandIns::default),
             dedup,
             replication,
             ..Roles::default()
@@ -114,6 +121,7 @@ impl Roles {
         self.reads.clear();
         self.writes.clear();
         self.assembling.clear();
+        self.offline_since = None;
         if let Some(policy) = &mut self.replication {
             policy.forget();
         }

@@ -19,6 +19,7 @@ use crate::indirection::{ChunkRow, Held, Indirection, Vpn};
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
 use crate::recovery::{Event, Recovery};
+use crate::replication;
 
 /// What the spare area of a slot says beside its owner in the record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,6 +120,7 @@ impl<B: Backend> Ftl<B> {
             }
         }
         self.tell_dedup(dedup::Event::Became { lpn, vpn });
+        self.tell_replication(replication::Event::Became { lpn, vpn });
         self.tell_place(lpn);
         Some(vpn)
     }

@@ -298,9 +298,19 @@ fn without_time_idle_work_is_done_after_so_many_units() {
         vpn: Vpn(vpn),
         lane: LaneId(lane),
     };
+    let became = |lpn, vpn| Event::Became {
+        lpn: Lpn(lpn),
+        vpn: Vpn(vpn),
+    };
     assert_eq!(
         *told.lock().unwrap(),
-        [copied(1, 0, 3), copied(1, 0, 0), copied(2, 1, 3)]
+        [
+            became(1, 0),
+            copied(1, 0, 3),
+            copied(1, 0, 0),
+            became(2, 1),
+            copied(2, 1, 3)
+        ]
     );
     ftl.check().unwrap();
 }

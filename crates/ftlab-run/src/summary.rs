@@ -124,6 +124,9 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     if config.ftl.dedup.name != "none" {
         put("dedup", dedup(ftl));
     }
+    if config.ftl.replication.name != "none" {
+        put("replication", replication(ftl));
+    }
     put("map_cache", map_cache(ftl));
     put("wear", wear(ftl));
     put("lifetime", lifetime(ftl, facts, measured, &verdict));
@@ -264,6 +267,8 @@ fn counts<B: Backend>(ftl: &Ftl<B>) -> Value {
         "retired": c.retired,
         "checkpoints": c.checkpoints,
         "dedup_hits": c.dedup_hits,
+        "copied_reads": c.copied_reads,
+        "redirected_reads": c.redirected_reads,
         "hedged_reads": c.hedged_reads,
         "hedged_writes": c.hedged_writes,
     })
@@ -291,6 +296,27 @@ fn dedup<B: Backend>(ftl: &Ftl<B>) -> Value {
         "work_ns": ratio(c.dedup_work_ns as f64, c.dedup_asked as f64),
         "values": ftl.indirection().in_use_count().0,
         "rows": ftl.indirection().in_use_count().1,
+    })
+}
+
+/// Where reads went in the measurement, and what the copies took.
+fn replication<B: Backend>(ftl: &Ftl<B>) -> Value {
+    let c = &ftl.counts;
+    let reads = c.host_reads as f64;
+    let copies = c.programmed[Cause::Replication as usize] as f64;
+    let further = ftl.further_copies();
+    json!({
+        "copied_reads": c.copied_reads,
+        "copied_share": ratio(c.copied_reads as f64, reads),
+        "redirected_reads": c.redirected_reads,
+        "redirected_share": ratio(c.redirected_reads as f64, reads),
+        "written": c.programmed[Cause::Replication as usize],
+        "written_share": ratio(copies, c.total_programmed() as f64),
+        "per_host_write": ratio(copies, c.host_writes as f64),
+        "copies": further,
+        "space_share": ratio(further as f64, f64::from(ftl.layout.slots())),
+        "offline_ns": c.offline_ns,
+        "offline_times": c.offline_times,
     })
 }
 

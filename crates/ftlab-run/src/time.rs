@@ -42,6 +42,11 @@ pub fn time<D: BlockDevice + Instrumented>(
     let mut power_cuts = Vec::new();
     let (mut now, mut unreported) = (0u64, 0usize);
     let end = 'run: loop {
+        if device.is_offline() {
+            let since = now;
+            now = wait_until_back(device, now, &mut completions);
+            feed.away_ns += now - since;
+        }
         let mut next_arrival = None;
         while under_way.count < feed.limit {
             let Some(arrival) = feed.arrival(now)? else { break };
@@ -56,9 +61,12 @@ pub fn time<D: BlockDevice + Instrumented>(
             now = device.next_wakeup().unwrap_or(now);
             break End::Done;
         }
-        now = device
-            .advance_to_completion(next_arrival, &mut completions)
-            .unwrap_or_else(|| unreachable!("{} requests wait for nothing", under_way.count));
+        // Those that completed while a mirror served the host count first.
+        if completions.is_empty() {
+            now = device
+                .advance_to_completion(next_arrival, &mut completions)
+                .unwrap_or_else(|| unreachable!("{} requests wait for nothing", under_way.count));
+        }
         unreported += completions.len();
         for done in &completions {
             let request = under_way.take(done.tag);
@@ -102,7 +110,7 @@ pub fn time<D: BlockDevice + Instrumented>(
         bytes: tally.bytes,
         written_bytes: tally.written_bytes,
         wall_s: started.elapsed().as_secs_f64(),
-        sim_ns: now,
+        sim_ns: now - feed.away_ns,
         series,
         settling,
         latencies: tally.latencies,
@@ -112,6 +120,21 @@ pub fn time<D: BlockDevice + Instrumented>(
         overload,
         power_cuts,
     })
+}
+
+/// While a mirror serves the host, nothing arrives: what is under way completes, and the device does its work. Returns the time
+/// afterwards.
+fn wait_until_back<D: BlockDevice + Instrumented>(
+    device: &mut D,
+    mut now: u64,
+    completions: &mut Vec<Completion>,
+) -> u64 {
+    while device.is_offline() {
+        let Some(next) = device.next_wakeup() else { break };
+        now = now.max(next);
+        device.advance(now, completions);
+    }
+    now
 }
 
 /// The requests of a workload one by one, each with its time of arrival.
@@ -128,6 +151,8 @@ struct Feed<'a> {
     limit: usize,
     /// Stamp of the first request.
     origin_ns: Option<u64>,
+    /// Time for which a mirror has served the host: later requests arrive as much later.
+    away_ns: u64,
     submitted: u64,
     late_sum_ns: u128,
     late_max_ns: u64,
@@ -149,6 +174,7 @@ impl<'a> Feed<'a> {
             speedup,
             limit: limit as usize,
             origin_ns: None,
+            away_ns: 0,
             submitted: 0,
             late_sum_ns: 0,
             late_max_ns: 0,
@@ -174,11 +200,12 @@ impl<'a> Feed<'a> {
         }
         let stamp = self.batch.time_ns[self.next];
         let since = stamp - *self.origin_ns.get_or_insert(stamp);
-        Ok(Some(if self.speedup == 1.0 {
+        let since = if self.speedup == 1.0 {
             since
         } else {
             (since as f64 / self.speedup) as u64
-        }))
+        };
+        Ok(Some(since + self.away_ns))
     }
 
     /// Submits the next request and announces later ones.

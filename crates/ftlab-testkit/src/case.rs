@@ -250,8 +250,19 @@ drawer!(
     REPLICATION,
     replication,
     dyn replication::ReplicationPolicy,
-    &[],
-    replication::Setup { logical_units: UNITS }
+    &[
+        "rr_ssd:alpha=60,day_units=40,idle_units=5",
+        "rr_ssd:alpha=60,when=on_line,copies=all,idle_us=50,idle_units=5",
+        "random:alpha=60,day_units=30,idle_units=5,copies=count",
+        "static:alpha=60,day_units=50,idle_units=5,mirror=false,idle_us=50",
+        "pblru:deadline_us=60,read_us=20,write_us=60,blocked=late,epoch_s=0.01",
+        "pblru:deadline_us=60,read_us=20,write_us=60,blocked=late,further=idle,eviction=lru,space=0.02,epoch_s=0.01",
+    ],
+    replication::Setup {
+        logical_units: UNITS,
+        chips: vec![0, 1, 2, 3],
+        seed: 1,
+    }
 );
 drawer!(
     BUFFER,

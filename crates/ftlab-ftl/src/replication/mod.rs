@@ -6,14 +6,27 @@
 use ftlab_core::{Catalogue, LaneId, Layout, Lpn, member};
 
 use crate::Now;
-use crate::backend::Load;
+pub use crate::backend::Load;
 use crate::indirection::{Indirection, Vpn};
 pub use crate::indirection::{MAX_COPIES, Of};
-use crate::record::{Record, Target};
+use crate::record::{Entry, Record, Target};
 use crate::request::WriteContext;
 use crate::units::Units;
 
+mod chips;
+mod copying;
+mod days;
+mod idle_lengths;
 pub mod none;
+pub mod oracle;
+pub mod pblru;
+mod popularity;
+pub mod random;
+mod replica_groups;
+pub mod rr_ssd;
+mod selective;
+#[path = "static.rs"]
+pub mod r#static;
 
 /// Where a copy lies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -102,6 +115,9 @@ pub struct Idle<'a> {
     pub(crate) indirection: &'a Indirection,
     pub(crate) layout: &'a Layout,
     pub(crate) units: &'a Units,
+    /// Copies beyond the first of each value, and how many there may be: the drive keeps room for all its logical units.
+    pub further: u64,
+    pub room: u64,
 }
 
 impl Idle<'_> {
@@ -114,6 +130,44 @@ impl Idle<'_> {
     pub fn erases(&self, lane: LaneId) -> u64 {
         let units = self.units.of_lane(lane);
         units.map(|ru| u64::from(self.units.rus[ru.at()].erases)).sum()
+    }
+
+    /// Slots of `lane`, and those of them that hold nothing valid, in time that grows with its number of reclaim units.
+    pub fn space(&self, lane: LaneId) -> (u64, u64) {
+        let units = self.units.of_lane(lane);
+        let slots = units.clone().count() as u64 * u64::from(self.layout.slots_per_ru);
+        let valid: u64 = units.map(|ru| u64::from(self.units.valid(ru))).sum();
+        (slots, slots - valid)
+    }
+
+    /// Slots of a reclaim unit.
+    pub fn slots_per_unit(&self) -> u64 {
+        u64::from(self.layout.slots_per_ru)
+    }
+
+    /// Values with more than one copy, and how many they have; in time that grows with the number of values.
+    pub fn copied(&self) -> impl Iterator<Item = (Vpn, usize)> + '_ {
+        let values = self.indirection.in_use();
+        values
+            .map(|vpn| (vpn, self.indirection.copy_count(vpn)))
+            .filter(|&(_, copies)| copies > 1)
+    }
+
+    /// Units that need no place of their own as another LPN's has the same content; in time that grows with the number of values.
+    pub fn saved_units(&self) -> u64 {
+        let whole = self
+            .indirection
+            .in_use()
+            .filter(|&vpn| self.indirection.members(vpn).is_empty());
+        whole
+            .map(|vpn| u64::from(self.indirection.references(vpn).saturating_sub(1)))
+            .sum()
+    }
+
+    /// Logical units that hold something, in time that grows with the size of the drive.
+    pub fn held_units(&self) -> u64 {
+        let map = &self.record.map;
+        map.iter().filter(|&&entry| entry != Entry::UNMAPPED.0).count() as u64
     }
 
     /// Fills `lanes` with those on which copies of `of` lie now, in the order of the copies; none of what is not in flash or
@@ -153,6 +207,8 @@ pub enum Event {
     /// A further copy is being programmed on `lane`: with the write, because the write was late, or in an idle moment. What
     /// was asked for as `of` lies behind `vpn`.
     Copied { of: Of, vpn: Vpn, lane: LaneId },
+    /// The unit of `lpn`, which was known by it, is the value `vpn` from now on: it has been shared or copied.
+    Became { lpn: Lpn, vpn: Vpn },
     /// An LPN: the host overwrites or trims its unit, or it is merged with another of the same content. A virtual page number: nothing refers to the value any more, and all its
     /// copies are invalid; the number may be given to another value.
     Gone(Of),
@@ -176,6 +232,22 @@ pub trait ReplicationPolicy: Send {
     /// Fills `plan` for a host read of a unit in flash, however many copies there are. Units in the write buffer or stored in
     /// chunks are not asked about.
     fn read(&mut self, read: &ReadOf<'_>, plan: &mut ReadPlan);
+
+    /// An oracle's: every host read takes as long as it would on the die with the least load, wherever the copies lie.
+    fn reads_anywhere(&self) -> bool {
+        false
+    }
+
+    /// Asked as often as `when_idle`, busy or not: whether a mirror serves the host for a while. Then `when_idle` is asked until it
+    /// has nothing more to order, and the host comes back when all of it is in flash.
+    fn goes_offline(&mut self, _now: Now) -> bool {
+        false
+    }
+
+    /// Whether `when_idle` would have anything to order.
+    fn has_idle_work(&self) -> bool {
+        true
+    }
 
     /// How long a lane must be idle before `when_idle` is asked, and how often it is (backends with time); `None`: never.
     fn idle_ns(&self) -> Option<u64> {
@@ -217,8 +289,27 @@ pub trait ReplicationPolicy: Send {
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub logical_units: u32,
+    /// Of each lane: the chip that it begins on.
+    pub chips: Vec<u32>,
+    pub seed: u64,
+}
+
+impl Setup {
+    pub fn new(logical_units: u32, layout: &Layout, seed: u64) -> Self {
+        let geometry = &layout.geometry;
+        let chip = |lane| {
+            let die = layout.die_of_plane(layout.lane_planes(LaneId(lane))[0]);
+            die % geometry.channels * geometry.ways + die / geometry.channels % geometry.ways
+        };
+        Setup {
+            logical_units,
+            chips: (0..layout.lanes).map(chip).collect(),
+            seed,
+        }
+    }
 }
 
 pub fn catalogue() -> Catalogue<dyn ReplicationPolicy, Setup> {
-    member!(Catalogue::new("replication"), none)
+    let catalogue = member!(Catalogue::new("replication"), none, oracle, pblru, random, rr_ssd);
+    catalogue.with("static", r#static::new, include_str!("static.rs"))
 }

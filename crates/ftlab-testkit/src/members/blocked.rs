@@ -79,6 +79,7 @@ impl ReplicationPolicy for Blocked {
                 self.late[1] += 1;
                 self.copied.push(vpn);
             }
+            Event::Became { .. } => {}
             Event::Gone(of) => self.copied.retain(|&vpn| of != Of::Vpn(vpn)),
         }
     }

@@ -141,6 +141,7 @@ impl ReplicationPolicy for Popular {
                     self.reads.insert(Of::Vpn(vpn), reads);
                 }
             }
+            Event::Became { .. } => {}
             Event::Gone(of) => {
                 self.done[2] += 1;
                 self.reads.remove(&of);

@@ -1,0 +1,497 @@
+//! Dynamic page replication (RRead, RWrite) with PBLRU: what is blocked by collection gets copies on other chips.
+//!
+//! # Model
+//! An access is **blocked** when the die it goes to has operations of collection, wear levelling or an erase waiting or running. Each page
+//! has its blocking probability, the share of its accesses that were blocked; a chip that of its reads.
+//!
+//! * **RWrite**: a write is programmed once. If that is not done within the deadline D and the die is blocked, one more copy is written on
+//!   another chip, drawn at random; and so on, up to `k` copies. The request is done with the first copy that is. All of them are the page's
+//!   *replica group*, until the page is written again.
+//! * **RRead**: a read goes to the first copy. If that is not done within D, the copy on the chip with the lowest blocking probability is
+//!   read as well; of two that differ by less than 0.05, the one on the die with fewer operations waiting. The first to complete is the
+//!   answer, and the others are cancelled or discarded.
+//! * A blocked read of a page without a group whose blocking probability is above `threshold` asks for a copy, in idle time.
+//! * **PBLRU**: groups are in the order of their last blocked access. The recency region holds `recency` of the replication space; what it
+//!   has no room for is the priority region. When all copies take more than the space, the group of the priority region with the lowest
+//!   blocking probability goes: that of the page and those of the chips of its further copies, summed, when it came there.
+//! * **Idle time**: a deferred copy is written when the lane has been idle for longer than a threshold, which follows from the histogram of the
+//!   lane's idle lengths in the last epoch: the smallest that delays normal accesses by no more than `delta` read times each; and
+//!   likewise for a second and further one in the same idle period.
+//!
+//! With `further = "idle"` the further copies of a write are deferred as well: then the write waits for its first program, and its group helps
+//! later reads only. The source has both (algorithm 2; section 4.2.2).
+//!
+//! # Parameters
+//! * `k` (copies, default 4, 1 to 64): most copies of a page. 1: nothing is ever copied.
+//! * `deadline_us` (µs, default 800: twice the program time of the source's drive): D.
+//! * `further` (`at_deadline` or `idle`, default `at_deadline`): when further copies of a blocked write are written.
+//! * `blocked` (`internal` or `late`, default `internal`): whether a late write on a die without collection gets no copy, or one.
+//! * `eviction` (`priority` or `lru`, default `priority`): PBLRU, or the group that has not been used for longest.
+//! * `space` (share of the logical units, default 0.1): for further copies. `recency` (share of that, default 0.5): the recency region.
+//! * `threshold` (share, default 0.05): blocking probability from which a read asks for a copy.
+//! * `read_us`, `write_us` (µs, default 120 and 400): times of a read (the unit of idle lengths) and of a write, as the policy takes them.
+//! * `epoch_s` (s, default 60), `delta` (read times an access, default 0.05): of the idle times. `buckets` (count, default 1000): longest idle
+//!   length that is told apart, in read times.
+//!
+//! # Not modelled
+//! The queue of a chip in which a deferred copy waits for its data: it is read from flash again. Deferred reads of copies: a read that is
+//! late is tried at once. What the source does about wear in choosing chips: its appendix is not at hand. Copies and histograms are lost with
+//! power (copies in flash stay copies); a saved state holds the counts of pages only. Without time nothing is ever blocked.
+//!
+//! # Errors
+//! Numbers out of range.
+//!
+//! # Cost
+//! O(copies) a read, O(log groups) a change. A look at all lanes every `read_us` of simulated time. 4 bytes a logical unit, some 100 a group.
+//!
+//! # Source
+//! He, Yu and Zhou, "Improving Update-Intensive Workloads on Flash Disks through Exploiting Multi-Chip Parallelism", IEEE TPDS 26(1), 2015.
+//! The replication space, `delta`, ties, and the blocking probability of a copy (its chip's) are ours.
+
+use std::collections::VecDeque;
+
+use ftlab_core::{Error, LaneId, Lpn, Result, Stream};
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+
+use super::idle_lengths::{Costs, IdleLengths};
+use super::replica_groups::ReplicaGroups;
+use super::{
+    CopyPlan, Event, Idle, IdleWork, LateWrite, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, Setup, Wait,
+    WriteOf,
+};
+use crate::indirection::Vpn;
+use crate::{Now, learnt};
+
+/// When further copies of a write are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FurtherCopies {
+    AtDeadline,
+    Idle,
+}
+
+/// Which late writes get copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocked {
+    Internal,
+    Late,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Eviction {
+    Priority,
+    Lru,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    pub k: u8,
+    pub deadline_us: f64,
+    pub further: FurtherCopies,
+    pub blocked: Blocked,
+    pub eviction: Eviction,
+    pub space: f64,
+    pub recency: f64,
+    pub threshold: f64,
+    pub read_us: f64,
+    pub write_us: f64,
+    pub epoch_s: f64,
+    pub delta: f64,
+    pub buckets: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            k: 4,
+            deadline_us: 800.0,
+            further: FurtherCopies::AtDeadline,
+            blocked: Blocked::Internal,
+            eviction: Eviction::Priority,
+            space: 0.1,
+            recency: 0.5,
+            threshold: 0.05,
+            read_us: 120.0,
+            write_us: 400.0,
+            epoch_s: 60.0,
+            delta: 0.05,
+            buckets: 1000,
+        }
+    }
+}
+
+pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolicy>> {
+    let fault = |text: String| Err(Error::input(format!("replication policy `pblru`: {text}")));
+    if !(1..=MAX_COPIES).contains(&usize::from(params.k)) {
+        return fault(format!("k = {}, expected 1 to {MAX_COPIES} copies", params.k));
+    }
+    for (name, value) in [
+        ("space", params.space),
+        ("recency", params.recency),
+        ("threshold", params.threshold),
+    ] {
+        if !(0.0..=1.0).contains(&value) {
+            return fault(format!("{name} = {value}, expected a share from 0 to 1"));
+        }
+    }
+    for (name, value) in [
+        ("deadline_us", params.deadline_us),
+        ("read_us", params.read_us),
+        ("write_us", params.write_us),
+        ("epoch_s", params.epoch_s),
+    ] {
+        if !(1e-3..=1e9).contains(&value) {
+            return fault(format!("{name} = {value}, expected 0.001 to 1e9"));
+        }
+    }
+    if !(0.0..=1e9).contains(&params.delta) || !(1..=1_000_000).contains(&params.buckets) {
+        return fault(format!(
+            "delta = {} and buckets = {}, expected 0 to 1e9 and 1 to 1000000",
+            params.delta, params.buckets
+        ));
+    }
+    let budget = (f64::from(setup.logical_units) * params.space) as u64;
+    let recency = match params.eviction {
+        Eviction::Priority => (budget as f64 * params.recency) as u64,
+        Eviction::Lru => budget,
+    };
+    let lanes = setup.chips.len();
+    let lane = || IdleLengths::new(params.buckets as usize);
+    Ok(Box::new(Pblru {
+        groups: ReplicaGroups::new(budget, recency),
+        pages: vec![(0, 0); setup.logical_units as usize],
+        chips: vec![Accesses::default(); setup.chips.iter().max().map_or(0, |&most| most as usize + 1)],
+        chip_of: setup.chips.clone(),
+        lanes: (0..lanes).map(|_| lane()).collect(),
+        deferred: vec![VecDeque::new(); lanes],
+        pending: FxHashSet::default(),
+        drops: Vec::new(),
+        random: Stream::new(setup.seed, "replication"),
+        epoch_began_ns: 0,
+        looked_ns: None,
+        costs: Costs {
+            write: (params.write_us / params.read_us).ceil() as usize,
+            delta: params.delta,
+        },
+        done: Done::default(),
+        params,
+    }))
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Accesses {
+    total: u64,
+    blocked: u64,
+}
+
+impl Accesses {
+    fn probability(self) -> f64 {
+        self.blocked as f64 / self.total.max(1) as f64
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    reads: u64,
+    blocked_reads: u64,
+    writes: u64,
+    blocked_writes: u64,
+    copied: u64,
+    in_idle_time: u64,
+    evicted: u64,
+}
+
+struct Pblru {
+    params: Params,
+    groups: ReplicaGroups,
+    /// Accesses of each logical unit, and blocked ones; both are halved when they get too large.
+    pages: Vec<(u16, u16)>,
+    chips: Vec<Accesses>,
+    chip_of: Vec<u32>,
+    lanes: Vec<IdleLengths>,
+    /// By lane: units that wait for an idle moment to be copied there, and which of them still want it.
+    deferred: Vec<VecDeque<Lpn>>,
+    pending: FxHashSet<Lpn>,
+    /// Values that lose so many copies.
+    drops: Vec<(Vpn, u32)>,
+    random: Stream,
+    epoch_began_ns: u64,
+    looked_ns: Option<u64>,
+    costs: Costs,
+    done: Done,
+}
+
+impl Pblru {
+    fn access(&mut self, lpn: Lpn, blocked: bool) {
+        let page = &mut self.pages[lpn.0 as usize];
+        if page.0.max(page.1) == u16::MAX {
+            *page = (page.0 / 2, page.1 / 2);
+        }
+        page.0 += u16::from(!blocked);
+        page.1 += u16::from(blocked);
+    }
+
+    /// Blocking probability of a page: the table holds free and blocked accesses.
+    fn page_probability(&self, lpn: Lpn) -> f64 {
+        let (free, blocked) = self.pages[lpn.0 as usize];
+        f64::from(blocked) / (f64::from(free) + f64::from(blocked)).max(1.0)
+    }
+
+    fn chip(&mut self, lane: LaneId) -> &mut Accesses {
+        &mut self.chips[self.chip_of[lane.at()] as usize]
+    }
+
+    fn chip_probability(&self, lane: LaneId) -> f64 {
+        self.chips[self.chip_of[lane.at()] as usize].probability()
+    }
+
+    /// A lane of another chip than those of `copies`, each chip as likely.
+    fn other_chip(&mut self, copies: &[LaneId]) -> Option<LaneId> {
+        let taken = |chip: u32| copies.iter().any(|lane| self.chip_of[lane.at()] == chip);
+        let mut chips: Vec<u32> = self.chip_of.iter().copied().filter(|&chip| !taken(chip)).collect();
+        chips.sort_unstable();
+        chips.dedup();
+        if chips.is_empty() {
+            return None;
+        }
+        let chip = chips[self.random.below(chips.len() as u64) as usize];
+        let lanes: Vec<u32> = (0..)
+            .zip(&self.chip_of)
+            .filter(|&(_, &of)| of == chip)
+            .map(|(lane, _)| lane)
+            .collect();
+        Some(LaneId(lanes[self.random.below(lanes.len() as u64) as usize]))
+    }
+
+    /// A copy of `lpn` will be written in idle time.
+    fn defer(&mut self, lpn: Lpn, copies: &[LaneId]) {
+        if copies.len() >= usize::from(self.params.k) || self.pending.contains(&lpn) {
+            return;
+        }
+        if let Some(lane) = self.other_chip(copies) {
+            self.pending.insert(lpn);
+            self.deferred[lane.at()].push_back(lpn);
+        }
+    }
+
+    /// Looks at all lanes, once at any time.
+    fn look(&mut self, idle: &Idle<'_>) {
+        let now_ns = idle.now.time_ns;
+        if self.looked_ns == Some(now_ns) {
+            return;
+        }
+        self.looked_ns = Some(now_ns);
+        let (unit_ns, write_ns) = (self.unit_ns(), (self.params.write_us * 1e3) as u64);
+        for (lane, load) in self.lanes.iter_mut().zip(idle.lanes) {
+            lane.look(load, now_ns, unit_ns, write_ns);
+        }
+        self.epoch_began_ns = self.epoch_began_ns.min(now_ns);
+        if now_ns >= self.epoch_began_ns + (self.params.epoch_s * 1e9) as u64 {
+            self.epoch_began_ns = now_ns;
+            let costs = self.costs;
+            self.lanes.iter_mut().for_each(|lane| lane.next_epoch(costs));
+        }
+    }
+
+    fn unit_ns(&self) -> u64 {
+        ((self.params.read_us * 1e3) as u64).max(1)
+    }
+
+    fn next_drop(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
+        let mut lanes = Vec::new();
+        while let Some((vpn, copies)) = self.drops.last_mut() {
+            let of = Of::Vpn(*vpn);
+            idle.lanes_of(of, &mut lanes);
+            if *copies == 0 || lanes.len() < 2 || self.groups.contains(*vpn) {
+                self.drops.pop();
+                continue;
+            }
+            *copies -= 1;
+            let copy = (lanes.len() - 1) as u8;
+            return Some(IdleWork::Drop { of, copy });
+        }
+        None
+    }
+
+    fn next_copy(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
+        let (now_ns, unit_ns) = (idle.now.time_ns, self.unit_ns());
+        let mut lanes = Vec::new();
+        for (number, load) in idle.lanes.iter().enumerate() {
+            if self.deferred[number].is_empty() || !self.lanes[number].may_write(load, now_ns, unit_ns) {
+                continue;
+            }
+            let lane = LaneId(number as u32);
+            while let Some(lpn) = self.deferred[number].pop_front() {
+                if !self.pending.remove(&lpn) {
+                    continue;
+                }
+                let of = Of::Lpn(lpn);
+                idle.lanes_of(of, &mut lanes);
+                let chip = self.chip_of[number];
+                let has_one = lanes.iter().any(|other| self.chip_of[other.at()] == chip);
+                if lanes.is_empty() || has_one || lanes.len() >= usize::from(self.params.k) {
+                    continue;
+                }
+                self.lanes[number].ordered(now_ns);
+                self.done.in_idle_time += 1;
+                return Some(IdleWork::Copy { of, lane: Some(lane) });
+            }
+        }
+        None
+    }
+}
+
+impl ReplicationPolicy for Pblru {
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        let done = &self.done;
+        [
+            ("reads", done.reads),
+            ("blocked_reads", done.blocked_reads),
+            ("writes", done.writes),
+            ("blocked_writes", done.blocked_writes),
+            ("copied", done.copied),
+            ("in_idle_time", done.in_idle_time),
+            ("evicted", done.evicted),
+            ("copies", self.groups.further()),
+        ]
+        .map(|(name, count)| (name, count as f64))
+        .to_vec()
+    }
+
+    fn write(&mut self, write: &WriteOf<'_>) -> CopyPlan {
+        self.done.writes += 1;
+        self.access(write.lpn, false);
+        if self.params.k == 1 {
+            return CopyPlan::ONE;
+        }
+        CopyPlan {
+            copies: 1,
+            wait: Wait::First,
+            hedge_after_ns: Some((self.params.deadline_us * 1e3) as u64),
+        }
+    }
+
+    fn late(&mut self, write: &LateWrite<'_>) -> Option<LaneId> {
+        let last = write.copies.last()?;
+        let is_blocked = last.load.internal > 0;
+        if is_blocked && write.copies.len() == 1 {
+            self.done.blocked_writes += 1;
+            let (free, blocked) = &mut self.pages[write.lpn.0 as usize];
+            (*free, *blocked) = (free.saturating_sub(1), blocked.saturating_add(1));
+        }
+        if !is_blocked && self.params.blocked == Blocked::Internal {
+            return None;
+        }
+        if write.copies.len() >= usize::from(self.params.k) {
+            return None;
+        }
+        let lanes: Vec<LaneId> = write.copies.iter().map(|copy| copy.lane).collect();
+        match self.params.further {
+            FurtherCopies::AtDeadline => self.other_chip(&lanes),
+            FurtherCopies::Idle => {
+                self.defer(write.lpn, &lanes);
+                None
+            }
+        }
+    }
+
+    fn read(&mut self, read: &ReadOf<'_>, plan: &mut ReadPlan) {
+        self.done.reads += 1;
+        let Some(first) = read.copies.first() else { return };
+        let is_blocked = first.load.internal > 0;
+        self.access(read.lpn, is_blocked);
+        self.lanes[first.lane.at()].access();
+        let chip = self.chip(first.lane);
+        chip.total += 1;
+        chip.blocked += u64::from(is_blocked);
+        if self.params.k == 1 {
+            return;
+        }
+        if is_blocked {
+            self.done.blocked_reads += 1;
+            let probability = self.page_probability(read.lpn);
+            match read.vpn.filter(|&vpn| self.groups.contains(vpn)) {
+                Some(vpn) => {
+                    let others = read.copies[1..].iter().map(|copy| self.chip_probability(copy.lane));
+                    let blocking = probability + others.sum::<f64>();
+                    self.groups.touch(vpn, blocking);
+                }
+                None if probability > self.params.threshold => {
+                    let lanes: Vec<LaneId> = read.copies.iter().map(|copy| copy.lane).collect();
+                    self.defer(read.lpn, &lanes);
+                }
+                None => {}
+            }
+        }
+        if read.copies.len() > 1 {
+            plan.order.extend(0..read.copies.len() as u8);
+            // Steps of 0.05 stand for "differs by less than 0.05", which is no order.
+            let probability = |copy: u8| self.chip_probability(read.copies[usize::from(copy)].lane);
+            plan.order[1..].sort_by_key(|&copy| {
+                let queued = read.copies[usize::from(copy)].load.queued;
+                ((probability(copy) / 0.05) as u64, queued, copy)
+            });
+            plan.hedge_after_ns = Some((self.params.deadline_us * 1e3) as u64);
+        }
+    }
+
+    fn idle_ns(&self) -> Option<u64> {
+        (self.params.k > 1).then(|| self.unit_ns())
+    }
+
+    fn when_idle(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
+        self.look(idle);
+        self.next_drop(idle).or_else(|| self.next_copy(idle))
+    }
+
+    fn on(&mut self, event: Event, _: Now) {
+        match event {
+            Event::Copied { of, vpn, lane } => {
+                self.done.copied += 1;
+                let page = match of {
+                    Of::Lpn(lpn) => self.page_probability(lpn),
+                    Of::Vpn(_) => 0.0,
+                };
+                let blocking = page + self.chip_probability(lane);
+                self.groups.add(vpn, blocking);
+                while let Some(evicted) = self.groups.evict() {
+                    self.done.evicted += 1;
+                    self.drops.push(evicted);
+                }
+            }
+            Event::Gone(Of::Vpn(vpn)) => {
+                self.groups.remove(vpn);
+                self.drops.retain(|&(other, _)| other != vpn);
+            }
+            Event::Gone(Of::Lpn(lpn)) => {
+                self.pending.remove(&lpn);
+            }
+            Event::Became { .. } => {}
+        }
+    }
+
+    fn forget(&mut self) {
+        self.groups.clear();
+        self.pages.fill((0, 0));
+        self.chips.fill(Accesses::default());
+        let buckets = self.params.buckets as usize;
+        self.lanes.iter_mut().for_each(|lane| *lane = IdleLengths::new(buckets));
+        self.deferred.iter_mut().for_each(VecDeque::clear);
+        self.pending.clear();
+        self.drops.clear();
+        self.looked_ns = None;
+    }
+
+    fn save(&self) -> Vec<u8> {
+        learnt::save(&self.pages)
+    }
+
+    fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
+        self.pages = learnt::load_units(saved, self.pages.len())?;
+        Ok(())
+    }
+}
