@@ -13,7 +13,7 @@ export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 VENV   := .venv
 BIN    := $(VENV)/bin
-SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives workloads -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives memories workloads -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
 
 # The stamp is worth nothing without the module itself and the library that records programs.
 PRELOAD := python/ftlab/libftlab_preload.so

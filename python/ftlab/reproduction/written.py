@@ -135,7 +135,8 @@ def measured(made: Reproduction, result: Result) -> Table:
     parts = {(row.workload, row.member, row.x): 0 for row in result.rows}
     for found in result.rows:
         parts[found.workload, found.member, found.x] += found.part > 0
-    header = ["workload", "member"] if figure.workloads else []
+    of_members = any(member for _, member, _ in parts)
+    header = ["workload", "member"] if figure.workloads else ["member"] if of_members else []
     varied = any(x is not None for x in result.xs)
     header += [made.experiment.runs[figure.runs].key] if varied else []
     left = max(1, len(header))
@@ -145,7 +146,7 @@ def measured(made: Reproduction, result: Result) -> Table:
     rows = []
     for (workload, member, x), times in parts.items():
         names = [made.experiment.workloads[workload].title] if workload else []
-        row = [*names, member_title(made.experiment, member)] if workload else [""]
+        row = [*names, member_title(made.experiment, member)] if workload or of_members else [""]
         row += [f"{x:g}"] if varied and x is not None else []
         values = [result.values.get((workload, member, x, name)) for name in figure.metrics]
         row += [metrics.BY_NAME[name].written(value) for name, value in zip(figure.metrics, values, strict=True)]
