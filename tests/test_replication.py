@@ -28,8 +28,10 @@ CHIPS = {
 
 
 def requests(seed: int, popular: int, path: Path) -> Path:
-    """Writes of which half repeat one of a few contents, and reads, of which most are of the first `popular` units; with none of them
-    nothing repeats."""
+    """Writes of which half repeat one of a few contents, and reads, most of them of the first `popular` units.
+
+    With none of these nothing repeats.
+    """
     random = Random(seed)
     rows: dict[str, list[Any]] = {name: [] for name in ("time_ns", "op", "offset", "length", "content")}
     for number in range(30_000):
