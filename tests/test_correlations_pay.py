@@ -55,7 +55,14 @@ def answer(pairs: int = 7, spread: float = 0.0, on: float = 0.5, **totals: float
         (answer(tpftl=80, no_set=100, cpftl=90), "Correlations save, but do not pay. "),
         (answer(tpftl=200, no_set=100, cpftl=99), "at no size do they save more than chance"),
         (answer(tpftl=200, no_set=100, cpftl=90, spread=0.2), "at no size do they save more than chance"),
-        (answer(tpftl=200, no_set=100, cpftl=90, on=0.01), "at no size do they save more than chance"),
+        (
+            answer(tpftl=200, no_set=100, cpftl=90, on=0.01),
+            "are not shown to pay: reads and writes against the same map",
+        ),
+        (
+            answer(tpftl=200, no_set=100, cpftl=90, on=0.01),
+            "-10.0 % at 4 KiB, but there were correlated pages in less than 10",
+        ),
         (answer(pairs=0, tpftl=200, no_set=100), "no two pages are read together often enough"),
     ],
 )

@@ -72,7 +72,7 @@ SCHEMES = (
     Scheme("cdftl", "entries and translation pages", "cdftl"),
     Scheme("leaftl", "learned segments", "leaftl"),
     Scheme("tpftl", "entries by translation page, loaded ahead", "tpftl", True),
-    Scheme("no set", "cpftl without correlations: tpftl with changed entries apart", "cpftl", True),
+    Scheme("no set", "cpftl without correlations: tpftl whose writes do not read what they overwrite", "cpftl", True),
     Scheme("cpftl", "the same with the correlations of the first half", "cpftl:correlations={set}", True),
 )
 OTHERS = ("dftl", "sftl", "cdftl", "leaftl", "tpftl")
@@ -157,12 +157,15 @@ class Answer:
         mine, without = self.row(cache, WITH), self.row(cache, WITHOUT)
         return None if mine is None or without is None else max(mine.spread, without.spread)
 
+    def needs_less(self, cache: int) -> bool:
+        """Whether it needs less than no set by more than `WORTH` and more than chance."""
+        chance, change = self.chance(cache), self.change(cache, WITHOUT)
+        return chance is not None and change is not None and change < -max(WORTH, chance)
+
     def saves(self, cache: int) -> bool:
-        """Whether the set was in use and saves more than `WORTH`, and more than chance, against no set."""
-        mine, chance, change = self.row(cache, WITH), self.chance(cache), self.change(cache, WITHOUT)
-        if mine is None or chance is None or change is None or (mine.on or 0) < IN_USE:
-            return False
-        return change < -max(WORTH, chance)
+        """Whether it needs less, and the set was in use for long enough that this is its merit."""
+        mine = self.row(cache, WITH)
+        return self.needs_less(cache) and mine is not None and (mine.on or 0) >= IN_USE
 
     def pays(self, cache: int) -> bool:
         """Whether the set saves, and no other policy needs less."""
@@ -225,13 +228,13 @@ def mined_all(
     with tempfile.TemporaryDirectory(prefix="ftlab-sets-") as folder:
         found = []
         for i, one in enumerate(workloads):
-            given = _fixed(one, options, Path(folder) / f"{i}.ftlab")
+            given = fixed(one, options, Path(folder) / f"{i}.ftlab")
             mined = _mined(given, workload_label(one), options, settings, Path(folder) / f"{i}.set")
             found.append((given, mined))
         yield found
 
 
-def _fixed(workload: Workload, options: Mapping[str, Any], path: Path) -> Workload:
+def fixed(workload: Workload, options: Mapping[str, Any], path: Path) -> Workload:
     """A generator written down: by itself it would draw other addresses for each size of a drive."""
     known = {key: value for key, value in _requested(options).items() if key != "filters"}
     if "generator" not in requests_spec(workload, known)["workload"]:
@@ -283,6 +286,11 @@ def _lpns(set_file: Path) -> set[int]:
     return {int(word) for words in lines if len(words) == 3 and words[0].isdigit() for word in words[:2]}
 
 
+def touched(workload: Workload, options: Mapping[str, Any]) -> int:
+    """Pages that the requests touch."""
+    return _touched(workload, _requested(options) | {"filters": _filters(options)}, 0, set())[0]
+
+
 def _touched(workload: Workload, options: Mapping[str, Any], split: int, lpns: set[int]) -> tuple[int, dict[str, int]]:
     """Pages touched, and how many of `lpns` each operation is the first on from request `split` on."""
     import polars as pl
@@ -325,16 +333,21 @@ def _size(cache: str, pages: int) -> int:
     return max(LEAST_CACHE, int(bytes_))
 
 
-def plan(found: Sequence[tuple[Workload, Mined]], caches: Sequence[str], options: Mapping[str, Any]) -> Plan:
+def plan(
+    found: Sequence[tuple[Workload, Mined]],
+    caches: Sequence[str],
+    options: Mapping[str, Any],
+    schemes: Sequence[Scheme] = SCHEMES,
+) -> Plan:
     """The runs: for each workload and size every policy that accepts the size, at the sizes around it."""
     given = DEFAULTS | {k: v for k, v in options.items() if v is not None}
     grid, common = comparison.parted(given)
-    accepted = _accepted(found, caches, common)
+    accepted = _accepted(found, caches, common, schemes)
     rows = []
     for workload, mined in found:
         filters = [*_filters(options), f"skip:requests={mined.split}"]
         for cache in sizes(caches, mined.pages):
-            for scheme in SCHEMES:
+            for scheme in schemes:
                 like = WITHOUT if scheme.name == WITH else scheme.name
                 if (mined.workload, str(cache), like) not in accepted or (scheme.name == WITH and not mined.pairs):
                     continue
@@ -363,13 +376,16 @@ def _drive(mined: Mined, cache: int, scheme: Scheme, options: Mapping[str, Any])
 
 
 def _accepted(
-    found: Sequence[tuple[Workload, Mined]], caches: Sequence[str], options: Mapping[str, Any]
+    found: Sequence[tuple[Workload, Mined]],
+    caches: Sequence[str],
+    options: Mapping[str, Any],
+    schemes: Sequence[Scheme],
 ) -> set[tuple[str, str, str]]:
     """Trace, size and policy where the policy accepts the size: a drive with it carries out a request."""
     rows = []
     for _, mined in found:
         for cache in sizes(caches, mined.pages):
-            for scheme in SCHEMES:
+            for scheme in schemes:
                 if scheme.name != WITH:
                     changes = _drive(mined, round(cache * AROUND[0]), scheme, options)
                     asked = {"backend": "counting", "precondition": "none", "set": changes}
@@ -404,8 +420,8 @@ def _answer(mined: Mined, made: Comparison) -> Answer:
 
 def _row(scheme: Scheme, cache: int, points: Sequence[Point]) -> Row:
     summaries = [run.summary for point in points for run in point.runs]
-    reads = [_operations(summary, "trans_reads") for summary in summaries]
-    writes = [_operations(summary, "trans_programs") for summary in summaries]
+    reads = [operations(summary, "trans_reads") for summary in summaries]
+    writes = [operations(summary, "trans_programs") for summary in summaries]
     totals = [r + w for r, w in zip(reads, writes, strict=True)]
     on = [(s.get("policies") or {}).get("mapping", {}).get("corr_on_share") for s in summaries]
     return Row(
@@ -419,7 +435,7 @@ def _row(scheme: Scheme, cache: int, points: Sequence[Point]) -> Row:
     )
 
 
-def _operations(summary: Summary, kind: str) -> int:
+def operations(summary: Summary, kind: str) -> int:
     """Reads or programs of the map's pages, for every cause."""
     counts = summary["counts"]
     return sum(counts[kind].values()) + int(counts[f"gc_{kind}"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ftlab import show
-from ftlab.correlating import BASE, SCHEMES, WITHOUT, Answer
+from ftlab.correlating import BASE, IN_USE, SCHEMES, WITHOUT, Answer
 
 
 def answer_text(answer: Answer) -> str:
@@ -49,6 +49,13 @@ def verdict(answer: Answer) -> str:
     if not answer.mined.pairs:
         return "Correlations do not pay: no two pages are read together often enough in the first half."
     saving = [cache for cache in answer.caches if answer.saves(cache)]
+    if not saving and (less := [cache for cache in answer.caches if answer.needs_less(cache)]):
+        shown = ", ".join(f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}" for cache in less)
+        return (
+            f"Correlations are not shown to pay: reads and writes against the same map without them: {shown}, but"
+            f" there were correlated pages in less than {show.percent(IN_USE)} of the look-ups, so the saving may have"
+            " another cause."
+        )
     if not saving:
         return "Correlations do not pay: at no size do they save more than chance against the same map without them."
     gains = ", ".join(f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}" for cache in saving)

@@ -166,7 +166,9 @@ class Laboratory:
 
     def _settings(self, runs: Runs, x: float | None) -> dict[str, Any]:
         """How correlations are mined: as the experiment says, but for what is varied."""
-        varied = {runs.key.removeprefix(_MINE): x} if runs.key.startswith(_MINE) else {}
+        # The core takes a whole number for a share, and not the other way round.
+        whole = int(x) if x is not None and x == int(x) else x
+        varied = {runs.key.removeprefix(_MINE): whole} if runs.key.startswith(_MINE) else {}
         return {**self.experiment.mining, **varied}
 
     def _set_key(self, name: str, miner: str, settings: Mapping[str, Any], part: int) -> tuple[Any, ...]:

@@ -23,21 +23,26 @@
 //!   it brought; as a regular load brings entries along too, with which it answers `u` more requests, an answer is worth
 //!   `1 / (1 + u)` loads. A read costs one, in vain too, and so does its program. All live pages together pay for the
 //!   memory that the directory and unused entries take: regular loads of entries that left the cache so lately that it would
-//!   still hold them. For that, one in four of the keys that leave are kept, 4 bytes each, taken from `ftl.map_cache`. One page in eight
-//!   is tried first, the best supported; as many again follow while those tried have saved more than they cost (reckoned every
-//!   1024 look-ups). So a set that costs more than it saves mostly switches itself off. The account does not see everything: on some
-//!   real traces a set that stays needs up to 16 % more reads and writes of the map than no set (see the guide, *Correlations in real
-//!   traces*). `corr_on_share` is the share of look-ups made while there was a page.
+//!   still hold them. For that, one in four of the keys that leave are kept, 4 bytes each, taken from `ftl.map_cache`. One page, the best
+//!   supported, is tried first; every 512 look-ups as many follow as can fail without all pages together losing more than a hundredth
+//!   of the regular loads so far and a tenth of the loads that writes did without (`dei=shared`); what pages have saved is added to that.
+//!   So a set that does not pay costs about a hundredth, and one that pays is in use the sooner the more it saves. The account does not
+//!   see everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.
 //! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads a page goes when hits on entries that it brought are
 //!   fewer per load than hits on entries of the clean cache per regular load, in the last `removal_window` look-ups.
-//! * **Dirty entry index**: changed entries in nodes by translation page, apart from the clean cache, up to `dirty_share` of the
+//! * **Writes without reads** (`dei=shared`, ours, the default): changed entries stay among the others. A write that misses puts its entry
+//!   into the cache, and with it those that the rest of the request will need, just as a load would; as the request overwrites them,
+//!   nothing is read, unless selective prefetching would bring entries beyond the request along: then the load is made. So the cache
+//!   holds at every moment what `tpftl`'s holds, entry by entry, and without a set the policy never reads or writes more of the
+//!   map than `tpftl` does, on any workload. The write-back's read tells where the old data lies. `writes_deferred` are the loads saved.
+//! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries in nodes by translation page, apart from the clean cache, up to `dirty_share` of the
 //!   entries' bytes. The least recent node is written with one read and one program and leaves; entries that were read since
 //!   their write go to the clean cache (`after_write_back`). For loading ahead an entry is cached wherever it is. With `skew`, a
 //!   node of fewer than `second_chance` entries whose translation page is among the frequently updated ones goes to the front
 //!   instead, once until it is changed again.
 //!
 //! The steps of the published ablation: no set and `dei=off` (SP); a set with `directory=search,dei=off` (SP+CM or SP+CC, by the miner
-//! of the set); `dei=off` (with the predictor); `dei=on` (DEI); the defaults (DEI S); all with `removal=regular`.
+//! of the set); `dei=off` (with the predictor); `dei=on` (DEI); `dei=skew` (DEI S); all with `removal=regular`.
 //!
 //! # Parameters
 //! * `correlations` (file of `ftlab mine`, default none): the groups. LPNs beyond the drive are left out and counted.
@@ -66,7 +71,10 @@
 //! * `removal` (`balance`, `regular`, `off` or hits per load; default `balance`): the rule. `balance` is ours, `regular` and a fixed number of
 //!   hits per load are published. `patience` (reads, above 0, default 8): of `balance`. `removal_floor` (hits per load, default 0.1): the
 //!   least that the threshold of `regular` may be. `min_loads` (count, default 16), `removal_window` (look-ups, default 65536). Assumed.
-//! * `dei` (`off`, `on` or `skew`, default `skew`): the dirty entry index.
+//! * `dei` (`off`, `shared`, `on` or `skew`, default `shared`): how changed entries are kept: as by `tpftl`; the same without the reads that
+//!   writes can do without; in an index of their own; in one that spares frequently updated pages (published). With caches of few
+//!   entries an index mostly saves more than `shared` where most requests are writes, and needs up to three times what `tpftl` needs
+//!   where most are reads (docs/measured.md). The parameters from here to `second_chance` are the index's.
 //! * `dirty_share` (share, above 0 and below 1, default 0.4): assumed. What changed entries do not use is the clean cache's; they
 //!   take more than their share while `margin` of the entries' bytes is used by nobody. On 44
 //!   excerpts of real traces with caches of 1, 4 and 16 % of the map, without a set, 0.3, 0.4, 0.5 and 0.8 need medians of 31, 33, 33 and 31 % fewer
@@ -84,7 +92,7 @@
 //!   all the time is `clean` better.
 //! * `second_chance` (entries, default 16), `frequent` (default 0.05): below 1 the share of the translation pages that counts as
 //!   frequently updated, else the updates that make a page so. Assumed. Updates are counted during the run, in a byte each.
-//! * `write_miss` (`defer` or `load`, default `defer`): with a dirty entry index, whether a write of an entry that is in neither
+//! * `write_miss` (`defer` or `load`, default `defer`): unless `dei=off`, whether a write of an entry that is in neither
 //!   structure reads its translation page, as with `tpftl`. Deferred, as in the published loop, a write reads nothing but
 //!   correlated pages, and the write-back's read tells where the old data lies. A deferred write is no hit, though nothing is read
 //!   for it; `writes_deferred` says how many they were, and `map_cache.unread_ratio` counts them beside the hits.
@@ -94,6 +102,7 @@
 //!   `tpftl`. Entries and nodes of the dirty entry index take as many bytes.
 //!
 //! # Not modelled
+//! That a drive without reading cannot tell which entries of a request are unmapped, and so not loaded ahead (`dei=shared`).
 //! The reads of translation pages that it takes to fill correlated pages: their entries are at hand. The time of mining during the run: the source does it when the drive is idle. Its memory, the buffer and the miner's own
 //! (`mining_peak_bytes`), is reported and not taken from `ftl.map_cache`: the source has memory beside it. Separate translation
 //! blocks by update frequency. Updates counted before the run. That old
@@ -181,10 +190,10 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     let budget = setup.cache_bytes.saturating_sub(beside);
     let node = u64::from(params.entry_bytes) + u64::from(params.node_bytes);
     let limit = match params.dei {
-        Dei::Off => 0,
+        Dei::Off | Dei::Shared => 0,
         Dei::On | Dei::Skew => (params.dirty_share * budget as f64) as u64,
     };
-    if budget - limit < 2 * node || (limit < node && params.dei != Dei::Off) {
+    if budget - limit < 2 * node || (limit < node && matches!(params.dei, Dei::On | Dei::Skew)) {
         return Err(Error::input(format!(
             "ftl.map_cache = {} bytes, {beside} of them for the directory and the update counts, {limit} for changed entries: mapping \
              policy `cpftl` expects {} for the others and {node} for changed ones",
@@ -205,7 +214,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     Ok(Box::new(Cpftl {
         cache,
         balance: judged.then(|| Balance::new(params.patience)),
-        dirty: (params.dei != Dei::Off).then(|| {
+        dirty: matches!(params.dei, Dei::On | Dei::Skew).then(|| {
             let most = budget - 2 * node;
             DirtyIndex::new(
                 paging,
@@ -261,7 +270,7 @@ struct Cpftl {
     quality: Quality,
     /// Of the rule `balance`.
     balance: Option<Balance>,
-    /// Pages, the first ones, that have been tried.
+    /// Pages, the first ones, that have been tried since they were due.
     admitted: u32,
     /// From which look-up on pages that are not live are to be written.
     due: Option<u64>,
@@ -355,6 +364,20 @@ impl Cpftl {
         paging::load(self.paging.page_of(key), charges);
     }
 
+    /// A write misses where changed entries share the cache: its entry, and those that the rest of the request will need, enter as
+    /// if they were loaded. The request overwrites them, so nothing is read, unless more than these is loaded ahead.
+    fn enter(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        if self.cache.miss(key, record, charges) {
+            self.loads += 1;
+            paging::load(self.paging.page_of(key), charges);
+        } else {
+            self.counts.deferred += 1;
+            if let Some(balance) = &mut self.balance {
+                balance.skipped();
+            }
+        }
+    }
+
     /// Clean entries get what changed ones and the directory leave.
     fn share(&mut self, charges: &mut Vec<Charge>) {
         let dirty = self.dirty.as_ref().map_or(0, DirtyIndex::used);
@@ -410,8 +433,10 @@ impl MappingPolicy for Cpftl {
                 if !self.search(key, record, charges) {
                     self.load(key, record, charges);
                 }
-            } else if self.dirty.is_none() || self.params.write_miss == WriteMiss::Load {
+            } else if self.params.write_miss == WriteMiss::Load || self.params.dei == Dei::Off {
                 self.load(key, record, charges);
+            } else if self.dirty.is_none() {
+                self.enter(key, record, charges);
             } else {
                 self.counts.deferred += 1;
             }
@@ -529,6 +554,10 @@ impl MappingPolicy for Cpftl {
         self.cache.clear();
         self.dirty.iter_mut().for_each(DirtyIndex::clear);
         self.updates.iter_mut().for_each(UpdateTable::clear);
+        if let Some(balance) = &mut self.balance {
+            let live = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
+            live.for_each(|page| balance.close(page));
+        }
         self.pages.remove_all();
         self.directory.remove_all();
         if let Some(online) = &mut self.online {

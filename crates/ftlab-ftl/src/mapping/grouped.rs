@@ -450,8 +450,8 @@ impl Grouped {
         self.drop_entry(tvpn, id);
     }
 
-    /// Brings the missing entry into the cache, and with it what is loaded ahead.
-    pub fn miss(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) -> u32 {
+    /// Brings the missing entry into the cache, and with it what is loaded ahead. Whether that is anything beyond the request.
+    pub fn miss(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) -> bool {
         self.miss_beside(key, record, charges, |_| false)
     }
 
@@ -462,13 +462,14 @@ impl Grouped {
         record: RecordView<'_>,
         charges: &mut Vec<Charge>,
         elsewhere: impl Fn(u32) -> bool,
-    ) -> u32 {
+    ) -> bool {
         let tvpn = self.paging.page_of(key);
         self.rows.prefetch_insert(&self.nodes[tvpn as usize].row, key);
         self.dirty.prefetch(key);
         self.make_room(tvpn, charges);
         let ahead = self.ahead(key, record.request_end, &elsewhere);
         let wanted = self.insert(key, record.entries[key as usize], WANTED);
+        let mut beyond = false;
         let mut source = None;
         for next in key + 1..ahead {
             let entry = record.entries[next as usize];
@@ -489,9 +490,10 @@ impl Grouped {
             }
             self.figures.prefetched += 1;
             self.insert(next, entry, PREFETCHED);
+            beyond |= next >= record.request_end;
         }
         self.foresee();
-        wanted
+        beyond
     }
 
     /// The key after the last one to be loaded with `key`.

@@ -5,9 +5,15 @@
 //! `n / (1 + u)` regular loads, where `u` is the number of requests that what a regular load brings along answers. Reads that find
 //! nothing are lost. And all pages together pay for the memory that the directory and unused entries take from the cache: the
 //! regular loads of entries that left a moment ago and would still be there.
+//!
+//! What all pages together may lose is bounded too: a new one is tried only while what has been lost, and what those on trial can still
+//! lose, stay within a share of what the map has cost so far.
 
 /// Look-ups between two reckonings of all pages.
-pub const EVERY: u64 = 1024;
+pub const EVERY: u64 = 512;
+/// Shares of the regular loads, and of the loads that writes did without, that correlated pages may lose.
+const OF_LOADS: f64 = 0.01;
+const OF_SKIPPED: f64 = 0.1;
 /// Look-ups in which what is known of regular loads loses half its weight.
 const FADES: u64 = 16_384;
 /// Times `patience` that a page can save up.
@@ -26,8 +32,10 @@ pub struct Balance {
     /// Reads by which a page may fall behind.
     patience: f64,
     accounts: Vec<Account>,
-    /// What pages that were given up as failures had lost.
+    /// What pages that are no longer there had lost, less what they had saved.
     lost: f64,
+    /// What may be lost.
+    allowance: f64,
     /// Rent of a page that has been there from the beginning.
     rent: f64,
     /// Regular loads, and requests answered by what they brought along; both fade.
@@ -50,11 +58,6 @@ impl Balance {
     /// A request begins.
     pub fn begin(&mut self) {
         self.request = None;
-    }
-
-    /// A set is new: nothing is known of its pages.
-    pub fn begin_set(&mut self) {
-        self.lost = 0.0;
     }
 
     /// The page has been programmed.
@@ -89,6 +92,16 @@ impl Balance {
         }
     }
 
+    /// The page has been read because an entry changes that it may hold.
+    pub fn checked(&mut self, page: u32) {
+        self.earn(page, -1.0);
+    }
+
+    /// A write did without the load that the base would have made.
+    pub fn skipped(&mut self) {
+        self.allowance += OF_SKIPPED;
+    }
+
     /// The request finds an entry that nothing had used since `page` brought it; none: since a regular load brought it along.
     pub fn used(&mut self, tvpn: u32, page: Option<u32>) {
         if self.request.is_some_and(|(answered, _)| answered == tvpn) {
@@ -106,6 +119,7 @@ impl Balance {
     /// times as many.
     pub fn loaded(&mut self, tvpn: u32, still_there: f64, live: u32) {
         self.loads += 1.0;
+        self.allowance += OF_LOADS;
         if let Some((answered, Some(page))) = self.request
             && answered == tvpn
         {
@@ -127,14 +141,25 @@ impl Balance {
         self.net(page) < -self.patience
     }
 
-    /// The page is given up because it fails.
+    /// The page is no longer there.
     pub fn close(&mut self, page: u32) {
         self.lost -= self.net(page);
     }
 
-    /// Whether the pages tried so far, of which these are `live`, have saved more than they cost.
-    pub fn gains(&self, live: impl Iterator<Item = u32>) -> bool {
-        live.map(|page| self.net(page)).sum::<f64>() > self.lost
+    /// How many more pages may be tried, where these are live. One that has saved its patience is no longer on trial.
+    pub fn affords(&self, live: impl Iterator<Item = u32>) -> u32 {
+        let spent: f64 = live
+            .map(|page| self.net(page))
+            .map(|net| {
+                if net < self.patience {
+                    self.patience.min(self.patience + net).max(0.0) - net
+                } else {
+                    -net
+                }
+            })
+            .sum();
+        let most = (self.allowance - self.lost - spent) / (self.patience + 1.0);
+        most.max(0.0) as u32
     }
 
     /// Whether all pages are to be reckoned with at this look-up.
@@ -230,14 +255,36 @@ mod tests {
             balance.used(7, Some(1));
         }
         assert_eq!(balance.net(1), 6.0);
-        assert!(balance.gains([1, 2].into_iter()));
-        assert!(!balance.gains([2].into_iter()));
         for _ in 0..9 {
             balance.begin();
             balance.used(7, Some(1));
         }
         assert_eq!(balance.net(1), 8.0);
-        balance.begin_set();
-        assert!(balance.gains([1].into_iter()));
+    }
+
+    /// With a patience of 2 a page on trial can lose 2, and one costs 3 until it is given up.
+    #[test]
+    fn no_more_is_tried_than_may_be_lost() {
+        let mut balance = Balance::new(2.0);
+        assert_eq!(balance.affords(std::iter::empty()), 0);
+        // 40 loads skipped and 250 made: 4 + 2.5 reads may be lost, two pages.
+        (0..40).for_each(|_| balance.skipped());
+        (0..250).for_each(|_| balance.loaded(9, 0.0, 0));
+        assert_eq!(balance.affords(std::iter::empty()), 2);
+        // A page that has been programmed has lost 1 and can lose 1 more; and so the other.
+        balance.open(0);
+        assert_eq!(balance.affords([0].into_iter()), 1);
+        balance.open(1);
+        assert_eq!(balance.affords([0, 1].into_iter()), 0);
+        // One is given up with a loss of 2: what the other can lose and a new one are too much.
+        balance.checked(1);
+        balance.close(1);
+        assert_eq!((balance.lost, balance.affords([0].into_iter())), (2.0, 0));
+        // The other saves 5 and is proven: 6.5 - 2 + 4.
+        for _ in 0..5 {
+            balance.begin();
+            balance.used(7, Some(0));
+        }
+        assert_eq!((balance.net(0), balance.affords([0].into_iter())), (4.0, 2));
     }
 }

@@ -137,6 +137,7 @@ pub enum RemovalKind {
 #[serde(rename_all = "snake_case")]
 pub enum Dei {
     Off,
+    Shared,
     On,
     Skew,
 }
@@ -179,7 +180,7 @@ impl Default for Params {
             removal_floor: 0.1,
             min_loads: 16,
             removal_window: 65536,
-            dei: Dei::Skew,
+            dei: Dei::Shared,
             dirty_share: 0.4,
             margin: 0.0625,
             after_write_back: AfterWriteBack::Room,

@@ -6,9 +6,6 @@ use super::params::{Bring, Removal, RemovalKind, WriteCheck};
 use crate::mapping::grouped::{CORRELATED, WANTED};
 use crate::mapping::{Charge, RecordView};
 
-/// The rule `balance` tries one of so many pages first.
-const TRIED: u32 = 8;
-
 impl Cpftl {
     /// A read that misses: the correlated pages that may hold the entry, one after the other.
     pub(super) fn search(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) -> bool {
@@ -34,7 +31,7 @@ impl Cpftl {
                 charges.push(Charge::Then);
             }
             if self.fails(page) {
-                self.give_up(page, charges);
+                self.remove(page, Because::Quality, charges);
             }
             if served {
                 break;
@@ -89,31 +86,38 @@ impl Cpftl {
         }
     }
 
-    /// Gives up the pages that cost more than they save, also those that nothing reads; if all in all they save more, as many again
-    /// are tried.
+    /// Gives up the pages that cost more than they save, also those that nothing reads, and tries as many new ones as there is
+    /// something to lose for.
     pub(super) fn reckon(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        for page in 0..self.admitted {
+        for page in 0..self.pages.len() as u32 {
             if self.pages.page(page).live && self.fails(page) {
-                self.give_up(page, charges);
+                self.remove(page, Because::Quality, charges);
             }
         }
-        let live = (0..self.admitted).filter(|&page| self.pages.page(page).live);
-        if self.admitted < self.pages.len() as u32 && self.balance.as_ref().is_some_and(|balance| balance.gains(live)) {
+        if self.look_ups >= self.params.start {
+            self.admit(0, record, charges);
+        }
+    }
+
+    /// Tries the next pages: as many as the rule `balance` affords, at least so many.
+    fn admit(&mut self, least: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        let Some(balance) = &self.balance else { return };
+        let live = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
+        let more = balance
+            .affords(live)
+            .max(least)
+            .min(self.pages.len() as u32 - self.admitted);
+        if more > 0 {
             let tried = self.admitted;
-            self.admitted = (2 * tried).min(self.pages.len() as u32);
+            self.admitted += more;
             self.write(tried..self.admitted, record, charges);
         }
     }
 
-    /// Removes a page by the rule of removal.
-    fn give_up(&mut self, page: u32, charges: &mut Vec<Charge>) {
+    pub(super) fn remove(&mut self, page: u32, because: Because, charges: &mut Vec<Charge>) {
         if let Some(balance) = &mut self.balance {
             balance.close(page);
         }
-        self.remove(page, Because::Quality, charges);
-    }
-
-    pub(super) fn remove(&mut self, page: u32, because: Because, charges: &mut Vec<Charge>) {
         self.pages.remove(page);
         self.directory.remove(page);
         self.share(charges);
@@ -137,6 +141,9 @@ impl Cpftl {
                     && std::mem::replace(&mut self.probed[page as usize], self.calls) == self.calls;
                 if !again {
                     charges.push(Charge::Probe { page });
+                    if let Some(balance) = &mut self.balance {
+                        balance.checked(page);
+                    }
                     self.figures.check_true_reads += u64::from(holds);
                     self.figures.check_false_reads += u64::from(!holds);
                 }
@@ -172,13 +179,14 @@ impl Cpftl {
 
     /// Writes the pages that are due and not in flash.
     pub(super) fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        let all = self.pages.len() as u32;
-        self.admitted = all;
-        if let Some(balance) = &mut self.balance {
-            self.admitted = all.div_ceil(TRIED);
-            balance.begin_set();
+        if self.balance.is_some() {
+            // One page in any case, or a set that would save would never be known.
+            self.admitted = 0;
+            self.admit(1, record, charges);
+        } else {
+            self.admitted = self.pages.len() as u32;
+            self.write(0..self.admitted, record, charges);
         }
-        self.write(0..self.admitted, record, charges);
         self.due = (self.params.renew > 0).then(|| self.look_ups + self.params.renew);
     }
 

@@ -249,16 +249,81 @@ fn without_a_set_it_does_what_its_base_does() {
     }
 }
 
+/// The words of an answer but for its misses' loads.
+fn without_loads(words: &str) -> Vec<String> {
+    let words: Vec<&str> = words.split(' ').collect();
+    let pairs = words.chunks(2).filter(|pair| pair[0] != "load" && !pair[0].is_empty());
+    pairs.map(|pair| pair.join(" ")).collect()
+}
+
+/// By default a write reads nothing that its request overwrites. All else is as with the base, to the last entry: so it never needs more.
+#[test]
+fn without_a_set_it_is_its_base_without_reads_for_writes() {
+    for (more, seed) in [
+        ("", 1),
+        ("request_prefetch=false", 2),
+        ("selective_prefetch=false", 3),
+        ("threshold=1", 4),
+    ] {
+        let (mut base, mut held) = (Vec::new(), Vec::new());
+        let of = |h: &Harness| (0..2000).map(|key| h.policy.cached(0, key)).collect::<Vec<_>>();
+        let mut h = Harness::new(&format!("tpftl:{more}"), 2000, 512, 700);
+        answers(&mut h, 4000, seed, |h, words| {
+            base.push(words.to_owned());
+            held.push(of(h));
+        });
+        let (mut at, mut saved) = (0, 0);
+        let mut h = Harness::new(&format!("cpftl:{more}"), 2000, 512, 700);
+        answers(&mut h, 4000, seed, |h, words| {
+            assert_eq!(of(h), held[at], "access {at}");
+            if words != base[at] {
+                let less = count(&base[at], "load") - count(words, "load");
+                assert_eq!(without_loads(words), without_loads(&base[at]), "access {at}");
+                assert!(less > 0, "access {at}: {words} instead of {}", base[at]);
+                saved += less;
+            }
+            at += 1;
+        });
+        assert_eq!(h.policy.counts().deferred, saved);
+        let loads: u64 = base.iter().map(|words| count(words, "load")).sum();
+        assert!(saved > loads / 8, "{more}: {saved} of {loads}");
+    }
+}
+
+/// Translation pages of 16 entries, all of them loaded ahead: a write whose load would bring more than its own entry makes it.
+#[test]
+fn a_write_reads_what_is_loaded_ahead_beyond_its_request() {
+    let mut h = harness("", 8, 20, 0);
+    (0..8).for_each(|page| drop(h.read(16 * page)));
+    // A stream switches selective prefetching on: with 0 to 128 in the cache, a miss of 129 would bring one entry behind it.
+    (128..160).for_each(|key| drop(h.read(key)));
+    assert!(h.figure("selective_prefetch_share") > 0.0);
+    let (mut read, mut not) = (0, 0);
+    for key in 160..256 {
+        match h.write(key).contains("load") {
+            true => read += 1,
+            false => not += 1,
+        }
+    }
+    // As many loads as the stream of reads makes less one for each page, whose first entry has nothing in front of it; the rest hits.
+    assert!(read > 0 && not > 0, "{read} {not}");
+    let mut base = Harness::new("tpftl", 256, 64, 16 * 8 + 6 * 20);
+    (0..8).for_each(|page| drop(base.read(16 * page)));
+    (128..160).for_each(|key| drop(base.read(key)));
+    let loads = (160..256).filter(|&key| base.write(key).contains("load")).count();
+    assert_eq!(h.figure("writes_deferred") as usize + read, loads);
+}
+
 #[test]
 fn the_budget_holds_and_no_entry_is_stale() {
     let pairs = "1-900-30-31/40-1500/3-77-1200/901-2/1999-4/600-601-602/17-1000/18-1001/19-1002";
     for (seed, params) in [
         "directory=search",
-        "directory=200,false_positive=0.01",
+        "directory=200,false_positive=0.01,dei=skew",
         "directory=30,fit=filters,write_check=directory",
         "directory=40,filter_bits=24,dei=on,dirty_share=0.2,write_miss=defer",
         "directory=200,dei=off,serial=true,removal=0.5,min_loads=2",
-        "directory=60,fit=filters,frequent=3,second_chance=2,serial=true",
+        "directory=60,fit=filters,dei=skew,frequent=3,second_chance=2,serial=true",
         "directory=120,online=300,window=30,region=50,online_pages=9",
         "directory=90,fit=filters,online=200,window=50,online_pages=3,after_write_back=clean,write_check=directory",
     ]
@@ -369,7 +434,7 @@ fn what_cannot_be_is_refused_with_a_sentence() {
             "load_limit = 0: expected a share above 0, at most 1",
         ),
         (
-            "",
+            "dei=skew",
             80,
             "ftl.map_cache = 80 bytes, 16 of them for the directory and the update counts, 25 for changed",
         ),

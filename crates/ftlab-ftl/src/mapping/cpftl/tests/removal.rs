@@ -66,8 +66,8 @@ fn as_published_every_hit_counts_and_the_clean_cache_is_the_measure() {
 
 #[test]
 fn a_set_that_does_not_pay_switches_itself_off() {
-    // 64 pairs that are never read, in two pages, whose filters take 262 bytes of 700; one is tried. What it costs is its program and the
-    // memory: of 88 entries that are read at random the cache then holds fewer.
+    // 64 pairs that are never read, in two pages, whose filters take 262 bytes of 700; first one is tried, and when there is something to
+    // lose again the other. What one costs is its program and the memory: of 88 entries that are read at random the cache then holds fewer.
     let pairs: Vec<String> = (0..64).map(|i| format!("{}-{}", 32 * i, 2049 + 32 * i)).collect();
     let run = |more: &str| {
         let mut h = Harness::new(&format!("cpftl:dei=off,directory=0.5,{QUIET}{more}"), 4096, 512, 700);
@@ -84,8 +84,8 @@ fn a_set_that_does_not_pay_switches_itself_off() {
     assert!(written == 2.0 && live == 2.0 && on > 0.999, "{written} {live} {on}");
     assert!(kept > 2.0 * none, "{kept} {none}");
     let (judged, [written, live, on]) = with("balance");
-    assert!(written == 1.0 && live == 0.0, "{written} {live}");
-    assert!(on > 0.02 && on < 0.1, "{on}");
+    assert!(written == 2.0 && live == 0.0, "{written} {live}");
+    assert!(on > 0.02 && on < 0.2, "{on}");
     assert!(judged < 1.02 * none, "{judged} {none}");
 }
 
@@ -96,9 +96,9 @@ fn a_set_that_pays_is_tried_page_after_page() {
     let pairs: Vec<String> = (0..256).map(pair).map(|(a, b)| format!("{a}-{b}")).collect();
     let spec = format!("cpftl:dei=off,directory=search,{QUIET},pairs={}", pairs.join("/"));
     let mut h = Harness::new(&spec, 4096, 64, 600);
-    assert_eq!(count(&h.read(4095), "write"), 8);
+    assert_eq!(count(&h.read(4095), "write"), 1);
     let mut live = Vec::new();
-    for _ in 0..12 {
+    for _ in 0..40 {
         for (a, b) in (0..256).map(pair) {
             h.read(a);
             h.read(b);
@@ -106,8 +106,17 @@ fn a_set_that_pays_is_tried_page_after_page() {
         live.push(h.figure("corr_pages_live"));
     }
     assert!(
-        live.is_sorted() && live.contains(&16.0) && live.last() == Some(&64.0),
+        live.is_sorted() && live[1] < 8.0 && live.last() == Some(&64.0),
         "{live:?}"
     );
     assert!(h.figure("corr_on_share") > 0.999);
+}
+
+/// Loads leave something to lose long before the set is due.
+#[test]
+fn nothing_is_tried_before_the_start() {
+    let spec = format!("cpftl:directory=search,start=4000,{QUIET},pairs=3-100/5-200/7-130/9-140/11-250");
+    let mut h = Harness::new(&spec, 256, 64, 100);
+    (0..3999).for_each(|i| assert!(!h.read(16 * (i % 16)).contains("write")));
+    assert!(h.read(0).contains("write 0 write 1"));
 }

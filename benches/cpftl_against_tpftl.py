@@ -1,0 +1,200 @@
+"""Does CPFTL ever need more of the map than TPFTL? Real traces and generators, at eleven sizes of the cache.
+
+python benches/cpftl_against_tpftl.py FOLDER out.json   # runs what is not in out.json yet; fails over the bound
+python benches/cpftl_against_tpftl.py FOLDER out.json dei=skew   # of another CPFTL
+python benches/cpftl_against_tpftl.py --table out.json  # the tables of docs/measured.md
+
+Of each trace below FOLDER, and of generators, the first half of the first requests is mined, the second run at equal
+memory; where one half has no reads, nothing is mined and all of them are run. What counts is reads and writes of
+translation and correlated pages, for every cause.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ftlab import comparison, correlating
+from ftlab.correlating import Mined, Scheme
+from ftlab.errors import InputError
+
+SHARES = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 80, 100)
+"""Sizes of the cache, in percent of the map: 8 bytes for each page touched."""
+REQUESTS = 10_000
+BOUND = 0.02
+LEAST = 50
+"""Reads and writes below which a share says nothing: a change is then told as a share of these."""
+BASE = Scheme("tpftl", "", "tpftl")
+WITHOUT = Scheme("no set", "", "cpftl")
+WITH = Scheme("cpftl", "", "cpftl:correlations={set}")
+
+_SPAN = "span=64MiB,requests=10000"
+GENERATORS = (
+    f"uniform:read=0.5,{_SPAN}",
+    f"uniform:read=0.9,{_SPAN}",
+    f"zipf:read=0.5,{_SPAN}",
+    f"zipf:read=0.9,theta=1.1,{_SPAN}",
+    f"hotcold:read=0.5,{_SPAN}",
+    f"mixed:read=0.7,sequential=0.5,{_SPAN}",
+    f"sequential:read=0.5,{_SPAN}",
+    "correlated:groups=1000,read=0.9,span=64MiB,requests=10000",
+    "correlated:groups=4000,read=1,span=384MiB,requests=10000",
+    "financial1:requests=10000",
+    "websearch:requests=10000",
+    "tpcc:requests=10000",
+    "scan",
+)
+
+
+def measured(folder: Path, out: Path, params: list[str]) -> None:
+    """Runs what is missing, the smallest trace first, and keeps what was found."""
+    found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
+    traces = sorted((path for path in folder.rglob("*") if path.suffix == ".zst"), key=lambda path: path.stat().st_size)
+    with tempfile.TemporaryDirectory(prefix="ftlab-scan-") as made:
+        for name in [*GENERATORS, *map(str, traces)]:
+            label = name if name in GENERATORS else str(Path(name).relative_to(folder))
+            if label in found:
+                continue
+            workload = scan(Path(made) / "scan.csv") if name == "scan" else name
+            found[label] = answer(workload, params)
+            out.write_text(json.dumps(found))
+            sys.stdout.write(f"{line(label, found[label])}\n")
+            sys.stdout.flush()
+
+
+def scan(path: Path) -> str:
+    """Reads 64 MiB in runs of four pages again and again, and writes single pages anywhere."""
+    lines, at = ["time_us,op,offset,length"], 1
+    for i in range(1, 10_001):
+        at = at * 16807 % 2147483647
+        lines.append(f"{i},write,{4096 * (at % 16384)},4096" if i % 2 else f"{i},read,{16384 * (i // 2 % 4096)},16384")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def answer(workload: str, params: list[str]) -> dict[str, Any]:
+    """Of each size: reads and writes of the three maps, and the share of the look-ups with a correlated page."""
+    given = {"filters": [f"head:requests={REQUESTS}"]}
+    try:
+        with correlating.mined_all([workload], given, {}) as mined:
+            return _answer(*mined[0], given, params)
+    except InputError as error:
+        if "so correlations between reads have nothing to do" not in str(error):
+            return {"refused": str(error)}
+    # No reads in one half: nothing to mine, and all of it is run.
+    with tempfile.TemporaryDirectory(prefix="ftlab-sets-") as folder:
+        fixed = correlating.fixed(workload, given, Path(folder) / "trace.ftlab")
+        pages = correlating.touched(fixed, given)
+        return _answer(fixed, Mined(workload, 0, 0, pages, 0, 0.0, 0.0, 0, 0.0, 0.0, ""), given, params)
+
+
+def _answer(workload: Any, mined: Mined, options: Mapping[str, Any], params: list[str]) -> dict[str, Any]:
+    with_set = ["correlations={set}", *params]
+    schemes = [BASE, replace(WITHOUT, policy="cpftl:" + ",".join(params) if params else "cpftl")]
+    if mined.pairs:
+        schemes.append(replace(WITH, policy="cpftl:" + ",".join(with_set)))
+    caches = {share: max(correlating.LEAST_CACHE, int(share / 100 * 8 * mined.pages)) for share in SHARES}
+    asked = [f"{size}B" for size in sorted(set(caches.values()))]
+    made = comparison.execute(correlating.plan([(workload, mined)], asked, options, schemes))
+    sizes: dict[str, Any] = {}
+    for point in made.points:
+        summary = point.runs[0].summary
+        own = (summary.get("policies") or {}).get("mapping", {})
+        sizes.setdefault(point.vary["map_cache"], {})[point.vary["policy"]] = {
+            "reads": correlating.operations(summary, "trans_reads"),
+            "writes": correlating.operations(summary, "trans_programs"),
+            "on": own.get("corr_on_share", 0.0),
+        }
+    return {"pages": mined.pages, "pairs": mined.pairs, "caches": caches, "sizes": sizes}
+
+
+def changes(one: Mapping[str, Any], policy: str) -> Iterator[tuple[str, float | None, float]]:
+    """Size, reads and writes over TPFTL's less 1 (none: refused), and the share with correlated pages."""
+    for share, cache in one["caches"].items():
+        rows = one["sizes"].get(str(cache), {})
+        named = policy if policy in rows else WITHOUT.name
+        if BASE.name not in rows or named not in rows:
+            yield str(share), None, 0.0
+            continue
+        base, mine = (rows[name]["reads"] + rows[name]["writes"] for name in (BASE.name, named))
+        yield str(share), (mine - base) / max(base, LEAST), rows[named]["on"]
+
+
+def line(label: str, one: Mapping[str, Any]) -> str:
+    """A row of the table."""
+    if "refused" in one:
+        return f"{label}: {one['refused']}"
+    cells = [_cell(change) for _, change, _ in changes(one, WITH.name)]
+    on = [on for _, change, on in changes(one, WITH.name) if change is not None]
+    shown = f"{100 * min(on):.0f} to {100 * max(on):.0f} %" if one["pairs"] and on else "–"
+    return f"| {_short(label)} | {one['pages']:,} | {' | '.join(cells)} | {shown} |"
+
+
+def _short(label: str) -> str:
+    return f"`{label}`" if label in GENERATORS else Path(label).name.split(".")[0]
+
+
+def _cell(change: float | None) -> str:
+    return "–" if change is None else f"{100 * change:+.1f}"
+
+
+def tables(found: Mapping[str, Any]) -> Iterator[str]:
+    """Markdown: how many cases gain and lose, then a row for each workload."""
+    ran = {label: one for label, one in found.items() if "refused" not in one}
+    for policy in (WITHOUT.name, WITH.name):
+        cases = [
+            (change, label, share)
+            for label, one in ran.items()
+            if policy == WITHOUT.name or one["pairs"]
+            for share, change, _ in changes(one, policy)
+            if change is not None
+        ]
+        worst = max(cases, default=(0.0, "", ""))
+        middle = median(change for change, *_ in cases) if cases else 0.0
+        where = f"{_short(worst[1])}, {worst[2]} %"
+        yield f"{policy}: {len(cases)} cases; median {100 * middle:+.1f} %, most {100 * worst[0]:+.2f} % ({where})"
+    yield f"over the bound of {100 * BOUND:g} %: {len(list(over(ran)))}"
+    yield ""
+    yield f"| workload | pages | {' | '.join(f'{share:g} %' for share in SHARES)} | on |"
+    yield "|" + "---|" * (len(SHARES) + 3)
+    yield from (line(label, one) for label, one in ran.items())
+    yield ""
+    refused = [f"{_short(label)} ({one['refused']})" for label, one in found.items() if "refused" in one]
+    if refused:
+        yield "Left out: " + "; ".join(refused) + "."
+
+
+def over(ran: Mapping[str, Any]) -> Iterator[tuple[str, str, str, float]]:
+    """Cases that need more than the bound."""
+    for label, one in ran.items():
+        for policy in (WITHOUT.name, WITH.name):
+            for share, change, _ in changes(one, policy):
+                if change is not None and change > BOUND:
+                    yield label, policy, share, change
+
+
+def main() -> None:
+    """Runs or prints."""
+    match sys.argv[1:]:
+        case ["--table", made]:
+            sys.stdout.write("\n".join(tables(json.loads(Path(made).read_text()))) + "\n")
+        case [folder, out, *params]:
+            measured(Path(folder), Path(out), params)
+            found = json.loads(Path(out).read_text())
+            ran = {label: one for label, one in found.items() if "refused" not in one}
+            if wrong := [
+                f"{label}: {policy} at {share} %: {100 * more:+.2f} %" for label, policy, share, more in over(ran)
+            ]:
+                sys.exit("\n".join(wrong))
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
