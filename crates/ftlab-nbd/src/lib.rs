@@ -11,6 +11,7 @@
 mod clock;
 mod engine;
 mod faults;
+pub mod fuzz;
 mod handshake;
 mod listen;
 mod power_log;

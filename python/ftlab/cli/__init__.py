@@ -29,6 +29,7 @@ from ftlab.cli import (
     report,
     reproduce,
     run,
+    serve,
     sweep,
     theory,
 )
@@ -76,6 +77,8 @@ app.command("dedup")(_stoppable(dedup.dedup))
 app.command("correlations")(_stoppable(correlations.correlations))
 app.command("placement")(_stoppable(placement.placement))
 app.command("reproduce")(_stoppable(reproduce.reproduce))
+app.command("serve")(_stoppable(serve.serve))
+app.command("ctl")(_stoppable(serve.ctl))
 app.command("check")(_stoppable(check.check))
 app.command("theory")(_stoppable(theory.theory))
 app.command("list")(_stoppable(list_.list_))
