@@ -44,7 +44,7 @@ class Client:
             context = b"base:allocation"
             self.option(10, struct.pack(">I", len(text)) + text + struct.pack(">II", 1, len(context)) + context)
         answers = self.option(7, struct.pack(">I", len(text)) + text + struct.pack(">H", 0))
-        facts = dict((struct.unpack(">H", data[:2])[0], data[2:]) for kind, data in answers if kind == 3)
+        facts = {struct.unpack(">H", data[:2])[0]: data[2:] for kind, data in answers if kind == 3}
         self.size, self.flags = struct.unpack(">QH", facts[0])
         self.block_sizes = struct.unpack(">III", facts[3])
 

@@ -18,7 +18,14 @@ EPERM, EIO, EINVAL, ENOSPC, ENOTSUP, ESHUTDOWN = 1, 5, 22, 28, 95, 108
 # Answers at once: what is tested is not how long flash takes.
 FAST = ("--pace", "none")
 RECOVERS = ("--set", "ftl.checkpoint=16MiB")
-VOLATILE = ("--set", "buffer.policy=write_back", "--set", "buffer.capacity=4MiB", "--set", "buffer.power_loss_protected=false")
+VOLATILE = (
+    "--set",
+    "buffer.policy=write_back",
+    "--set",
+    "buffer.capacity=4MiB",
+    "--set",
+    "buffer.power_loss_protected=false",
+)
 
 
 def pattern(seed: int, length: int) -> bytes:
@@ -88,7 +95,7 @@ def test_options_are_answered_one_by_one(tmp_path: Path) -> None:
         clients[1].write(0, b"B" * 512)
         assert clients[0].read((1 << 20) - 512, 512) == b"A" * 512
         assert clients[1].read(0, 1024) == b"B" * 512 + bytes(512)
-        with pytest.raises(NbdError, match="^6$"):
+        with pytest.raises(NbdError, match=r"^6$"):
             service.client("c")
         raw = Client.__new__(Client)
         raw.socket = socket.socket(socket.AF_UNIX)
@@ -97,17 +104,17 @@ def test_options_are_answered_one_by_one(tmp_path: Path) -> None:
         raw.socket.sendall(struct.pack(">I", 3))
         assert [data[4:] for kind, data in raw.option(3, b"") if kind == 2] == [b"a", b"b"]
         for unknown in (5, 11, 4711):
-            with pytest.raises(NbdError, match="^1$"):
+            with pytest.raises(NbdError, match=r"^1$"):
                 raw.option(unknown, b"")
-        with pytest.raises(NbdError, match="^9$"):
+        with pytest.raises(NbdError, match=r"^9$"):
             raw.option(7, bytes(100_000))
         assert raw.option(2, b"") == [(1, b"")]
         assert raw.socket.recv(1) == b""
 
 
 def test_answers_come_when_the_drive_would_give_them(tmp_path: Path) -> None:
-    """A read of `tiny` takes 1 us of set-up, 0.2 + 25 + 10.24 us of flash and 4.1 us on the link; at a thousandth of real time each
-    takes longer than 40 ms. No answer may come sooner than the model says."""
+    """A read of `tiny` takes 1 us of set-up, 0.2 + 25 + 10.24 us of flash and 4.1 us on the link:
+    at a thousandth of real time more than 40 ms. No answer may come sooner than the model says."""
     with served(tmp_path, "--pace", "0.001", "--precondition", "fill") as service:
         client = service.client()
         began = time.monotonic()
@@ -190,13 +197,15 @@ def test_an_image_outlives_the_server_however_it_ends(tmp_path: Path) -> None:
         summary = service.end()
     assert any("only the data of the image survived" in note for note in summary["notes"])
     assert summary["serve"]["sync"]["count"] == 2
-    done = subprocess.run([*FTLAB, "serve", "--size", "16MiB", "--image", str(image)], capture_output=True, text=True)
+    done = subprocess.run([*FTLAB, "serve", "--size", "64MiB", "--image", str(image)], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "expected the 16777216 that the drive exports" in done.stderr
+    assert "expected the 67108864 that the drive exports" in done.stderr
 
 
 def test_faults_strike_on_demand_and_are_told(tmp_path: Path) -> None:
-    with served(tmp_path, *FAST, "--fault", "eio@op=read,lba=8-15", "--fault", "eio@op=write,after=2,count=1") as service:
+    with served(
+        tmp_path, *FAST, "--fault", "eio@op=read,lba=8-15", "--fault", "eio@op=write,after=2,count=1"
+    ) as service:
         client = service.client()
         client.write(4096, b"a" * 4096)
         with pytest.raises(NbdError, match=f"^{EIO}$"):
@@ -209,9 +218,10 @@ def test_faults_strike_on_demand_and_are_told(tmp_path: Path) -> None:
         assert service.command("clear", "1")["cleared"] == 1
         assert client.read(4096, 4096) == b"a" * 4096
         readonly = service.command("fault", "readonly")["number"]
-        for refused in (client.write, client.trim):
-            with pytest.raises(NbdError, match=f"^{EPERM}$"):
-                refused(0, b"d" * 4096) if refused == client.write else refused(0, 4096)  # type: ignore[arg-type]
+        with pytest.raises(NbdError, match=f"^{EPERM}$"):
+            client.write(0, b"d" * 4096)
+        with pytest.raises(NbdError, match=f"^{EPERM}$"):
+            client.trim(0, 4096)
         service.command("clear", str(readonly))
         service.command("fault", "torn-write@count=1")
         client.write(8192, b"e" * 4096)
@@ -275,7 +285,7 @@ def test_a_power_cut_loses_what_was_not_flushed_and_nothing_else(tmp_path: Path)
 
 
 def test_no_flushed_write_is_lost_by_power_cuts_at_random_moments(tmp_path: Path) -> None:
-    """Versions of each unit are numbered: after a cut none is older than its last flushed one, and none was never written."""
+    """Versions of each unit are numbered: after a cut none is older than its last flushed one, and each was written."""
     draws = random.Random(5)
     with served(tmp_path, *FAST, *RECOVERS, *VOLATILE, "--set", "buffer.capacity=256KiB") as service:
         written, flushed = [0] * 512, [0] * 512
@@ -319,7 +329,14 @@ def test_a_drive_that_lies_about_flushes_loses_what_they_promised(tmp_path: Path
 
 
 def test_protected_drives_lose_nothing_and_others_cannot_be_cut(tmp_path: Path) -> None:
-    protected = ("--set", "buffer.policy=write_back", "--set", "buffer.capacity=4MiB", "--set", "buffer.power_loss_protected=true")
+    protected = (
+        "--set",
+        "buffer.policy=write_back",
+        "--set",
+        "buffer.capacity=4MiB",
+        "--set",
+        "buffer.power_loss_protected=true",
+    )
     with served(tmp_path, *FAST, *RECOVERS, *protected) as service:
         service.client().write(0, b"a" * 8192)
         assert cut(service)["units_brought_back"] == 0
@@ -346,12 +363,20 @@ def test_a_worn_out_drive_refuses_writes_and_keeps_what_it_has(tmp_path: Path) -
         draws = random.Random(1)
         held: dict[int, bytes] = {}
         units = client.size // 4096
-        with pytest.raises(NbdError, match=f"^{EPERM}$"):
-            for step in range(40 * units):
-                unit = draws.randrange(units)
-                data = struct.pack(">I", step) * 1024
+        refused = 0
+        for step in range(40 * units):
+            unit = draws.randrange(units)
+            data = struct.pack(">I", step) * 1024
+            try:
                 client.write(unit * 4096, data)
-                held[unit] = data
+            except NbdError as error:
+                refused += error.args == (EPERM,)
+                if refused == 100:
+                    break
+                continue
+            assert refused == 0
+            held[unit] = data
+        assert refused == 100
         wrong = [unit for unit, data in held.items() if client.read(unit * 4096, 4096) != data]
         assert wrong == []
         summary = service.end()
@@ -385,9 +410,15 @@ def test_slow_and_dead_clients_stop_nobody(tmp_path: Path) -> None:
         for one in crowd:
             one.connect(str(service.socket))
         assert honest.read(4096, 4096) == b"z" * 4096
+        refused = 0
+        for _ in range(100):
+            refused = service.command("snapshot")["serve"]["refused_connections"]
+            if refused:
+                break
+        assert refused > 0
         for one in [*half_open, *crowd, silent.socket, deaf.socket]:
             one.close()
-        assert service.end()["serve"]["refused_connections"] > 0
+        service.end()
 
 
 @pytest.mark.parametrize(

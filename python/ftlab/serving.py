@@ -26,9 +26,7 @@ LABEL = "clients"
 
 
 @signed("serve")
-def serve(
-    drive: Source = "tiny", *, say: Callable[[str], object] = print, **options: Unpack[ServeOptions]
-) -> Run:
+def serve(drive: Source = "tiny", *, say: Callable[[str], object] = print, **options: Unpack[ServeOptions]) -> Run:
     """Serves `drive` over NBD until Ctrl-C, SIGTERM or `control(...)("stop")` ends it, and gives what a run gives.
 
     `say` is called with each line that tells where the drive is and how to attach it; the last begins with `ready`.

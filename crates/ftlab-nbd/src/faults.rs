@@ -13,6 +13,8 @@
 //! included, or `lba=A`); `p=SHARE` of the requests, drawn from a stream of the fault's own; `after=N`: not the first N that the other
 //! conditions hold for; `count=N`: N times at most; `t=TIME`: not before this device time.
 //!
+//! A write-zeroes is a trim here, as it is one for the drive.
+//!
 //! # Not modelled
 //! Faults of parts of the drive, such as a die.
 
@@ -33,7 +35,15 @@ enum Kind {
     ReadOnly,
 }
 
-const KINDS: [&str; 7] = ["eio", "enospc", "stall", "stuck", "drop-flush", "torn-write", "readonly"];
+const KINDS: [&str; 7] = [
+    "eio",
+    "enospc",
+    "stall",
+    "stuck",
+    "drop-flush",
+    "torn-write",
+    "readonly",
+];
 const CONDITIONS: [&str; 6] = ["op", "lba", "p", "after", "count", "t"];
 
 /// A fault as it was asked for.
@@ -56,7 +66,9 @@ impl FromStr for Fault {
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |what: String| Error::input(format!("fault `{text}`: {what}"));
         let (kind, conditions) = text.split_once('@').unwrap_or((text, ""));
-        let (name, value) = kind.split_once('=').map_or((kind, None), |(name, value)| (name, Some(value)));
+        let (name, value) = kind
+            .split_once('=')
+            .map_or((kind, None), |(name, value)| (name, Some(value)));
         let kind = match (name, value) {
             ("eio", None) => Kind::Fail(protocol::error::EIO),
             ("enospc", None) => Kind::Fail(protocol::error::ENOSPC),
@@ -181,7 +193,8 @@ impl Faults {
         let gone = |active: &Active| number.is_none_or(|number| number == active.number);
         let before = self.active.len();
         for active in self.active.iter().filter(|active| gone(active)) {
-            self.cleared.push((active.number, active.fault.text.clone(), active.struck));
+            self.cleared
+                .push((active.number, active.fault.text.clone(), active.struck));
         }
         self.active.retain(|active| !gone(active));
         before - self.active.len()
@@ -212,10 +225,12 @@ impl Faults {
     /// Every fault with how often it struck.
     pub fn report(&self) -> Value {
         let active = self.active.iter();
-        let active = active.map(|a| json!({"number": a.number, "fault": a.fault.text, "struck": a.struck, "active": true}));
-        let cleared = self.cleared.iter().map(
-            |(number, text, struck)| json!({"number": number, "fault": text, "struck": struck, "active": false}),
-        );
+        let active =
+            active.map(|a| json!({"number": a.number, "fault": a.fault.text, "struck": a.struck, "active": true}));
+        let cleared = self
+            .cleared
+            .iter()
+            .map(|(number, text, struck)| json!({"number": number, "fault": text, "struck": struck, "active": false}));
         let mut all: Vec<Value> = active.chain(cleared).collect();
         all.sort_by_key(|fault| fault["number"].as_u64());
         Value::Array(all)
@@ -269,9 +284,16 @@ mod tests {
     #[test]
     fn a_fault_strikes_where_and_when_it_was_asked_to() {
         let mut faults = one("eio@op=write,lba=8-15,after=1,count=1,t=1us");
-        let struck: Vec<bool> = [(4096, 0), (4096, 2000), (0, 2000), (8192, 2000), (4096, 2000), (4096, 2000)]
-            .map(|(offset, now)| faults.judge(&write(offset, now)).error.is_some())
-            .into();
+        let struck: Vec<bool> = [
+            (4096, 0),
+            (4096, 2000),
+            (0, 2000),
+            (8192, 2000),
+            (4096, 2000),
+            (4096, 2000),
+        ]
+        .map(|(offset, now)| faults.judge(&write(offset, now)).error.is_some())
+        .into();
         // Too early, the first, left of it, right of it, struck, more than once.
         assert_eq!(struck, [false, false, false, false, true, false]);
         assert_eq!(faults.report()[0]["struck"], 1);
@@ -281,7 +303,9 @@ mod tests {
     fn draws_repeat_by_seed() {
         let draws = |seed| {
             let mut faults = Faults::new(seed, &["stall=1ms@p=0.25".to_owned()]).unwrap();
-            (0..4000).map(|_| faults.judge(&write(0, 0)).stall_ns).collect::<Vec<_>>()
+            (0..4000)
+                .map(|_| faults.judge(&write(0, 0)).stall_ns)
+                .collect::<Vec<_>>()
         };
         assert_eq!(draws(1), draws(1));
         assert_ne!(draws(1), draws(2));

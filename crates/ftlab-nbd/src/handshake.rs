@@ -11,8 +11,8 @@ use std::io::{self, Read, Write};
 
 use crate::Export;
 use crate::protocol::{
-    Fields, INIT_MAGIC, MOST_OPTION, MOST_PAYLOAD, OPTION_MAGIC, OPTION_REPLY_MAGIC, SECTOR, allocation, answer, greeting,
-    info, option, transmission,
+    Fields, INIT_MAGIC, MOST_OPTION, MOST_PAYLOAD, OPTION_MAGIC, OPTION_REPLY_MAGIC, SECTOR, allocation, answer,
+    greeting, info, option, transmission,
 };
 
 /// Options that a client may send: more is no negotiation.
@@ -100,7 +100,9 @@ impl<W: Read + Write> Talk<'_, W> {
         match number {
             option::EXPORT_NAME => {
                 // There is no way to refuse but to hang up.
-                let Some(export) = self.find(data) else { return Ok(Step::Gone) };
+                let Some(export) = self.find(data) else {
+                    return Ok(Step::Gone);
+                };
                 let mut reply = Vec::from(self.exports[export].size.to_be_bytes());
                 reply.extend(transmission_flags(self.agreed.structured).to_be_bytes());
                 if zeroes {

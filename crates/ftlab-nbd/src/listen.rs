@@ -131,7 +131,9 @@ impl Drop for Listener {
 
 /// A socket that nobody listens at any more is in the way; anything else there is left alone.
 fn take_away_stale(path: &std::path::Path) -> Result<()> {
-    let Ok(facts) = path.symlink_metadata() else { return Ok(()) };
+    let Ok(facts) = path.symlink_metadata() else {
+        return Ok(());
+    };
     if !facts.file_type().is_socket() {
         return Err(Error::input(format!(
             "listen {}: a file that is no socket lies there",
@@ -217,8 +219,20 @@ mod tests {
             assert_eq!(text.parse::<Address>().unwrap(), unix, "{text}");
         }
         assert_eq!(unix.to_string(), "nbd+unix:///?socket=/a/b");
-        assert_eq!("nbd://[::1]:7".parse::<Address>().unwrap(), Address::Tcp("[::1]:7".to_owned()));
-        for wrong in ["", "nbd://", "nbd://:1", "nbd://a", "nbd://a:99999", "nbd+unix://", "http://a:1", "a"] {
+        assert_eq!(
+            "nbd://[::1]:7".parse::<Address>().unwrap(),
+            Address::Tcp("[::1]:7".to_owned())
+        );
+        for wrong in [
+            "",
+            "nbd://",
+            "nbd://:1",
+            "nbd://a",
+            "nbd://a:99999",
+            "nbd+unix://",
+            "http://a:1",
+            "a",
+        ] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
         }
     }

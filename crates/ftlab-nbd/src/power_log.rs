@@ -78,10 +78,10 @@ impl PowerLog {
         }
     }
 
-    /// The change of `unit` has come to nothing: what it held.
-    pub fn undo(&mut self, unit: u64) -> Option<Option<Box<[u8]>>> {
+    /// The change of `unit` that is under way has come to nothing if the device still has the version before it: what it held.
+    pub fn undo(&mut self, unit: u64, version: u32) -> Option<Option<Box<[u8]>>> {
         let all = self.units.get_mut(&unit)?;
-        let before = all.pop()?;
+        let before = all.pop_if(|before| before.version == version && before.replaced_by.is_none())?;
         if all.is_empty() {
             self.units.remove(&unit);
         }
@@ -167,7 +167,8 @@ mod tests {
         log.changed(1..2, false);
         assert_eq!(log.fail(|unit| 7 + unit as u32), []);
         log.changing(2, 8, data(4));
-        assert_eq!(log.undo(2), Some(data(4)));
-        assert_eq!((log.bytes(), log.undo(2)), (0, None));
+        assert_eq!(log.undo(2, 9), None);
+        assert_eq!(log.undo(2, 8), Some(data(4)));
+        assert_eq!((log.bytes(), log.undo(2, 8)), (0, None));
     }
 }

@@ -180,7 +180,10 @@ impl RequestHead {
         if self.command == Command::Read && self.length > MOST_PAYLOAD {
             return Some(error::EINVAL);
         }
-        let beyond = self.offset.checked_add(u64::from(self.length)).is_none_or(|end| end > size);
+        let beyond = self
+            .offset
+            .checked_add(u64::from(self.length))
+            .is_none_or(|end| end > size);
         match (beyond, self.command) {
             (false, _) => None,
             (true, Command::Write | Command::WriteZeroes) => Some(error::ENOSPC),
@@ -235,7 +238,10 @@ mod tests {
     #[test]
     fn a_head_is_read_field_by_field() {
         let read = head(0, command_flag::DF, 512, 1024);
-        assert_eq!((read.command, read.cookie, read.offset, read.length), (Command::Read, 7, 512, 1024));
+        assert_eq!(
+            (read.command, read.cookie, read.offset, read.length),
+            (Command::Read, 7, 512, 1024)
+        );
         assert_eq!(head(5, 0, 0, 512).command, Command::Other(5));
         assert_eq!(RequestHead::parse(&[0; REQUEST_BYTES]), None);
     }
@@ -258,7 +264,11 @@ mod tests {
             (6, command_flag::NO_HOLE | command_flag::FUA, 0, 512, None),
             (9, 0, 0, 512, Some(error::EINVAL)),
         ] {
-            assert_eq!(head(command, flags, offset, length).fault(size), fault, "{command} at {offset}");
+            assert_eq!(
+                head(command, flags, offset, length).fault(size),
+                fault,
+                "{command} at {offset}"
+            );
         }
     }
 }

@@ -78,7 +78,10 @@ impl Doors {
 
     /// Connections taken and refused.
     pub fn counts(&self) -> (u64, u64) {
-        (self.accepted.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+        (
+            self.accepted.load(Ordering::Relaxed),
+            self.refused.load(Ordering::Relaxed),
+        )
     }
 
     fn shut(&self, how: Shutdown) {
@@ -109,7 +112,10 @@ impl Doors {
 /// Serves `drive` until it says that it does not go on, or an operator stops it. `ready` is told where it listens.
 pub fn serve<D: LiveDrive>(drive: &mut D, options: Options, ready: &mut dyn FnMut(&[Address])) -> Result<Report> {
     let listeners = options.listen.iter().map(Listener::open).collect::<Result<Vec<_>>>()?;
-    let control = options.control.as_ref().map(|path| Listener::open(&Address::Unix(path.clone())));
+    let control = options
+        .control
+        .as_ref()
+        .map(|path| Listener::open(&Address::Unix(path.clone())));
     let control = control.transpose()?;
     let addresses: Vec<Address> = listeners.iter().map(Listener::address).collect();
     let doors = Arc::new(Doors::new());
@@ -156,7 +162,9 @@ impl Porter {
             if let Some(Ok(Some(socket))) = control.map(Listener::accept) {
                 quiet = false;
                 let to_engine = self.to_engine.clone();
-                let _ = thread::Builder::new().name("nbd-control".to_owned()).spawn(move || obey(socket, &to_engine));
+                let _ = thread::Builder::new()
+                    .name("nbd-control".to_owned())
+                    .spawn(move || obey(socket, &to_engine));
             }
             if quiet {
                 thread::sleep(DOOR);
@@ -165,7 +173,9 @@ impl Porter {
     }
 
     fn welcome(&self, socket: Socket) {
-        let Some(number) = self.doors.let_in(&socket, self.most) else { return };
+        let Some(number) = self.doors.let_in(&socket, self.most) else {
+            return;
+        };
         let (doors, exports, unit) = (self.doors.clone(), self.exports.clone(), self.unit);
         let to_engine = self.to_engine.clone();
         let started = thread::Builder::new().name("nbd-session".to_owned()).spawn(move || {
@@ -196,7 +206,9 @@ fn obey(socket: Socket, to_engine: &Sender<Message>) {
         if to_engine.send(Message::Command(line, answer_to)).is_err() {
             return;
         }
-        let said = answer.recv().unwrap_or_else(|_| json!({ "error": "the service has ended" }));
+        let said = answer
+            .recv()
+            .unwrap_or_else(|_| json!({ "error": "the service has ended" }));
         if writeln!(out, "{said}").is_err() {
             return;
         }

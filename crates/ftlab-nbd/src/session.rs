@@ -11,7 +11,8 @@ use crate::Export;
 use crate::handshake::{Agreed, negotiate};
 use crate::listen::Socket;
 use crate::protocol::{
-    Command, MOST_PAYLOAD, REQUEST_BYTES, RequestHead, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, allocation, chunk, error,
+    Command, MOST_PAYLOAD, REQUEST_BYTES, RequestHead, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, allocation, chunk,
+    error,
 };
 use crate::request::{Body, Budget, Message, Reply, Request};
 
@@ -25,7 +26,14 @@ pub fn serve(socket: Socket, exports: &[Export], unit: u32, engine: &Sender<Mess
     let mut socket = socket;
     socket.set_patience(Some(NEGOTIATION), Some(NEGOTIATION))?;
     let deadline = Instant::now() + NEGOTIATION;
-    let agreed = negotiate(&mut Hurried { socket: &mut socket, deadline }, exports, unit)?;
+    let agreed = negotiate(
+        &mut Hurried {
+            socket: &mut socket,
+            deadline,
+        },
+        exports,
+        unit,
+    )?;
     let Some(agreed) = agreed else { return Ok(()) };
     socket.set_patience(None, Some(UNREAD))?;
     let budget = Arc::new(Budget::default());
@@ -90,7 +98,9 @@ fn read_requests(
             };
         }
         let arrived = Instant::now();
-        let Some(head) = RequestHead::parse(&bytes) else { return Ok(()) };
+        let Some(head) = RequestHead::parse(&bytes) else {
+            return Ok(());
+        };
         if head.command == Command::Disconnect {
             return Ok(());
         }
@@ -108,7 +118,9 @@ fn read_requests(
             Command::Read if fault.is_none() => head.length,
             _ => 0,
         };
-        let Some(permit) = budget.acquire(u64::from(carried)) else { return Ok(()) };
+        let Some(permit) = budget.acquire(u64::from(carried)) else {
+            return Ok(());
+        };
         let mut data = Vec::new();
         if is_write {
             data = vec![0; carried as usize];

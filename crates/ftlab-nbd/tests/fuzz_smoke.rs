@@ -48,7 +48,9 @@ fn requests(random: &mut Stream) -> Vec<u8> {
 /// Some bytes changed, a piece lost, or the end cut off.
 fn mutated(mut bytes: Vec<u8>, random: &mut Stream) -> Vec<u8> {
     for _ in 0..random.below(4) {
-        let Some(at) = (!bytes.is_empty()).then(|| random.below(bytes.len() as u64) as usize) else { break };
+        let Some(at) = (!bytes.is_empty()).then(|| random.below(bytes.len() as u64) as usize) else {
+            break;
+        };
         match random.below(3) {
             0 => bytes[at] = random.next_u64() as u8,
             1 => bytes.truncate(at),
@@ -107,7 +109,10 @@ fn every_target_is_there_for_libfuzzer() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz");
     let listed = std::fs::read_to_string(format!("{folder}/Cargo.toml")).unwrap();
     for name in ["nbd_negotiation", "nbd_requests"] {
-        assert!(listed.contains(&format!("name = \"{name}\"")), "fuzz/Cargo.toml lacks {name}");
+        assert!(
+            listed.contains(&format!("name = \"{name}\"")),
+            "fuzz/Cargo.toml lacks {name}"
+        );
         let code = std::fs::read_to_string(format!("{folder}/fuzz_targets/{name}.rs")).unwrap();
         assert!(code.contains("fuzz_target!"), "{name}");
     }

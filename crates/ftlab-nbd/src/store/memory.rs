@@ -48,7 +48,11 @@ fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (u64, usize, usize)>
         if at >= end {
             return None;
         }
-        let piece = (at / PAGE, (at % PAGE) as usize, (PAGE - at % PAGE).min(end - at) as usize);
+        let piece = (
+            at / PAGE,
+            (at % PAGE) as usize,
+            (PAGE - at % PAGE).min(end - at) as usize,
+        );
         at += piece.2 as u64;
         Some(piece)
     })

@@ -67,7 +67,11 @@ fn serve_on_this_thread(
     let capacity = u64::from(config.ftl.logical_units) * unit;
     let exports = spec.exports(capacity)?;
     let mut watch = Watch::new(observer);
-    let mut ftl = Ftl::with(config.layout.clone(), config.ftl.clone(), members.overrides(&config.ftl)?)?;
+    let mut ftl = Ftl::with(
+        config.layout.clone(),
+        config.ftl.clone(),
+        members.overrides(&config.ftl)?,
+    )?;
     if ftl.asks_for_future() || ftl.has_uncharged_units() {
         return Err(Error::input(format!(
             "placement policy `{}` knows what no live drive can know: expected another",
@@ -75,7 +79,11 @@ fn serve_on_this_thread(
         )));
     }
     notes.extend(ftl.notes());
-    let end = exports.iter().map(|export| export.offset + export.size).max().unwrap_or(0);
+    let end = exports
+        .iter()
+        .map(|export| export.offset + export.size)
+        .max()
+        .unwrap_or(0);
     let (mut store, found) = open_store(spec, end)?;
     let started = Instant::now();
     precondition(&run, &mut ftl, &prepared, &mut watch, &mut notes)?;
@@ -114,9 +122,21 @@ fn serve_on_this_thread(
         faults: spec.own_faults()?,
         most_connections: spec.connections as usize,
     };
-    let report = ftlab_nbd::serve(&mut live, options, &mut |addresses| announce(spec, &exports, addresses, say))?;
+    let report = ftlab_nbd::serve(&mut live, options, &mut |addresses| {
+        announce(spec, &exports, addresses, say)
+    })?;
     notes.extend(slowness(&report, pace));
-    Ok(outcome(spec, &run, &prepared, live, report, notes, before, started.elapsed().as_secs_f64()))
+    notes.extend(unsynchronised(&report));
+    Ok(outcome(
+        spec,
+        &run,
+        &prepared,
+        live,
+        report,
+        notes,
+        before,
+        started.elapsed().as_secs_f64(),
+    ))
 }
 
 /// The run whose drive is served: the requests come from clients, so the workload stands for nothing.
@@ -126,7 +146,9 @@ fn as_run(spec: &ServeSpec) -> Result<RunSpec> {
         let config = workload::load_drive(&drive)?;
         let unit = u64::from(config.layout.geometry.unit_bytes);
         let sized = workload::grow(&drive, &config, size.div_ceil(unit), |config| config.ftl.logical_units)?;
-        drive.set.push(format!("geometry.blocks={}", sized.layout.geometry.blocks));
+        drive
+            .set
+            .push(format!("geometry.blocks={}", sized.layout.geometry.blocks));
     }
     let workload = WorkloadSpec::Generator(GeneratorSpec {
         spec: "uniform".to_owned(),
@@ -163,7 +185,9 @@ fn rebuild(ftl: &mut Ftl<Counting>, store: &mut dyn Store, unit: u64, end: u64) 
             for lpn in at / unit..until.div_ceil(unit) {
                 let request = HostRequest::whole(OpKind::Write, Lpn(lpn as u32), 1);
                 if ftl.admit(&request, Ticket::NONE) == Admitted::EndOfLife {
-                    return Err(Error::input("image: the drive wears out before it holds the image's data"));
+                    return Err(Error::input(
+                        "image: the drive wears out before it holds the image's data",
+                    ));
                 }
                 rebuilt += 1;
             }
@@ -187,14 +211,23 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
             let uri = uri(address, &export.name);
             say(&format!("{} on {uri}{name}", units::show_bytes(export.size)));
             say(&format!("  nbdinfo '{uri}'"));
-            say(&format!("  fio --name=x --ioengine=nbd --uri='{uri}' --rw=randrw --bs=4k --iodepth=32 --size=64m"));
-            say(&format!("  qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio,discard=unmap"));
-            say(&format!("  mkdir mnt && nbdfuse -C 4 mnt/disk '{uri}' & losetup -f --show --direct-io=on mnt/disk"));
+            say(&format!(
+                "  fio --name=x --ioengine=nbd --uri='{uri}' --rw=randrw --bs=4k --iodepth=32 --size={}",
+                export.size.min(64 << 20)
+            ));
+            say(&format!(
+                "  qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio,discard=unmap"
+            ));
+            say(&format!(
+                "  mkdir mnt && nbdfuse -C 4 mnt/disk '{uri}' & losetup -f --show --direct-io=on mnt/disk"
+            ));
         }
     }
     say(match (&spec.image, spec.data.as_str(), spec.durable) {
         (Some(_), _, true) => "data lies in the image; what is flushed survives the power loss of this machine",
-        (Some(_), _, false) => "data lies in the image; what is acknowledged survives the end of this process, however it comes",
+        (Some(_), _, false) => {
+            "data lies in the image; what is acknowledged survives the end of this process, however it comes"
+        }
         (None, "discard", _) => "data goes nowhere: reads give zeros",
         (None, _, _) => "data lies in memory: nothing survives the end of this process",
     });
@@ -224,6 +257,12 @@ fn slowness(report: &Report, pace: Pace) -> Option<String> {
             asked / 1e3
         )
     })
+}
+
+/// Says so when the image may lack something at the end.
+fn unsynchronised(report: &Report) -> Option<String> {
+    let why = report.data["sync_error"].as_str()?;
+    Some(format!("the image could not be synchronised at the end: {why}"))
 }
 
 #[expect(clippy::too_many_arguments, reason = "each is a part of the summary")]

@@ -89,10 +89,15 @@ impl ServeSpec {
         self.export_sizes()?;
         self.memory_limit_bytes()?;
         if !["memory", "discard"].contains(&self.data.as_str()) {
-            return Err(Error::input(format!("data `{}`: expected memory or discard", self.data)));
+            return Err(Error::input(format!(
+                "data `{}`: expected memory or discard",
+                self.data
+            )));
         }
         if self.image.is_some() && self.data != "memory" {
-            return Err(Error::input("data: with an image, data lies in the image: leave it out"));
+            return Err(Error::input(
+                "data: with an image, data lies in the image: leave it out",
+            ));
         }
         if self.image.is_some() && self.memory_limit.is_some() {
             return Err(Error::input("memory_limit: no effect here: data lies in the image"));
@@ -185,7 +190,9 @@ impl ServeSpec {
 fn size(what: &str, text: &str) -> Result<u64> {
     let bytes = units::bytes(text).map_err(|e| Error::input(format!("{what}: {e}")))?;
     if bytes == 0 || !bytes.is_multiple_of(PAGE) || bytes > 1 << 50 {
-        return Err(Error::input(format!("{what} {text}: expected a multiple of 4 KiB, up to 1 PiB")));
+        return Err(Error::input(format!(
+            "{what} {text}: expected a multiple of 4 KiB, up to 1 PiB"
+        )));
     }
     Ok(bytes)
 }
