@@ -15,21 +15,21 @@ from nbd_client import served
 FAST = ("--pace", "none")
 
 
-def tool(*command: object, code: int = 0) -> str:
-    """What a client prints; it must be there, and end with `code`."""
+def tool(folder: Path, *command: object) -> str:
+    """What a client prints that runs in `folder`; it must be there, and end well."""
     words = [str(word) for word in command]
     if shutil.which(words[0]) is None:
         pytest.skip(f"{words[0]} is not installed")
     # nbdsh runs the first python3 on PATH, which must be the one that Debian put libnbd's module into.
     environment = os.environ | {"PATH": f"/usr/bin{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment)
-    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment, cwd=folder)
+    assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 
 
 def test_nbdinfo_sees_the_drive_and_what_is_allocated(tmp_path: Path) -> None:
     with served(tmp_path, *FAST, "--export", "a=8MiB", "--export", "b=4MiB") as service:
-        facts = json.loads(tool("nbdinfo", "--list", "--json", service.uri))
+        facts = json.loads(tool(tmp_path, "nbdinfo", "--list", "--json", service.uri))
         exports = {export["export-name"]: export for export in facts["exports"]}
         assert facts["structured"] is True
         assert {name: export["export-size"] for name, export in exports.items()} == {"a": 8 << 20, "b": 4 << 20}
@@ -39,7 +39,7 @@ def test_nbdinfo_sees_the_drive_and_what_is_allocated(tmp_path: Path) -> None:
         client = service.client("b")
         client.write(1 << 20, b"x" * 8192)
         uri = f"nbd+unix:///b?socket={service.socket}"
-        extents = json.loads(tool("nbdinfo", "--map", "--json", uri))
+        extents = json.loads(tool(tmp_path, "nbdinfo", "--map", "--json", uri))
         assert [(extent["offset"], extent["length"], extent["type"]) for extent in extents] == [
             (0, 1 << 20, 3),
             (1 << 20, 8192, 0),
@@ -52,12 +52,14 @@ def test_nbdcopy_and_qemu_img_copy_without_a_difference(tmp_path: Path) -> None:
     with served(tmp_path, *FAST, "--set", "ftl.dedup=page_dedup", "--size", "32MiB") as service:
         data = os.urandom(3 << 20) + bytes(5 << 20) + os.urandom(1 << 20)
         file.write_bytes(data + bytes((32 << 20) - len(data)))
-        tool("nbdcopy", "--connections=4", file, service.uri)
-        tool("nbdcopy", service.uri, back)
+        tool(tmp_path, "nbdcopy", "--connections=4", file, service.uri)
+        tool(tmp_path, "nbdcopy", service.uri, back)
         assert back.read_bytes() == file.read_bytes()
-        tool("qemu-img", "convert", "-f", "raw", "-O", "raw", service.uri, raw)
+        tool(tmp_path, "qemu-img", "convert", "-f", "raw", "-O", "raw", service.uri, raw)
         assert raw.read_bytes() == file.read_bytes()
-        assert "Images are identical" in tool("qemu-img", "compare", "-f", "raw", "-F", "raw", service.uri, file)
+        assert "Images are identical" in tool(
+            tmp_path, "qemu-img", "compare", "-f", "raw", "-F", "raw", service.uri, file
+        )
 
 
 def test_libnbd_and_qemu_io_reach_fua_zeroes_and_trims(tmp_path: Path) -> None:
@@ -85,10 +87,10 @@ h.shutdown()
     with served(tmp_path, *FAST) as service:
         path = tmp_path / "script.py"
         path.write_text(script)
-        tool("nbdsh", "-c", f"exec(open({str(path)!r}).read())")
+        tool(tmp_path, "nbdsh", "-c", f"exec(open({str(path)!r}).read())")
         for command in ("write -f -P 7 1M 64k", "write -z 1M 4k", "discard 1064960 8k", "flush"):
-            tool("qemu-io", "-f", "raw", "-c", command, service.uri)
-        said = tool("qemu-io", "-f", "raw", "-c", "read -P 7 1068k 4k", "-c", "read -P 0 1M 4k", service.uri)
+            tool(tmp_path, "qemu-io", "-f", "raw", "-c", command, service.uri)
+        said = tool(tmp_path, "qemu-io", "-f", "raw", "-c", "read -P 7 1068k 4k", "-c", "read -P 0 1M 4k", service.uri)
         assert "Pattern verification failed" not in said
         counts = service.end()["counts"]
     assert counts["host_trim_requests"] >= 3
@@ -106,7 +108,7 @@ def test_fio_verifies_what_it_wrote(connections: int, tmp_path: Path) -> None:
     jobs = [f"[j{number}]\nrw=randwrite\noffset={number * 8}m\nfsync=64\n" for number in range(connections)]
     job.write_text(f"[global]\n{common}\n{''.join(jobs)}")
     with served(tmp_path, *FAST) as service:
-        tool("fio", "--output-format=terse", job)
+        tool(tmp_path, "fio", "--output-format=terse", job)
         summary = service.end()
     assert summary["serve"]["errors"] == {}
     assert summary["counts"]["host_write_requests"] >= connections * 2048
@@ -116,8 +118,8 @@ def test_fio_verifies_what_it_wrote(connections: int, tmp_path: Path) -> None:
 def test_fio_trims_and_measures_the_model(tmp_path: Path) -> None:
     with served(tmp_path, "--precondition", "fill") as service:
         job = ("--name=t", "--ioengine=nbd", f"--uri={service.uri}", "--bs=4k", "--size=8m")
-        tool("fio", *job, "--rw=randtrim", "--number_ios=100")
-        shown = tool("fio", *job, "--rw=randread", "--offset=16m", "--number_ios=200", "--output-format=json")
+        tool(tmp_path, "fio", *job, "--rw=randtrim", "--number_ios=100")
+        shown = tool(tmp_path, "fio", *job, "--rw=randread", "--offset=16m", "--number_ios=200", "--output-format=json")
         said = json.loads(shown[shown.index("{") :])
         summary = service.end()
     assert summary["counts"]["host_trims"] == 100
