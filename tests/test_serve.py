@@ -11,8 +11,10 @@ import threading
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import ftlab
 from nbd_client import FAST_ZERO, FTLAB, FUA, NO_HOLE, READ, WRITE, Client, NbdError, Service, served
 
 EPERM, EIO, EINVAL, ENOSPC, ENOTSUP, ESHUTDOWN = 1, 5, 22, 28, 95, 108
@@ -143,10 +145,6 @@ def test_the_recorded_arrivals_are_a_run(tmp_path: Path) -> None:
                 client.receive()
                 received += 1
         live = service.end()
-    import polars as pl
-
-    import ftlab
-
     trace = tmp_path / "live" / "arrivals.parquet"
     run = ftlab.run(trace, drive="tiny", arrivals="open", precondition="none", requests=True)
     assert run.summary["counts"] == live["counts"]
@@ -319,6 +317,36 @@ def test_a_power_cut_loses_what_was_not_flushed_and_nothing_else(tmp_path: Path)
     assert told["units_brought_back"] == 64
     assert summary["power_cuts"][0]["lost_buffered_units"] == 56
     assert summary["serve"]["power_cuts"][0]["recovery_ns"] > 0
+
+
+def test_what_was_on_its_way_when_the_power_failed_never_arrives(tmp_path: Path) -> None:
+    with served(tmp_path, *FAST, *RECOVERS, *VOLATILE) as service:
+        for _ in range(10):
+            client = service.client()
+            # Many small requests, of which the server has some in its hands when the power fails.
+            stop = threading.Event()
+
+            def flood(client: Client = client, stop: threading.Event = stop) -> None:
+                try:
+                    while not stop.is_set():
+                        for _ in range(100):
+                            client.send(WRITE, 0, 512, b"o" * 512)
+                        for _ in range(100):
+                            client.receive()
+                except OSError:
+                    pass
+
+            flooding = threading.Thread(target=flood)
+            flooding.start()
+            time.sleep(0.05)
+            ftlab.control(service.ctl)("power-cut")
+            after = service.client()
+            after.write(0, b"n" * 512)
+            time.sleep(0.05)
+            assert after.read(0, 512) == b"n" * 512
+            stop.set()
+            flooding.join()
+            after.close()
 
 
 def test_no_flushed_write_is_lost_by_power_cuts_at_random_moments(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ pub struct Request {
     /// Where the export begins, and its number.
     pub base: u64,
     pub export: usize,
+    /// How often all connections had been broken off when its own was made.
+    pub epoch: u64,
     /// Of a write; of a read its room.
     pub data: Vec<u8>,
     pub arrived: Instant,

@@ -48,6 +48,8 @@ pub struct Doors {
     inside: Mutex<FxHashMap<u64, Socket>>,
     accepted: AtomicU64,
     refused: AtomicU64,
+    /// How often every connection was broken off; changed under the lock of `inside`.
+    epoch: AtomicU64,
 }
 
 impl Doors {
@@ -57,6 +59,7 @@ impl Doors {
             inside: Mutex::new(FxHashMap::default()),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
         }
     }
 
@@ -73,7 +76,14 @@ impl Doors {
 
     /// Every connection ends at once.
     pub fn hang_up(&self) {
-        self.shut(Shutdown::Both);
+        if let Ok(inside) = self.inside.lock() {
+            self.epoch.fetch_add(1, Ordering::Relaxed);
+            inside.values().for_each(|socket| socket.shut(Shutdown::Both));
+        }
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
     }
 
     /// Connections taken and refused.
@@ -90,8 +100,8 @@ impl Doors {
         }
     }
 
-    /// Room for a connection, unless there are too many.
-    fn let_in(&self, socket: &Socket, most: usize) -> Option<u64> {
+    /// Room for a connection, unless there are too many: its number, and the epoch it belongs to.
+    fn let_in(&self, socket: &Socket, most: usize) -> Option<(u64, u64)> {
         let mut inside = self.inside.lock().ok()?;
         if inside.len() >= most || self.are_closed() {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -99,7 +109,7 @@ impl Doors {
         }
         let number = self.accepted.fetch_add(1, Ordering::Relaxed);
         inside.insert(number, socket.another().ok()?);
-        Some(number)
+        Some((number, self.epoch()))
     }
 
     fn let_out(&self, number: u64) {
@@ -173,14 +183,14 @@ impl Porter {
     }
 
     fn welcome(&self, socket: Socket) {
-        let Some(number) = self.doors.let_in(&socket, self.most) else {
+        let Some((number, epoch)) = self.doors.let_in(&socket, self.most) else {
             return;
         };
         let (doors, exports, unit) = (self.doors.clone(), self.exports.clone(), self.unit);
         let to_engine = self.to_engine.clone();
         let started = thread::Builder::new().name("nbd-session".to_owned()).spawn(move || {
             // What a client does wrong on the wire ends its own connection and nothing else.
-            let _ = session::serve(socket, &exports, unit, &to_engine);
+            let _ = session::serve(socket, &exports, unit, &to_engine, epoch);
             doors.let_out(number);
         });
         if started.is_err() {

@@ -22,7 +22,7 @@ const NEGOTIATION: Duration = Duration::from_secs(10);
 const UNREAD: Duration = Duration::from_secs(30);
 
 /// Serves a connection until it ends.
-pub fn serve(socket: Socket, exports: &[Export], unit: u32, engine: &Sender<Message>) -> io::Result<()> {
+pub fn serve(socket: Socket, exports: &[Export], unit: u32, engine: &Sender<Message>, epoch: u64) -> io::Result<()> {
     let mut socket = socket;
     socket.set_patience(Some(NEGOTIATION), Some(NEGOTIATION))?;
     let deadline = Instant::now() + NEGOTIATION;
@@ -48,7 +48,14 @@ pub fn serve(socket: Socket, exports: &[Export], unit: u32, engine: &Sender<Mess
         // Replies that nobody will read give their room back as they are dropped.
         drop(replies);
     })?;
-    let ended = read_requests(&socket, &exports[agreed.export], agreed, &budget, &reply_to, engine);
+    let ended = read_requests(
+        &socket,
+        (&exports[agreed.export], epoch),
+        agreed,
+        &budget,
+        &reply_to,
+        engine,
+    );
     drop(reply_to);
     let _ = writer.join();
     socket.shut(Shutdown::Both);
@@ -82,7 +89,7 @@ impl Write for Hurried<'_> {
 
 fn read_requests(
     socket: &Socket,
-    export: &Export,
+    (export, epoch): (&Export, u64),
     agreed: Agreed,
     budget: &Arc<Budget>,
     reply_to: &Sender<Reply>,
@@ -133,6 +140,7 @@ fn read_requests(
             },
             base: export.offset,
             export: agreed.export,
+            epoch,
             data,
             arrived,
             reply_to: reply_to.clone(),

@@ -87,8 +87,9 @@ impl<D: LiveDrive> Engine<'_, D> {
         let loss = self.drive.cut_power();
         let back = log.fail(|unit| self.drive.version(unit).unwrap_or(0));
         let (bytes, units) = (log.unit_bytes(), back.len());
+        let mut refused = 0;
         for (unit, data) in back {
-            restore(self.store.as_mut(), unit * bytes, bytes, data.as_deref());
+            refused += u64::from(!restore(self.store.as_mut(), unit * bytes, bytes, data.as_deref()));
         }
         self.log = Some(log);
         self.ready_ns = now + loss.recovery_ns;
@@ -99,7 +100,12 @@ impl<D: LiveDrive> Engine<'_, D> {
             "recovery_ns": loss.recovery_ns,
         });
         self.report.cuts.push(cut.clone());
-        Ok(cut)
+        match refused {
+            0 => Ok(cut),
+            _ => Err(format!(
+                "power-cut: the older data of {refused} units could not be put back: no memory, or the image refuses"
+            )),
+        }
     }
 
     /// Everything that is under way ends with `error`; how many that were.

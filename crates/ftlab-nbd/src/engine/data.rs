@@ -20,9 +20,12 @@ impl<D: LiveDrive> Engine<'_, D> {
     pub(super) fn changes(&self, request: &Request) -> Range<u64> {
         let head = &request.head;
         match (&self.log, head.command) {
-            (Some(log), Command::Write | Command::Trim | Command::WriteZeroes) => {
-                log.touched(head.offset, u64::from(head.length))
+            // A trim leaves units that it covers in part as they are.
+            (Some(log), Command::Trim) => {
+                let (first, end) = self.whole_units(head.offset, u64::from(head.length));
+                log.touched(first, end.saturating_sub(first))
             }
+            (Some(log), Command::Write | Command::WriteZeroes) => log.touched(head.offset, u64::from(head.length)),
             _ => 0..0,
         }
     }
@@ -127,10 +130,10 @@ impl<D: LiveDrive> Engine<'_, D> {
     }
 }
 
-/// Puts older data back; an image that refuses is beyond help, and reads will say so.
-pub(super) fn restore(store: &mut dyn Store, offset: u64, bytes: u64, data: Option<&[u8]>) {
-    let _ = match data {
-        Some(data) => store.write(offset, data).map_err(|_| ()),
-        None => store.clear(offset, bytes).map_err(|_| ()),
-    };
+/// Puts older data back; `false` if the store refuses it.
+pub(super) fn restore(store: &mut dyn Store, offset: u64, bytes: u64, data: Option<&[u8]>) -> bool {
+    match data {
+        Some(data) => store.write(offset, data).is_ok(),
+        None => store.clear(offset, bytes).is_ok(),
+    }
 }

@@ -161,7 +161,8 @@ impl<D: LiveDrive> Engine<'_, D> {
             let bytes = log.unit_bytes();
             for unit in op.units.clone() {
                 if let Some(data) = log.undo(unit, self.drive.version(unit).unwrap_or(0)) {
-                    restore(self.store.as_mut(), unit * bytes, bytes, data.as_deref());
+                    // The request fails in any case.
+                    let _ = restore(self.store.as_mut(), unit * bytes, bytes, data.as_deref());
                 }
             }
             log.changed(op.units.clone(), false);

@@ -223,6 +223,10 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
 
     fn hear(&mut self, message: Message) {
         match message {
+            // Sent before the power failed by a client that is gone: it must not change what new clients see.
+            Message::Request(request) if request.epoch != self.doors.epoch() => {
+                request.answer(error::ESHUTDOWN, Body::None);
+            }
             Message::Request(request) => self.arrived(request),
             Message::Command(text, answer) => {
                 let said = self
