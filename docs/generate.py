@@ -362,6 +362,12 @@ SECTIONS = (
         ("spec",),
         "requests",
     ),
+    (
+        "Live drives",
+        "`serve`. `--set KEY=VALUE` changes the drive, as everywhere.",
+        ("spec",),
+        "serve",
+    ),
 )
 # Of each verb, the class with the types of its keyword arguments.
 CLASSES = {
@@ -370,6 +376,7 @@ CLASSES = {
     "sweep": "SweepOptions",
     "mrc": "MapOptions",
     "reproduce": "ReproduceOptions",
+    "serve": "ServeOptions",
     "requests": "RequestOptions",
 }
 

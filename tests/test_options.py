@@ -33,6 +33,7 @@ COMMANDS = {
     "mrc": ["mrc"],
     "reproduce": ["reproduce"],
     "theory": ["theory"],
+    "serve": ["serve"],
     "requests": ["inspect", "convert", "mine", "dedup"],
 }
 FUNCTIONS = {
@@ -41,6 +42,7 @@ FUNCTIONS = {
     "sweep": [ftlab.sweep],
     "mrc": [ftlab.mrc],
     "reproduce": [ftlab.reproduce],
+    "serve": [ftlab.serve],
     "requests": [ftlab.open_trace, ftlab.inspect, ftlab.fit, ftlab.dedup],
 }
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ftlab.recording import Contexts, Recording, contexts, record
     from ftlab.reproduction import Reproduction, reproduce
     from ftlab.runs import Run, run
+    from ftlab.serving import control, serve
     from ftlab.traces import Trace, open_trace
 
 _HOME = {
@@ -52,6 +53,7 @@ _HOME = {
     "check": "catalogue",
     "compare": "comparison",
     "contexts": "recording",
+    "control": "serving",
     "convert": "conversion",
     "correlations": "correlating",
     "dedup": "deduplication",
@@ -70,6 +72,7 @@ _HOME = {
     "record": "recording",
     "reproduce": "reproduction",
     "run": "runs",
+    "serve": "serving",
     "sweep": "grid",
     "theory": "catalogue",
     "workloads": "catalogue",
@@ -96,6 +99,7 @@ __all__ = [
     "check",
     "compare",
     "contexts",
+    "control",
     "convert",
     "correlations",
     "dedup",
@@ -114,6 +118,7 @@ __all__ = [
     "record",
     "reproduce",
     "run",
+    "serve",
     "sweep",
     "theory",
     "workloads",

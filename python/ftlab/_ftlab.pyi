@@ -35,6 +35,7 @@ __all__ = [
     "record",
     "resolve_drive",
     "run_many",
+    "serve",
     "theory",
     "write",
 ]
@@ -98,6 +99,12 @@ def run_many(
     progress: _Progress | None = None,
     members: builtins.list[tuple[str, str, Callable[..., object]]] = ...,
 ) -> tuple[builtins.list[Outcome | BaseException], bool]: ...
+def serve(
+    spec: str,
+    say: Callable[[str], object],
+    progress: _Progress | None = None,
+    members: builtins.list[tuple[str, str, Callable[..., object]]] = ...,
+) -> Outcome: ...
 def inspect(spec: str, progress: _Progress | None = None) -> str: ...
 def fit(spec: str, progress: _Progress | None = None) -> str: ...
 def convert(spec: str, progress: _Progress | None = None) -> str: ...

@@ -8,20 +8,13 @@ from typing import Literal, TypedDict
 from ftlab.reading import Changes, Source
 
 
-class _RunCompareSweepMap(TypedDict, total=False):
-    """Options of run, compare, sweep, mrc."""
+class _RunCompareSweepMapServe(TypedDict, total=False):
+    """Options of run, compare, sweep, mrc, serve."""
 
     set: Changes
     """Change the drive: `ftl.victim=greedy`."""
-    precondition: str
-    """The drive before the warm-up: `theory`, `fill`, `fill:share=S`, `scatter`, `none`, `state:PATH`, or `auto`:
-    `theory`, but `fill` where the map is in flash. [auto]"""
-    warmup: str
-    """Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests. [none]"""
     seed: int
     """Seed of every random stream. [1]"""
-    fit: Literal["error", "compact", "wrap", "grow"]
-    """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow`. [error]"""
 
 
 class _RunCompareSweep(TypedDict, total=False):
@@ -55,6 +48,18 @@ class _RunCompareSweep(TypedDict, total=False):
     """Stop when it becomes true: `waf>3`."""
     power_cuts: int | Sequence[int]
     """Cut the power after so many completed requests; the drive recovers and goes on (needs `ftl.checkpoint`)."""
+
+
+class _RunCompareSweepMap(TypedDict, total=False):
+    """Options of run, compare, sweep, mrc."""
+
+    precondition: str
+    """The drive before the warm-up: `theory`, `fill`, `fill:share=S`, `scatter`, `none`, `state:PATH`, or `auto`:
+    `theory`, but `fill` where the map is in flash. [auto]"""
+    warmup: str
+    """Work before the measurement: `4x` capacities of host writes, `10GiB`, or `25%` of the requests. [none]"""
+    fit: Literal["error", "compact", "wrap", "grow"]
+    """Addresses beyond the drive: `error`, `compact`, `wrap` or `grow`. [error]"""
 
 
 class _RunCompareSweepMapRequest(TypedDict, total=False):
@@ -102,7 +107,13 @@ class _CompareSweepReproduce(TypedDict, total=False):
     """Runs at once, at most. [as many as there are cores]"""
 
 
-class RunOptions(_RunCompareSweepMap, _RunCompareSweep, _RunCompareSweepMapRequest, total=False):
+class RunOptions(
+    _RunCompareSweepMapServe,
+    _RunCompareSweep,
+    _RunCompareSweepMap,
+    _RunCompareSweepMapRequest,
+    total=False,
+):
     """What is left out gets the core's default, in brackets."""
 
     trace_events: Source
@@ -114,8 +125,9 @@ class RunOptions(_RunCompareSweepMap, _RunCompareSweep, _RunCompareSweepMapReque
 
 
 class CompareOptions(
-    _RunCompareSweepMap,
+    _RunCompareSweepMapServe,
     _RunCompareSweep,
+    _RunCompareSweepMap,
     _RunCompareSweepMapRequest,
     _CompareSweep,
     _CompareSweepReproduce,
@@ -125,8 +137,9 @@ class CompareOptions(
 
 
 class SweepOptions(
-    _RunCompareSweepMap,
+    _RunCompareSweepMapServe,
     _RunCompareSweep,
+    _RunCompareSweepMap,
     _RunCompareSweepMapRequest,
     _CompareSweep,
     _CompareSweepReproduce,
@@ -135,12 +148,45 @@ class SweepOptions(
     """What is left out gets the core's default, in brackets."""
 
 
-class MapOptions(_RunCompareSweepMap, _RunCompareSweepMapRequest, total=False):
+class MapOptions(_RunCompareSweepMapServe, _RunCompareSweepMap, _RunCompareSweepMapRequest, total=False):
     """What is left out gets the core's default, in brackets."""
 
 
 class ReproduceOptions(_CompareSweepReproduce, total=False):
     """What is left out gets the core's default, in brackets."""
+
+
+class ServeOptions(_RunCompareSweepMapServe, total=False):
+    """What is left out gets the core's default, in brackets."""
+
+    listen: str | Sequence[str]
+    """Where to listen: `nbd+unix:///PATH`, or `nbd://HOST:PORT` (port 0: any that is free). [nbd+unix:./ftlab.sock]"""
+    size: str
+    """Size of the drive for its clients; the drive gets as many blocks as that takes. [the drive's own]"""
+    export: str | Sequence[str]
+    """Export a range of the drive under a name: `db=16GiB`; ranges lie one behind the other. [one without a name]"""
+    data: str
+    """What becomes of data: `memory` (sparse, gone at the end) or `discard` (reads give zeros). [memory]"""
+    image: Source
+    """Keep data in this file, at logical offsets; made if it is missing."""
+    durable: bool
+    """Flush and FUA also synchronise the image, so that it survives the power loss of the machine."""
+    memory_limit: str
+    """Most memory for data; beyond it writes get ENOSPC. [half of the machine's]"""
+    pace: str
+    """`real` (answers come when the drive would give them), `none` (at once), or a factor: 10 is ten times as fast.
+    [real]"""
+    faults: str | Sequence[str]
+    """Let requests fail, wait or be lied about: `eio@lba=0-63`, `stall=50ms@p=0.001`."""
+    control: Source
+    """Socket for `ftlab ctl`: figures, faults and power cuts while it runs."""
+    connections: int
+    """Most connections at once. [128]"""
+    record: bool
+    """Keep a row per request of the drive, as the table `requests`, and all that entered it with their arrivals, as the
+    table `arrivals`, which `ftlab run` takes."""
+    precondition: str
+    """The drive at the start, as for `run`; `none` is a fresh one. [none]"""
 
 
 class RequestOptions(_RunCompareSweepMapRequest, total=False):

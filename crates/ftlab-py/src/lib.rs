@@ -11,7 +11,7 @@ mod watch;
 use std::path::PathBuf;
 
 use ftlab_run::traces::{self, ConvertSpec, FitSpec, MineSpec, RequestsSpec};
-use ftlab_run::{ContextsSpec, DedupSpec, MrcSpec, Outcome, RecordSpec, RunSpec};
+use ftlab_run::{ContextsSpec, DedupSpec, MrcSpec, Outcome, RecordSpec, RunSpec, ServeSpec};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -178,6 +178,32 @@ fn mrc(
     }
 }
 
+/// Serves a drive over NBD until Ctrl-C, or an operator, ends it; the outcome is that of a run. `spec` is the JSON of `ServeSpec`;
+/// `say` is called with each line that tells where the drive is and how to attach it; `progress` and `members` as for `run_many`.
+#[pyfunction]
+#[pyo3(signature = (spec, say, progress = None, members = Vec::new()))]
+fn serve(
+    py: Python<'_>,
+    spec: &str,
+    say: Py<PyAny>,
+    progress: Option<Py<PyAny>>,
+    members: Vec<(String, String, Py<PyAny>)>,
+) -> PyResult<PyOutcome> {
+    let spec = ServeSpec::parse(spec).map_err(to_py)?;
+    let (members, raised) = members::members(members)?;
+    let line = |sentence: &str| {
+        // A listener that raises must not take the drive away from its clients.
+        let _ = Python::attach(|py| say.call1(py, (sentence,)).map(|_| ()));
+    };
+    let (outcome, _) = watch::watched(py, progress, |observer| {
+        ftlab_run::serve(&spec, &members, &mut raised.ends(observer), &line)
+    })?;
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
+    PyOutcome::new(py, outcome.map_err(to_py)?)
+}
+
 /// What deduplication would save, as JSON. `spec` is the JSON of `DedupSpec`; `progress` as for `run_many`.
 #[pyfunction]
 #[pyo3(signature = (spec, progress = None))]
@@ -254,6 +280,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mine, m)?)?;
     m.add_function(wrap_pyfunction!(mrc, m)?)?;
     m.add_function(wrap_pyfunction!(dedup, m)?)?;
+    m.add_function(wrap_pyfunction!(serve, m)?)?;
     m.add_function(wrap_pyfunction!(is_trace, m)?)?;
     m.add_function(wrap_pyfunction!(write, m)?)?;
     m.add_function(wrap_pyfunction!(record, m)?)?;

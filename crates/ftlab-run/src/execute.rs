@@ -384,7 +384,7 @@ pub(crate) fn trace_report(workload: &Workload, prepared: &Prepared) -> Option<V
 }
 
 /// What the operating system refuses to write when a run is over takes none of its figures away: the sentence is one of them.
-fn written(result: Result<()>, summary: &mut Value) -> Result<()> {
+pub(crate) fn written(result: Result<()>, summary: &mut Value) -> Result<()> {
     let Err(Error::Io(sentence)) = result else {
         return result;
     };

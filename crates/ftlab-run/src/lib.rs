@@ -14,6 +14,7 @@ mod mrc;
 mod overload;
 mod record;
 mod sampler;
+mod serve;
 mod settling;
 mod spec;
 mod streams;
@@ -30,7 +31,9 @@ pub use dedup::{DedupSpec, dedup, is_trace};
 pub use execute::{LISTS, check, list, resolve_drive, run, run_many, theory};
 pub use members::{Factory, Members};
 pub use mrc::{MrcSpec, mrc};
+
 pub use record::{ContextsSpec, RecordSpec, contexts, record};
+pub use serve::{ServeSpec, serve};
 pub use spec::{
     Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Until, Warmup,
     WorkloadSpec, asked, every_option, parse_spec,

@@ -242,10 +242,10 @@ impl<'a> Feed<'a> {
 
 /// What the completion of a request does not carry.
 #[derive(Clone, Copy)]
-struct Request {
-    arrived_ns: u64,
-    offset: u64,
-    length: u32,
+pub struct Request {
+    pub arrived_ns: u64,
+    pub offset: u64,
+    pub length: u32,
 }
 
 /// The requests under way, by tag.
@@ -281,17 +281,17 @@ impl UnderWay {
 }
 
 /// What has completed.
-struct Tally {
-    requests: u64,
+pub struct Tally {
+    pub requests: u64,
     /// Read and written.
-    bytes: u64,
-    written_bytes: u64,
-    latencies: Latencies,
-    rows: Option<RequestRows>,
+    pub bytes: u64,
+    pub written_bytes: u64,
+    pub latencies: Latencies,
+    pub rows: Option<RequestRows>,
 }
 
 impl Tally {
-    fn new(keep_rows: bool) -> Self {
+    pub fn new(keep_rows: bool) -> Self {
         Tally {
             requests: 0,
             bytes: 0,
@@ -302,7 +302,7 @@ impl Tally {
     }
 
     #[inline]
-    fn add(&mut self, done: &Completion, request: Request) {
+    pub fn add(&mut self, done: &Completion, request: Request) {
         let latency_ns = done.done_ns - request.arrived_ns;
         self.requests += 1;
         if matches!(done.op, OpKind::Read | OpKind::Write) {
@@ -325,7 +325,7 @@ impl Tally {
         }
     }
 
-    fn reading(&self, gauges: &Gauges, now: u64) -> Reading {
+    pub fn reading(&self, gauges: &Gauges, now: u64) -> Reading {
         Reading {
             written_bytes: self.written_bytes,
             ..Reading::new(gauges, &self.latencies, self.requests, self.bytes, now)

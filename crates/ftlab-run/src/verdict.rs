@@ -241,6 +241,7 @@ impl Verdict {
             Longer::Passes(passes) => format!("`--repeat-trace {}` or `--until steady`", passes.saturating_mul(times)),
             Longer::Generator => "a larger `requests` or `bytes`, or `--until steady`".to_owned(),
             Longer::Pipe => "a longer trace".to_owned(),
+            Longer::Live => "serve for longer".to_owned(),
         };
         let about = match self.is_mostly_uncollected() && self.word != Word::Drifting {
             true => "precondition only what the workload touches (`--precondition fill:share=S`), or take a drive of its size".to_owned(),
@@ -286,6 +287,8 @@ pub enum Longer {
     Generator,
     /// A trace that can be read once only.
     Pipe,
+    /// Clients of a live drive.
+    Live,
 }
 
 /// Of the units collected in the second half of the window (by host writes), the share that was filled before it.

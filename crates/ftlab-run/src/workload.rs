@@ -453,7 +453,7 @@ pub fn load_drive(drive: &DriveSpec) -> Result<DriveConfig> {
 }
 
 /// The same drive with as many blocks a plane as it takes for `space` of it to be `needed` units.
-fn grow(
+pub fn grow(
     drive: &DriveSpec,
     config: &DriveConfig,
     needed: u64,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::option::{Home, Needs, Opt, Verb};
 use super::{Arrivals, BackendKind, GridSpec, Precondition, RunSpec, WorkloadSpec, every_option};
+use crate::serve::ServeSpec;
 use crate::traces::RequestsSpec;
 use crate::workload::load_drive;
 
@@ -29,6 +30,7 @@ struct Asked {
 struct Item {
     #[serde(default)]
     drive: Map<String, Value>,
+    #[serde(default)]
     workload: Map<String, Value>,
     options: Map<String, Value>,
 }
@@ -47,6 +49,7 @@ pub fn asked(json: &str) -> Result<Value> {
     known.retain(|option| option.verbs.contains(&asked.verb));
     let (specs, idle) = match asked.verb {
         Verb::Requests => requests(asked.items, &known)?,
+        Verb::Serve => services(asked.items, &known)?,
         verb => runs(asked.items, &known, verb)?,
     };
     if let Some((first, rest)) = idle.split_first() {
@@ -112,6 +115,18 @@ fn requests(items: Vec<Item>, known: &[Opt]) -> Result<(Value, Vec<Idle>)> {
             }
         }
         specs.push(spec);
+        every.push(idle);
+    }
+    Ok((as_json(&specs)?, every))
+}
+
+/// Services of live drives, whose requests come from clients: they have no workload.
+fn services(items: Vec<Item>, known: &[Opt]) -> Result<(Value, Vec<Idle>)> {
+    let (mut specs, mut every) = (Vec::new(), Vec::new());
+    for item in items {
+        let (mut given, idle) = item.placed(known)?;
+        given.remove("workload");
+        specs.push(ServeSpec::try_from(given)?.checked()?);
         every.push(idle);
     }
     Ok((as_json(&specs)?, every))

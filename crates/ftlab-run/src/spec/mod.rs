@@ -145,7 +145,14 @@ options! {
 }
 
 /// All that take a drive.
-const DRIVES: &[Verb] = &[Verb::Run, Verb::Compare, Verb::Sweep, Verb::Mrc, Verb::Theory];
+const DRIVES: &[Verb] = &[
+    Verb::Run,
+    Verb::Compare,
+    Verb::Sweep,
+    Verb::Mrc,
+    Verb::Theory,
+    Verb::Serve,
+];
 /// All that make many runs.
 const MANY: &[Verb] = &[Verb::Compare, Verb::Sweep, Verb::Reproduce];
 
@@ -156,6 +163,7 @@ pub fn every_option() -> Vec<Opt> {
     all.extend(RunSpec::options());
     all.extend(crate::traces::RequestsSpec::options());
     all.extend(TraceSpec::options());
+    all.extend(crate::serve::ServeSpec::options());
     all.retain(|option| !option.verbs.is_empty());
     all
 }

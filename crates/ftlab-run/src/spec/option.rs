@@ -21,6 +21,7 @@ pub enum Verb {
     Mrc,
     Reproduce,
     Theory,
+    Serve,
     /// Jobs on requests without a drive: inspect, convert, generate, fit, mine, tables.
     Requests,
 }
@@ -36,6 +37,8 @@ pub const MAPS: &[Verb] = &[Verb::Run, Verb::Compare, Verb::Sweep, Verb::Mrc];
 /// All that read traces.
 pub const READERS: &[Verb] = &[Verb::Run, Verb::Compare, Verb::Sweep, Verb::Mrc, Verb::Requests];
 pub const REQUESTS: &[Verb] = &[Verb::Requests];
+/// The live drive.
+pub const SERVE: &[Verb] = &[Verb::Serve];
 
 /// The part of a spec that holds an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,0 +1,346 @@
+//! Faults on demand: which requests fail, wait or are lied about.
+//!
+//! # Model
+//! A fault is `KIND[=VALUE][@CONDITION,...]`. Kinds:
+//! * `eio`: the request fails and reaches nothing. `enospc` the same by its name.
+//! * `stall=TIME`: the answer comes so much later (`stall=50ms`).
+//! * `stuck`: there is no answer until the fault is cleared; then the request is carried out.
+//! * `drop-flush`: a flush, or the FUA of a write, is acknowledged and not carried out.
+//! * `torn-write`: the first half of a write's sectors is written, and the whole acknowledged.
+//! * `readonly`: writes, trims and write-zeroes are refused.
+//!
+//! Conditions, of which all must hold: `op=read|write|trim|flush`; `lba=A-B` (sectors of 512 bytes that the request touches, both ends
+//! included, or `lba=A`); `p=SHARE` of the requests, drawn from a stream of the fault's own; `after=N`: not the first N that the other
+//! conditions hold for; `count=N`: N times at most; `t=TIME`: not before this device time.
+//!
+//! A write-zeroes is a trim here, as it is one for the drive.
+//!
+//! # Not modelled
+//! Faults of parts of the drive, such as a die.
+
+use std::str::FromStr;
+
+use ftlab_core::{Error, OpKind, Result, Stream, error, units};
+use serde_json::{Value, json};
+
+use crate::protocol::{self, SECTOR};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Fail(u32),
+    Stall(u64),
+    Stuck,
+    DropFlush,
+    TornWrite,
+    ReadOnly,
+}
+
+const KINDS: [&str; 7] = [
+    "eio",
+    "enospc",
+    "stall",
+    "stuck",
+    "drop-flush",
+    "torn-write",
+    "readonly",
+];
+const CONDITIONS: [&str; 6] = ["op", "lba", "p", "after", "count", "t"];
+
+/// A fault as it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+struct Fault {
+    text: String,
+    kind: Kind,
+    op: Option<OpKind>,
+    /// First byte and the one after the last.
+    bytes: Option<(u64, u64)>,
+    share: f64,
+    after: u64,
+    count: u64,
+    from_ns: u64,
+}
+
+impl FromStr for Fault {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = |what: String| Error::input(format!("fault `{text}`: {what}"));
+        let (kind, conditions) = text.split_once('@').unwrap_or((text, ""));
+        let (name, value) = kind
+            .split_once('=')
+            .map_or((kind, None), |(name, value)| (name, Some(value)));
+        let kind = match (name, value) {
+            ("eio", None) => Kind::Fail(protocol::error::EIO),
+            ("enospc", None) => Kind::Fail(protocol::error::ENOSPC),
+            ("stall", Some(time)) => Kind::Stall(units::nanoseconds(time).map_err(|e| wrong(e.to_string()))?),
+            ("stuck", None) => Kind::Stuck,
+            ("drop-flush", None) => Kind::DropFlush,
+            ("torn-write", None) => Kind::TornWrite,
+            ("readonly", None) => Kind::ReadOnly,
+            ("stall", None) => return Err(wrong("expected stall=TIME, such as stall=50ms".to_owned())),
+            (name, Some(_)) if KINDS.contains(&name) => return Err(wrong(format!("`{name}` takes no value"))),
+            _ => return Err(error::unknown("fault", name, &KINDS)),
+        };
+        let mut fault = Fault {
+            text: text.to_owned(),
+            kind,
+            op: None,
+            bytes: None,
+            share: 1.0,
+            after: 0,
+            count: u64::MAX,
+            from_ns: 0,
+        };
+        for condition in conditions.split(',').filter(|part| !part.is_empty()) {
+            let Some((name, value)) = condition.split_once('=') else {
+                return Err(wrong(format!("condition `{condition}`: expected NAME=VALUE")));
+            };
+            let reason = |what: &str| wrong(format!("{name} `{value}`: expected {what}"));
+            match name {
+                "op" => {
+                    let op = OpKind::ALL.into_iter().find(|op| op.name() == value);
+                    fault.op = Some(op.ok_or_else(|| reason("read, write, trim or flush"))?);
+                }
+                "lba" => fault.bytes = Some(sectors(value).ok_or_else(|| reason("A-B or A, in sectors"))?),
+                "p" => {
+                    let share = value.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+                    fault.share = share.ok_or_else(|| reason("a share from 0 to 1"))?;
+                }
+                "after" => fault.after = units::count(value).map_err(|_| reason("a whole number"))?,
+                "count" => fault.count = units::count(value).map_err(|_| reason("a whole number"))?,
+                "t" => fault.from_ns = units::nanoseconds(value).map_err(|_| reason("a time, such as 60s"))?,
+                other => return Err(error::unknown("condition of a fault", other, &CONDITIONS)),
+            }
+        }
+        Ok(fault)
+    }
+}
+
+fn sectors(text: &str) -> Option<(u64, u64)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    let end = last.checked_add(1)?.checked_mul(SECTOR)?;
+    (first <= last).then_some((first * SECTOR, end))
+}
+
+/// A request as faults see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub op: OpKind,
+    pub offset: u64,
+    pub length: u64,
+    pub now_ns: u64,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    pub error: Option<u32>,
+    pub stall_ns: u64,
+    /// The number of the fault that holds it.
+    pub stuck_by: Option<u64>,
+    pub drop_flush: bool,
+    pub torn: bool,
+}
+
+struct Active {
+    number: u64,
+    fault: Fault,
+    random: Stream,
+    met: u64,
+    struck: u64,
+}
+
+/// The faults of a drive.
+pub struct Faults {
+    seed: u64,
+    active: Vec<Active>,
+    /// Those that were cleared: they stay in the report.
+    cleared: Vec<(u64, String, u64)>,
+    made: u64,
+}
+
+impl Faults {
+    pub fn new(seed: u64, texts: &[String]) -> Result<Self> {
+        let mut faults = Faults {
+            seed,
+            active: Vec::new(),
+            cleared: Vec::new(),
+            made: 0,
+        };
+        for text in texts {
+            faults.add(text)?;
+        }
+        Ok(faults)
+    }
+
+    /// Adds a fault; its number.
+    pub fn add(&mut self, text: &str) -> Result<u64> {
+        let fault = text.parse()?;
+        self.made += 1;
+        self.active.push(Active {
+            number: self.made,
+            fault,
+            random: Stream::new(self.seed, &format!("fault-{}", self.made)),
+            met: 0,
+            struck: 0,
+        });
+        Ok(self.made)
+    }
+
+    /// Takes away one fault, or all; how many there were.
+    pub fn clear(&mut self, number: Option<u64>) -> usize {
+        let gone = |active: &Active| number.is_none_or(|number| number == active.number);
+        let before = self.active.len();
+        for active in self.active.iter().filter(|active| gone(active)) {
+            self.cleared
+                .push((active.number, active.fault.text.clone(), active.struck));
+        }
+        self.active.retain(|active| !gone(active));
+        before - self.active.len()
+    }
+
+    pub fn is_active(&self, number: u64) -> bool {
+        self.active.iter().any(|active| active.number == number)
+    }
+
+    pub fn judge(&mut self, target: &Target) -> Verdict {
+        let mut verdict = Verdict::default();
+        for active in &mut self.active {
+            if !active.strikes(target) {
+                continue;
+            }
+            match active.fault.kind {
+                Kind::Fail(error) => verdict.error = verdict.error.or(Some(error)),
+                Kind::ReadOnly => verdict.error = verdict.error.or(Some(protocol::error::EPERM)),
+                Kind::Stall(ns) => verdict.stall_ns += ns,
+                Kind::Stuck => verdict.stuck_by = verdict.stuck_by.or(Some(active.number)),
+                Kind::DropFlush => verdict.drop_flush = true,
+                Kind::TornWrite => verdict.torn = true,
+            }
+        }
+        verdict
+    }
+
+    /// Every fault with how often it struck.
+    pub fn report(&self) -> Value {
+        let active = self.active.iter();
+        let active =
+            active.map(|a| json!({"number": a.number, "fault": a.fault.text, "struck": a.struck, "active": true}));
+        let cleared = self
+            .cleared
+            .iter()
+            .map(|(number, text, struck)| json!({"number": number, "fault": text, "struck": struck, "active": false}));
+        let mut all: Vec<Value> = active.chain(cleared).collect();
+        all.sort_by_key(|fault| fault["number"].as_u64());
+        Value::Array(all)
+    }
+}
+
+impl Active {
+    fn strikes(&mut self, target: &Target) -> bool {
+        let fault = &self.fault;
+        let suits = match fault.kind {
+            Kind::Fail(_) | Kind::Stall(_) | Kind::Stuck => true,
+            // The FUA of a write is a flush of its own.
+            Kind::DropFlush => matches!(target.op, OpKind::Flush | OpKind::Write | OpKind::Trim),
+            Kind::TornWrite => target.op == OpKind::Write,
+            Kind::ReadOnly => matches!(target.op, OpKind::Write | OpKind::Trim),
+        };
+        let there = fault.bytes.is_none_or(|(first, end)| {
+            target.op != OpKind::Flush && target.offset < end && first < target.offset + target.length
+        });
+        if !suits || !there || fault.op.is_some_and(|op| op != target.op) || target.now_ns < fault.from_ns {
+            return false;
+        }
+        self.met += 1;
+        if self.met <= fault.after || self.struck >= fault.count {
+            return false;
+        }
+        let drawn = fault.share >= 1.0 || (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 <= fault.share;
+        let strikes = drawn && fault.share > 0.0;
+        self.struck += u64::from(strikes);
+        strikes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(offset: u64, now_ns: u64) -> Target {
+        Target {
+            op: OpKind::Write,
+            offset,
+            length: 4096,
+            now_ns,
+        }
+    }
+
+    fn one(text: &str) -> Faults {
+        Faults::new(1, &[text.to_owned()]).unwrap()
+    }
+
+    #[test]
+    fn a_fault_strikes_where_and_when_it_was_asked_to() {
+        let mut faults = one("eio@op=write,lba=8-15,after=1,count=1,t=1us");
+        let struck: Vec<bool> = [
+            (4096, 0),
+            (4096, 2000),
+            (0, 2000),
+            (8192, 2000),
+            (4096, 2000),
+            (4096, 2000),
+        ]
+        .map(|(offset, now)| faults.judge(&write(offset, now)).error.is_some())
+        .into();
+        // Too early, the first, left of it, right of it, struck, more than once.
+        assert_eq!(struck, [false, false, false, false, true, false]);
+        assert_eq!(faults.report()[0]["struck"], 1);
+    }
+
+    #[test]
+    fn draws_repeat_by_seed() {
+        let draws = |seed| {
+            let mut faults = Faults::new(seed, &["stall=1ms@p=0.25".to_owned()]).unwrap();
+            (0..4000)
+                .map(|_| faults.judge(&write(0, 0)).stall_ns)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(draws(1), draws(1));
+        assert_ne!(draws(1), draws(2));
+        // 1000 expected, with a standard deviation of 27: a correct draw fails once in 10^8.
+        let count = draws(1).iter().filter(|&&ns| ns == 1_000_000).count();
+        assert!((840..1160).contains(&count), "{count}");
+        assert!((0..100).all(|_| one("eio@p=0").judge(&write(0, 0)).error.is_none()));
+    }
+
+    #[test]
+    fn what_is_not_a_fault_is_refused_with_a_reason() {
+        for (text, words) in [
+            ("", "unknown fault ``"),
+            ("eoi", "did you mean `eio`?"),
+            ("eio=3", "takes no value"),
+            ("stall", "stall=TIME"),
+            ("stall=50", "fault `stall=50`"),
+            ("eio@p=2", "p `2`: expected a share from 0 to 1"),
+            ("eio@p=nan", "expected a share"),
+            ("eio@lba=9-3", "in sectors"),
+            ("eio@op=reed", "read, write, trim or flush"),
+            ("eio@when=1", "unknown condition"),
+            ("eio@lba", "expected NAME=VALUE"),
+        ] {
+            let error = text.parse::<Fault>().unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_cleared_fault_stays_in_the_report() {
+        let mut faults = one("readonly");
+        assert_eq!(faults.judge(&write(0, 0)).error, Some(protocol::error::EPERM));
+        assert_eq!((faults.clear(Some(7)), faults.clear(Some(1))), (0, 1));
+        assert_eq!(faults.judge(&write(0, 0)), Verdict::default());
+        assert_eq!(faults.report()[0]["active"], false);
+    }
+}

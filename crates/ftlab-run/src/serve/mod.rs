@@ -1,0 +1,340 @@
+//! The live drive: clients use the drive of a run over NBD, under the wall clock.
+//!
+//! # Model
+//! The drive is prepared as for a run and then driven by a server (`ftlab-nbd`) in place of a workload. The outcome is that of a run,
+//! with the block `serve` beside: latencies asked of the drive against those delivered, faults, power cuts, connections.
+//!
+//! # Not modelled
+//! What a restart loses of the FTL: of an image only the data survive, and the map is rebuilt as by one sequential write of what the
+//! image holds.
+
+mod live;
+mod spec;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ftlab_core::{Error, Lpn, OpKind, Result, units};
+use ftlab_drive::front::timed_device;
+use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
+use ftlab_nbd::store::{Discard, Image, Memory, Store};
+use ftlab_nbd::{Address, Export, Options, Pace, Report};
+use serde_json::json;
+
+pub use spec::ServeSpec;
+
+use crate::Observer;
+use crate::execute::precondition;
+use crate::measure::{End, Measured};
+use crate::members::Members;
+use crate::overload::Overload;
+use crate::sampler::Sampler;
+use crate::settling::{Settles, Settling};
+use crate::spec::{BackendKind, GeneratorSpec, RunSpec, WorkloadSpec};
+use crate::summary::{self, Before, Facts};
+use crate::table::Outcome;
+use crate::time::Tally;
+use crate::verdict::Longer;
+use crate::watch::Watch;
+use crate::workload::{self, Prepared};
+use live::{Arrivals, Live};
+
+/// Serves a drive until the observer ends it, or an operator does. `say` is told where it listens.
+pub fn serve(
+    spec: &ServeSpec,
+    members: &Members,
+    observer: &mut (dyn Observer + Send),
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<Outcome> {
+    members.carry_out(|| serve_on_this_thread(spec, members, observer, say))
+}
+
+fn serve_on_this_thread(
+    spec: &ServeSpec,
+    members: &Members,
+    observer: &mut (dyn Observer + Send),
+    say: &(dyn Fn(&str) + Sync),
+) -> Result<Outcome> {
+    let run = as_run(spec)?;
+    members.known(&workload::load_drive(&run.drive)?)?;
+    let mut prepared = workload::prepare(&run)?;
+    let mut notes = std::mem::take(&mut prepared.notes);
+    // The versions of units tell what a power cut has brought back.
+    prepared.config.ftl.verify = prepared.config.ftl.checkpoint_units > 0;
+    let prepared = Arc::new(prepared);
+    let config = &prepared.config;
+    let unit = u64::from(config.layout.geometry.unit_bytes);
+    let capacity = u64::from(config.ftl.logical_units) * unit;
+    let exports = spec.exports(capacity)?;
+    let mut watch = Watch::new(observer);
+    let mut ftl = Ftl::with(
+        config.layout.clone(),
+        config.ftl.clone(),
+        members.overrides(&config.ftl)?,
+    )?;
+    if ftl.asks_for_future() || ftl.has_uncharged_units() {
+        return Err(Error::input(format!(
+            "placement policy `{}` knows what no live drive can know: expected another",
+            config.ftl.placement.show()
+        )));
+    }
+    notes.extend(ftl.notes());
+    let end = exports
+        .iter()
+        .map(|export| export.offset + export.size)
+        .max()
+        .unwrap_or(0);
+    let (mut store, found) = open_store(spec, end)?;
+    let started = Instant::now();
+    precondition(&run, &mut ftl, &prepared, &mut watch, &mut notes)?;
+    if found {
+        let rebuilt = rebuild(&mut ftl, store.as_mut(), unit, end)?;
+        notes.push(format!(
+            "only the data of the image survived: the map was rebuilt from {} as by one sequential write",
+            units::show_bytes(rebuilt * unit)
+        ));
+    }
+    ftl.reset_counts();
+    let before = Before {
+        precondition_s: started.elapsed().as_secs_f64(),
+        warmup_s: 0.0,
+    };
+    let mut live = Live {
+        device: timed_device(config, ftl)?,
+        config,
+        watch: &mut watch,
+        tally: Tally::new(spec.record),
+        series: Sampler::timed(),
+        arrivals: spec.record.then(Arrivals::default),
+        power_cuts: Vec::new(),
+        since_ns: 0,
+        now_ns: 0,
+    };
+    let started = Instant::now();
+    let pace = spec.pace()?;
+    let options = Options {
+        listen: spec.addresses()?,
+        exports: exports.clone(),
+        pace,
+        store,
+        durable: spec.durable,
+        control: spec.control.clone(),
+        faults: spec.own_faults()?,
+        most_connections: spec.connections as usize,
+    };
+    let report = ftlab_nbd::serve(&mut live, options, &mut |addresses| {
+        announce(spec, &exports, addresses, say)
+    })?;
+    notes.extend(slowness(&report, pace));
+    notes.extend(unsynchronised(&report));
+    Ok(outcome(
+        spec,
+        &run,
+        &prepared,
+        live,
+        report,
+        notes,
+        before,
+        started.elapsed().as_secs_f64(),
+    ))
+}
+
+/// The run whose drive is served: the requests come from clients, so the workload stands for nothing.
+fn as_run(spec: &ServeSpec) -> Result<RunSpec> {
+    let mut drive = spec.drive.clone();
+    if let Some(size) = spec.size_bytes()? {
+        let config = workload::load_drive(&drive)?;
+        let unit = u64::from(config.layout.geometry.unit_bytes);
+        let sized = workload::grow(&drive, &config, size.div_ceil(unit), |config| config.ftl.logical_units)?;
+        drive
+            .set
+            .push(format!("geometry.blocks={}", sized.layout.geometry.blocks));
+    }
+    let workload = WorkloadSpec::Generator(GeneratorSpec {
+        spec: "uniform".to_owned(),
+    });
+    let minimal = json!({ "drive": drive, "workload": workload });
+    let mut run: RunSpec = serde_json::from_value(minimal).map_err(|error| Error::input(error.to_string()))?;
+    run.backend = BackendKind::Timed;
+    run.precondition = spec.precondition.clone();
+    run.seed = spec.seed;
+    run.requests = spec.record;
+    Ok(run)
+}
+
+/// Where data goes, and whether there was some.
+fn open_store(spec: &ServeSpec, size: u64) -> Result<(Box<dyn Store>, bool)> {
+    if let Some(path) = &spec.image {
+        let (image, found) = Image::open(path, size)?;
+        return Ok((Box::new(image), found));
+    }
+    Ok(match spec.data.as_str() {
+        "discard" => (Box::new(Discard), false),
+        _ => (Box::new(Memory::new(size, spec.memory_limit_bytes()?)), false),
+    })
+}
+
+/// Writes every unit of which the image holds something; how many there are.
+fn rebuild(ftl: &mut Ftl<Counting>, store: &mut dyn Store, unit: u64, end: u64) -> Result<u64> {
+    let (mut at, mut rebuilt) = (0, 0);
+    while at < end {
+        let (held, until) = store
+            .extent(at, end)
+            .map_err(|error| Error::Io(format!("image: {error}")))?;
+        if held {
+            for lpn in at / unit..until.div_ceil(unit) {
+                let request = HostRequest::whole(OpKind::Write, Lpn(lpn as u32), 1);
+                if ftl.admit(&request, Ticket::NONE) == Admitted::EndOfLife {
+                    return Err(Error::input(
+                        "image: the drive wears out before it holds the image's data",
+                    ));
+                }
+                rebuilt += 1;
+            }
+            // The next data may begin in the same unit.
+            at = until.div_ceil(unit) * unit;
+        } else {
+            at = until;
+        }
+    }
+    Ok(rebuilt)
+}
+
+/// Where the drive is, and how to attach it.
+fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(dyn Fn(&str) + Sync)) {
+    for export in exports {
+        let name = match export.name.as_str() {
+            "" => String::new(),
+            name => format!(" `{name}`"),
+        };
+        for address in addresses {
+            let uri = uri(address, &export.name);
+            say(&format!("{} on {uri}{name}", units::show_bytes(export.size)));
+            say(&format!("  nbdinfo '{uri}'"));
+            say(&format!(
+                "  fio --name=x --ioengine=nbd --uri='{uri}' --rw=randrw --bs=4k --iodepth=32 --size={}",
+                export.size.min(64 << 20)
+            ));
+            say(&format!(
+                "  qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio,discard=unmap"
+            ));
+            say(&format!(
+                "  mkdir mnt && nbdfuse -C 4 mnt/disk '{uri}' & losetup -f --show --direct-io=on mnt/disk"
+            ));
+        }
+    }
+    say(match (&spec.image, spec.data.as_str(), spec.durable) {
+        (Some(_), _, true) => "data lies in the image; what is flushed survives the power loss of this machine",
+        (Some(_), _, false) => {
+            "data lies in the image; what is acknowledged survives the end of this process, however it comes"
+        }
+        (None, "discard", _) => "data goes nowhere: reads give zeros",
+        (None, _, _) => "data lies in memory: nothing survives the end of this process",
+    });
+    if let Some(control) = &spec.control {
+        say(&format!("control: ftlab ctl {} snapshot", control.display()));
+    }
+    say("ready; Ctrl-C ends it");
+}
+
+fn uri(address: &Address, name: &str) -> String {
+    match address {
+        Address::Unix(path) => format!("nbd+unix:///{name}?socket={}", path.display()),
+        Address::Tcp(place) => format!("nbd://{place}/{name}"),
+    }
+}
+
+/// Says so when answers came later than the drive's own latencies excuse.
+fn slowness(report: &Report, pace: Pace) -> Option<String> {
+    let [p50, p99] = report.late_ns();
+    let asked = report.asked_mean_ns();
+    (pace != Pace::None && asked > 0.0 && p50 as f64 > 0.2 * asked).then(|| {
+        format!(
+            "the drive was slower than it should be: half of all answers were late by {:.0} us or more, one in a hundred by {:.0}, \
+             where the drive asked for {:.0} on average; a smaller load, a slower --pace, or a free core",
+            p50 as f64 / 1e3,
+            p99 as f64 / 1e3,
+            asked / 1e3
+        )
+    })
+}
+
+/// Says so when the image may lack something at the end.
+fn unsynchronised(report: &Report) -> Option<String> {
+    let why = report.data["sync_error"].as_str()?;
+    Some(format!("the image could not be synchronised at the end: {why}"))
+}
+
+#[expect(clippy::too_many_arguments, reason = "each is a part of the summary")]
+fn outcome(
+    spec: &ServeSpec,
+    run: &RunSpec,
+    prepared: &Prepared,
+    live: Live<'_, '_>,
+    report: Report,
+    notes: Vec<String>,
+    before: Before,
+    wall_s: f64,
+) -> Outcome {
+    let Live {
+        device,
+        mut tally,
+        mut series,
+        arrivals,
+        power_cuts,
+        since_ns,
+        now_ns,
+        ..
+    } = live;
+    let front = device.into_front();
+    let gauges = ftlab_drive::instrumented::Gauges::of(&front.ftl);
+    series.finish(tally.reading(&gauges, now_ns - since_ns), tally.latencies.tails());
+    let rows = tally.rows.take();
+    let measured = Measured {
+        end: if front.ftl.end_of_life { End::WornOut } else { End::Done },
+        requests: tally.requests,
+        bytes: tally.bytes,
+        written_bytes: tally.written_bytes,
+        wall_s,
+        sim_ns: now_ns - since_ns,
+        series,
+        settling: Settling::new(Settles::at(run.steady_width, &prepared.config)),
+        latencies: tally.latencies,
+        rows: None,
+        late_mean_ns: 0.0,
+        late_max_ns: 0,
+        overload: Overload::default(),
+        power_cuts,
+    };
+    let stats = front.ftl.backend.stats();
+    let facts = Facts {
+        spec: run,
+        config: &prepared.config,
+        workload: json!({ "kind": "live", "clients": report.connections }),
+        trace: None,
+        filters: Vec::new(),
+        notes,
+        before,
+        speedup: (spec.pace().ok() != Some(Pace::None)).then_some(1.0),
+        longer: Longer::Live,
+        tenant_names: Vec::new(),
+        controller_reads: Some(stats.controller_reads),
+    };
+    let mut summary = summary::summary(&facts, &front.ftl, &measured);
+    summary["serve"] = report.to_json();
+    // How late requests entered belongs to hosts that are simulated.
+    if let Some(all) = summary.as_object_mut() {
+        all.remove("lateness");
+    }
+    let [dies, channels] = summary::utilisation(&stats);
+    let mut tables = vec![
+        measured.series.table(true),
+        measured.latencies.table(),
+        summary::blocks(&front.ftl),
+        dies,
+        channels,
+    ];
+    tables.extend(rows.map(|rows| rows.table()));
+    tables.extend(arrivals.map(Arrivals::table));
+    Outcome { summary, tables }
+}

@@ -1,0 +1,129 @@
+"""The live drive under clients that others wrote: libnbd's, QEMU's, fio's. Each is skipped where it is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nbd_client import served
+
+FAST = ("--pace", "none")
+
+
+def tool(folder: Path, *command: object) -> str:
+    """What a client prints that runs in `folder`; it must be there, and end well."""
+    words = [str(word) for word in command]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed")
+    # nbdsh runs the first python3 on PATH, which must be the one that Debian put libnbd's module into.
+    environment = os.environ | {"PATH": f"/usr/bin{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment, cwd=folder)
+    assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def test_nbdinfo_sees_the_drive_and_what_is_allocated(tmp_path: Path) -> None:
+    with served(tmp_path, *FAST, "--export", "a=8MiB", "--export", "b=4MiB") as service:
+        facts = json.loads(tool(tmp_path, "nbdinfo", "--list", "--json", service.uri))
+        exports = {export["export-name"]: export for export in facts["exports"]}
+        assert facts["structured"] is True
+        assert {name: export["export-size"] for name, export in exports.items()} == {"a": 8 << 20, "b": 4 << 20}
+        for wanted in ("can_flush", "can_fua", "can_trim", "can_zero", "can_fast_zero", "can_multi_conn", "can_df"):
+            assert exports["a"][wanted] is True, wanted
+        assert (exports["a"]["block_size_minimum"], exports["a"]["block_size_preferred"]) == (512, 4096)
+        client = service.client("b")
+        client.write(1 << 20, b"x" * 8192)
+        uri = f"nbd+unix:///b?socket={service.socket}"
+        extents = json.loads(tool(tmp_path, "nbdinfo", "--map", "--json", uri))
+        assert [(extent["offset"], extent["length"], extent["type"]) for extent in extents] == [
+            (0, 1 << 20, 3),
+            (1 << 20, 8192, 0),
+            ((1 << 20) + 8192, (3 << 20) - 8192, 3),
+        ]
+
+
+def test_nbdcopy_and_qemu_img_copy_without_a_difference(tmp_path: Path) -> None:
+    file, back, raw = (tmp_path / name for name in ("in", "out", "raw"))
+    with served(tmp_path, *FAST, "--set", "ftl.dedup=page_dedup", "--size", "32MiB") as service:
+        data = os.urandom(3 << 20) + bytes(5 << 20) + os.urandom(1 << 20)
+        file.write_bytes(data + bytes((32 << 20) - len(data)))
+        tool(tmp_path, "nbdcopy", "--connections=4", file, service.uri)
+        tool(tmp_path, "nbdcopy", service.uri, back)
+        assert back.read_bytes() == file.read_bytes()
+        tool(tmp_path, "qemu-img", "convert", "-f", "raw", "-O", "raw", service.uri, raw)
+        assert raw.read_bytes() == file.read_bytes()
+        assert "Images are identical" in tool(
+            tmp_path, "qemu-img", "compare", "-f", "raw", "-F", "raw", service.uri, file
+        )
+
+
+def test_libnbd_and_qemu_io_reach_fua_zeroes_and_trims(tmp_path: Path) -> None:
+    script = f"""
+h.connect_uri("{service_uri(tmp_path)}")
+h.pwrite(b"a" * 65536, 0, flags=nbd.CMD_FLAG_FUA)
+h.zero(8192, 4096, flags=nbd.CMD_FLAG_NO_HOLE)
+h.trim(8192, 12288, flags=nbd.CMD_FLAG_FUA)
+h.zero(4096 + 512, 32768 - 512, flags=nbd.CMD_FLAG_FAST_ZERO)
+h.flush()
+assert h.pread(4096, 0) == b"a" * 4096
+assert h.pread(8192 + 8192, 4096) == bytearray(16384)
+assert h.pread(512, 31744) == b"a" * 512
+assert h.pread(512, 32256) == bytearray(512)
+assert h.pread(8192, 32768) == bytearray(4096) + b"a" * 4096
+for offset, length, code in [(h.get_size(), 512, "Invalid"), (1, 512, "Invalid")]:
+    h.set_strict_mode(0)
+    try:
+        h.pread(length, offset)
+        raise SystemExit("no error")
+    except nbd.Error as error:
+        assert code in str(error), error
+h.shutdown()
+"""
+    with served(tmp_path, *FAST) as service:
+        path = tmp_path / "script.py"
+        path.write_text(script)
+        tool(tmp_path, "nbdsh", "-c", f"exec(open({str(path)!r}).read())")
+        for command in ("write -f -P 7 1M 64k", "write -z 1M 4k", "discard 1064960 8k", "flush"):
+            tool(tmp_path, "qemu-io", "-f", "raw", "-c", command, service.uri)
+        said = tool(tmp_path, "qemu-io", "-f", "raw", "-c", "read -P 7 1068k 4k", "-c", "read -P 0 1M 4k", service.uri)
+        assert "Pattern verification failed" not in said
+        counts = service.end()["counts"]
+    assert counts["host_trim_requests"] >= 3
+    assert counts["host_flushes"] >= 2
+
+
+def service_uri(folder: Path) -> str:
+    return f"nbd+unix:///?socket={folder / 'drive.sock'}"
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_fio_verifies_what_it_wrote(connections: int, tmp_path: Path) -> None:
+    job = tmp_path / "job.fio"
+    common = f"ioengine=nbd\nuri={service_uri(tmp_path)}\nbs=4k\niodepth=16\nverify=crc32c\ndo_verify=1\nsize=8m\n"
+    jobs = [f"[j{number}]\nrw=randwrite\noffset={number * 8}m\nfsync=64\n" for number in range(connections)]
+    job.write_text(f"[global]\n{common}\n{''.join(jobs)}")
+    with served(tmp_path, *FAST) as service:
+        tool(tmp_path, "fio", "--output-format=terse", job)
+        summary = service.end()
+    assert summary["serve"]["errors"] == {}
+    assert summary["counts"]["host_write_requests"] >= connections * 2048
+    assert summary["counts"]["host_flushes"] > 0
+
+
+def test_fio_trims_and_measures_the_model(tmp_path: Path) -> None:
+    with served(tmp_path, "--precondition", "fill") as service:
+        job = ("--name=t", "--ioengine=nbd", f"--uri={service.uri}", "--bs=4k", "--size=8m")
+        tool(tmp_path, "fio", *job, "--rw=randtrim", "--number_ios=100")
+        shown = tool(tmp_path, "fio", *job, "--rw=randread", "--offset=16m", "--number_ios=200", "--output-format=json")
+        said = json.loads(shown[shown.index("{") :])
+        summary = service.end()
+    assert summary["counts"]["host_trims"] == 100
+    measured, asked = said["jobs"][0]["read"]["clat_ns"], summary["serve"]["latency"]["read"]["asked"]
+    # No answer before the drive would have given it; what comes on top is the machine's.
+    assert measured["min"] + said["jobs"][0]["read"]["slat_ns"]["max"] >= 40_000
+    assert asked["p50_ns"] == pytest.approx(40_500, rel=0.02)
