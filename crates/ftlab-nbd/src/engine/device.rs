@@ -73,7 +73,9 @@ impl<D: LiveDrive> Engine<'_, D> {
             length: length as u32,
             context: &context,
         };
-        self.ops.get_mut(op).parts_left += 1;
+        let asking = self.ops.get_mut(op);
+        asking.parts_left += 1;
+        asking.submitted_ns = asking.submitted_ns.min(now);
         let tag = self.parts.enter(Part {
             op,
             offset,
@@ -195,7 +197,7 @@ impl<D: LiveDrive> Engine<'_, D> {
             parts_left: 0,
             then_flush: false,
             stall_ns: 0,
-            submitted_ns: now,
+            submitted_ns: u64::MAX,
             done_ns: now,
             units: 0..0,
             covers: self.log.as_ref().map(PowerLog::acknowledged),

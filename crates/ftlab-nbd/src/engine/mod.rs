@@ -45,6 +45,7 @@ struct Op {
     parts_left: u32,
     then_flush: bool,
     stall_ns: u64,
+    /// When the first of its parts entered the device.
     submitted_ns: u64,
     done_ns: u64,
     /// Units that it changes, where that is logged.
@@ -315,7 +316,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             parts_left: 0,
             then_flush: fua && kind == OpKind::Trim,
             stall_ns: verdict.stall_ns,
-            submitted_ns: now,
+            submitted_ns: u64::MAX,
             done_ns: now,
             units,
             covers: (kind == OpKind::Flush).then(|| self.log.as_ref().map_or(0, PowerLog::acknowledged)),
