@@ -58,15 +58,22 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def run(trace: Path, replication: str, **settings: str) -> dict[str, Any]:
-    options: dict[str, Any] = {name: settings.pop(name) for name in ("backend", "qd") if name in settings}
+    options: dict[str, Any] = {name: int(settings.pop(name)) for name in ("qd",) if name in settings}
     keys = CHIPS | {"ftl.replication": replication} | settings
     done = ftlab.run(str(trace), drive="tiny", set=keys, precondition="none", warmup="0x", verify=True, **options)
     return dict(done.summary)
 
 
 def told(found: dict[str, Any]) -> dict[str, Any]:
-    """What the host and the flash have seen."""
-    return {key: found[key] for key in ("counts", "waf", "latency", "throughput", "wear")}
+    """What the host and the flash have seen; not when the run ended, which may be at a timer of the policy's."""
+    return {key: found[key] for key in ("counts", "waf", "latency", "wear")}
+
+
+def without_parts(found: dict[str, Any]) -> dict[str, Any]:
+    """As `told`, without what latencies are made of: a write that may get copies waits for the first of them, as `queue`."""
+    parts = ("queue_ns", "map_ns", "flash_ns", "transfer_ns", "gc_wait_ns")
+    latency = {op: {k: v for k, v in own.items() if k not in parts} for op, own in found["latency"].items()}
+    return told(found) | {"latency": latency}
 
 
 DAILY = "day_s=0.1,alpha=30,copies=count"
@@ -131,14 +138,19 @@ def test_without_collection_nothing_is_replicated(traces: list[Path]) -> None:
     large = {"geometry.blocks": "200"}
     base, found = run(traces[0], "none", **large), run(traces[0], "pblru:deadline_us=400", **large)
     assert base["counts"]["gc_collections"] == 0 == found["counts"]["replica_programs"]
-    assert told(found) == told(base)
+    assert without_parts(found) == without_parts(base)
 
 
 @pytest.mark.parametrize("further", ["at_deadline", "idle"])
 def test_what_collection_blocks_is_copied(tmp_path: Path, further: str) -> None:
-    full = {"ftl.dedup": "none", "ftl.op_ratio": "0.35", "geometry.blocks": "12", "qd": "4"}
     trace = requests(5, 0, tmp_path / "full.parquet")
-    small = {**full, "ftl.logical_size": "8MiB", "geometry.pages": "16", "geometry.blocks": "22"}
+    small = {
+        "ftl.dedup": "none",
+        "ftl.logical_size": "8MiB",
+        "geometry.pages": "16",
+        "geometry.blocks": "22",
+        "qd": "4",
+    }
     member = f"pblru:deadline_us=250,read_us=25,write_us=200,further={further}"
     base, found = run(trace, "none", **small), run(trace, member, **small)
     own = found["policies"]["replication"]
