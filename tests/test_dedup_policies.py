@@ -7,9 +7,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import ftlab
 import polars as pl
 import pytest
+
+import ftlab
 
 UNIT = 4096
 
@@ -89,7 +90,13 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         row = (1000 * number, op, unit * UNIT + begin, length, pc, contents if op == "write" else [])
         for column, value in zip(rows.values(), row, strict=True):
             column.append(value)
-    types = {"time_ns": pl.Int64, "offset": pl.UInt64, "length": pl.UInt32, "pc": pl.UInt64, "content": pl.List(pl.UInt64)}
+    types = {
+        "time_ns": pl.Int64,
+        "offset": pl.UInt64,
+        "length": pl.UInt32,
+        "pc": pl.UInt64,
+        "content": pl.List(pl.UInt64),
+    }
     path = tmp_path_factory.mktemp("contents") / "requests.parquet"
     pl.DataFrame(rows, schema_overrides=types).write_parquet(path)
     return path
@@ -120,7 +127,9 @@ def test_members_with_limits_find_less(trace: Path) -> None:
     assert 0 < shared[0] < shared[1] < shared[2]
     assert 0 < caftl["dedup"]["shared"] < all_["dedup"]["shared"]
     # The context that repeats nothing is no longer hashed, and CAFTL's samples spare most of the others.
-    hashes = {name: found["policies"]["dedup"]["hashes"] for name, found in (("pc", pcdedup), ("all", all_), ("caftl", caftl))}
+    hashes = {
+        name: found["policies"]["dedup"]["hashes"] for name, found in (("pc", pcdedup), ("all", all_), ("caftl", caftl))
+    }
     assert hashes["pc"] < 0.7 * hashes["all"]
     assert pcdedup["policies"]["dedup"]["blacklisted"] == 1
     assert all_["memory"]["dedup"] == 40 * all_["policies"]["dedup"]["fingerprints"]
