@@ -70,7 +70,7 @@ def told(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_parts(found: dict[str, Any]) -> dict[str, Any]:
-    """As `told`, without the parts of latencies: a write that may get copies waits for the first of them, as queue."""
+    """As `told`, without what latencies are made of: a write that may get copies waits for the first, as `queue`."""
     parts = ("queue_ns", "map_ns", "flash_ns", "transfer_ns", "gc_wait_ns")
     latency = {op: {k: v for k, v in own.items() if k not in parts} for op, own in found["latency"].items()}
     return told(found) | {"latency": latency}

@@ -223,8 +223,8 @@ fn correlated_pages_serve_no_stale_entry() {
         recovers: true,
         ..Wish::default()
     };
-    let (counting, cuts) = correlated::<Counting>(7_600_000..7_600_800, wish);
-    let (late, more) = correlated::<Late>(7_700_000..7_700_800, Wish { steps: true, ..wish });
+    let (counting, cuts) = correlated::<Counting>(7_600_000..7_601_800, wish);
+    let (late, more) = correlated::<Late>(7_700_000..7_701_800, Wish { steps: true, ..wish });
     assert!(cuts > 20 && more > 20, "{cuts} and {more} power cuts");
     for (at, name) in FIGURES.iter().enumerate() {
         let times = counting[at] + late[at];
