@@ -400,6 +400,11 @@ impl<B: Backend> Ftl<B> {
         Some(slot)
     }
 
+    /// Whether reads go to whichever die has the least to do, wherever the data lies.
+    pub fn reads_anywhere(&self) -> bool {
+        self.roles.stand_ins.is_some()
+    }
+
     pub fn deduplicates(&self) -> bool {
         self.roles.dedup.is_some()
     }

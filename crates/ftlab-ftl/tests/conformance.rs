@@ -129,6 +129,23 @@ fn every_mapping_cache_survives_power_cuts() {
     drive::<Late>(7500000, 120, Wish { steps: true, ..wish }, true, 300);
 }
 
+#[test]
+fn drives_that_replicate_read_back_what_was_written() {
+    let wish = Wish {
+        replicates: true,
+        ..Wish::default()
+    };
+    drive::<Counting>(8_000_000, 120, wish, false, 500);
+    drive::<Instant>(8_100_000, 120, Wish { mapping: true, ..wish }, false, 400);
+    let steps = Wish { steps: true, ..wish };
+    drive::<Late>(8_200_000, 120, steps, false, 400);
+    let recovers = Wish {
+        recovers: true,
+        ..steps
+    };
+    drive::<Late>(8_300_000, 120, recovers, true, 300);
+}
+
 /// Drives that nobody has tried: the day chooses the range, so that every day's long tests go further. `FTLAB_DAY` repeats one.
 #[test]
 #[ignore = "takes minutes"]
@@ -165,6 +182,11 @@ fn a_day_of_drives_that_nobody_has_tried() {
     );
     let all = Wish { recovers: true, ..worn };
     drive::<Late>(first + 500_000, 3000, all, true, 400);
+    let replicates = Wish {
+        replicates: true,
+        ..steps
+    };
+    drive::<Late>(first + 600_000, 2000, replicates, false, 400);
 }
 
 const FIGURES: [&str; 8] = [
@@ -223,8 +245,8 @@ fn correlated_pages_serve_no_stale_entry() {
         recovers: true,
         ..Wish::default()
     };
-    let (counting, cuts) = correlated::<Counting>(7_600_000..7_601_800, wish);
-    let (late, more) = correlated::<Late>(7_700_000..7_701_800, Wish { steps: true, ..wish });
+    let (counting, cuts) = correlated::<Counting>(7_600_000..7_600_800, wish);
+    let (late, more) = correlated::<Late>(7_700_000..7_700_800, Wish { steps: true, ..wish });
     assert!(cuts > 20 && more > 20, "{cuts} and {more} power cuts");
     for (at, name) in FIGURES.iter().enumerate() {
         let times = counting[at] + late[at];

@@ -187,7 +187,8 @@ impl<B: Double> Bench<B> {
         let Some(read) = self.ftl.backend.pages_read(ticket) else {
             return;
         };
-        if self.ftl.config.buffer.policy.name != "none" {
+        // An oracle reads whatever lies on the least loaded die.
+        if self.ftl.config.buffer.policy.name != "none" || self.ftl.reads_anywhere() {
             return;
         }
         let assembling = self.assembling();

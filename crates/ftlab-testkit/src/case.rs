@@ -31,6 +31,8 @@ pub struct Wish {
     pub reserve: u32,
     /// Keeps the map in flash, with a member of the mapping family in front of it.
     pub mapping: bool,
+    /// Has a replication policy, and room for its copies.
+    pub replicates: bool,
 }
 
 impl Wish {
@@ -348,7 +350,10 @@ impl Case {
             wear: WEAR.draw(number, &mut options),
             allocation,
             dedup,
-            replication: REPLICATION.draw(number, &mut options),
+            replication: match wish.replicates {
+                true => REPLICATION.draw(number, &mut options),
+                false => PolicySpec::named("none"),
+            },
             gc,
             buffer,
             erase_limit: wish.wears_out.then(|| 3 + pick(6) as u32),

@@ -191,7 +191,8 @@ impl<B: Backend> Ftl<B> {
         let now = self.backend.now_ns();
         self.layout.lane_planes(lane).iter().all(|&plane| {
             let load = self.backend.load(self.layout.die_of_plane(plane));
-            load.idle_since_ns.is_some_and(|since| now - since >= idle_ns)
+            load.idle_since_ns
+                .is_some_and(|since| since.saturating_add(idle_ns) <= now)
         })
     }
 }
