@@ -181,7 +181,8 @@ def test_the_saved_drive_file_is_the_drive_that_ran(tmp_path: Path) -> None:
 
 
 def test_every_headline_figure_is_in_the_summary() -> None:
-    summary = ftlab.run("mail:requests=2e4,footprint=0.1", drive="tiny", set={"ftl.dedup": "page_dedup"}).summary
+    roles = {"ftl.dedup": "page_dedup", "ftl.replication": "static"}
+    summary = ftlab.run("mail:requests=2e4,footprint=0.1", drive="tiny", set=roles).summary
     for figure in headline.FIGURES:
         value = summary
         for key in figure.path:
