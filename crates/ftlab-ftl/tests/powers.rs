@@ -180,7 +180,9 @@ fn two_copies_and_racing_reads_return_the_last_version() {
     drive::<Counting>(600..640, steps(), half, with_copies, |_| {});
     drive::<Instant>(700..740, steps(), half, with_copies, |_| {});
     drive::<Late>(800..880, steps(), half, with_copies, |_| {});
-    drive::<Late>(900..940, cuts(None), half, with_copies, |_| {});
+    // Without protection the journal of copies has no bound while a checkpoint is under way (ARCHITECTURE.md 13, S17), and fills drives as
+    // small as these; `conformance` has such cuts on drives with room for it.
+    drive::<Late>(900..940, cuts(Some(true)), half, with_copies, |_| {});
 }
 
 /// At most as many copies as asked for, on different lanes where there are two.

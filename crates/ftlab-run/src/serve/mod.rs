@@ -219,7 +219,7 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
                 "  qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio,discard=unmap"
             ));
             say(&format!(
-                "  mkdir mnt && nbdfuse -C 4 mnt/disk '{uri}' & losetup -f --show --direct-io=on mnt/disk"
+                "  mkdir -p mnt; (nbdfuse -C 4 mnt/disk '{uri}' &); sleep 2; losetup -f --show --direct-io=on mnt/disk"
             ));
         }
     }
