@@ -75,6 +75,6 @@ def test_drives_hear_of_the_chunks_of_recordings() -> None:
         dedup: removed(recording, f"{dedup}:entries=0", "buffer.power_loss_protected=true")
         for dedup in ("page_dedup", "finededup")
     }
-    # `ftlab dedup` says that 39.8 % of the pages and 43.0 % of the chunks lie on the device when they are written.
-    assert found["page_dedup"] == pytest.approx(0.398, abs=0.001)
+    # `ftlab dedup` says that 39.3 % of the pages and 42.4 % of the chunks lie on the device when they are written.
+    assert found["page_dedup"] == pytest.approx(0.393, abs=0.001)
     assert found["finededup"] > 0.43
