@@ -564,6 +564,7 @@ mod tests {
     fn every_member_of_every_catalogue_is_drawn() {
         let wish = Wish {
             mapping: true,
+            replicates: true,
             ..Wish::default()
         };
         let cases: Vec<FtlConfig> = (0..120).map(|number| Case::draw(number, wish).config).collect();
