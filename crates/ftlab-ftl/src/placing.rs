@@ -111,6 +111,13 @@ impl Placing {
         Some(&self.groups[group].lanes)
     }
 
+    /// The lanes on which `frontier` may open units, of the drive's `all`: those after `lane` first, and `lane` itself last.
+    pub fn lanes_after(&self, frontier: Frontier, lane: LaneId, all: u32) -> impl Iterator<Item = LaneId> + '_ {
+        let bound = self.lanes_of(frontier);
+        let in_turn = (1..=all).map(move |step| LaneId((lane.0 + step) % all));
+        in_turn.filter(move |lane| bound.is_none_or(|lanes| lanes.contains(lane)))
+    }
+
     /// The first frontier that may open units on `lane`.
     pub fn first_on(&self, lane: LaneId) -> Frontier {
         let may = |&frontier: &Frontier| self.lanes_of(frontier).is_none_or(|lanes| lanes.contains(&lane));

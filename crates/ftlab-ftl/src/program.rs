@@ -57,7 +57,7 @@ impl<B: Backend> Ftl<B> {
         let lane = if filling {
             current
         } else {
-            LaneId((current.0 + 1) % self.layout.lanes)
+            self.placing.lanes_after(frontier, current, self.layout.lanes).next()?
         };
         self.current_lane[frontier as usize] = lane;
         let place = self.frontiers.place(frontier, lane);

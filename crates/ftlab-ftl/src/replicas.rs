@@ -73,7 +73,7 @@ impl<B: Backend> Ftl<B> {
             } else if self.roles.further >= self.roles.room {
                 None
             } else {
-                let lane = self.other_lane(&lanes);
+                let lane = self.other_lane(frontier, &lanes);
                 self.open_for_copy(frontier, lane)
             };
             let Some(place) = place else {
@@ -234,14 +234,11 @@ impl<B: Backend> Ftl<B> {
         self.frontiers.open[place].inputs.push(read);
     }
 
-    /// The lane after the last one used, if there is one that has no copy yet.
-    fn other_lane(&self, used: &[LaneId]) -> LaneId {
-        let lanes = self.layout.lanes;
-        let last = used.last().map_or(0, |lane| lane.0);
-        (1..=lanes)
-            .map(|step| LaneId((last + step) % lanes))
-            .find(|lane| !used.contains(lane))
-            .unwrap_or(LaneId(last))
+    /// The lane of `frontier` after the last one used, if there is one that has no copy yet.
+    fn other_lane(&self, frontier: Frontier, used: &[LaneId]) -> LaneId {
+        let last = used.last().copied().unwrap_or(LaneId(0));
+        let mut lanes = self.placing.lanes_after(frontier, last, self.layout.lanes);
+        lanes.find(|lane| !used.contains(lane)).unwrap_or(last)
     }
 
     fn open_for_copy(&mut self, frontier: Frontier, lane: LaneId) -> Option<usize> {

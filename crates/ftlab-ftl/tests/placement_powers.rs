@@ -4,6 +4,8 @@
 use ftlab_core::{Lpn, PolicySpec, RuId, Slot, Stream};
 use ftlab_ftl::future::Recorder;
 use ftlab_ftl::owner::Owner;
+use ftlab_ftl::record::Target;
+use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Counting, Ftl, Overrides, Survivors};
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::driving::Drives;
@@ -11,7 +13,7 @@ use ftlab_testkit::members::knowing::stream_of;
 use ftlab_testkit::members::many_streams::{self, OPEN_AT_ONCE};
 use ftlab_testkit::members::three_streams::{self, stream_of as stream_of_lpn};
 use ftlab_testkit::members::two_groups::half_of;
-use ftlab_testkit::members::{ByParity, Knowing, ManyStreams, Mirror, Seer, ThreeStreams, TwoGroups};
+use ftlab_testkit::members::{ByParity, Knowing, ManyStreams, Mirror, Seer, ThreeStreams, TwoCopies, TwoGroups};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
 
@@ -157,6 +159,45 @@ fn reclaim_groups_keep_to_their_lanes() {
     Drives::new(500..560, steps(false), 300).run::<Late>(several, make, kept);
 }
 
+/// Further copies of a unit lie on lanes of its group as well, whether they are written with the first one or in idle time.
+#[test]
+fn copies_stay_in_their_group() {
+    let make = |case: &Case| {
+        let copies = TwoCopies::new(case.config.logical_units, case.config.seed.is_multiple_of(2));
+        Overrides {
+            roles: Some(Roles::given(None, Some(Box::new(copies)))),
+            ..placed_by(TwoGroups)
+        }
+    };
+    let adapt = |case: &mut Case| {
+        let mut geometry = case.layout.geometry.clone();
+        geometry.channels = 4;
+        let order = ftlab_ftl::allocation::plane_order(&case.config.allocation).unwrap();
+        case.layout = ftlab_core::Layout::new(geometry, ftlab_core::ReclaimKind::Block, order).unwrap();
+        case.config.wear = PolicySpec::named("none");
+        case.config.dedup = PolicySpec::named("none");
+        with_room(case, make);
+        half_full(case, make);
+    };
+    let copies = std::cell::Cell::new(0);
+    fn look<B: Double>(bench: &Bench<B>) -> u64 {
+        let (layout, indirection) = (&bench.ftl.layout, bench.ftl.indirection());
+        for lpn in (0..bench.ftl.config.logical_units).map(Lpn) {
+            if let Target::Vpn(vpn) = bench.ftl.record.entry(lpn).target() {
+                for slot in indirection.copies_of(vpn) {
+                    let lane = layout.lane_of(layout.ru_of(slot));
+                    assert_eq!(half_of(lane, layout), lpn.0 % 2, "a copy of {lpn:?} lies on {lane:?}");
+                }
+            }
+        }
+        bench.ftl.counts.replica_programs
+    }
+    let count = |made| copies.set(copies.get() + made);
+    Drives::new(7000..7030, steps(false), 200).run::<Counting>(adapt, make, |bench| count(look(bench)));
+    Drives::new(7100..7130, steps(false), 200).run::<Late>(adapt, make, |bench| count(look(bench)));
+    assert!(copies.get() > 1000, "{} copies", copies.get());
+}
+
 /// Streams whose data a reclaim unit holds.
 fn streams_in<B: Double>(bench: &Bench<B>, ru: RuId) -> usize {
     let mut seen = [false; three_streams::STREAMS as usize];
@@ -238,8 +279,6 @@ fn handles_of_a_group_share_survivors_or_nothing() {
             geometry.channels = geometry.channels.next_multiple_of(2);
             let order = ftlab_ftl::allocation::plane_order(&case.config.allocation).unwrap();
             case.layout = ftlab_core::Layout::new(geometry, ftlab_core::ReclaimKind::Block, order).unwrap();
-            // Few units live on a drive that shares them, and hardly any collection has survivors.
-            case.config.dedup = PolicySpec::named("none");
             with_room(case, make);
             half_full(case, make);
         };
