@@ -17,7 +17,7 @@ import ftlab as lab
 from conftest import Command
 from test_inspect import RECORDING, RICH
 
-COLUMNS = ["time_ns", "op", "volume", "offset", "length", "flags", "stream", "pc", "pid", "label", "content"]
+COLUMNS = ["time_ns", "op", "volume", "offset", "length", "flags", "stream", "pc", "pid", "label", "content", "chunk"]
 
 
 @pytest.fixture
@@ -138,6 +138,29 @@ def test_what_is_lost_is_said(ftlab: Command, rich: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "b.mqsim").exists()
     report = json.loads(ftlab("convert", rich, tmp_path / "c.mqsim", "--json").out)
     assert {loss["what"] for loss in report["lost"]} >= {"trims left out", "flushes left out"}
+
+
+def test_ids_of_chunks_are_kept_or_said(ftlab: Command, tmp_path: Path) -> None:
+    recording = RECORDING.parent / "packages.ftlrec"
+    done = ftlab("convert", recording, tmp_path / "a.parquet", "--strict")
+    assert done.code == 0, done.err
+    table = pl.read_parquet(tmp_path / "a.parquet").filter(pl.col("chunk").list.len() > 0)
+    assert (table["chunk"].list.len() == 4 * table["content"].list.len()).all()
+    assert table["chunk"].explode().filter(table["chunk"].explode() != 0).len() > 1000
+    options = ("--drive", "small", "--fit", "compact", "--set", "ftl.dedup=finededup", "--json")
+    counts = [
+        json.loads(ftlab("run", source, *options).out)["counts"] for source in (recording, tmp_path / "a.parquet")
+    ]
+    assert counts[0] == counts[1]
+    strict = ftlab("convert", recording, tmp_path / "a.csv", "--strict")
+    assert strict.code == 2
+    assert "ids of chunks of 1 KiB left out" in strict.err
+    assert not (tmp_path / "a.csv").exists()
+    without = table.with_columns(pl.col("chunk").list.head(3))
+    without.write_parquet(tmp_path / "b.parquet")
+    refused = ftlab("inspect", tmp_path / "b.parquet")
+    assert refused.code == 2
+    assert "column chunk of the table: expected 4 ids for each id of content" in refused.err
 
 
 def test_each_volume_can_have_a_file(ftlab: Command, rich: Path, tmp_path: Path) -> None:

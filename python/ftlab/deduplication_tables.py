@@ -201,8 +201,8 @@ def _contexts(table: Figures) -> Table:
         ]
         for row in table["rows"][:_CONTEXTS]
     ]
-    left = table["contexts"] - len(rows)
-    more = f" ({left:,} more in --json)" if left > 0 else ""
+    listed, all_of_them = len(table["rows"]), table["contexts"]
+    more = f", the largest {len(rows)} of {all_of_them:,} ({listed} in --json)" if all_of_them > len(rows) else ""
     return Table(f"By {title}{more}", [title, "units written", "written before", "live"], rows)
 
 

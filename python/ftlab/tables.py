@@ -43,7 +43,7 @@ _ROW_GROUP = 1 << 18
 _OPS = ("read", "write", "trim", "flush")
 # Columns of our own tables that a reader cannot do without, and those that may be missing or null.
 _NEEDED = ("time_ns", "op", "offset", "length")
-_OPTIONAL = ("flags", "stream", "pc", "pid", "label", "content")
+_OPTIONAL = ("flags", "stream", "pc", "pid", "label", "content", "chunk")
 _NUMBERS = {"flags": 8, "stream": 16, "pc": 64, "pid": 32}
 _TITLES = {"parquet": "Apache Parquet", "arrow": "Arrow IPC files (Feather)"}
 # A text that means the same in a line of CSV as in a cell: printable, without quotes, commas and blanks around it.
@@ -207,7 +207,7 @@ def _is_plain(name: str, type: pl.DataType) -> bool:
     import polars as pl
 
     if isinstance(type, pl.List):
-        return type == pl.List(pl.String) or (name == "content" and type.inner.is_integer())
+        return type == pl.List(pl.String) or (name in ("content", "chunk") and type.inner.is_integer())
     # Decimals of 256 bits are more than polars has.
     large = isinstance(type, pl.Decimal) and type.precision is not None and type.precision > 38
     return not (type.is_nested() or type in (pl.Binary, pl.Object) or large)
@@ -231,7 +231,8 @@ def _is_ours(table: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> bool:
     integers = all(name in schema and schema[name].is_integer() for name in ("time_ns", "offset", "length"))
     numbers = all(schema[name].is_unsigned_integer() for name in _NUMBERS if name in schema)
     named = all(schema[name] in words for name in ("op", "volume", "label") if name in schema)
-    content = schema.get("content", pl.List(pl.UInt64)) == pl.List(pl.UInt64)
+    ids = pl.List(pl.UInt64)
+    content = all(schema.get(name, ids) == ids for name in ("content", "chunk"))
     others = set(schema) - {*_NEEDED, *_OPTIONAL, "volume"}
     if not (integers and numbers and named and content and "op" in schema and not others):
         return False
@@ -297,7 +298,7 @@ def _columns(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.
     types = {"flags": pl.UInt8, "stream": pl.UInt16, "pc": pl.UInt64, "pid": pl.UInt32}
     columns += [pl.col(name).cast(kind).fill_null(0) for name, kind in types.items() if name in kept]
     columns += [code("label", pl.UInt16).fill_null(0)] if "label" in kept else []
-    columns += [pl.col("content").cast(pl.List(pl.UInt64))] if "content" in kept else []
+    columns += [pl.col(name).cast(pl.List(pl.UInt64)) for name in ("content", "chunk") if name in kept]
     frames = _slices(path, kind, table.select(columns))
     spec = {"output": str(into), "format": "ftlab"}
     volumes, labels = names.get("volume", []), names.get("label", [])

@@ -31,8 +31,8 @@ class Trace:
     """The requests of a trace or generator, in order of time; read anew whenever they are asked for.
 
     Columns: `time_ns` since the first request, `op`, `volume`, `offset` and `length` in bytes, `flags` (1 force unit
-    access, 2 synchronous, 4 metadata), and `stream`, `pc`, `pid`, `label`, `content` (ids of 4 KiB each), which
-    are null where a trace has none of them. `polars.DataFrame(trace)`, `pyarrow.table(trace)` and DuckDB's
+    access, 2 synchronous, 4 metadata), and `stream`, `pc`, `pid`, `label`, `content` (ids of 4 KiB each), `chunk`
+    (ids of 1 KiB, four for each of `content`), which are null where a trace has none of them. `polars.DataFrame(trace)`, `pyarrow.table(trace)` and DuckDB's
     `FROM trace` read it.
     """
 
@@ -138,5 +138,6 @@ def schema() -> dict[str, pl.DataType]:
         "pid": pl.UInt32,
         "label": pl.String,
         "content": pl.List(pl.UInt64),
+        "chunk": pl.List(pl.UInt64),
     }
     return types

@@ -30,7 +30,9 @@ impl PolicySpec {
                 .split_once('=')
                 .ok_or_else(|| Error::input(format!("`{pair}` in policy `{text}`: expected key=value")))?;
             let value = serde_json::from_str(value.trim()).unwrap_or_else(|_| Value::String(value.trim().to_owned()));
-            spec.params.insert(key.trim().to_owned(), value);
+            if spec.params.insert(key.trim().to_owned(), value).is_some() {
+                return Err(Error::input(format!("`{text}`: `{}` is given twice", key.trim())));
+            }
         }
         Ok(spec)
     }
@@ -193,5 +195,9 @@ mod tests {
                 .contains("key=value")
         );
         assert!(PolicySpec::from_value(&serde_json::json!(3)).is_err());
+        assert_eq!(
+            PolicySpec::parse("d_choices:d=5,d=6").unwrap_err().to_string(),
+            "`d_choices:d=5,d=6`: `d` is given twice"
+        );
     }
 }

@@ -60,20 +60,18 @@ pub struct Roles {
 impl Roles {
     pub fn from_config(config: &FtlConfig, layout: &Layout) -> Result<Self> {
         let logical_units = config.logical_units;
-        let (mut of_dedup, mut of_replication) = (None, None);
-        if config.dedup.name != "none" {
-            let mut setup = dedup::Setup {
-                logical_units,
-                raw_units: layout.slots(),
-                unit_bytes: layout.geometry.unit_bytes,
-            };
-            of_dedup = Some(dedup::catalogue().build(&config.dedup, &mut setup)?);
-        }
-        if config.replication.name != "none" {
-            let mut setup = replication::Setup::new(logical_units, layout, config.seed);
-            of_replication = Some(replication::catalogue().build(&config.replication, &mut setup)?);
-        }
-        Ok(Self::given(of_dedup, of_replication))
+        let mut setup = dedup::Setup {
+            logical_units,
+            raw_units: layout.slots(),
+            unit_bytes: layout.geometry.unit_bytes,
+        };
+        let of_dedup = dedup::catalogue().build(&config.dedup, &mut setup)?;
+        let mut setup = replication::Setup::new(logical_units, layout, config.seed);
+        let of_replication = replication::catalogue().build(&config.replication, &mut setup)?;
+        Ok(Self::given(
+            (config.dedup.name != "none").then_some(of_dedup),
+            (config.replication.name != "none").then_some(of_replication),
+        ))
     }
 
     /// Roles made outside the catalogue (tests).

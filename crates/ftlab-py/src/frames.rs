@@ -2,11 +2,12 @@
 //!
 //! Python gives an iterator of objects with `__arrow_c_stream__` whose columns it has named and cast (`tables.py`):
 //! `time_ns`, `op` (0 read, 1 write, 2 trim, 3 flush), `volume`, `offset`, `length`, and perhaps `flags`, `stream`, `pc`,
-//! `pid`, `label`, `content`. Times that go backwards are taken as the time of the request before, and counted.
+//! `pid`, `label`, `content`, `chunk`. Times that go backwards are taken as the time of the request before, and counted.
 
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, LargeListArray, PrimitiveArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, LargeListArray, PrimitiveArray, RecordBatch};
+use ftlab_core::request::CHUNKS;
 use ftlab_core::{Batch, Error, OpKind, Result, Source};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -84,17 +85,26 @@ impl FrameSource {
         extend::<UInt32Type>(&mut batch.pid, rows, "pid", from..to)?;
         extend::<UInt16Type>(&mut batch.label, rows, "label", from..to)?;
         if let Some(content) = rows.column_by_name("content") {
-            let lists = content.as_any().downcast_ref::<LargeListArray>();
-            let lists = lists.ok_or_else(|| odd("content", content.data_type()))?;
+            let contents = lists(content, "content")?;
+            let chunks = rows.column_by_name("chunk");
+            let chunks = chunks.map(|chunk| lists(chunk, "chunk")).transpose()?;
             for i in from..to {
-                if lists.is_valid(i) {
-                    let ids = lists.value(i);
-                    let ids = ids.as_any().downcast_ref::<PrimitiveArray<UInt64Type>>();
-                    batch
-                        .content
-                        .extend_from_slice(ids.ok_or_else(|| odd("content", content.data_type()))?.values());
-                }
+                let before = batch.content.len();
+                append_ids(&mut batch.content, contents, i, "content")?;
                 batch.content_end.push(batch.content.len() as u32);
+                if let Some(chunks) = chunks {
+                    append_ids(&mut batch.chunk, chunks, i, "chunk")?;
+                    // A request may have ids of its content and none of its chunks.
+                    let wanted = CHUNKS * batch.content.len();
+                    if batch.chunk.len() == CHUNKS * before {
+                        batch.chunk.resize(wanted, 0);
+                    }
+                    if batch.chunk.len() != wanted {
+                        return Err(Error::input(format!(
+                            "column chunk of the table: expected {CHUNKS} ids for each id of content"
+                        )));
+                    }
+                }
             }
         }
         Ok(())
@@ -185,6 +195,21 @@ fn column<'a, T: ArrowPrimitiveType>(rows: &'a RecordBatch, name: &str) -> Resul
 
 fn needed<'a, T: ArrowPrimitiveType>(rows: &'a RecordBatch, name: &str) -> Result<&'a PrimitiveArray<T>> {
     column(rows, name)?.ok_or_else(|| Error::input(format!("the table has no column {name}")))
+}
+
+fn lists<'a>(column: &'a ArrayRef, name: &str) -> Result<&'a LargeListArray> {
+    let lists = column.as_any().downcast_ref::<LargeListArray>();
+    lists.ok_or_else(|| odd(name, column.data_type()))
+}
+
+/// The ids in row `i` of a column of lists; none where it is null.
+fn append_ids(into: &mut Vec<u64>, lists: &LargeListArray, i: usize, name: &str) -> Result<()> {
+    if lists.is_valid(i) {
+        let ids = lists.value(i);
+        let numbers = ids.as_any().downcast_ref::<PrimitiveArray<UInt64Type>>();
+        into.extend_from_slice(numbers.ok_or_else(|| odd(name, ids.data_type()))?.values());
+    }
+    Ok(())
 }
 
 fn extend<T: ArrowPrimitiveType>(

@@ -21,8 +21,8 @@ const ROWS: usize = 1 << 16;
 
 /// Opens `spec` (JSON of `RequestsSpec`) as a table; read it with `polars.DataFrame(table)`, again as often as wanted.
 ///
-/// Columns: `time_ns`, `op`, `volume`, `offset`, `length`, `flags`, and `stream`, `pc`, `pid`, `label`, `content`, which are
-/// null where the trace has none of them. Iterating gives tables of `rows` rows.
+/// Columns: `time_ns`, `op`, `volume`, `offset`, `length`, `flags`, and `stream`, `pc`, `pid`, `label`, `content`, `chunk`,
+/// which are null where the trace has none of them. Iterating gives tables of `rows` rows.
 #[pyclass(name = "Requests", frozen, module = "ftlab._ftlab")]
 pub struct PyRequests {
     spec: RequestsSpec,
@@ -173,7 +173,8 @@ fn schema() -> SchemaRef {
         ("pc", DataType::UInt64, true),
         ("pid", DataType::UInt32, true),
         ("label", DataType::Utf8, true),
-        ("content", DataType::List(ids), true),
+        ("content", DataType::List(ids.clone()), true),
+        ("chunk", DataType::List(ids), true),
     ];
     let fields = fields.map(|(name, kind, nullable)| Field::new(name, kind, nullable));
     Arc::new(Schema::new(fields.to_vec()))
@@ -193,6 +194,7 @@ struct Columns {
     pid: Vec<Option<u32>>,
     label: StringBuilder,
     content: ListBuilder<UInt64Builder>,
+    chunk: ListBuilder<UInt64Builder>,
 }
 
 impl Columns {
@@ -236,6 +238,8 @@ impl Columns {
                 self.content.values().append_slice(batch.content_of(i));
             }
             self.content.append(!batch.content_end.is_empty());
+            self.chunk.values().append_slice(batch.chunks_of(i));
+            self.chunk.append(!batch.chunk.is_empty());
         }
     }
 
@@ -252,6 +256,7 @@ impl Columns {
             Arc::new(UInt32Array::from(self.pid)),
             Arc::new(self.label.finish()),
             Arc::new(self.content.finish()),
+            Arc::new(self.chunk.finish()),
         ]
     }
 }

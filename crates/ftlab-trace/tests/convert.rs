@@ -211,10 +211,7 @@ fn what_fails_or_is_stopped_leaves_nothing() {
             ..ConvertOptions::default()
         };
         let error = quietly(&mut given(), &path, &strict).unwrap_err().to_string();
-        assert!(
-            error.contains("a trim of") && error.contains("cannot be written as msr"),
-            "{error}"
-        );
+        assert!(error.contains("cannot be written as msr"), "{error}");
         let mut slow = Slow(given());
         let mut calls = 0;
         let stopped = convert(&mut slow, &path, &ConvertOptions::default(), &mut |progress| {

@@ -42,6 +42,7 @@
 use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::fingerprints::{Eviction, Left, Room};
 use super::hashing::Hashing;
@@ -94,30 +95,28 @@ pub struct Params {
     pub hash_units: u16,
 }
 
-/// One number, or several joined by `-`.
+/// One number, or several joined by `-`, as it was given.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Labels {
-    One(u16),
-    Several(String),
-}
+#[serde(transparent)]
+pub struct Labels(Value);
 
 impl Labels {
     fn numbers(&self) -> Result<Vec<u16>> {
-        match self {
-            Labels::One(number) => Ok(vec![*number]),
-            Labels::Several(text) => {
-                let numbers = text.split('-').filter(|number| !number.is_empty());
-                let fault = |number| {
-                    let fault =
-                        format!("dedup policy `pcdedup`: skip_labels = {text}: `{number}` is no label's number");
-                    Error::input(fault)
-                };
-                numbers
-                    .map(|number| number.parse().map_err(|_| fault(number)))
-                    .collect()
-            }
-        }
+        let text = match &self.0 {
+            Value::String(text) if text.is_empty() => return Ok(Vec::new()),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let number = |part: &str| {
+            let fault = || {
+                Error::input(format!(
+                    "dedup policy `pcdedup`: skip_labels = {text}: `{part}` is no label's number: expected numbers from 0 to 65535 \
+                     joined by `-`"
+                ))
+            };
+            part.parse().map_err(|_| fault())
+        };
+        text.split('-').map(number).collect()
     }
 }
 
@@ -135,7 +134,7 @@ impl Default for Params {
             reexamine: 1_000_000,
             prefetch: false,
             skip_metadata: false,
-            skip_labels: Labels::Several(String::new()),
+            skip_labels: Labels(Value::String(String::new())),
             hash_us: 10.0,
             hash_units: 1,
         }

@@ -71,7 +71,7 @@ pub(super) fn new(name: &str, params: Params, choice: Choice, setup: &Setup) -> 
     let fault = |text: String| Error::input(format!("replication policy `{name}`: {text}"));
     if !(0.0..=1e6).contains(&params.alpha) {
         return Err(fault(format!(
-            "alpha = {}, expected a percentage from 0 on",
+            "alpha = {}, expected 0 to 1000000 %",
             params.alpha
         )));
     }

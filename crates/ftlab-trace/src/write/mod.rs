@@ -9,7 +9,7 @@
 //!
 //! What a form can hold is data ([`Holds`]); what it cannot hold is left out, rounded or cut, and counted ([`Loss`]).
 //! MOST's event lists are read and not written: their labels are paths of files, which no other trace has.
-//! With `strict` a request that would be left out, moved or cut is an error instead.
+//! With `strict` any such loss is an error instead.
 //!
 //! ```
 //! # fn main() -> ftlab_core::Result<()> {
@@ -275,6 +275,22 @@ impl<W: Write> Writer<W> {
         losses.list(self.reducer.form, &self.holds)
     }
 
+    fn refuse_losses(&self) -> Result<()> {
+        let lost = self.lost();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let sentences: Vec<String> = lost
+            .iter()
+            .map(|loss| format!("{} ({})", loss.what, loss.detail))
+            .collect();
+        Err(Error::input(format!(
+            "cannot be written as {} as it is: {}",
+            self.reducer.form,
+            sentences.join("; ")
+        )))
+    }
+
     /// Writes requests, which must be ordered by time over all calls.
     pub fn write(&mut self, batch: &Batch) -> Result<()> {
         if batch.is_empty() {
@@ -303,6 +319,9 @@ impl<W: Write> Writer<W> {
             self.form.start(batch, named, &mut self.holds, &mut self.out)?;
         }
         self.losses.columns(batch, &self.holds);
+        if self.reducer.strict {
+            self.refuse_losses()?;
+        }
         self.form.rows(batch, named, &mut self.out)?;
         self.requests += batch.len() as u64;
         if self.out.len() >= PIECE {
@@ -412,6 +431,12 @@ mod tests {
         assert_eq!(lost("csv"), ["ids of chunks of 1 KiB left out: 1"]);
         assert_eq!(lost("msr"), ["content ids left out: 2"]);
         assert!(lost("ftlab").is_empty());
+        let strict = Options::parse("strict=true").unwrap();
+        let error = Writer::new("csv", &strict, Vec::new())
+            .unwrap()
+            .write(&batch)
+            .unwrap_err();
+        assert!(error.to_string().contains("ids of chunks of 1 KiB left out"), "{error}");
     }
 
     #[test]
@@ -427,6 +452,15 @@ mod tests {
         unaligned.push(0, OpKind::Read, 700, 4096, 0, 0);
         let error = writer.write(&unaligned).unwrap_err().to_string();
         assert!(error.ends_with("it counts in sectors of 512 bytes"), "{error}");
+        let mut with_context = Batch::default();
+        with_context.push(0, OpKind::Read, 0, 4096, 0, 0);
+        writer.write(&with_context).unwrap();
+        with_context.pc.push(0x40_1000);
+        let error = writer.write(&with_context).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "cannot be written as mqsim as it is: program contexts left out (mqsim has no place for them)"
+        );
     }
 
     #[test]
