@@ -251,6 +251,11 @@ def test_faults_strike_on_demand_and_are_told(tmp_path: Path) -> None:
             client.write(8192, b"c" * 4096)
         assert client.read(8192, 4096) == b"b" * 4096
         assert service.command("clear", "1")["cleared"] == 1
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(10)
+            control.connect(str(service.ctl))
+            control.sendall(b"\xff\xfe\n")
+            assert b"error" in control.recv(4096)
         assert client.read(4096, 4096) == b"a" * 4096
         readonly = service.command("fault", "readonly")["number"]
         with pytest.raises(NbdError, match=f"^{EPERM}$"):
@@ -493,6 +498,8 @@ def test_slow_and_dead_clients_stop_nobody(tmp_path: Path) -> None:
         (("--fault", "eoi"), "did you mean `eio`?"),
         (("--pace", "warp"), "pace `warp`: expected real, none, or a factor"),
         (("--size", "10B"), "expected a multiple of 4 KiB"),
+        (("--fault", "torn-write@op=read"), "never strikes a read"),
+        (("--record",), "expected --out DIR as well"),
         (("--durable",), "it needs an image"),
         (("--export", "a=1TiB"), "expected at most the drive's"),
         (("--set", "ftl.placement=fk"), "knows what no live drive can know"),

@@ -35,6 +35,19 @@ enum Kind {
     ReadOnly,
 }
 
+impl Kind {
+    /// Whether it may strike such a request.
+    fn suits(self, op: OpKind) -> bool {
+        match self {
+            Kind::Fail(_) | Kind::Stall(_) | Kind::Stuck => true,
+            // The FUA of a write is a flush of its own.
+            Kind::DropFlush => matches!(op, OpKind::Flush | OpKind::Write | OpKind::Trim),
+            Kind::TornWrite => op == OpKind::Write,
+            Kind::ReadOnly => matches!(op, OpKind::Write | OpKind::Trim),
+        }
+    }
+}
+
 const KINDS: [&str; 7] = [
     "eio",
     "enospc",
@@ -65,7 +78,13 @@ impl FromStr for Fault {
 
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |what: String| Error::input(format!("fault `{text}`: {what}"));
-        let (kind, conditions) = text.split_once('@').unwrap_or((text, ""));
+        let (kind, conditions) = match text.split_once('@') {
+            Some((_, conditions)) if conditions.trim().is_empty() => {
+                return Err(wrong(format!("expected a condition after `@` ({})", CONDITIONS.join(", "))));
+            }
+            Some((kind, conditions)) => (kind, conditions),
+            None => (text, ""),
+        };
         let (name, value) = kind
             .split_once('=')
             .map_or((kind, None), |(name, value)| (name, Some(value)));
@@ -91,11 +110,16 @@ impl FromStr for Fault {
             count: u64::MAX,
             from_ns: 0,
         };
+        let mut given = Vec::new();
         for condition in conditions.split(',').filter(|part| !part.is_empty()) {
             let Some((name, value)) = condition.split_once('=') else {
                 return Err(wrong(format!("condition `{condition}`: expected NAME=VALUE")));
             };
             let reason = |what: &str| wrong(format!("{name} `{value}`: expected {what}"));
+            if given.contains(&name) {
+                return Err(wrong(format!("`{name}` is given twice")));
+            }
+            given.push(name);
             match name {
                 "op" => {
                     let op = OpKind::ALL.into_iter().find(|op| op.name() == value);
@@ -111,6 +135,12 @@ impl FromStr for Fault {
                 "t" => fault.from_ns = units::nanoseconds(value).map_err(|_| reason("a time, such as 60s"))?,
                 other => return Err(error::unknown("condition of a fault", other, &CONDITIONS)),
             }
+        }
+        if let Some(op) = fault.op.filter(|&op| !kind.suits(op)) {
+            return Err(wrong(format!("`{name}` never strikes a {}", op.name())));
+        }
+        if fault.op == Some(OpKind::Flush) && fault.bytes.is_some() {
+            return Err(wrong("a flush has no sectors that `lba` could mean".to_owned()));
         }
         Ok(fault)
     }
@@ -240,13 +270,7 @@ impl Faults {
 impl Active {
     fn strikes(&mut self, target: &Target) -> bool {
         let fault = &self.fault;
-        let suits = match fault.kind {
-            Kind::Fail(_) | Kind::Stall(_) | Kind::Stuck => true,
-            // The FUA of a write is a flush of its own.
-            Kind::DropFlush => matches!(target.op, OpKind::Flush | OpKind::Write | OpKind::Trim),
-            Kind::TornWrite => target.op == OpKind::Write,
-            Kind::ReadOnly => matches!(target.op, OpKind::Write | OpKind::Trim),
-        };
+        let suits = fault.kind.suits(target.op);
         let there = fault.bytes.is_none_or(|(first, end)| {
             target.op != OpKind::Flush && target.offset < end && first < target.offset + target.length
         });
@@ -328,6 +352,11 @@ mod tests {
             ("eio@lba=9-3", "in sectors"),
             ("eio@op=reed", "read, write, trim or flush"),
             ("eio@when=1", "unknown condition"),
+            ("eio@", "expected a condition after `@`"),
+            ("eio@p=0.1,p=0.2", "`p` is given twice"),
+            ("torn-write@op=read", "`torn-write` never strikes a read"),
+            ("readonly@op=flush", "`readonly` never strikes a flush"),
+            ("eio@op=flush,lba=3", "a flush has no sectors"),
             ("eio@lba", "expected NAME=VALUE"),
         ] {
             let error = text.parse::<Fault>().unwrap_err().to_string();

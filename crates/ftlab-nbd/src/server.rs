@@ -207,11 +207,13 @@ fn obey(socket: Socket, to_engine: &Sender<Message>) {
     };
     let mut lines = BufReader::new(socket);
     loop {
-        let mut line = String::new();
-        match lines.by_ref().take(MOST_COMMAND).read_line(&mut line) {
+        let mut line = Vec::new();
+        match lines.by_ref().take(MOST_COMMAND).read_until(b'\n', &mut line) {
             Ok(count) if count > 0 => {}
             _ => return,
         }
+        // What is no text is no command either, and is answered like one that is unknown.
+        let line = String::from_utf8_lossy(&line).into_owned();
         let (answer_to, answer) = mpsc::channel();
         if to_engine.send(Message::Command(line, answer_to)).is_err() {
             return;

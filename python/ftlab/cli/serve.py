@@ -30,9 +30,12 @@ def serve(
 
     from ftlab import members, serving, store
     from ftlab.cli import text
+    from ftlab.errors import InputError
 
     members.load(plugin or [])
     spec = serving.serve_spec(drive, options)
+    if spec.get("record") and not out:
+        raise InputError("--record: expected --out DIR as well, where the requests are written")
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
         result = serving.execute(spec, text.note, None)
