@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import socket
@@ -512,6 +513,17 @@ def test_what_cannot_be_served_is_one_sentence(options: tuple[str, ...], words: 
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_a_large_drive_can_be_served_small(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with served(tmp_path, "--drive", "tlc-1tb", "--size", "64MiB", "--pace", "none", "--out", str(out)) as service:
+        client = service.client()
+        client.write((64 << 20) - 4096, b"z" * 4096)
+        assert client.read((64 << 20) - 4096, 4096) == b"z" * 4096
+        service.end()
+    summary = json.loads((out / "summary.json").read_text())
+    assert any("at this size the drive has an op_ratio of" in note for note in summary["notes"])
 
 
 def test_tcp_takes_a_free_port(tmp_path: Path) -> None:

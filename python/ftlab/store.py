@@ -136,13 +136,17 @@ def load(folder: Path) -> Run | Comparison:
 
 
 def _drive_file(run: Run) -> str:
-    """The file of the drive that ran, which a workload may have made larger than the one asked for."""
+    """The file of the drive that ran, of which a workload or a service may have made another size than was asked for."""
     asked = run.spec["drive"]
     resolved, toml = _ftlab.resolve_drive(json.dumps(asked))
     facts, used = json.loads(resolved), run.summary.get("drive") or {}
     if used.get("raw_bytes") not in (None, facts.get("raw_bytes")):
         blocks = used["raw_bytes"] // (used["block_bytes"] * used["planes"])
-        _, toml = _ftlab.resolve_drive(json.dumps({**asked, "set": [*asked["set"], f"geometry.blocks={blocks}"]}))
+        sizes = [f"geometry.blocks={blocks}"]
+        live = run.spec["workload"].get("live") if isinstance(run.spec["workload"], dict) else None
+        if live and live["size"]:
+            sizes.insert(0, f"ftl.logical_size={used['logical_bytes']}B")
+        _, toml = _ftlab.resolve_drive(json.dumps({**asked, "set": [*asked["set"], *sizes]}))
     return toml
 
 

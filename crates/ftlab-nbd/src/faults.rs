@@ -80,7 +80,10 @@ impl FromStr for Fault {
         let wrong = |what: String| Error::input(format!("fault `{text}`: {what}"));
         let (kind, conditions) = match text.split_once('@') {
             Some((_, conditions)) if conditions.trim().is_empty() => {
-                return Err(wrong(format!("expected a condition after `@` ({})", CONDITIONS.join(", "))));
+                return Err(wrong(format!(
+                    "expected a condition after `@` ({})",
+                    CONDITIONS.join(", ")
+                )));
             }
             Some((kind, conditions)) => (kind, conditions),
             None => (text, ""),

@@ -70,10 +70,7 @@ impl Default for Params {
 pub(super) fn new(name: &str, params: Params, choice: Choice, setup: &Setup) -> Result<Box<dyn ReplicationPolicy>> {
     let fault = |text: String| Error::input(format!("replication policy `{name}`: {text}"));
     if !(0.0..=1e6).contains(&params.alpha) {
-        return Err(fault(format!(
-            "alpha = {}, expected 0 to 1000000 %",
-            params.alpha
-        )));
+        return Err(fault(format!("alpha = {}, expected 0 to 1000000 %", params.alpha)));
     }
     if !(1e-3..=1e9).contains(&params.day_s) {
         return Err(fault(format!(

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ftlab_core::{Error, Lpn, OpKind, Result, units};
+use ftlab_drive::config::DriveConfig;
 use ftlab_drive::front::timed_device;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 use ftlab_nbd::store::{Discard, Image, Memory, Store};
@@ -30,7 +31,7 @@ use crate::members::Members;
 use crate::overload::Overload;
 use crate::sampler::Sampler;
 use crate::settling::{Settles, Settling};
-use crate::spec::{BackendKind, GeneratorSpec, RunSpec, WorkloadSpec};
+use crate::spec::{BackendKind, DriveSpec, GeneratorSpec, RunSpec, WorkloadSpec};
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
 use crate::time::Tally;
@@ -38,6 +39,9 @@ use crate::verdict::Longer;
 use crate::watch::Watch;
 use crate::workload::{self, Prepared};
 use live::{Arrivals, Live};
+
+/// Most blocks of each plane beyond its over-provisioning that a small drive gets so that it can collect.
+const MOST_SPARE_ROWS: u64 = 64;
 
 /// Serves a drive until the observer ends it, or an operator does. `say` is told where it listens.
 pub fn serve(
@@ -79,6 +83,7 @@ fn serve_on_this_thread(
         )));
     }
     notes.extend(ftl.notes());
+    notes.extend(more_spare(spec, config)?);
     let end = exports
         .iter()
         .map(|export| export.offset + export.size)
@@ -143,12 +148,7 @@ fn serve_on_this_thread(
 fn as_run(spec: &ServeSpec) -> Result<RunSpec> {
     let mut drive = spec.drive.clone();
     if let Some(size) = spec.size_bytes()? {
-        let config = workload::load_drive(&drive)?;
-        let unit = u64::from(config.layout.geometry.unit_bytes);
-        let sized = workload::grow(&drive, &config, size.div_ceil(unit), |config| config.ftl.logical_units)?;
-        drive
-            .set
-            .push(format!("geometry.blocks={}", sized.layout.geometry.blocks));
+        drive.set = sized(&drive, size)?;
     }
     let workload = WorkloadSpec::Generator(GeneratorSpec {
         spec: "uniform".to_owned(),
@@ -160,6 +160,39 @@ fn as_run(spec: &ServeSpec) -> Result<RunSpec> {
     run.seed = spec.seed;
     run.requests = spec.record;
     Ok(run)
+}
+
+/// The settings with which `drive` holds `size` bytes: as many blocks as its over-provisioning wants, and more where that would not be room
+/// enough to collect.
+fn sized(drive: &DriveSpec, size: u64) -> Result<Vec<String>> {
+    let whole = workload::load_drive(drive)?;
+    let geometry = &whole.layout.geometry;
+    let row = geometry.raw_units() / u64::from(geometry.blocks) * u64::from(geometry.unit_bytes);
+    let least = (size as f64 * (1.0 + whole.op_ratio()) / row as f64).ceil() as u64;
+    let mut refused = None;
+    for blocks in least..=least + MOST_SPARE_ROWS {
+        let mut smaller = drive.clone();
+        smaller.set.push(format!("ftl.logical_size={size}B"));
+        smaller.set.push(format!("geometry.blocks={blocks}"));
+        match workload::load_drive(&smaller) {
+            Ok(_) => return Ok(smaller.set),
+            Err(error) => refused = Some(error),
+        }
+    }
+    Err(refused.unwrap_or_else(|| Error::input(format!("drive {}: no size would do", drive.name))))
+}
+
+/// Says so if the drive has more over-provisioning at this size than as a whole.
+fn more_spare(spec: &ServeSpec, config: &DriveConfig) -> Result<Option<String>> {
+    let whole = workload::load_drive(&spec.drive)?.op_ratio();
+    let is_more = spec.size.is_some() && config.op_ratio() > 1.1 * whole;
+    Ok(is_more.then(|| {
+        format!(
+            "at this size the drive has an op_ratio of {:.3} (as a whole {whole:.3}): reclaim units of {} leave no less",
+            config.op_ratio(),
+            units::show_bytes(u64::from(config.layout.slots_per_ru) * u64::from(config.layout.geometry.unit_bytes))
+        )
+    }))
 }
 
 /// Where data goes, and whether there was some.
