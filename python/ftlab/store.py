@@ -136,7 +136,7 @@ def load(folder: Path) -> Run | Comparison:
 
 
 def _drive_file(run: Run) -> str:
-    """The file of the drive that ran, of which a workload or a service may have made another size than was asked for."""
+    """The file of the drive that ran, which a workload or a service may have given another size."""
     asked = run.spec["drive"]
     resolved, toml = _ftlab.resolve_drive(json.dumps(asked))
     facts, used = json.loads(resolved), run.summary.get("drive") or {}

@@ -32,8 +32,8 @@ class Trace:
 
     Columns: `time_ns` since the first request, `op`, `volume`, `offset` and `length` in bytes, `flags` (1 force unit
     access, 2 synchronous, 4 metadata), and `stream`, `pc`, `pid`, `label`, `content` (ids of 4 KiB each), `chunk`
-    (ids of 1 KiB, four for each of `content`), which are null where a trace has none of them. `polars.DataFrame(trace)`, `pyarrow.table(trace)` and DuckDB's
-    `FROM trace` read it.
+    (ids of 1 KiB, four for each of `content`), which are null where a trace has none of them.
+    `polars.DataFrame(trace)`, `pyarrow.table(trace)` and DuckDB's `FROM trace` read it.
     """
 
     def __init__(self, workload: Workload, spec: Spec) -> None:
