@@ -67,6 +67,15 @@ def test_pcstream_of_the_bundled_recordings(ftlab: Command) -> None:
     assert -0.2 < measured["mean", "pcstream", "baseline"] < -0.08
 
 
+def test_what_reached_a_live_drive_runs_under_every_map(ftlab: Command) -> None:
+    """Random requests on ext4 and btrfs: what the source says of CPFTL, without any part of mining in it."""
+    done = ftlab("reproduce", "emulator", "--only", "fig-3.12a", "--only", "cause-parts", "--json")
+    assert done.code == 0, done.err
+    parts, figure = sorted(json.loads(done.out)["figures"], key=lambda figure: figure["figure"])
+    assert figure["verdict"] == "reproduced"
+    assert parts["verdict"] == "shown"
+
+
 def test_a_number_may_be_of_the_mean_of_all_workloads_each_normalised(tmp_path: Path) -> None:
     """Two loads, 10 over 20 and 300 over 400: the mean is 0.625, not that of the sums."""
     (tmp_path / "experiment.toml").write_text(EXPERIMENT)

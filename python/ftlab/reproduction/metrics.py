@@ -269,6 +269,8 @@ _ALL = (
     Metric("clusterings", "run", "clusterings", _of_placement("clusterings"), "count"),
     Metric("default_share", "run", "written to the default stream", _default_share, "share"),
     Metric("contexts", "run", "contexts known", _of_placement("contexts"), "count"),
+    Metric("bandwidth", "run", "throughput", _place("throughput", "bytes_per_s"), "B/s"),
+    Metric("duration", "run", "time in all", _place("throughput", "simulated_s", scale=1e9), "ns"),
     Metric("iops", "run", "requests a second", _place("throughput", "iops"), "count"),
     Metric("read_mean", "run", "mean response time of reads", _place("latency", "read", "mean_ns"), "ns"),
     Metric("copied_share", "run", "reads of what has several copies", _place("replication", "copied_share"), "share"),
