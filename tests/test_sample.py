@@ -14,7 +14,9 @@ import pytest
 
 import ftlab as lab
 from conftest import Command
-from ftlab import InputError, sampling
+from ftlab import InputError, _ftlab, sampling
+from ftlab.reproduction import files
+from ftlab.reproduction.verdict import judge
 
 
 @pytest.fixture(scope="module")
@@ -266,3 +268,34 @@ def test_a_table_has_bounds(disks: list[Path]) -> None:
     assert (table["count(*) low"] <= table["count(*)"]).all()
     with pytest.raises(InputError, match="error 5x"):
         sampling.sample(QUERY, error="5x")
+
+
+def array(**options: Any) -> Any:
+    return json.loads(_ftlab.sample_array(json.dumps(options)))
+
+
+def test_modelled_arrays_repeat_and_their_switches_act() -> None:
+    baseline = {"choice": "random", "schedule": "round_robin", "coupled": True, "ratio": 0.05, "compute": "50us"}
+    first, again = (array(**baseline, seed=4) for _ in range(2))
+    assert first == again
+    balanced = array(choice="balanced", schedule="contention_free", ratio=0.05, compute="50us", seed=4)
+    assert balanced["time_ns"] < first["time_ns"]
+    assert balanced["balance"] > first["balance"]
+    assert balanced["latency"]["sd_ns"] < first["latency"]["sd_ns"]
+    slow = array(ratio=0.05, speeds=[0.5])
+    assert array(ratio=0.05, speeds=[0.5], drop=0.1)["time_ns"] < 0.7 * slow["time_ns"]
+    for wrong, says in (({"disks": 0}, "disks 0: expected 1 to 4096"), ({"choice": "some"}, "unknown choice `some`")):
+        with pytest.raises(InputError, match=says):
+            array(**wrong)
+
+
+def test_orders_are_judged_also_where_there_are_no_workloads() -> None:
+    figure = next(figure for name, figure in files.load("approxssd").figures.items() if name == "fig-1.11")
+    assert figure.workloads == ()
+    for value, verdict in ((1.0, "reproduced"), (3.0, "differs")):
+        measured: dict[tuple[str, str, float | None, str], float | None] = {
+            ("", member, None, metric): value if member == "bound" else 2.0
+            for member in figure.members
+            for metric in figure.metrics
+        }
+        assert judge(figure, measured, "", (None,)).verdict == verdict

@@ -54,7 +54,7 @@ def sample(
 
     Example: ftlab sample "select country, avg(ms), count(*) from 'logs/*.csv' group by country" --error 5%
     """
-    from ftlab import sampling
+    from ftlab import sampling, show
     from ftlab.cli import sample_text, text
     from ftlab.errors import InputError
 
@@ -78,7 +78,11 @@ def sample(
         threads=threads,
         depth=depth,
     )
-    text.put_json(found.figures) if json else text.put(sample_text.page(found.figures))
+    if json:
+        text.put_json(found.figures)
+    else:
+        text.put(sample_text.page(found.figures))
+        text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
     if out is not None:
         unfinished = out.with_name(out.name + ".unfinished")
         found.table().write_csv(unfinished)

@@ -29,12 +29,11 @@ def _head(found: Figures) -> str:
     data, sample = found["data"], found["sample"]
     disks = len(data["disks"])
     where = f" on {disks} disks" if disks > 1 else ""
-    took = f"in {show.duration(1e9 * found['perf']['wall_s'])}"
     if sample["is_exact"]:
-        return f"{data['files']}: all {show.size(data['bytes'])}{where} read, {took}"
+        return f"{data['files']}: all {show.size(data['bytes'])}{where} read"
     return (
         f"{data['files']}: {show.size(sample['bytes_read'])} of {show.size(data['bytes'])}{where} read "
-        f"({sample['partitions']} of {data['partitions']} partitions), {took}"
+        f"({sample['partitions']} of {data['partitions']} partitions)"
     )
 
 
