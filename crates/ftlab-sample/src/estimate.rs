@@ -19,6 +19,7 @@
 //! stratum, with misprints (`s_u²` is of totals, the second sum runs over the sample, its factor is `M (M - m)`).
 
 use ftlab_core::student;
+use rustc_hash::FxHashMap;
 
 use crate::sql::Kind;
 use crate::totals::Sums;
@@ -52,6 +53,41 @@ pub struct Interval {
     pub standard_error: f64,
     /// Infinite where nothing is uncertain.
     pub df: f64,
+}
+
+/// Quantiles of Student's t for two-sided intervals of one level: each number of degrees of freedom is worked out once, and from 200 on by the
+/// expansion in their reciprocal (Abramowitz and Stegun 26.7.5), which is then as good as the exact one to eight digits.
+pub struct Quantiles {
+    p: f64,
+    normal: f64,
+    known: FxHashMap<u64, f64>,
+}
+
+impl Quantiles {
+    pub fn new(level: f64) -> Quantiles {
+        let p = 0.5 + 0.5 * level;
+        Quantiles {
+            p,
+            normal: student::quantile(1e12, p),
+            known: FxHashMap::default(),
+        }
+    }
+
+    pub fn of(&mut self, df: f64) -> f64 {
+        if df < 200.0 {
+            let p = self.p;
+            return *self
+                .known
+                .entry(df.to_bits())
+                .or_insert_with(|| student::quantile(df, p));
+        }
+        let z = self.normal;
+        let (z3, z5, z7) = (z.powi(3), z.powi(5), z.powi(7));
+        let first = (z3 + z) / 4.0;
+        let second = (5.0 * z5 + 16.0 * z3 + 3.0 * z) / 96.0;
+        let third = (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / 384.0;
+        z + first / df + second / (df * df) + third / (df * df * df)
+    }
 }
 
 /// Sums over disks for one number of the answer. Disks are added in a fixed order.
@@ -97,17 +133,26 @@ impl Estimator {
         }
     }
 
+    /// The value alone; none of a ratio over nothing.
+    pub fn value(&self, kind: Kind) -> Option<f64> {
+        match kind.is_ratio() {
+            true if self.z == 0.0 => None,
+            true => Some(self.t / self.z),
+            false => Some(self.t),
+        }
+    }
+
     /// The estimate; `strata` are all disks, also those that have not been added as they have nothing of a group. None of a ratio over nothing.
-    pub fn finish(&self, kind: Kind, strata: &[Stratum], level: f64, within: bool, negative: bool) -> Option<Estimate> {
-        let ratio = if kind.is_ratio() {
-            if self.z == 0.0 {
-                return None;
-            }
-            self.t / self.z
-        } else {
-            0.0
-        };
-        let value = if kind.is_ratio() { ratio } else { self.t };
+    pub fn finish(
+        &self,
+        kind: Kind,
+        strata: &[Stratum],
+        quantiles: &mut Quantiles,
+        within: bool,
+        negative: bool,
+    ) -> Option<Estimate> {
+        let value = self.value(kind)?;
+        let ratio = if kind.is_ratio() { value } else { 0.0 };
         let whole = strata.iter().all(Stratum::is_whole) && !within;
         if whole {
             let interval = Interval {
@@ -129,7 +174,7 @@ impl Estimator {
         let over = if kind.is_ratio() { self.z.abs() } else { 1.0 };
         let standard_error = variance.sqrt() / over;
         let df = self.df(variance, ratio, strata, within);
-        let quantile = student::quantile(df, 0.5 + 0.5 * level);
+        let quantile = quantiles.of(df);
         let half_width = quantile * standard_error;
         let (mut low, mut high) = (value - half_width, value + half_width);
         match kind {
@@ -207,7 +252,9 @@ mod tests {
         for (&stratum, (_, drawn)) in strata.iter().zip(disks) {
             estimator.add(stratum, &sums(drawn));
         }
-        estimator.finish(kind, &strata, 0.95, false, true).unwrap()
+        estimator
+            .finish(kind, &strata, &mut Quantiles::new(0.95), false, true)
+            .unwrap()
     }
 
     fn near(value: f64, wanted: f64) {
@@ -240,10 +287,14 @@ mod tests {
         of.within_tt = 36.333_333_333;
         let mut estimator = Estimator::default();
         estimator.add(stratum, &of);
-        let sum = estimator.finish(Kind::Sum, &[stratum], 0.95, true, true).unwrap();
+        let sum = estimator
+            .finish(Kind::Sum, &[stratum], &mut Quantiles::new(0.95), true, true)
+            .unwrap();
         near(sum.value, 400.0);
         near(sum.interval.unwrap().half_width, 561.235_6);
-        let mean = estimator.finish(Kind::Average, &[stratum], 0.95, true, true).unwrap();
+        let mean = estimator
+            .finish(Kind::Average, &[stratum], &mut Quantiles::new(0.95), true, true)
+            .unwrap();
         near(mean.value, 5.0);
         near(mean.interval.unwrap().standard_error, 1.061_724);
         near(mean.interval.unwrap().half_width, 4.568_228);
@@ -283,6 +334,17 @@ mod tests {
         );
         near(found.value, 20.259_740);
         near(found.interval.unwrap().standard_error, 0.157_045_1);
+    }
+
+    #[test]
+    fn quantiles_by_expansion_are_the_exact_ones() {
+        for level in [0.5, 0.9, 0.95, 0.999] {
+            let mut quantiles = Quantiles::new(level);
+            for df in [3.5, 199.0, 200.0, 2345.6, 1e6] {
+                let exact = student::quantile(df, 0.5 + 0.5 * level);
+                assert!((quantiles.of(df) - exact).abs() < 1e-7 * exact, "{level} {df}");
+            }
+        }
     }
 
     /// All ten samples of two of five: the mean of the estimates is the total, that of the variances the variance of the estimates.

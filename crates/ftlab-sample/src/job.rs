@@ -30,7 +30,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::draw::Permutation;
-use crate::estimate::{Estimate, Estimator, Stratum};
+use crate::estimate::{Estimate, Estimator, Quantiles, Stratum};
 use crate::expression::{Value, Wrong};
 use crate::layout::{self, Cut, Dataset};
 use crate::read::{self, Loaded};
@@ -385,6 +385,8 @@ struct Engine<'a> {
 struct Row {
     groups: Vec<Value<'static>>,
     seen: u64,
+    estimators: Vec<Estimator>,
+    /// With intervals only of rows that are shown.
     estimates: Vec<Option<Estimate>>,
 }
 
@@ -947,15 +949,18 @@ impl<'a> Engine<'a> {
             .into_iter()
             .map(|(key, mut group)| {
                 end_disk(&mut group);
-                let estimates = group.estimators.iter().zip(&self.plan.aggregates).zip(&negative);
+                let values = group.estimators.iter().zip(&self.plan.aggregates);
+                let value = |(estimator, aggregate): (&Estimator, &sql::Aggregate)| {
+                    Some(Estimate {
+                        value: estimator.value(aggregate.kind)?,
+                        interval: None,
+                    })
+                };
                 Row {
                     groups: Value::read_keys(key),
                     seen: group.seen,
-                    estimates: estimates
-                        .map(|((estimator, aggregate), &negative)| {
-                            estimator.finish(aggregate.kind, &strata, self.spec.level, within, negative)
-                        })
-                        .collect(),
+                    estimates: values.map(value).collect(),
+                    estimators: group.estimators,
                 }
             })
             .collect();
@@ -980,6 +985,14 @@ impl<'a> Engine<'a> {
             }
             by_groups(a, b)
         });
+        let shown = self.plan.limit.unwrap_or(usize::MAX).min(rows.len());
+        let mut quantiles = Quantiles::new(self.spec.level);
+        for row in &mut rows[..shown] {
+            for (at, aggregate) in self.plan.aggregates.iter().enumerate() {
+                row.estimates[at] =
+                    row.estimators[at].finish(aggregate.kind, &strata, &mut quantiles, within, negative[at]);
+            }
+        }
         rows
     }
 }

@@ -96,6 +96,8 @@ pub struct Totals {
     shape: Shape,
     groups: FxHashMap<Box<[u8]>, u32>,
     rows: Vec<f64>,
+    /// The group that came last, which in sorted files comes again.
+    last: Option<(Vec<u8>, usize)>,
     /// Number of the partition under way, from 1 on.
     partition: f64,
     record: f64,
@@ -114,6 +116,7 @@ impl Totals {
         Totals {
             groups: FxHashMap::default(),
             rows: Vec::new(),
+            last: None,
             partition: 0.0,
             record: 0.0,
             partitions: 0,
@@ -144,14 +147,9 @@ impl Totals {
     /// The number of a group, which is entered if it is new.
     #[inline]
     pub fn group(&mut self, key: &[u8]) -> usize {
-        let number = match self.groups.get(key) {
-            Some(&number) => number as usize,
-            None => {
-                let number = self.groups.len();
-                self.groups.insert(key.into(), number as u32);
-                self.rows.resize(self.rows.len() + self.shape.width, 0.0);
-                number
-            }
+        let number = match &self.last {
+            Some((last, number)) if last == key => *number,
+            _ => self.look_up(key),
         };
         let row = &mut self.rows[number * self.shape.width..][..self.shape.width];
         if row[0] != self.partition {
@@ -162,6 +160,28 @@ impl Totals {
         if self.shape.within && row[HEAD] != self.record {
             close_record(&self.shape, row);
             row[HEAD] = self.record;
+        }
+        number
+    }
+
+    #[inline]
+    fn look_up(&mut self, key: &[u8]) -> usize {
+        let number = match self.groups.get(key) {
+            Some(&number) => number as usize,
+            None => {
+                let number = self.groups.len();
+                self.groups.insert(key.into(), number as u32);
+                self.rows.resize(self.rows.len() + self.shape.width, 0.0);
+                number
+            }
+        };
+        match &mut self.last {
+            Some((last, known)) => {
+                last.clear();
+                last.extend_from_slice(key);
+                *known = number;
+            }
+            None => self.last = Some((key.to_vec(), number)),
         }
         number
     }

@@ -1,7 +1,7 @@
 //! How often intervals hold the true value, over many samples of one population (partitions of 60 to 140 records).
 
 use ftlab_core::Stream;
-use ftlab_sample::estimate::{Estimate, Estimator, Stratum};
+use ftlab_sample::estimate::{Estimate, Estimator, Quantiles, Stratum};
 use ftlab_sample::sql::Kind;
 use ftlab_sample::totals::{Shape, Totals};
 use ftlab_sample::{SampleSpec, sample};
@@ -75,7 +75,9 @@ fn estimate(disks: &[Disk], drawn: usize, share: f64, kind: Kind, random: &mut S
         estimator.add(stratum, &sums[0]);
         strata.push(stratum);
     }
-    estimator.finish(kind, &strata, 0.95, within, true).unwrap()
+    estimator
+        .finish(kind, &strata, &mut Quantiles::new(0.95), within, true)
+        .unwrap()
 }
 
 /// The share of intervals that hold the truth, the bias, and the mean variance over the observed one.
