@@ -68,7 +68,7 @@ impl Quantiles {
         let p = 0.5 + 0.5 * level;
         Quantiles {
             p,
-            normal: student::quantile(1e12, p),
+            normal: normal(p),
             known: FxHashMap::default(),
         }
     }
@@ -88,6 +88,20 @@ impl Quantiles {
         let third = (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / 384.0;
         z + first / df + second / (df * df) + third / (df * df * df)
     }
+}
+
+/// The `p` quantile of the normal distribution, for 0.5 <= p < 1, by bisection.
+pub fn normal(p: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 40.0);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if 0.5 * libm::erfc(middle / std::f64::consts::SQRT_2) > 1.0 - p {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
 }
 
 /// Sums over disks for one number of the answer. Disks are added in a fixed order.

@@ -24,13 +24,13 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftlab_core::{Error, Result, Stream, student, units};
+use ftlab_core::{Error, Result, Stream, units};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use crate::draw::Permutation;
-use crate::estimate::{Estimate, Estimator, Quantiles, Stratum};
+use crate::estimate::{Estimate, Estimator, Quantiles, Stratum, normal};
 use crate::expression::{Value, Wrong};
 use crate::layout::{self, Cut, Dataset};
 use crate::read::{self, Loaded};
@@ -1035,7 +1035,7 @@ impl Row {
 
 /// The tenth percentile of chi-square, by Wilson and Hilferty.
 fn chi_square_tenth(df: f64) -> f64 {
-    let z = -student::quantile(1e9, 0.9);
+    let z = -normal(0.9);
     let ninth = 2.0 / (9.0 * df);
     df * (1.0 - ninth + z * ninth.sqrt()).max(0.0).powi(3)
 }
