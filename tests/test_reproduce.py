@@ -396,8 +396,8 @@ def test_traces_take_the_place_of_generators(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "nothing to reproduce: expected an experiment (known: archsampler, asa"),
-        (["nosuch"], "unknown experiment `nosuch` (known: archsampler, asa"),
+        ([], "nothing to reproduce: expected an experiment (known: approxssd, archsampler, asa"),
+        (["nosuch"], "unknown experiment `nosuch` (known: approxssd, archsampler, asa"),
         (["cpftl", "--only", "fig-9"], "unknown figure `fig-9` (known: fig-3.2a"),
         (["cpftl", "--drive", "tiny"], "unknown drive `tiny` (known: serial, modern)"),
         (["cpftl", "--stand-in", "traces"], "stand-in `traces`: expected a folder of traces"),

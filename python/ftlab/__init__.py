@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ftlab.recording import Contexts, Recording, contexts, record
     from ftlab.reproduction import Reproduction, reproduce
     from ftlab.runs import Run, run
+    from ftlab.sampling import Sample, sample
     from ftlab.serving import control, serve
     from ftlab.traces import Trace, open_trace
 
@@ -49,6 +50,7 @@ _HOME = {
     "Recording": "recording",
     "Reproduction": "reproduction",
     "Run": "runs",
+    "Sample": "sampling",
     "Trace": "traces",
     "check": "catalogue",
     "compare": "comparison",
@@ -72,6 +74,7 @@ _HOME = {
     "record": "recording",
     "reproduce": "reproduction",
     "run": "runs",
+    "sample": "sampling",
     "serve": "serving",
     "sweep": "grid",
     "theory": "catalogue",
@@ -93,6 +96,7 @@ __all__ = [
     "Recording",
     "Reproduction",
     "Run",
+    "Sample",
     "Trace",
     "UnwrittenError",
     "__version__",
@@ -118,6 +122,7 @@ __all__ = [
     "record",
     "reproduce",
     "run",
+    "sample",
     "serve",
     "sweep",
     "theory",

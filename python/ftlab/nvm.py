@@ -107,8 +107,8 @@ def memories() -> list[Figures]:
     return list(json.loads(_ftlab.nvm_list()))
 
 
-def share(text: str | float) -> float:
-    """A share of "4%", "4‰" or 0.04.
+def share(text: str | float, name: str = "ratio") -> float:
+    """A share of "4%", "4‰" or 0.04; `name` is what a refusal calls it.
 
     >>> share("4%"), share("4‰"), share(0.5)
     (0.04, 0.004, 0.5)
@@ -119,7 +119,7 @@ def share(text: str | float) -> float:
     except ValueError:
         value = None
     if value is None:
-        raise InputError(f"ratio {text}: expected a share such as 4%, 4‰ or 0.04")
+        raise InputError(f"{name} {text}: expected a share such as 4%, 4‰ or 0.04")
     return value
 
 

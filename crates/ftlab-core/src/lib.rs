@@ -15,6 +15,7 @@ pub mod index_list;
 pub mod memory;
 pub mod request;
 pub mod rng;
+pub mod student;
 pub mod theory;
 pub mod units;
 

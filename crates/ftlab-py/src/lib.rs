@@ -5,6 +5,7 @@ mod frames;
 mod members;
 mod nvm;
 mod requests;
+mod sample;
 mod table;
 mod watch;
 
@@ -295,5 +296,8 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(nvm::nvm_sample, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_array, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_blocked, m)?)?;
     Ok(())
 }

@@ -30,6 +30,7 @@ from ftlab.cli import (
     report,
     reproduce,
     run,
+    sample,
     serve,
     sweep,
     theory,
@@ -78,6 +79,7 @@ app.command("dedup")(_stoppable(dedup.dedup))
 app.command("correlations")(_stoppable(correlations.correlations))
 app.command("placement")(_stoppable(placement.placement))
 app.command("reproduce")(_stoppable(reproduce.reproduce))
+app.command("sample")(_stoppable(sample.sample))
 app.command("serve")(_stoppable(serve.serve))
 app.command("ctl")(_stoppable(serve.ctl))
 app.command("check")(_stoppable(check.check))

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from ftlab.errors import InputError
-from ftlab.reproduction import memory_samples, metrics
+from ftlab.reproduction import arrays, memory_samples, metrics
 from ftlab.reproduction.checked_table import Table
 from ftlab.reproduction.schema import (
     EXPERIMENT,
@@ -178,13 +178,15 @@ def _runs(name: str, table: Table, experiment: Experiment, workloads: Mapping[st
         values=vary.numbers("values") if vary else (),
         options=table.plain("options"),
     )
-    if runs.options and runs.kind != "sample":
-        raise table.wrong("options", 'nothing, but of `kind = "sample"`')
+    if runs.options and runs.kind not in ("sample", "array", "corpus"):
+        raise table.wrong("options", 'nothing, but of `kind = "sample"`, `"array"` and `"corpus"`')
     if runs.kind == "sample":
         memory_samples.check(runs, table)
+    if runs.kind in ("array", "corpus"):
+        arrays.check(runs, table, experiment.members)
     if vary:
         vary.done()
-    if not runs.members and runs.kind in ("run", "contexts", "sample"):
+    if not runs.members and runs.kind in ("run", "contexts", "sample", "array", "corpus"):
         raise table.wrong("members", "at least one member")
     if runs.key and runs.kind == "contexts":
         raise table.wrong("vary", "nothing: recordings are as they are")

@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import FtlabError, Interrupted
-from ftlab.reproduction import memory_samples, metrics
+from ftlab.reproduction import arrays, memory_samples, metrics
 from ftlab.reproduction.schema import Drive, Experiment, Runs
 from ftlab.reproduction.standins import Prepared
 from ftlab.runs import Progress
@@ -83,6 +83,10 @@ class Laboratory:
                 return self._inspect(runs)
             case "sample":
                 return self._samples(runs)
+            case "array":
+                return self._arrays(runs)
+            case "corpus":
+                return self._corpora(runs)
             case "contexts":
                 return [row for name in runs.workloads for row in self._contexts(runs, name)]
         return [_row(runs, "", "", None, 0, self._facts())]
@@ -95,6 +99,41 @@ class Laboratory:
             changes = {**self.experiment.members[member].set, **({} if x is None else {runs.key: f"{x:g}ns"})}
             found = memory_samples.measured(runs.options, _pairs(changes), self._workers())
             rows.append(_row(runs, "", member, x, 0, found))
+        return rows
+
+    def _arrays(self, runs: Runs) -> list[Row]:
+        """Jobs on modelled arrays; members are options of an array, and so is `x`."""
+        rows = []
+        for member, x in itertools.product(runs.members, runs.values or (None,)):
+            self.watch.stage(f"arrays ({runs.name}, {member})")
+            varied: dict[str, Any] = {}
+            if x is not None:
+                written = arrays.VARIED[runs.key].format(x)
+                varied = {runs.key: written if runs.key == "partition" else json.loads(written)}
+            options = {**runs.options, **self.experiment.members[member].options, **varied}
+            found = arrays.measured(options, int(options.pop("seeds", 20)), self._workers())
+            rows.append(_row(runs, "", member, x, 0, found))
+        return rows
+
+    def _corpora(self, runs: Runs) -> list[Row]:
+        """Samples of generated corpora; members are applications."""
+        options = {**arrays.CORPUS, **runs.options}
+        place = self.folder / f"corpora-{options['size']}"
+        if not place.exists():
+            self.watch.stage(f"writing corpora of {options['size']} MB")
+            place.mkdir()
+            arrays.write_corpora(place, options["size"])
+        disks = sorted(place.iterdir())
+        rows = []
+        for member in runs.members:
+            self.watch.stage(f"samples ({runs.name}, {member})")
+            application = self.experiment.members[member].options["application"]
+            whole = arrays.run(disks, application, 1.0, "64KiB", 0)
+            exact = {key: estimate.value for key, (estimate, _) in whole.items()}
+            for x in runs.values or (None,):
+                varied = {} if x is None else {runs.key: x if runs.key == "ratio" else f"{x:g}KiB"}
+                found = arrays.errors(disks, application, {**options, **varied}, exact)
+                rows.append(_row(runs, "", member, x, 0, found))
         return rows
 
     def _inspect(self, runs: Runs) -> list[Row]:

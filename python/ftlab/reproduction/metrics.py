@@ -13,7 +13,7 @@ from ftlab import show
 Found = Mapping[str, Any]
 Of = Callable[[Found], float | None]
 
-KINDS = ("run", "mine", "inspect", "contexts", "drive", "sample")
+KINDS = ("run", "mine", "inspect", "contexts", "drive", "sample", "array", "corpus")
 # What boxes are drawn of.
 LIFETIMES = ("lifetime_p10", "lifetime_p25", "lifetime_median", "lifetime_p75", "lifetime_p90")
 # What is compared where it is no configuration of a drive.
@@ -336,6 +336,26 @@ _ALL = (
     Metric("skew_large", "sample", "skew of a random sample, largest ratio", _place("skew", "large"), "count"),
     Metric("row_hits", "sample", "row hits, contention free", _place("hits", "contention_free"), "share"),
     Metric("row_hits_random", "sample", "row hits, random", _place("hits", "random"), "share"),
+    *(
+        Metric(f"array_{name}", "array", title, _place(name), unit)
+        for name, title, unit in (
+            ("time", "execution time", "ns"),
+            ("balance", "mean over largest load of a disk", "share"),
+            ("balance_sd", "standard deviation of the balance", "share"),
+            ("fullest", "read from the fullest disk", "B"),
+            ("iops", "reads a second", "count"),
+            ("latency", "mean latency", "ns"),
+            ("latency_sd", "standard deviation of latencies", "ns"),
+            ("p99", "99th percentile of latencies", "ns"),
+            ("io_wait", "time of computing threads spent waiting", "share"),
+            ("waited", "reads that found their disk at work", "share"),
+            ("blocked", "blocked tasks", "share"),
+        )
+    ),
+    Metric("corpus_error", "corpus", "mean error of the largest groups", _place("error"), "share"),
+    Metric("corpus_width", "corpus", "mean half-width over the value of the largest groups", _place("width"), "share"),
+    Metric("corpus_covered", "corpus", "reliable intervals that hold the true value", _place("covered"), "share"),
+    Metric("corpus_reliable", "corpus", "groups with a reliable interval", _place("reliable"), "share"),
     Metric("read_size", "inspect", "mean read", _place("sizes", "read", "mean_bytes", scale=1 / 1024), "KiB"),
     Metric("write_size", "inspect", "mean write", _place("sizes", "write", "mean_bytes", scale=1 / 1024), "KiB"),
     Metric("writes", "inspect", "writes", _place("counts", "writes"), "count"),

@@ -104,7 +104,9 @@ def _held(claim: Claim, measured: Measured, xs: Sequence[float | None]) -> Held:
     broken: list[str] = []
     missing = False
     if claim.among == "x":
-        for workload, member, metric in itertools.product(claim.workloads, claim.members or ("",), claim.metrics):
+        for workload, member, metric in itertools.product(
+            claim.workloads or ("",), claim.members or ("",), claim.metrics
+        ):
             values = [measured.get((workload, member, x, metric)) for x in xs]
             missing |= None in values
             present = [value for value in values if value is not None]
@@ -126,7 +128,7 @@ def _held(claim: Claim, measured: Measured, xs: Sequence[float | None]) -> Held:
 
 def _places(claim: Claim, xs: Sequence[float | None]) -> list[Key]:
     """Where an order is looked at: everywhere that the claim covers."""
-    workloads = ("",) if claim.among == "workload" else claim.workloads
+    workloads = ("",) if claim.among == "workload" else claim.workloads or ("",)
     members = ("",) if claim.among == "member" else claim.members or ("",)
     metrics = ("",) if claim.among == "metric" else claim.metrics
     return list(itertools.product(workloads, members, xs or (None,), metrics))

@@ -12,7 +12,7 @@
 //! # Source
 //! Cochran, Sampling Techniques, 3rd ed. 1977, chapters 5, 6 and 9; Satterthwaite 1946.
 
-use super::student;
+use ftlab_core::student;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stratum {

@@ -14,6 +14,9 @@ pub fn quantile(df: f64, p: f64) -> f64 {
     }
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
         if cumulative(middle, df) < p {
             low = middle;
         } else {

@@ -1,0 +1,11 @@
+//! Modelled arrays in virtual time: what balance, threads of one's own and dropping the slow bring (ApproxSSD's switches).
+//!
+//! `disk` (a stated model of a disk's service times), `tasks` (which partitions are read, by which thread), `run` (all of it on a calendar), `blocked` (the chapter's
+//! analysis of contention). Any [`ftlab_core::BlockDevice`] can stand for the disks of `run`.
+
+pub mod blocked;
+pub mod disk;
+pub mod run;
+pub mod tasks;
+
+pub use run::{ArraySpec, array};

@@ -1,0 +1,388 @@
+//! Expressions of SQL over the fields of a record.
+//!
+//! # Model
+//! A value is null, a number (64-bit float), text or a truth. Text is read as a number where it is compared or computed with one. Logic
+//! has three values, as in SQL; where a condition is null the record is left out. `like` knows `%` and `_`, by bytes.
+//!
+//! # Errors
+//! Text that is no number where one is needed.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// What is wrong with a record; its place is added by who knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong(pub String);
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Number(f64),
+    Text(Cow<'a, [u8]>),
+    Bool(bool),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// A field, by its slot.
+    Slot(usize),
+    Null,
+    Number(f64),
+    Text(Vec<u8>),
+    Bool(bool),
+    Compare(Comparison, Box<Expression>, Box<Expression>),
+    Compute(Operator, Box<Expression>, Box<Expression>),
+    And(Box<Expression>, Box<Expression>),
+    Or(Box<Expression>, Box<Expression>),
+    Not(Box<Expression>),
+    IsNull(Box<Expression>),
+    Like(Box<Expression>, Vec<u8>),
+    AsNumber(Box<Expression>),
+    Lower(Box<Expression>),
+    Upper(Box<Expression>),
+    Length(Box<Expression>),
+    /// Text, first byte from 1 on, number of bytes.
+    Substring(Box<Expression>, Box<Expression>, Option<Box<Expression>>),
+    /// The n-th piece, from 1 on, of a text cut at white space.
+    Field(Box<Expression>, usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+type Evaluated<T> = std::result::Result<T, Wrong>;
+
+impl Value<'_> {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// As a number; none of null.
+    pub fn number(&self) -> Evaluated<Option<f64>> {
+        match self {
+            Value::Null => Ok(None),
+            Value::Number(number) => Ok(Some(*number)),
+            Value::Bool(truth) => Ok(Some(f64::from(u8::from(*truth)))),
+            Value::Text(text) => parse_number(text)
+                .map(Some)
+                .ok_or_else(|| Wrong(format!("`{}`: expected a number", String::from_utf8_lossy(text)))),
+        }
+    }
+
+    /// As a truth; none of null.
+    pub fn truth(&self) -> Evaluated<Option<bool>> {
+        match self {
+            Value::Null => Ok(None),
+            Value::Bool(truth) => Ok(Some(*truth)),
+            Value::Number(number) => Ok(Some(*number != 0.0)),
+            Value::Text(text) if text.eq_ignore_ascii_case(b"true") => Ok(Some(true)),
+            Value::Text(text) if text.eq_ignore_ascii_case(b"false") => Ok(Some(false)),
+            Value::Text(text) => Err(Wrong(format!(
+                "`{}`: expected a condition",
+                String::from_utf8_lossy(text)
+            ))),
+        }
+    }
+
+    /// As bytes that tell values of groups apart: their kind, then their text.
+    pub fn write_key(&self, key: &mut Vec<u8>) {
+        let before = key.len();
+        key.extend([0; 4]);
+        match self {
+            Value::Null => key.push(b'-'),
+            Value::Bool(truth) => key.extend([b'b', u8::from(*truth)]),
+            Value::Number(number) => {
+                key.push(b'n');
+                // Zeros are one group, and so are all that are no number.
+                let number = if *number == 0.0 {
+                    0.0
+                } else if number.is_nan() {
+                    f64::NAN
+                } else {
+                    *number
+                };
+                key.extend(number.to_bits().to_be_bytes());
+            }
+            Value::Text(text) => {
+                key.push(b't');
+                key.extend(&**text);
+            }
+        }
+        let length = (key.len() - before - 4) as u32;
+        key[before..before + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Of what `write_key` has written.
+    pub fn read_keys(mut key: &[u8]) -> Vec<Value<'static>> {
+        let mut values = Vec::new();
+        while let Some((length, rest)) = key.split_first_chunk::<4>() {
+            let (value, after) = rest.split_at(u32::from_be_bytes(*length) as usize);
+            values.push(match value {
+                [b'b', truth] => Value::Bool(*truth != 0),
+                [b'n', bits @ ..] => {
+                    Value::Number(f64::from_bits(u64::from_be_bytes(bits.try_into().unwrap_or_default())))
+                }
+                [b't', text @ ..] => Value::Text(Cow::Owned(text.to_vec())),
+                _ => Value::Null,
+            });
+            key = after;
+        }
+        values
+    }
+
+    /// For sorting results: null, truths, numbers, texts.
+    pub fn order(&self, other: &Value<'_>) -> Ordering {
+        let rank = |value: &Value<'_>| match value {
+            Value::Null => 0,
+            Value::Bool(_) => 1,
+            Value::Number(_) => 2,
+            Value::Text(_) => 3,
+        };
+        match (self, other) {
+            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+            (Value::Number(a), Value::Number(b)) => a.total_cmp(b),
+            (Value::Text(a), Value::Text(b)) => match (parse_number(a), parse_number(b)) {
+                (Some(a), Some(b)) => a.total_cmp(&b),
+                _ => a.cmp(b),
+            },
+            (a, b) => rank(a).cmp(&rank(b)),
+        }
+    }
+}
+
+fn parse_number(text: &[u8]) -> Option<f64> {
+    // Short whole numbers are the most, and take a tenth of the time this way.
+    if (1..=15).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
+        return Some(text.iter().fold(0u64, |sum, byte| sum * 10 + u64::from(byte - b'0')) as f64);
+    }
+    let text = std::str::from_utf8(text).ok()?.trim();
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+impl Expression {
+    pub fn evaluate<'v>(&'v self, slots: &'v [Value<'_>]) -> Evaluated<Value<'v>> {
+        let truth = |found: Option<bool>| found.map_or(Value::Null, Value::Bool);
+        Ok(match self {
+            Expression::Slot(slot) => match &slots[*slot] {
+                Value::Text(text) => Value::Text(Cow::Borrowed(text)),
+                Value::Number(number) => Value::Number(*number),
+                Value::Bool(truth) => Value::Bool(*truth),
+                Value::Null => Value::Null,
+            },
+            Expression::Null => Value::Null,
+            Expression::Number(number) => Value::Number(*number),
+            Expression::Text(text) => Value::Text(Cow::Borrowed(text)),
+            Expression::Bool(truth) => Value::Bool(*truth),
+            Expression::Compare(how, a, b) => truth(compare(*how, &a.evaluate(slots)?, &b.evaluate(slots)?)?),
+            Expression::Compute(how, a, b) => {
+                let (a, b) = (a.evaluate(slots)?.number()?, b.evaluate(slots)?.number()?);
+                match (a, b) {
+                    (Some(a), Some(b)) => compute(*how, a, b),
+                    _ => Value::Null,
+                }
+            }
+            Expression::And(a, b) => {
+                let a = a.evaluate(slots)?.truth()?;
+                if a == Some(false) {
+                    return Ok(Value::Bool(false));
+                }
+                match (a, b.evaluate(slots)?.truth()?) {
+                    (_, Some(false)) => Value::Bool(false),
+                    (Some(true), Some(true)) => Value::Bool(true),
+                    _ => Value::Null,
+                }
+            }
+            Expression::Or(a, b) => {
+                let a = a.evaluate(slots)?.truth()?;
+                if a == Some(true) {
+                    return Ok(Value::Bool(true));
+                }
+                match (a, b.evaluate(slots)?.truth()?) {
+                    (_, Some(true)) => Value::Bool(true),
+                    (Some(false), Some(false)) => Value::Bool(false),
+                    _ => Value::Null,
+                }
+            }
+            Expression::Not(a) => truth(a.evaluate(slots)?.truth()?.map(|truth| !truth)),
+            Expression::IsNull(a) => Value::Bool(a.evaluate(slots)?.is_null()),
+            Expression::Like(a, pattern) => match text(&a.evaluate(slots)?) {
+                Some(text) => Value::Bool(like(&text, pattern)),
+                None => Value::Null,
+            },
+            Expression::AsNumber(a) => a.evaluate(slots)?.number()?.map_or(Value::Null, Value::Number),
+            Expression::Lower(a) => of_text(&a.evaluate(slots)?, |text| text.to_ascii_lowercase()),
+            Expression::Upper(a) => of_text(&a.evaluate(slots)?, |text| text.to_ascii_uppercase()),
+            Expression::Length(a) => match text(&a.evaluate(slots)?) {
+                Some(text) => Value::Number(String::from_utf8_lossy(&text).chars().count() as f64),
+                None => Value::Null,
+            },
+            Expression::Substring(a, from, count) => {
+                let from = from.evaluate(slots)?.number()?;
+                let count = match count {
+                    Some(count) => count.evaluate(slots)?.number()?,
+                    None => Some(f64::INFINITY),
+                };
+                match (text(&a.evaluate(slots)?), from, count) {
+                    (Some(text), Some(from), Some(count)) => {
+                        let end = ((from - 1.0 + count).max(0.0) as usize).min(text.len());
+                        let start = ((from - 1.0).max(0.0) as usize).min(end);
+                        Value::Text(Cow::Owned(text[start..end].to_vec()))
+                    }
+                    _ => Value::Null,
+                }
+            }
+            Expression::Field(a, number) => match a.evaluate(slots)? {
+                Value::Text(Cow::Borrowed(text)) => piece(text, *number).map_or(Value::Null, |p| Value::Text(p.into())),
+                Value::Text(Cow::Owned(text)) => {
+                    piece(&text, *number).map_or(Value::Null, |p| Value::Text(p.to_vec().into()))
+                }
+                _ => Value::Null,
+            },
+        })
+    }
+}
+
+fn piece(text: &[u8], number: usize) -> Option<&[u8]> {
+    text.split(u8::is_ascii_whitespace)
+        .filter(|piece| !piece.is_empty())
+        .nth(number - 1)
+}
+
+fn compare(how: Comparison, a: &Value<'_>, b: &Value<'_>) -> Evaluated<Option<bool>> {
+    if a.is_null() || b.is_null() {
+        return Ok(None);
+    }
+    let order = match (a, b) {
+        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        (Value::Bool(_), _) | (_, Value::Bool(_)) => a.truth()?.partial_cmp(&b.truth()?),
+        _ => match (a.number()?, b.number()?) {
+            (Some(a), Some(b)) => a.partial_cmp(&b),
+            _ => None,
+        },
+    };
+    Ok(order.map(|order| match how {
+        Comparison::Equal => order.is_eq(),
+        Comparison::Unequal => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+    }))
+}
+
+/// As in SQL, nothing is divided by zero: the result is null.
+fn compute(how: Operator, a: f64, b: f64) -> Value<'static> {
+    match how {
+        Operator::Add => Value::Number(a + b),
+        Operator::Subtract => Value::Number(a - b),
+        Operator::Multiply => Value::Number(a * b),
+        Operator::Divide | Operator::Remainder if b == 0.0 => Value::Null,
+        Operator::Divide => Value::Number(a / b),
+        Operator::Remainder => Value::Number(a % b),
+    }
+}
+
+fn text<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
+    match value {
+        Value::Null => None,
+        Value::Text(text) => Some(Cow::Borrowed(text)),
+        Value::Number(number) => Some(Cow::Owned(number.to_string().into_bytes())),
+        Value::Bool(truth) => Some(Cow::Owned(truth.to_string().into_bytes())),
+    }
+}
+
+fn of_text(value: &Value<'_>, change: impl Fn(&[u8]) -> Vec<u8>) -> Value<'static> {
+    text(value).map_or(Value::Null, |text| Value::Text(Cow::Owned(change(&text))))
+}
+
+/// `%` stands for any bytes, `_` for one.
+fn like(text: &[u8], pattern: &[u8]) -> bool {
+    let (mut at, mut in_pattern) = (0, 0);
+    let mut again: Option<(usize, usize)> = None;
+    while at < text.len() {
+        match pattern.get(in_pattern) {
+            Some(b'%') => {
+                again = Some((in_pattern, at));
+                in_pattern += 1;
+            }
+            Some(&byte) if byte == b'_' || byte == text[at] => {
+                at += 1;
+                in_pattern += 1;
+            }
+            _ => match again {
+                Some((percent, from)) => {
+                    in_pattern = percent + 1;
+                    at = from + 1;
+                    again = Some((percent, at));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[in_pattern..].iter().all(|&byte| byte == b'%')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (text, pattern, wanted) in [
+            ("banana", "%an%", true),
+            ("banana", "b_n%a", true),
+            ("banana", "%nab", false),
+            ("", "%", true),
+            ("", "_", false),
+            ("aab", "%ab", true),
+        ] {
+            assert_eq!(like(text.as_bytes(), pattern.as_bytes()), wanted, "{text} {pattern}");
+        }
+    }
+
+    #[test]
+    fn keys_are_read_back_and_tell_kinds_apart() {
+        let values = [
+            Value::Null,
+            Value::Text(Cow::Borrowed(b"")),
+            Value::Number(-0.0),
+            Value::Bool(true),
+            Value::Text(Cow::Borrowed(b"a,b")),
+        ];
+        let mut key = Vec::new();
+        values.iter().for_each(|value| value.write_key(&mut key));
+        let mut wanted = values.to_vec();
+        wanted[2] = Value::Number(0.0);
+        assert_eq!(Value::read_keys(&key), wanted);
+    }
+
+    #[test]
+    fn numbers() {
+        for (text, wanted) in [
+            ("007", Some(7.0)),
+            (" -1.5e3 ", Some(-1500.0)),
+            ("999999999999999", Some(999_999_999_999_999.0)),
+            ("", None),
+            ("1,5", None),
+            ("inf", None),
+        ] {
+            assert_eq!(parse_number(text.as_bytes()), wanted, "{text}");
+        }
+    }
+}

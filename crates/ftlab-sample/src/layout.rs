@@ -1,0 +1,311 @@
+//! Files cut into partitions, disk by disk (a dataset in place, as an LDD of the chapter is after loading).
+//!
+//! # Model
+//! A partition is a range of a file of `partition` bytes; a record belongs to the partition that holds its first byte, also where it ends later.
+//! Partitions of a disk are numbered through its files in order of their names. A disk is what `--disk` names, else the file system on which a file lies.
+//!
+//! # Not modelled
+//! Where blocks of a file lie on a device, and devices behind one file system (RAID, LVM): they are one disk here, unless `--disk` says otherwise.
+//!
+//! # Errors
+//! No such file, nothing in any, compressed or Parquet files, headers that differ.
+//!
+//! # Cost
+//! A few dozen bytes a file and none a partition; 8 bytes a partition in files whose quoted fields hold line ends (`index`).
+//!
+//! # Source
+//! Zhou, PhD thesis, University of Central Florida 2018, section 1.3.2.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ftlab_core::{Error, Result};
+
+use crate::index::Index;
+use crate::record::Form;
+
+/// Of a header, at most so much is read.
+const LONGEST_HEADER: usize = 1 << 20;
+
+#[derive(Debug)]
+pub struct Dataset {
+    pub form: Form,
+    pub partition_bytes: u64,
+    pub disks: Vec<Disk>,
+    /// Names of the fields, of forms that have a fixed number of them.
+    pub columns: Vec<String>,
+    /// Bytes read to make indices.
+    pub indexed_bytes: u64,
+}
+
+#[derive(Debug)]
+pub struct Disk {
+    pub name: String,
+    pub files: Vec<Piece>,
+    pub partitions: u64,
+    pub bytes: u64,
+}
+
+/// A file, and the number of its first partition on its disk.
+#[derive(Debug)]
+pub struct Piece {
+    pub path: Arc<Path>,
+    pub file: File,
+    pub bytes: u64,
+    /// Bytes of the header, which is no record.
+    pub header: u64,
+    pub first: u64,
+    pub index: Option<Arc<Index>>,
+}
+
+/// A partition: a range of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub piece: &'a Piece,
+    pub start: u64,
+    pub end: u64,
+    /// Number within the file.
+    pub number: u64,
+}
+
+impl Dataset {
+    pub fn bytes(&self) -> u64 {
+        self.disks.iter().map(|disk| disk.bytes).sum()
+    }
+
+    pub fn partitions(&self) -> u64 {
+        self.disks.iter().map(|disk| disk.partitions).sum()
+    }
+
+    pub fn place(&self, disk: usize, partition: u64) -> Place<'_> {
+        let files = &self.disks[disk].files;
+        let piece = &files[files.partition_point(|file| file.first <= partition) - 1];
+        let number = partition - piece.first;
+        let start = number * self.partition_bytes;
+        Place {
+            piece,
+            start,
+            end: (start + self.partition_bytes).min(piece.bytes),
+            number,
+        }
+    }
+}
+
+/// How files are found and cut.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// Folders that are disks; without any, the file system tells.
+    pub disks: Vec<String>,
+    pub partition_bytes: u64,
+    /// As given; else by the ends of names.
+    pub form: Option<Form>,
+    pub header: bool,
+    /// The user says that no quoted field holds a line end.
+    pub no_quoted_newlines: bool,
+}
+
+/// Finds the files of `pattern`, and cuts them.
+pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
+    let mut found: Vec<(String, PathBuf)> = Vec::new();
+    if cut.disks.is_empty() {
+        for path in matching(pattern)? {
+            let device = fs::metadata(&path).map_err(|e| Error::io(&path, &e))?.dev();
+            found.push((format!("device {}:{}", device >> 8 & 0xfff, device & 0xff), path));
+        }
+    } else {
+        for disk in &cut.disks {
+            if !Path::new(disk).is_dir() {
+                return Err(Error::input(format!("--disk {disk}: expected a folder")));
+            }
+            let within = Path::new(disk).join(pattern);
+            if Path::new(pattern).is_absolute() {
+                return Err(Error::input(format!(
+                    "{pattern}: expected a path within each --disk, not one from the root"
+                )));
+            }
+            let files = matching(&within.to_string_lossy())?;
+            found.extend(files.into_iter().map(|path| (disk.clone(), path)));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::input(format!("{pattern}: no such file")));
+    }
+    let form = match &cut.form {
+        Some(form) => form.clone(),
+        None => by_name(&found)?,
+    };
+    let mut dataset = Dataset {
+        form,
+        partition_bytes: cut.partition_bytes,
+        disks: cut.disks.iter().map(|name| Disk::empty(name)).collect(),
+        columns: Vec::new(),
+        indexed_bytes: 0,
+    };
+    let mut columns: Option<(Vec<String>, PathBuf)> = None;
+    for (disk, path) in found {
+        let Some(piece) = piece(&path, cut, &mut dataset, &mut columns)? else {
+            continue;
+        };
+        let at = dataset
+            .disks
+            .iter()
+            .position(|known| known.name == disk)
+            .unwrap_or_else(|| {
+                dataset.disks.push(Disk::empty(&disk));
+                dataset.disks.len() - 1
+            });
+        dataset.disks[at].add(piece, cut.partition_bytes);
+    }
+    if dataset.bytes() == 0 {
+        return Err(Error::input(format!("{pattern}: nothing in it, expected records")));
+    }
+    dataset.columns = columns.map(|(names, _)| names).unwrap_or_default();
+    Ok(dataset)
+}
+
+impl Disk {
+    fn empty(name: &str) -> Disk {
+        Disk {
+            name: name.to_owned(),
+            files: Vec::new(),
+            partitions: 0,
+            bytes: 0,
+        }
+    }
+
+    fn add(&mut self, mut piece: Piece, partition_bytes: u64) {
+        piece.first = self.partitions;
+        self.partitions += piece.bytes.div_ceil(partition_bytes);
+        self.bytes += piece.bytes;
+        self.files.push(piece);
+    }
+}
+
+/// Opens a file; none if it is empty.
+fn piece(
+    path: &Path,
+    cut: &Cut,
+    dataset: &mut Dataset,
+    columns: &mut Option<(Vec<String>, PathBuf)>,
+) -> Result<Option<Piece>> {
+    let io = |e: std::io::Error| Error::io(path, &e);
+    let file = File::open(path).map_err(io)?;
+    let meta = file.metadata().map_err(io)?;
+    if !meta.is_file() {
+        return Err(Error::input(format!("{}: expected a file", path.display())));
+    }
+    if meta.len() == 0 {
+        return Ok(None);
+    }
+    let mut start = vec![0; LONGEST_HEADER.min(meta.len() as usize)];
+    let head = start.len().min(4096);
+    file.read_exact_at(&mut start[..head], 0).map_err(io)?;
+    refuse_packed(path, &start[..head])?;
+    let mut header = 0;
+    if let Form::Csv { delimiter, quotes } = dataset.form {
+        let mut read = head;
+        while !start[..read].contains(&b'\n') && read < start.len() {
+            let more = (read * 4).min(start.len());
+            file.read_exact_at(&mut start[read..more], read as u64).map_err(io)?;
+            read = more;
+        }
+        let line = start[..read].split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let fields = crate::record::header_fields(line, delimiter, quotes);
+        let names: Vec<String> = if cut.header {
+            header = (line.len() + 1) as u64;
+            fields
+        } else {
+            (1..=fields.len()).map(|number| format!("c{number}")).collect()
+        };
+        match columns {
+            Some((known, first)) if *known != names => {
+                return Err(Error::input(format!(
+                    "{}: fields {}, expected those of {} ({})",
+                    path.display(),
+                    names.join(", "),
+                    first.display(),
+                    known.join(", ")
+                )));
+            }
+            Some(_) => {}
+            None => *columns = Some((names, path.to_owned())),
+        }
+    }
+    let quoted = matches!(dataset.form, Form::Csv { quotes: true, .. }) && !cut.no_quoted_newlines;
+    let index = if quoted {
+        let (index, read) = Index::of(path, &file, &meta, cut.partition_bytes)?;
+        dataset.indexed_bytes += read;
+        index.map(Arc::new)
+    } else {
+        None
+    };
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).map_err(|e| Error::io(path, &e.into()))?;
+    Ok(Some(Piece {
+        path: path.into(),
+        file,
+        bytes: meta.len(),
+        header,
+        first: 0,
+        index,
+    }))
+}
+
+/// Files of a name or pattern, sorted.
+pub fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
+    // A file whose name has a bracket in it is meant as it is.
+    if Path::new(pattern).exists() {
+        return Ok(vec![PathBuf::from(pattern)]);
+    }
+    let paths = glob::glob(pattern).map_err(|e| Error::input(format!("{pattern}: {}", e.msg)))?;
+    let mut found = Vec::new();
+    for path in paths {
+        let path = path.map_err(|e| Error::io(e.path(), e.error()))?;
+        if path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn by_name(found: &[(String, PathBuf)]) -> Result<Form> {
+    let form = |path: &Path| Form::of_name(&path.to_string_lossy());
+    let first = form(&found[0].1);
+    if let Some((_, other)) = found.iter().find(|(_, path)| form(path) != first) {
+        return Err(Error::input(format!(
+            "{}: {}, expected the same as {} ({}); --format NAME reads both alike",
+            other.display(),
+            form(other).name(),
+            found[0].1.display(),
+            first.name()
+        )));
+    }
+    Ok(first)
+}
+
+/// Files that cannot be entered in the middle.
+fn refuse_packed(path: &Path, start: &[u8]) -> Result<()> {
+    let packed: [(&[u8], &str); 6] = [
+        (b"\x1f\x8b", "gzip"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"BZh", "bzip2"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+        (b"PK\x03\x04", "zip"),
+    ];
+    if start.starts_with(b"PAR1") {
+        return Err(Error::input(format!(
+            "{}: Parquet, which is not sampled in place yet; expected text, CSV, TSV or JSON lines",
+            path.display()
+        )));
+    }
+    match packed.iter().find(|(magic, _)| start.starts_with(magic)) {
+        Some((_, name)) => Err(Error::input(format!(
+            "{}: compressed with {name}, which cannot be entered in the middle; expected an unpacked file",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}

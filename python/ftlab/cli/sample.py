@@ -1,0 +1,90 @@
+"""`ftlab sample`: a question to files, answered from a sample with error bars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ftlab.cli import options as o
+
+
+def sample(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="select ... from 'FILES' [where] [group by] ...")],
+    ratio: Annotated[str | None, typer.Option("--ratio", metavar="SHARE", help="Read this share: 1%.")] = None,
+    error: Annotated[
+        str | None, typer.Option("--error", metavar="SHARE", help="Read enough for half-widths of this share: 5%.")
+    ] = None,
+    within: Annotated[
+        str | None, typer.Option("--within", metavar="TIME", help="Read what can be read in this time: 2s.")
+    ] = None,
+    disk: Annotated[
+        list[str] | None,
+        typer.Option("--disk", metavar="DIR", help="A disk, below which FILES lie. [by file system] Repeatable."),
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="SIZE", help="What is read at once. [64KiB]")
+    ] = None,
+    records: Annotated[
+        str | None, typer.Option("--records", metavar="SHARE", help="Of the records of each partition. [all]")
+    ] = None,
+    pilot: Annotated[
+        int | None, typer.Option("--pilot", metavar="N", help="Partitions that fix the size for --error. [100]")
+    ] = None,
+    level: Annotated[float | None, typer.Option("--level", metavar="SHARE", help="Of the intervals. [0.95]")] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="text, csv, tsv or json. [by the files' names]")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option("--delimiter", metavar="C", help="Between fields of CSV.")] = None,
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="The first line is a record; fields are c1, c2, ...")
+    ] = False,
+    no_quoted_newlines: Annotated[
+        bool, typer.Option("--no-quoted-newlines", help="No quoted field of CSV holds a line end: read no file whole.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0)] = 0,
+    threads: Annotated[int | None, typer.Option("--threads", metavar="N", help="That count. [all cores]")] = None,
+    depth: Annotated[int | None, typer.Option("--depth", metavar="N", help="Reads of a disk under way. [4]")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> int:
+    """Answer a question from a sample of files, with error bars.
+
+    Example: ftlab sample "select country, avg(ms), count(*) from 'logs/*.csv' group by country" --error 5%
+    """
+    from ftlab import sampling, show
+    from ftlab.cli import sample_text, text
+    from ftlab.errors import InputError
+
+    if out is not None and out.exists() and not force:
+        raise InputError(f"{out} exists; --force replaces it")
+    found = sampling.sample(
+        query,
+        ratio=ratio,
+        error=error,
+        within=within,
+        disks=disk or (),
+        partition=partition,
+        records=records,
+        pilot=pilot,
+        level=level,
+        format=format,
+        delimiter=delimiter,
+        header=not no_header,
+        no_quoted_newlines=no_quoted_newlines,
+        seed=seed,
+        threads=threads,
+        depth=depth,
+    )
+    if json:
+        text.put_json(found.figures)
+    else:
+        text.put(sample_text.page(found.figures))
+        text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
+    if out is not None:
+        unfinished = out.with_name(out.name + ".unfinished")
+        found.table().write_csv(unfinished)
+        unfinished.replace(out)
+    return 0

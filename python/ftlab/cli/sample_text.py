@@ -1,0 +1,111 @@
+"""The page of `ftlab sample` as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ftlab import show
+
+Figures = Mapping[str, Any]
+
+# Rows that a terminal shows.
+_ROWS = 50
+
+
+def page(found: Figures) -> str:
+    """What was read, the rows with their error bars, and how far to trust them."""
+    rows = found["rows"]
+    blocks = [_head(found), _table(found)]
+    notes = list(_notes(found))
+    if len(rows) > _ROWS:
+        notes.insert(0, f"{len(rows) - _ROWS} more rows: `limit N`, --out FILE or --json")
+    blocks.append("\n".join(f"note: {note}" for note in notes))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _head(found: Figures) -> str:
+    data, sample = found["data"], found["sample"]
+    disks = len(data["disks"])
+    where = f" on {disks} disks" if disks > 1 else ""
+    if sample["is_exact"]:
+        return f"{data['files']}: all {show.size(data['bytes'])}{where} read"
+    return (
+        f"{data['files']}: {show.size(sample['bytes_read'])} of {show.size(data['bytes'])}{where} read "
+        f"({sample['partitions']} of {data['partitions']} partitions)"
+    )
+
+
+def _table(found: Figures) -> str:
+    exact = found["sample"]["is_exact"]
+    header = [column["name"] for column in found["columns"]]
+    groups = [column["kind"] == "group" for column in found["columns"]]
+    rows = []
+    for row in found["rows"][:_ROWS]:
+        shown = [
+            _group(value) if is_group else _estimate(value, exact)
+            for is_group, value in zip(groups, row["values"], strict=True)
+        ]
+        if not exact:
+            shown.append(f"{row['partitions_seen']}{'' if row['is_reliable'] else ' (do not trust)'}")
+        rows.append(shown)
+    return show.text_table(header if exact else [*header, "partitions"], rows, left=max(1, sum(groups)))
+
+
+def _notes(found: Figures) -> list[str]:
+    sample, data, notes = found["sample"], found["data"], []
+    asked = sample["asked"]
+    if sample["indexed_bytes"]:
+        notes.append(
+            f"{show.size(sample['indexed_bytes'])} were read once to find quoted line ends, which is kept; "
+            "--no-quoted-newlines leaves that out"
+        )
+    if sample["is_exact"]:
+        return notes
+    notes.append(
+        f"± is half of a {show.percent(sample['level'])} interval; "
+        f"groups in fewer than {show.percent(found['missed_below'])} of the partitions may be missing"
+    )
+    if "error" in asked:
+        counted = "" if asked["counted_groups"] == asked["groups_in_pilot"] else ", of groups seen often enough"
+        widest = "–" if asked["widest"] is None else show.percent(asked["widest"])
+        met = "" if asked["is_met"] else ": more than asked for, as the pilot was too small to tell; --pilot N"
+        notes.append(f"the widest is {widest} of its value{counted}{met}")
+    if "ratio" in asked and sample["ratio"] > 1.5 * asked["ratio"]:
+        notes.append(f"at least two partitions of each disk are read, which is {show.percent(sample['ratio'])}")
+    if found["unreliable"]:
+        notes.append(f"{found['unreliable']} rows were seen in too few partitions for an error bar that can be trusted")
+    if any(disk["partitions"] == 0 for disk in data["disks"]):
+        empty = ", ".join(disk["name"] for disk in data["disks"] if disk["partitions"] == 0)
+        notes.append(f"nothing lies on {empty}")
+    return notes
+
+
+def _group(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _estimate(value: Figures | None, exact: bool) -> str:
+    if value is None:
+        return "–"
+    half = value.get("half_width")
+    if exact or half == 0:
+        return _number(value["value"], 6)
+    if half is None:
+        return f"{_number(value['value'], 4)} ± ?"
+    # As many digits as the half-width has meaning for, and two more of its own.
+    magnitude = math.floor(math.log10(abs(value["value"]))) if value["value"] else 0
+    significant = min(9, max(3, magnitude - math.floor(math.log10(half)) + 2))
+    share = f" ({show.percent(abs(half / value['value']))})" if value["value"] else ""
+    return f"{_number(value['value'], significant)} ± {_number(half, 2)}{share}"
+
+
+def _number(value: float, significant: int) -> str:
+    if value == 0:
+        return "0"
+    if abs(value) >= 10 ** (significant - 1) or float(value).is_integer():
+        return f"{value:,.0f}"
+    return show.digits(value, significant)

@@ -1,0 +1,125 @@
+"""Samples of files that lie on an array of disks: questions in SQL, answers with error bars.
+
+>>> import ftlab
+>>> found = ftlab.sample("select count(*) from 'access.log'", ratio="1%")  # doctest: +SKIP
+>>> found.rows[0]["count(*)"].value  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from ftlab import _ftlab
+from ftlab.nvm import share
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Figures = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number of an answer and its confidence interval; without one (None) where the sample does not tell."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    half_width: float | None = None
+    """Quantile times standard error; `low` and `high` are kept to what is possible."""
+    standard_error: float | None = None
+    df: float | None = None
+    """Degrees of freedom; None where nothing is uncertain."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An answer from a sample; `figures` is everything, as `ftlab sample --json` prints it (docs/output.md)."""
+
+    figures: Figures
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows by the names of columns: what is grouped by as it is, the others as `Estimate` (None of nothing)."""
+        names = [column["name"] for column in self.figures["columns"]]
+        kinds = [column["kind"] for column in self.figures["columns"]]
+        return [
+            {
+                name: value if kind == "group" or value is None else Estimate(**value)
+                for name, kind, value in zip(names, kinds, row["values"], strict=True)
+            }
+            for row in self.figures["rows"]
+        ]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether everything was read."""
+        return bool(self.figures["sample"]["is_exact"])
+
+    def table(self) -> pl.DataFrame:
+        """Rows as a table: each estimate, its bounds behind it (`NAME low`, `NAME high`), then how far to trust them.
+
+        DuckDB reads it by the name of the variable that holds it.
+        """
+        import polars as pl
+
+        columns: dict[str, list[Any]] = {}
+        for at, column in enumerate(self.figures["columns"]):
+            values = [row["values"][at] for row in self.figures["rows"]]
+            if column["kind"] == "group":
+                columns[column["name"]] = values
+                continue
+            for key, name in (("value", ""), ("low", " low"), ("high", " high")):
+                columns[column["name"] + name] = [None if value is None else value.get(key) for value in values]
+        for key in ("partitions_seen", "is_reliable"):
+            columns[key] = [row[key] for row in self.figures["rows"]]
+        return pl.DataFrame(columns, strict=False)
+
+
+def sample(
+    query: str,
+    *,
+    ratio: str | float | None = None,
+    error: str | float | None = None,
+    within: str | None = None,
+    disks: Iterable[str | PathLike[str]] = (),
+    partition: str | None = None,
+    records: str | float | None = None,
+    pilot: int | None = None,
+    level: float | None = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+    no_quoted_newlines: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    depth: int | None = None,
+) -> Sample:
+    """Answers a question from a sample of its files, with error bars.
+
+    One of `ratio` (a share of every disk's partitions: "1%"), `error` (half-width over value: "5%") and `within` (a
+    time: "2s"). `disks` are folders, one a disk, below which the files of the query lie [the file system tells]. Of the
+    files: `format` (`text`, `csv`, `tsv`, `json`) [by their names], `delimiter`, `header`, `no_quoted_newlines`.
+    `partition` is what is read at once [64KiB], `records` the share of its records that count [all]. Raises
+    `InputError` where the query, an option or a record cannot be used, `FtlabIOError` where the system refuses.
+    """
+    shares = {"ratio": ratio, "error": error, "records": records}
+    spec: dict[str, Any] = {
+        "query": query,
+        "within": within,
+        "disks": [fspath(disk) for disk in disks],
+        "header": header,
+        "no_quoted_newlines": no_quoted_newlines,
+        "seed": seed,
+        "format": format,
+        "delimiter": delimiter,
+        "threads": threads,
+        **{name: share(value, name) for name, value in shares.items() if value is not None},
+    }
+    defaulted = {"partition": partition, "pilot": pilot, "level": level, "depth": depth}
+    spec |= {name: value for name, value in defaulted.items() if value is not None}
+    return Sample(json.loads(_ftlab.sample_files(json.dumps(spec))))
