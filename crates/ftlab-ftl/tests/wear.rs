@@ -27,6 +27,15 @@ fn spread(wear: &str) -> (u32, u32, u64) {
     )
 }
 
+/// Of 200 erases a unit may have used up a tenth of what the others have left, at most 20, more than they: then cold data comes to it.
+#[test]
+fn cold_data_moves_to_units_with_little_life_left() {
+    let (most, fewest, moves) = spread("remaining_life:limit=200,share=0.9");
+    assert!(moves > 0 && most - fewest <= 30, "{most} to {fewest}");
+    let (_, fewest, moves) = spread("remaining_life:limit=100000");
+    assert!(moves == 0 && fewest <= 1, "none is worn: {moves}");
+}
+
 #[test]
 fn static_levelling_bounds_the_spread_and_the_others_leave_cold_units_alone() {
     let (most, fewest, moves) = spread("static:threshold=10,interval=8");

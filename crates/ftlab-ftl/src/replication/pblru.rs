@@ -10,7 +10,8 @@
 //! * **RRead**: a read goes to the first copy. If that is not done within D, the copy on the chip with the lowest blocking probability is
 //!   read as well; of two that differ by less than 0.05, the one on the die with fewer operations waiting. The first to complete is the
 //!   answer, and the others are cancelled or discarded.
-//! * A blocked read of a page without a group whose blocking probability is above `threshold` asks for a copy, in idle time.
+//! * A blocked read of a page without a group whose blocking probability is above `threshold` asks for a copy, in idle time. With
+//!   `history` the probability says nothing before the page has had so many accesses: by the letter, its first blocked read makes it 1.
 //! * **PBLRU**: groups are in the order of their last blocked access. The recency region holds `recency` of the replication space; what it
 //!   has no room for is the priority region. When all copies take more than the space, the group of the priority region with the lowest
 //!   blocking probability goes: that of the page and those of the chips of its further copies, summed, when it came there.
@@ -29,6 +30,7 @@
 //! * `eviction` (`priority` or `lru`, default `priority`): PBLRU, or the group that has not been used for longest.
 //! * `space` (share of the logical units, default 0.1): for further copies. `recency` (share of that, default 0.5): the recency region.
 //! * `threshold` (share, default 0.05): blocking probability from which a read asks for a copy.
+//! * `history` (accesses, default 1, at least 1): of a page, before a read of it may ask for a copy.
 //! * `read_us`, `write_us` (µs, default 120 and 400): times of a read (the unit of idle lengths) and of a write, as the policy takes them.
 //! * `epoch_s` (s, default 60), `delta` (read times an access, default 0.05): of the idle times. `buckets` (count, default 1000): longest idle
 //!   length that is told apart, in read times.
@@ -97,6 +99,7 @@ pub struct Params {
     pub space: f64,
     pub recency: f64,
     pub threshold: f64,
+    pub history: u32,
     pub read_us: f64,
     pub write_us: f64,
     pub epoch_s: f64,
@@ -115,6 +118,7 @@ impl Default for Params {
             space: 0.1,
             recency: 0.5,
             threshold: 0.05,
+            history: 1,
             read_us: 120.0,
             write_us: 400.0,
             epoch_s: 60.0,
@@ -147,6 +151,9 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolic
         if !(1e-3..=1e9).contains(&value) {
             return fault(format!("{name} = {value}, expected 0.001 to 1e9"));
         }
+    }
+    if !(1..=30_000).contains(&params.history) {
+        return fault(format!("history = {}, expected 1 to 30000 accesses", params.history));
     }
     if !(0.0..=1e9).contains(&params.delta) || !(1..=1_000_000).contains(&params.buckets) {
         return fault(format!(
@@ -239,6 +246,11 @@ impl Pblru {
     fn page_probability(&self, lpn: Lpn) -> f64 {
         let (free, blocked) = self.pages[lpn.0 as usize];
         f64::from(blocked) / (f64::from(free) + f64::from(blocked)).max(1.0)
+    }
+
+    fn has_history(&self, lpn: Lpn) -> bool {
+        let (free, blocked) = self.pages[lpn.0 as usize];
+        u32::from(free) + u32::from(blocked) >= self.params.history
     }
 
     fn chip(&mut self, lane: LaneId) -> &mut Accesses {
@@ -420,7 +432,7 @@ impl ReplicationPolicy for Pblru {
                     let blocking = probability + others.sum::<f64>();
                     self.groups.touch(vpn, blocking);
                 }
-                None if probability > self.params.threshold => {
+                None if probability > self.params.threshold && self.has_history(read.lpn) => {
                     let lanes: Vec<LaneId> = read.copies.iter().map(|copy| copy.lane).collect();
                     self.defer(read.lpn, &lanes);
                 }
