@@ -240,6 +240,8 @@ fn handles_of_a_group_share_survivors_or_nothing() {
             case.layout = ftlab_core::Layout::new(geometry, ftlab_core::ReclaimKind::Block, order).unwrap();
             // Few units live on a drive that shares them, and hardly any collection has survivors.
             case.config.dedup = PolicySpec::named("none");
+            // Wear levelling moves cold data to the most worn free unit of the pool, in whichever group that lies.
+            case.config.wear = PolicySpec::named("dynamic");
             with_room(case, make);
             half_full(case, make);
         };
