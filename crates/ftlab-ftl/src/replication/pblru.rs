@@ -129,6 +129,10 @@ impl Default for Params {
 }
 
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolicy>> {
+    Ok(Box::new(made(params, setup)?))
+}
+
+fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
     let fault = |text: String| Err(Error::input(format!("replication policy `pblru`: {text}")));
     if !(1..=MAX_COPIES).contains(&usize::from(params.k)) {
         return fault(format!("k = {}, expected 1 to {MAX_COPIES} copies", params.k));
@@ -168,7 +172,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolic
     };
     let lanes = setup.chips.len();
     let lane = || IdleLengths::new(params.buckets as usize);
-    Ok(Box::new(Pblru {
+    Ok(Pblru {
         groups: ReplicaGroups::new(budget, recency),
         pages: vec![(0, 0); setup.logical_units as usize],
         chips: vec![Accesses::default(); setup.chips.iter().max().map_or(0, |&most| most as usize + 1)],
@@ -186,7 +190,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolic
         },
         done: Done::default(),
         params,
-    }))
+    })
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -505,5 +509,75 @@ impl ReplicationPolicy for Pblru {
     fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
         self.pages = learnt::load_units(saved, self.pages.len())?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replication::{CopyAt, Load};
+
+    /// Copies that 40 rounds of blocked reads ask for in a space for 30. In a round 200 pages are read once, each blocked in one round of
+    /// five, and 10 others, which are blocked always, in between. A page that has its copy asks for none.
+    fn copies(eviction: &str) -> u64 {
+        let params = serde_json::json!({"space": 0.03, "eviction": eviction});
+        let params: Params = serde_json::from_value(params).unwrap();
+        let mut setup = Setup {
+            logical_units: 1000,
+            chips: vec![0, 1],
+            seed: 1,
+        };
+        let mut policy = made(params, &mut setup).unwrap();
+        let mut copied = 0;
+        for round in 0..40 {
+            for number in 0..200 {
+                let often = (number % 20 == 0).then_some((500 + number / 20, true));
+                let pages = [Some((number, (number + round) % 5 == 0)), often];
+                for (page, blocked) in pages.into_iter().flatten() {
+                    copied += u64::from(reads(&mut policy, page, blocked));
+                }
+            }
+        }
+        copied
+    }
+
+    /// Whether the read of a page that lies on chip 0 has led to a copy on chip 1.
+    fn reads(policy: &mut Pblru, page: u32, blocked: bool) -> bool {
+        let (lpn, vpn) = (Lpn(page), Vpn(page));
+        let first = CopyAt {
+            lane: LaneId(0),
+            load: Load {
+                internal: u32::from(blocked),
+                ..Load::default()
+            },
+        };
+        let second = policy.groups.contains(vpn).then_some(CopyAt {
+            lane: LaneId(1),
+            load: Load::default(),
+        });
+        let copies: Vec<CopyAt> = [Some(first), second].into_iter().flatten().collect();
+        let read = ReadOf {
+            lpn,
+            vpn: second.map(|_| vpn),
+            copies: &copies,
+            now: Now::default(),
+        };
+        policy.read(&read, &mut ReadPlan::default());
+        if !policy.pending.remove(&lpn) {
+            return false;
+        }
+        policy.deferred.iter_mut().for_each(VecDeque::clear);
+        let (of, lane) = (Of::Lpn(lpn), LaneId(1));
+        policy.on(Event::Copied { of, vpn, lane }, Now::default());
+        true
+    }
+
+    /// Between two reads of a page that is always blocked 40 others get copies, more than there is space for: LRU gives its copy up each
+    /// time. PBLRU gives up those that are blocked in one read of five.
+    #[test]
+    fn what_is_blocked_most_is_copied_once() {
+        let (lru, priority) = (copies("lru"), copies("priority"));
+        assert!(lru >= 40 * 10 + 40 * 30, "the ten are copied in every round: {lru}");
+        assert!(priority + 300 <= lru, "the ten are copied once: {priority} of {lru}");
     }
 }
