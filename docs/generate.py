@@ -31,6 +31,8 @@ SINGLE = (Path("drive-files.md"), Path("options.md"))
 TYPES = Path("..") / "python" / "ftlab" / "option_types.py"
 # Where a role stands in a drive file, if not in [ftl].
 KEYS = {"schedule": "schedule.policy", "buffer": "buffer.policy"}
+# Roles of the workload `transactions`, and its key.
+OF_TRANSACTIONS = {"mix": "mix", "pool": "policy"}
 NOTE = "<!-- Made by `make docs`; change the source instead. -->\n"
 
 Row = dict[str, Any]
@@ -86,7 +88,9 @@ def policy_page(members: list[Row]) -> str:
     defaults = ",".join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in first["parameters"].items())
     example = first["name"] + (f":{defaults}" if defaults else "")
     says = "The parameters are shown with their defaults." if defaults else "It has no parameters."
-    synopsis = f"```\nftlab run WORKLOAD --set {key}={example}\n```\n\n{says}\n"
+    own = OF_TRANSACTIONS.get(first["role"])
+    run = f"transactions:{own}={example.split(',')[0]}" if own else f"WORKLOAD --set {key}={example}"
+    synopsis = f"```\nftlab run {run}\n```\n\n{says}\n"
     return f"{NOTE}# {names} ({first['role']})\n\n{synopsis}\n{deeper(first['documentation'])}"
 
 
@@ -95,7 +99,10 @@ def policy_index(policies: list[Row]) -> str:
     text = f"{NOTE}# Policies\n"
     for role in dict.fromkeys(policy["role"] for policy in policies):
         key = KEYS.get(role, f"ftl.{role}")
-        text += f"\n## {role}\n\nKey `{key}` of a drive file.\n\n"
+        own = OF_TRANSACTIONS.get(role)
+        of_workload = f"Key `{own}` of the workload [transactions](../workloads/transactions.md)"
+        where = of_workload if own else f"Key `{key}` of a drive file"
+        text += f"\n## {role}\n\n{where}.\n\n"
         for members in grouped([policy for policy in policies if policy["role"] == role]):
             names = ", ".join(member["name"] for member in members)
             text += f"* [{names}]({role}/{page_name(members)}.md): {members[0]['summary']}\n"

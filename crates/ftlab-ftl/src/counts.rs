@@ -69,6 +69,11 @@ pub struct Counts {
     /// Further copies tried because the first was late: read, and programmed.
     pub hedged_reads: u64,
     pub hedged_writes: u64,
+    /// Host reads and writes of a unit for which at least two copies were tried, and at least three, one being late.
+    pub reads_tried_twice: u64,
+    pub reads_tried_thrice: u64,
+    pub writes_tried_twice: u64,
+    pub writes_tried_thrice: u64,
 }
 
 impl Counts {

@@ -21,6 +21,8 @@ pub(crate) struct WriteRace {
     join: OpId,
     ticket: Option<Ticket>,
     after_ns: Option<u64>,
+    /// Copies that were added as it was late.
+    late_copies: u8,
 }
 
 impl<B: Backend> Ftl<B> {
@@ -138,12 +140,15 @@ impl<B: Backend> Ftl<B> {
 
     /// None of a write's copies is in flash in time: the policy may name a lane for one more.
     pub(crate) fn write_late(&mut self, key: u32) {
-        let Some(race) = self.roles.writes.take(key) else {
+        let Some(mut race) = self.roles.writes.take(key) else {
             return;
         };
         let program = self.late_copy(&race);
         if let (Some(program), Some(after_ns)) = (program, race.after_ns) {
             self.counts.hedged_writes += 1;
+            race.late_copies += 1;
+            self.counts.writes_tried_twice += u64::from(race.late_copies == 1);
+            self.counts.writes_tried_thrice += u64::from(race.late_copies == 2);
             self.backend.join_more(race.join, program);
             self.backend.arm(after_ns, Notice::WriteLate { race: key });
         }

@@ -174,6 +174,8 @@ impl<B: Backend> Ftl<B> {
             // A copy that has been moved, dropped or superseded since is no longer there to be read.
             if self.indirection.lies_at(race.vpn, slot) {
                 self.counts.hedged_reads += 1;
+                self.counts.reads_tried_twice += u64::from(race.reads.len() == 1);
+                self.counts.reads_tried_thrice += u64::from(race.reads.len() == 2);
                 let read = self.issue_host_read(self.layout.page_of(slot), race.bytes, Ticket::NONE);
                 self.backend.join_more(race.join, read);
                 race.reads.push(read);

@@ -136,7 +136,7 @@ fn gathered_chunks_hold_what_was_written() {
 fn gathered_chunks_survive_power_cuts() {
     let seen = [
         drive::<Counting>(300, cuts(false), 0.25, chunks),
-        drive::<Late>(400, cuts(false), 0.25, chunks),
+        drive::<Late>(440, cuts(false), 0.25, chunks),
         drive::<Late>(500, cuts(true), 0.5, chunks),
     ];
     assert!(seen.iter().all(|&values| values > 20), "{seen:?}");

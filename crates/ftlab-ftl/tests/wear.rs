@@ -27,6 +27,16 @@ fn spread(wear: &str) -> (u32, u32, u64) {
     )
 }
 
+/// A unit that has less than nine tenths of the mean life left, of 200 erases, gets cold data: the most worn stay within some 20 erases of
+/// the mean, and those that held the cold data are worn like others from then on. Dynamic levelling leaves 1 to more than 60.
+#[test]
+fn cold_data_moves_to_units_with_little_life_left() {
+    let (most, fewest, moves) = spread("remaining_life:limit=200,share=0.9");
+    assert!(moves > 0 && most < 60 && fewest > 5, "{most} to {fewest}");
+    let (_, fewest, moves) = spread("remaining_life:limit=100000");
+    assert!(moves == 0 && fewest <= 1, "none is worn: {moves}");
+}
+
 #[test]
 fn static_levelling_bounds_the_spread_and_the_others_leave_cold_units_alone() {
     let (most, fewest, moves) = spread("static:threshold=10,interval=8");

@@ -30,6 +30,8 @@ use crate::{Observer, Progress};
 /// large drive no more than so many units, so that it is ready in seconds (`--warmup` asks for more).
 const AGEING: f64 = 2.0;
 const MOST_AGEING_UNITS: f64 = 16e6;
+/// Requests that a run makes before it may be called steady, where its workload does not say how many it has.
+const UNKNOWN_LENGTH: u64 = 10_000;
 
 /// One run; the drive may name policies of `members` besides those of the catalogues.
 pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
@@ -116,7 +118,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
 
     let until = spec.until.map(|_| match workload.repeats() {
         true => Look::Pass,
-        false => Look::Requests(total_requests.unwrap_or(0)),
+        false => Look::Requests(total_requests.unwrap_or(UNKNOWN_LENGTH)),
     });
     let plan = Plan {
         phase: "measure",
@@ -171,6 +173,9 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             foresight::check(ftl.future_fault())?;
             members.refuse_idle(&prepared.config, &ftl.counts, &measured.end)?;
             let mut summary = summary::summary(&facts(&workload, notes, None), &ftl, &measured);
+            if let Some(transactions) = workload.transactions() {
+                summary["transactions"] = summary::transactions(transactions, None);
+            }
             let mut tables = vec![measured.series.table(false), summary::blocks(&ftl)];
             tables.extend(streams.iter().flat_map(Streams::tables));
             written(save_state(spec, ftl, &prepared), &mut summary)?;
@@ -194,6 +199,9 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
                 &front.ftl,
                 &measured,
             );
+            if let Some(transactions) = workload.transactions() {
+                summary["transactions"] = summary::transactions(transactions, Some((&stats, measured.sim_ns)));
+            }
             let [dies, channels] = summary::utilisation(&stats);
             let blocks = summary::blocks(&front.ftl);
             let mut tables = vec![
@@ -337,7 +345,9 @@ pub(crate) fn warm_up(
         }
         Warmup::Share(share) => {
             let total = workload.requests(prepared).ok_or_else(|| {
-                Error::input("a warm-up as a share needs a workload of known length, not standard input")
+                Error::input(
+                    "a warm-up as a share needs a workload of known length, not standard input and not `transactions`",
+                )
             })?;
             Limit {
                 host_units: None,
@@ -540,6 +550,8 @@ fn policies() -> Value {
     all.extend(rows(ftlab_ftl::replication::catalogue()));
     all.extend(rows(ftlab_drive::schedule::catalogue()));
     all.extend(rows(ftlab_ftl::buffer::catalogue()));
+    all.extend(rows(ftlab_trace::synth::transactions::mixes::catalogue()));
+    all.extend(rows(ftlab_trace::synth::transactions::pool::catalogue()));
     Value::Array(all)
 }
 

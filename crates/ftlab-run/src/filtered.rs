@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ftlab_core::{Batch, Result, Source};
+use ftlab_core::{Batch, Error, Result, Source};
 use ftlab_trace::filters::{self, Again, Context, FilterReport, Filtered};
 use ftlab_trace::synth::{self, Arrivals};
 use ftlab_trace::{Fit as Fitted, FitRule, Opened, Scan, TraceReport};
@@ -98,6 +98,12 @@ impl FilteredRequests {
             }
             WorkloadSpec::Generator(generator) => {
                 let generator = synth::parse(&generator.spec, sizes.logical_bytes, sizes.unit_bytes, spec.run_seed())?;
+                if generator.transactions().is_some() {
+                    return Err(Error::input(
+                        "filters: the workload is `transactions`, whose next requests depend on when the drive completes the last ones: \
+                         `ftlab convert` writes them to a file, which can be filtered",
+                    ));
+                }
                 let origin = Origin::Generator {
                     arrivals: generator.arrivals(),
                     described: generator.describe(),

@@ -6,6 +6,7 @@ use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::TimedStats;
 use ftlab_ftl::{Backend, Cause, Class, Ftl, TenantCounts, placement};
 use ftlab_trace::filters::FilterReport;
+use ftlab_trace::synth::transactions::Transactions;
 use serde_json::{Map, Value, json};
 
 use crate::measure::{End, Measured};
@@ -317,6 +318,10 @@ fn replication<B: Backend>(ftl: &Ftl<B>) -> Value {
         "space_share": ratio(further as f64, f64::from(ftl.layout.slots())),
         "offline_ns": c.offline_ns,
         "offline_times": c.offline_times,
+        "reads_tried_twice": c.reads_tried_twice,
+        "reads_tried_thrice": c.reads_tried_thrice,
+        "writes_tried_twice": c.writes_tried_twice,
+        "writes_tried_thrice": c.writes_tried_thrice,
     })
 }
 
@@ -387,6 +392,24 @@ fn lifetime<B: Backend>(ftl: &Ftl<B>, facts: &Facts<'_>, measured: &Measured, ve
         "warranty_years": config.warranty_years,
         "worn_out": worn_out,
     })
+}
+
+/// What transactions took, with the time in which the dies work, if there is time: what was measured, and how long it took.
+pub fn transactions(transactions: &Transactions, timed: Option<(&TimedStats, u64)>) -> Value {
+    let seconds = timed.map(|(_, sim_ns)| sim_ns as f64 / 1e9);
+    let mut all = transactions.report().to_json(seconds, transactions.policy());
+    if let Some((stats, _)) = timed {
+        let span = (stats.until_ns - stats.since_ns) as f64 * stats.die_busy_ns.len() as f64;
+        let busy = |classes: &[Class]| {
+            let of = |die: &[u64; Class::COUNT]| classes.iter().map(|&class| die[class as usize]).sum::<u64>();
+            ratio(stats.die_busy_ns.iter().map(of).sum::<u64>() as f64, span)
+        };
+        all["busy"] = json!({
+            "host": busy(&[Class::HostRead, Class::HostWrite]),
+            "internal": busy(&[Class::Mapping, Class::Gc, Class::Erase]),
+        });
+    }
+    all
 }
 
 /// `null` where there is nothing to divide by.

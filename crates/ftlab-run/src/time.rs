@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use ftlab_core::{Batch, BlockDevice, Completion, IoContext, OpKind, Result, Source, Status};
+use ftlab_core::{Batch, BlockDevice, Completion, IoContext, IoRequest, OpKind, Result, Source, Status};
 use ftlab_drive::instrumented::{Gauges, Instrumented};
+
+use ftlab_trace::synth::transactions::PageRequest;
 
 use crate::latency::{Latencies, RequestRow, RequestRows};
 use crate::measure::{End, Held, Measured, Plan, present, progress};
@@ -70,6 +72,7 @@ pub fn time<D: BlockDevice + Instrumented>(
         unreported += completions.len();
         for done in &completions {
             let request = under_way.take(done.tag);
+            feed.completed(done.tag, done.done_ns);
             overload.completed(request.arrived_ns, done.done_ns, under_way.count);
             if done.status == Status::WornOut {
                 break 'run End::WornOut;
@@ -140,6 +143,8 @@ fn wait_until_back<D: BlockDevice + Instrumented>(
 /// The requests of a workload one by one, each with its time of arrival.
 struct Feed<'a> {
     workload: &'a mut Workload,
+    /// They come of clients that wait for their requests, not in batches.
+    has_clients: bool,
     batch: Batch,
     /// Nothing is known of the batch's requests but what they are.
     plain: bool,
@@ -165,6 +170,7 @@ impl<'a> Feed<'a> {
             Pace::Closed { depth } => (false, 1.0, depth),
         };
         Feed {
+            has_clients: workload.transactions().is_some(),
             workload,
             plain: held.batch.is_plain(),
             batch: held.batch,
@@ -181,9 +187,15 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// When the next request arrives; `None` if none is left.
+    /// When the next request arrives; `None` if none is left, or none before another completes.
     #[inline]
     fn arrival(&mut self, now: u64) -> Result<Option<u64>> {
+        if self.has_clients {
+            return Ok(self
+                .workload
+                .transactions_mut()
+                .and_then(|clients| clients.next_time(now)));
+        }
         if self.next == self.batch.len() {
             if !self.over {
                 self.workload.next_batch(&mut self.batch)?;
@@ -211,6 +223,9 @@ impl<'a> Feed<'a> {
     /// Submits the next request and announces later ones.
     #[inline]
     fn submit(&mut self, device: &mut impl BlockDevice, under_way: &mut UnderWay, arrived_ns: u64, now: u64) {
+        if self.has_clients {
+            return self.submit_of_clients(device, under_way, now);
+        }
         let late = now - arrived_ns;
         if late > 0 {
             self.late_sum_ns += u128::from(late);
@@ -237,6 +252,35 @@ impl<'a> Feed<'a> {
             }
         }
         self.next += 1;
+    }
+}
+
+impl Feed<'_> {
+    fn submit_of_clients(&mut self, device: &mut impl BlockDevice, under_way: &mut UnderWay, now: u64) {
+        let Some(clients) = self.workload.transactions_mut() else {
+            return;
+        };
+        let enters = |request: &PageRequest| {
+            under_way.enter(Request {
+                arrived_ns: now,
+                offset: request.offset,
+                length: request.length,
+            })
+        };
+        let Some((tag, request)) = clients.next_request(enters, now) else {
+            return;
+        };
+        self.submitted += 1;
+        device.submit(tag, &IoRequest::plain(request.op, request.offset, request.length), now);
+    }
+
+    #[inline]
+    fn completed(&mut self, tag: u64, done_ns: u64) {
+        if self.has_clients
+            && let Some(clients) = self.workload.transactions_mut()
+        {
+            clients.completed(tag, done_ns);
+        }
     }
 }
 

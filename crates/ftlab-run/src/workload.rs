@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ftlab_core::{Batch, Error, Result, Source, units};
 use ftlab_drive::config::DriveConfig;
 use ftlab_trace::filters::FilterReport;
+use ftlab_trace::synth::transactions::Transactions;
 use ftlab_trace::synth::{self, Generator};
 use ftlab_trace::{Fit as Fitted, FitRule, Opened, Scan, TraceReport};
 use serde_json::Value;
@@ -113,11 +114,12 @@ enum Requests {
 impl Workload {
     /// Opens the workload of `spec` for the prepared drive. A generator's draws depend on the run's seed and `part`.
     pub fn open(spec: &RunSpec, prepared: &Arc<Prepared>, part: Part) -> Result<Self> {
-        let mut workload = Workload {
+        let workload = Workload {
             requests: Requests::open(spec, prepared, part)?,
             latest_ns: u64::MAX,
             passes: Passes::default(),
         };
+        let mut workload = workload.closed_loop(spec)?;
         if part == Part::Measure {
             workload.go_on(spec, prepared);
         }
@@ -163,6 +165,40 @@ impl Workload {
         }
     }
 
+    /// Clients whose next requests depend on when their last ones complete, if the workload is that.
+    pub fn transactions(&self) -> Option<&Transactions> {
+        match &self.requests {
+            Requests::Generated(generator) => generator.transactions(),
+            _ => None,
+        }
+    }
+
+    pub fn transactions_mut(&mut self) -> Option<&mut Transactions> {
+        match &mut self.requests {
+            Requests::Generated(generator) => generator.transactions_mut(),
+            _ => None,
+        }
+    }
+
+    /// Refuses what clients of a closed loop cannot do.
+    fn closed_loop(self, spec: &RunSpec) -> Result<Self> {
+        if self.transactions().is_none() {
+            return Ok(self);
+        }
+        let (option, why) = match () {
+            () if spec.qd.is_some() => ("qd", "its `clients` say how many requests are under way"),
+            () if spec.arrivals.is_some() => (
+                "arrivals",
+                "its clients wait for their requests: `think` sets their pace",
+            ),
+            () if !spec.power_cuts.is_empty() => {
+                ("power_cuts", "its clients would wait for what a power cut has taken")
+            }
+            () => return Ok(self),
+        };
+        Err(Error::input(format!("{option}: the workload is `transactions`: {why}")))
+    }
+
     /// Whether it begins anew at its end.
     pub fn repeats(&self) -> bool {
         self.passes.again.is_some()
@@ -186,7 +222,7 @@ impl Workload {
     fn once(&self, prepared: &Prepared) -> Option<u64> {
         match &self.requests {
             Requests::Trace(_) => prepared.scan.as_ref().map(|scan| scan.report.records),
-            Requests::Generated(generator) => Some(generator.requests()),
+            Requests::Generated(generator) => generator.requests(),
             Requests::Filtered(requests) => requests.requests(prepared.filters.as_ref()?),
         }
     }

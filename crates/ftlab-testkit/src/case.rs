@@ -62,7 +62,7 @@ const VICTIMS: &[&str] = &[
     "windowed_greedy:window=0.4",
     "greedy",
 ];
-const WEARS: &[&str] = &["static:threshold=2,interval=3"];
+const WEARS: &[&str] = &["static:threshold=2,interval=3", "remaining_life:limit=40,share=0.98"];
 /// The static orders are 24 of the catalogue's names.
 const ALLOCATIONS: &[&str] = &[
     "round_robin",

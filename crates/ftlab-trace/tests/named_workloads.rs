@@ -92,7 +92,7 @@ fn the_workloads_of_asa_ftl() {
     let f = made("cambridge");
     assert_eq!(f.read_share, 0.0);
     let whole = synth::parse("cambridge", 64 << 30, 4096, 1).unwrap();
-    assert_eq!(whole.requests(), 1_000_000);
+    assert_eq!(whole.requests(), Some(1_000_000));
 }
 
 /// The assumed reading of Synth n/10: n/10 of the writes go to 1 − n/10 of the addresses.

@@ -56,6 +56,7 @@ def run_text(run: Run) -> str:
         fact_lines(filter_facts(summary.get("filters", []))),
         _waf(summary),
         _tenants(summary),
+        _transactions(summary),
         _latency(summary),
         power_cuts(summary),
         _missed_cuts(summary),
@@ -133,6 +134,33 @@ def _tenants(summary: Mapping[str, Any]) -> str:
 
     header = ["tenant", "host writes", "survivors", "write amplification", *TENANT_PARTS[1:]]
     return show.text_table(header, [cells(tenant) for tenant in tenants])
+
+
+def _transactions(summary: Mapping[str, Any]) -> str:
+    """What transactions took, by kind where there are several; the pool and the dies under them."""
+    found = summary.get("transactions")
+    if not found:
+        return ""
+    pool, busy = found["pool"], found.get("busy") or {}
+    facts = [f"transactions {show.count(found['committed'])} committed, {show.count(found['restarts'])} restarts"]
+    facts.append(f"pool         {pool['policy']}: {show.percent(pool['hit_ratio'] or 0)} of accesses hit")
+    if busy.get("host") is not None:
+        facts.append(
+            f"dies         busy {show.percent(busy['host'])} for the host, {show.percent(busy['internal'])} else"
+        )
+    response = found["response"]
+    if response is None:
+        return "\n".join(facts)
+    names = ("mean_ns", "p50_ns", "p99_ns", "worst_percent_mean_ns", "max_ns")
+    header = ["transactions/s", "mean", "p50", "p99", "mean of the slowest 1 %", "max"]
+    row = [show.count(found["per_second"]), *(show.quantity(response[name], "ns") for name in names)]
+    kinds = [
+        [kind["name"], show.count(kind["committed"]), show.quantity(kind["mean_ns"], "ns")] for kind in found["kinds"]
+    ]
+    tables = [show.text_table(header, [row], left=0)]
+    if len(kinds) > 1:
+        tables.append(show.text_table(["transaction", "committed", "mean"], kinds))
+    return "\n\n".join(["\n".join(facts), *tables])
 
 
 def _latency(summary: Mapping[str, Any]) -> str:

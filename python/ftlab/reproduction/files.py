@@ -121,6 +121,7 @@ def _member(name: str, table: Table) -> Member:
         activity=table.text("activity", ""),
         by=table.texts("by"),
         options=table.plain("options"),
+        workload=table.text("workload", ""),
     )
     if member.activity and member.by:
         raise table.wrong("by", "nothing beside an `activity`")
@@ -143,11 +144,14 @@ def _workload(name: str, table: Table, experiment: Experiment) -> Workload:
                 filters=entry.texts("filters"),
                 requests=entry.whole("requests", 0),
                 packed=entry.flag("packed"),
+                closed_loop=entry.flag("closed_loop"),
                 streams=entry.texts("streams"),
             )
             for key in ("packed", "streams"):
                 if getattr(candidate, key) and not candidate.files:
                     raise entry.wrong(key, "nothing where there is no recording")
+            if candidate.closed_loop and not (candidate.generator and candidate.requests):
+                raise entry.wrong("closed_loop", "a `generator` with `requests`: its transactions")
             if bool(candidate.files) == bool(candidate.generator):
                 raise entry.wrong("files", "either `files` or a `generator`")
             entry.done()

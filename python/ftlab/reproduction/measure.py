@@ -22,7 +22,7 @@ from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import FtlabError, Interrupted
 from ftlab.reproduction import arrays, memory_samples, metrics
-from ftlab.reproduction.schema import Drive, Experiment, Runs
+from ftlab.reproduction.schema import Drive, Experiment, Member, Runs
 from ftlab.reproduction.standins import Prepared
 from ftlab.runs import Progress
 from ftlab.spec import Spec, run_spec
@@ -31,6 +31,8 @@ from ftlab.spec import Spec, run_spec
 _BATCH = 24
 # A key of this beginning is a setting of the miner.
 _MINE = "mine."
+# And of this one of a generator in a closed loop.
+_WORKLOAD = "workload."
 # A share of the mapping units (4 KiB) that a run reads and writes.
 _UNITS_SHARE = re.compile(r"\{units:([0-9.]+)\}")
 
@@ -280,6 +282,8 @@ class Laboratory:
         """One run: the parts in front of the tested one as warm-up, then the tested one."""
         prepared = self.prepared[name]
         chosen = self.experiment.members[member]
+        if prepared.closed_loop:
+            return self._closed_loop(runs, prepared, chosen, x, part)
         lead = min(prepared.chosen.workload.warmup_parts, part - 1)
         first, middle, last = (prepared.cut(p) for p in (part - 1 - lead, part - 1, part))
         settings = self._settings(runs, x)
@@ -303,6 +307,17 @@ class Laboratory:
             "warmup": f"{100 * (middle - first) / (last - first):.9g}%",
         }
         return run_spec(str(prepared.path), self.drive.preset, options)
+
+    def _closed_loop(self, runs: Runs, prepared: Prepared, chosen: Member, x: float | None, part: int) -> Spec:
+        """One run of a generator whose requests depend on the drive, with the part's number as its seed."""
+        generator, changes = ",".join(filter(None, [prepared.closed_loop, chosen.workload])), dict(chosen.set)
+        if runs.key.startswith(_WORKLOAD):
+            generator += f",{runs.key.removeprefix(_WORKLOAD)}={x:g}"
+        elif runs.key and x is not None:
+            changes[runs.key] = f"{x:g}"
+        pairs = _pairs({**self.drive.set, **changes})
+        options = {**self.experiment.options, **chosen.options, "set": pairs, "seed": part}
+        return run_spec(generator, self.drive.preset, options)
 
     def _sized(self, prepared: Prepared, times: float | None) -> dict[str, str]:
         """The drive as large as the workload's addresses reach, and the map's memory in proportion."""

@@ -194,6 +194,30 @@ def _found_chunks(*names: str) -> Of:
     return of
 
 
+def _written_with_copies(found: Found) -> float | None:
+    """Units that the host writes, and copies of them, for each transaction."""
+    written, copies = at(found, "counts", "host_writes"), at(found, "counts", "replica_programs")
+    committed = at(found, "transactions", "committed")
+    return (written + copies) / committed if written is not None and copies is not None and committed else None
+
+
+def _tried(op: str, copies: int) -> Of:
+    """The share of the units read or written for which so many copies were tried; of three, three and more."""
+
+    def of(found: Found) -> float | None:
+        counts = [at(found, "counts", f"host_{op}")]
+        counts += [at(found, "replication", f"{op}_tried_{times}") for times in ("twice", "thrice")]
+        whole, twice, thrice = (0.0 if count is None else count for count in counts)
+        each = {1: whole - twice, 2: twice - thrice, 3: thrice}
+        return each[copies] / whole if whole and "replication" in found else None
+
+    return of
+
+
+def _of_reads(part: str, whole: str) -> Of:
+    return _over(_place("policies", "replication", part), _place("policies", "replication", whole))
+
+
 _CHUNKS_FOUND = ("none", "one", "two", "three", "four")
 _gc_update = _place("counts", "trans_programs", "gc_update")
 _gc_move = _place("counts", "gc_trans_programs")
@@ -275,6 +299,39 @@ _ALL = (
     Metric("read_mean", "run", "mean response time of reads", _place("latency", "read", "mean_ns"), "ns"),
     Metric("copied_share", "run", "reads of what has several copies", _place("replication", "copied_share"), "share"),
     Metric("replication_share", "run", "copies among all programs", _place("replication", "written_share"), "share"),
+    Metric("transactions", "run", "transactions a second", _place("transactions", "per_second"), "count"),
+    Metric(
+        "transaction_mean",
+        "run",
+        "mean response time of transactions",
+        _place("transactions", "response", "mean_ns"),
+        "ns",
+    ),
+    Metric(
+        "transaction_worst",
+        "run",
+        "mean response time of the slowest 1 %",
+        _place("transactions", "response", "worst_percent_mean_ns"),
+        "ns",
+    ),
+    Metric("restarts", "run", "restarts for each transaction", _place("transactions", "restarts_per_commit")),
+    Metric("busy", "run", "time in which a die works for the host", _place("transactions", "busy", "host"), "share"),
+    Metric("busy_internal", "run", "time in which it collects", _place("transactions", "busy", "internal"), "share"),
+    Metric(
+        "replicas",
+        "run",
+        "copies for each unit written",
+        _place("replication", "per_host_write"),
+        "share",
+    ),
+    Metric("drive_writes_made", "run", "units written and copies, for each transaction", _written_with_copies),
+    Metric("reads_once", "run", "reads with one I/O", _tried("reads", 1), "share"),
+    Metric("reads_twice", "run", "with two", _tried("reads", 2), "share"),
+    Metric("reads_thrice", "run", "with three or more", _tried("reads", 3), "share"),
+    Metric("writes_once", "run", "writes with one I/O", _tried("writes", 1), "share"),
+    Metric("writes_twice", "run", "with two", _tried("writes", 2), "share"),
+    Metric("writes_thrice", "run", "with three or more", _tried("writes", 3), "share"),
+    Metric("blocked_reads", "run", "reads that find collection at work", _of_reads("blocked_reads", "reads"), "share"),
     Metric("read_p99", "run", "99th percentile of reads", _place("latency", "read", "p99_ns"), "ns"),
     Metric("write_p99", "run", "99th percentile of writes", _place("latency", "write", "p99_ns"), "ns"),
     Metric("drive_writes", "run", "drive writes measured", _place("verdict", "drive_writes")),

@@ -28,6 +28,11 @@ class Candidate:
     """Filters in front of all others."""
     requests: int = 0
     """At most so many, as they are before any filter; 0: all."""
+    closed_loop: bool = False
+    """Of a generator: its next requests depend on the drive, so that it is run itself, in each part with another seed.
+
+    `requests` are its transactions then.
+    """
     packed: bool = False
     """Of a recording: as a nearly full file system places it, each page in the lowest free place."""
     streams: tuple[str, ...] = ()
@@ -72,6 +77,8 @@ class Member:
     """Of a whole recording: what is taken together as one context; none: call paths."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of its runs, in place of the experiment's."""
+    workload: str = ""
+    """Keys of a generator in a closed loop: `policy=cflru`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +110,8 @@ class Runs:
     members: tuple[str, ...]
     drives: tuple[str, ...]
     key: str = ""
-    """What is varied: `map_cache` (in multiples), `mine.KEY` (of the miner) or a key of the drive."""
+    """What is varied: `map_cache` (in multiples), `mine.KEY` (of the miner), `workload.KEY` (of a generator in a closed
+    loop) or a key of the drive."""
     values: tuple[float, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of samples in a memory: the grid and the application (see `memory_samples.py`)."""

@@ -37,6 +37,11 @@ class Chosen:
         """As every call takes a workload."""
         return list(self.files) if self.files else self.candidate.generator
 
+    def closed_loop(self, most: int) -> str:
+        """A generator whose requests depend on the drive, with at most so many transactions (0: all)."""
+        transactions = min(self.candidate.requests, most or self.candidate.requests)
+        return f"{self.candidate.generator},transactions={transactions}"
+
     @property
     def says(self) -> str:
         """What was used, for every table."""
@@ -56,6 +61,8 @@ class Prepared:
     """Where the addresses end."""
     figures: Mapping[str, Mapping[str, Any]] = field(repr=False)
     """What the requests are like `before` and `behind` the filters."""
+    closed_loop: str = ""
+    """The generator, where each run asks it itself; the file is what it does where every request completes at once."""
 
     def cut(self, part: int) -> int:
         """The first request of a part, counted from 0; of the part behind the last, the number of requests."""
@@ -97,6 +104,8 @@ def _found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
 def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int, most: int) -> Prepared:
     """Passes a stand-in through the filters and looks at it before and behind them. `most`: requests, 0 for all."""
     candidate = chosen.candidate
+    if candidate.closed_loop:
+        return _closed_loop(chosen, experiment, folder, parts, most)
     # A generator goes on for as long as the candidate says, beyond what is its own; a trace is cut there.
     own: dict[str, Any] = {"requests": candidate.requests} if candidate.generator and candidate.requests else {}
     limits = [n for n in (0 if own else candidate.requests, most) if n]
@@ -117,6 +126,24 @@ def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int,
         parts=parts,
         end_byte=int(behind.figures["trace"]["end_byte"]),
         figures={"before": before.figures, "behind": behind.figures},
+    )
+
+
+def _closed_loop(chosen: Chosen, experiment: Experiment, folder: Path, parts: int, most: int) -> Prepared:
+    if experiment.filters or chosen.candidate.filters:
+        raise InputError(f"experiment `{experiment.name}`: filters, where `{chosen.workload.name}` is a closed loop")
+    generator = chosen.closed_loop(most)
+    path = folder / f"{chosen.workload.name}-{chosen.kind}.ftlab"
+    report = conversion.execute(generator, path, {})
+    figures = inspection.execute(str(path), traces.requests_spec(str(path), {})).figures
+    return Prepared(
+        chosen=chosen,
+        path=path,
+        requests=int(report["requests"]),
+        parts=parts,
+        end_byte=int(figures["trace"]["end_byte"]),
+        figures={"before": figures, "behind": figures},
+        closed_loop=generator,
     )
 
 

@@ -10,7 +10,8 @@
 //! * **RRead**: a read goes to the first copy. If that is not done within D, the copy on the chip with the lowest blocking probability is
 //!   read as well; of two that differ by less than 0.05, the one on the die with fewer operations waiting. The first to complete is the
 //!   answer, and the others are cancelled or discarded.
-//! * A blocked read of a page without a group whose blocking probability is above `threshold` asks for a copy, in idle time.
+//! * A blocked read of a page without a group whose blocking probability is above `threshold` asks for a copy, in idle time. With
+//!   `history` the probability says nothing before the page has had so many accesses: by the letter, its first blocked read makes it 1.
 //! * **PBLRU**: groups are in the order of their last blocked access. The recency region holds `recency` of the replication space; what it
 //!   has no room for is the priority region. When all copies take more than the space, the group of the priority region with the lowest
 //!   blocking probability goes: that of the page and those of the chips of its further copies, summed, when it came there.
@@ -29,6 +30,7 @@
 //! * `eviction` (`priority` or `lru`, default `priority`): PBLRU, or the group that has not been used for longest.
 //! * `space` (share of the logical units, default 0.1): for further copies. `recency` (share of that, default 0.5): the recency region.
 //! * `threshold` (share, default 0.05): blocking probability from which a read asks for a copy.
+//! * `history` (accesses, default 1, at least 1): of a page, before a read of it may ask for a copy.
 //! * `read_us`, `write_us` (µs, default 120 and 400): times of a read (the unit of idle lengths) and of a write, as the policy takes them.
 //! * `epoch_s` (s, default 60), `delta` (read times an access, default 0.05): of the idle times. `buckets` (count, default 1000): longest idle
 //!   length that is told apart, in read times.
@@ -97,6 +99,7 @@ pub struct Params {
     pub space: f64,
     pub recency: f64,
     pub threshold: f64,
+    pub history: u32,
     pub read_us: f64,
     pub write_us: f64,
     pub epoch_s: f64,
@@ -115,6 +118,7 @@ impl Default for Params {
             space: 0.1,
             recency: 0.5,
             threshold: 0.05,
+            history: 1,
             read_us: 120.0,
             write_us: 400.0,
             epoch_s: 60.0,
@@ -125,6 +129,10 @@ impl Default for Params {
 }
 
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolicy>> {
+    Ok(Box::new(made(params, setup)?))
+}
+
+fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
     let fault = |text: String| Err(Error::input(format!("replication policy `pblru`: {text}")));
     if !(1..=MAX_COPIES).contains(&usize::from(params.k)) {
         return fault(format!("k = {}, expected 1 to {MAX_COPIES} copies", params.k));
@@ -148,6 +156,9 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolic
             return fault(format!("{name} = {value}, expected 0.001 to 1e9"));
         }
     }
+    if !(1..=30_000).contains(&params.history) {
+        return fault(format!("history = {}, expected 1 to 30000 accesses", params.history));
+    }
     if !(0.0..=1e9).contains(&params.delta) || !(1..=1_000_000).contains(&params.buckets) {
         return fault(format!(
             "delta = {} and buckets = {}, expected 0 to 1e9 and 1 to 1000000",
@@ -161,7 +172,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolic
     };
     let lanes = setup.chips.len();
     let lane = || IdleLengths::new(params.buckets as usize);
-    Ok(Box::new(Pblru {
+    Ok(Pblru {
         groups: ReplicaGroups::new(budget, recency),
         pages: vec![(0, 0); setup.logical_units as usize],
         chips: vec![Accesses::default(); setup.chips.iter().max().map_or(0, |&most| most as usize + 1)],
@@ -179,7 +190,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn ReplicationPolic
         },
         done: Done::default(),
         params,
-    }))
+    })
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -239,6 +250,11 @@ impl Pblru {
     fn page_probability(&self, lpn: Lpn) -> f64 {
         let (free, blocked) = self.pages[lpn.0 as usize];
         f64::from(blocked) / (f64::from(free) + f64::from(blocked)).max(1.0)
+    }
+
+    fn has_history(&self, lpn: Lpn) -> bool {
+        let (free, blocked) = self.pages[lpn.0 as usize];
+        u32::from(free) + u32::from(blocked) >= self.params.history
     }
 
     fn chip(&mut self, lane: LaneId) -> &mut Accesses {
@@ -420,7 +436,7 @@ impl ReplicationPolicy for Pblru {
                     let blocking = probability + others.sum::<f64>();
                     self.groups.touch(vpn, blocking);
                 }
-                None if probability > self.params.threshold => {
+                None if probability > self.params.threshold && self.has_history(read.lpn) => {
                     let lanes: Vec<LaneId> = read.copies.iter().map(|copy| copy.lane).collect();
                     self.defer(read.lpn, &lanes);
                 }
@@ -493,5 +509,75 @@ impl ReplicationPolicy for Pblru {
     fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
         self.pages = learnt::load_units(saved, self.pages.len())?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replication::{CopyAt, Load};
+
+    /// Copies that 40 rounds of blocked reads ask for in a space for 30. In a round 200 pages are read once, each blocked in one round of
+    /// five, and 10 others, which are blocked always, in between. A page that has its copy asks for none.
+    fn copies(eviction: &str) -> u64 {
+        let params = serde_json::json!({"space": 0.03, "eviction": eviction});
+        let params: Params = serde_json::from_value(params).unwrap();
+        let mut setup = Setup {
+            logical_units: 1000,
+            chips: vec![0, 1],
+            seed: 1,
+        };
+        let mut policy = made(params, &mut setup).unwrap();
+        let mut copied = 0;
+        for round in 0..40 {
+            for number in 0..200 {
+                let often = (number % 20 == 0).then_some((500 + number / 20, true));
+                let pages = [Some((number, (number + round) % 5 == 0)), often];
+                for (page, blocked) in pages.into_iter().flatten() {
+                    copied += u64::from(reads(&mut policy, page, blocked));
+                }
+            }
+        }
+        copied
+    }
+
+    /// Whether the read of a page that lies on chip 0 has led to a copy on chip 1.
+    fn reads(policy: &mut Pblru, page: u32, blocked: bool) -> bool {
+        let (lpn, vpn) = (Lpn(page), Vpn(page));
+        let first = CopyAt {
+            lane: LaneId(0),
+            load: Load {
+                internal: u32::from(blocked),
+                ..Load::default()
+            },
+        };
+        let second = policy.groups.contains(vpn).then_some(CopyAt {
+            lane: LaneId(1),
+            load: Load::default(),
+        });
+        let copies: Vec<CopyAt> = [Some(first), second].into_iter().flatten().collect();
+        let read = ReadOf {
+            lpn,
+            vpn: second.map(|_| vpn),
+            copies: &copies,
+            now: Now::default(),
+        };
+        policy.read(&read, &mut ReadPlan::default());
+        if !policy.pending.remove(&lpn) {
+            return false;
+        }
+        policy.deferred.iter_mut().for_each(VecDeque::clear);
+        let (of, lane) = (Of::Lpn(lpn), LaneId(1));
+        policy.on(Event::Copied { of, vpn, lane }, Now::default());
+        true
+    }
+
+    /// Between two reads of a page that is always blocked 40 others get copies, more than there is space for: LRU gives its copy up each
+    /// time. PBLRU gives up those that are blocked in one read of five.
+    #[test]
+    fn what_is_blocked_most_is_copied_once() {
+        let (lru, priority) = (copies("lru"), copies("priority"));
+        assert!(lru >= 40 * 10 + 40 * 30, "the ten are copied in every round: {lru}");
+        assert!(priority + 300 <= lru, "the ten are copied once: {priority} of {lru}");
     }
 }

@@ -6,6 +6,7 @@ use crate::units::Units;
 
 pub mod dynamic;
 pub mod none;
+pub mod remaining_life;
 #[path = "static.rs"]
 pub mod r#static;
 
@@ -29,6 +30,6 @@ pub trait WearPolicy: Send {
 pub struct Setup {}
 
 pub fn catalogue() -> Catalogue<dyn WearPolicy, Setup> {
-    let catalogue = member!(Catalogue::new("wear"), none, dynamic);
+    let catalogue = member!(Catalogue::new("wear"), none, dynamic, remaining_life);
     catalogue.with("static", r#static::new, include_str!("static.rs"))
 }

@@ -183,7 +183,7 @@ impl Written {
         };
         Written {
             placed: synth::takes_any_span(kind),
-            says_length: has("requests") || has("bytes"),
+            says_length: has("requests") || has("bytes") || kind == "transactions",
         }
     }
 }

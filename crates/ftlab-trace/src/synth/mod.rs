@@ -21,9 +21,9 @@
 //! Operations, sizes, offsets and arrivals draw from streams of their own: changing the share of reads leaves the offsets
 //! as they were.
 //!
-//! Three further kinds of names make whole requests rather than places for them, and have keys of their own: [`lsm`], a key-value
-//! store with contents; [`fitted`], a workload that a model file describes (a TOML with `kind = "fitted"` is one); and the
-//! [`named`] workloads, models that come with the program.
+//! Four further kinds of names make whole requests rather than places for them, and have keys of their own: [`lsm`], a key-value
+//! store with contents; [`transactions`], clients of a database whose next request waits for their last; [`fitted`], a workload that a model
+//! file describes (a TOML with `kind = "fitted"` is one); and the [`named`] workloads, models that come with the program.
 
 pub mod correlated;
 pub mod fitted;
@@ -36,6 +36,7 @@ mod placed;
 pub mod sequential;
 mod spec;
 mod time;
+pub mod transactions;
 pub mod uniform;
 pub mod zipf;
 mod zipf_draw;
@@ -47,6 +48,7 @@ use serde_json::{Map, Value};
 use self::fitted::Fitted;
 use self::lsm::Lsm;
 use self::placed::Placed;
+use self::transactions::Transactions;
 use crate::model::Model;
 
 use spec::Common;
@@ -110,15 +112,21 @@ pub struct Entry {
 
 const FITTED: &str = "fitted";
 const LSM: &str = "lsm";
+const TRANSACTIONS: &str = "transactions";
 
-/// All names: the kinds, `lsm`, `fitted`, the named workloads.
+/// All names: the kinds, `lsm`, `transactions`, `fitted`, the named workloads.
 pub fn entries() -> Vec<Entry> {
     let kinds = catalogue().iter().map(|kind| Entry {
         name: kind.name,
         summary: kind.summary(),
         documentation: kind.documentation(),
     });
-    let whole = [(LSM, include_str!("lsm.rs")), (FITTED, include_str!("fitted.rs"))].map(|(name, source)| Entry {
+    let whole = [
+        (LSM, include_str!("lsm.rs")),
+        (TRANSACTIONS, include_str!("transactions.rs")),
+        (FITTED, include_str!("fitted.rs")),
+    ];
+    let whole = whole.map(|(name, source)| Entry {
         name,
         summary: core_catalogue::summary(source),
         documentation: core_catalogue::documentation(source),
@@ -206,6 +214,15 @@ fn resolve(kind: &str, params: Map<String, Value>, logical: u64, unit: u32, run_
             body: Body::Lsm(Box::new(lsm)),
         });
     }
+    if kind == TRANSACTIONS {
+        let mut keys = Keys::new("workload", TRANSACTIONS, params);
+        let transactions = Transactions::new(&mut keys, logical, run_seed)?;
+        keys.finish()?;
+        return Ok(Generator {
+            kind: TRANSACTIONS,
+            body: Body::Transactions(Box::new(transactions)),
+        });
+    }
     if let Some(workload) = named::find(kind) {
         let (model, mut asked) = workload.read()?;
         asked.extend(params);
@@ -215,7 +232,7 @@ fn resolve(kind: &str, params: Map<String, Value>, logical: u64, unit: u32, run_
     let found = found.ok_or_else(|| {
         let kinds = catalogue().iter().map(|kind| kind.name);
         let named = named::WORKLOADS.iter().map(|workload| workload.name);
-        let names: Vec<&str> = kinds.chain([LSM, FITTED]).chain(named).collect();
+        let names: Vec<&str> = kinds.chain([LSM, TRANSACTIONS, FITTED]).chain(named).collect();
         error::unknown("workload kind", kind, &names)
     })?;
     let mut keys = Keys::new("workload", found.name, params);
@@ -300,13 +317,15 @@ fn apart(mut params: Map<String, Value>) -> Result<(Model, Map<String, Value>)> 
 
 /// Whether a kind makes requests in whatever span it is given; models of traces bring their span and their length.
 pub fn takes_any_span(kind: &str) -> bool {
-    kind == LSM || catalogue().iter().any(|placed| placed.name == kind)
+    kind == LSM || kind == TRANSACTIONS || catalogue().iter().any(|placed| placed.name == kind)
 }
 
 /// Whether `text` names a generator (a known name, alone or before a colon) rather than a file.
 pub fn is_spec(text: &str) -> bool {
     let head = text.split(':').next().unwrap_or("").trim();
-    head == FITTED || head == LSM || named::find(head).is_some() || catalogue().iter().any(|kind| kind.name == head)
+    [FITTED, LSM, TRANSACTIONS].contains(&head)
+        || named::find(head).is_some()
+        || catalogue().iter().any(|kind| kind.name == head)
 }
 
 /// The error with line breaks and other control characters of the quoted spec escaped.
@@ -341,6 +360,7 @@ pub struct Generator {
 enum Body {
     Placed(Box<Placed>),
     Lsm(Box<Lsm>),
+    Transactions(Box<Transactions>),
     /// With the keys that say which model it is.
     Fitted(Map<String, Value>, Box<Fitted>),
 }
@@ -356,6 +376,7 @@ impl Generator {
                 placed.pattern.describe(&mut keys);
             }
             Body::Lsm(lsm) => lsm.describe(&mut keys),
+            Body::Transactions(transactions) => transactions.describe(&mut keys),
             Body::Fitted(described, fitted) => {
                 keys.extend(described.clone());
                 fitted.describe(&mut keys);
@@ -368,6 +389,7 @@ impl Generator {
         match &self.body {
             Body::Placed(placed) => placed.common.arrivals,
             Body::Lsm(lsm) => lsm.arrivals(),
+            Body::Transactions(transactions) => transactions.arrivals(),
             Body::Fitted(_, fitted) => fitted.arrivals(),
         }
     }
@@ -377,16 +399,32 @@ impl Generator {
         match &self.body {
             Body::Placed(placed) => placed.pattern.labels(),
             Body::Lsm(lsm) => lsm.labels(),
-            Body::Fitted(..) => &[],
+            Body::Transactions(_) | Body::Fitted(..) => &[],
         }
     }
 
-    /// Reads, writes and trims of the whole workload.
-    pub fn requests(&self) -> u64 {
+    /// Reads, writes and trims of the whole workload; `None` if only the run tells.
+    pub fn requests(&self) -> Option<u64> {
         match &self.body {
-            Body::Placed(placed) => placed.common.requests,
-            Body::Lsm(lsm) => lsm.requests(),
-            Body::Fitted(_, fitted) => fitted.requests(),
+            Body::Placed(placed) => Some(placed.common.requests),
+            Body::Lsm(lsm) => Some(lsm.requests()),
+            Body::Transactions(_) => None,
+            Body::Fitted(_, fitted) => Some(fitted.requests()),
+        }
+    }
+
+    /// A workload whose next requests depend on when its last ones complete; in batches they complete at once.
+    pub fn transactions(&self) -> Option<&Transactions> {
+        match &self.body {
+            Body::Transactions(transactions) => Some(transactions),
+            _ => None,
+        }
+    }
+
+    pub fn transactions_mut(&mut self) -> Option<&mut Transactions> {
+        match &mut self.body {
+            Body::Transactions(transactions) => Some(transactions),
+            _ => None,
         }
     }
 
@@ -401,6 +439,7 @@ impl Generator {
         match &mut self.body {
             Body::Placed(placed) => placed.left = u64::MAX,
             Body::Lsm(lsm) => lsm.left = u64::MAX,
+            Body::Transactions(transactions) => transactions.go_on(),
             Body::Fitted(_, fitted) => fitted.left = u64::MAX,
         }
     }
@@ -412,6 +451,7 @@ impl Source for Generator {
         match &mut self.body {
             Body::Placed(placed) => placed.fill(batch),
             Body::Lsm(lsm) => lsm.fill(batch),
+            Body::Transactions(transactions) => transactions.fill(batch),
             Body::Fitted(_, fitted) => fitted.fill(batch),
         }
         Ok(())
@@ -421,6 +461,7 @@ impl Source for Generator {
         let left = match &self.body {
             Body::Placed(placed) => placed.left,
             Body::Lsm(lsm) => lsm.left,
+            Body::Transactions(_) => return None,
             Body::Fitted(_, fitted) => fitted.left,
         };
         (left < u64::MAX / 2).then_some(left)
@@ -542,9 +583,12 @@ mod tests {
     #[test]
     fn bytes_are_counted_in_capacities() {
         let generator = parse("uniform:bytes=2x", 1 << 30, 4096, 1).unwrap();
-        assert_eq!(generator.requests(), 2 * (1 << 30) / 4096);
-        assert_eq!(parse("uniform", 1 << 30, 4096, 1).unwrap().requests(), 8 << 18);
-        assert_eq!(parse("uniform:bytes=1MiB", 1 << 30, 4096, 1).unwrap().requests(), 256);
+        assert_eq!(generator.requests(), Some(2 * (1 << 30) / 4096));
+        assert_eq!(parse("uniform", 1 << 30, 4096, 1).unwrap().requests(), Some(8 << 18));
+        assert_eq!(
+            parse("uniform:bytes=1MiB", 1 << 30, 4096, 1).unwrap().requests(),
+            Some(256)
+        );
     }
 
     #[test]
