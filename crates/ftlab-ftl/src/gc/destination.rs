@@ -52,7 +52,11 @@ impl<B: Backend> Ftl<B> {
             if let Some(lane) = self.bound_lane(lpn, frontier) {
                 return lane;
             }
-            return self.lane_by_address(lpn, frontier);
+            let lane = self.lane_by_address(lpn, frontier);
+            // Where reclaim groups part the drive, wear levelling stays in the victim's.
+            if self.units.pool_of_lane(lane) == pool {
+                return lane;
+            }
         }
         let bound = self.placing.lanes_of(frontier);
         let lanes = bound.unwrap_or(&self.units.pools[pool].lanes);
