@@ -2,7 +2,9 @@
 
 use ftlab_core::{IoContext, Lpn, OpKind, PolicySpec, Stream, flags};
 use ftlab_ftl::{Counting, Ftl, HostRequest, Overrides, Ticket};
-use ftlab_testkit::Case;
+use ftlab_testkit::case::Wish;
+use ftlab_testkit::driving::Drives;
+use ftlab_testkit::{Case, Late};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 fn drive_of(units: u32, dedup: &str) -> Ftl<Counting> {
@@ -509,4 +511,29 @@ fn both_ways_of_merging_go_together_on_a_paged_map() {
         let merged = ["merged", "merged_in_collections"].map(|name| figure(&ftl, name));
         assert!(merged.iter().all(|&units| units > 20), "{merged:?}");
     }
+}
+
+/// Without protected memory the journal of a drive that shares chunks may be longer than what collection keeps free: a collection
+/// writes what is new of it, and does not begin it anew.
+#[test]
+fn a_long_journal_does_not_end_a_small_drive() {
+    let adapt = |case: &mut Case| {
+        let spec = |text: &str| PolicySpec::parse(text).expect("a spec of the test's own");
+        let mut geometry = case.layout.geometry.clone();
+        (geometry.channels, geometry.ways, geometry.dies, geometry.planes) = (1, 1, 1, 1);
+        (geometry.blocks, geometry.pages) = (40, 6);
+        (geometry.page_bytes, geometry.unit_bytes) = (512, 512);
+        let order = ftlab_ftl::allocation::plane_order(&case.config.allocation).expect("the case's own");
+        case.layout =
+            ftlab_core::Layout::new(geometry, ftlab_core::ReclaimKind::Block, order).expect("the case's own, larger");
+        case.config.dedup = spec("finededup:entries=9,packing=false");
+        case.config.placement = spec("warcip:clusters=3,period=2");
+        case.config.buffer.policy = spec("write_back:order=lpn");
+        case.config.buffer.capacity_units = 5;
+        case.config.gc.hard = case.config.gc.hard.min(2);
+        case.config.checkpoint_units = 134;
+        case.config.logical_units = case.layout.slots() / 7;
+    };
+    let wish = Wish::stepped(2).cut(Some(false));
+    Drives::new(6_000_000..6_000_300, wish, 200).run::<Late>(adapt, |_| Overrides::default(), |_| {});
 }

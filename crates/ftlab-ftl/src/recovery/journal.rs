@@ -59,7 +59,15 @@ impl<B: Backend> Ftl<B> {
         let unit_bytes = u64::from(self.layout.geometry.unit_bytes);
         let backend = &self.backend;
         let Some(recovery) = &mut self.recovery else { return };
-        if recovery.journal().count() as u64 <= 2 * recovery.changes.journal_bytes().div_ceil(unit_bytes) {
+        let pages = recovery.changes.journal_bytes().div_ceil(unit_bytes);
+        if recovery.journal().count() as u64 <= 2 * pages {
+            return;
+        }
+        // A collection has to get along with what is free: all of the journal at once may be more than that.
+        let least = self.units.pools.iter().map(|pool| pool.free).min().unwrap_or(0);
+        let room =
+            u64::from(least.saturating_sub(1)) * u64::from(self.layout.slots_per_ru / self.layout.units_per_page);
+        if self.gc.depth > 0 && pages > room {
             return;
         }
         let complete = |page: &JournalPage| page.slot.is_none() || backend.is_done(page.program);
