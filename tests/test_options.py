@@ -173,6 +173,8 @@ def test_a_switch_and_a_list_can_be_varied(ftlab: Command) -> None:
 def test_what_is_varied_is_not_given_as_well(ftlab: Command) -> None:
     done = ftlab("compare", "uniform", "--qd", "8", "--vary", "qd=1,2")
     assert (done.code, done.err) == (2, "ftlab: qd: given and varied; expected one of both\n")
+    done = ftlab("compare", "uniform", "--set", "ftl.victim=random", "--vary", "ftl.victim=greedy,fifo")
+    assert (done.code, done.err) == (2, "ftlab: ftl.victim: given and varied; expected one of both\n")
 
 
 def test_options_take_the_place_of_a_grid_files(ftlab: Command, tmp_path: Path) -> None:

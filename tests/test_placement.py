@@ -112,6 +112,21 @@ def test_json_holds_the_answer(ftlab: Command) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--set", "ftl.placement=sepbit"), "the schemes bring their own"),
+        (("--scheme", "sepbit", "--scheme", "sepbit"), "scheme `sepbit` is given twice"),
+    ],
+)
+def test_schemes_are_chosen_once_and_by_their_option(
+    ftlab: Command, options: tuple[str, ...], sentence: str
+) -> None:
+    done = ftlab("placement", HOT, "--drive", "small", *options)
+    assert done.code == 2
+    assert sentence in done.err
+
+
+@pytest.mark.parametrize(
     ("waf", "sentence"),
     [
         (1.6, "The best scheme, `sepbit`, closes 80 % of that."),

@@ -227,6 +227,9 @@ class Question:
     ) -> Question:
         """The question; refuses options that cannot be meant."""
         given = {name: value for name, value in options.items() if value is not None}
+        for change in pairs(given.get("set") or ()):
+            if change.split("=")[0].strip().startswith("ftl.placement"):
+                raise InputError(f"set {change}: the schemes bring their own; expected --scheme NAME to choose some")
         chosen, daily, depth = choose(schemes), daily_bytes(daily_writes), pacing.DEPTH
         if timed:
             pacing.refuse(given)
@@ -260,6 +263,9 @@ class Question:
 def choose(names: Sequence[str] | None) -> list[Scheme]:
     """The schemes called `names`, in the order of `SCHEMES`, with those that others are measured by."""
     known = {scheme.name: scheme for scheme in SCHEMES}
+    named = list(names or ())
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise InputError(f"scheme `{twice[0]}` is given twice")
     if unknown := [name for name in names or () if name not in known]:
         raise InputError(f"scheme `{unknown[0]}`: expected some of {', '.join(known)}")
     wanted = set(names or known) | {"none", ORACLE}

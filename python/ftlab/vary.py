@@ -76,6 +76,10 @@ def refuse_given(spanned: Grid, options: Mapping[str, Any]) -> None:
         option = declared.varied().get(key)
         if option and not option.many and options.get(option.name) is not None:
             raise InputError(f"{option.name}: given and varied; expected one of both")
+    for change in pairs(options.get("set") or ()):
+        key = change.partition("=")[0].strip()
+        if key in spanned:
+            raise InputError(f"{key}: given and varied; expected one of both")
 
 
 def applied(point: Point, options: Mapping[str, Any]) -> dict[str, Any]:

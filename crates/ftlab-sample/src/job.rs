@@ -18,25 +18,32 @@
 //! # Errors
 //! See `layout`, `sql`, `record`, `read`; options out of range.
 
-use std::borrow::Cow;
+mod answer;
+mod counting;
+mod joined;
+mod spec;
+
+pub use joined::Lookup;
+pub use spec::SampleSpec;
+
+use answer::Row;
+use counting::Room;
+use joined::Joined;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ftlab_core::{Error, Result, Stream, units};
-use rustc_hash::FxHashMap;
-use serde::Deserialize;
+use ftlab_core::{Error, Result};
 use serde_json::{Value as Json, json};
 
 use crate::draw::Permutation;
-use crate::estimate::{Estimate, Estimator, Quantiles, Stratum, normal};
-use crate::expression::{Value, Wrong};
+use crate::estimate::{Stratum, normal};
 use crate::layout::{self, Cut, Dataset};
 use crate::read::{self, Loaded};
-use crate::record::{self, Explode, Form};
-use crate::sql::{self, Kind, Plan, Shows};
-use crate::totals::{Shape, Sums, Totals};
+use crate::record::{Explode, Form};
+use crate::sql::{self, Plan, Shows};
+use crate::totals::{Shape, Totals};
 
 /// Lanes of all disks together, at least; more threads than these have nothing to do on one disk.
 const LANES: usize = 8;
@@ -46,141 +53,6 @@ const RARE: u64 = 10;
 const WATCH: Duration = Duration::from_millis(50);
 /// The largest file that is joined.
 const LARGEST_JOINED: u64 = 1 << 30;
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SampleSpec {
-    pub query: String,
-    /// Share of the partitions, above 0 and at most 1.
-    #[serde(default)]
-    pub ratio: Option<f64>,
-    /// Half-width over value.
-    #[serde(default)]
-    pub error: Option<f64>,
-    /// A time: `2s`.
-    #[serde(default)]
-    pub within: Option<String>,
-    #[serde(default = "default_level")]
-    pub level: f64,
-    #[serde(default)]
-    pub seed: u64,
-    #[serde(default)]
-    pub disks: Vec<String>,
-    /// A size: `64KiB`.
-    #[serde(default = "default_partition")]
-    pub partition: String,
-    /// Share of the records of a drawn partition.
-    #[serde(default = "default_records")]
-    pub records: f64,
-    /// Partitions of the pilot of `error`.
-    #[serde(default = "default_pilot")]
-    pub pilot: u64,
-    #[serde(default)]
-    pub format: Option<String>,
-    #[serde(default)]
-    pub delimiter: Option<String>,
-    #[serde(default = "yes")]
-    pub header: bool,
-    #[serde(default)]
-    pub no_quoted_newlines: bool,
-    #[serde(default)]
-    pub threads: Option<usize>,
-    #[serde(default = "default_depth")]
-    pub depth: usize,
-}
-
-fn default_level() -> f64 {
-    0.95
-}
-fn default_partition() -> String {
-    "64KiB".to_owned()
-}
-fn default_records() -> f64 {
-    1.0
-}
-fn default_pilot() -> u64 {
-    100
-}
-fn default_depth() -> usize {
-    4
-}
-fn yes() -> bool {
-    true
-}
-
-impl SampleSpec {
-    pub fn parse(json: &str) -> Result<SampleSpec> {
-        let spec: SampleSpec = serde_json::from_str(json).map_err(|e| Error::input(format!("sample: {e}")))?;
-        spec.check()?;
-        Ok(spec)
-    }
-
-    pub fn partition_bytes(&self) -> Result<u64> {
-        let refuse = |_| Error::input(format!("--partition {}: expected 2KiB to 1GiB", self.partition));
-        let bytes = units::bytes(&self.partition).map_err(refuse)?;
-        if (2048..=1 << 30).contains(&bytes) {
-            Ok(bytes)
-        } else {
-            Err(refuse(Error::Interrupted))
-        }
-    }
-
-    fn within_ns(&self) -> Result<Option<u64>> {
-        let Some(within) = &self.within else { return Ok(None) };
-        match units::nanoseconds(within) {
-            Ok(ns) if ns > 0 => Ok(Some(ns)),
-            _ => Err(Error::input(format!(
-                "--within {within}: expected a time, such as 2s or 500ms"
-            ))),
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        let refuse = |what: &str, value: String, expected: &str| {
-            Err(Error::input(format!("--{what} {value}: expected {expected}")))
-        };
-        let asked = [self.ratio.is_some(), self.error.is_some(), self.within.is_some()];
-        if asked.iter().filter(|&&one| one).count() != 1 {
-            return Err(Error::input("expected one of --ratio, --error and --within"));
-        }
-        if let Some(ratio) = self.ratio.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
-            return refuse("ratio", ratio.to_string(), "more than 0 and at most 1 (100%)");
-        }
-        if let Some(error) = self.error.filter(|e| !(*e > 0.0 && *e < 1.0)) {
-            return refuse("error", error.to_string(), "more than 0 and less than 1 (100%)");
-        }
-        self.within_ns()?;
-        if !(self.level > 0.0 && self.level < 1.0) {
-            return refuse(
-                "level",
-                self.level.to_string(),
-                "more than 0 and less than 1, such as 0.95",
-            );
-        }
-        if !(self.records > 0.0 && self.records <= 1.0) {
-            return refuse("records", self.records.to_string(), "more than 0 and at most 1 (100%)");
-        }
-        self.partition_bytes()?;
-        if self.pilot < 20 {
-            return refuse("pilot", self.pilot.to_string(), "at least 20 partitions");
-        }
-        if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
-            return refuse("threads", self.threads.unwrap_or(0).to_string(), "1 to 1024");
-        }
-        if !(1..=256).contains(&self.depth) {
-            return refuse("depth", self.depth.to_string(), "1 to 256");
-        }
-        if let Some(twice) = self
-            .disks
-            .iter()
-            .enumerate()
-            .find(|(at, disk)| self.disks[..*at].contains(disk))
-        {
-            return refuse("disk", twice.1.clone(), "each folder once");
-        }
-        Ok(())
-    }
-}
 
 /// Asks, and answers with JSON. `go_on` is called now and then, and may refuse.
 pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Json> {
@@ -267,105 +139,6 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
     }))
 }
 
-/// A file that is joined: read whole.
-struct Joined {
-    path: String,
-    form: Form,
-    columns: Vec<String>,
-    content: Vec<u8>,
-    header: usize,
-    quoted: bool,
-}
-
-/// Rows of the joined file by what they are joined on.
-pub struct Lookup {
-    rows: Vec<Vec<Value<'static>>>,
-    of: FxHashMap<Box<[u8]>, Vec<u32>>,
-}
-
-impl Joined {
-    fn open(pattern: &str) -> Result<Joined> {
-        let cut = Cut {
-            disks: Vec::new(),
-            partition_bytes: 64 << 10,
-            form: None,
-            header: true,
-            no_quoted_newlines: false,
-        };
-        let dataset = layout::open(pattern, &cut)?;
-        let files: Vec<_> = dataset.disks.iter().flat_map(|disk| &disk.files).collect();
-        let [piece] = &files[..] else {
-            return Err(Error::input(format!(
-                "join {pattern}: {} files, expected one",
-                files.len()
-            )));
-        };
-        if piece.bytes > LARGEST_JOINED {
-            return Err(Error::input(format!(
-                "join {pattern}: {} bytes, expected at most {LARGEST_JOINED}, as a joined file is read whole; the larger file belongs behind `from`",
-                piece.bytes
-            )));
-        }
-        let path: &Path = &piece.path;
-        let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
-        Ok(Joined {
-            path: path.display().to_string(),
-            header: piece.header as usize,
-            quoted: piece.index.is_some(),
-            form: dataset.form.clone(),
-            columns: dataset.columns.clone(),
-            content,
-        })
-    }
-
-    fn lookup(&self, plan: &Plan, key: &crate::expression::Expression) -> Result<Lookup> {
-        let mut lookup = Lookup {
-            rows: Vec::new(),
-            of: FxHashMap::default(),
-        };
-        // Slots behind those of the sampled files; fields come in their own order.
-        let before = plan.picks.len();
-        let mut order: Vec<usize> = (0..plan.joined.len()).collect();
-        order.sort_by_key(|&at| match plan.joined[at] {
-            record::Pick::Field(number) => number,
-            _ => at,
-        });
-        let picks: Vec<record::Pick> = order.iter().map(|&at| plan.joined[at].clone()).collect();
-        let content = &self.content[self.header.min(self.content.len())..];
-        let mut each = |_: usize, line: &[u8]| {
-            let mut found = vec![Value::Null; picks.len()];
-            record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
-            let mut slots = vec![Value::Null; before + picks.len()];
-            for (value, &at) in found.into_iter().zip(&order) {
-                slots[before + at] = match value {
-                    Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
-                    Value::Number(number) => Value::Number(number),
-                    Value::Bool(truth) => Value::Bool(truth),
-                    Value::Null => Value::Null,
-                };
-            }
-            if let Some(key) = joined_key(&key.evaluate(&slots)?) {
-                lookup.of.entry(key.into()).or_default().push(lookup.rows.len() as u32);
-                lookup.rows.push(slots.split_off(before));
-            }
-            Ok(())
-        };
-        record::records(&self.form, self.quoted, content, &mut each)
-            .map_err(|(at, wrong)| Error::input(format!("{}, byte {}: {}", self.path, self.header + at, wrong.0)))?;
-        Ok(lookup)
-    }
-}
-
-/// What is compared by a join: text. None of null, which is like nothing.
-fn joined_key(value: &Value<'_>) -> Option<Vec<u8>> {
-    match value {
-        Value::Null => None,
-        Value::Text(text) => Some(text.to_vec()),
-        Value::Number(number) => Some(number.to_string().into_bytes()),
-        Value::Bool(truth) => Some(truth.to_string().into_bytes()),
-    }
-}
-
 struct Engine<'a> {
     spec: &'a SampleSpec,
     dataset: &'a Dataset,
@@ -379,15 +152,6 @@ struct Engine<'a> {
     lanes: Vec<Mutex<Totals>>,
     done: Vec<u64>,
     bytes_read: u64,
-}
-
-/// A row of the answer.
-struct Row {
-    groups: Vec<Value<'static>>,
-    seen: u64,
-    estimators: Vec<Estimator>,
-    /// With intervals only of rows that are shown.
-    estimates: Vec<Option<Estimate>>,
 }
 
 /// A partition in memory.
@@ -746,290 +510,6 @@ impl<'a> Engine<'a> {
             locked(lane).close();
         }
         Ok(())
-    }
-
-    /// Counts the records of a partition.
-    fn count(&self, disk: usize, partition: u64, part: &Part, totals: &mut Totals, room: &mut Room) -> Result<()> {
-        let bytes = &part.buffer[part.loaded.records.clone()];
-        let place = self.dataset.place(disk, partition);
-        let quoted = place.piece.index.is_some();
-        let form = &self.dataset.form;
-        let mut slots = vec![Value::Null; self.plan.picks.len() + self.plan.joined.len()];
-        let done = if self.spec.records < 1.0 {
-            let mut lines: Vec<(usize, &[u8])> = Vec::new();
-            let listed = record::records(form, quoted, bytes, |at, line| {
-                lines.push((at, line));
-                Ok(())
-            });
-            let all = lines.len() as u64;
-            let wanted = ((self.spec.records * all as f64).round() as u64).max(2).min(all);
-            let mut random = Stream::new(
-                self.spec.seed,
-                &format!("records of partition {partition} of disk {disk}"),
-            );
-            totals.begin(all, wanted);
-            let mut left = wanted;
-            listed.and_then(|()| {
-                for (number, &(at, line)) in lines.iter().enumerate() {
-                    if random.below(all - number as u64) < left {
-                        left -= 1;
-                        self.record(line, &mut slots, totals, room)
-                            .map_err(|wrong| (at, wrong))?;
-                    }
-                }
-                Ok(())
-            })
-        } else {
-            totals.begin(0, 0);
-            record::records(form, quoted, bytes, |_, line| {
-                self.record(line, &mut slots, totals, room)
-            })
-        };
-        done.map_err(|(at, wrong)| {
-            let byte = part.loaded.offset + (part.loaded.records.start + at) as u64;
-            Error::input(format!(
-                "{}, record at byte {byte}: {}",
-                place.piece.path.display(),
-                wrong.0
-            ))
-        })
-    }
-
-    fn record<'r>(
-        &'r self,
-        line: &'r [u8],
-        slots: &mut Vec<Value<'r>>,
-        totals: &mut Totals,
-        room: &mut Room,
-    ) -> std::result::Result<(), Wrong> {
-        totals.record();
-        match self.explode {
-            Some(explode) => {
-                let Room { lower, key } = room;
-                let plain = self.plan.condition.is_none()
-                    && self.lookup.is_none()
-                    && self.plan.groups == [crate::expression::Expression::Slot(0)]
-                    && self.plan.aggregates.iter().all(|aggregate| aggregate.of.is_none());
-                explode.pieces(line, lower, |piece| {
-                    if plain {
-                        // Most words are counted this way, without going through expressions.
-                        key.clear();
-                        key.extend((piece.len() as u32 + 1).to_be_bytes());
-                        key.push(b't');
-                        key.extend(piece);
-                        let group = totals.group(key);
-                        for aggregate in 0..self.plan.aggregates.len() {
-                            totals.add(group, aggregate, 1.0, 0.0);
-                        }
-                        return Ok(());
-                    }
-                    let mut own = vec![Value::Null; slots.len()];
-                    if let Some(first) = own.first_mut().filter(|_| !self.plan.picks.is_empty()) {
-                        *first = Value::Text(Cow::Borrowed(piece));
-                    }
-                    self.rows(&mut own, totals, key)
-                })
-            }
-            None => {
-                record::fields(&self.dataset.form, &self.plan.picks, &self.dataset.columns, line, slots)?;
-                self.rows(slots, totals, &mut room.key)
-            }
-        }
-    }
-
-    /// A record, and what it is joined with.
-    fn rows<'r>(
-        &'r self,
-        slots: &mut [Value<'r>],
-        totals: &mut Totals,
-        key: &mut Vec<u8>,
-    ) -> std::result::Result<(), Wrong> {
-        let (Some(lookup), Some((ours, _))) = (&self.lookup, &self.plan.keys) else {
-            return self.row(slots, totals, key);
-        };
-        let Some(on) = joined_key(&ours.evaluate(slots)?) else {
-            return Ok(());
-        };
-        for &number in lookup.of.get(&on[..]).into_iter().flatten() {
-            for (slot, value) in slots[self.plan.picks.len()..]
-                .iter_mut()
-                .zip(&lookup.rows[number as usize])
-            {
-                *slot = match value {
-                    Value::Text(text) => Value::Text(Cow::Borrowed(text)),
-                    Value::Number(number) => Value::Number(*number),
-                    Value::Bool(truth) => Value::Bool(*truth),
-                    Value::Null => Value::Null,
-                };
-            }
-            self.row(slots, totals, key)?;
-        }
-        Ok(())
-    }
-
-    fn row(&self, slots: &[Value<'_>], totals: &mut Totals, key: &mut Vec<u8>) -> std::result::Result<(), Wrong> {
-        if let Some(condition) = &self.plan.condition
-            && condition.evaluate(slots)?.truth()? != Some(true)
-        {
-            return Ok(());
-        }
-        key.clear();
-        for group in &self.plan.groups {
-            group.evaluate(slots)?.write_key(key);
-        }
-        let group = totals.group(key);
-        for (number, aggregate) in self.plan.aggregates.iter().enumerate() {
-            let Some(of) = &aggregate.of else {
-                totals.add(group, number, 1.0, 0.0);
-                continue;
-            };
-            let value = of.evaluate(slots)?;
-            match aggregate.kind {
-                Kind::Count if !value.is_null() => totals.add(group, number, 1.0, 0.0),
-                Kind::Count => {}
-                Kind::Sum | Kind::Average => {
-                    if let Some(value) = value.number()? {
-                        totals.add(group, number, value, 1.0);
-                    }
-                }
-                Kind::Proportion => {
-                    if let Some(truth) = value.truth()? {
-                        totals.add(group, number, f64::from(u8::from(truth)), 1.0);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// All rows, in their order.
-    fn answer(&self) -> Vec<Row> {
-        let strata = self.strata();
-        let aggregates = self.plan.aggregates.len();
-        let lanes: Vec<MutexGuard<'_, Totals>> = self.lanes.iter().map(locked).collect();
-        let negative: Vec<bool> = (0..aggregates)
-            .map(|at| lanes.iter().any(|lane| lane.negative[at]))
-            .collect();
-        struct Group {
-            seen: u64,
-            disk: usize,
-            sums: Vec<Sums>,
-            estimators: Vec<Estimator>,
-        }
-        let fresh = |disk: usize| Group {
-            seen: 0,
-            disk,
-            sums: vec![Sums::default(); aggregates],
-            estimators: vec![Estimator::default(); aggregates],
-        };
-        let end_disk = |group: &mut Group| {
-            for (estimator, sums) in group.estimators.iter_mut().zip(&mut group.sums) {
-                estimator.add(strata[group.disk], &std::mem::take(sums));
-            }
-        };
-        let mut groups: FxHashMap<&[u8], Group> = FxHashMap::default();
-        if self.plan.groups.is_empty() {
-            groups.insert(b"", fresh(0));
-        }
-        // Disks and their lanes come in order, so that each group's sums are added in order, whatever the order of groups.
-        for (at, lane) in lanes.iter().enumerate() {
-            let disk = at / self.lanes_of_disk;
-            for (key, seen, sums) in lane.groups() {
-                let group = groups.entry(key).or_insert_with(|| fresh(disk));
-                if group.disk != disk {
-                    end_disk(group);
-                    group.disk = disk;
-                }
-                group.seen += seen;
-                group.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
-            }
-        }
-        let within = self.spec.records < 1.0;
-        let mut rows: Vec<Row> = groups
-            .into_iter()
-            .map(|(key, mut group)| {
-                end_disk(&mut group);
-                let values = group.estimators.iter().zip(&self.plan.aggregates);
-                let value = |(estimator, aggregate): (&Estimator, &sql::Aggregate)| {
-                    Some(Estimate {
-                        value: estimator.value(aggregate.kind)?,
-                        interval: None,
-                    })
-                };
-                Row {
-                    groups: Value::read_keys(key),
-                    seen: group.seen,
-                    estimates: values.map(value).collect(),
-                    estimators: group.estimators,
-                }
-            })
-            .collect();
-        let by_groups = |a: &Row, b: &Row| {
-            let pairs = a.groups.iter().zip(&b.groups);
-            pairs
-                .map(|(a, b)| a.order(b))
-                .find(|order| order.is_ne())
-                .unwrap_or(std::cmp::Ordering::Equal)
-        };
-        let number = |row: &Row, at: usize| row.estimates[at].map_or(f64::NEG_INFINITY, |estimate| estimate.value);
-        rows.sort_by(|a, b| {
-            for &(column, falls) in &self.plan.orders {
-                let order = match self.plan.columns[column].shows {
-                    Shows::Group(at) => a.groups[at].order(&b.groups[at]),
-                    Shows::Aggregate(at) => number(a, at).total_cmp(&number(b, at)),
-                };
-                let order = if falls { order.reverse() } else { order };
-                if order.is_ne() {
-                    return order;
-                }
-            }
-            by_groups(a, b)
-        });
-        let shown = self.plan.limit.unwrap_or(usize::MAX).min(rows.len());
-        let mut quantiles = Quantiles::new(self.spec.level);
-        for row in &mut rows[..shown] {
-            for (at, aggregate) in self.plan.aggregates.iter().enumerate() {
-                row.estimates[at] =
-                    row.estimators[at].finish(aggregate.kind, &strata, &mut quantiles, within, negative[at]);
-            }
-        }
-        rows
-    }
-}
-
-/// Room that a thread uses again.
-#[derive(Default)]
-struct Room {
-    lower: Vec<u8>,
-    key: Vec<u8>,
-}
-
-impl Row {
-    fn json(&self, plan: &Plan, engine: &Engine<'_>) -> Json {
-        let values: Vec<Json> = plan
-            .columns
-            .iter()
-            .map(|column| match column.shows {
-                Shows::Group(at) => match &self.groups[at] {
-                    Value::Null => Json::Null,
-                    Value::Bool(truth) => json!(truth),
-                    Value::Number(number) => json!(number),
-                    Value::Text(text) => json!(String::from_utf8_lossy(text)),
-                },
-                Shows::Aggregate(at) => match self.estimates[at] {
-                    None => Json::Null,
-                    Some(Estimate { value, interval: None }) => json!({"value": value}),
-                    Some(Estimate {
-                        value,
-                        interval: Some(interval),
-                    }) => json!({
-                        "value": value, "low": interval.low, "high": interval.high, "half_width": interval.half_width,
-                        "standard_error": interval.standard_error, "df": if interval.df.is_finite() { json!(interval.df) } else { Json::Null },
-                    }),
-                },
-            })
-            .collect();
-        json!({"values": values, "partitions_seen": self.seen, "is_reliable": engine.is_reliable(self.seen)})
     }
 }
 

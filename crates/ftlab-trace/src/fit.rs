@@ -39,6 +39,7 @@ pub struct Fit<S = Opened> {
     logical_bytes: u64,
     room: &'static str,
     more: &'static str,
+    remedies: &'static str,
     passed: u64,
     place: fn(&S, usize) -> Option<String>,
 }
@@ -65,6 +66,11 @@ impl<S: Source> Fit<S> {
         if logical_bytes == 0 {
             return Err(Error::input("a drive of 0 bytes holds no trace: expected a capacity"));
         }
+        // Whoever asked to grow has a source that cannot be looked through before.
+        let remedies = match rule {
+            FitRule::Grow => "--fit wrap (grow and compact read a trace twice, which takes files)",
+            _ => "--fit compact, wrap or grow",
+        };
         let rule = match (rule, scan) {
             (FitRule::Error | FitRule::Grow, _) => Rule::Error,
             (FitRule::Wrap, _) => Rule::Wrap,
@@ -91,6 +97,7 @@ impl<S: Source> Fit<S> {
             logical_bytes,
             room: "the drive has",
             more: "a larger drive",
+            remedies,
             passed: 0,
             place: |_, _| None,
         })
@@ -127,7 +134,7 @@ impl<S: Source> Fit<S> {
         let end = batch.offset[i].saturating_add(u64::from(batch.length[i]));
         Error::input(format!(
             "{place}request {number}, a {} of {} bytes at offset {}, ends at byte {end} ({}), and {} {} bytes ({}): \
-             expected {}, or --fit compact, wrap or grow",
+             expected {}, or {}",
             batch.op[i].name(),
             batch.length[i],
             batch.offset[i],
@@ -135,7 +142,8 @@ impl<S: Source> Fit<S> {
             self.room,
             self.logical_bytes,
             units::show_bytes(self.logical_bytes),
-            self.more
+            self.more,
+            self.remedies
         ))
     }
 }

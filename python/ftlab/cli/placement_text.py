@@ -70,7 +70,7 @@ def _row(row: Placed) -> dict[str, Any]:
         "gap_closed": row.closed,
         "years": row.years,
         "memory_bytes": row.memory_bytes,
-        "ns_per_unit": row.ns_per_unit,
+        "perf": {"ns_per_unit": row.ns_per_unit},
         "iops": row.iops,
         "read_p99_ns": row.p99_ns("read"),
         "write_p99_ns": row.p99_ns("write"),

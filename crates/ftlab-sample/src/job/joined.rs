@@ -1,0 +1,113 @@
+//! The file that a sample is joined with.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+
+use ftlab_core::{Error, Result};
+
+use super::LARGEST_JOINED;
+use crate::expression::Value;
+use crate::layout::{self, Cut};
+use crate::record::{self, Form};
+use crate::sql::Plan;
+
+/// A file that is joined: read whole.
+pub(super) struct Joined {
+    pub(super) path: String,
+    pub(super) form: Form,
+    pub(super) columns: Vec<String>,
+    content: Vec<u8>,
+    header: usize,
+    quoted: bool,
+}
+
+/// Rows of the joined file by what they are joined on.
+pub struct Lookup {
+    pub(super) rows: Vec<Vec<Value<'static>>>,
+    pub(super) of: FxHashMap<Box<[u8]>, Vec<u32>>,
+}
+
+impl Joined {
+    pub(super) fn open(pattern: &str) -> Result<Joined> {
+        let cut = Cut {
+            disks: Vec::new(),
+            partition_bytes: 64 << 10,
+            form: None,
+            header: true,
+            no_quoted_newlines: false,
+        };
+        let dataset = layout::open(pattern, &cut)?;
+        let files: Vec<_> = dataset.disks.iter().flat_map(|disk| &disk.files).collect();
+        let [piece] = &files[..] else {
+            return Err(Error::input(format!(
+                "join {pattern}: {} files, expected one",
+                files.len()
+            )));
+        };
+        if piece.bytes > LARGEST_JOINED {
+            return Err(Error::input(format!(
+                "join {pattern}: {} bytes, expected at most {LARGEST_JOINED}, as a joined file is read whole; the larger file belongs behind `from`",
+                piece.bytes
+            )));
+        }
+        let path: &Path = &piece.path;
+        let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+        Ok(Joined {
+            path: path.display().to_string(),
+            header: piece.header as usize,
+            quoted: piece.index.is_some(),
+            form: dataset.form.clone(),
+            columns: dataset.columns.clone(),
+            content,
+        })
+    }
+
+    pub(super) fn lookup(&self, plan: &Plan, key: &crate::expression::Expression) -> Result<Lookup> {
+        let mut lookup = Lookup {
+            rows: Vec::new(),
+            of: FxHashMap::default(),
+        };
+        // Slots behind those of the sampled files; fields come in their own order.
+        let before = plan.picks.len();
+        let mut order: Vec<usize> = (0..plan.joined.len()).collect();
+        order.sort_by_key(|&at| match plan.joined[at] {
+            record::Pick::Field(number) => number,
+            _ => at,
+        });
+        let picks: Vec<record::Pick> = order.iter().map(|&at| plan.joined[at].clone()).collect();
+        let content = &self.content[self.header.min(self.content.len())..];
+        let mut each = |_: usize, line: &[u8]| {
+            let mut found = vec![Value::Null; picks.len()];
+            record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
+            let mut slots = vec![Value::Null; before + picks.len()];
+            for (value, &at) in found.into_iter().zip(&order) {
+                slots[before + at] = match value {
+                    Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+                    Value::Number(number) => Value::Number(number),
+                    Value::Bool(truth) => Value::Bool(truth),
+                    Value::Null => Value::Null,
+                };
+            }
+            if let Some(key) = joined_key(&key.evaluate(&slots)?) {
+                lookup.of.entry(key.into()).or_default().push(lookup.rows.len() as u32);
+                lookup.rows.push(slots.split_off(before));
+            }
+            Ok(())
+        };
+        record::records(&self.form, self.quoted, content, &mut each)
+            .map_err(|(at, wrong)| Error::input(format!("{}, byte {}: {}", self.path, self.header + at, wrong.0)))?;
+        Ok(lookup)
+    }
+}
+
+/// What is compared by a join: text. None of null, which is like nothing.
+pub(super) fn joined_key(value: &Value<'_>) -> Option<Vec<u8>> {
+    match value {
+        Value::Null => None,
+        Value::Text(text) => Some(text.to_vec()),
+        Value::Number(number) => Some(number.to_string().into_bytes()),
+        Value::Bool(truth) => Some(truth.to_string().into_bytes()),
+    }
+}

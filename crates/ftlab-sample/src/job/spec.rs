@@ -1,0 +1,139 @@
+//! What a question to files is made of, and which of it is refused.
+
+use ftlab_core::{Error, Result, units};
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampleSpec {
+    pub query: String,
+    /// Share of the partitions, above 0 and at most 1.
+    #[serde(default)]
+    pub ratio: Option<f64>,
+    /// Half-width over value.
+    #[serde(default)]
+    pub error: Option<f64>,
+    /// A time: `2s`.
+    #[serde(default)]
+    pub within: Option<String>,
+    #[serde(default = "default_level")]
+    pub level: f64,
+    #[serde(default)]
+    pub seed: u64,
+    #[serde(default)]
+    pub disks: Vec<String>,
+    /// A size: `64KiB`.
+    #[serde(default = "default_partition")]
+    pub partition: String,
+    /// Share of the records of a drawn partition.
+    #[serde(default = "default_records")]
+    pub records: f64,
+    /// Partitions of the pilot of `error`.
+    #[serde(default = "default_pilot")]
+    pub pilot: u64,
+    #[serde(default)]
+    pub format: Option<String>,
+    #[serde(default)]
+    pub delimiter: Option<String>,
+    #[serde(default = "yes")]
+    pub header: bool,
+    #[serde(default)]
+    pub no_quoted_newlines: bool,
+    #[serde(default)]
+    pub threads: Option<usize>,
+    #[serde(default = "default_depth")]
+    pub depth: usize,
+}
+
+fn default_level() -> f64 {
+    0.95
+}
+fn default_partition() -> String {
+    "64KiB".to_owned()
+}
+fn default_records() -> f64 {
+    1.0
+}
+fn default_pilot() -> u64 {
+    100
+}
+fn default_depth() -> usize {
+    4
+}
+fn yes() -> bool {
+    true
+}
+
+impl SampleSpec {
+    pub fn parse(json: &str) -> Result<SampleSpec> {
+        let spec: SampleSpec = serde_json::from_str(json).map_err(|e| Error::input(format!("sample: {e}")))?;
+        spec.check()?;
+        Ok(spec)
+    }
+
+    pub fn partition_bytes(&self) -> Result<u64> {
+        let refuse = |_| Error::input(format!("--partition {}: expected 2KiB to 1GiB", self.partition));
+        let bytes = units::bytes(&self.partition).map_err(refuse)?;
+        if (2048..=1 << 30).contains(&bytes) {
+            Ok(bytes)
+        } else {
+            Err(refuse(Error::Interrupted))
+        }
+    }
+
+    pub(super) fn within_ns(&self) -> Result<Option<u64>> {
+        let Some(within) = &self.within else { return Ok(None) };
+        match units::nanoseconds(within) {
+            Ok(ns) if ns > 0 => Ok(Some(ns)),
+            _ => Err(Error::input(format!(
+                "--within {within}: expected a time, such as 2s or 500ms"
+            ))),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |what: &str, value: String, expected: &str| {
+            Err(Error::input(format!("--{what} {value}: expected {expected}")))
+        };
+        let asked = [self.ratio.is_some(), self.error.is_some(), self.within.is_some()];
+        if asked.iter().filter(|&&one| one).count() != 1 {
+            return Err(Error::input("expected one of --ratio, --error and --within"));
+        }
+        if let Some(ratio) = self.ratio.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
+            return refuse("ratio", ratio.to_string(), "more than 0 and at most 1 (100%)");
+        }
+        if let Some(error) = self.error.filter(|e| !(*e > 0.0 && *e < 1.0)) {
+            return refuse("error", error.to_string(), "more than 0 and less than 1 (100%)");
+        }
+        self.within_ns()?;
+        if !(self.level > 0.0 && self.level < 1.0) {
+            return refuse(
+                "level",
+                self.level.to_string(),
+                "more than 0 and less than 1, such as 0.95",
+            );
+        }
+        if !(self.records > 0.0 && self.records <= 1.0) {
+            return refuse("records", self.records.to_string(), "more than 0 and at most 1 (100%)");
+        }
+        self.partition_bytes()?;
+        if self.pilot < 20 {
+            return refuse("pilot", self.pilot.to_string(), "at least 20 partitions");
+        }
+        if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
+            return refuse("threads", self.threads.unwrap_or(0).to_string(), "1 to 1024");
+        }
+        if !(1..=256).contains(&self.depth) {
+            return refuse("depth", self.depth.to_string(), "1 to 256");
+        }
+        if let Some(twice) = self
+            .disks
+            .iter()
+            .enumerate()
+            .find(|(at, disk)| self.disks[..*at].contains(disk))
+        {
+            return refuse("disk", twice.1.clone(), "each folder once");
+        }
+        Ok(())
+    }
+}
