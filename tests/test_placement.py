@@ -118,9 +118,7 @@ def test_json_holds_the_answer(ftlab: Command) -> None:
         (("--scheme", "sepbit", "--scheme", "sepbit"), "scheme `sepbit` is given twice"),
     ],
 )
-def test_schemes_are_chosen_once_and_by_their_option(
-    ftlab: Command, options: tuple[str, ...], sentence: str
-) -> None:
+def test_schemes_are_chosen_once_and_by_their_option(ftlab: Command, options: tuple[str, ...], sentence: str) -> None:
     done = ftlab("placement", HOT, "--drive", "small", *options)
     assert done.code == 2
     assert sentence in done.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import random
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -202,6 +203,23 @@ def test_line_ends_within_quotes_are_found_once(tmp_path: Path, monkeypatch: pyt
     assert again.figures["sample"]["indexed_bytes"] == 0
 
 
+def test_a_quote_within_a_field_without_quotes_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "inches.csv"
+    draw = random.Random(7)
+    texts = ['5" disk', "plain", '6"', '"a ""b"",\nc"', '""', 'x""y', '"5"" disk\n"']
+    rows = [(n, draw.choice(texts)) for n in range(3000)]
+    path.write_text("a,b\n" + "".join(f"{n},{text}\n" for n, text in rows))
+    with path.open(newline="") as file:
+        naive = list(csv.reader(file))[1:]
+    assert len(naive) == 3000
+    query = f"select count(*) as lines, sum(a) as total, sum(length(b)) as letters from '{path}'"
+    found = lab.sample(query, ratio=1, partition="2KiB").rows[0]
+    assert found["lines"].value == 3000
+    assert found["total"].value == sum(n for n, _ in rows)
+    assert found["letters"].value == sum(len(text) for _, text in naive)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -224,6 +242,10 @@ def test_line_ends_within_quotes_are_found_once(tmp_path: Path, monkeypatch: pyt
         (["select count(*) from 'a.csv'", "--ratio", "1%", "--partition", "1KiB"], "expected 2KiB to 1GiB"),
         (["select word, count(*) from words('a.csv') group by word", "--ratio", "1%"], "expected --format text"),
         (["select count(*) from 'a.csv'", "--ratio", "1%", "--format", "cvs"], "did you mean `csv`?"),
+        (["select sum(v) from 'huge.csv'", "--ratio", "1%"], "1e200: expected 0, or 1e-100 to 1e70 in size"),
+        (["select avg(v) from 'tiny.csv'", "--ratio", "1%"], "1e-170: expected 0, or 1e-100 to 1e70 in size"),
+        (["select count(*) from 'pipe.csv'", "--ratio", "1%"], "pipe.csv: expected a file"),
+        (["select count(*) from 'a.csv' where " + "1+" * 7000 + "1 > 0", "--ratio", "1%"], "expected at most 8192"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(
@@ -237,6 +259,9 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     Path("open.csv").write_text('name,n\na,"1\n')
     Path("other.csv").write_text("x\n1\n")
     Path("anor.csv").write_text("y\n1\n")
+    Path("huge.csv").write_text("v\n1e200\n")
+    Path("tiny.csv").write_text("v\n1e-170\n")
+    os.mkfifo("pipe.csv")
     Path("bad.json").write_text("{}\n[1]\n")
     Path("a.csv.gz").write_bytes(gzip.compress(b"name,n\n"))
     done = ftlab("sample", *arguments, "--out", "new.csv")

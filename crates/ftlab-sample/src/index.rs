@@ -3,10 +3,7 @@
 //! # Model
 //! Whether a line end lies within quotes is known only from the file's beginning on. So such a file is read once, and what was found is kept in the user's
 //! cache (`$XDG_CACHE_HOME/ftlab`, else `~/.cache/ftlab`) under the file's name, size, time and partition size: nothing where no line end is within
-//! quotes, else for each partition the first byte of its first record. A quote within a field doubles, so that the parity of quotes tells.
-//!
-//! # Not modelled
-//! Quotes that do not open a field (`5" disk`): such files need `--no-quoted-newlines`.
+//! quotes, else for each partition the first byte of its first record. What a quote means is told by what stands before it ([`Quotes`]).
 //!
 //! # Errors
 //! A file that ends within quotes.
@@ -21,7 +18,9 @@ use std::path::{Path, PathBuf};
 
 use ftlab_core::{Error, Result};
 
-const MAGIC: &[u8; 8] = b"ftlabix1";
+use crate::record::Quotes;
+
+const MAGIC: &[u8; 8] = b"ftlabix2";
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Index {
@@ -31,12 +30,18 @@ pub struct Index {
 
 impl Index {
     /// The index of a file, none if it needs none; and the bytes that were read to make it.
-    pub fn of(path: &Path, file: &File, meta: &Metadata, partition_bytes: u64) -> Result<(Option<Index>, u64)> {
-        let kept = place(path, meta, partition_bytes);
+    pub fn of(
+        path: &Path,
+        file: &File,
+        meta: &Metadata,
+        partition_bytes: u64,
+        delimiter: u8,
+    ) -> Result<(Option<Index>, u64)> {
+        let kept = place(path, meta, partition_bytes, delimiter);
         if let Some(found) = kept.as_deref().and_then(|kept| load(kept, meta.len(), partition_bytes)) {
             return Ok((found, 0));
         }
-        let made = scan(path, file, meta.len(), partition_bytes)?;
+        let made = scan(path, file, meta.len(), partition_bytes, delimiter)?;
         if let Some(kept) = kept {
             // Without a cache the file is read again next time.
             let _ = save(&kept, made.as_ref());
@@ -46,10 +51,11 @@ impl Index {
 }
 
 /// Reads the whole file.
-fn scan(path: &Path, mut file: &File, bytes: u64, partition_bytes: u64) -> Result<Option<Index>> {
+fn scan(path: &Path, mut file: &File, bytes: u64, partition_bytes: u64, delimiter: u8) -> Result<Option<Index>> {
     let mut starts = vec![0];
     let mut buffer = vec![0; 1 << 20];
-    let (mut at, mut within, mut any, mut opened) = (0u64, false, false, 0u64);
+    let (mut at, mut any, mut opened) = (0u64, false, 0u64);
+    let (mut quotes, mut before) = (Quotes::new(delimiter), None);
     loop {
         let count = file.read(&mut buffer).map_err(|e| Error::io(path, &e))?;
         if count == 0 {
@@ -58,9 +64,13 @@ fn scan(path: &Path, mut file: &File, bytes: u64, partition_bytes: u64) -> Resul
         for found in memchr::memchr2_iter(b'"', b'\n', &buffer[..count]) {
             let place = at + found as u64;
             if buffer[found] == b'"' {
-                within = !within;
-                opened = place;
-            } else if within {
+                let byte = found.checked_sub(1).map(|at| buffer[at]).or(before);
+                // A mark of UTF-8 stands before the first field.
+                let byte = byte.filter(|&byte| !(place == 3 && byte == 0xbf));
+                if quotes.meets(place, byte) {
+                    opened = place;
+                }
+            } else if quotes.within {
                 any = true;
             } else {
                 while starts.len() as u64 * partition_bytes <= place + 1
@@ -71,8 +81,9 @@ fn scan(path: &Path, mut file: &File, bytes: u64, partition_bytes: u64) -> Resul
             }
         }
         at += count as u64;
+        before = Some(buffer[count - 1]);
     }
-    if within {
+    if quotes.within {
         return Err(Error::input(format!(
             "{}: the file ends within quotes that opened at byte {opened}; expected a closing quote, or --no-quoted-newlines where quotes mean nothing",
             path.display()
@@ -85,14 +96,14 @@ fn scan(path: &Path, mut file: &File, bytes: u64, partition_bytes: u64) -> Resul
     Ok(Some(Index { starts }))
 }
 
-fn place(path: &Path, meta: &Metadata, partition_bytes: u64) -> Option<PathBuf> {
+fn place(path: &Path, meta: &Metadata, partition_bytes: u64, delimiter: u8) -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let whole = fs::canonicalize(path).ok()?;
     let key = format!(
-        "{} {} {} {} {partition_bytes}",
+        "{} {} {} {} {partition_bytes} {delimiter}",
         whole.display(),
         meta.len(),
         meta.mtime(),
@@ -165,7 +176,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         fs::write(&path, text).unwrap();
-        scan(&path, &File::open(&path).unwrap(), text.len() as u64, partition_bytes)
+        scan(
+            &path,
+            &File::open(&path).unwrap(),
+            text.len() as u64,
+            partition_bytes,
+            b',',
+        )
     }
 
     /// Records begin at 0, 4 and 13 (the line end at 8 is within quotes); the file ends at 17. Partitions of 4 bytes begin at 0, 4, 8, 12, 16.
@@ -174,6 +191,12 @@ mod tests {
         let index = indexed("a,b\n1,\"x\ny\"z\n2,3\n", 4).unwrap().unwrap();
         assert_eq!(index.starts, [0, 4, 13, 13, 17, 17]);
         assert_eq!(indexed("a,b\n1,\"x\"\n", 4).unwrap(), None);
+        // Inches are text; a doubled quote within quotes is one.
+        assert_eq!(indexed("a,b\n1,5\" disk\n2,6\" disk\n", 4).unwrap(), None);
+        assert_eq!(
+            indexed("a\n\"x\"\"\ny\"\nz\n", 4).unwrap().unwrap().starts,
+            [0, 9, 9, 11]
+        );
         let error = indexed("a,\"b\n", 4).unwrap_err().to_string();
         assert!(error.contains("ends within quotes that opened at byte 2"), "{error}");
     }

@@ -191,11 +191,12 @@ fn piece(
     columns: &mut Option<(Vec<String>, PathBuf)>,
 ) -> Result<Option<Piece>> {
     let io = |e: std::io::Error| Error::io(path, &e);
-    let file = File::open(path).map_err(io)?;
-    let meta = file.metadata().map_err(io)?;
+    // A pipe is not even opened: that would wait for whoever writes to it.
+    let meta = std::fs::metadata(path).map_err(io)?;
     if !meta.is_file() {
         return Err(Error::input(format!("{}: expected a file", path.display())));
     }
+    let file = File::open(path).map_err(io)?;
     if meta.len() == 0 {
         return Ok(None);
     }
@@ -233,9 +234,15 @@ fn piece(
             None => *columns = Some((names, path.to_owned())),
         }
     }
-    let quoted = matches!(dataset.form, Form::Csv { quotes: true, .. }) && !cut.no_quoted_newlines;
-    let index = if quoted {
-        let (index, read) = Index::of(path, &file, &meta, cut.partition_bytes)?;
+    let index = if let (
+        &Form::Csv {
+            quotes: true,
+            delimiter,
+        },
+        false,
+    ) = (&dataset.form, cut.no_quoted_newlines)
+    {
+        let (index, read) = Index::of(path, &file, &meta, cut.partition_bytes, delimiter)?;
         dataset.indexed_bytes += read;
         index.map(Arc::new)
     } else {

@@ -83,6 +83,37 @@ impl Form {
     }
 }
 
+/// Whether a place lies within quotes, told quote by quote. A quote opens a field only where the field begins, and one behind a closing
+/// quote stands for itself; any other in a field without quotes is text (`5" disk`).
+#[derive(Clone, Copy, Debug)]
+pub struct Quotes {
+    delimiter: u8,
+    pub within: bool,
+    closed: Option<u64>,
+}
+
+impl Quotes {
+    pub fn new(delimiter: u8) -> Self {
+        Quotes {
+            delimiter,
+            within: false,
+            closed: None,
+        }
+    }
+
+    /// A quote at `place`, behind the byte `before`; none where a record begins. True if it opens a field.
+    pub fn meets(&mut self, place: u64, before: Option<u8>) -> bool {
+        if self.within {
+            (self.within, self.closed) = (false, Some(place));
+            return false;
+        }
+        let opens = before.is_none_or(|byte| byte == b'\n' || byte == self.delimiter);
+        let doubles = place > 0 && self.closed == Some(place - 1);
+        self.within = opens || doubles;
+        opens
+    }
+}
+
 /// Calls `each` with every record of `bytes`, and its place there. With `quoted`, line ends within quotes do not end a record.
 pub fn records<'a>(
     form: &Form,
@@ -99,12 +130,12 @@ pub fn records<'a>(
         }
         each(start, line).map_err(|wrong| (start, wrong))
     };
-    if quoted {
-        let mut within = false;
+    if let (true, Form::Csv { delimiter, .. }) = (quoted, form) {
+        let mut quotes = Quotes::new(*delimiter);
         for at in memchr::memchr2_iter(b'"', b'\n', bytes) {
             if bytes[at] == b'"' {
-                within = !within;
-            } else if !within {
+                quotes.meets(at as u64, at.checked_sub(1).map(|before| bytes[before]));
+            } else if !quotes.within {
                 give(start, at)?;
                 start = at + 1;
             }

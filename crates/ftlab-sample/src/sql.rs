@@ -120,8 +120,17 @@ fn unsupported(what: impl std::fmt::Display) -> Error {
     ))
 }
 
+/// Bytes of a query. Each operator of a chain is a level of the expression, and levels of a longer one would fill the stack.
+const LONGEST_QUERY: usize = 8192;
+
 /// Reads a question.
 pub fn parse(text: &str) -> Result<Question> {
+    if text.len() > LONGEST_QUERY {
+        return Err(Error::input(format!(
+            "query of {} bytes: expected at most {LONGEST_QUERY}",
+            text.len()
+        )));
+    }
     let mut statements = Parser::parse_sql(&GenericDialect {}, text).map_err(|e| {
         Error::input(format!(
             "query: {}",

@@ -11,6 +11,9 @@ use crate::record;
 use crate::sql::Kind;
 use crate::totals::Totals;
 
+/// Sizes of numbers that are averaged or summed: their squares, and those of many of them together, are numbers of 64 bits.
+const SQUARED: std::ops::RangeInclusive<f64> = 1e-100..=1e70;
+
 /// Room that a thread uses again.
 #[derive(Default)]
 pub(super) struct Room {
@@ -167,6 +170,13 @@ impl Engine<'_> {
                 Kind::Count => {}
                 Kind::Sum | Kind::Average => {
                     if let Some(value) = value.number()? {
+                        if value != 0.0 && !SQUARED.contains(&value.abs()) {
+                            return Err(Wrong(format!(
+                                "{value:e}: expected 0, or {:e} to {:e} in size, of which squares can be summed",
+                                SQUARED.start(),
+                                SQUARED.end()
+                            )));
+                        }
                         totals.add(group, number, value, 1.0);
                     }
                 }
