@@ -59,12 +59,12 @@ def test_the_figures_agree_with_each_other() -> None:
 
 def test_work_and_thought_slow_clients_down_as_long_as_they_last() -> None:
     """Two clients on 16 chips hardly wait for each other, so that work on pages is added to the response time."""
-    alone = f"{WORKLOAD},clients=2,transactions=500"
+    alone = "transactions:mix=tpcb,span=100MiB,pool=128,clients=2,transactions=500"
     quick, slow = run(f"{alone},compute=1ms"), run(f"{alone},compute=3ms")
     accesses = quick["transactions"]["pool"]["accesses"] / 500
     more_ns = slow["transactions"]["response"]["mean_ns"] - quick["transactions"]["response"]["mean_ns"]
     assert more_ns == pytest.approx(2e6 * accesses, rel=0.05)
-    thinks = run(f"{alone},think=50ms")
+    thinks = run(f"{alone},compute=1ms,think=50ms")
     cycle_s = 2 / thinks["transactions"]["per_second"]
     assert cycle_s == pytest.approx(0.05 + thinks["transactions"]["response"]["mean_ns"] / 1e9, rel=0.15)
 

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(indexed("a,b\n1,5\" disk\n2,6\" disk\n", 4).unwrap(), None);
         assert_eq!(
             indexed("a\n\"x\"\"\ny\"\nz\n", 4).unwrap().unwrap().starts,
-            [0, 9, 9, 11]
+            [0, 10, 10, 12]
         );
         let error = indexed("a,\"b\n", 4).unwrap_err().to_string();
         assert!(error.contains("ends within quotes that opened at byte 2"), "{error}");
