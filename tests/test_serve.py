@@ -526,6 +526,14 @@ def test_a_large_drive_can_be_served_small(tmp_path: Path) -> None:
     assert any("at this size the drive has an op_ratio of" in note for note in summary["notes"])
 
 
+def test_a_size_need_not_be_whole_mapping_units(tmp_path: Path) -> None:
+    units = ("--set", "geometry.unit=16KiB", "--set", "geometry.page_size=16KiB")
+    with served(tmp_path, "--drive", "desk", *units, "--size", "100004KiB", "--pace", "none") as service:
+        client = service.client()
+        client.write(100_000 << 10, b"z" * 4096)
+        assert client.read(100_000 << 10, 4096) == b"z" * 4096
+
+
 def test_tcp_takes_a_free_port(tmp_path: Path) -> None:
     with served(tmp_path, *FAST, "--listen", "nbd://127.0.0.1:0") as service:
         uri = next(line for line in service.said if " on nbd://127" in line).split(" on ")[1]

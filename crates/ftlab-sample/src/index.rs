@@ -20,7 +20,7 @@ use ftlab_core::{Error, Result};
 
 use crate::record::Quotes;
 
-const MAGIC: &[u8; 8] = b"ftlabix2";
+const MAGIC: &[u8; 8] = b"ftlabix3";
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Index {
@@ -109,19 +109,8 @@ fn place(path: &Path, meta: &Metadata, partition_bytes: u64, delimiter: u8) -> O
         meta.mtime(),
         meta.mtime_nsec()
     );
-    // Two independent halves, by the same hash of two texts.
-    let name = format!("{:016x}{:016x}", hash(&key), hash(&format!("{key}.")));
+    let name = blake3::hash(key.as_bytes()).to_hex();
     Some(cache.join("ftlab").join(format!("{name}.index")))
-}
-
-/// FNV-1a with a finishing mix.
-fn hash(text: &str) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in text.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash ^= hash >> 32;
-    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// What was kept, if it is whole: `Some(None)` says that the file needs no index.
@@ -163,9 +152,13 @@ fn save(kept: &Path, made: Option<&Index>) -> std::io::Result<()> {
 }
 
 fn checksum(numbers: &[u64]) -> u64 {
-    numbers.iter().fold(0x9e37_79b9_7f4a_7c15, |sum, &number| {
-        (sum ^ number).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29)
-    })
+    let mut hasher = blake3::Hasher::new();
+    for number in numbers {
+        hasher.update(&number.to_le_bytes());
+    }
+    let mut first = [0; 8];
+    hasher.finalize_xof().fill(&mut first);
+    u64::from_le_bytes(first)
 }
 
 #[cfg(test)]

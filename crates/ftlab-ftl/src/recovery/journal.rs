@@ -64,11 +64,12 @@ impl<B: Backend> Ftl<B> {
             return;
         }
         // A collection has to get along with what is free: all of the journal at once may be more than that.
-        let least = self.units.pools.iter().map(|pool| pool.free).min().unwrap_or(0);
-        let room =
-            u64::from(least.saturating_sub(1)) * u64::from(self.layout.slots_per_ru / self.layout.units_per_page);
-        if self.gc.depth > 0 && pages > room {
-            return;
+        if self.gc.depth > 0 {
+            let least = self.units.pools.iter().map(|pool| pool.free).min().unwrap_or(0);
+            let pages_per_ru = u64::from(self.layout.slots_per_ru / self.layout.units_per_page);
+            if pages > u64::from(least.saturating_sub(1)) * pages_per_ru {
+                return;
+            }
         }
         let complete = |page: &JournalPage| page.slot.is_none() || backend.is_done(page.program);
         if recovery.journal.iter().all(complete) {

@@ -167,6 +167,7 @@ fn as_run(spec: &ServeSpec) -> Result<RunSpec> {
 fn sized(drive: &DriveSpec, size: u64) -> Result<Vec<String>> {
     let whole = workload::load_drive(drive)?;
     let geometry = &whole.layout.geometry;
+    let size = size.next_multiple_of(u64::from(geometry.unit_bytes));
     let row = geometry.raw_units() / u64::from(geometry.blocks) * u64::from(geometry.unit_bytes);
     let least = (size as f64 * (1.0 + whole.op_ratio()) / row as f64).ceil() as u64;
     let mut refused = None;
