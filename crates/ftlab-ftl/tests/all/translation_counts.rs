@@ -1,8 +1,6 @@
 //! What collection costs for the map is told apart from what it costs for data.
 
-mod common;
-
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
 use ftlab_core::{PolicySpec, Stream};
 use ftlab_ftl::{Counting, Ftl, Ticket};
 

@@ -1,7 +1,6 @@
 //! Works of the controller's engines on the timed backend, to the nanosecond, derived by hand.
 
-mod support;
-
+use crate::support::*;
 use ftlab_core::Breakdown;
 use ftlab_core::{IoContext, Lpn, OpKind};
 use ftlab_drive::timed::{Event, TicketInfo, Timed};
@@ -10,7 +9,6 @@ use ftlab_ftl::indirection::Of;
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Backend, HostRequest, Now, Overrides, Ticket};
 use ftlab_testkit::Case;
-use support::*;
 
 fn open(timed: &mut Timed) -> Ticket {
     let since_ns = timed.now_ns();

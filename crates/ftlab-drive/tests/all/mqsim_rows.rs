@@ -3,12 +3,10 @@
 //! Unloaded rows to the nanosecond; rows at depth within 5 % under `lockstep`, which runs a channel as MQSim does, and no
 //! slower than 1 % above under `out_of_order`, which overlaps better.
 
-mod support;
-
+use crate::support::*;
 use ftlab_core::{BlockDevice, Completion, OpKind, Stream};
 use ftlab_drive::config::HostLink;
 use ftlab_drive::device::Device;
-use support::*;
 
 /// One die and plane per chip, or two of each.
 const A: [u32; 4] = [8, 4, 1, 1];

@@ -1,9 +1,8 @@
 //! What a host says of a request arrives whole: through the command server, the host link and the write buffer.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::*;
 use ftlab_core::geometry::PlaneOrder;
 use ftlab_core::{
     BlockDevice, Completion, Geometry, IoContext, IoRequest, Layout, Lpn, OpKind, PolicySpec, ReclaimKind, flags,
@@ -17,7 +16,6 @@ use ftlab_ftl::placement::{HostWrite, PlacementPolicy};
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Overrides, WriteContext};
 use ftlab_testkit::Case;
-use support::*;
 
 const KIB: u64 = 1024;
 

@@ -1,8 +1,6 @@
 //! CPFTL on a drive: pairs that are read together cost half of the translation reads, until one of them moves.
 
-mod common;
-
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
 use ftlab_core::{OpKind, PolicySpec, Stream};
 use ftlab_ftl::{Counting, Ftl, HostRequest, Ticket};
 

@@ -1,16 +1,14 @@
 //! The timed backend against closed forms: queueing, bandwidth ceilings, a timeline that adds up.
 
-mod support;
-
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use crate::support::*;
 use ftlab_core::{BlockDevice, Completion, OpKind, Stream};
 use ftlab_drive::device::Device;
 use ftlab_drive::timeline::Timeline;
 use ftlab_flash::Timing;
-use support::*;
 
 /// Poisson reads on one die are an M/D/1 queue: mean wait ρ·S / 2(1 − ρ) (Pollaczek and Khinchine, constant service).
 ///

@@ -1,8 +1,7 @@
 //! The FTL on the timed backend under random operations and power cuts, on random drives under every schedule: each LPN
 //! reads its last acknowledged version, and no rule of order is broken.
 
-mod support;
-
+use crate::support::checked::{Checked, draw_schedule};
 use ftlab_core::{Geometry, Layout, Stream};
 use ftlab_ftl::Overrides;
 use ftlab_ftl::dedup::DedupPolicy;
@@ -11,7 +10,6 @@ use ftlab_testkit::case::Wish;
 use ftlab_testkit::driving::{Drives, effort};
 use ftlab_testkit::members::{OutOfLine, TwoCopies, UnitDedup};
 use ftlab_testkit::{Case, fuzz_drive};
-use support::checked::{Checked, draw_schedule};
 
 /// Chips of one die and chips of two.
 fn chips(case: &mut Case) {

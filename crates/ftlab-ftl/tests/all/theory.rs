@@ -1,13 +1,10 @@
 //! Write amplification against closed forms and reference tables, on drives small enough for every test run; the long
 //! check is `theory_long`.
 
-mod common;
-mod waf;
-
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
+use crate::waf::{Frontiers, Hot, Run, compare};
 use ftlab_core::theory::VictimLaw;
 use ftlab_ftl::{Ftl, Ticket};
-use waf::{Frontiers, Hot, Run, compare};
 
 /// 2,000 blocks read up to 1 % off: the mean-field limits are those of many blocks.
 #[test]

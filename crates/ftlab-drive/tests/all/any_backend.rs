@@ -1,9 +1,9 @@
 //! One device over every backend: with time, without it, and over the testkit's doubles, which hold the rules of flash.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::support::doubled::Doubled;
+use crate::support::*;
 use ftlab_core::{BlockDevice, Completion, IoContext, IoRequest, Lpn, OpKind, Slot, Status, Stream};
 use ftlab_drive::clocked::Clocked;
 use ftlab_drive::config::{DriveConfig, HostLink};
@@ -16,8 +16,6 @@ use ftlab_ftl::units::RuState;
 use ftlab_ftl::{Counts, Ftl, HostRequest, Overrides, Ticket};
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::{Case, Instant, Late};
-use support::doubled::Doubled;
-use support::*;
 
 const REQUESTS: u64 = 400;
 

@@ -1,12 +1,10 @@
 //! Copies issued at once are carried out, and reported, as copies issued one by one.
 
-mod support;
-
+use crate::support::*;
 use ftlab_core::{RuId, Stream};
 use ftlab_drive::timed::Timed;
 use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, Cause, OpId, PageCopies};
-use support::*;
 
 const PAGES: u32 = 12;
 const BLOCKS: u32 = 40;

@@ -1,7 +1,6 @@
 //! A read that is known to be the only operation of its ticket takes a shorter way; it ends as on the way of any other.
 
-mod support;
-
+use crate::support::*;
 use ftlab_core::{BlockDevice, Completion, IoRequest, Lpn, OpKind, Stream};
 use ftlab_drive::clocked::Clocked;
 use ftlab_drive::config::HostLink;
@@ -12,7 +11,6 @@ use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, FlashOp, HostRequest, Load, Need, Notice, OpId, Overrides, PageCopies, Ticket};
 use ftlab_testkit::Case;
 use ftlab_testkit::case::Wish;
-use support::*;
 
 /// The timed backend, to which each operation is one of several.
 struct Beside(Timed);

@@ -1,10 +1,7 @@
 //! The long check against theory: every row of the reference tables. `cargo test --release -p ftlab-ftl -- --ignored`
 
-mod common;
-mod waf;
-
+use crate::waf::{Frontiers, Hot, Run, compare};
 use ftlab_core::theory::VictimLaw;
-use waf::{Frontiers, Hot, Run, compare};
 
 const LAWS: [(&str, VictimLaw); 6] = [
     ("greedy", VictimLaw::Greedy),

@@ -1,12 +1,10 @@
 //! Every phase of the timed backend to the nanosecond, derived by hand.
 
-mod support;
-
+use crate::support::*;
 use ftlab_core::{Breakdown, Part, RuId};
 use ftlab_drive::timed::{Event, Outstanding, TicketInfo, Timed};
 use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, Cause, Class, FlashOp, FlashOpKind, Need, Notice, OpId, Ticket};
-use support::*;
 
 const KB4: u32 = 4096;
 

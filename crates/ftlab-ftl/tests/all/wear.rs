@@ -1,8 +1,6 @@
 //! What wear levelling is for: with data of which most is never written again, the spread of erase counts.
 
-mod common;
-
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
 use ftlab_core::{PolicySpec, Stream};
 use ftlab_ftl::{Ftl, Ticket};
 

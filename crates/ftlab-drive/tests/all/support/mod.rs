@@ -1,7 +1,5 @@
 //! Shared by the tests of the timed backend: small layouts, timing tables, a log of what happened, a trivial FTL.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 pub mod checked;
 pub mod doubled;
 pub mod reference;

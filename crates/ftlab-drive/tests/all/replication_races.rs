@@ -1,7 +1,6 @@
 //! Copies on the timed backend: writes that race a blocked die and copies in idle time, to the nanosecond.
 
-mod support;
-
+use crate::support::*;
 use ftlab_core::{BlockDevice, Completion, IoRequest, LaneId, Lpn, OpKind, PolicySpec};
 use ftlab_drive::device::Device;
 use ftlab_drive::front::FtlFront;
@@ -12,7 +11,6 @@ use ftlab_ftl::replication::{
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Backend, Ftl, Overrides};
 use ftlab_testkit::Case;
-use support::*;
 
 /// Of a unit of 512 bytes on an idle die: 361 of command, 512 bytes at 3 ns, 500,000 of programming.
 const PROGRAM_NS: u64 = 361 + 512 * 3 + 500_000;

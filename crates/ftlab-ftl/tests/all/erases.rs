@@ -1,8 +1,6 @@
 //! What erases wait for on a drive that recovers from power cuts.
 
-mod common;
-
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
 use ftlab_core::Stream;
 use ftlab_ftl::{Ftl, Ticket};
 use ftlab_testkit::{Double, Late};

@@ -1,14 +1,12 @@
 //! Random operation graphs: the timed backend equals a naive model to the nanosecond, and breaks no rule of the flash.
 
-mod support;
-
+use crate::support::reference::{Item, Reference, cause_of};
+use crate::support::*;
 use ftlab_core::Layout;
 use ftlab_drive::timed::{Event, TicketInfo, Timed};
 use ftlab_flash::Timing;
 use ftlab_ftl::{Backend, Class, FlashOp, FlashOpKind, Need, OpId, Ticket};
 use proptest::prelude::*;
-use support::reference::{Item, Reference, cause_of};
-use support::*;
 
 /// What to do next; interpreted so that every graph is one that an FTL may issue.
 #[derive(Clone, Debug)]

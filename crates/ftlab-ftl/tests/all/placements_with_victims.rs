@@ -1,8 +1,6 @@
 //! Placement policies with a victim rule of their own, on workloads whose answer is known.
 
-mod common;
-
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
 use ftlab_core::{PolicySpec, Stream};
 use ftlab_ftl::{Ftl, Ticket};
 

@@ -1,10 +1,8 @@
 //! A read of an erased or unwritten page is an assertion, whatever the backend: entries of the map are falsified here.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
 use ftlab_core::{Lpn, OpKind, Slot};
 use ftlab_ftl::record::Entry;
 use ftlab_ftl::units::RuState;

@@ -1,11 +1,9 @@
 //! What the members of the placement catalogue do to a drive: against an oracle, on workloads whose answer is known, and from
 //! saved states.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::{config, one_lane, write};
+use crate::common::{config, one_lane, write};
 use ftlab_core::{IoContext, Lpn, OpKind, PolicySpec, Stream};
 use ftlab_ftl::placement::{self, Asks, Event, HostWrite, PlacementPolicy, Survivor};
 use ftlab_ftl::{Counting, Frontier, Ftl, FtlConfig, HostRequest, Now, Overrides, Survivors, Ticket, WriteContext};

@@ -1,0 +1,29 @@
+//! The tests of the whole crate in one program: each of its own would compile the engine again.
+
+mod buffers;
+mod common;
+mod conformance;
+mod cpftl;
+mod dedup;
+mod determinism;
+mod erases;
+mod gathering;
+mod leaftl;
+mod page_reads;
+mod placement_powers;
+mod placements;
+mod placements_by_hand;
+mod placements_with_victims;
+mod powers;
+mod replication_members;
+mod replication_powers;
+mod saved_values;
+mod tables;
+mod theory;
+mod theory_long;
+mod translation_counts;
+mod unwritten;
+mod values;
+mod victims;
+mod waf;
+mod wear;
