@@ -35,6 +35,7 @@ from ftlab.cli import (
     sweep,
     theory,
 )
+from ftlab.cli.once import Once
 
 # Exit codes: 0 done, 1 a check failed, 2 wrong input or a refusing system, 130 interrupted.
 WRONG_INPUT = 2
@@ -63,38 +64,38 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-app.command("run")(_stoppable(run.run))
-app.command("compare")(_stoppable(compare.compare))
-app.command("sweep")(_stoppable(sweep.sweep))
-app.command("report")(_stoppable(report.report))
-app.command("record", context_settings={"allow_interspersed_args": False})(_stoppable(record.record))
-app.command("contexts")(_stoppable(contexts.contexts))
-app.command("inspect")(_stoppable(inspect.inspect))
-app.command("convert")(_stoppable(convert.convert))
-app.command("generate")(_stoppable(generate.generate))
-app.command("fit")(_stoppable(fit.fit))
-app.command("mine")(_stoppable(mine.mine))
-app.command("mrc")(_stoppable(mrc.mrc))
-app.command("dedup")(_stoppable(dedup.dedup))
-app.command("correlations")(_stoppable(correlations.correlations))
-app.command("placement")(_stoppable(placement.placement))
-app.command("reproduce")(_stoppable(reproduce.reproduce))
-app.command("sample")(_stoppable(sample.sample))
-app.command("serve")(_stoppable(serve.serve))
-app.command("ctl")(_stoppable(serve.ctl))
-app.command("check")(_stoppable(check.check))
-app.command("theory")(_stoppable(theory.theory))
+app.command("run", cls=Once)(_stoppable(run.run))
+app.command("compare", cls=Once)(_stoppable(compare.compare))
+app.command("sweep", cls=Once)(_stoppable(sweep.sweep))
+app.command("report", cls=Once)(_stoppable(report.report))
+app.command("record", cls=Once, context_settings={"allow_interspersed_args": False})(_stoppable(record.record))
+app.command("contexts", cls=Once)(_stoppable(contexts.contexts))
+app.command("inspect", cls=Once)(_stoppable(inspect.inspect))
+app.command("convert", cls=Once)(_stoppable(convert.convert))
+app.command("generate", cls=Once)(_stoppable(generate.generate))
+app.command("fit", cls=Once)(_stoppable(fit.fit))
+app.command("mine", cls=Once)(_stoppable(mine.mine))
+app.command("mrc", cls=Once)(_stoppable(mrc.mrc))
+app.command("dedup", cls=Once)(_stoppable(dedup.dedup))
+app.command("correlations", cls=Once)(_stoppable(correlations.correlations))
+app.command("placement", cls=Once)(_stoppable(placement.placement))
+app.command("reproduce", cls=Once)(_stoppable(reproduce.reproduce))
+app.command("sample", cls=Once)(_stoppable(sample.sample))
+app.command("serve", cls=Once)(_stoppable(serve.serve))
+app.command("ctl", cls=Once)(_stoppable(serve.ctl))
+app.command("check", cls=Once)(_stoppable(check.check))
+app.command("theory", cls=Once)(_stoppable(theory.theory))
 memory = typer.Typer(
     help="Banked byte-addressable memory, and samples of data that lie in it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-memory.command("run")(_stoppable(nvm.run))
-memory.command("sample")(_stoppable(nvm.sample))
-memory.command("convert")(_stoppable(nvm.convert))
-memory.command("list")(_stoppable(nvm.list_))
+memory.command("run", cls=Once)(_stoppable(nvm.run))
+memory.command("sample", cls=Once)(_stoppable(nvm.sample))
+memory.command("convert", cls=Once)(_stoppable(nvm.convert))
+memory.command("list", cls=Once)(_stoppable(nvm.list_))
 app.add_typer(memory, name="nvm")
-app.command("list")(_stoppable(list_.list_))
+app.command("list", cls=Once)(_stoppable(list_.list_))
 
 
 @app.callback(invoke_without_command=True)
