@@ -70,3 +70,30 @@ def test_odd_values_of_generators_name_the_key(key: str, ftlab: Command) -> None
         if done.code == 2:
             assert done.err.count("\n") == 1
             assert key in done.err or "years" in done.err, (value, done.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--set", "geometry.blocks=-3"), "--set geometry.blocks=-3: `-3`: expected a whole number below 2^32"),
+        (("--set", "ftl.op_ratio=x"), "--set ftl.op_ratio=x: `x`: expected a number"),
+        (
+            ("--set", "ftl.victim=d_choices:d=-1"),
+            "victim policy `d_choices`: d = `-1`: expected a whole number below 2^32",
+        ),
+        (
+            ("--precondition", "state:{folder}"),
+            "{folder}: is a folder: expected a state written by --save-state, such as {folder}/state",
+        ),
+        (("--out", "/proc/x"), "output /proc/x: cannot be written: No such file or directory"),
+        (("--drive", "small"), "--drive is given twice"),
+        (("--qd", "3", "--qd", "3"), "--qd is given twice"),
+        (("--set", "ftl.op_ratio=0.2", "--set", "ftl.op_ratio =0.3"), "--set ftl.op_ratio is given twice"),
+    ],
+)
+def test_refusals_name_the_value_and_what_was_expected(
+    arguments: tuple[str, ...], sentence: str, ftlab: Command, tmp_path: Path
+) -> None:
+    given = [argument.format(folder=tmp_path) for argument in arguments]
+    done = ftlab("run", "uniform:requests=50", "--drive", "tiny", *given)
+    assert (done.code, done.out, done.err) == (2, "", f"ftlab: {sentence.format(folder=tmp_path)}\n")

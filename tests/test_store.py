@@ -105,7 +105,7 @@ def test_a_failure_leaves_nothing_behind_and_the_old_folder_alone(tmp_path: Path
 def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(FtlabIOError, match=r"output .*/file/a: Not a directory"),
+        pytest.raises(FtlabIOError, match=r"output .*/file/a: cannot be written: Not a directory"),
         store.new_folder(tmp_path / "file" / "a"),
     ):
         pass

@@ -83,7 +83,7 @@ def refusals(place: Path) -> Iterator[None]:
         if number is None and not isinstance(error, OSError):
             raise
         why = os.strerror(number) if number else str(error).strip().splitlines()[0]
-        raise FtlabIOError(f"output {place}: {why}") from error
+        raise FtlabIOError(f"output {place}: cannot be written: {why}") from error
 
 
 def save_run(run: Run, folder: Path, *, report: bool = True) -> None:

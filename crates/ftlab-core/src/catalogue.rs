@@ -124,8 +124,15 @@ impl<T: ?Sized + 'static, S: 'static> Catalogue<T, S> {
     {
         let role = self.role;
         let build = move |params: &Map<String, Value>, setup: &mut S| {
-            let parsed: P = serde_json::from_value(Value::Object(params.clone()))
-                .map_err(|e| Error::input(format!("{role} policy `{name}`: {e}")))?;
+            let parsed: P = serde_path_to_error::deserialize(Value::Object(params.clone())).map_err(|e| {
+                let words = error::in_words(&e.inner().to_string());
+                // A key that is unknown is in the words already.
+                let key = match e.path().to_string() {
+                    key if key == "." || words.starts_with("unknown field") => String::new(),
+                    key => format!(" {key} ="),
+                };
+                Error::input(format!("{role} policy `{name}`:{key} {words}"))
+            })?;
             new(parsed, setup)
         };
         let defaults = serde_json::to_value(P::default()).unwrap_or(Value::Null);

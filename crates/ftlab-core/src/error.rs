@@ -49,6 +49,36 @@ impl Error {
 /// Bytes of a sentence that is left as it is: the longest list of names is not half as long.
 const LONGEST_SENTENCE: usize = 1900;
 
+/// A message of serde in the words of who wrote the value, on one line: "integer `-3`, expected u32" names a type of Rust.
+pub fn in_words(message: &str) -> String {
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wrong = ["invalid value: ", "invalid type: "];
+    let Some((found, wanted)) = wrong
+        .iter()
+        .find_map(|start| message.strip_prefix(start))
+        .and_then(|rest| rest.rsplit_once(", expected "))
+    else {
+        return message;
+    };
+    let wanted = match wanted {
+        "u8" => "a whole number below 2^8",
+        "u16" => "a whole number below 2^16",
+        "u32" => "a whole number below 2^32",
+        "u64" | "usize" => "a whole number of at least 0",
+        "i64" => "a whole number",
+        "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        other => other,
+    };
+    let kinds = ["integer ", "floating point ", "boolean ", "string "];
+    let found = kinds
+        .iter()
+        .find_map(|kind| found.strip_prefix(kind))
+        .map_or_else(|| found.to_owned(), |value| value.replace('"', "`"));
+    format!("{found}: expected {wanted}")
+}
+
 /// The known name nearest to `name`, for "did you mean" hints: at most a third of its letters may differ.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

@@ -107,6 +107,13 @@ fn fill(path: &Path, ftl: &mut Ftl<Counting>, body: &[u8]) -> Result<()> {
 
 /// Checks the frame of a state file; returns its drive and the compressed body.
 fn open(path: &Path) -> Result<(DriveConfig, Vec<u8>)> {
+    if path.is_dir() {
+        return Err(Error::input(format!(
+            "{}: is a folder: expected a state written by --save-state, such as {}",
+            path.display(),
+            path.join("state").display()
+        )));
+    }
     let file = File::open(path).map_err(|error| Error::io(path, &error))?;
     let mut bytes = Vec::new();
     BufReader::new(file)

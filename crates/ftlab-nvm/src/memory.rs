@@ -3,7 +3,7 @@
 //! # Errors
 //! Unknown keys, values without a unit or out of range: one sentence with the key, the value and what was expected.
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result, error, units};
 use serde::Deserialize;
 
 use crate::address::AddressMap;
@@ -135,13 +135,13 @@ impl Memory {
 
     pub fn parse(text: &str, place: &str, set: &[String]) -> Result<Memory> {
         let mut table: toml::Table =
-            toml::from_str(text).map_err(|e| Error::input(format!("{place}: {}", one_line(&e.to_string()))))?;
+            toml::from_str(text).map_err(|e| Error::input(format!("{place}: {}", one_line(&e))))?;
         for change in set {
             apply(&mut table, change)?;
         }
         let written: Written = table
             .try_into()
-            .map_err(|e: toml::de::Error| Error::input(format!("{place}: {}", one_line(&e.to_string()))))?;
+            .map_err(|e: toml::de::Error| Error::input(format!("{place}: {}", one_line(&e))))?;
         resolve(&written).map_err(|e| Error::input(format!("{place}: {e}")))
     }
 
@@ -177,9 +177,11 @@ impl Memory {
     }
 }
 
-fn one_line(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    lines.join(" ")
+/// What the parser says, with the place that it knows, on one line.
+fn one_line(refusal: &toml::de::Error) -> String {
+    let said = refusal.to_string();
+    let said = said.replace(refusal.message(), &error::in_words(refusal.message()));
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// `geometry.banks=16`, with the type of the value as TOML has it, a text where it has none.
@@ -431,7 +433,7 @@ mod tests {
                 "geometry.banks = 0: expected a power of two from 1 to 1024",
             ),
             ("geometry.banks=12", "geometry.banks = 12"),
-            ("timing.t_rcd=150", "invalid type: integer `150`"),
+            ("timing.t_rcd=150", "`150`: expected"),
             ("timing.t_rcd=fast", "timing.t_rcd = fast: expected a time such as"),
             ("write.cost=lines", "did you mean `line`?"),
             ("write.low=0.9", "expected 0 <= low < high <= 1"),

@@ -93,7 +93,7 @@ impl ReadOptions {
                 .and_then(|span| text.get(..span.start))
                 .map_or(0, |t| t.matches('\n').count())
                 + 1;
-            let message = e.message().replace('\n', " ");
+            let message = error::in_words(e.message());
             let settings = Setting::ALL.map(Setting::name).join("`, `");
             Error::input(format!(
                 "{name}, line {line}: {message}: expected `as`, `volumes`, `{settings}`"

@@ -15,7 +15,7 @@ pub fn read(text: &str, origin: &str, sets: &[String]) -> Result<DriveFile> {
         let line = e
             .span()
             .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
-        Error::input(format!("{origin}{line}: {}", sentence(e.message())))
+        Error::input(format!("{origin}{line}: {}", error::in_words(e.message())))
     };
     refuse_unknown_keys(text, origin)?;
     let mut file: DriveFile = toml::from_str(text).map_err(|e| at(&e))?;
@@ -25,7 +25,7 @@ pub fn read(text: &str, origin: &str, sets: &[String]) -> Result<DriveFile> {
         file = table
             .clone()
             .try_into()
-            .map_err(|e: toml::de::Error| Error::input(format!("--set {set}: {}", sentence(e.message()))))?;
+            .map_err(|e: toml::de::Error| Error::input(format!("--set {set}: {}", error::in_words(e.message()))))?;
     }
     Ok(file)
 }
@@ -127,7 +127,7 @@ fn refuse_unknown_keys(text: &str, origin: &str) -> Result<()> {
         let line = e
             .span()
             .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
-        Error::input(format!("{origin}{line}: {}", sentence(e.message())))
+        Error::input(format!("{origin}{line}: {}", error::in_words(e.message())))
     })?;
     let refuse = |what: &str, name: &str, known: &[&str], place: usize| {
         let line = line_of(text, place);
@@ -172,11 +172,6 @@ fn line_of(text: &str, offset: usize) -> usize {
         .iter()
         .filter(|&&byte| byte == b'\n')
         .count()
-}
-
-/// The parser's message on one line.
-fn sentence(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The field names that a derived `Deserialize` asks for: the structs of `file.rs` are the only list of keys.

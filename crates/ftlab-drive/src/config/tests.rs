@@ -176,7 +176,17 @@ fn a_wrong_value_names_its_line_and_what_was_expected() {
         ("read = \"25us\"", "read = \"25\"", "a time such as"),
         ("transfer = \"400MT/s\"", "transfer = \"fast\"", "a rate such as"),
         ("cell = \"SLC\"", "cell = \"PLC\"", "QLC"),
-        ("blocks = 64", "blocks = -1", "u32"),
+        ("blocks = 64", "blocks = -1", "`-1`: expected a whole number below 2^32"),
+        (
+            "blocks = 64",
+            "blocks = 1.5",
+            "`1.5`: expected a whole number below 2^32",
+        ),
+        (
+            "blocks = 64",
+            "blocks = \"x\"",
+            "`x`: expected a whole number below 2^32",
+        ),
         ("hard = 1 ", "hard = \"many\" ", "a share of the pool"),
     ] {
         assert!(TINY.contains(from), "{from}");

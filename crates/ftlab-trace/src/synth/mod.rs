@@ -180,7 +180,7 @@ pub(crate) fn table(what: &str, text: &str) -> Result<Map<String, Value>> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or("");
         let line = before.matches('\n').count() + 1;
-        Error::input(format!("{what}, line {line}: {}", e.message().trim()))
+        Error::input(format!("{what}, line {line}: {}", error::in_words(e.message())))
     })?;
     match serde_json::to_value(table) {
         Ok(Value::Object(keys)) => Ok(keys),
