@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from ftlab.errors import InputError
 
@@ -15,11 +15,12 @@ class Once(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         values, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for option in given:
-            one = option.param_type_name == "option" and not (option.multiple or option.is_flag or option.count)
-            if one and given.count(option) > 1:
+            if not isinstance(option, TyperOption):
+                continue
+            if not (option.multiple or option.is_flag or option.count) and given.count(option) > 1:
                 raise InputError(f"{max(option.opts, key=len)} is given twice")
             if "--set" in option.opts:
-                keys = [change.partition("=")[0].strip() for change in values[option.name]]
+                keys = [change.partition("=")[0].strip() for change in values[str(option.name)]]
                 if twice := [key for key in keys if keys.count(key) > 1]:
                     raise InputError(f"--set {twice[0]} is given twice")
         return super().parse_args(ctx, args)
