@@ -56,6 +56,10 @@ def _stoppable(verb: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def _add(to: typer.Typer, name: str, verb: Callable[..., int], **settings: Any) -> None:
+    to.command(name, cls=Once, **settings)(_stoppable(verb))
+
+
 app = typer.Typer(
     name="ftlab",
     help="A laboratory for flash storage: simulate drives, compare the policies inside them on real work.",
@@ -64,38 +68,38 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-app.command("run", cls=Once)(_stoppable(run.run))
-app.command("compare", cls=Once)(_stoppable(compare.compare))
-app.command("sweep", cls=Once)(_stoppable(sweep.sweep))
-app.command("report", cls=Once)(_stoppable(report.report))
-app.command("record", cls=Once, context_settings={"allow_interspersed_args": False})(_stoppable(record.record))
-app.command("contexts", cls=Once)(_stoppable(contexts.contexts))
-app.command("inspect", cls=Once)(_stoppable(inspect.inspect))
-app.command("convert", cls=Once)(_stoppable(convert.convert))
-app.command("generate", cls=Once)(_stoppable(generate.generate))
-app.command("fit", cls=Once)(_stoppable(fit.fit))
-app.command("mine", cls=Once)(_stoppable(mine.mine))
-app.command("mrc", cls=Once)(_stoppable(mrc.mrc))
-app.command("dedup", cls=Once)(_stoppable(dedup.dedup))
-app.command("correlations", cls=Once)(_stoppable(correlations.correlations))
-app.command("placement", cls=Once)(_stoppable(placement.placement))
-app.command("reproduce", cls=Once)(_stoppable(reproduce.reproduce))
-app.command("sample", cls=Once)(_stoppable(sample.sample))
-app.command("serve", cls=Once)(_stoppable(serve.serve))
-app.command("ctl", cls=Once)(_stoppable(serve.ctl))
-app.command("check", cls=Once)(_stoppable(check.check))
-app.command("theory", cls=Once)(_stoppable(theory.theory))
+_add(app, "run", run.run)
+_add(app, "compare", compare.compare)
+_add(app, "sweep", sweep.sweep)
+_add(app, "report", report.report)
+_add(app, "record", record.record, context_settings={"allow_interspersed_args": False})
+_add(app, "contexts", contexts.contexts)
+_add(app, "inspect", inspect.inspect)
+_add(app, "convert", convert.convert)
+_add(app, "generate", generate.generate)
+_add(app, "fit", fit.fit)
+_add(app, "mine", mine.mine)
+_add(app, "mrc", mrc.mrc)
+_add(app, "dedup", dedup.dedup)
+_add(app, "correlations", correlations.correlations)
+_add(app, "placement", placement.placement)
+_add(app, "reproduce", reproduce.reproduce)
+_add(app, "sample", sample.sample)
+_add(app, "serve", serve.serve)
+_add(app, "ctl", serve.ctl)
+_add(app, "check", check.check)
+_add(app, "theory", theory.theory)
 memory = typer.Typer(
     help="Banked byte-addressable memory, and samples of data that lie in it.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-memory.command("run", cls=Once)(_stoppable(nvm.run))
-memory.command("sample", cls=Once)(_stoppable(nvm.sample))
-memory.command("convert", cls=Once)(_stoppable(nvm.convert))
-memory.command("list", cls=Once)(_stoppable(nvm.list_))
+_add(memory, "run", nvm.run)
+_add(memory, "sample", nvm.sample)
+_add(memory, "convert", nvm.convert)
+_add(memory, "list", nvm.list_)
 app.add_typer(memory, name="nvm")
-app.command("list", cls=Once)(_stoppable(list_.list_))
+_add(app, "list", list_.list_)
 
 
 @app.callback(invoke_without_command=True)

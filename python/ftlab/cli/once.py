@@ -14,7 +14,8 @@ class Once(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         values, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for option in given:
+        # A shell that asks for completions gets them, whatever stands on the line.
+        for option in [] if ctx.resilient_parsing else given:
             if not isinstance(option, TyperOption):
                 continue
             if not (option.multiple or option.is_flag or option.count) and given.count(option) > 1:
