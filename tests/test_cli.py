@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -193,3 +194,16 @@ def test_a_closed_pipe_is_no_error() -> None:
         ["sh", "-c", command, code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=60
     )
     assert "Traceback" not in done.stderr
+
+
+def test_a_shell_completes_a_line_that_gives_an_option_twice() -> None:
+    line = "ftlab run --qd 3 --qd 3 --fi"
+    asked = {"_FTLAB_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "6"}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("ftlab")],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "--fit" in done.stdout.split(), done.stderr

@@ -271,6 +271,21 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     assert not Path("new.csv").exists()
 
 
+def test_the_longest_chain_of_terms_leaves_the_stack_alone(
+    ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Path("a.csv").write_text("n\n1\n2\n")
+    terms = 4000
+    query = f"select sum({'+'.join(['n'] * terms)}) as s from 'a.csv'"
+    assert 8000 < len(query) <= 8192
+    done = ftlab("sample", query, "--ratio", "100%", "--out", "new.csv")
+    assert done.code == 0, done.err
+    (row,) = csv.DictReader(Path("new.csv").read_text().splitlines())
+    assert float(row["s"]) == 3 * terms
+
+
 def test_a_long_record_a_disk_with_nothing_and_tiny_files(tmp_path: Path) -> None:
     full, empty = tmp_path / "full", tmp_path / "empty"
     full.mkdir()
