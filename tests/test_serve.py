@@ -22,14 +22,15 @@ EPERM, EIO, EINVAL, ENOSPC, ENOTSUP, ESHUTDOWN = 1, 5, 22, 28, 95, 108
 # Answers at once: what is tested is not how long flash takes.
 FAST = ("--pace", "none")
 RECOVERS = ("--set", "ftl.checkpoint=16MiB")
-VOLATILE = (
-    "--set",
-    "buffer.policy=write_back",
-    "--set",
-    "buffer.capacity=4MiB",
-    "--set",
-    "buffer.power_loss_protected=false",
-)
+
+
+def buffered(capacity: str = "4MiB", *, protected: bool = False) -> tuple[str, ...]:
+    """A write-back buffer, which a power cut empties or not."""
+    sets = ("policy=write_back", f"capacity={capacity}", f"power_loss_protected={str(protected).lower()}")
+    return tuple(part for each in sets for part in ("--set", f"buffer.{each}"))
+
+
+VOLATILE = buffered()
 
 
 def pattern(seed: int, length: int) -> bytes:
@@ -358,7 +359,7 @@ def test_what_was_on_its_way_when_the_power_failed_never_arrives(tmp_path: Path)
 def test_no_flushed_write_is_lost_by_power_cuts_at_random_moments(tmp_path: Path) -> None:
     """Versions of each unit are numbered: after a cut none is older than its last flushed one, and each was written."""
     draws = random.Random(5)
-    with served(tmp_path, *FAST, *RECOVERS, *VOLATILE, "--set", "buffer.capacity=256KiB") as service:
+    with served(tmp_path, *FAST, *RECOVERS, *buffered("256KiB")) as service:
         written, flushed = [0] * 512, [0] * 512
         lost = 0
         for _ in range(6):
@@ -400,15 +401,7 @@ def test_a_drive_that_lies_about_flushes_loses_what_they_promised(tmp_path: Path
 
 
 def test_protected_drives_lose_nothing_and_others_cannot_be_cut(tmp_path: Path) -> None:
-    protected = (
-        "--set",
-        "buffer.policy=write_back",
-        "--set",
-        "buffer.capacity=4MiB",
-        "--set",
-        "buffer.power_loss_protected=true",
-    )
-    with served(tmp_path, *FAST, *RECOVERS, *protected) as service:
+    with served(tmp_path, *FAST, *RECOVERS, *buffered(protected=True)) as service:
         service.client().write(0, b"a" * 8192)
         assert cut(service)["units_brought_back"] == 0
         assert service.client().read(0, 8192) == b"a" * 8192
