@@ -19,6 +19,7 @@
 //! See `layout`, `sql`, `record`, `read`; options out of range.
 
 mod answer;
+mod asked;
 mod counting;
 mod joined;
 mod spec;
@@ -27,8 +28,8 @@ pub use joined::Lookup;
 pub use spec::SampleSpec;
 
 use answer::Row;
+use asked::Asked;
 use counting::Room;
-use joined::Joined;
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -39,10 +40,10 @@ use serde_json::{Value as Json, json};
 
 use crate::draw::Permutation;
 use crate::estimate::{Stratum, normal};
-use crate::layout::{self, Cut, Dataset};
+use crate::layout::Dataset;
 use crate::read::{self, Loaded};
-use crate::record::{Explode, Form};
-use crate::sql::{self, Plan, Shows};
+use crate::record::Explode;
+use crate::sql::{Plan, Shows};
 use crate::totals::{Shape, Totals};
 
 /// Lanes of all disks together, at least; more threads than these have nothing to do on one disk.
@@ -58,32 +59,18 @@ const LARGEST_JOINED: u64 = 1 << 30;
 pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Json> {
     let started = Instant::now();
     spec.check()?;
-    let question = sql::parse(&spec.query)?;
-    let form = match (&spec.format, &spec.delimiter) {
-        (Some(name), delimiter) => Some(Form::parse(name, delimiter.as_deref())?),
-        (None, Some(delimiter)) => Some(Form::parse("csv", Some(delimiter))?),
-        (None, None) => None,
-    };
-    let cut = Cut {
-        disks: spec.disks.clone(),
-        partition_bytes: spec.partition_bytes()?,
-        form,
-        header: spec.header,
-        no_quoted_newlines: spec.no_quoted_newlines,
-    };
-    let joined = question
-        .join
-        .as_ref()
-        .map(|join| Joined::open(&join.file))
-        .transpose()?;
-    let dataset = layout::open(&question.files, &cut)?;
-    let theirs = joined.as_ref().map(|joined| (&joined.form, &joined.columns[..]));
-    let plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
+    let Asked {
+        files,
+        explode,
+        joined,
+        dataset,
+        plan,
+    } = Asked::open(spec)?;
     let lookup = match (&joined, &plan.keys) {
         (Some(joined), Some((_, key))) => Some(joined.lookup(&plan, key)?),
         _ => None,
     };
-    let mut engine = Engine::new(spec, &dataset, &plan, question.explode, lookup);
+    let mut engine = Engine::new(spec, &dataset, &plan, explode, lookup);
     let size = engine.draw(started, go_on)?;
     let answer = engine.answer();
     let strata = engine.strata();
@@ -121,7 +108,7 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
         "schema": "ftlab.sample/1",
         "query": spec.query,
         "data": {
-            "files": question.files, "format": dataset.form.name(), "bytes": dataset.bytes(), "partitions": dataset.partitions(),
+            "files": files, "format": dataset.form.name(), "bytes": dataset.bytes(), "partitions": dataset.partitions(),
             "partition_bytes": dataset.partition_bytes, "disks": disks,
         },
         "sample": {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use ftlab_core::{Batch, Result, Source};
 use ftlab_trace::write::{self, Content, Options, Writer};
-use ftlab_trace::{ReadOptions, Volumes, formats, open_bytes, scan_bytes, synth};
+use ftlab_trace::{Order, ReadOptions, Settings, Volumes, formats, open_bytes, scan_bytes, synth};
 
 /// A pass that also keeps figures and marks what is touched is measured on these.
 const SCANNED: [&str; 4] = ["ftlab", "csv", "msr", "mqsim"];
@@ -16,7 +16,11 @@ const SCANNED: [&str; 4] = ["ftlab", "csv", "msr", "mqsim"];
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let records: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
-    let only = arguments.next();
+    measure_all(records, arguments.next())
+}
+
+/// Every case; a test calls it with few records.
+pub fn measure_all(records: u64, only: Option<String>) -> Result<()> {
     let batches = generated(records)?;
     println!("{:<24} {:>9} {:>8}  hash", "case", "M/s", "MB/s");
     for format in formats::catalogue() {
@@ -80,12 +84,18 @@ fn with_content(batch: &Batch) -> Batch {
 
 fn format_lines(format: &formats::Format, batches: &[Batch]) -> Result<()> {
     let name = format.name;
+    let is_written = write::names().contains(&name);
     let options = ReadOptions {
         as_format: Some(name.to_owned()),
         volumes: Volumes::Merge,
+        // The stamps of a repeated sample go back at every repetition.
+        settings: Settings {
+            order: (!is_written).then_some(Order::File),
+            ..Settings::default()
+        },
         ..ReadOptions::default()
     };
-    let bytes = match write::names().contains(&name) {
+    let bytes = match is_written {
         true => written(name, batches)?,
         false => {
             let sample = format.sample();

@@ -33,7 +33,7 @@
 //! chooses among them by what it makes of each.
 //! # Not modelled
 //! What lies inside a run that begins within others: its place goes by the age of its first and last page, so where long
-//! overlapping runs make most of a trace, LRU misses and skew by pages come out up to 20 points off (tests/fitted.rs states
+//! overlapping runs make most of a trace, LRU misses and skew by pages come out up to 20 points off (tests/all/fitted.rs states
 //! the bounds of each trace). Sizes within runs that change with the phase of a trace. Correlations between objects beyond
 //! runs (files read together, phases of one object). Which process, volume, stream, or program context a request has.
 //! Places smaller than a sector. Daily patterns beyond what neighbouring gaps tell. Gaps of the address space: clusters lie

@@ -1,11 +1,9 @@
 //! Filters over real traces, where they are at hand.
 
-mod collection;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use collection::collection;
+use crate::collection::collection;
 use ftlab_core::{Batch, Result, Source};
 use ftlab_trace::filters::{Amounts, Context, FilterReport, apply};
 use ftlab_trace::{ReadOptions, Volumes, open};

@@ -1,10 +1,8 @@
 //! Conversion to files: names, compression, what is left behind when it fails, a file per volume, what peers read.
 
-mod collection;
-
 use std::path::{Path, PathBuf};
 
-use collection::collection;
+use crate::collection::collection;
 use ftlab_core::{Batch, Error, OpKind, Result, Source, Stream};
 use ftlab_trace::write::Options;
 use ftlab_trace::{ConvertOptions, ConvertReport, ReadOptions, Volumes, convert, open};

@@ -13,13 +13,10 @@
 //! * *made-up times*: LUN3's gaps are all alike, which bins of a quarter octave are not (gap CV).
 //! * *few*: so few requests of the operation that one more or less passes the bound.
 
-mod collection;
-mod figures;
-
 use std::path::PathBuf;
 
-use collection::collection;
-use figures::{Row, compare, figures};
+use crate::collection::collection;
+use crate::figures::{Row, compare, figures};
 use ftlab_trace::{Order, ReadOptions, model, open, synth};
 
 const SEEDS: u64 = 3;

@@ -1,8 +1,6 @@
 //! The named workloads: what was published of each comes out of the generator.
 
-mod figures;
-
-use figures::{Figures, figures};
+use crate::figures::{Figures, figures};
 use ftlab_trace::synth::{self, named};
 
 /// Long enough for every published figure, an episode at least.

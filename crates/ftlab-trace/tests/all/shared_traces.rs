@@ -1,10 +1,8 @@
 //! Real traces, where they are at hand: their figures must be those of the collection's README.
 
-mod collection;
-
 use std::path::PathBuf;
 
-use collection::collection;
+use crate::collection::collection;
 use ftlab_core::{Batch, Source};
 use ftlab_trace::{Fit, FitRule, ReadOptions, TraceReport, Volumes, open, open_scanned, scan};
 

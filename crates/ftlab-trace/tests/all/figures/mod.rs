@@ -2,8 +2,6 @@
 //!
 //! Exact, and independent of the library's own inspection: everything is counted page by page (4 KiB).
 
-#![allow(dead_code, reason = "each test that includes this file uses a part of it")]
-
 use ftlab_core::{Batch, OpKind, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 

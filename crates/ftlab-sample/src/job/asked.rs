@@ -1,0 +1,66 @@
+//! What is asked of which files, before anything is drawn.
+
+use std::thread;
+
+use ftlab_core::{Error, Result};
+
+use super::joined::Joined;
+use super::spec::SampleSpec;
+use crate::layout::{self, Cut, Dataset};
+use crate::record::{Explode, Form};
+use crate::sql::{self, Plan};
+
+/// Bytes of the stack on which a query is read: each operator of a chain is a level of recursion, in the parser's tree as well.
+const STACK: usize = 256 << 20;
+
+pub(super) struct Asked {
+    pub(super) files: String,
+    pub(super) explode: Option<Explode>,
+    pub(super) joined: Option<Joined>,
+    pub(super) dataset: Dataset,
+    pub(super) plan: Plan,
+}
+
+impl Asked {
+    pub(super) fn open(spec: &SampleSpec) -> Result<Asked> {
+        thread::scope(|scope| {
+            let reading = thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, || Asked::read(spec))
+                .map_err(|e| Error::input(format!("query: no thread to read it: {e}")))?;
+            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn read(spec: &SampleSpec) -> Result<Asked> {
+        let question = sql::parse(&spec.query)?;
+        let form = match (&spec.format, &spec.delimiter) {
+            (Some(name), delimiter) => Some(Form::parse(name, delimiter.as_deref())?),
+            (None, Some(delimiter)) => Some(Form::parse("csv", Some(delimiter))?),
+            (None, None) => None,
+        };
+        let cut = Cut {
+            disks: spec.disks.clone(),
+            partition_bytes: spec.partition_bytes()?,
+            form,
+            header: spec.header,
+            no_quoted_newlines: spec.no_quoted_newlines,
+        };
+        let joined = question
+            .join
+            .as_ref()
+            .map(|join| Joined::open(&join.file))
+            .transpose()?;
+        let dataset = layout::open(&question.files, &cut)?;
+        let theirs = joined.as_ref().map(|joined| (&joined.form, &joined.columns[..]));
+        let plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
+        Ok(Asked {
+            // The tree of the query is dropped here, on this stack.
+            files: question.files,
+            explode: question.explode,
+            joined,
+            dataset,
+            plan,
+        })
+    }
+}
