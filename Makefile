@@ -26,8 +26,9 @@ DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition f
 PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
              --warmup 40% --steady-width 0.05
 
-NEEDED := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-          print(*project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")
+PROJECT := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+NEEDED  := $(PROJECT); print(*project["dependencies"], sep="\n")
+TOOLS   := $(PROJECT); print(*project["optional-dependencies"]["dev"], sep="\n")
 
 .PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs recordings clean
 all: build
@@ -47,7 +48,13 @@ $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	cargo build --release --quiet --package ftlab-preload && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
 	wait $$packages
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras dev
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	touch $@
+
+# What only tests and lints need; the demo is there sooner without.
+$(VENV)/stamp-tools: $(VENV)/stamp-packages
+	$(BIN)/python -c '$(TOOLS)' > $(VENV)/tools.txt
+	$(BIN)/python -m pip install --requirement $(VENV)/tools.txt
 	touch $@
 
 .PHONY: module-is-missing
@@ -62,14 +69,14 @@ test: test-rust test-python
 test-rust: build
 	cargo test --workspace --quiet
 
-test-python: build
+test-python: build $(VENV)/stamp-tools
 	$(BIN)/python -m pytest
 
 test-long: test
 	cargo test --workspace --release --quiet -- --ignored
 	$(BIN)/python -m pytest -m long
 
-lint: build
+lint: build $(VENV)/stamp-tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check

@@ -169,55 +169,41 @@ pub fn parse(text: &str) -> Result<Question> {
     };
     let select: Select = *select;
     refuse_clauses(&select)?;
-    let [from] = &select.from[..] else {
+    let Select {
+        projection,
+        from,
+        selection,
+        group_by,
+        ..
+    } = select;
+    let Ok([from]) = <[_; 1]>::try_from(from) else {
         return Err(Error::input(
             "query: expected one file or pattern behind `from`, and other files behind `join`",
         ));
     };
     let (files, explode, alias) = table(&from.relation)?;
-    let join = match &from.joins[..] {
-        [] => None,
-        [join] => {
-            let on = match &join.join_operator {
-                JoinOperator::Join(on) | JoinOperator::Inner(on) if !join.global => on,
-                _ => return Err(unsupported(join.to_string().trim())),
-            };
-            let (file, None, alias) = table(&join.relation)? else {
-                return Err(unsupported(&join.relation));
-            };
-            let JoinConstraint::On(Expr::BinaryOp {
-                left,
-                op: BinaryOperator::Eq,
-                right,
-            }) = on
-            else {
-                return Err(Error::input("join: expected `on FIELD = FIELD`"));
-            };
-            Some(Join {
-                file,
-                alias,
-                left: (**left).clone(),
-                right: (**right).clone(),
-            })
-        }
-        _ => return Err(Error::input("query: expected at most one `join`")),
+    let mut joins = from.joins.into_iter();
+    let join = match (joins.next(), joins.next()) {
+        (None, _) => None,
+        (Some(join), None) => Some(joined(join)?),
+        (Some(_), Some(_)) => return Err(Error::input("query: expected at most one `join`")),
     };
     let mut items = Vec::new();
-    for item in &select.projection {
+    for item in projection {
         items.push(match item {
-            SelectItem::UnnamedExpr(of) => (of.clone(), None),
-            SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), Some(alias.value.clone())),
+            SelectItem::UnnamedExpr(of) => (of, None),
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value)),
             other => return Err(unsupported(other)),
         });
     }
-    let groups = match &select.group_by {
-        GroupByExpr::Expressions(groups, modifiers) if modifiers.is_empty() => groups.clone(),
+    let groups = match group_by {
+        GroupByExpr::Expressions(groups, modifiers) if modifiers.is_empty() => groups,
         other => return Err(unsupported(other)),
     };
     let mut orders = Vec::new();
-    if let Some(order) = &order_by {
-        let OrderByKind::Expressions(by) = &order.kind else {
-            return Err(unsupported(order));
+    if let Some(order) = order_by {
+        let OrderByKind::Expressions(by) = order.kind else {
+            return Err(unsupported("order by all"));
         };
         for one in by {
             let falls = match &one.options.sort {
@@ -225,7 +211,7 @@ pub fn parse(text: &str) -> Result<Question> {
                 Some(OrderBySort::Desc) => true,
                 Some(_) => return Err(unsupported(one)),
             };
-            orders.push((one.expr.clone(), falls));
+            orders.push((one.expr, falls));
         }
     }
     let limit = match &limit_clause {
@@ -243,7 +229,7 @@ pub fn parse(text: &str) -> Result<Question> {
         alias,
         join,
         items,
-        condition: select.selection,
+        condition: selection,
         groups,
         orders,
         limit,
@@ -270,6 +256,32 @@ fn refuse_clauses(select: &Select) -> Result<()> {
         || !select.sort_by.is_empty()
         || !select.named_window.is_empty();
     if others { Err(unsupported(select)) } else { Ok(()) }
+}
+
+fn joined(join: sqlparser::ast::Join) -> Result<Join> {
+    let (file, alias) = match table(&join.relation)? {
+        (file, None, alias) => (file, alias),
+        _ => return Err(unsupported(&join.relation)),
+    };
+    let shown = join.to_string();
+    let on = match join.join_operator {
+        JoinOperator::Join(on) | JoinOperator::Inner(on) if !join.global => on,
+        _ => return Err(unsupported(shown.trim())),
+    };
+    let JoinConstraint::On(Expr::BinaryOp {
+        left,
+        op: BinaryOperator::Eq,
+        right,
+    }) = on
+    else {
+        return Err(Error::input("join: expected `on FIELD = FIELD`"));
+    };
+    Ok(Join {
+        file,
+        alias,
+        left: *left,
+        right: *right,
+    })
 }
 
 /// Files, what is made of their lines, and another name.
@@ -433,7 +445,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
                 plan.aggregates.push(Aggregate { kind, of });
                 Shows::Aggregate(plan.aggregates.len() - 1)
             }
-            None => match groups.iter().position(|group| *group == item) {
+            None => match groups.iter().position(|group| is_same(group, item)) {
                 Some(group) => Shows::Group(group),
                 None => {
                     return Err(Error::input(format!(
@@ -461,7 +473,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
                 .items
                 .iter()
                 .zip(&plan.columns)
-                .position(|((item, _), column)| item == by || column.name == by.to_string()),
+                .position(|((item, _), column)| is_same(item, by) || column.name == by.to_string()),
         };
         let Some(place) = place else {
             return Err(Error::input(format!("order by {by}: expected an item of the select")));
@@ -481,7 +493,7 @@ impl Question {
                 let found = self
                     .items
                     .iter()
-                    .find(|(item, alias)| alias.as_ref() == Some(&name.value) && item != expr);
+                    .find(|(item, alias)| alias.as_ref() == Some(&name.value) && !is_same(item, expr));
                 found.map_or(expr, |(item, _)| item)
             }
             Expr::Value(_) => {
@@ -493,6 +505,11 @@ impl Question {
             expr => expr,
         }
     }
+}
+
+/// Whether two expressions are written alike. Comparing the trees would compile the comparison of all of SQL's.
+fn is_same(one: &Expr, other: &Expr) -> bool {
+    one.to_string() == other.to_string()
 }
 
 /// If an item is an aggregate: which, and of what.

@@ -84,6 +84,8 @@ macro_rules! formats {
 }
 
 /// All formats. Where several recognise a file equally surely, the first one here is taken.
+// Inlined into another crate it would compile every reader there again.
+#[inline(never)]
 #[rustfmt::skip]
 pub fn catalogue() -> &'static [Format] {
     formats!(
