@@ -34,6 +34,7 @@ from ftlab.cli import (
     serve,
     sweep,
     theory,
+    top,
 )
 from ftlab.cli.once import Once
 
@@ -87,6 +88,7 @@ _add(app, "reproduce", reproduce.reproduce)
 _add(app, "sample", sample.sample)
 _add(app, "serve", serve.serve)
 _add(app, "ctl", serve.ctl)
+_add(app, "top", top.top)
 _add(app, "check", check.check)
 _add(app, "theory", theory.theory)
 memory = typer.Typer(

@@ -16,6 +16,14 @@ def serve(
     *,
     options: dict[str, Any],
     plugin: o.Plugin = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            help="Answer Prometheus there: figures of the drive at /metrics. Port 0 takes one that is free.",
+        ),
+    ] = None,
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -27,18 +35,32 @@ def serve(
     Example: ftlab serve --drive desk --listen nbd+unix:///tmp/d.sock --control /tmp/ctl --fault eio@lba=4096-4103
     """
     import contextlib
+    import tempfile
 
-    from ftlab import members, serving, store
+    from ftlab import members, serving, store, watching
     from ftlab.cli import text
     from ftlab.errors import InputError
 
     members.load(plugin or [])
-    spec = serving.serve_spec(drive, options)
-    if spec.get("record") and not out:
-        raise InputError("--record: expected --out DIR as well, where the requests are written")
     with contextlib.ExitStack() as stack:
+        if metrics is not None and not options.get("control"):
+            own = stack.enter_context(tempfile.TemporaryDirectory(prefix="ftlab-"))
+            options["control"] = str(Path(own, "control"))
+        spec = serving.serve_spec(drive, options)
+        if spec.get("record") and not out:
+            raise InputError("--record: expected --out DIR as well, where the requests are written")
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
-        result = serving.execute(spec, text.note, None)
+        announced = []
+        if metrics is not None:
+            announced.append(f"metrics: {stack.enter_context(watching.exporter(spec['control'], metrics))}")
+
+        def say(line: str) -> None:
+            # A drive that cannot be served says its one sentence only.
+            while announced:
+                text.note(announced.pop())
+            text.note(line)
+
+        result = serving.execute(spec, say, None)
         if json:
             text.put_json(result.summary)
         else:

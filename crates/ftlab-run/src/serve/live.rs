@@ -7,8 +7,9 @@ use ftlab_drive::front::FtlFront;
 use ftlab_drive::instrumented::{Gauges, Instrumented};
 use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::Timed;
+use ftlab_ftl::Class;
 use ftlab_nbd::{LiveDrive, PowerLoss};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::Progress;
 use crate::sampler::Sampler;
@@ -133,7 +134,14 @@ impl LiveDrive for Live<'_, '_> {
         let seconds = now_ns.saturating_sub(self.since_ns) as f64 / 1e9;
         let per_write = |units: u64| (gauges.host_writes > 0).then(|| units as f64 / gauges.host_writes as f64);
         let [host, gc, map, wear, replication, metadata] = gauges.programmed;
-        let counts = self.device.front().ftl.map_counts();
+        let ftl = &self.device.front().ftl;
+        let counts = ftl.map_counts();
+        let stats = ftl.backend.stats();
+        let busy_s = |class: Class| stats.die_busy_ns.iter().map(|die| die[class as usize]).sum::<u64>() as f64 / 1e9;
+        let die_busy_s: Map<String, Value> = Class::ALL
+            .into_iter()
+            .map(|class| (class.name().to_owned(), json!(busy_s(class))))
+            .collect();
         json!({
             "drive": self.config.name,
             "device_s": seconds,
@@ -151,13 +159,18 @@ impl LiveDrive for Live<'_, '_> {
             "retired": gauges.retired,
             "collections": gauges.collections,
             "free_units": gauges.free_units,
+            "units": ftl.units.rus.len(),
+            "dies": stats.die_busy_ns.len(),
+            "die_busy_s": die_busy_s,
             "map_cache": { "lookups": counts.lookups, "hits": counts.hits },
-            "end_of_life": self.device.front().ftl.end_of_life,
+            "end_of_life": ftl.end_of_life,
         })
     }
 
     fn reset(&mut self, now_ns: u64) {
-        self.device.front_mut().ftl.reset_counts();
+        let ftl = &mut self.device.front_mut().ftl;
+        ftl.reset_counts();
+        ftl.backend.clear_stats();
         self.tally = Tally::new(self.tally.rows.is_some());
         self.series = Sampler::timed();
         self.since_ns = now_ns;
