@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import ftlab as lab
 from conftest import Command
 from ftlab.options import Option, of
 
@@ -97,3 +99,39 @@ def test_refusals_name_the_value_and_what_was_expected(
     given = [argument.format(folder=tmp_path) for argument in arguments]
     done = ftlab("run", "uniform:requests=50", "--drive", "tiny", *given)
     assert (done.code, done.out, done.err) == (2, "", f"ftlab: {sentence.format(folder=tmp_path)}\n")
+
+
+def test_what_is_no_workload_drive_or_path_is_one_sentence(tmp_path: Path) -> None:
+    wrong: list[Any] = [None, 5, b"t.csv", "", [], [5], {"kind": "uniform"}]
+    for value in wrong:
+        with pytest.raises(lab.InputError, match=r"^workload .*: expected "):
+            lab.run(value)
+        with pytest.raises(lab.InputError, match=r"^workload .*: expected "):
+            lab.open_trace(value)
+    for value in (None, 5, b"tiny", ""):
+        with pytest.raises(lab.InputError, match=r"^drive .*: expected a path"):
+            lab.run("uniform:requests=50", value)
+        with pytest.raises(lab.InputError, match=r"^state .*: expected a path"):
+            lab.check(value)
+        with pytest.raises(lab.InputError, match=r"^output .*: expected a path"):
+            lab.run("uniform:requests=50").save(value)
+    with pytest.raises(lab.InputError, match=r"^vary `ftl.victim`: expected at least one value"):
+        lab.compare("uniform:requests=50", vary={"ftl.victim": []})
+
+
+def test_wrap_loses_nothing_of_a_request_that_is_longer_than_the_drive(tmp_path: Path) -> None:
+    (tmp_path / "long.csv").write_text("time_us,op,offset,length\n0,write,4096,67108864\n")
+    run = lab.run(tmp_path / "long.csv", "tiny", fit="wrap", backend="counting", precondition="none")
+    assert run.summary["counts"]["host_writes"] == 67108864 // 4096
+
+
+def test_a_size_of_a_generator_and_a_drive_that_cannot_grow_are_said_once(ftlab: Command, tmp_path: Path) -> None:
+    done = ftlab("run", "uniform:size=1TB,requests=5", "--drive", "tiny")
+    assert done.err.endswith("expected at most 1 GiB and at least a byte\n")
+    assert "expected expected" not in done.err
+    far = tmp_path / "far.csv"
+    far.write_text("time_us,op,offset,length\n0,write,1152921504606842880,4096\n")
+    done = ftlab("run", far, "--drive", "tiny", "--fit", "grow")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "the workload reaches" in done.err
+    assert "geometry.blocks" not in done.err

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _ftlab, members, tables
 from ftlab.errors import InputError
-from ftlab.reading import Changes, Source
+from ftlab.reading import Changes, Source, place
 from ftlab.spec import drive_spec
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def theory(drive: Source = "tiny", *, set: Changes = ()) -> dict[str, Any]:
 
 def check(state: Source) -> dict[str, Any]:
     """The invariants of a saved drive state, each held or not; of a run folder, the state in it."""
-    path = Path(state)
+    path = place(state, "state")
     if path.is_dir():
         if not (path / "state").is_file():
             raise InputError(f"{path}: a folder without a saved state; expected a state, or a run folder with `state`")

@@ -15,7 +15,7 @@ from ftlab.errors import InputError, Interrupted
 from ftlab.headline import FIGURES, Summary, ending, headline, overload, verdict, worst_verdict, worth_showing
 from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
-from ftlab.reading import Source
+from ftlab.reading import Source, place
 from ftlab.runs import Progress, Run
 from ftlab.spec import Spec, item, planned, workload_label
 
@@ -144,7 +144,7 @@ class Comparison:
         """Writes the table, every run, the report and its PNGs into a new folder."""
         from ftlab import store
 
-        with store.new_folder(Path(folder), force=force) as unfinished:
+        with store.new_folder(place(folder, "output"), force=force) as unfinished:
             store.save_comparison(self, unfinished)
         return Path(folder)
 

@@ -12,7 +12,7 @@ from ftlab import _ftlab, tables
 from ftlab.errors import InputError
 from ftlab.option_types import RequestOptions
 from ftlab.options import signed
-from ftlab.reading import Source, Workload, parts
+from ftlab.reading import Source, Workload, parts, place
 from ftlab.runs import Progress
 from ftlab.spec import Spec, workload_label
 from ftlab.traces import requests_spec
@@ -64,7 +64,7 @@ class Deduplication:
         """Writes `dedup.json`, the table, the page and its PNGs into a new folder."""
         from ftlab import deduplication_report, store
 
-        with store.new_folder(Path(folder), force=force) as unfinished:
+        with store.new_folder(place(folder, "output"), force=force) as unfinished:
             deduplication_report.save(self, unfinished)
         return Path(folder)
 

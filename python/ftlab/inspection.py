@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ftlab import _ftlab, show, tables
 from ftlab.option_types import RequestOptions
 from ftlab.options import signed
-from ftlab.reading import Source, Workload
+from ftlab.reading import Source, Workload, place
 from ftlab.runs import Progress
 from ftlab.spec import Spec, workload_label
 from ftlab.traces import requests_spec
@@ -86,7 +86,7 @@ class Inspection:
         """Writes `inspection.json`, the page and its PNGs into a new folder."""
         from ftlab import inspection_report, store
 
-        with store.new_folder(Path(folder), force=force) as unfinished:
+        with store.new_folder(place(folder, "output"), force=force) as unfinished:
             inspection_report.save([self], unfinished)
         return Path(folder)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ftlab import _ftlab, members, tables
 from ftlab.option_types import MapOptions
 from ftlab.options import signed
-from ftlab.reading import Source, Workload
+from ftlab.reading import Source, Workload, place
 from ftlab.runs import Progress
 from ftlab.spec import Spec, run_spec, workload_label
 
@@ -64,7 +64,7 @@ class MissRatio:
         """Writes `mrc.json`, the table, the page and its PNGs into a new folder."""
         from ftlab import map_memory_report, store
 
-        with store.new_folder(Path(folder), force=force) as unfinished:
+        with store.new_folder(place(folder, "output"), force=force) as unfinished:
             map_memory_report.save(self, unfinished, measured)
         return Path(folder)
 

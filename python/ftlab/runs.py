@@ -14,7 +14,7 @@ from ftlab.errors import Interrupted, UnwrittenError
 from ftlab.headline import Summary, headline
 from ftlab.option_types import RunOptions
 from ftlab.options import signed
-from ftlab.reading import Source, Workload
+from ftlab.reading import Source, Workload, place
 from ftlab.spec import Spec, run_spec, workload_label
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Run:
         """Writes summary, tables, manifest, drive file, report and PNGs into a new folder."""
         from ftlab import store
 
-        with store.new_folder(Path(folder), force=force) as unfinished:
+        with store.new_folder(place(folder, "output"), force=force) as unfinished:
             store.save_run(self, unfinished)
         return Path(folder)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ftlab import _ftlab, show, tables
 from ftlab.errors import FtlabIOError, InputError
-from ftlab.reading import Changes, Source, Workload, parts
+from ftlab.reading import Changes, Source, Workload, parts, place
 
 Spec = dict[str, Any]
 
@@ -54,7 +54,7 @@ def run_spec(workload: Workload, drive: Source, options: Mapping[str, Any], verb
 
 def drive_spec(drive: Source, changes: Changes = ()) -> Spec:
     """A preset by name, or the text of a drive file."""
-    name = str(drive)
+    name = str(place(drive, "drive"))
     spec: Spec = {"name": name, "set": pairs(changes)}
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():

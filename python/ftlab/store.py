@@ -37,12 +37,28 @@ def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     with refusals(folder):
         unfinished.mkdir(parents=True)
     try:
+        _first_to_write(folder, unfinished)
         with refusals(folder):
             yield unfinished
             _name_files(unfinished)
             _replace(folder, unfinished, foreign)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _first_to_write(folder: Path, own: Path) -> None:
+    """Refuses a folder that another process of this machine began to write before: its result would be lost. What
+    processes have left that are gone stands in nobody's way."""
+    before = own.name.removesuffix(str(os.getpid()))
+    for other in folder.parent.iterdir():
+        number = other.name.removeprefix(before)
+        if other == own or number == other.name or not number.isdecimal():
+            continue
+        with contextlib.suppress(OSError):
+            os.kill(int(number), 0)
+            began = [(path.stat().st_ctime_ns, path.name) for path in (other, own)]
+            if began[0] < began[1]:
+                raise InputError(f"output {folder}: process {number} is writing it; give another folder")
 
 
 def _name_files(folder: Path) -> None:

@@ -59,6 +59,8 @@ def grid(vary: Mapping[str, Sequence[object]] | Sequence[str]) -> Grid:
     for key, values in pairs:
         if key in spanned:
             raise InputError(f"`{key}` is varied twice")
+        if not values:
+            raise InputError(f"vary `{key}`: expected at least one value")
         if len(set(values)) < len(values):
             raise InputError(f"vary `{key}`: a value stands twice in {', '.join(values)}")
         spanned[key] = values

@@ -128,6 +128,10 @@ pub fn count(
     let mut cuts = plan.power_cuts.iter().copied().peekable();
     let mut power_cuts = Vec::new();
     let end = 'run: loop {
+        // Stopped in what came before: a run that is not warmed up as asked is no measurement.
+        if watch.stopped {
+            break End::Stopped;
+        }
         if *next == batch.len() {
             workload.next_batch(batch)?;
             *next = 0;

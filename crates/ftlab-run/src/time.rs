@@ -44,6 +44,9 @@ pub fn time<D: BlockDevice + Instrumented>(
     let mut power_cuts = Vec::new();
     let (mut now, mut unreported) = (0u64, 0usize);
     let end = 'run: loop {
+        if watch.stopped {
+            break End::Stopped;
+        }
         if device.is_offline() {
             let since = now;
             now = wait_until_back(device, now, &mut completions);

@@ -488,6 +488,9 @@ pub fn load_drive(drive: &DriveSpec) -> Result<DriveConfig> {
     }
 }
 
+/// Blocks that a plane may have.
+const MOST_BLOCKS: u64 = 1 << 24;
+
 /// The same drive with as many blocks a plane as it takes for `space` of it to be `needed` units.
 pub fn grow(
     drive: &DriveSpec,
@@ -499,6 +502,14 @@ pub fn grow(
     let row = geometry.raw_units() / u64::from(geometry.blocks);
     let whole = f64::from(config.ftl.logical_units) / f64::from(space(config));
     let least = (needed as f64 * whole * (1.0 + config.op_ratio()) / row as f64).ceil() as u64;
+    if least > MOST_BLOCKS {
+        return Err(Error::input(format!(
+            "the workload reaches {needed} units of {}, for which the drive {} would need {least} blocks a plane: expected at most \
+             {MOST_BLOCKS} (--fit compact renumbers what is touched, --fit wrap takes addresses modulo the drive's size)",
+            units::show_bytes(u64::from(geometry.unit_bytes)),
+            drive.name
+        )));
+    }
     for blocks in least..least + 16 {
         let mut larger = drive.clone();
         larger.set.push(format!("geometry.blocks={blocks}"));

@@ -185,7 +185,7 @@ impl<S: Source> Source for Fit<S> {
     }
 }
 
-/// Addresses modulo `size`. A request over the end becomes two; one longer than the drive covers it once.
+/// Addresses modulo `size`. A request over the end goes on at 0, as often as it is longer than the drive.
 fn wrap(batch: &mut Batch, size: u64) {
     batch.offset.iter_mut().for_each(|offset| *offset %= size);
     let over = |batch: &Batch, i: usize| batch.offset[i] + u64::from(batch.length[i]) > size;
@@ -198,11 +198,11 @@ fn wrap(batch: &mut Batch, size: u64) {
             rows::append(&mut parts, batch, i);
             continue;
         }
-        let mut left = u64::from(batch.length[i]).min(size);
+        let mut left = u64::from(batch.length[i]);
         let mut offset = batch.offset[i];
         while left > 0 {
             let length = left.min(size - offset);
-            let done = u64::from(batch.length[i]).min(size) - left;
+            let done = u64::from(batch.length[i]) - left;
             rows::append_part(&mut parts, batch, i, offset, length as u32, done);
             left -= length;
             offset = 0;
@@ -290,7 +290,8 @@ mod tests {
             ("write", 12288, 4096),
             ("write", 0, 4096),
             ("write", 4096, 12288),
-            ("write", 0, 4096),
+            ("write", 0, 16384),
+            ("write", 0, 12288),
             ("flush", 0, 0),
         ];
         assert_eq!(fitted(csv, FitRule::Wrap, 16384).unwrap(), expected);

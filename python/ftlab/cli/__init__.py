@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +119,10 @@ def main() -> None:
     """Runs the command line; every foreseen error is one sentence on stderr."""
     from ftlab.errors import FtlabError
 
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # As Ctrl-C: in order, and with nothing left behind.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = app(standalone_mode=False)
     except FtlabError as error:

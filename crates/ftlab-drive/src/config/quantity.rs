@@ -104,7 +104,9 @@ fn byte_time(text: &str) -> ftlab_core::Result<u64> {
         // A rate of zero would take for ever, which the bound below refuses; a channel without cost is "0ns/B".
         None => 1e12 / units::bytes_per_second(text).map_err(|_| wanted())? as f64,
     };
-    if (0.0..1e9).contains(&picoseconds) {
+    // Whole picoseconds are kept: what rounds to none would cost nothing, which "0ns/B" says.
+    let is_lost = picoseconds > 0.0 && picoseconds.round() == 0.0;
+    if (0.0..1e9).contains(&picoseconds) && !is_lost {
         Ok(picoseconds.round() as u64)
     } else {
         Err(wanted())
@@ -382,6 +384,10 @@ mod tests {
             let ps = byte_time(text).unwrap();
             assert_eq!(byte_time(&exact_byte_time(ps)).unwrap(), ps, "{text}");
         }
+        for text in ["3000000MT/s", "0.0004ns/B", "0MT/s", "-1ns/B"] {
+            assert!(byte_time(text).is_err(), "{text}");
+        }
+        assert_eq!(byte_time("0ns/B").unwrap(), 0);
         assert_eq!(exact_time(1_500_000), "1.5ms");
         assert_eq!(exact_time(32_725), "32.725us");
         assert_eq!(exact_time(20_000_000_000), "20s");

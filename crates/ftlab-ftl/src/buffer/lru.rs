@@ -2,11 +2,12 @@
 //!
 //! # Model
 //! Holds the most recently read or written units, clean and dirty. A write is acknowledged when its data is in the buffer;
-//! when the buffer is over its capacity the least recently used unit leaves, and is programmed if it is dirty. A read of a
-//! held unit costs no flash operation.
+//! when the buffer is over its capacity the least recently used unit leaves, and is programmed if it is dirty: after a write
+//! when its request is over, after each unit that is read as far as clean units are the least recently used. A read of a held unit
+//! costs no flash operation. A flush programs dirty units in the order of their last writes.
 //!
 //! # Parameters
-//! None; size and power-loss protection are `buffer.capacity` and `buffer.power_loss_protected`.
+//! None; size and power-loss protection are `buffer.capacity`, less room for programs under way, and `buffer.power_loss_protected`.
 //!
 //! # Not modelled
 //! DRAM bandwidth and latency. A missed read enters the buffer at once, not when its data arrives.

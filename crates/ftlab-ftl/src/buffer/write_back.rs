@@ -2,7 +2,8 @@
 //!
 //! # Model
 //! A write is acknowledged when its data is in the buffer. An overwrite of a buffered unit replaces it (the first version is never
-//! programmed). A read of a dirty unit is served from the buffer.
+//! programmed). A read of a dirty unit is served from the buffer. What no longer fits is programmed when the request is over,
+//! not unit by unit: until then the buffer holds more.
 //! * `order = age`: once more units are dirty than the buffer holds, the one that became dirty first is programmed. An
 //!   overwrite does not change its turn.
 //! * `order = lpn`: once more units are dirty than the buffer holds, `share` of them are programmed, in order of LPN: those of the
@@ -16,7 +17,7 @@
 //! * `order` (`age` or `lpn`, default `age`): in which units leave.
 //! * `share` (above 0, at most 1, default 1): of a full buffer, that leaves at once. Only with `order = lpn`.
 //!
-//! Size and power-loss protection are `buffer.capacity` and `buffer.power_loss_protected`.
+//! Size and power-loss protection are `buffer.capacity`, less room for programs under way, and `buffer.power_loss_protected`.
 //!
 //! # Not modelled
 //! * DRAM bandwidth and latency; clean data is not kept (see `lru`); the time of sorting.

@@ -59,7 +59,7 @@ options! {
         /// Addresses beyond the drive: `error`, `compact`, `wrap` or `grow`.
         ///
         /// `error` names the address; `compact` renumbers the units that the workload touches without gaps; `wrap` takes addresses
-        /// modulo the drive's size; `grow` makes the drive as large as the workload reaches.
+        /// modulo the drive's size (a request over the end goes on at 0); `grow` makes the drive as large as the workload reaches.
         fit: Fit = Fit::Error, opt("HOW").of(MAPS).needs(Needs::Addresses);
 
         /// Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued.

@@ -347,7 +347,7 @@ impl Sizes {
 fn size(keys: &Keys, text: &str) -> Result<u32> {
     let bytes = units::bytes(text).map_err(|e| keys.wrong_as("size", &e))?;
     if bytes == 0 || bytes > LARGEST_SIZE {
-        return Err(keys.wrong("size", text, "expected at most 1 GiB and at least a byte"));
+        return Err(keys.wrong("size", text, "at most 1 GiB and at least a byte"));
     }
     Ok(bytes as u32)
 }

@@ -1,0 +1,92 @@
+"""Runs that do not come to their plain end, through the real command line: stopped, ended, two in one place."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nbd_client import FTLAB
+
+# Minutes of warm-up before a measurement of a moment.
+WARMS_UP = ("uniform:requests=2000", "--drive", "tiny", "--precondition", "fill", "--warmup", "100000x")
+
+
+def started(*arguments: str, when: Callable[[], bool]) -> subprocess.Popen[str]:
+    """A command of its own process, as soon as something holds."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*FTLAB, *arguments], **pipes)
+    until = time.monotonic() + 60
+    while not when():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("backend", ["counting", "timed"])
+def test_a_run_that_is_stopped_in_its_warm_up_measures_nothing(backend: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
+    process = started("run", *WARMS_UP, "--backend", backend, "--out", str(out), when=begun)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "\nSTOPPED before its end" in said
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["status"], summary["complete"]) == ("stopped", False)
+    assert summary["counts"]["host_writes"] == 0
+
+
+def test_of_points_that_were_stopped_in_the_warm_up_none_is_finished(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
+    vary = ("--vary", "ftl.victim=greedy,fifo", "--threads", "1", "--backend", "counting")
+    process = started("compare", *WARMS_UP, *vary, "--out", str(out), when=begun)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not any(json.loads(path.read_text())["complete"] for path in out.glob("runs/*/summary.json"))
+
+
+def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
+    process = started(
+        "generate", "uniform:requests=1e9", "-o", str(tmp_path / "t.csv"), when=lambda: any(tmp_path.iterdir())
+    )
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not any(tmp_path.iterdir())
+    process = started("run", *WARMS_UP, "--out", str(out), when=begun)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not any(path.name.startswith(".") for path in tmp_path.iterdir())
+
+
+def test_of_two_runs_into_one_folder_the_second_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
+    # What a process has left that is gone stands in nobody's way.
+    (tmp_path / ".out.unfinished-4194303").mkdir()
+    process = started("run", *WARMS_UP, "--out", str(out), when=lambda: len([*tmp_path.glob(".out.unfinished-*")]) == 2)
+    assert begun()
+    second = subprocess.run(
+        [*FTLAB, "run", "uniform:requests=50", "--out", str(out)], capture_output=True, text=True, timeout=60
+    )
+    assert second.returncode == 2
+    assert re.fullmatch(rf"ftlab: output .*: process {process.pid} is writing it; give another folder\n", second.stderr)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert json.loads((out / "summary.json").read_text())["status"] == "stopped"
