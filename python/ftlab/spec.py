@@ -49,7 +49,7 @@ def item(workload: Workload, options: Mapping[str, Any], drive: Source | None = 
 
 def run_spec(workload: Workload, drive: Source, options: Mapping[str, Any], verb: str = "run") -> Spec:
     """The spec of one run."""
-    return planned(verb, [item(workload, options, drive)]).specs[0]
+    return planned(verb, [item(workload, options, place(drive, "drive"))]).specs[0]
 
 
 def drive_spec(drive: Source, changes: Changes = ()) -> Spec:
