@@ -31,11 +31,15 @@ def started(*arguments: str, when: Callable[[], bool]) -> subprocess.Popen[str]:
     return process
 
 
+def begun(folder: Path, count: int = 1) -> bool:
+    """Whether so many runs write, or have left, a folder `out` that is not finished."""
+    return len([*folder.glob(".out.unfinished-*")]) == count
+
+
 @pytest.mark.parametrize("backend", ["counting", "timed"])
 def test_a_run_that_is_stopped_in_its_warm_up_measures_nothing(backend: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
-    process = started("run", *WARMS_UP, "--backend", backend, "--out", str(out), when=begun)
+    process = started("run", *WARMS_UP, "--backend", backend, "--out", str(out), when=lambda: begun(tmp_path))
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
@@ -48,9 +52,8 @@ def test_a_run_that_is_stopped_in_its_warm_up_measures_nothing(backend: str, tmp
 
 def test_of_points_that_were_stopped_in_the_warm_up_none_is_finished(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
     vary = ("--vary", "ftl.victim=greedy,fifo", "--threads", "1", "--backend", "counting")
-    process = started("compare", *WARMS_UP, *vary, "--out", str(out), when=begun)
+    process = started("compare", *WARMS_UP, *vary, "--out", str(out), when=lambda: begun(tmp_path))
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -60,7 +63,6 @@ def test_of_points_that_were_stopped_in_the_warm_up_none_is_finished(tmp_path: P
 
 def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
     process = started(
         "generate", "uniform:requests=1e9", "-o", str(tmp_path / "t.csv"), when=lambda: any(tmp_path.iterdir())
     )
@@ -68,7 +70,7 @@ def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert not any(tmp_path.iterdir())
-    process = started("run", *WARMS_UP, "--out", str(out), when=begun)
+    process = started("run", *WARMS_UP, "--out", str(out), when=lambda: begun(tmp_path))
     process.terminate()
     process.communicate(timeout=60)
     assert process.returncode == 130
@@ -77,11 +79,9 @@ def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_of_two_runs_into_one_folder_the_second_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    begun = lambda: any(tmp_path.glob(".out.unfinished-*"))  # noqa: E731
     # What a process has left that is gone stands in nobody's way.
     (tmp_path / ".out.unfinished-4194303").mkdir()
-    process = started("run", *WARMS_UP, "--out", str(out), when=lambda: len([*tmp_path.glob(".out.unfinished-*")]) == 2)
-    assert begun()
+    process = started("run", *WARMS_UP, "--out", str(out), when=lambda: begun(tmp_path, 2))
     second = subprocess.run(
         [*FTLAB, "run", "uniform:requests=50", "--out", str(out)], capture_output=True, text=True, timeout=60
     )
