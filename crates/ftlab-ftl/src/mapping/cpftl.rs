@@ -34,7 +34,8 @@
 //!   into the cache, and with it those that the rest of the request will need, just as a load would; as the request overwrites them,
 //!   nothing is read, unless selective prefetching would bring entries beyond the request along: then the load is made. So the cache
 //!   holds at every moment what `tpftl`'s holds, entry by entry, and without a set the policy never reads or writes more of the
-//!   map than `tpftl` does, on any workload. The write-back's read tells where the old data lies. `writes_deferred` are the loads saved.
+//!   map than `tpftl` does on the counting backend. With time it can, as misses share a load that is under way and a write that was put off makes none.
+//!   The write-back's read tells where the old data lies. `writes_deferred` are the loads saved, and those of translation pages that do not exist yet.
 //! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries in nodes by translation page, apart from the clean cache, up to `dirty_share` of the
 //!   entries' bytes. The least recent node is written with one read and one program and leaves; entries that were read since
 //!   their write go to the clean cache (`after_write_back`). For loading ahead an entry is cached wherever it is. With `skew`, a
