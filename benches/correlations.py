@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-POLICIES = ("dftl", "sftl", "cdftl", "leaftl", "tpftl", "no set", "cpftl")
+from ftlab.correlating import SETS
+
+POLICIES = ("dftl", "sftl", "cdftl", "leaftl", "tpftl", "no set", *SETS)
 
 
 def measured(folder: Path, out: Path, options: list[str]) -> None:
@@ -42,15 +44,27 @@ def tables(answers: dict[str, Any]) -> Iterator[str]:
     yield f"needs least: {dict(Counter(_least(cache, POLICIES) for *_, cache in cases))}"
     entries = [policy for policy in POLICIES if policy not in ("sftl", "leaftl")]
     yield f"of those that keep entries: {dict(Counter(_least(cache, entries) for *_, cache in cases))}"
-    saving = [(name, cache["cache_bytes"], cache["to_no_set"]) for name, _, cache in with_pairs if _saves(cache)]
-    yield f"saves: {saving}"
+    yield "saves:"
+    for name, _, cache in with_pairs:
+        if cache["saves"]:
+            default = _total(cache, SETS[0]) / _total(cache, "no set") - 1
+            how = f"{cache['best_with_set']} {cache['to_no_set']:.4f}, by default {default:.4f}"
+            yield f"* {name} {_size(cache['cache_bytes'])}: {how}; pays: {cache['pays']}"
+    default = [
+        (_total(cache, SETS[0]) / _total(cache, "no set") - 1, name, cache["cache_bytes"])
+        for name, _, cache in with_pairs
+    ]
+    yield f"default to no set: most {sorted(default)[-6:]}, least {sorted(default)[:4]}"
     for other in ("to_tpftl", "to_no_set"):
         changes = sorted((cache[other], name, cache["cache_bytes"]) for name, _, cache in with_pairs)
         yield f"{other}: median {changes[len(changes) // 2][0]:.4f}, least {changes[0]}, most {changes[-5:]}"
     yield f"to_tpftl, all: most {max((cache['to_tpftl'], name) for name, _, cache in cases)}"
     yield ""
-    yield "| trace | pages | map cache | sftl | best other of entries | tpftl | no set | cpftl | to no set | on | ± |"
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| trace | pages | map cache | sftl | best other of entries | tpftl | no set | cpftl | 25 % | 70 % |"
+        " best to no set | on | ± |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     last = ""
     for name, one, cache in with_pairs:
         head = ["", ""] if name == last else [name, f"{one['pages']:,}"]
@@ -78,14 +92,6 @@ def _least(cache: dict[str, Any], policies: Sequence[str]) -> str:
     return min(policies, key=lambda policy: _total(cache, policy))
 
 
-def _saves(cache: dict[str, Any]) -> bool:
-    return bool((cache["policies"]["cpftl"]["on"] or 0) >= 0.1 and cache["to_no_set"] < -max(0.02, _chance(cache)))
-
-
-def _chance(cache: dict[str, Any]) -> float:
-    return max(float(cache["policies"][policy]["spread"]) for policy in ("cpftl", "no set"))
-
-
 def _cells(cache: dict[str, Any]) -> list[str]:
     def total(policy: str) -> str:
         found = _total(cache, policy)
@@ -97,10 +103,10 @@ def _cells(cache: dict[str, Any]) -> list[str]:
         _size(cache["cache_bytes"]),
         total("sftl"),
         f"{best} {total(best)}",
-        *(total(policy) for policy in ("tpftl", "no set", "cpftl")),
-        f"**{change}**" if _saves(cache) else change,
-        f"{100 * cache['policies']['cpftl']['on']:.0f} %",
-        f"{100 * _chance(cache):.1f} %",
+        *(total(policy) for policy in ("tpftl", "no set", *SETS)),
+        f"**{change}**" if cache["saves"] else change,
+        f"{100 * cache['policies'][cache['best_with_set']]['on']:.0f} %",
+        f"{100 * cache['chance']:.1f} %",
     ]
 
 

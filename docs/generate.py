@@ -18,6 +18,7 @@ from typing import Any
 from ftlab import _ftlab, options, show
 from ftlab.catalogue import entries
 from ftlab.options import Option
+from ftlab.plots import beside
 from ftlab.reproduction import answers, files, metrics, written
 from ftlab.reproduction.schema import Experiment, Figure
 
@@ -244,10 +245,10 @@ What others have measured, as data: `ftlab reproduce NAME` measures it again and
 
 
 MEANS = (
-    "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source; "
-    "`differs`: else. How large a difference is `shape` does not judge: the numbers stand beside it. The first numbers "
-    "of each figure that are not met stand here, all of the source's in the sections below; all of ours are in the "
-    "report of a run (`--out`)."
+    "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source, "
+    "and no difference below a tenth of the source's; `differs`: else "
+    "([the rule](../guide/reproducing.md#verdicts)). A cell has the numbers of the figure that are met least; all of "
+    "the source's are in the sections below, all of ours in the report of a run (`--out`)."
 )
 ABLATIONS = "Measurements of ours that change one thing. Each is run again by `ftlab reproduce {name} --only NAME`."
 
@@ -283,6 +284,11 @@ def experiment_answers(experiment: Experiment) -> str:
     figures = found["figures"]
     text = f"\nMeasured by version {found['version']} on {found['date']}. {MEANS}\n\n"
     text += "\n".join(answers.lines(answers.table(experiment, figures))) + "\n"
+    if (HERE / "experiments" / "recorded" / f"{experiment.name}.svg").is_file():
+        text += f"\n## {beside.TITLE}\n\n![{beside.TITLE}](recorded/{experiment.name}.svg)\n\n{beside.CAPTION}\n"
+    if experiment.contradictions:
+        text += "\n## Where the source contradicts itself\n\n"
+        text += "".join(f"* {sentence}\n" for sentence in experiment.contradictions)
     causes = answers.causes(experiment, figures)
     if causes is not None:
         text += f"\n## What makes the difference\n\n{ABLATIONS.format(name=experiment.name)}\n\n"
@@ -296,7 +302,9 @@ def experiment_answers(experiment: Experiment) -> str:
 def experiment_page(experiment: Experiment) -> str:
     """What is run on what, what stands for what, and each figure with what the source says of it."""
     text = f"{NOTE}# `{experiment.name}`\n\n{experiment.title}.\n\nSource: {experiment.source}.\n\n"
-    text += f"```\nftlab reproduce {experiment.name}\n```\n{experiment_answers(experiment)}"
+    text += f"```\nftlab reproduce {experiment.name}\n```\n"
+    text += "".join(f"\n{paragraph}\n" for paragraph in experiment.in_short)
+    text += experiment_answers(experiment)
     text += "\n## What is not as in the source\n\n"
     text += "".join(f"* {sentence}\n" for sentence in experiment.differs)
     text += "\n## Workloads\n\n| workload | the source's | stand-in | |\n| --- | --- | --- | --- |\n"
@@ -334,16 +342,25 @@ def figure_section(experiment: Experiment, figure: Figure) -> str:
     text += f", over {written.member_title(experiment, figure.against)}" if figure.against else ""
     text += f"; `{runs.key}` of {', '.join(f'{x:g}' for x in runs.values)}" if runs.values else ""
     text += f". Tolerance {figure.tolerance.text}.\n"
-    if figure.expected:
-        text += "\n| | source | where | read as |\n| --- | --- | --- | --- |\n"
-        for item in figure.expected:
-            what = written.what(experiment, figure, item)
-            near = "" if item.tolerance == figure.tolerance else f" (tolerance {item.tolerance.text})"
-            text += f"| {what} | {written.source(item)}{near} | {item.at} | {item.reading} |\n"
-    if figure.claims:
-        text += "\n" + "".join(f"* {written.claim(experiment, c)}: {c.at}\n" for c in figure.claims)
-    text += f"\nWhat makes the difference: {written.cause(figure)}.\n" if figure.cause else ""
+    text += "".join(expected_lines(experiment, figure))
+    text += "\n" + "".join(dict.fromkeys(f"* {written.claim(experiment, c)}: {c.at}\n" for c in figure.claims))
+    if figure.cause and recorded(experiment) is None:
+        text += f"\nWhat makes the difference: {written.cause(figure)}.\n"
     return text + (f"\nWhere ours differs: {figure.reason}\n" if figure.reason else "")
+
+
+def expected_lines(experiment: Experiment, figure: Figure) -> Iterator[str]:
+    """The source's numbers, each once, with the ways of reading it."""
+    if figure.expected:
+        yield "\n| | source | where | read as |\n| --- | --- | --- | --- |\n"
+    readings: dict[tuple[str, str, str], list[str]] = {}
+    for item in figure.expected:
+        near = "" if item.tolerance == figure.tolerance else f" (tolerance {item.tolerance.text})"
+        row = written.what(experiment, figure, item), written.source(item) + near, item.at
+        readings.setdefault(row, []).append(item.reading)
+    for (what, source, at), read in readings.items():
+        told = "" if set(read) == set(figure.readings) else "; ".join(read)
+        yield f"| {what} | {source} | {at} | {told} |\n"
 
 
 # ---- options

@@ -13,7 +13,7 @@ from conftest import Command
 from ftlab import comparison
 from ftlab.errors import InputError, Interrupted
 from ftlab.recording import contexts
-from ftlab.reproduction import files, verdict
+from ftlab.reproduction import files, verdict, written
 
 # Small enough that a whole reproduction takes a moment: 24,000 requests on a drive of 32 MiB.
 EXPERIMENT = """
@@ -178,6 +178,8 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
         ("fig-1.toml", 'against = "dftl"\nvalue', "value", "`against`: expected the member that a ratio"),
         ("fig-1.toml", "value = -1", "value = [2, 1]", "`value` = [2, 1]: expected a number, or two"),
         ("fig-1.toml", "dftl > page", "dftl > pages", "`says` = 'dftl > pages': expected `a > b > c`"),
+        ("fig-1.toml", "dftl > page", "dftl->pages > page", "`says` = 'dftl->pages > page': expected `a > b > c`"),
+        ("fig-1.toml", "dftl > page", "dftl-> > page", "`says` = 'dftl-> > page': expected `a > b > c`"),
         ("fig-1.toml", "dftl > page", "rises", "`says` = 'rises': expected a varied key"),
         ("fig-2.toml", "x = 4", "x = 3", "`x` = 3: expected one of 1, 4"),
         ("fig-2.toml", "x = 4", "", "`x`: expected one of"),
@@ -238,7 +240,11 @@ def judged(folder: Path, text: str, **values: float | None) -> verdict.Judgement
         (22.0, 13.5, "reproduced"),
         # Beyond a tolerance, but both are slower and in the same order.
         (22.1, 15.0, "shape"),
-        (50.0, 10.1, "shape"),
+        (50.0, 10.6, "shape"),
+        # A difference of less than a tenth of the source's, 0.5, is none; nor is that between the two.
+        (50.0, 10.4, "differs"),
+        (14.0, 13.4, "shape"),
+        (13.8, 13.4, "differs"),
         # In the other order, though each is slower than page.
         (15.0, 20.0, "differs"),
         # cpftl's difference has the other sign; one without a difference has none.
@@ -266,6 +272,26 @@ def test_orders_alone_are_a_figure_too(folder: Path) -> None:
     assert judged(folder, text, page=1.0, cpftl=2.0, dftl=3.0).verdict == "reproduced"
     assert judged(folder, text, page=1.0, cpftl=2.0, dftl=2.0).verdict == "differs"
     assert judged(folder, text, page=1.0, cpftl=2.0, dftl=None).verdict == "not measured"
+
+
+def test_orders_of_steps_compare_what_each_saves(folder: Path) -> None:
+    # From dftl's 20 to cpftl's 15 a quarter, from there to page's 10 a third.
+    text = HEAD + '[[claim]]\nsays = "cpftl->page > dftl->cpftl"\n'
+    assert judged(folder, text, page=10.0, cpftl=15.0, dftl=20.0).verdict == "reproduced"
+    assert judged(folder, text, page=12.0, cpftl=15.0, dftl=20.0).verdict == "differs"
+    assert judged(folder, text, page=12.0, cpftl=None, dftl=20.0).verdict == "not measured"
+    assert judged(folder, text, page=12.0, cpftl=15.0, dftl=0.0).verdict == "not measured"
+    both = HEAD.replace('["response"]', '["response", "hit_ratio"]')
+    text = both + '[[claim]]\nsays = "response > hit_ratio"\nmembers = ["dftl->cpftl"]\n'
+    (folder / "fig-1.toml").write_text(text)
+    figure = files.read(folder).figures["fig-1"]
+    measured = {("hot", name, None, "response"): value for name, value in (("dftl", 20.0), ("cpftl", 15.0))}
+    for least, expected in ((0.4, "reproduced"), (0.3, "differs")):
+        ratios = {("hot", name, None, "hit_ratio"): value for name, value in (("dftl", 0.5), ("cpftl", least))}
+        assert verdict.judge(figure, measured | ratios, "", [None]).verdict == expected
+    experiment = files.read(folder)
+    stated = "response > hit ratio (share saved, DFTL → CPFTL)".replace("response", "mean response time")
+    assert written.claim(experiment, experiment.figures["fig-1"].claims[0]) == stated
 
 
 def test_a_lone_value_has_no_shape(folder: Path) -> None:
@@ -467,6 +493,15 @@ def test_a_sized_drive_may_hold_something_beside_the_workload(folder: Path, monk
     ftlab.reproduce(str(folder), only=["fig-2"])
     changes = [dict(change.split("=", 1) for change in spec["drive"]["set"]) for spec in plans[0].specs]
     assert {change["ftl.logical_size"] for change in changes} == {f"{128 << 20}B"}
+
+
+def test_a_stand_in_may_be_without_the_experiments_filters(folder: Path) -> None:
+    text = (folder / "experiment.toml").read_text()
+    assert ftlab.reproduce(folder, only=["fig-1"]).locality[0].requests == 24_000
+    (folder / "experiment.toml").write_text(
+        text.replace('generator = "hotcold', 'unfiltered = true\ngenerator = "hotcold')
+    )
+    assert ftlab.reproduce(folder, only=["fig-1"]).locality[0].requests == 26_000
 
 
 def test_a_generator_goes_on_for_as_long_as_the_experiment_says(folder: Path) -> None:

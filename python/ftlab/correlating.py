@@ -51,9 +51,6 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 WORTH = 0.02
 """Share of the reads and writes that correlations must save against the same map without them."""
 
-IN_USE = 0.1
-"""Share of the look-ups during which there must have been correlated pages for a saving to be theirs."""
-
 
 @dataclass(frozen=True)
 class Scheme:
@@ -66,6 +63,7 @@ class Scheme:
     """Whether its figures are means over sizes around the one asked for."""
 
 
+_KEEPING = "cpftl:correlations={set},removal=off"
 SCHEMES = (
     Scheme("dftl", "entries one by one", "dftl"),
     Scheme("sftl", "translation pages, compressed", "sftl"),
@@ -74,9 +72,13 @@ SCHEMES = (
     Scheme("tpftl", "entries by translation page, loaded ahead", "tpftl", True),
     Scheme("no set", "cpftl without correlations: tpftl whose writes do not read what they overwrite", "cpftl", True),
     Scheme("cpftl", "the same with the correlations of the first half", "cpftl:correlations={set}", True),
+    Scheme("cpftl 25 %", "a quarter of its memory for the directory", f"{_KEEPING},directory=0.25", True),
+    Scheme("cpftl 70 %", "seven tenths, likewise", f"{_KEEPING},directory=0.7", True),
 )
 OTHERS = ("dftl", "sftl", "cdftl", "leaftl", "tpftl")
-WITH, WITHOUT, BASE = "cpftl", "no set", "tpftl"
+WITHOUT, BASE = "no set", "tpftl"
+SETS = tuple(scheme.name for scheme in SCHEMES if "{set}" in scheme.policy)
+"""Those with what was mined: by default, and with larger directories and pages that are kept whatever they bring."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ class Row:
     """Half the range of reads and writes over the sizes around, relative to their mean."""
     on: float | None
     """Share of the look-ups during which there were correlated pages; only of a policy with a set."""
+    answered: float = 0.0
+    """Look-ups that correlated pages answered: misses that one served, and requests that used an entry it brought."""
 
     @property
     def total(self) -> float:
@@ -138,13 +142,28 @@ class Answer:
         return sorted({row.cache_bytes for row in self.rows})
 
     def row(self, cache: int, scheme: str) -> Row | None:
-        """What `scheme` needs with `cache` bytes. Without pairs `cpftl` is what it is without a set."""
-        name = WITHOUT if scheme == WITH and not self.mined.pairs else scheme
+        """What `scheme` needs with `cache` bytes. Without pairs one with a set is what it is without."""
+        name = WITHOUT if scheme in SETS and not self.mined.pairs else scheme
         return next((row for row in self.rows if row.cache_bytes == cache and row.scheme.name == name), None)
 
-    def change(self, cache: int, by: str) -> float | None:
-        """Reads and writes of `cpftl` with its set against those of another, as a share of the latter."""
-        mine, other = self.row(cache, WITH), self.row(cache, by)
+    def with_set(self, cache: int) -> Row | None:
+        """What needs least of those with a set that earned what they saved; where none did, of all with a set."""
+        rows = [row for name in SETS if (row := self.row(cache, name)) is not None]
+        earning = [row for row in rows if self.earned(row)]
+        return min(earning or rows, key=lambda row: row.total, default=None)
+
+    def earned(self, row: Row) -> bool:
+        """Whether correlated pages answered as many look-ups as there are reads and writes less than without a set.
+
+        Else something else saved them: a map that loads ahead is chaotic, and at times needs less with less memory.
+        """
+        without = self.row(row.cache_bytes, WITHOUT)
+        return without is None or row.answered >= without.total - row.total
+
+    def change(self, cache: int, by: str, scheme: str = "") -> float | None:
+        """Reads and writes with a set against those of another, as a share of the latter; of `scheme` or `with_set`."""
+        mine = self.row(cache, scheme) if scheme else self.with_set(cache)
+        other = self.row(cache, by)
         return None if mine is None or other is None or not other.total else mine.total / other.total - 1
 
     def best(self, cache: int) -> Row | None:
@@ -154,7 +173,7 @@ class Answer:
 
     def chance(self, cache: int) -> float | None:
         """What a change to no set must exceed: the larger of the spreads with the set and without."""
-        mine, without = self.row(cache, WITH), self.row(cache, WITHOUT)
+        mine, without = self.with_set(cache), self.row(cache, WITHOUT)
         return None if mine is None or without is None else max(mine.spread, without.spread)
 
     def needs_less(self, cache: int) -> bool:
@@ -163,13 +182,13 @@ class Answer:
         return chance is not None and change is not None and change < -max(WORTH, chance)
 
     def saves(self, cache: int) -> bool:
-        """Whether it needs less, and the set was in use for long enough that this is its merit."""
-        mine = self.row(cache, WITH)
-        return self.needs_less(cache) and mine is not None and (mine.on or 0) >= IN_USE
+        """Whether it needs less, and correlated pages earned that."""
+        mine = self.with_set(cache)
+        return self.needs_less(cache) and mine is not None and self.earned(mine)
 
     def pays(self, cache: int) -> bool:
         """Whether the set saves, and no other policy needs less."""
-        best, mine = self.best(cache), self.row(cache, WITH)
+        best, mine = self.best(cache), self.with_set(cache)
         return self.saves(cache) and (best is None or (mine is not None and mine.total < best.total))
 
     def table(self) -> pl.DataFrame:
@@ -187,6 +206,7 @@ class Answer:
                     "hit_ratio": row.hit_ratio,
                     "spread": row.spread,
                     "on": row.on,
+                    "answered": row.answered,
                 }
                 for row in self.rows
             ],
@@ -202,7 +222,7 @@ def correlations(
     settings: Settings | None = None,
     **options: Unpack[CompareOptions],
 ) -> Answer:
-    """Would correlations pay on `workload`? Mines its first half and runs its second with seven maps in equal memory.
+    """Would correlations pay on `workload`? Mines its first half and runs its second with nine maps in equal memory.
 
     `caches` are sizes of `ftl.map_cache`: bytes, or shares of the map (8 bytes for each page touched; at least 1 KiB).
     The drive is `cpftl-sim`, as large as what the trace touches, with 15 % spare, on the counting backend, filled in
@@ -348,8 +368,9 @@ def plan(
         filters = [*_filters(options), f"skip:requests={mined.split}"]
         for cache in sizes(caches, mined.pages):
             for scheme in schemes:
-                like = WITHOUT if scheme.name == WITH else scheme.name
-                if (mined.workload, str(cache), like) not in accepted or (scheme.name == WITH and not mined.pairs):
+                uses_set = "{set}" in scheme.policy
+                like = WITHOUT if uses_set else scheme.name
+                if (mined.workload, str(cache), like) not in accepted or (uses_set and not mined.pairs):
                     continue
                 for around in AROUND if scheme.around else (1.0,):
                     point = _point(mined, cache, scheme) | {"around": f"{around:g}"}
@@ -386,7 +407,7 @@ def _accepted(
     for _, mined in found:
         for cache in sizes(caches, mined.pages):
             for scheme in schemes:
-                if scheme.name != WITH:
+                if "{set}" not in scheme.policy:
                     changes = _drive(mined, round(cache * AROUND[0]), scheme, options)
                     asked = {"backend": "counting", "precondition": "none", "set": changes}
                     rows.append((_point(mined, cache, scheme), "", item("uniform:requests=1", asked, DRIVE)))
@@ -411,11 +432,14 @@ def _answer(mined: Mined, made: Comparison) -> Answer:
         scheme.name
         for scheme in SCHEMES
         for cache in {row.cache_bytes for row in rows}
-        if (mined.pairs or scheme.name != WITH)
+        if (mined.pairs or scheme.name not in SETS)
         and not any(row.scheme.name == scheme.name and row.cache_bytes == cache for row in rows)
     }
     notes = [f"{scheme.name} needs more memory than the least of these" for scheme in SCHEMES if scheme.name in missing]
     return Answer(mined, tuple(rows), tuple(notes), made)
+
+
+_ANSWERS = ("corr_reads_true", "preloaded_used")
 
 
 def _row(scheme: Scheme, cache: int, points: Sequence[Point]) -> Row:
@@ -423,7 +447,7 @@ def _row(scheme: Scheme, cache: int, points: Sequence[Point]) -> Row:
     reads = [operations(summary, "trans_reads") for summary in summaries]
     writes = [operations(summary, "trans_programs") for summary in summaries]
     totals = [r + w for r, w in zip(reads, writes, strict=True)]
-    on = [(s.get("policies") or {}).get("mapping", {}).get("corr_on_share") for s in summaries]
+    figures = [(s.get("policies") or {}).get("mapping", {}) for s in summaries]
     return Row(
         scheme=scheme,
         cache_bytes=cache,
@@ -431,7 +455,8 @@ def _row(scheme: Scheme, cache: int, points: Sequence[Point]) -> Row:
         writes=fmean(writes),
         hit_ratio=fmean(summary["map_cache"]["hit_ratio"] for summary in summaries),
         spread=(max(totals) - min(totals)) / 2 / max(fmean(totals), 1),
-        on=fmean(on) if scheme.name == WITH else None,
+        on=fmean(one["corr_on_share"] for one in figures) if scheme.name in SETS else None,
+        answered=fmean(sum(one.get(name, 0) for name in _ANSWERS) for one in figures),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ftlab import show
-from ftlab.correlating import BASE, IN_USE, SCHEMES, WITHOUT, Answer
+from ftlab.correlating import BASE, SCHEMES, WITHOUT, Answer, Row
 
 
 def answer_text(answer: Answer) -> str:
@@ -23,7 +23,7 @@ def answer_text(answer: Answer) -> str:
     rows = []
     for cache in answer.caches:
         cells = [answer.row(cache, scheme.name) for scheme in SCHEMES]
-        mine = cells[-1]
+        mine = answer.with_set(cache)
         rows.append(
             [
                 show.size(cache),
@@ -35,9 +35,11 @@ def answer_text(answer: Answer) -> str:
             ]
         )
     legend = (
-        "reads and writes of the map's pages; of the last three maps means over three sizes 1 % apart;"
-        " ±: half their range, the larger of no set's and cpftl's, which a saving must exceed;"
-        " on: look-ups with correlated pages there"
+        "reads and writes of the map's pages; of tpftl and cpftl means over three sizes 1 % apart. No set: cpftl"
+        " without correlations; cpftl: with them, by default; 25 %, 70 %: so much of the memory for the directory, and"
+        " pages are kept whatever they bring. To tpftl, to no set: of the best of these three; on: its look-ups with"
+        " correlated pages there; ±: half the range over the sizes, the larger of its and no set's, which a saving must"
+        " exceed"
     )
     return "\n\n".join(
         ["\n".join(head), show.text_table(header, rows), "\n".join([legend, *answer.notes]), verdict(answer)]
@@ -53,12 +55,14 @@ def verdict(answer: Answer) -> str:
         shown = ", ".join(f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}" for cache in less)
         return (
             f"Correlations are not shown to pay: reads and writes against the same map without them: {shown}, but"
-            f" there were correlated pages in less than {show.percent(IN_USE)} of the look-ups, so the saving may have"
-            " another cause."
+            " correlated pages answered fewer look-ups than that, so the saving has another cause."
         )
     if not saving:
         return "Correlations do not pay: at no size do they save more than chance against the same map without them."
-    gains = ", ".join(f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}" for cache in saving)
+    gains = ", ".join(
+        f"{_change(answer.change(cache, WITHOUT))} at {show.size(cache)}{_how(answer.with_set(cache))}"
+        for cache in saving
+    )
     against = f"against the same map without them: {gains}"
     better = {cache: best for cache in saving if not answer.pays(cache) and (best := answer.best(cache))}
     if not better:
@@ -94,6 +98,7 @@ def _one(answer: Answer) -> dict[str, Any]:
                 "to_tpftl": answer.change(cache, BASE),
                 "to_no_set": answer.change(cache, WITHOUT),
                 "chance": answer.chance(cache),
+                "best_with_set": mine.scheme.name if (mine := answer.with_set(cache)) else None,
                 "best_other": best.scheme.name if (best := answer.best(cache)) else None,
                 "policies": {
                     scheme.name: {
@@ -102,6 +107,7 @@ def _one(answer: Answer) -> dict[str, Any]:
                         "hit_ratio": row.hit_ratio,
                         "spread": row.spread,
                         "on": row.on,
+                        "answered": row.answered,
                     }
                     for scheme in SCHEMES
                     if (row := answer.row(cache, scheme.name)) is not None
@@ -132,3 +138,9 @@ def _change(change: float | None) -> str:
 
 def _share(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _how(row: Row | None) -> str:
+    """The parameters of a policy whose directory is not the default."""
+    _, _, more = row.scheme.policy.partition("{set},") if row else ("", "", "")
+    return f" with {more}" if more else ""

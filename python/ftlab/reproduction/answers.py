@@ -50,6 +50,21 @@ def best(figure: Found) -> Found:
     return next(reading for reading in readings if reading["verdict"] == figure["verdict"] or len(readings) == 1)
 
 
+def on_first_drive(experiment: Experiment, figures: Sequence[Found]) -> Iterator[tuple[Figure, str, Found]]:
+    """Each figure of the source, kind of stand-in and reading that is judged by, on the first drive with results."""
+    columns = _columns(experiment, figures)
+    for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
+        for column in columns:
+            item = _of(figures, figure, *column)
+            if item:
+                yield figure, column[1], best(item)
+
+
+def numbers(found: Found) -> Iterator[tuple[Expected, float | None]]:
+    """The source's numbers and ours."""
+    return ((_item(point), point["measured"]) for point in found["points"])
+
+
 def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
     """A row for each figure of the source, on the first drive that there are results of."""
     columns = _columns(experiment, figures)
@@ -131,7 +146,8 @@ def _count(experiment: Experiment, figures: Sequence[Found], drive: str, kind: s
     every = f"{sum(item['verdict'] in GOOD for item in known)} of {len(known)}"
     if len(free) == len(known):
         return every
-    return f"{every}; {sum(item['verdict'] in GOOD for item in free)} of the {len(free)} that no stand-in was set by"
+    good = sum(item["verdict"] in GOOD for item in free)
+    return f"{every}; without those that stand-ins were fitted to, {good} of {len(free)}"
 
 
 def _heads(points: Sequence[Found]) -> list[Found]:
@@ -168,7 +184,7 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
     own = [_like(head, found["points"]) for head in heads]
     says = [written.expected(_item(point), point["measured"]) if point else "–" for point in own]
     broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
-    said = [f"not throughout: {written.claim(experiment, claim)}" if says else "not so" for claim in broken]
+    said = [f"but not {written.claim(experiment, claim)}" if says else "not so" for claim in broken]
     whole = "; ".join([*says, *dict.fromkeys(said)])
     return f"{item['verdict']}: {whole}" if whole else str(item["verdict"])
 

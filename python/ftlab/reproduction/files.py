@@ -18,6 +18,7 @@ from ftlab.reproduction.schema import (
     EXPERIMENT,
     MEAN,
     READINGS,
+    STEP,
     Candidate,
     Claim,
     Drive,
@@ -64,6 +65,8 @@ def read(place: Path) -> Experiment:
         name=place.name,
         title=head.text("title"),
         source=head.text("source"),
+        in_short=head.texts("in_short"),
+        contradictions=head.texts("contradictions"),
         differs=head.texts("differs"),
         parts=head.whole("parts", 10, least=1),
         filters=head.texts("filters"),
@@ -142,6 +145,7 @@ def _workload(name: str, table: Table, experiment: Experiment) -> Workload:
                 generator=entry.text("generator", ""),
                 reading=entry.strings("reading"),
                 filters=entry.texts("filters"),
+                unfiltered=entry.flag("unfiltered"),
                 requests=entry.whole("requests", 0),
                 packed=entry.flag("packed"),
                 closed_loop=entry.flag("closed_loop"),
@@ -279,13 +283,18 @@ def _variants(
                 replace(
                     claim,
                     reading=label,
-                    names=tuple(renamed.get(name, name) for name in claim.names),
-                    members=tuple(dict.fromkeys(renamed.get(name, name) for name in claim.members)),
+                    names=tuple(_renamed(name, renamed) for name in claim.names),
+                    members=tuple(dict.fromkeys(_renamed(name, renamed) for name in claim.members)),
                 )
                 for claim in claims
                 if claim.reading in ("", reading)
             ]
     return all_expected, all_claims
+
+
+def _renamed(member: str, names: Mapping[str, str]) -> str:
+    """A member, or both of a step."""
+    return STEP.join(names.get(one, one) for one in member.split(STEP))
 
 
 @dataclass(frozen=True)
@@ -350,7 +359,10 @@ def _claim(entry: Table, context: _Context) -> Claim:
         among, ordered, signs = "x", [], [words[0]]
     else:
         ordered, signs = words[::2], words[1::2]
-        among = next((kind for kind, known in kinds.items() if set(ordered) <= set(known)), "")
+        parts = {part for word in ordered for part in word.split(STEP)}
+        among = next((kind for kind, known in kinds.items() if parts <= set(known)), "")
+        if among != "member" and any(STEP in word for word in ordered):
+            among = ""
         if not among or len(ordered) < 2 or len(signs) != len(ordered) - 1 or not set(signs) <= {"<", ">"}:
             raise entry.wrong("says", "`a > b > c` of members, workloads or metrics of this figure; `rises` or `falls`")
     claim = Claim(
@@ -359,13 +371,20 @@ def _claim(entry: Table, context: _Context) -> Claim:
         signs=tuple(signs),
         among=among,
         workloads=entry.names("workloads", dict.fromkeys(context.workloads), context.workloads),
-        members=entry.names("members", dict.fromkeys(context.members), context.members),
+        members=_steps(entry, context.members),
         metrics=entry.names("metrics", dict.fromkeys(context.metrics), context.metrics),
         reading=entry.text("reading", ""),
         at=entry.text("at", ""),
     )
     entry.done()
     return claim
+
+
+def _steps(entry: Table, members: tuple[str, ...]) -> tuple[str, ...]:
+    """Members of a claim: of the figure, or steps between two of them."""
+    steps = [name for name in entry.texts("members") if STEP in name]
+    known = [*members, *(step for step in steps if set(step.split(STEP)) <= set(members))]
+    return entry.names("members", dict.fromkeys(known), members)
 
 
 def _tolerance(table: Table, key: str, default: Tolerance | None = None) -> Tolerance:

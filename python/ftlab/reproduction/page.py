@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ftlab import report
-from ftlab.plots import boxes, reproduced
+from ftlab.plots import beside, boxes, reproduced
 from ftlab.report import Chart, Section, Tile
 from ftlab.reproduction import Reproduction, Result, answers, metrics, written
 from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHAPE, SHOWN
@@ -24,6 +25,7 @@ def save(made: Reproduction, folder: Path) -> None:
     charts = {id(result): _charts(made, result) for result in made.results}
     figures = [_figure(made, result, charts[id(result)]) for result in made.results]
     found = made.summary()["figures"]
+    glance = _glance(made, found)
     html = report.page(
         "reproduction.html.j2",
         heading=made.experiment.title,
@@ -34,6 +36,8 @@ def save(made: Reproduction, folder: Path) -> None:
         notes=[],
         differs=list(made.experiment.differs),
         sections=[],
+        glance=glance,
+        contradictions=list(made.experiment.contradictions),
         figures=figures,
         answers=answers.table(made.experiment, found),
         causes=answers.causes(made.experiment, found),
@@ -41,7 +45,21 @@ def save(made: Reproduction, folder: Path) -> None:
         stand_ins=list(written.stand_ins(made.locality)),
         locality=written.locality(made),
     )
-    report.save_page(html, [chart for own in charts.values() for chart in own], folder)
+    report.save_page(html, [*glance, *(chart for own in charts.values() for chart in own)], folder)
+
+
+def _glance(made: Reproduction, found: Sequence[Any]) -> list[Chart]:
+    rows = beside.table(made.experiment, found)
+    if rows is None:
+        return []
+    chart = Chart(
+        name="source-and-ours",
+        title=beside.TITLE,
+        caption=beside.CAPTION,
+        figure=beside.draw(rows),
+        height=beside.height(rows),
+    )
+    return [chart]
 
 
 def _tiles(made: Reproduction) -> list[Tile]:

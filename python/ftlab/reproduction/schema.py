@@ -9,6 +9,8 @@ from typing import Any
 EXPERIMENT = "experiment.toml"
 MEAN = "mean"
 """In place of a workload: the mean of all, each over the member that the figure is drawn against."""
+STEP = "->"
+"""Between two members, in an order: by how much the second is less than the first, as a share of the first."""
 READINGS = ("value", "ratio", "change", "points")
 """How a number is meant: as it is; over that of `against`; that less 1; the difference in percentage points."""
 
@@ -26,6 +28,8 @@ class Candidate:
     """Options of reading: `{volumes = "merge"}`."""
     filters: tuple[str, ...] = ()
     """Filters in front of all others."""
+    unfiltered: bool = False
+    """Without the experiment's filters: what the drive sees is what was recorded."""
     requests: int = 0
     """At most so many, as they are before any filter; 0: all."""
     closed_loop: bool = False
@@ -154,7 +158,10 @@ class Tolerance:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """An order that the source states: `cpftl > tpftl > dftl`, of members, of workloads or of metrics; or `rises`."""
+    """An order that the source states: `cpftl > tpftl > dftl`, of members, of workloads or of metrics; or `rises`.
+
+    For a member may stand a step, `sp->cm`: how much less the second is, as a share of the first.
+    """
 
     says: str
     names: tuple[str, ...]
@@ -220,6 +227,10 @@ class Experiment:
     name: str
     title: str
     source: str
+    in_short: tuple[str, ...]
+    """What came of it, for who has two minutes: paragraphs."""
+    contradictions: tuple[str, ...]
+    """Where the source cannot hold whatever its traces were like: numbers of its own that exclude each other."""
     differs: tuple[str, ...]
     """What is not as in the source, on purpose or for want of knowledge."""
     parts: int

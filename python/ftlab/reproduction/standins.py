@@ -113,7 +113,8 @@ def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int,
     reading: dict[str, Any] = {**candidate.reading, **own}
     path = folder / f"{chosen.workload.name}-{chosen.kind}.ftlab"
     given = _rewritten(chosen, folder, reading) if candidate.streams or candidate.packed else chosen.given
-    report = conversion.execute(given, path, {**reading, "filters": [*in_front, *experiment.filters]})
+    behind_all = [*in_front, *(() if candidate.unfiltered else experiment.filters)]
+    report = conversion.execute(given, path, {**reading, "filters": behind_all})
     before = inspection.execute(chosen.given, traces.requests_spec(chosen.given, {**reading, "filters": in_front}))
     behind = inspection.execute(str(path), traces.requests_spec(str(path), {}))
     requests = int(report["requests"])

@@ -2,13 +2,14 @@
 
 * `reproduced`: every number of the source is met within its tolerance, and every order that it states holds.
 * `shape`: the orders hold; what the source puts in an order stands in the same order in ours; and every difference (a
-  change, a ratio, points) has the same sign.
+  change, a ratio, points) has the same sign. A difference of less than a tenth of the source's is none.
 * `differs`: else.
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
 
 An ablation, which is ours, is `shown` where everything that is expected of it holds, else `not shown`.
 
 A difference that the source gives as nothing has no sign, and numbers of equal size (or ranges that overlap) no order.
+Orders may be of steps: `a->b` is the share by which b is less than a.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ftlab.reproduction.schema import Claim, Expected, Figure
+from ftlab.reproduction.schema import STEP, Claim, Expected, Figure
 
 REPRODUCED, SHAPE, DIFFERS, NOT_MEASURED = "reproduced", "shape", "differs", "not measured"
 SHOWN, NOT_SHOWN = "shown", "not shown"
 GOOD = (REPRODUCED, SHAPE)
+LEAST = 0.1
+"""Share of the source's difference that ours must be to have its sign or its order."""
 
 Key = tuple[str, str, float | None, str]
 """Workload, member, value of the varied key, metric."""
@@ -93,6 +96,15 @@ def quantity(item: Expected, measured: Measured) -> float | None:
     return value / base - (1.0 if item.meant == "change" else 0.0)
 
 
+def of_member(measured: Measured, key: Key) -> float | None:
+    """What was measured of a member or a step."""
+    workload, member, x, metric = key
+    if STEP not in member:
+        return measured.get(key)
+    first, last = (measured.get((workload, one, x, metric)) for one in member.split(STEP))
+    return None if last is None or not first else 1 - last / first
+
+
 def _met(item: Expected, measured: Measured) -> Met:
     value = quantity(item, measured)
     low, high = item.tolerance.around(item.low, item.high)
@@ -107,7 +119,7 @@ def _held(claim: Claim, measured: Measured, xs: Sequence[float | None]) -> Held:
         for workload, member, metric in itertools.product(
             claim.workloads or ("",), claim.members or ("",), claim.metrics
         ):
-            values = [measured.get((workload, member, x, metric)) for x in xs]
+            values = [of_member(measured, (workload, member, x, metric)) for x in xs]
             missing |= None in values
             present = [value for value in values if value is not None]
             up = claim.signs == ("rises",)
@@ -118,7 +130,7 @@ def _held(claim: Claim, measured: Measured, xs: Sequence[float | None]) -> Held:
     for names in itertools.pairwise(range(len(claim.names))):
         sign = claim.signs[names[0]]
         for place in _places(claim, xs):
-            a, b = (measured.get(_at(place, claim.among, claim.names[i])) for i in names)
+            a, b = (of_member(measured, _at(place, claim.among, claim.names[i])) for i in names)
             if a is None or b is None:
                 missing = True
             elif not (a > b if sign == ">" else a < b):
@@ -150,15 +162,18 @@ def _order_broken(claim: Claim, names: tuple[int, int], sign: str, place: Key) -
 
 
 def _signs(points: Sequence[Met]) -> list[str]:
-    """Differences whose sign is not the source's."""
+    """Differences whose sign is not the source's, or that are none beside it."""
     broken = []
     for met in points:
         neutral = {"change": 0.0, "points": 0.0, "ratio": 1.0}.get(met.expected.meant)
         if neutral is None or met.measured is None:
             continue
         low, high, value = met.expected.low - neutral, met.expected.high - neutral, met.measured - neutral
+        least = LEAST * (low if low > 0 else -high if high < 0 else 0)
         if (low > 0 and value <= 0) or (high < 0 and value >= 0):
             broken.append(f"the difference of {_place(met.expected)} has the other sign")
+        elif abs(value) < least:
+            broken.append(f"the difference of {_place(met.expected)} is less than a tenth of the source's")
     return broken
 
 
@@ -169,8 +184,11 @@ def _orders(points: Sequence[Met], compare: Sequence[str]) -> list[str]:
         if a.measured is None or b.measured is None:
             continue
         less = a.expected.high < b.expected.low
+        gap = b.expected.low - a.expected.high if less else a.expected.low - b.expected.high
         if (less and not a.measured < b.measured) or (not less and not a.measured > b.measured):
             broken.append(f"{_place(a.expected)} and {_place(b.expected)} stand in the other order")
+        elif abs(a.measured - b.measured) < LEAST * gap:
+            broken.append(f"{_place(a.expected)} and {_place(b.expected)} differ by less than a tenth of the source's")
     return broken
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ftlab import show
 from ftlab.reproduction import Reproduction, Result, metrics
-from ftlab.reproduction.schema import Claim, Expected, Experiment, Figure, Tolerance
+from ftlab.reproduction.schema import STEP, Claim, Expected, Experiment, Figure, Tolerance
 from ftlab.reproduction.standins import Prepared
 from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHOWN, Judgement
 
@@ -42,6 +42,13 @@ def expected(item: Expected, value: float | None) -> str:
     return metrics.BY_NAME[item.metric].written(value)
 
 
+def as_ratio(item: Expected, value: float | None) -> float | None:
+    """A change or a ratio as a multiple of what it is against; None of other numbers."""
+    if value is None or item.meant not in ("change", "ratio"):
+        return None
+    return value if item.meant == "ratio" else 1 + value
+
+
 def source(item: Expected) -> str:
     """The source's number, or its range."""
     low = expected(item, item.low)
@@ -63,7 +70,9 @@ def workload_title(experiment: Experiment, workload: str) -> str:
 
 
 def member_title(experiment: Experiment, member: str) -> str:
-    """What a member is called."""
+    """What a member, or a step from one to the next, is called."""
+    if STEP in member:
+        return " → ".join(member_title(experiment, one) for one in member.split(STEP))
     if member in experiment.members:
         return experiment.members[member].title
     return next((known[member] for known in metrics.MEMBERS.values() if member in known), member)
@@ -93,7 +102,8 @@ def compared(made: Reproduction, result: Result, judgement: Judgement) -> Table:
         row += [source(item), expected(item, met.measured)]
         row += [item.tolerance.text, "–" if met.measured is None else "yes" if met.within else "no"]
         rows.append(row)
-    return Table(["", "source", "ours", "tolerance", "within"], rows)
+    judged = "expected" if result.figure.ablation else "source"
+    return Table(["", judged, "measured" if result.figure.ablation else "ours", "tolerance", "within"], rows)
 
 
 def claims(made: Reproduction, judgement: Judgement) -> Table:
@@ -113,7 +123,11 @@ def claim(experiment: Experiment, stated: Claim) -> str:
         )
     names = [_name(experiment, stated.among, name) for name in stated.names]
     text = "".join(f"{name} {sign} " for name, sign in zip(names, [*stated.signs, ""], strict=True)).strip()
-    where = [_metrics(stated.metrics)] if stated.among != "metric" else []
+    steps = [name for name in (*stated.names, *stated.members) if STEP in name]
+    saved = "share saved of " if steps else ""
+    where = [saved + _metrics(stated.metrics)] if stated.among != "metric" else []
+    if stated.among == "metric" and steps:
+        where.append(f"share saved, {', '.join(_name(experiment, 'member', name) for name in stated.members)}")
     if stated.among != "workload" and len(stated.workloads) < len(experiment.workloads):
         where.append(", ".join(experiment.workloads[w].title for w in stated.workloads))
     return f"{text} ({'; '.join(where)})" if where else text
