@@ -49,6 +49,8 @@ class Metric:
             return show.percent(value)
         if self.unit == "count":
             return f"{value:,.0f}" if abs(value) >= 100 or value % 1 == 0 else show.digits(value)
+        if self.unit == "KiB":
+            return f"{show.digits(value)} KiB"
         return show.quantity(value, self.unit)
 
 

@@ -236,13 +236,13 @@ def locality(made: Reproduction) -> Table:
         "write_size": "write",
         "writes": "writes",
         "written": "GiB written",
-        "first_addresses": "of the first 10,000 writes",
+        "first_addresses": "pages of the first 10,000 writes",
         "read_share": "reads",
-        "gap": "gap",
+        "gap": "mean gap",
         "read_over_written": "bytes read / written",
         "dirty_reads": "dirty reads",
-        "dirty_distance": "p99 distance",
-        "hottest_writes": "on 1 %",
+        "dirty_distance": "p99 distance, requests",
+        "hottest_writes": "writes on 1 %",
     }
     return Table(["workload", "stand-in", "", "requests", *(short[name] for name in known)], rows, 3)
 
