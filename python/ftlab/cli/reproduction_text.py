@@ -44,7 +44,7 @@ def page(made: Reproduction) -> str:
     if made.quick:
         blocks.append("QUICK: traces are cut short. This is a look, no result.")
     if made.locality:
-        blocks.append("\n".join(["what stands for what", *(f"  {line}" for line in written.stand_ins(made.locality))]))
+        blocks.append("\n".join(["stand-in workloads", *(f"  {line}" for line in written.stand_ins(made.locality))]))
         blocks.append(written.locality(made).text)
     blocks += [_figure(made, result) for result in made.results]
     blocks.append(written.verdict_table(made).text)
@@ -75,7 +75,7 @@ def _judged(made: Reproduction, result: Result, judgement: Judgement) -> str:
     if judgement.points:
         lines.append(written.compared(made, result, judgement).text)
     if judgement.claims:
-        lines.append(written.claims(made, judgement).text)
+        lines.append(written.claims(made, result, judgement).text)
     why = written.reason(result, judgement)
     lines.append(f"verdict{reading}: {judgement.verdict}" + (f": {why}" if why else ""))
     return "\n\n".join(lines)

@@ -100,7 +100,7 @@ def _figure(made: Reproduction, result: Result, charts: list[Chart]) -> dict[str
                 "verdict": judgement.verdict,
                 "reason": written.reason(result, judgement),
                 "points": written.compared(made, result, judgement) if judgement.points else None,
-                "claims": written.claims(made, judgement) if judgement.claims else None,
+                "claims": written.claims(made, result, judgement) if judgement.claims else None,
             }
             for judgement in result.judgements
         ],

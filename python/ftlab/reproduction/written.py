@@ -106,13 +106,13 @@ def compared(made: Reproduction, result: Result, judgement: Judgement) -> Table:
     return Table(["", judged, "measured" if result.figure.ablation else "ours", "tolerance", "within"], rows)
 
 
-def claims(made: Reproduction, judgement: Judgement) -> Table:
-    """The orders that the source states, and whether they hold."""
+def claims(made: Reproduction, result: Result, judgement: Judgement) -> Table:
+    """The orders that the source states, or that are expected of an ablation, and whether they hold."""
     rows = []
     for held in judgement.claims:
         answer = "not measured" if held.missing else "no" if held.broken else "yes"
         rows.append([claim(made.experiment, held.claim), answer])
-    return Table(["the source says", "here"], rows)
+    return Table(["expected" if result.figure.ablation else "the source says", "here"], rows)
 
 
 def claim(experiment: Experiment, stated: Claim) -> str:

@@ -2,7 +2,7 @@
 //!
 //! # Model
 //! A *node* stands for a translation page with cached entries, which it keeps in the order of their use. Nodes are ordered by
-//! hotness: the mean, over a node's entries, of the look-up number of their last use.
+//! hotness: the mean, over a node's entries, of the look-up number of their last use, rounded down; of equals the lowest page is the coldest.
 //! * **Request-level prefetching** (`request_prefetch`): a miss loads, from the one translation page that it reads, every entry
 //!   that the rest of the host request will need there.
 //! * **Selective prefetching** (`selective_prefetch`): a counter goes up when a node is made and down when one goes. At
