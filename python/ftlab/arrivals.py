@@ -138,9 +138,10 @@ def into(folder: Path, made: Plan, *, force: bool = False, resume: bool = False)
         if resume:
             others = shelf.take_over(folder)
             if others and not force:
+                first = f"{others[0]} and {len(others) - 1:,} more" if others[1:] else others[0]
                 raise InputError(
-                    f"output {folder}: {others[0]}{f' and {len(others) - 1:,} more' if others[1:] else ''}: finished, but"
-                    " not of this grid, version and trace, and would be lost; give another folder, or --force as well"
+                    f"output {folder}: {first}: finished, but not of this grid, version and trace, and would be lost; "
+                    "give another folder, or --force as well"
                 )
             emptied = [left for left in store.left_behind(folder) if not shelf.take_over(left)]
         try:

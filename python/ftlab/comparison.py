@@ -235,7 +235,7 @@ def execute(
     runner: Runner | None = None,
     shelf: Shelf | None = None,
 ) -> Comparison:
-    """Makes the planned runs, all at once in this process unless a `runner` does it; a `shelf` gets each as it comes."""
+    """Makes the planned runs, in one call of the core unless a `runner` does it; a `shelf` gets each as it comes."""
     results: dict[int, Run | BaseException] = dict(shelf.found) if shelf else {}
 
     def arrived(ended: Ended) -> None:

@@ -47,7 +47,7 @@ class Crew(Protocol):
 
     @property
     def room(self) -> int:
-        """How many runs it wants to have in hand: those under way, and what keeps it busy while others are handed over."""
+        """How many runs it wants in hand: those under way, and what keeps it busy while others are handed over."""
         ...
 
     def start(self, number: int, spec: Spec) -> None:
@@ -59,7 +59,7 @@ class Crew(Protocol):
         ...
 
     def stop(self) -> None:
-        """Ends the runs in hand early; `ended` still hands them over, with the figures until then where there are some."""
+        """Ends the runs in hand early; those that `ended` still hands over have the figures until then."""
         ...
 
     @property

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ftlab import arrivals, comparison
 from ftlab.comparison import Comparison, Plan
-from ftlab.errors import Interrupted, StoppedError
+from ftlab.errors import InputError, Interrupted, StoppedError
 from ftlab.runners import Crew, Threads, as_they_end
 from ftlab.runs import Progress
 
@@ -36,8 +36,8 @@ def execute(
     watch: Watch = lambda runs: contextlib.nullcontext(),
     show: Callable[[Comparison], object] = lambda result: None,
 ) -> Comparison:
-    """Makes the runs that are not there yet. `show` gets what was done before the folder is finished: a disk that is full
-    by then takes no figures away. Ctrl-C raises `Interrupted` when they are in the folder."""
+    """Makes the runs that are not there yet. `show` gets what was done before the folder is finished, so that a full disk
+    takes no figures away. Ctrl-C raises `Interrupted` when they are in the folder."""
     stop: Interrupted | StoppedError | None = None
     with contextlib.ExitStack() as stack:
         shelf = stack.enter_context(arrivals.into(out, made, force=force, resume=resume)) if out else None
@@ -55,3 +55,25 @@ def execute(
     if stop:
         raise stop
     return result
+
+
+def on_dask(on: str | None = None, client: Any = None, say: Callable[[str], object] = lambda sentence: None) -> Hire:
+    """The workers of a Dask scheduler: of the one at `on`, or of a client that is there already."""
+    if on is not None and client is not None:
+        raise InputError("on, client: both are given; expected one of them")
+    try:
+        from ftlab.cluster import connection
+    except ModuleNotFoundError as missing:
+        if missing.name in ("dask", "distributed"):
+            raise InputError("sweeps on Dask need the package `distributed`: pip install 'ftlab[sweep]'") from None
+        raise
+    if on is not None:
+        connection.local_workers(on)
+
+    @contextlib.contextmanager
+    def hire(_made: Plan, progress: Progress | None) -> Iterator[Crew]:
+        with contextlib.ExitStack() as stack:
+            own = client or stack.enter_context(connection.client_at(str(on)))
+            yield stack.enter_context(connection.crew(own, progress, say))
+
+    return hire

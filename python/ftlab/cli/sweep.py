@@ -24,6 +24,10 @@ def sweep(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a sweep that was stopped: take over what is in --out.")
     ] = False,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="WHERE", help="Make the runs on Dask: local:N, or a scheduler's tcp://HOST:PORT."),
+    ] = None,
     json: o.Json = False,
 ) -> int:
     """Make the runs of a grid file and print one table. Options take the place of the file's; --set adds to its [set].
@@ -39,6 +43,8 @@ def sweep(
 
     if resume and out is None:
         raise InputError("--resume goes on with what is in a folder: it needs --out DIR")
+    if on is not None and options.get("threads") is not None:
+        raise InputError("--threads has no effect with --on: workers have threads of their own")
     members.load(plugin or [])
     file = grids_of_files.read(grid)
     try:
@@ -48,6 +54,7 @@ def sweep(
             out=out,
             force=force,
             resume=resume,
+            hire=sweeping.on_dask(on, say=text.note) if on is not None else sweeping.threads,
             watch=progress.shown,
             show=partial(grids.show, json=json),
         )
