@@ -36,14 +36,15 @@ def execute(
     watch: Watch = lambda runs: contextlib.nullcontext(),
     show: Callable[[Comparison], object] = lambda result: None,
 ) -> Comparison:
-    """Makes the runs that are not there yet. `show` gets what was done before the folder is finished, so that a full disk
-    takes no figures away. Ctrl-C raises `Interrupted` when they are in the folder."""
+    """Makes the runs that are not there yet. `show` gets what was done before the folder is finished: a full disk takes
+    no figures away. Ctrl-C raises `Interrupted` when they are in the folder."""
     stop: Interrupted | StoppedError | None = None
     with contextlib.ExitStack() as stack:
         shelf = stack.enter_context(arrivals.into(out, made, force=force, resume=resume)) if out else None
         try:
-            with watch(len(made.specs) - len(shelf.found if shelf else ())) as progress, hire(made, progress) as crew:
-                runner = as_they_end(crew)
+            wanted = len(made.specs) - len(shelf.found if shelf else ())
+            with watch(wanted) as progress, hire(made, progress) if wanted else contextlib.nullcontext() as crew:
+                runner = as_they_end(crew) if crew else None
                 result = comparison.execute(made, progress=progress, title=title, runner=runner, shelf=shelf)
         except (Interrupted, StoppedError) as error:
             stop, result = error, cast(Comparison, error.result)
