@@ -17,7 +17,6 @@ import ftlab
 from ftlab import _ftlab, manifest
 from ftlab.cluster import files
 from ftlab.cluster.files import Need
-from ftlab.errors import FtlabError
 from ftlab.spec import Spec
 
 # Seconds between what a run tells of itself.
@@ -74,8 +73,18 @@ class Missing:
 
 
 def work(order: Order) -> Done | Refused | Missing:
-    """Makes a run in the calling thread of a worker."""
-    worker = distributed.get_worker()
+    """Makes a run in the calling thread of a worker.
+
+    Nothing is raised: a client that can't read an exception waits for its task for ever.
+    """
+    try:
+        return _made(order, distributed.get_worker())
+    except Exception as error:
+        notes = getattr(error, "__notes__", [])
+        return Refused(": ".join([*notes, f"{type(error).__name__}: {error}"]))
+
+
+def _made(order: Order, worker: distributed.Worker) -> Done | Refused | Missing:
     if ftlab.__version__ != order.version:
         return Refused(other_version(worker.address, ftlab.__version__, order.version), by_worker=True)
     here = {}
@@ -90,16 +99,9 @@ def work(order: Order) -> Done | Refused | Missing:
         spec = {**spec, "workload": {**spec["workload"], "trace": {**trace, "paths": paths}}}
     policies = _unpickled(order.policies) if order.policies else []
     tell = _teller(worker, order)
-    try:
-        (outcome,), _ = _ftlab.run_many([json.dumps(spec)], 1, tell, policies)
-    except Exception as error:
-        return Refused(
-            _renamed(": ".join([*getattr(error, "__notes__", []), f"{type(error).__name__}: {error}"]), here)
-        )
-    if isinstance(outcome, FtlabError):
-        return Refused(_renamed(str(outcome), here))
+    (outcome,), _ = _ftlab.run_many([json.dumps(spec)], 1, tell, policies)
     if isinstance(outcome, BaseException):
-        raise outcome
+        return Refused(_renamed(str(outcome), here))
     return Done(_renamed(outcome.summary, here), _streams(outcome), manifest.machine())
 
 
