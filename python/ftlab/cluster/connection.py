@@ -69,10 +69,12 @@ def crew(client: distributed.Client, progress: Progress | None, say: Callable[[s
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """What goes wrong is said once, as an error of ftlab, and not in the log as well."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    handlers = {handler: handler.level for name in names for handler in logging.getLogger(name).handlers}
+    for handler in handlers:
+        handler.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for handler, level in handlers.items():
+            handler.setLevel(level)

@@ -99,7 +99,9 @@ def _made(order: Order, worker: distributed.Worker) -> Done | Refused | Missing:
         spec = {**spec, "workload": {**spec["workload"], "trace": {**trace, "paths": paths}}}
     policies = _unpickled(order.policies) if order.policies else []
     tell = _teller(worker, order)
-    (outcome,), _ = _ftlab.run_many([json.dumps(spec)], 1, tell, policies)
+    (outcome,), stopped = _ftlab.run_many([json.dumps(spec)], 1, tell, policies)
+    if stopped:
+        return Refused("nobody waits for it any more")
     if isinstance(outcome, BaseException):
         return Refused(_renamed(str(outcome), here))
     return Done(_renamed(outcome.summary, here), _streams(outcome), manifest.machine())

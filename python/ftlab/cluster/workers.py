@@ -106,10 +106,8 @@ class Workers:
             with _scheduler(self._client):
                 outcome = future.result()
         except KilledWorker as lost:
-            times = lost.allowed_failures + 1
-            yield Ended(
-                number, InputError(f"{times} workers were lost while they made it, {lost.last_worker.address} last")
-            )
+            times, last = lost.allowed_failures + 1, lost.last_worker.address
+            yield Ended(number, InputError(f"its worker was lost {times} times, {last} last: out of memory there?"))
         except FtlabIOError:
             raise
         except Exception as error:
