@@ -247,3 +247,23 @@ def until(holds: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
         assert process.poll() is None
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_ctrl_c_while_a_run_is_written_loses_nothing(
+    made: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, times = store.save_run, iter(range(100))
+
+    def interrupted(run: Any, folder: Path, **options: Any) -> None:
+        save(run, folder, **options)
+        if next(times) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "save_run", interrupted)
+    grid = a_grid(tmp_path, [1, 2, 3, 4, 5, 6, 7, 8])
+    with pytest.raises(lab.Interrupted) as stop:
+        lab.sweep(grid, out=tmp_path / "out", threads=1)
+    there = len(stop.value.result.points)  # type: ignore[attr-defined]
+    assert 2 <= there < 8
+    assert len(lab.sweep(grid, out=tmp_path / "out", resume=True).points) == 8
+    assert sorted(made) == sorted({*made})

@@ -47,6 +47,9 @@ class Arrivals:
         place = self.folder / self._places[number]
         part = place.with_name(f".{place.name}.part")
         with store.refusals(self._called):
+            # There may be what Ctrl-C has left a moment ago.
+            for before in (part, place):
+                shutil.rmtree(before, ignore_errors=True)
             part.mkdir(parents=True)
             try:
                 store.save_run(run, part, report=False, machine=machine)

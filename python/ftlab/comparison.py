@@ -245,7 +245,13 @@ def execute(
         else:
             run = results[number] = runs.from_outcome(made.labels[number], made.specs[number], outcome)
             if shelf:
-                results[number] = shelf.keep(number, run, machine)
+                try:
+                    results[number] = shelf.keep(number, run, machine)
+                except KeyboardInterrupt:
+                    # What has come is kept all the same.
+                    del results[number]
+                    results[number] = shelf.keep(number, run, machine)
+                    raise
         if progress and runner:
             # Short runs tell nothing of themselves.
             progress(number, "over", 1, 1, 0, math.nan, 0, 0.0)

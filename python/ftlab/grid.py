@@ -107,7 +107,7 @@ def sweep(
 
     grid = read(Path(path))
     folder = None if out is None else place(out, "output")
-    hire = sweeping.threads if on is None and client is None else sweeping.on_dask(on, client)
+    hire = None if on is None and client is None else sweeping.on_dask(on, client)
     return sweeping.execute(grid.plan(options), title=grid.title, out=folder, force=force, resume=resume, hire=hire)
 
 

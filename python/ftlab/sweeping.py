@@ -20,6 +20,9 @@ Watch = Callable[[int], AbstractContextManager[Progress | None]]
 """Shows how far so many runs are."""
 
 
+_nobody: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+
+
 def threads(made: Plan, progress: Progress | None) -> Threads:
     """Threads of this process."""
     return Threads(made.threads, progress)
@@ -32,7 +35,7 @@ def execute(
     out: Path | None = None,
     force: bool = False,
     resume: bool = False,
-    hire: Hire = threads,
+    hire: Hire | None = None,
     watch: Watch = lambda runs: contextlib.nullcontext(),
     show: Callable[[Comparison], object] = lambda result: None,
 ) -> Comparison:
@@ -43,7 +46,9 @@ def execute(
         shelf = stack.enter_context(arrivals.into(out, made, force=force, resume=resume)) if out else None
         try:
             wanted = len(made.specs) - len(shelf.found if shelf else ())
-            with watch(wanted) as progress, hire(made, progress) if wanted else contextlib.nullcontext() as crew:
+            # Runs that have no folder to arrive in are made in one call of the core, which looks at all of them first.
+            hire = hire or (threads if shelf else None)
+            with watch(wanted) as progress, hire(made, progress) if hire and wanted else _nobody() as crew:
                 runner = as_they_end(crew) if crew else None
                 result = comparison.execute(made, progress=progress, title=title, runner=runner, shelf=shelf)
         except (Interrupted, StoppedError) as error:

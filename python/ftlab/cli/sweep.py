@@ -54,7 +54,7 @@ def sweep(
             out=out,
             force=force,
             resume=resume,
-            hire=sweeping.on_dask(on, say=text.note) if on is not None else sweeping.threads,
+            hire=sweeping.on_dask(on, say=text.note) if on is not None else None,
             watch=progress.shown,
             show=partial(grids.show, json=json),
         )
