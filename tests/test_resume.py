@@ -194,6 +194,7 @@ def test_points_whose_names_are_alike_have_folders_of_their_own(ftlab: Command, 
         (("--resume",), "--resume goes on with what is in a folder: it needs --out DIR"),
         (("--out", "grid.toml", "--resume"), "output grid.toml: exists and is not a folder"),
         (("--out", "thesis", "--resume"), "output thesis: no manifest.json of ours in it says what may be replaced"),
+        (("--out", "run", "--resume"), "output run: holds no sweep to go on with; give another folder, or --force"),
         (
             ("--out", "o", "--resume", "--plugin", "p.py"),
             "--resume cannot tell whether a policy in Python is as it was",
@@ -205,6 +206,7 @@ def test_wrong_use_is_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     a_grid(tmp_path, [1])
+    lab.run("uniform:requests=300", backend="counting").save("run")
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "x.txt").write_text("years of work")
     (tmp_path / "p.py").write_text(

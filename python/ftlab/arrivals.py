@@ -139,6 +139,10 @@ def into(folder: Path, made: Plan, *, force: bool = False, resume: bool = False)
     ) as place:
         shelf = Arrivals(made, place, folder)
         if resume:
+            if not force and not _is_a_sweep(folder):
+                raise InputError(
+                    f"output {folder}: holds no sweep to go on with; give another folder, or --force as well"
+                )
             others = shelf.take_over(folder)
             if others and not force:
                 first = f"{others[0]} and {len(others) - 1:,} more" if others[1:] else others[0]
@@ -162,6 +166,15 @@ def into(folder: Path, made: Plan, *, force: bool = False, resume: bool = False)
 def _advised(error: FtlabIOError, shelf: Arrivals) -> str:
     there = len(shelf.found) + shelf.written
     return f"{error}; {there:,} finished runs are kept: the same command with --resume goes on" if there else str(error)
+
+
+def _is_a_sweep(folder: Path) -> bool:
+    """Whether a folder is that of a sweep or a comparison, or none yet."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return True
+    with contextlib.suppress(OSError, ValueError):
+        return isinstance(json.loads((folder / "summary.json").read_text(encoding="utf-8")), list)
+    return False
 
 
 def _finished_runs(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
