@@ -48,7 +48,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log = folder / "runs.log"
-        self._scheduler = distributed.LocalCluster(n_workers=0, dashboard_address=None, protocol="tcp://")
+        self._scheduler = distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", protocol="tcp://")
         self.address = str(self._scheduler.scheduler_address)
         self.workers: list[subprocess.Popen[bytes]] = []
 

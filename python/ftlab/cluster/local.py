@@ -25,7 +25,9 @@ def client(workers: int) -> Iterator[distributed.Client]:
     """A client of a scheduler in this process, with so many workers (0: as many as there are cores) of one thread."""
     workers = workers or os.cpu_count() or 1
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(distributed.LocalCluster(n_workers=0, dashboard_address=None, protocol="tcp://"))
+        cluster = stack.enter_context(
+            distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", protocol="tcp://")
+        )
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="ftlab-workers-", ignore_cleanup_errors=True))
         # Processes of their own: `LocalCluster` would import the program that calls this once more in each.
         stack.enter_context(_started(cluster.scheduler_address, workers, scratch))
