@@ -185,9 +185,10 @@ def test_a_trace_is_found_by_checksum_or_sent_once(cluster: Cluster, tmp_path: P
     # Something else of that name stands where one of the workers looks.
     (cluster.folder / "worker0" / "t.csv").write_text("time_us,op,offset,length\n0,write,0,4096\n")
     swept("grid.toml", "--on", cluster.address, "--out", "on", cwd=home)
-    assert len(list(cluster.folder.glob("worker*/**/ftlab-traces/*/t.csv"))) == 2
+    assert len(list(cluster.folder.glob("worker*/**/ftlab-traces/*/t.csv"))) in (1, 2)
     missed = [line for line in cluster.log.read_text().splitlines() if line.startswith("Missing")]
-    assert len(missed) <= 6
+    # Of the six runs that were handed out first, each at each worker at most.
+    assert 1 <= len(missed) <= 12
     swept("grid.toml", "--out", "local", cwd=home)
     assert contents(home / "on") == contents(home / "local")
     # Where the file system is shared nothing is sent.

@@ -44,7 +44,11 @@ class Workers:
         # Numbers of runs that are over, and what others tell of themselves: both come from threads of the client.
         self._over: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._told: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
-        self._sent: Counter[tuple[str, str]] = Counter()
+        # Of each worker and trace how often it was sent, and when for the last time: as the so-manieth of all.
+        self._sent: dict[tuple[str, str], tuple[int, int]] = {}
+        self._sends = 0
+        # How many had been sent when a run was handed out.
+        self._since: dict[int, int] = {}
         self._threads = (0, -_COUNT_AGAIN)
         self._tries: Counter[int] = Counter()
         if self._topic:
@@ -88,6 +92,7 @@ class Workers:
         with _scheduler(self._client):
             future = self._client.submit(task.work, order, key=key, pure=False)
         self._in_hand[order.number] = (order, future)
+        self._since[order.number] = self._sends
         self._hear_of(order.number, future)
 
     def _hear_of(self, number: int, future: distributed.Future[Any]) -> None:
@@ -126,19 +131,21 @@ class Workers:
             case Missing():
                 self._tries[order.number] += 1
                 try:
-                    self._send(outcome.worker, outcome.need, again=self._tries[order.number] > 1)
+                    self._send(outcome.worker, outcome.need, self._since[order.number])
                 except FtlabError as error:
                     yield Ended(order.number, error)
                 else:
                     self._submit(order)
 
-    def _send(self, worker: str, need: Need, *, again: bool) -> None:
-        """Brings a trace to a worker, once: others of its runs that found it missing had begun before it was there."""
-        if self._sent[worker, need.sha256] and not again:
+    def _send(self, worker: str, need: Need, since: int) -> None:
+        """Brings a trace to a worker, unless it was sent after the run that lacked it had been handed out."""
+        times, last = self._sent.get((worker, need.sha256), (0, 0))
+        if since < last:
             return
-        if self._sent[worker, need.sha256] == _SENT_AT_MOST:
+        if times == _SENT_AT_MOST:
             raise FtlabIOError(f"worker {worker}: does not keep {need.path}, which it was sent {_SENT_AT_MOST} times")
-        self._sent[worker, need.sha256] += 1
+        self._sends += 1
+        self._sent[worker, need.sha256] = (times + 1, self._sends)
         for at, piece in files.pieces(need):
             with _scheduler(self._client):
                 answers = self._client.run(files.receive, need, at, piece, workers=[worker], on_error="return")
