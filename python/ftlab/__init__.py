@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ftlab.conversion import convert, generate
     from ftlab.correlating import correlations
     from ftlab.deduplication import Deduplication, dedup
-    from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted, UnwrittenError
+    from ftlab.errors import FtlabError, FtlabIOError, InputError, Interrupted, StoppedError, UnwrittenError
     from ftlab.fitting import Model, fit
     from ftlab.grid import sweep
     from ftlab.inspection import Inspection, inspect
@@ -43,6 +43,7 @@ _HOME = {
     "InputError": "errors",
     "Inspection": "inspection",
     "Interrupted": "errors",
+    "StoppedError": "errors",
     "UnwrittenError": "errors",
     "Mining": "mining",
     "MissRatio": "map_memory",
@@ -97,6 +98,7 @@ __all__ = [
     "Reproduction",
     "Run",
     "Sample",
+    "StoppedError",
     "Trace",
     "UnwrittenError",
     "__version__",

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
-from ftlab import _ftlab, members, runs, vary
-from ftlab.errors import InputError, Interrupted
+from ftlab import runs, vary
+from ftlab.errors import FtlabIOError, InputError, Interrupted, StoppedError
 from ftlab.headline import FIGURES, Summary, ending, headline, overload, verdict, worst_verdict, worth_showing
 from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
 from ftlab.reading import Source, place
+from ftlab.runners import Ended, Runner, at_once
 from ftlab.runs import Progress, Run
 from ftlab.spec import Spec, item, planned, workload_label
 
@@ -212,35 +214,94 @@ def laid_out(rows: Sequence[tuple[dict[str, str], str, Spec]], grid: Mapping[str
     return made
 
 
-def execute(made: Plan, *, progress: Progress | None = None, title: str = "") -> Comparison:
-    """Makes the planned runs."""
-    specs = [json.dumps(spec) for spec in made.specs]
-    outcomes, interrupted = _ftlab.run_many(specs, made.threads, progress, members.registered())
-    if len(outcomes) < len(made.specs):
-        raise outcomes[0] if isinstance(outcomes[0], BaseException) else RuntimeError("fewer outcomes than runs")
-    finished: list[Point] = []
-    failures: list[str] = []
-    for first in range(0, len(outcomes), made.repeat):
-        point, done = made.points[first], []
-        for i in range(first, first + made.repeat):
-            outcome = outcomes[i]
-            if isinstance(outcome, _ftlab.Outcome):
-                done.append(runs.from_outcome(made.labels[i], made.specs[i], outcome))
-            elif not isinstance(outcome, KeyboardInterrupt):
-                failures.append(f"{', '.join(f'{k}={v}' for k, v in point.items())}: {outcome}")
-        # A run that was cut off is no sample of its point, unless there is no other.
-        whole = [run for run in done if run.complete]
-        if whole or done:
-            finished.append(Point(point, tuple(whole or done)))
-    if not finished and failures:
-        raise InputError(failures[0].split(": ", 1)[1])
-    result = Comparison(tuple(finished), tuple(dict.fromkeys(failures)), title)
+class Shelf(Protocol):
+    """Where runs are kept as they come."""
+
+    @property
+    def found(self) -> Mapping[int, Run]:
+        """Runs that were there before, by their numbers: they are not made again."""
+        ...
+
+    def keep(self, number: int, run: Run, machine: Mapping[str, Any] | None) -> Run:
+        """Keeps a run that is over; the same run, which may have left its tables there."""
+        ...
+
+
+def execute(
+    made: Plan,
+    *,
+    progress: Progress | None = None,
+    title: str = "",
+    runner: Runner | None = None,
+    shelf: Shelf | None = None,
+) -> Comparison:
+    """Makes the planned runs, in one call of the core unless a `runner` does it; a `shelf` gets each as it comes."""
+    results: dict[int, Run | BaseException] = dict(shelf.found) if shelf else {}
+
+    def arrived(ended: Ended) -> None:
+        number, outcome, machine = ended
+        if isinstance(outcome, BaseException):
+            results[number] = outcome
+        else:
+            run = results[number] = runs.from_outcome(made.labels[number], made.specs[number], outcome)
+            if shelf:
+                try:
+                    results[number] = shelf.keep(number, run, machine)
+                except KeyboardInterrupt:
+                    # What has come is kept all the same.
+                    del results[number]
+                    results[number] = shelf.keep(number, run, machine)
+                    raise
+        if progress and runner:
+            # Short runs tell nothing of themselves.
+            progress(number, "over", 1, 1, 0, math.nan, 0, 0.0)
+
+    wanted = [(number, spec) for number, spec in enumerate(made.specs) if number not in results]
+    try:
+        interrupted = bool(wanted) and (runner or at_once(made.threads))(wanted, arrived, progress)
+    except FtlabIOError as error:
+        if not shelf:
+            raise
+        raise StoppedError(str(error), _gathered(made, results, title)) from error
+    result = _gathered(made, results, title)
+    if not result.points and result.failures:
+        raise InputError(result.failures[0].split(": ", 1)[1])
     if interrupted:
         raise Interrupted(result)
     return result
 
 
-def folder_name(point: Point, run: Run) -> str:
-    """The folder of a run inside its comparison's: readable, and safe as a file name."""
-    values = re.sub(r"[^A-Za-z0-9._=+-]+", "_", "-".join(point.vary.values())).strip("_.") or "run"
-    return f"{values[:80]}.{run.spec.get('repeat', 0)}"
+def _gathered(made: Plan, results: Mapping[int, Run | BaseException], title: str) -> Comparison:
+    """The points of the runs that are there, and why others are missing."""
+    finished: list[Point] = []
+    failures: list[str] = []
+    for first in range(0, len(made.specs), made.repeat):
+        point, done = made.points[first], []
+        for number in range(first, first + made.repeat):
+            result = results.get(number)
+            if isinstance(result, Run):
+                done.append(result)
+            elif result is not None and not isinstance(result, KeyboardInterrupt):
+                failures.append(f"{named(point)}: {result}")
+        # A run that was cut off is no sample of its point, unless there is no other.
+        whole = [run for run in done if run.complete]
+        if whole or done:
+            finished.append(Point(point, tuple(whole or done)))
+    return Comparison(tuple(finished), tuple(dict.fromkeys(failures)), title)
+
+
+def named(point: Mapping[str, str]) -> str:
+    """A point by its keys and values."""
+    return ", ".join(f"{key}={value}" for key, value in point.items())
+
+
+def folder_names(runs: Iterable[tuple[Mapping[str, str], int]]) -> list[str]:
+    """The folders of runs, each given by its point and repetition: readable, safe as file names, no two the same."""
+    taken: set[str] = set()
+    names = []
+    for point, repeat in runs:
+        values = re.sub(r"[^A-Za-z0-9._=+-]+", "_", "-".join(point.values())).strip("_.") or "run"
+        tries = (f"{values[:80]}{'' if i == 1 else f'~{i}'}.{repeat}" for i in itertools.count(1))
+        names.append(next(name for name in tries if name.lower() not in taken))
+        taken.add(names[-1].lower())
+    return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ftlab._ftlab import FtlabError, FtlabIOError, InputError
 
-__all__ = ["FtlabError", "FtlabIOError", "InputError", "Interrupted", "UnwrittenError"]
+__all__ = ["FtlabError", "FtlabIOError", "InputError", "Interrupted", "StoppedError", "UnwrittenError"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -17,6 +17,14 @@ class Interrupted(KeyboardInterrupt):
 
 class UnwrittenError(FtlabIOError):
     """A run is over, and its state or timeline could not be written. `result` is the `Run`, with all its figures."""
+
+    def __init__(self, sentence: str, result: object) -> None:
+        super().__init__(sentence)
+        self.result = result
+
+
+class StoppedError(FtlabIOError):
+    """The system stopped a sweep: a full disk, a scheduler that is gone. `result`: a `Comparison` of what was done."""
 
     def __init__(self, sentence: str, result: object) -> None:
         super().__init__(sentence)

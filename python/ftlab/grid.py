@@ -24,15 +24,18 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ftlab import comparison
 from ftlab.comparison import Comparison
 from ftlab.errors import FtlabIOError, InputError
 from ftlab.option_types import SweepOptions
 from ftlab.options import of, signed
-from ftlab.reading import Source
+from ftlab.reading import Source, place
 from ftlab.spec import pairs
+
+if TYPE_CHECKING:
+    import distributed
 
 _OWN = ("title", "workload", "drive", "vary")
 
@@ -82,10 +85,30 @@ def read(path: Path) -> GridFile:
 
 
 @signed("sweep")
-def sweep(path: Source, **options: Unpack[SweepOptions]) -> Comparison:
-    """Makes the runs of a grid file. `options` take the place of the file's; changes to the drive (`set`) are added."""
+def sweep(
+    path: Source,
+    *,
+    out: Source | None = None,
+    force: bool = False,
+    resume: bool = False,
+    on: str | None = None,
+    client: distributed.Client | None = None,
+    **options: Unpack[SweepOptions],
+) -> Comparison:
+    """Makes the runs of a grid file. `options` take the place of the file's; changes to the drive (`set`) are added.
+
+    With `out` each run is written into that folder when it ends, and its tables are read from there when they are asked
+    for. `resume` goes on with what is there of a sweep that was stopped; `force` replaces what is there.
+
+    `on` makes the runs on Dask: `local:N` starts N workers on this machine, `tcp://HOST:PORT` is a scheduler's address;
+    `client` is a client that is connected already.
+    """
+    from ftlab import sweeping
+
     grid = read(Path(path))
-    return comparison.execute(grid.plan(options), title=grid.title)
+    folder = None if out is None else place(out, "output")
+    hire = None if on is None and client is None else sweeping.on_dask(on, client)
+    return sweeping.execute(grid.plan(options), title=grid.title, out=folder, force=force, resume=resume, hire=hire)
 
 
 def _texts(path: Path, key: str, value: object) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -14,22 +15,25 @@ from typing import Any
 from ftlab.runs import Run
 from ftlab.spec import Spec
 
+# Between the words of a text of a spec, any of which may be the name of a file.
+_WORDS = re.compile(r"[\s,;:=\"']+")
 
-def manifest(run: Run, version: str) -> dict[str, Any]:
-    """The content of `manifest.json`."""
+
+def manifest(run: Run, version: str, made_on: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The content of `manifest.json`. `made_on`: the machine, if not this one."""
     return {
         "schema": "ftlab.manifest/1",
         "ftlab": version,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "workload": run.workload,
-        "inputs": [_identified(path) for path in run.spec["workload"].get("trace", {}).get("paths", [])],
+        "inputs": inputs(run.spec),
         "seed": run.spec.get("seed"),
         "repeat": run.spec.get("repeat", 0),
         "spec": run.spec,
         "filters": run.summary.get("filters", []),
         "drive": run.summary.get("drive"),
         "wall_s": run.summary.get("perf", {}).get("wall_s"),
-        "machine": machine(),
+        "machine": made_on or machine(),
     }
 
 
@@ -42,13 +46,39 @@ def facts_of_origin(schema: str, specs: Sequence[tuple[str, Spec]], version: str
         "workloads": [
             {
                 "workload": name,
-                "inputs": [_identified(path) for path in spec["workload"].get("trace", {}).get("paths", [])],
+                "inputs": inputs(spec),
                 "spec": spec,
             }
             for name, spec in specs
         ],
         "machine": machine(),
     }
+
+
+def inputs(spec: Spec) -> list[dict[str, Any]]:
+    """The files that a spec names: those of its trace first, then others such as states and sets of correlations."""
+    trace = (spec.get("workload") or {}).get("trace") or {}
+    paths = [*trace.get("paths", [])]
+    rest = {key: value for key, value in spec.items() if key != "workload"}
+    others = [
+        word
+        for text in _texts([rest, trace.get("filters"), (spec.get("workload") or {}).get("generator")])
+        for word in _WORDS.split(text)
+        if "/" in word or "." in word
+    ]
+    return [identified(path) for path in [*paths, *(path for path in dict.fromkeys(others) if Path(path).is_file())]]
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _texts(inner)
+        case list():
+            for inner in value:
+                yield from _texts(inner)
 
 
 @lru_cache(maxsize=1)
@@ -72,7 +102,7 @@ def _processor() -> str:
     return next(names, platform.processor())
 
 
-def _identified(path: str) -> dict[str, Any]:
+def identified(path: str) -> dict[str, Any]:
     """An input by size and checksum. Standard input and pipes can't be read a second time."""
     if not Path(path).is_file():
         return {"path": path}

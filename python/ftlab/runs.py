@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from ftlab import _ftlab, members
 from ftlab import tables as stands_for
@@ -25,6 +25,22 @@ Progress = Callable[[int, str, int, int | None, int, float, int, float], object]
 """Called with run, phase, done and all requests, done bytes, WAF so far, simulated and wall time."""
 
 SCHEMA = "ftlab.summary/1"
+
+
+class Produced(Protocol):
+    """What comes of a run: the core's `Outcome`, or one that came from elsewhere."""
+
+    @property
+    def summary(self) -> str:
+        """JSON."""
+        ...
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """Whatever polars makes a table of, by name."""
+        ...
+
+
 # What a reader of summary.json looks for first stands first.
 _ORDER = (
     "schema",
@@ -128,7 +144,7 @@ def execute(workload: Workload, spec: Spec, progress: Progress | None = None) ->
     return result
 
 
-def from_outcome(workload: str, spec: Spec, outcome: _ftlab.Outcome) -> Run:
+def from_outcome(workload: str, spec: Spec, outcome: Produced) -> Run:
     """The run object of what the core handed over."""
     import polars as pl
 

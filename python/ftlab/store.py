@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,30 +21,71 @@ if TYPE_CHECKING:
     from ftlab.comparison import Comparison
 
 
+# Those that this process is writing.
+_open: set[Path] = set()
+
+
 @contextlib.contextmanager
-def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
+def new_folder(
+    folder: Path,
+    *,
+    force: bool = False,
+    advice: str = "give another folder or --force",
+    kept: Callable[[], bool] | None = None,
+) -> Iterator[Path]:
     """A temporary sibling of `folder` that takes its place when the block ends well, and vanishes when it does not.
 
     With `force` it replaces what is there if that was written here: files that its manifest does not name are kept.
+    `kept` says of a sibling whose block ended badly whether it stays nevertheless; `left_behind` finds it again.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output {folder}: exists and is not a folder")
     foreign: list[Path] = []
     if folder.is_dir() and any(folder.iterdir()):
         if not force:
-            raise InputError(f"output {folder}: exists and is not empty; give another folder or --force")
+            raise InputError(f"output {folder}: exists and is not empty; {advice}")
         foreign = _foreign(folder)
     unfinished = folder.parent / f".{folder.name}.unfinished-{os.getpid()}"
     with refusals(folder):
+        if unfinished.exists() and unfinished not in _open:
+            # Of a process that is gone and had this one's number, as in a container that is started again.
+            unfinished.rename(next(name for i in itertools.count(1) if not (name := _numbered(unfinished, i)).exists()))
         unfinished.mkdir(parents=True)
+    _open.add(unfinished)
     try:
         _first_to_write(folder, unfinished)
         with refusals(folder):
             yield unfinished
             _name_files(unfinished)
             _replace(folder, unfinished, foreign)
+    except BaseException:
+        if kept is None or not kept():
+            shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _open.discard(unfinished)
+
+
+def _numbered(unfinished: Path, i: int) -> Path:
+    return unfinished.with_name(f"{unfinished.name}.{i}")
+
+
+def left_behind(folder: Path) -> list[Path]:
+    """What processes that are gone have left of a folder that they did not finish."""
+    before = f".{folder.name}.unfinished-"
+    with refusals(folder):
+        siblings = sorted(folder.parent.iterdir()) if folder.parent.is_dir() else []
+    found = [path for path in siblings if path.name.startswith(before) and path.is_dir() and path not in _open]
+    return [path for path in found if not _is_alive(path.name.removeprefix(before))]
+
+
+def _is_alive(number: str) -> bool:
+    """Whether there is another process of this number on this machine."""
+    if number.isdecimal() and int(number) != os.getpid():
+        with contextlib.suppress(OSError):
+            os.kill(int(number), 0)
+            return True
+    return False
 
 
 def _first_to_write(folder: Path, own: Path) -> None:
@@ -52,10 +94,10 @@ def _first_to_write(folder: Path, own: Path) -> None:
     before = own.name.removesuffix(str(os.getpid()))
     for other in folder.parent.iterdir():
         number = other.name.removeprefix(before)
-        if other == own or number == other.name or not number.isdecimal():
+        if other == own or number == other.name or not _is_alive(number):
             continue
+        # It may end meanwhile.
         with contextlib.suppress(OSError):
-            os.kill(int(number), 0)
             began = [(path.stat().st_ctime_ns, path.name) for path in (other, own)]
             if began[0] < began[1]:
                 raise InputError(f"output {folder}: process {number} is writing it; give another folder")
@@ -102,33 +144,36 @@ def refusals(place: Path) -> Iterator[None]:
         raise FtlabIOError(f"output {place}: cannot be written: {why}") from error
 
 
-def save_run(run: Run, folder: Path, *, report: bool = True) -> None:
-    """Writes one run into an existing folder."""
+def save_run(run: Run, folder: Path, *, report: bool = True, machine: Mapping[str, Any] | None = None) -> None:
+    """Writes one run into an existing folder. `machine`: what it was made on, if not this one."""
     _json(folder / "summary.json", run.summary)
     for name, table in run.tables.items():
         table.write_parquet(folder / f"{name}.parquet", compression="zstd")
     (folder / "drive.toml").write_text(_drive_file(run), encoding="utf-8")
-    _json(folder / "manifest.json", manifest(run, __version__))
+    _json(folder / "manifest.json", manifest(run, __version__, machine))
     if report:
         from ftlab import report as pages
 
         pages.write_run(run, folder)
 
 
-def save_comparison(comparison: Comparison, folder: Path) -> None:
-    """Writes a comparison into an existing folder: its table and report, and a folder for every run under `runs`."""
+def save_comparison(comparison: Comparison, folder: Path, places: Sequence[Path] | None = None) -> None:
+    """Writes a comparison into an existing folder: its table and report, and a folder for every run under `runs`.
+    `places`: those of the runs in it, if they are there already."""
     from ftlab import report as pages
-    from ftlab.comparison import folder_name
+    from ftlab.comparison import folder_names
 
-    summaries = []
-    for point in comparison.points:
-        for run in point.runs:
-            place = Path("runs") / folder_name(point, run)
+    runs = [(point, run) for point in comparison.points for run in point.runs]
+    if places is None:
+        names = folder_names((point.vary, run.spec.get("repeat", 0)) for point, run in runs)
+        places = [Path("runs") / name for name in names]
+        for (_, run), place in zip(runs, places, strict=True):
             (folder / place).mkdir(parents=True, exist_ok=False)
             save_run(run, folder / place, report=False)
-            summaries.append(
-                {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0), "folder": place.as_posix()}
-            )
+    summaries = [
+        {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0), "folder": place.as_posix()}
+        for (point, run), place in zip(runs, places, strict=True)
+    ]
     _json(folder / "summary.json", summaries)
     table = comparison.table()
     table.write_csv(folder / "table.csv")

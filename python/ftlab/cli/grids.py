@@ -47,12 +47,7 @@ def make(
         finally:
             progress.clear(line)
         # The figures first: a folder that cannot be written takes none of them away.
-        if json:
-            text.put_json(in_json(result))
-        else:
-            text.put(in_text(result))
-        for sentence in result.failures:
-            text.note(f"failed: {sentence}")
+        show(result, json=json, in_text=in_text, in_json=in_json)
         if folder and result.points:
             store.save_comparison(result, folder)
     if out and result.points:
@@ -61,6 +56,22 @@ def make(
         text.note("interrupted; what was finished is kept")
         return INTERRUPTED
     return WRONG_INPUT if result.failures else 0
+
+
+def show(
+    result: Comparison,
+    *,
+    json: bool,
+    in_text: Callable[[Comparison], str] = text.comparison_text,
+    in_json: Callable[[Comparison], Any] = lambda result: result.summaries,
+) -> None:
+    """Prints the figures, and which runs failed."""
+    if json:
+        text.put_json(in_json(result))
+    else:
+        text.put(in_text(result))
+    for sentence in result.failures:
+        text.note(f"failed: {sentence}")
 
 
 def _followed(plan: Plan) -> Comparison:

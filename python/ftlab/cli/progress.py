@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from typing import TextIO
 
 from ftlab import show
@@ -13,6 +15,16 @@ from ftlab.runs import Progress
 def line(runs: int) -> Progress | None:
     """A progress callback for so many runs, or none if nobody is watching."""
     return Line(runs) if sys.stderr.isatty() else None
+
+
+@contextlib.contextmanager
+def shown(runs: int) -> Iterator[Progress | None]:
+    """A progress line for so many runs, which is gone when the block ends; none if nobody is watching."""
+    progress = line(runs) if runs else None
+    try:
+        yield progress
+    finally:
+        clear(progress)
 
 
 class Line:
@@ -39,7 +51,8 @@ class Line:
         wall_s: float,
     ) -> None:
         self._share[run] = done / total if total else 0.0
-        self._requests[run] = done
+        # A run that is over is told without the requests that it had.
+        self._requests[run] = max(done, self._requests.get(run, 0))
         share = sum(self._share.values()) / self._runs
         requests = sum(self._requests.values())
         several = self._runs > 1
