@@ -19,9 +19,6 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives memor
 PRELOAD := python/ftlab/libftlab_preload.so
 MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))),,module-is-missing)
 
-DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
-        --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
-
 # Streams, inference and an oracle on PostgreSQL under pgbench's updates, for a drive that its database fills.
 PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
              --warmup 40% --steady-width 0.05
@@ -61,7 +58,7 @@ $(VENV)/stamp-tools: $(VENV)/stamp-packages
 module-is-missing:
 
 demo: build
-	$(BIN)/ftlab compare $(DEMO) --out out/demo --force
+	$(BIN)/ftlab demo --out out/demo --force
 	$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force
 
 test: test-rust test-python
