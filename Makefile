@@ -6,7 +6,9 @@
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
 #   make bench-recording  what recording costs, and whether contexts are the same in every run, for docs/measured.md
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
-#   make docs       generated pages                      make clean       removes what make made
+#   make docs       generated pages                      make site        the documentation as a site, in out/site
+#   make wheel      source distribution and wheel, in out/dist, tried in a fresh environment; takes minutes
+#   make clean      removes what make made
 
 PYTHON ?= python3
 export PIP_QUIET := 1
@@ -25,9 +27,9 @@ PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk
 
 PROJECT := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 NEEDED  := $(PROJECT); print(*project["dependencies"], sep="\n")
-TOOLS   := $(PROJECT); print(*project["optional-dependencies"]["dev"], sep="\n")
+extra    = $(PROJECT); print(*project["optional-dependencies"]["$(1)"], sep="\n")
 
-.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs recordings clean
+.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs site wheel recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -48,10 +50,10 @@ $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	touch $@
 
-# What only tests and lints need; the demo is there sooner without.
-$(VENV)/stamp-tools: $(VENV)/stamp-packages
-	$(BIN)/python -c '$(TOOLS)' > $(VENV)/tools.txt
-	$(BIN)/python -m pip install --requirement $(VENV)/tools.txt
+# What only tests and lints, the site or wheels need; the demo is there sooner without.
+$(VENV)/stamp-%: $(VENV)/stamp-packages
+	$(BIN)/python -c '$(call extra,$*)' > $(VENV)/$*.txt
+	$(BIN)/python -m pip install --requirement $(VENV)/$*.txt
 	touch $@
 
 .PHONY: module-is-missing
@@ -66,14 +68,14 @@ test: test-rust test-python
 test-rust: build
 	cargo test --workspace --quiet
 
-test-python: build $(VENV)/stamp-tools
+test-python: build $(VENV)/stamp-dev
 	$(BIN)/python -m pytest
 
 test-long: test
 	cargo test --workspace --release --quiet -- --ignored
 	$(BIN)/python -m pytest -m long
 
-lint: build $(VENV)/stamp-tools
+lint: build $(VENV)/stamp-dev
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check
@@ -91,6 +93,20 @@ bench-recording: build
 
 docs: build
 	$(BIN)/python docs/generate.py
+
+site: $(VENV)/stamp-site
+	$(BIN)/python docs/site/build.py
+
+# The wheel is made of the source distribution, so that what is missing in one is noticed; for any Linux with glibc 2.17. Unpacked with
+# the time of today, as cargo tells by it what has changed.
+DIST := out/dist
+wheel: $(VENV)/stamp-wheel
+	rm -rf $(DIST)
+	$(BIN)/maturin sdist --out $(DIST)
+	mkdir $(DIST)/source && tar --extract --touch --strip-components 1 --directory $(DIST)/source --file $(DIST)/ftlab-*.tar.gz
+	PATH="$(abspath $(BIN)):$$PATH" FTLAB_PORTABLE=1 CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)) \
+	  $(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/source
+	$(BIN)/python packaging/try_wheel.py $(DIST)/ftlab-*.whl
 
 RECIPES := rocksdb rocksdb-levels rocksdb-aligned sqlite gcc gcc-copies packages pc-usage postgresql java
 recordings: build
