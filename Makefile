@@ -8,6 +8,7 @@
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
 #   make docs       generated pages                      make site        the documentation as a site, in out/site
 #   make wheel      source distribution and wheel, in out/dist, tried in a fresh environment; takes minutes
+#   make man        a manual page for each verb, in out/man; `MANPATH=out/man man ftlab-run`
 #   make clean      removes what make made
 
 PYTHON ?= python3
@@ -29,7 +30,7 @@ PROJECT := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))[
 NEEDED  := $(PROJECT); print(*project["dependencies"], sep="\n")
 extra    = $(PROJECT); print(*project["optional-dependencies"]["$(1)"], sep="\n")
 
-.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs site wheel recordings clean
+.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs man site wheel recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -94,8 +95,11 @@ bench-recording: build
 docs: build
 	$(BIN)/python docs/generate.py
 
+man: build
+	$(BIN)/python docs/man.py
+
 site: $(VENV)/stamp-site
-	$(BIN)/python docs/site/build.py
+	$(BIN)/python docs/site/make_site.py
 
 # The wheel is made of the source distribution, so that what is missing in one is noticed; for any Linux with glibc 2.17. Unpacked with
 # the time of today, as cargo tells by it what has changed.

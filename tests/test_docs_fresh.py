@@ -50,6 +50,15 @@ def test_the_architecture_names_what_is_there() -> None:
     assert not [crate for crate in crates if f"crates/{crate}" not in text]
 
 
+def test_one_version_stands_everywhere() -> None:
+    version = ftlab.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert set(re.findall(r"ftlab-([\w.]+)-cp311", (ROOT / "README.md").read_text(encoding="utf-8"))) == {version}
+    first = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert first
+    assert first[1] == "Unreleased" or first[1].startswith(f"{version}, ")
+
+
 def test_every_dependency_has_a_reason() -> None:
     reasons = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## 15. Dependencies")[1]
     manifests = [tomllib.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "crates").glob("*/Cargo.toml")]
@@ -81,7 +90,7 @@ def test_a_drive_cites_what_a_reader_can_find(drive: Path) -> None:
 
 
 def broken(page: Path, text: str) -> list[str]:
-    """The links of a page that lead to no file, or to no heading of a page. A folder is none: its README.md is linked."""
+    """The links of a page that lead to no file, or to no heading of a page. A folder is none."""
     found = []
     for place, anchor in LINK.findall(CODE.sub("", text)):
         target = page.parent / place

@@ -1,6 +1,6 @@
 """Builds the site of the documentation from the Markdown pages of the repository, into out/site.
 
-python docs/site/build.py            # as `make site`
+python docs/site/make_site.py            # as `make site`
 
 The pages lie on the site as they lie in the repository, so that the links between them need no mapping.
 """
