@@ -41,14 +41,15 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
-# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile.
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. What maturin
+# says is shown if it fails: it warns of a backend that is not its own (packaging/backend.py).
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
 	cargo build --release --quiet --package ftlab-preload && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
 	wait $$packages
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet > $(VENV)/build.txt 2>&1 || { cat $(VENV)/build.txt; exit 1; }
 	touch $@
 
 # What only tests and lints, the site or wheels need; the demo is there sooner without.
@@ -106,10 +107,11 @@ site: $(VENV)/stamp-site
 DIST := out/dist
 wheel: $(VENV)/stamp-wheel
 	rm -rf $(DIST)
-	$(BIN)/maturin sdist --out $(DIST)
+	$(BIN)/maturin sdist --out $(DIST) 2> $(VENV)/sdist.txt || { cat $(VENV)/sdist.txt; exit 1; }
 	mkdir $(DIST)/source && tar --extract --touch --strip-components 1 --directory $(DIST)/source --file $(DIST)/ftlab-*.tar.gz
 	PATH="$(abspath $(BIN)):$$PATH" FTLAB_PORTABLE=1 CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)) \
 	  $(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/source
+	rm -r $(DIST)/source
 	$(BIN)/python packaging/try_wheel.py $(DIST)/ftlab-*.whl
 
 RECIPES := rocksdb rocksdb-levels rocksdb-aligned sqlite gcc gcc-copies packages pc-usage postgresql java

@@ -47,9 +47,9 @@ def runs(interpreter: str) -> bool:
 
 
 def tried(wheel: Path, interpreter: str, folder: Path) -> None:
-    """Installs the wheel, compares, records a program, and reads what it recorded."""
+    """Installs the wheel without compiling anything, compares, records a program, and reads what it recorded."""
     said(interpreter, "-m", "venv", str(folder / "venv"))
-    said(str(folder / "venv/bin/python"), "-m", "pip", "install", "--quiet", str(wheel))
+    said(str(folder / "venv/bin/python"), "-m", "pip", "install", "--quiet", "--only-binary=:all:", str(wheel))
     place = folder / "empty"
     place.mkdir()
     ftlab = str(folder / "venv/bin/ftlab")
