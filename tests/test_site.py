@@ -26,6 +26,11 @@ def test_a_list_behind_a_paragraph_is_one() -> None:
     assert make_site.as_on_github(made) == made
 
 
+def test_a_bar_in_the_code_of_a_table_is_one() -> None:
+    row = "| `--to a\\|b` or `c` | `<d>\\|e` |\n"
+    assert make_site.as_on_github(row) == "| <code>--to a&#124;b</code> or `c` | <code>&lt;d&gt;&#124;e</code> |\n"
+
+
 def test_a_page_that_loads_from_elsewhere_is_refused(tmp_path: Any) -> None:
     page = tmp_path / "docs" / "page.html"
     page.parent.mkdir()

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ STAGE = OUT / "site-work"
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^\s*```")
 ITEM = re.compile(r"^([*+-]|1\.) ")
+CODE = re.compile(r"`([^`]+)`")
+BAR = "\\|"
 # What lets the search work on pages that are opened from a disk.
 SHIM, SHIM_ELSEWHERE = "iframe-worker.js", "https://unpkg.com/iframe-worker/shim"
 ELSEWHERE = re.compile(r"<(?:script|img|iframe|link rel=.stylesheet.)\s[^>]*(?:src|href)=.(https?://[^\"'\s>]+)")
@@ -86,7 +89,8 @@ def heading(page: Path) -> str:
 
 
 def as_on_github(text: str) -> str:
-    """A list may follow a paragraph at once, which the generator's Markdown does not see without an empty line."""
+    """Text that the generator reads as GitHub does: a list that follows a paragraph at once takes an empty line here, and
+    an escaped bar in the code of a table an entity."""
     lines: list[str] = []
     fenced = False
     for line in text.splitlines():
@@ -95,8 +99,17 @@ def as_on_github(text: str) -> str:
         before = lines[-1] if lines else ""
         if not fenced and ITEM.match(line) and before.strip() and not before.startswith((" ", "* ", "- ", "1. ")):
             lines.append("")
+        if not fenced and line.startswith("|"):
+            line = BAR_IN_CODE.sub(
+                lambda code: f"<code>{escape(code[1], quote=False).replace(BAR, '&#124;')}</code>", line
+            )
         lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def with_bars(code: re.Match[str]) -> str:
+    """A piece of code in a table, as it is or with its escaped bars."""
+    return f"<code>{escape(code[1], quote=False).replace(BAR, '&#124;')}</code>" if BAR in code[1] else code[0]
 
 
 def stage() -> None:
