@@ -89,8 +89,8 @@ def heading(page: Path) -> str:
 
 
 def as_on_github(text: str) -> str:
-    """Text that the generator reads as GitHub does: a list that follows a paragraph at once takes an empty line here, and
-    an escaped bar in the code of a table an entity."""
+    """Text that the generator reads as GitHub does: a list that follows a paragraph at once takes an empty line here,
+    and an escaped bar in the code of a table an entity."""
     lines: list[str] = []
     fenced = False
     for line in text.splitlines():
@@ -100,9 +100,7 @@ def as_on_github(text: str) -> str:
         if not fenced and ITEM.match(line) and before.strip() and not before.startswith((" ", "* ", "- ", "1. ")):
             lines.append("")
         if not fenced and line.startswith("|"):
-            line = BAR_IN_CODE.sub(
-                lambda code: f"<code>{escape(code[1], quote=False).replace(BAR, '&#124;')}</code>", line
-            )
+            line = CODE.sub(with_bars, line)
         lines.append(line)
     return "\n".join(lines) + "\n"
 
