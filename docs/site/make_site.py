@@ -28,7 +28,8 @@ ITEM = re.compile(r"^([*+-]|1\.) ")
 CODE = re.compile(r"`([^`]+)`")
 BAR = "\\|"
 # What lets the search work on pages that are opened from a disk.
-SHIM, SHIM_ELSEWHERE = "iframe-worker.js", "https://unpkg.com/iframe-worker/shim"
+SHIM = "iframe-worker.js"
+SHIM_ELSEWHERE = re.compile(r"https?://[^\"'\s>]*/iframe-worker/shim\b")
 ELSEWHERE = re.compile(r"<(?:script|img|iframe|link rel=.stylesheet.)\s[^>]*(?:src|href)=.(https?://[^\"'\s>]+)")
 GUIDE_ROW = re.compile(r"^\| \[guide/[^\]]+\]\((guide/[^)]+)\)", re.MULTILINE)
 
@@ -154,7 +155,7 @@ def take_home(site: Path) -> None:
     """Points the pages to our copy of the one script that the generator takes from elsewhere, and refuses any other."""
     for page in site.rglob("*.html"):
         up = "../" * (len(page.relative_to(site).parts) - 1)
-        text = page.read_text(encoding="utf-8").replace(SHIM_ELSEWHERE, f"{up}{SHIM}")
+        text = SHIM_ELSEWHERE.sub(up + SHIM, page.read_text(encoding="utf-8"))
         if found := ELSEWHERE.search(text):
             sys.exit(f"{page}: loads {found[1]}, and the site must do without a network")
         page.write_text(text, encoding="utf-8")
