@@ -13,6 +13,7 @@ from conftest import Command
 from ftlab.cli import grids
 from ftlab.cli.demo import TRACE
 from ftlab.comparison import Plan
+from ftlab.reproduction import files
 
 ROOT = Path(__file__).parent.parent
 
@@ -49,3 +50,12 @@ def test_a_folder_that_is_there_is_left_alone(ftlab: Command, tmp_path: Path) ->
 def test_the_trace_of_the_package_is_the_recorded_one() -> None:
     packaged = Path(str(resources.files("ftlab"))) / "recordings" / TRACE
     assert packaged.samefile(ROOT / "recordings" / TRACE)
+
+
+def test_an_experiment_on_recordings_says_that_the_wheel_has_none(
+    ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "recordings", lambda: tmp_path / "none")
+    done = ftlab("reproduce", "program-contexts", "--quick")
+    assert done.code == 2
+    assert done.err.endswith("the recordings that do come with ftlab's sources, not with its wheel\n")
