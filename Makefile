@@ -6,7 +6,10 @@
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
 #   make bench-recording  what recording costs, and whether contexts are the same in every run, for docs/measured.md
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
-#   make docs       generated pages                      make clean       removes what make made
+#   make docs       generated pages                      make site        the documentation as a site, in out/site
+#   make wheel      source distribution and wheel, in out/dist, tried in a fresh environment; takes minutes
+#   make man        a manual page for each verb, in out/man; `MANPATH=out/man man ftlab-run`
+#   make clean      removes what make made
 
 PYTHON ?= python3
 export PIP_QUIET := 1
@@ -19,18 +22,15 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives memor
 PRELOAD := python/ftlab/libftlab_preload.so
 MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))),,module-is-missing)
 
-DEMO := recordings/db_bench.csv.zst --drive small --fit compact --precondition fill \
-        --vary ftl.victim=greedy,cost_benefit,fifo --vary ftl.op_ratio=0.07,0.15,0.28
-
 # Streams, inference and an oracle on PostgreSQL under pgbench's updates, for a drive that its database fills.
 PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
              --warmup 40% --steady-width 0.05
 
 PROJECT := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 NEEDED  := $(PROJECT); print(*project["dependencies"], sep="\n")
-TOOLS   := $(PROJECT); print(*project["optional-dependencies"]["dev"], sep="\n")
+extra    = $(PROJECT); print(*project["optional-dependencies"]["$(1)"], sep="\n")
 
-.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs recordings clean
+.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs man site wheel recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -41,27 +41,28 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
-# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile.
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. What maturin
+# says is shown if it fails: it warns of a backend that is not its own (packaging/backend.py).
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
 	cargo build --release --quiet --package ftlab-preload && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
 	wait $$packages
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet > $(VENV)/build.txt 2>&1 || { cat $(VENV)/build.txt; exit 1; }
 	touch $@
 
-# What only tests and lints need; the demo is there sooner without.
-$(VENV)/stamp-tools: $(VENV)/stamp-packages
-	$(BIN)/python -c '$(TOOLS)' > $(VENV)/tools.txt
-	$(BIN)/python -m pip install --requirement $(VENV)/tools.txt
+# What only tests and lints, the site or wheels need; the demo is there sooner without.
+$(VENV)/stamp-%: $(VENV)/stamp-packages
+	$(BIN)/python -c '$(call extra,$*)' > $(VENV)/$*.txt
+	$(BIN)/python -m pip install --requirement $(VENV)/$*.txt
 	touch $@
 
 .PHONY: module-is-missing
 module-is-missing:
 
 demo: build
-	$(BIN)/ftlab compare $(DEMO) --out out/demo --force
+	$(BIN)/ftlab demo --out out/demo --force
 	$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force
 
 test: test-rust test-python
@@ -69,14 +70,14 @@ test: test-rust test-python
 test-rust: build
 	cargo test --workspace --quiet
 
-test-python: build $(VENV)/stamp-tools
+test-python: build $(VENV)/stamp-dev
 	$(BIN)/python -m pytest
 
 test-long: test
 	cargo test --workspace --release --quiet -- --ignored
 	$(BIN)/python -m pytest -m long
 
-lint: build $(VENV)/stamp-tools
+lint: build $(VENV)/stamp-dev
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check
@@ -94,6 +95,24 @@ bench-recording: build
 
 docs: build
 	$(BIN)/python docs/generate.py
+
+man: build
+	$(BIN)/python docs/man.py
+
+site: $(VENV)/stamp-site
+	$(BIN)/python docs/site/make_site.py
+
+# The wheel is made of the source distribution, so that what is missing in one is noticed; for any Linux with glibc 2.17. Unpacked with
+# the time of today, as cargo tells by it what has changed.
+DIST := out/dist
+wheel: $(VENV)/stamp-wheel
+	rm -rf $(DIST)
+	$(BIN)/maturin sdist --out $(DIST) 2> $(VENV)/sdist.txt || { cat $(VENV)/sdist.txt; exit 1; }
+	mkdir $(DIST)/source && tar --extract --touch --strip-components 1 --directory $(DIST)/source --file $(DIST)/ftlab-*.tar.gz
+	PATH="$(abspath $(BIN)):$$PATH" FTLAB_PORTABLE=1 CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)) \
+	  $(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/source
+	rm -r $(DIST)/source
+	$(BIN)/python packaging/try_wheel.py $(DIST)/ftlab-*.whl
 
 RECIPES := rocksdb rocksdb-levels rocksdb-aligned sqlite gcc gcc-copies packages pc-usage postgresql java
 recordings: build

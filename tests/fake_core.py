@@ -204,8 +204,8 @@ def drive_json(changed: dict[str, str]) -> dict[str, Any]:
 
 def resolve_drive(drive: str) -> tuple[str, str]:
     spec = json.loads(drive)
-    if spec["name"] not in ("tiny", "tlc-1tb") and not spec.get("toml"):
-        raise _ftlab.InputError(f"unknown drive `{spec['name']}` (known: tiny, tlc-1tb)")
+    if spec["name"] not in ("tiny", "small", "tlc-1tb") and not spec.get("toml"):
+        raise _ftlab.InputError(f"unknown drive `{spec['name']}` (known: tiny, small, tlc-1tb)")
     return json.dumps(drive_json(changes({"drive": spec}))), f'name = "{spec["name"]}"\n'
 
 

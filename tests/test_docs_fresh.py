@@ -15,9 +15,11 @@ import pytest
 import ftlab
 
 ROOT = Path(__file__).parent.parent
-WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "recordings" / "README.md"])
-# A link to a file of the repository; `[text](https://...)` and `[text](#place)` are not.
-LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
+BESIDE = [ROOT / folder / "README.md" for folder in ("memories", "recipes", "recordings")]
+WRITTEN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *BESIDE])
+# A link to a file of the repository or to a place in a page; `[text](https://...)` is none.
+LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
+CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
 def test_the_generated_pages_are_fresh() -> None:
@@ -28,9 +30,16 @@ def test_the_generated_pages_are_fresh() -> None:
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    broken = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
-    assert not broken, f"{page.relative_to(ROOT)}: {', '.join(broken)}"
+    assert not broken(page, page.read_text(encoding="utf-8")), page.relative_to(ROOT)
+
+
+def test_a_broken_link_is_found() -> None:
+    good = "[a](guide/traces.md#reading) [b](https://a.b/c) [c](#two-words) `[d](e)`\n```\n[f](g)\n```\n## Two words\n"
+    bad = "[a](guide/nowhere.md) [b](guide) [c](guide/traces.md#nowhere) [d](#nowhere)"
+    page = ROOT / "docs" / "page.md"
+    assert broken(page, good) == []
+    assert broken(page, bad) == ["guide/nowhere.md", "guide", "guide/traces.md#nowhere", "#nowhere"]
+    assert anchors("# A, `b_c` (d)\n```\n# none\n```\n## A, `b_c` (d)\n") == {"a-b_c-d", "a-b_c-d-1"}
 
 
 def test_the_architecture_names_what_is_there() -> None:
@@ -39,6 +48,15 @@ def test_the_architecture_names_what_is_there() -> None:
     assert not [path for path in named if not (ROOT / "crates" / path).is_file()]
     crates = [path.parent.name for path in (ROOT / "crates").glob("*/Cargo.toml")]
     assert not [crate for crate in crates if f"crates/{crate}" not in text]
+
+
+def test_one_version_stands_everywhere() -> None:
+    version = ftlab.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert set(re.findall(r"ftlab-([\w.]+)-cp311", (ROOT / "README.md").read_text(encoding="utf-8"))) == {version}
+    first = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert first
+    assert first[1] == "Unreleased" or first[1].startswith(f"{version}, ")
 
 
 def test_every_dependency_has_a_reason() -> None:
@@ -69,6 +87,29 @@ def test_every_figure_is_explained() -> None:
 def test_a_drive_cites_what_a_reader_can_find(drive: Path) -> None:
     cited = re.findall(r"[\w/-]+\.md\b", drive.read_text(encoding="utf-8"))
     assert not [page for page in cited if not (ROOT / page).is_file()]
+
+
+def broken(page: Path, text: str) -> list[str]:
+    """The links of a page that lead to no file, or to no heading of a page. A folder is none."""
+    found = []
+    for place, anchor in LINK.findall(CODE.sub("", text)):
+        target = page.parent / place
+        there = not place or target.is_file()
+        if there and anchor:
+            there = anchor in anchors(target.read_text(encoding="utf-8") if place else text)
+        if not there:
+            found.append(f"{place}#{anchor}" if anchor else place)
+    return found
+
+
+def anchors(text: str) -> set[str]:
+    """What the headings of a page are linked by, as GitHub and the site make it of them."""
+    found: set[str] = set()
+    for line in re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE).splitlines():
+        if line.startswith("#"):
+            slug = re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
+            found.add(slug if slug not in found else f"{slug}-1")
+    return found
 
 
 def names(figures: dict[str, Any]) -> Iterator[str]:

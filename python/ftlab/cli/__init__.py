@@ -20,6 +20,7 @@ from ftlab.cli import (
     convert,
     correlations,
     dedup,
+    demo,
     fit,
     generate,
     inspect,
@@ -71,6 +72,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+_add(app, "demo", demo.demo)
 _add(app, "run", run.run)
 _add(app, "compare", compare.compare)
 _add(app, "sweep", sweep.sweep)

@@ -89,7 +89,10 @@ def _choose(experiment: Experiment, workload: Workload, kind: str, folder: Path 
             place = folder if tried == TRACES else files.recordings()
             if place is not None and (found := _found(place, candidate)):
                 return Chosen(workload=workload, kind=tried, candidate=candidate, files=found)
-    raise InputError(f"experiment `{experiment.name}`: nothing stands for workload `{workload.name}`")
+    absent = (
+        "" if files.recordings().is_dir() else "; the recordings that do come with ftlab's sources, not with its wheel"
+    )
+    raise InputError(f"experiment `{experiment.name}`: nothing stands for workload `{workload.name}`{absent}")
 
 
 def _found(folder: Path, candidate: Candidate) -> tuple[str, ...]:

@@ -1,0 +1,176 @@
+"""Builds the site of the documentation from the Markdown pages of the repository, into out/site.
+
+python docs/site/make_site.py            # as `make site`
+
+The pages lie on the site as they lie in the repository, so that the links between them need no mapping.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+OUT = ROOT / "out"
+STAGE = OUT / "site-work"
+
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
+FENCE = re.compile(r"^\s*```")
+ITEM = re.compile(r"^([*+-]|1\.) ")
+CODE = re.compile(r"`([^`]+)`")
+BAR = "\\|"
+# What lets the search work on pages that are opened from a disk.
+SHIM = "iframe-worker.js"
+SHIM_ELSEWHERE = re.compile(r"https?://[^\"'\s>]*/iframe-worker/shim\b")
+ELSEWHERE = re.compile(r"<(?:script|img|iframe|link rel=.stylesheet.)\s[^>]*(?:src|href)=.(https?://[^\"'\s>]+)")
+GUIDE_ROW = re.compile(r"^\| \[guide/[^\]]+\]\((guide/[^)]+)\)", re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    """Every Markdown page, by its place in the repository."""
+    beside = [ROOT / folder / "README.md" for folder in ("memories", "recipes", "recordings")]
+    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *beside]
+    return sorted(path.relative_to(ROOT) for path in found)
+
+
+def navigation() -> list[dict[str, Any]]:
+    """The tabs and what is in them."""
+    overview = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    roles = sorted(path.name for path in (ROOT / "docs" / "policies").iterdir() if path.is_dir())
+    return [
+        {"Start": ["README.md"]},
+        {"Guide": ["docs/README.md", *entries(f"docs/{page}" for page in GUIDE_ROW.findall(overview))]},
+        {"Policies": ["docs/policies/README.md", *({role: folder(f"policies/{role}")} for role in roles)]},
+        {"Experiments": folder("experiments")},
+        {"Formats": folder("formats")},
+        {
+            "Reference": [
+                *entries(f"docs/{name}.md" for name in ("options", "drive-files", "output", "inspection", "glossary")),
+                {"Drives": folder("drives")},
+                {"Workloads": folder("workloads")},
+                {"Filters": folder("filters")},
+            ]
+        },
+        {"Measured": ["docs/measured.md"]},
+        {
+            "Project": [
+                *entries(["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]),
+                {"Recordings": "recordings/README.md"},
+                {"Recipes": "recipes/README.md"},
+                {"Memories": "memories/README.md"},
+            ]
+        },
+    ]
+
+
+def folder(name: str) -> list[Any]:
+    """The pages of a folder, its index first."""
+    inside = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / name).glob("*.md"))
+    index = f"docs/{name}/README.md"
+    return [*([index] if index in inside else []), *entries(page for page in inside if page != index)]
+
+
+def entries(places: Iterator[str] | list[str]) -> list[dict[str, str]]:
+    """Pages under their headings."""
+    return [{heading(ROOT / place): place} for place in places]
+
+
+def heading(page: Path) -> str:
+    """The first heading, without the marks of code."""
+    line = next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+    return line.removeprefix("# ").replace("`", "")
+
+
+def as_on_github(text: str) -> str:
+    """Text that the generator reads as GitHub does: a list that follows a paragraph at once takes an empty line here,
+    and an escaped bar in the code of a table an entity."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.splitlines():
+        if FENCE.match(line):
+            fenced = not fenced
+        before = lines[-1] if lines else ""
+        if not fenced and ITEM.match(line) and before.strip() and not before.startswith((" ", "* ", "- ", "1. ")):
+            lines.append("")
+        if not fenced and line.startswith("|"):
+            line = CODE.sub(with_bars, line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def with_bars(code: re.Match[str]) -> str:
+    """A piece of code in a table, as it is or with its escaped bars."""
+    return f"<code>{escape(code[1], quote=False).replace(BAR, '&#124;')}</code>" if BAR in code[1] else code[0]
+
+
+def stage() -> None:
+    """Lays out the pages, the files that they link to, and the generator's settings."""
+    shutil.rmtree(STAGE, ignore_errors=True)
+    written = pages()
+    for page in written:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for link, _ in LINK.findall(text):
+            carry(page, link)
+        place = STAGE / "pages" / page
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(as_on_github(text), encoding="utf-8")
+    for name in ("site.css", SHIM):
+        shutil.copy(HERE / name, STAGE / "pages" / name)
+    nav = ",\n".join(f"    {inline(entry)}" for entry in navigation())
+    settings = (HERE / "site.toml").read_text(encoding="utf-8")
+    settings = settings.replace("[project]\n", f"[project]\nnav = [\n{nav}\n]\n", 1)
+    (STAGE / "zensical.toml").write_text(settings, encoding="utf-8")
+
+
+def inline(value: Any) -> str:
+    """A value of TOML in one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {inline(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def carry(page: Path, link: str) -> None:
+    """Brings a file along that a page links to and that is no page."""
+    target = (ROOT / page).parent.joinpath(link).resolve()
+    if target.suffix == ".md":
+        return
+    if not target.is_file():
+        sys.exit(f"{page}: the link {link} leads to no file; link the README.md of a folder")
+    place = STAGE / "pages" / target.relative_to(ROOT)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(target, place)
+
+
+def take_home(site: Path) -> None:
+    """Points the pages to our copy of the one script that the generator takes from elsewhere, and refuses any other."""
+    for page in site.rglob("*.html"):
+        up = "../" * (len(page.relative_to(site).parts) - 1)
+        text = SHIM_ELSEWHERE.sub(up + SHIM, page.read_text(encoding="utf-8"))
+        if found := ELSEWHERE.search(text):
+            sys.exit(f"{page}: loads {found[1]}, and the site must do without a network")
+        page.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    stage()
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    done = subprocess.run(command, cwd=STAGE, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    take_home(STAGE / "site")
+    shutil.rmtree(OUT / "site", ignore_errors=True)
+    shutil.move(STAGE / "site", OUT / "site")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The site and the manual pages: that they have everything, without the generator of the site."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+import make_site
+import man
+from ftlab.cli import app
+
+
+def test_every_page_is_in_one_tab() -> None:
+    shown = list(places(make_site.navigation()))
+    assert sorted(shown) == [page.as_posix() for page in make_site.pages()]
+
+
+def test_a_list_behind_a_paragraph_is_one() -> None:
+    text = "Two:\n* one\n  goes on\n* two\n\n```\nnone:\n* none\n```\nThree:\n1. a\n256. no item\n"
+    made = "Two:\n\n* one\n  goes on\n* two\n\n```\nnone:\n* none\n```\nThree:\n\n1. a\n256. no item\n"
+    assert make_site.as_on_github(text) == made
+    assert make_site.as_on_github(made) == made
+
+
+def test_a_bar_in_the_code_of_a_table_is_one() -> None:
+    row = "| `--to a\\|b` or `c` | `<d>\\|e` |\n"
+    assert make_site.as_on_github(row) == "| <code>--to a&#124;b</code> or `c` | <code>&lt;d&gt;&#124;e</code> |\n"
+
+
+def test_a_page_that_loads_from_elsewhere_is_refused(tmp_path: Any) -> None:
+    page = tmp_path / "docs" / "page.html"
+    page.parent.mkdir()
+    page.write_text(
+        '<script src="https://cdn.example/iframe-worker/shim" type="text/javascript"></script><a href="https://a.b/c">'
+    )
+    make_site.take_home(tmp_path)
+    assert f'src="../{make_site.SHIM}"' in page.read_text()
+    page.write_text('<link rel="stylesheet" href="https://fonts.example/css">')
+    with pytest.raises(SystemExit, match=r"loads https://fonts\.example/css"):
+        make_site.take_home(tmp_path)
+
+
+def test_every_verb_has_a_manual_page_with_its_options() -> None:
+    pages = dict(man.pages())
+    for words, command in man.commands(["ftlab"], typer.main.get_command(app)):
+        text = pages["-".join(words) + ".1"]
+        flags = [flag for p in command.params if p.param_type_name == "option" and not p.hidden for flag in p.opts]
+        assert not [flag for flag in flags if man.plain(flag) not in text]
+    assert {"ftlab.1", "ftlab-run.1", "ftlab-nvm-run.1"} <= pages.keys()
+    # A line that begins with a dot is a command of the macros that are used, or would be lost.
+    begun = {line.split()[0] for text in pages.values() for line in text.splitlines() if re.match(r"[.']", line)}
+    assert begun == {".TH", ".SH", ".TP", ".PP", ".B", ".BR", ".br"}
+
+
+def places(entry: Any) -> Iterator[str]:
+    """The pages of the navigation, however deep."""
+    if isinstance(entry, str):
+        yield entry
+    for inner in entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else ():
+        yield from places(inner)
