@@ -11,15 +11,12 @@ use super::file::{
 
 /// Reads `text` (called `origin` in errors) and applies `sets` (`"ftl.op_ratio=0.15"`) on top of it.
 pub fn read(text: &str, origin: &str, sets: &[String]) -> Result<DriveFile> {
-    let at = |e: &toml::de::Error| {
-        let line = e
-            .span()
-            .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
-        Error::input(format!("{origin}{line}: {}", error::in_words(e.message())))
-    };
     refuse_unknown_keys(text, origin)?;
-    let mut file: DriveFile = toml::from_str(text).map_err(|e| at(&e))?;
-    let mut table: Table = toml::from_str(text).map_err(|e| at(&e))?;
+    let at = |e: &toml::de::Error, key: &str| refusal(e, text, origin, key);
+    let document = toml::Deserializer::parse(text).map_err(|e| at(&e, "."))?;
+    let mut file: DriveFile =
+        serde_path_to_error::deserialize(document).map_err(|e| at(e.inner(), &e.path().to_string()))?;
+    let mut table: Table = toml::from_str(text).map_err(|e| at(&e, "."))?;
     for set in sets {
         apply_set(&mut table, set)?;
         file = table
@@ -28,6 +25,20 @@ pub fn read(text: &str, origin: &str, sets: &[String]) -> Result<DriveFile> {
             .map_err(|e: toml::de::Error| Error::input(format!("--set {set}: {}", error::in_words(e.message()))))?;
     }
     Ok(file)
+}
+
+/// What a drive file is refused for: its name, the line, the key, what stands there and what was expected.
+fn refusal(e: &toml::de::Error, text: &str, origin: &str, key: &str) -> Error {
+    let line = e
+        .span()
+        .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
+    let words = error::in_words_of_toml(e.message(), text, e.span());
+    let key = match key {
+        "." => String::new(),
+        key if words.contains("`: expected ") => format!(" {key} ="),
+        key => format!(" {key}:"),
+    };
+    Error::input(format!("{origin}{line}:{key} {words}"))
 }
 
 /// Puts one `table.key=value` into `table`. The value is read as a TOML value, or else taken as a string.
@@ -123,12 +134,7 @@ fn policy_table(line: &str) -> Result<Table> {
 }
 
 fn refuse_unknown_keys(text: &str, origin: &str) -> Result<()> {
-    let document = toml::de::DeTable::parse(text).map_err(|e| {
-        let line = e
-            .span()
-            .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
-        Error::input(format!("{origin}{line}: {}", error::in_words(e.message())))
-    })?;
+    let document = toml::de::DeTable::parse(text).map_err(|e| refusal(&e, text, origin, "."))?;
     let refuse = |what: &str, name: &str, known: &[&str], place: usize| {
         let line = line_of(text, place);
         Error::input(format!("{origin} line {line}: {}", error::unknown(what, name, known)))

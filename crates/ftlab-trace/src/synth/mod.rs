@@ -180,7 +180,8 @@ pub(crate) fn table(what: &str, text: &str) -> Result<Map<String, Value>> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or("");
         let line = before.matches('\n').count() + 1;
-        Error::input(format!("{what}, line {line}: {}", error::in_words(e.message())))
+        let words = error::in_words_of_toml(e.message(), text, e.span());
+        Error::input(format!("{what}, line {line}: {words}"))
     })?;
     match serde_json::to_value(table) {
         Ok(Value::Object(keys)) => Ok(keys),
