@@ -29,7 +29,7 @@ impl PolicySpec {
             let (key, value) = pair
                 .split_once('=')
                 .ok_or_else(|| Error::input(format!("`{pair}` in policy `{text}`: expected key=value")))?;
-            let value = serde_json::from_str(value.trim()).unwrap_or_else(|_| Value::String(value.trim().to_owned()));
+            let value = written(value.trim());
             if spec.params.insert(key.trim().to_owned(), value).is_some() {
                 return Err(Error::input(format!("`{text}`: `{}` is given twice", key.trim())));
             }
@@ -65,6 +65,17 @@ impl PolicySpec {
             .map(|(k, v)| format!("{k}={}", v.to_string().trim_matches('"')))
             .collect();
         format!("{}:{}", self.name, pairs.join(","))
+    }
+}
+
+/// A value as it is written in the one-line form; `1e6` is a whole number.
+fn written(text: &str) -> Value {
+    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+    match value.as_f64() {
+        Some(number) if text.contains(['e', 'E']) && number.fract() == 0.0 && number.abs() < 9e15 => {
+            Value::from(number as i64)
+        }
+        _ => value,
     }
 }
 
@@ -190,6 +201,11 @@ mod tests {
             PolicySpec::from_value(&serde_json::json!({"policy": "d_choices", "d": 5, "replace": true})).unwrap();
         assert_eq!(line, table);
         assert_eq!(PolicySpec::parse(&line.show()).unwrap(), line);
+        assert_eq!(PolicySpec::parse("d_choices:d=5e0,replace=true").unwrap(), line);
+        assert_eq!(
+            PolicySpec::parse("p:x=1e-3").unwrap().params["x"],
+            serde_json::json!(0.001)
+        );
         assert_eq!(PolicySpec::parse("greedy").unwrap(), PolicySpec::named("greedy"));
     }
 

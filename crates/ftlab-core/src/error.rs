@@ -42,7 +42,25 @@ impl Error {
 
     /// An operating-system error with the file it concerns.
     pub fn io(file: &std::path::Path, cause: &std::io::Error) -> Self {
-        Error::Io(format!("{}: {}", file.display(), cause))
+        Error::Io(format!("{}: {}", file.display(), without_number(cause)))
+    }
+
+    /// The same of a file that was to be written.
+    pub fn unwritable(file: &std::path::Path, cause: &std::io::Error) -> Self {
+        Error::Io(format!(
+            "output {}: cannot be written: {}",
+            file.display(),
+            without_number(cause)
+        ))
+    }
+}
+
+/// What the operating system says, without the number that it has there.
+fn without_number(cause: &std::io::Error) -> String {
+    let said = cause.to_string();
+    match cause.raw_os_error() {
+        Some(number) => said.trim_end_matches(&format!(" (os error {number})")).to_owned(),
+        None => said,
     }
 }
 
@@ -72,6 +90,7 @@ pub fn in_words(message: &str) -> String {
         "f64" => "a number",
         "a boolean" => "true or false",
         "a string" => "a text",
+        "string or map" | "string key" => "a word",
         other => other,
     };
     let kinds = ["integer ", "floating point ", "boolean ", "string "];

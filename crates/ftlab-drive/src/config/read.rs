@@ -65,9 +65,14 @@ pub fn apply_set(table: &mut Table, set: &str) -> Result<()> {
         return Err(wrong(unknown_key(section, key)));
     }
     let value = value.trim();
-    let value = value
-        .parse::<Value>()
-        .unwrap_or_else(|_| Value::String(value.to_owned()));
+    let value = match value.parse::<Value>() {
+        // Counts may be written 1e3.
+        Ok(Value::Float(number)) if value.contains(['e', 'E']) && number.fract() == 0.0 && number.abs() < 9e15 => {
+            Value::Integer(number as i64)
+        }
+        Ok(value) => value,
+        Err(_) => Value::String(value.to_owned()),
+    };
     let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
     let Value::Table(section) = section else {
         return Err(wrong("not a table in this drive file".to_owned()));
