@@ -62,7 +62,9 @@ def execute(
     generated: bool = False,
 ) -> Report:
     """Does what `convert` and `generate` say."""
-    place(output, "output")
+    path = place(output, "output")
+    if path.is_file() and any(Path(part).exists() and path.samefile(part) for part in parts(workload)):
+        raise InputError(f"output {path}: is what is read; expected another name")
     reading = {key: value for key, value in options.items() if key not in _WRITING}
     spec = requests_spec(workload, reading)
     if generated and "generator" not in spec["workload"]:

@@ -28,7 +28,8 @@ impl PolicySpec {
         for pair in rest.split(',').filter(|p| !p.trim().is_empty()) {
             let (key, value) = pair
                 .split_once('=')
-                .ok_or_else(|| Error::input(format!("`{pair}` in policy `{text}`: expected key=value")))?;
+                .filter(|(key, _)| !key.trim().is_empty())
+                .ok_or_else(|| Error::input(format!("`{pair}` in `{text}`: expected key=value")))?;
             let value = written(value.trim());
             if spec.params.insert(key.trim().to_owned(), value).is_some() {
                 return Err(Error::input(format!("`{text}`: `{}` is given twice", key.trim())));
@@ -140,6 +141,7 @@ impl<T: ?Sized + 'static, S: 'static> Catalogue<T, S> {
                 // A key that is unknown is in the words already.
                 let key = match e.path().to_string() {
                     key if key == "." || words.starts_with("unknown field") => String::new(),
+                    key if words.starts_with("expected ") => format!(" {key}:"),
                     key => format!(" {key} ="),
                 };
                 Error::input(format!("{role} policy `{name}`:{key} {words}"))

@@ -135,6 +135,15 @@ pub fn in_words_of_toml(message: &str, text: &str, span: Option<std::ops::Range<
     }
 }
 
+/// What was said [in words](in_words) of a key, with the key in front: `KEY = VALUE: expected ...`. A `.` is no key.
+pub fn of_key(key: &str, words: &str) -> String {
+    match key {
+        "." => words.to_owned(),
+        key if words.starts_with('`') && words.contains("`: expected ") => format!("{key} = {words}"),
+        key => format!("{key}: {words}"),
+    }
+}
+
 /// The known name nearest to `name`, for "did you mean" hints: at most a third of its letters may differ.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

@@ -33,12 +33,7 @@ fn refusal(e: &toml::de::Error, text: &str, origin: &str, key: &str) -> Error {
         .span()
         .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
     let words = error::in_words_of_toml(e.message(), text, e.span());
-    let key = match key {
-        "." => String::new(),
-        key if words.contains("`: expected ") => format!(" {key} ="),
-        key => format!(" {key}:"),
-    };
-    Error::input(format!("{origin}{line}:{key} {words}"))
+    Error::input(format!("{origin}{line}: {}", error::of_key(key, &words)))
 }
 
 /// Puts one `table.key=value` into `table`. The value is read as a TOML value, or else taken as a string.

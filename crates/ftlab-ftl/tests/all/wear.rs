@@ -62,7 +62,9 @@ fn the_interval_of_static_levelling_goes_on_in_a_loaded_drive() {
     let mut step = |drives: &mut [&mut Ftl<Counting>], writes: u32| {
         for _ in 0..writes {
             let request = write(random.below(u64::from(units / 10)) as u32, 0);
-            drives.iter_mut().for_each(|ftl| ftl.admit(&request, Ticket::NONE));
+            for ftl in drives.iter_mut() {
+                ftl.admit(&request, Ticket::NONE);
+            }
         }
     };
     step(&mut [&mut unbroken], 9 * units);

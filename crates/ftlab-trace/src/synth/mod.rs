@@ -526,6 +526,16 @@ mod tests {
     }
 
     #[test]
+    fn a_workload_has_at_least_one_request() {
+        for spec in ["uniform:requests=0", "lsm:requests=0", "financial1:requests=0"] {
+            let said = refused(spec);
+            assert!(said.ends_with("`requests` = 0: expected at least one"), "{said}");
+        }
+        let said = refused("zipf:bytes=0x");
+        assert_eq!(said, "workload `zipf`: `bytes` = 0x: expected at least one request's");
+    }
+
+    #[test]
     fn a_spec_repeats_and_another_seed_differs() {
         for kind in catalogue() {
             let spec = format!("{}:read=0.5,requests=5000,rate=100k", kind.name);
