@@ -1,4 +1,4 @@
-"""The `ftlab` command, and `python -m ftlab`. What it needs takes a moment to import: Ctrl-C ends that without a traceback."""
+"""The `ftlab` command, and `python -m ftlab`. What it needs takes a moment to import; Ctrl-C ends that in order."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ import json
 import re
 import runpy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ftlab import _ftlab
