@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import ftlab as lab
 from conftest import Command, Finished
+from nbd_client import FTLAB
 
 TRACE = "time_us,op,offset,length\n" + "".join(f"{i},read,{i * 37 % 50 * 4096},4096\n" for i in range(2000))
 TINY = Path(__file__).parents[1] / "drives" / "tiny.toml"
@@ -165,3 +167,15 @@ def test_a_model_of_what_never_pauses_is_fitted(ftlab: Command) -> None:
 def test_types_are_one_sentence(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(lab.InputError, match=re.escape(sentence)):
         lab.run("uniform:requests=50", **options)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    """As with `head`: the pipe closes long before a million requests are written."""
+    command = [*FTLAB, "generate", "uniform:requests=1e6", "-o", "-", "--to", "csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("time_ns,op")
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, "")

@@ -136,7 +136,7 @@ def execute(query: str, **options: Any) -> Sample:
     """Does what `sample` says, and refuses to read what is to be written (`output`)."""
     spec = {name: value for name, value in options.items() if value is not None}
     # JSON has no such numbers, so the core cannot refuse them in its own words.
-    if not math.isfinite(level := spec.get("level", 0.95)):
+    if isinstance(level := spec.get("level"), float) and not math.isfinite(level):
         raise InputError(f"--level {level}: expected more than 0 and less than 1, such as 0.95")
     spec |= {name: share(spec[name], name) for name in _SHARES if name in spec}
     return Sample(json.loads(_ftlab.sample_files(json.dumps({"query": query, **spec}))))

@@ -186,7 +186,10 @@ def _load_table(path: Path) -> pl.DataFrame:
 
     try:
         return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError):
+    except (pl.exceptions.PolarsError, OSError) as error:
+        # polars raises OSErrors of its own, without a number.
+        if number := getattr(error, "errno", None):
+            raise FtlabIOError(f"{path}: {os.strerror(number)}") from None
         raise InputError(f"{path}: not a whole Parquet file; is the folder of a run complete?") from None
 
 

@@ -27,7 +27,7 @@ class Once(TyperCommand):
                 if twice := [key for key in keys if keys.count(key) > 1]:
                     raise InputError(f"--set {twice[0]} is given twice")
         rest = super().parse_args(ctx, args)
-        for parameter in self.get_params(ctx):
+        for parameter in [] if ctx.resilient_parsing else self.get_params(ctx):
             made, written = (_listed(of.get(str(parameter.name))) for of in (ctx.params, values))
             if "" in written and any(isinstance(one, Path) for one in made):
                 is_option = isinstance(parameter, TyperOption)
