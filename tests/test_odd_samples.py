@@ -102,3 +102,6 @@ def test_json_lines_have_no_delimiter(ftlab: Command, place: Path) -> None:
     (place / "b.log").write_text("k;v\nx;4\n")
     done = ftlab("sample", "select sum(v) as v from 'b.log'", "--ratio", "100%", "--delimiter", ";", "--json")
     assert json.loads(done.out)["rows"][0]["values"][0]["value"] == 4
+    (place / "b.csv").write_text("k;v\nx;5\n")
+    both = lab.sample("select sum(v) as v from 'b.*'", ratio=1, delimiter=";")
+    assert both.rows[0]["v"].value == 9

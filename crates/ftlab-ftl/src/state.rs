@@ -1,8 +1,8 @@
 //! Saving and loading the state of a drive: the record, the units, the frontiers and the translation pages.
 //!
 //! A drive is saved as after a clean shutdown: the write buffer has been programmed and mapping caches are cold. What the
-//! placement policy has learnt and the wear policy has counted is saved by itself; so are, on a drive that deduplicates or replicates, the tables of values and
-//! what the policies of these roles know. All numbers are little-endian.
+//! placement policy has learnt and the wear policy has counted is saved by itself; so are, on a drive that deduplicates or
+//! replicates, the tables of values and what the policies of these roles know. All numbers are little-endian.
 
 use std::io::{self, Read, Write};
 

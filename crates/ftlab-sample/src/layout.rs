@@ -2,7 +2,8 @@
 //!
 //! # Model
 //! A partition is a range of a file of `partition` bytes; a record belongs to the partition that holds its first byte, also where it ends later.
-//! Partitions of a disk are numbered through its files in order of their names; a file with several names (links) is there once. A disk is what `--disk` names, else the file system on which a file lies.
+//! Partitions of a disk are numbered through its files in order of their names; a file with several names (links) is there once. A disk is what
+//! `--disk` names, else the file system on which a file lies.
 //!
 //! # Not modelled
 //! Where blocks of a file lie on a device, and devices behind one file system (RAID, LVM): they are one disk here, unless `--disk` says otherwise.
@@ -144,16 +145,17 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
     let form = match (&cut.form, &cut.delimiter) {
         (Some(form), _) => form.clone(),
         (None, None) => by_name(&found)?,
-        // A name that ends in neither is CSV by its delimiter.
-        (None, Some(delimiter)) => match by_name(&found)? {
-            Form::Json => {
+        // What is no JSON by its name is CSV by its delimiter.
+        (None, Some(delimiter)) => {
+            let is_json = |path: &Path| Form::of_name(&path.to_string_lossy()) == Form::Json;
+            if let Some((_, json)) = found.iter().find(|(_, path)| is_json(path)) {
                 return Err(Error::input(format!(
                     "--delimiter {delimiter}: {} is JSON lines by its name, expected none, or --format csv",
-                    found[0].1.display()
+                    json.display()
                 )));
             }
-            _ => Form::parse("csv", Some(delimiter))?,
-        },
+            Form::parse("csv", Some(delimiter))?
+        }
     };
     let mut dataset = Dataset {
         form,
