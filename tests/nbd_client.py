@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FTLAB = [sys.executable, "-c", "from ftlab.cli import main; main()"]
+FTLAB = [sys.executable, "-m", "ftlab"]
 OPTION, OPTION_REPLY, REQUEST = b"IHAVEOPT", 0x3E889045565A9, 0x25609513
 SIMPLE, STRUCTURED = 0x67446698, 0x668E33EF
 READ, WRITE, DISCONNECT, FLUSH, TRIM, ZEROES, STATUS = 0, 1, 2, 3, 4, 6, 7

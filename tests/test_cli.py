@@ -70,7 +70,7 @@ def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...
         (("run", "uniform", "--qd", "-1"), "ftlab: qd -1: expected a whole number from 1 to 1048576"),
         (("run", "uniform", "--power-cut", "0"), "ftlab: power_cuts 0: expected a whole number of at least 1"),
         (("run", "uniform", "--break", "waf>nan"), "ftlab: break `waf>nan`: expected NAME>NUMBER"),
-        (("compare", "uniform", "--vary", "set=1"), "ftlab: --set set=1: "),
+        (("compare", "uniform", "--vary", "set=1"), "ftlab: vary `set`: expected a key of the drive"),
         (("compare", "uniform", "--threads", "0"), "ftlab: threads 0: expected a whole number from 1 to 1024"),
         (("compare", "uniform", "--threads", "20000"), "ftlab: threads 20000: expected a whole number from 1 to 1024"),
         (("contexts", "a.ftlrec", "--rows", "-1"), "ftlab: Invalid value for '--rows'"),

@@ -149,7 +149,7 @@ def test_a_saved_drive_goes_on_with_its_fingerprints(trace: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("dedup", "sentence"),
     [
-        ("page_dedup:eviction=contexts", "pcdedup` knows contexts"),
+        ("page_dedup:eviction=contexts", "eviction = `contexts`: expected lru, count or two_level"),
         ("page_dedup:second=2", "second = 2, expected 0 to 1"),
         ("caftl:low=0.9,high=0.3", "low not above high"),
         ("caftl:hash_units=0", "expected at least 1"),

@@ -6,7 +6,9 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,10 @@ from nbd_client import FTLAB
 
 # Minutes of warm-up before a measurement of a moment.
 WARMS_UP = ("uniform:requests=2000", "--drive", "tiny", "--precondition", "fill", "--warmup", "100000x")
+
+# What is installed as the command: a module and its function.
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+COMMAND = PROJECT["scripts"]["ftlab"].split(":")
 
 
 def started(*arguments: str, when: Callable[[], bool]) -> subprocess.Popen[str]:
@@ -90,3 +96,22 @@ def test_of_two_runs_into_one_folder_the_second_is_refused(tmp_path: Path) -> No
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert json.loads((out / "summary.json").read_text())["status"] == "stopped"
+
+
+@pytest.mark.parametrize("imported", ["ftlab.cli", "typer", "ftlab.cli.top", "ftlab.store"])
+def test_ctrl_c_while_the_command_is_being_imported_is_no_traceback(imported: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code = f"""
+import os, signal, sys
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == {imported!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["ftlab", "run", "uniform:requests=50", "--out", {str(out)!r}]
+from {COMMAND[0]} import {COMMAND[1]} as main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ftlab: interrupted\n")
+    assert not any(tmp_path.iterdir())

@@ -599,3 +599,28 @@ def test_members_of_recordings_are_activities_or_groupings(tmp_path: Path) -> No
     (place / "fig-6.toml").write_text(text.replace('"lifetime_p10", ', ""), encoding="utf-8")
     with pytest.raises(InputError, match="for boxes"):
         files.read(place)
+
+
+def test_what_a_folder_of_traces_has_no_file_for_is_told(folder: Path, tmp_path: Path, ftlab: Command) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    asked = ("reproduce", folder, "--only", "fig-1", "--traces", empty)
+    done = ftlab(*asked, "--stand-in", "traces")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert f"traces {empty}: no file for `hot`, expected **/hot" in done.err
+    done = ftlab(*asked)
+    assert done.code == 0
+    assert f"traces {empty}: no file for `hot`, expected **/hot" in done.err
+    done = ftlab("reproduce", "pblru", "--traces", empty)
+    assert (done.code, done.err) == (2, f"ftlab: traces {empty}: experiment `pblru` takes none\n")
+
+
+def test_a_damaged_trace_is_told_without_options_that_reproduce_lacks(
+    folder: Path, tmp_path: Path, ftlab: Command
+) -> None:
+    (tmp_path / "hot.csv").write_text("no trace at all\n")
+    done = ftlab("reproduce", folder, "--only", "fig-1", "--traces", tmp_path)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith("ftlab: stand-in for `hot`: ")
+    assert "hot.csv, line 1: `no trace at all` is in no known trace format" in done.err
+    assert "--as" not in done.err

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import ftlab
+import ftlab as lab
+from conftest import Command
 from ftlab import store
 from ftlab.errors import FtlabIOError, InputError
 
@@ -122,3 +124,28 @@ def test_a_folder_that_holds_no_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("{")
     with pytest.raises(InputError, match="not JSON"):
         store.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "sentence"),
+    [
+        ("summary.json", "{}", "summary.json: schema None, expected ftlab.summary/1: a run's"),
+        ("summary.json", "[1]", "summary.json: expected the runs of a comparison, each with folder and vary"),
+        ("summary.json", "3", "summary.json: expected the runs of a comparison, each with folder and vary"),
+        ("manifest.json", "{}", "manifest.json: expected the workload and the spec of a run in it"),
+        ("series.parquet", "PAR1", "series.parquet: not a whole Parquet file; is the folder of a run complete?"),
+    ],
+)
+def test_a_folder_with_a_damaged_file_is_one_sentence(
+    file: str, content: str, sentence: str, tmp_path: Path, ftlab: Command
+) -> None:
+    folder = lab.run("uniform").save(tmp_path / "a")
+    (folder / file).write_text(content)
+    done = ftlab("report", folder)
+    assert (done.code, done.out, done.err) == (2, "", f"ftlab: {folder}/{sentence}\n")
+
+
+def test_a_report_has_each_run_once(tmp_path: Path, ftlab: Command) -> None:
+    folder = lab.run("uniform").save(tmp_path / "a")
+    done = ftlab("report", folder, folder, "--out", tmp_path / "b")
+    assert (done.code, done.err) == (2, f"ftlab: report {folder}: is named twice, expected each run once\n")

@@ -81,8 +81,12 @@ def test_after_a_reset_the_pace_is_of_what_came_since() -> None:
     reset = snapshot(device_s=2.0, requests=3, latency={"write": {"count": 3}}, host_writes=0)
     now = pace(later(), reset)
     assert (now.seconds, now.iops, now.waf) == (2, {"write": 1.5}, None)
+
+
+def test_between_two_equal_snapshots_nothing_happened() -> None:
     nothing = pace(snapshot(), snapshot())
-    assert nothing.seconds == 10
+    assert (nothing.seconds, nothing.iops, nothing.waf) == (0, {"read": 0, "write": 0}, None)
+    assert (nothing.bytes_per_s, nothing.collections_per_s, nothing.hit_ratio) == (0, 0, None)
 
 
 def metrics(service: Service) -> dict[tuple[str, ...], float]:

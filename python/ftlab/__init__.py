@@ -9,11 +9,13 @@ Everything is imported when it is first used, so that `import ftlab` and `ftlab 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from ftlab._ftlab import __version__
-
+# As type checkers know it; `typing` itself takes longer than all the rest.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from ftlab._ftlab import __version__
     from ftlab.catalogue import check, drives, filters, formats, policies, theory, workloads
     from ftlab.comparison import Comparison, compare
     from ftlab.conversion import convert, generate
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from ftlab.traces import Trace, open_trace
 
 _HOME = {
+    "__version__": "_ftlab",
     "Comparison": "comparison",
     "Contexts": "recording",
     "Deduplication": "deduplication",

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 from ftlab import _ftlab, show, tables
 from ftlab.errors import InputError
 from ftlab.option_types import RequestOptions
-from ftlab.reading import Source, Workload, parts
+from ftlab.reading import Source, Workload, parts, place
 from ftlab.runs import Progress
 from ftlab.traces import Trace, requests_spec
 
@@ -62,6 +62,9 @@ def execute(
     generated: bool = False,
 ) -> Report:
     """Does what `convert` and `generate` say."""
+    path = place(output, "output")
+    if path.is_file() and any(Path(part).exists() and path.samefile(part) for part in parts(workload)):
+        raise InputError(f"output {path}: is what is read; expected another name")
     reading = {key: value for key, value in options.items() if key not in _WRITING}
     spec = requests_spec(workload, reading)
     if generated and "generator" not in spec["workload"]:

@@ -89,7 +89,8 @@ def agreement_facts(agreement: Sequence[Mapping[str, Any]], candidates: int) -> 
             return f"up to {100 * figure['fitted']:.0f} points between the two curves"
         return f"{show.digits(figure['original'])} of the trace, {show.digits(figure['fitted'])} of the model"
 
-    missed = [figure for figure in agreement if figure["by_bound"] > 1]
+    # Without a number: infinitely far, where the trace has none of it.
+    missed = [figure for figure in agreement if figure["by_bound"] is None or figure["by_bound"] > 1]
     facts = [("agreement", f"{len(agreement) - len(missed)} of {len(agreement)} figures within their bounds")]
     waf = next((figure for figure in agreement if figure["figure"].startswith("WAF")), None)
     known = (

@@ -184,6 +184,8 @@ def reading_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
     skipped = trace.get("skipped") or []
     if lines and not skipped:
         facts[-1] = ("requests", f"{facts[-1][1]}; none skipped")
+    if not records and trace.get("complete", True):
+        facts.append(("empty", "there is no request in it: it can be looked at and converted, but nothing can be run"))
     if skipped:
         bad = trace.get("first_bad")
         each = "line" if lines else "record"

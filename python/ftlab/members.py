@@ -15,11 +15,11 @@ import json
 import re
 import runpy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ftlab import _ftlab
 from ftlab.errors import FtlabIOError, InputError
+from ftlab.reading import place
 
 ROLES = ("victim", "placement")
 
@@ -106,7 +106,7 @@ def entries() -> list[dict[str, Any]]:
 def load(files: list[str]) -> None:
     """Runs Python files that enter policies (`--plugin`)."""
     for file in files:
-        if not Path(file).is_file():
+        if not place(file, "plugin").is_file():
             raise FtlabIOError(f"{file}: no such file; expected Python that enters policies with @ftlab.policy")
         before = len(_registered)
         try:

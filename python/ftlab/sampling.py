@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from ftlab import _ftlab
+from ftlab.errors import InputError
 from ftlab.nvm import share
 
 if TYPE_CHECKING:
@@ -107,19 +109,34 @@ def sample(
     `partition` is what is read at once [64KiB], `records` the share of its records that count [all]. Raises
     `InputError` where the query, an option or a record cannot be used, `FtlabIOError` where the system refuses.
     """
-    shares = {"ratio": ratio, "error": error, "records": records}
-    spec: dict[str, Any] = {
-        "query": query,
-        "within": within,
-        "disks": [fspath(disk) for disk in disks],
-        "header": header,
-        "no_quoted_newlines": no_quoted_newlines,
-        "seed": seed,
-        "format": format,
-        "delimiter": delimiter,
-        "threads": threads,
-        **{name: share(value, name) for name, value in shares.items() if value is not None},
-    }
-    defaulted = {"partition": partition, "pilot": pilot, "level": level, "depth": depth}
-    spec |= {name: value for name, value in defaulted.items() if value is not None}
-    return Sample(json.loads(_ftlab.sample_files(json.dumps(spec))))
+    return execute(
+        query,
+        ratio=ratio,
+        error=error,
+        records=records,
+        within=within,
+        disks=[fspath(disk) for disk in disks],
+        header=header,
+        no_quoted_newlines=no_quoted_newlines,
+        seed=seed,
+        format=format,
+        delimiter=delimiter,
+        threads=threads,
+        partition=partition,
+        pilot=pilot,
+        level=level,
+        depth=depth,
+    )
+
+
+_SHARES = ("ratio", "error", "records")
+
+
+def execute(query: str, **options: Any) -> Sample:
+    """Does what `sample` says, and refuses to read what is to be written (`output`)."""
+    spec = {name: value for name, value in options.items() if value is not None}
+    # JSON has no such numbers, so the core cannot refuse them in its own words.
+    if isinstance(level := spec.get("level"), float) and not math.isfinite(level):
+        raise InputError(f"--level {level}: expected more than 0 and less than 1, such as 0.95")
+    spec |= {name: share(spec[name], name) for name in _SHARES if name in spec}
+    return Sample(json.loads(_ftlab.sample_files(json.dumps({"query": query, **spec}))))

@@ -66,6 +66,12 @@ def workload_spec(workload: Workload) -> Spec:
     """A generator (inline or a TOML file) or the files of a trace; `-` is a trace on standard input."""
     files = parts(workload)
     if len(files) > 1:
+        for name in files:
+            if name != "-" and not Path(name).exists():
+                raise InputError(
+                    f"workload `{name}`: no such file; expected one generator or the files of one trace "
+                    "(`ftlab compare` runs workloads side by side)"
+                )
         return {"trace": {"paths": tables.stand_ins(files)}}
     text = files[0] if files else ""
     path = Path(text)
@@ -86,11 +92,20 @@ def workload_label(workload: Workload) -> str:
 
 def pairs(changes: Changes) -> list[str]:
     """Changes to a drive as `key=value`."""
-    if isinstance(changes, str):
-        return [changes]
-    if isinstance(changes, Mapping):
-        return [f"{key}={show.setting(value)}" for key, value in changes.items()]
-    return list(changes)
+    match changes:
+        case str():
+            return [changes]
+        case Mapping():
+            return [f"{key}={_setting(key, value)}" for key, value in changes.items()]
+        case Iterable() if not isinstance(changes, bytes):
+            return list(changes)
+    raise InputError(f"set {changes!r}: expected {{'ftl.op_ratio': 0.15}} or ['ftl.op_ratio=0.15']")
+
+
+def _setting(key: str, value: object) -> str:
+    if isinstance(value, (str, int, float, os.PathLike)) or hasattr(value, "__index__"):
+        return show.setting(value)
+    raise InputError(f"set `{key}` = {value!r}: expected a number, a bool or a text such as 'd_choices:d=5'")
 
 
 def _plain(value: object) -> object:

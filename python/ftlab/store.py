@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from ftlab import __version__, _ftlab
 from ftlab.errors import FtlabError, FtlabIOError, InputError
 from ftlab.manifest import manifest
-from ftlab.runs import Run
+from ftlab.runs import SCHEMA, Run
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ftlab.comparison import Comparison
 
 
@@ -189,7 +191,9 @@ def load(folder: Path) -> Run | Comparison:
     if isinstance(summary, dict):
         return _load_run(folder, summary)
     grouped: dict[str, tuple[dict[str, str], list[Run]]] = {}
-    for item in summary:
+    for item in summary if isinstance(summary, list) else [summary]:
+        if not (isinstance(item, dict) and {"folder", "vary"} <= item.keys()):
+            raise InputError(f"{folder / 'summary.json'}: expected the runs of a comparison, each with folder and vary")
         place = folder / item["folder"]
         run = _load_run(place, _load_json(place / "summary.json", place))
         grouped.setdefault(json.dumps(item["vary"]), (item["vary"], []))[1].append(run)
@@ -212,11 +216,26 @@ def _drive_file(run: Run) -> str:
 
 
 def _load_run(folder: Path, summary: dict[str, Any]) -> Run:
+    if summary.get("schema") != SCHEMA:
+        raise InputError(f"{folder / 'summary.json'}: schema {summary.get('schema')}, expected {SCHEMA}: a run's")
+    place = folder / "manifest.json"
+    written = _load_json(place, folder)
+    if not (isinstance(written, dict) and {"workload", "spec"} <= written.keys()):
+        raise InputError(f"{place}: expected the workload and the spec of a run in it")
+    tables = {path.stem: _load_table(path) for path in sorted(folder.glob("*.parquet"))}
+    return Run(workload=written["workload"], spec=written["spec"], summary=summary, tables=tables)
+
+
+def _load_table(path: Path) -> pl.DataFrame:
     import polars as pl
 
-    written = _load_json(folder / "manifest.json", folder)
-    tables = {path.stem: pl.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
-    return Run(workload=written["workload"], spec=written["spec"], summary=summary, tables=tables)
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        # polars raises OSErrors of its own, without a number.
+        if number := getattr(error, "errno", None):
+            raise FtlabIOError(f"{path}: {os.strerror(number)}") from None
+        raise InputError(f"{path}: not a whole Parquet file; is the folder of a run complete?") from None
 
 
 def _load_json(path: Path, folder: Path) -> Any:

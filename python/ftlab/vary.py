@@ -59,6 +59,8 @@ def grid(vary: Mapping[str, Sequence[object]] | Sequence[str]) -> Grid:
     for key, values in pairs:
         if key in spanned:
             raise InputError(f"`{key}` is varied twice")
+        if "." not in key and key not in declared.varied() and key != "drive":
+            raise InputError(f"vary `{key}`: expected a key of the drive such as ftl.victim, or an option such as qd")
         if not values:
             raise InputError(f"vary `{key}`: expected at least one value")
         if len(set(values)) < len(values):

@@ -38,7 +38,7 @@ class Pace:
 
 def pace(before: Snapshot, after: Snapshot) -> Pace:
     """The pace between two snapshots of one drive; since the reset, if its figures were reset in between."""
-    if after["device_s"] <= before["device_s"] or after["requests"] < before["requests"]:
+    if after["device_s"] < before["device_s"] or after["requests"] < before["requests"]:
         before = {}
     seconds = after["device_s"] - before.get("device_s", 0)
 

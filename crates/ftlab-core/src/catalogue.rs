@@ -28,8 +28,9 @@ impl PolicySpec {
         for pair in rest.split(',').filter(|p| !p.trim().is_empty()) {
             let (key, value) = pair
                 .split_once('=')
-                .ok_or_else(|| Error::input(format!("`{pair}` in policy `{text}`: expected key=value")))?;
-            let value = serde_json::from_str(value.trim()).unwrap_or_else(|_| Value::String(value.trim().to_owned()));
+                .filter(|(key, _)| !key.trim().is_empty())
+                .ok_or_else(|| Error::input(format!("`{pair}` in `{text}`: expected key=value")))?;
+            let value = written(value.trim());
             if spec.params.insert(key.trim().to_owned(), value).is_some() {
                 return Err(Error::input(format!("`{text}`: `{}` is given twice", key.trim())));
             }
@@ -65,6 +66,17 @@ impl PolicySpec {
             .map(|(k, v)| format!("{k}={}", v.to_string().trim_matches('"')))
             .collect();
         format!("{}:{}", self.name, pairs.join(","))
+    }
+}
+
+/// A value as it is written in the one-line form; `1e6` is a whole number.
+fn written(text: &str) -> Value {
+    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+    match value.as_f64() {
+        Some(number) if text.contains(['e', 'E']) && number.fract() == 0.0 && number.abs() < 9e15 => {
+            Value::from(number as i64)
+        }
+        _ => value,
     }
 }
 
@@ -129,6 +141,7 @@ impl<T: ?Sized + 'static, S: 'static> Catalogue<T, S> {
                 // A key that is unknown is in the words already.
                 let key = match e.path().to_string() {
                     key if key == "." || words.starts_with("unknown field") => String::new(),
+                    key if words.starts_with("expected ") => format!(" {key}:"),
                     key => format!(" {key} ="),
                 };
                 Error::input(format!("{role} policy `{name}`:{key} {words}"))
@@ -190,6 +203,11 @@ mod tests {
             PolicySpec::from_value(&serde_json::json!({"policy": "d_choices", "d": 5, "replace": true})).unwrap();
         assert_eq!(line, table);
         assert_eq!(PolicySpec::parse(&line.show()).unwrap(), line);
+        assert_eq!(PolicySpec::parse("d_choices:d=5e0,replace=true").unwrap(), line);
+        assert_eq!(
+            PolicySpec::parse("p:x=1e-3").unwrap().params["x"],
+            serde_json::json!(0.001)
+        );
         assert_eq!(PolicySpec::parse("greedy").unwrap(), PolicySpec::named("greedy"));
     }
 

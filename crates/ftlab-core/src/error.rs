@@ -42,7 +42,25 @@ impl Error {
 
     /// An operating-system error with the file it concerns.
     pub fn io(file: &std::path::Path, cause: &std::io::Error) -> Self {
-        Error::Io(format!("{}: {}", file.display(), cause))
+        Error::Io(format!("{}: {}", file.display(), without_number(cause)))
+    }
+
+    /// The same of a file that was to be written.
+    pub fn unwritable(file: &std::path::Path, cause: &std::io::Error) -> Self {
+        Error::Io(format!(
+            "output {}: cannot be written: {}",
+            file.display(),
+            without_number(cause)
+        ))
+    }
+}
+
+/// What the operating system says, without the number that it has there.
+fn without_number(cause: &std::io::Error) -> String {
+    let said = cause.to_string();
+    match cause.raw_os_error() {
+        Some(number) => said.trim_end_matches(&format!(" (os error {number})")).to_owned(),
+        None => said,
     }
 }
 
@@ -52,6 +70,9 @@ const LONGEST_SENTENCE: usize = 1900;
 /// A message of serde in the words of who wrote the value, on one line: "integer `-3`, expected u32" names a type of Rust.
 pub fn in_words(message: &str) -> String {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(sentence) = about_a_name(&message) {
+        return sentence;
+    }
     let wrong = ["invalid value: ", "invalid type: "];
     let Some((found, wanted)) = wrong
         .iter()
@@ -69,6 +90,7 @@ pub fn in_words(message: &str) -> String {
         "f64" => "a number",
         "a boolean" => "true or false",
         "a string" => "a text",
+        "string or map" | "string key" => "a word",
         other => other,
     };
     let kinds = ["integer ", "floating point ", "boolean ", "string "];
@@ -77,6 +99,49 @@ pub fn in_words(message: &str) -> String {
         .find_map(|kind| found.strip_prefix(kind))
         .map_or_else(|| found.to_owned(), |value| value.replace('"', "`"));
     format!("{found}: expected {wanted}")
+}
+
+/// What serde says of names: of keys that are missing, unknown or given twice, and of words that are none of a list.
+fn about_a_name(message: &str) -> Option<String> {
+    let name = |start: &str| message.strip_prefix(start)?.split('`').next();
+    if let Some(name) = name("missing field `") {
+        return Some(format!("`{name}` is missing"));
+    }
+    if let Some(name) = name("duplicate field `") {
+        return Some(format!("`{name}` is given twice"));
+    }
+    let (found, listed) = message.rsplit_once(", expected ")?;
+    let known: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+    if let Some(found) = found.strip_prefix("unknown field `") {
+        return Some(unknown("field", found.strip_suffix('`')?, &known).to_string());
+    }
+    let found = found.strip_prefix("unknown variant `")?.strip_suffix('`')?;
+    Some(format!("`{found}`: expected {}", either(&known)))
+}
+
+/// "a, b or c".
+fn either(names: &[&str]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// [`in_words`] of what a reader of TOML says of the `span` of a `text`; of a key that stands twice it does not tell the name.
+pub fn in_words_of_toml(message: &str, text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    match span.and_then(|span| text.get(span)) {
+        Some(key) if message == "duplicate key" => format!("`{}` is given twice", key.trim()),
+        _ => in_words(message),
+    }
+}
+
+/// What was said [in words](in_words) of a key, with the key in front: `KEY = VALUE: expected ...`. A `.` is no key.
+pub fn of_key(key: &str, words: &str) -> String {
+    match key {
+        "." => words.to_owned(),
+        key if words.starts_with('`') && words.contains("`: expected ") => format!("{key} = {words}"),
+        key => format!("{key}: {words}"),
+    }
 }
 
 /// The known name nearest to `name`, for "did you mean" hints: at most a third of its letters may differ.
@@ -124,6 +189,38 @@ mod tests {
         assert_eq!(nearest("op_ration", ["op_ratio", "victim"]), Some("op_ratio"));
         assert_eq!(nearest("haed", ["head", "shift"]), Some("head"));
         assert_eq!(nearest("banana", ["greedy", "fifo"]), None);
+    }
+
+    #[test]
+    fn words_of_serde_about_names_become_ours() {
+        for (theirs, ours) in [
+            ("missing field `blocks`", "`blocks` is missing"),
+            ("duplicate field `d`", "`d` is given twice"),
+            (
+                "unknown variant `XLC`, expected one of `SLC`, `MLC`, `TLC`",
+                "`XLC`: expected SLC, MLC or TLC",
+            ),
+            ("unknown variant `x`, expected `a` or `b`", "`x`: expected a or b"),
+            ("unknown variant `x`, expected `a`", "`x`: expected a"),
+            (
+                "unknown field `dd`, expected `d` or `replacement`",
+                "unknown field `dd`; did you mean `d`? (known: d, replacement)",
+            ),
+            (
+                "unknown field `x`, there are no fields",
+                "unknown field `x`, there are no fields",
+            ),
+            (
+                "invalid value: integer `-3`, expected u32",
+                "`-3`: expected a whole number below 2^32",
+            ),
+        ] {
+            assert_eq!(in_words(theirs), ours);
+        }
+        assert_eq!(
+            in_words_of_toml("duplicate key", "a = 1\na = 2", Some(6..7)),
+            "`a` is given twice"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What deduplication does in idle moments: stored units are read and hashed, and merged with others of the same content.
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, Notice, Ticket};
-use crate::dedup::{Idle, IdleWork};
+use crate::dedup::{Idle, IdleWork, Merged};
 use crate::ftl::Ftl;
 use crate::idle_copies::MOST_AT_ONCE;
 use crate::indirection::Of;
@@ -121,10 +121,109 @@ impl<B: Backend> Ftl<B> {
         if self.record.entry(lpn).as_slot().is_some() {
             self.tell_replication(Event::Gone(Of::Lpn(lpn)));
         }
-        if self.share(lpn, into, Ticket::NONE) && !self.plain_mapping {
-            self.map_changed(0, lpn.0, Ticket::NONE);
+        if self.share(lpn, into, Ticket::NONE) {
+            if !self.plain_mapping {
+                self.map_changed(0, lpn.0, Ticket::NONE);
+            }
+            self.tell_merged(Merged::WhenIdle);
         }
         self.map_ready.clear();
         self.write_full_journal_page();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Counting;
+    use crate::config::{BufferConfig, FtlConfig, GcConfig, PoolScope, Survivors};
+    use crate::request::HostRequest;
+    use ftlab_core::geometry::PlaneOrder;
+    use ftlab_core::{Geometry, IoContext, Layout, OpKind, PolicySpec, ReclaimKind};
+
+    fn caftl() -> Ftl<Counting> {
+        let geometry = Geometry {
+            channels: 1,
+            ways: 1,
+            dies: 1,
+            planes: 1,
+            blocks: 8,
+            pages: 8,
+            page_bytes: 512,
+            unit_bytes: 512,
+            oob_bytes: 16,
+        };
+        let order = PlaneOrder::parse("CWDP").unwrap();
+        let layout = Layout::new(geometry, ReclaimKind::Block, order).unwrap();
+        let named = PolicySpec::named;
+        let config = FtlConfig {
+            logical_units: 16,
+            mapping: named("page"),
+            placement: named("none"),
+            victim: named("greedy"),
+            wear: named("none"),
+            allocation: named("round_robin"),
+            dedup: PolicySpec::parse("caftl:entries=0,crc=false,switch=false,idle_units=1000").unwrap(),
+            replication: named("none"),
+            gc: GcConfig {
+                pool: PoolScope::Lane,
+                hard: 1,
+                soft: 1,
+                preemptible: false,
+                step_units: 4,
+                background: false,
+                idle_ns: 0,
+                survivors: Survivors::Shared,
+            },
+            buffer: BufferConfig {
+                policy: named("none"),
+                capacity_units: 0,
+                power_loss_protected: true,
+            },
+            erase_limit: None,
+            map_cache_bytes: 0,
+            share_loads: true,
+            checkpoint_units: 0,
+            seed: 1,
+            verify: true,
+        };
+        Ftl::new(layout, config).unwrap()
+    }
+
+    fn write(ftl: &mut Ftl<Counting>, lpn: u32, contents: &[u64]) {
+        let context = IoContext {
+            contents,
+            content_bytes: 512,
+            ..IoContext::NONE
+        };
+        let request = HostRequest {
+            context: &context,
+            ..HostRequest::whole(OpKind::Write, Lpn(lpn), contents.len() as u32)
+        };
+        ftl.admit(&request, Ticket::NONE);
+    }
+
+    fn merged(ftl: &Ftl<Counting>) -> f64 {
+        let reports = ftl.policy_reports();
+        let figures = reports.iter().flat_map(|(_, figures)| figures);
+        figures
+            .filter(|(name, _)| *name == "merged")
+            .map(|(_, count)| *count)
+            .sum()
+    }
+
+    /// Unit 4 passes with its request, whose sample (9) is new, and holds what unit 0 does. In an idle moment the two become one value;
+    /// without a number for it nothing is merged, and nothing is counted as merged.
+    #[test]
+    fn what_no_number_is_left_for_is_not_merged() {
+        for runs_out in [false, true] {
+            let mut ftl = caftl();
+            write(&mut ftl, 0, &[7]);
+            write(&mut ftl, 4, &[7, 9]);
+            while runs_out && ftl.indirection.create().is_some() {}
+            ftl.merge();
+            let is_one = ftl.record.entry(Lpn(0)) == ftl.record.entry(Lpn(4));
+            assert_eq!((is_one, merged(&ftl)), (!runs_out, f64::from(u8::from(!runs_out))));
+        }
     }
 }

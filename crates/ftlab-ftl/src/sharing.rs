@@ -1,7 +1,7 @@
 //! Deduplication in the mechanism: what the policy is asked, and units that come to share what is stored.
 
 use crate::backend::{Backend, Ticket};
-use crate::dedup::{Decision, DedupWrite, Event, Packs};
+use crate::dedup::{Decision, DedupWrite, Event, Merged, Packs};
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
 use crate::indirection::{ChunkId, Of, Vpn};
@@ -26,6 +26,12 @@ impl<B: Backend> Ftl<B> {
         let now = self.now();
         if let Some(policy) = &mut self.roles.dedup {
             policy.read(of, now);
+        }
+    }
+
+    pub(crate) fn tell_merged(&mut self, when: Merged) {
+        if let Some(policy) = &mut self.roles.dedup {
+            policy.merged(when);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Saving and loading the state of a drive: the record, the units, the frontiers and the translation pages.
 //!
 //! A drive is saved as after a clean shutdown: the write buffer has been programmed and mapping caches are cold. What the
-//! placement policy has learnt is saved by itself; so are, on a drive that deduplicates or replicates, the tables of values and
-//! what the policies of these roles know. All numbers are little-endian.
+//! placement policy has learnt and the wear policy has counted is saved by itself; so are, on a drive that deduplicates or
+//! replicates, the tables of values and what the policies of these roles know. All numbers are little-endian.
 
 use std::io::{self, Read, Write};
 
@@ -65,6 +65,8 @@ impl Ftl<Counting> {
         put_u64(out, *swept)?;
         let learnt = self.placement.save();
         put_bytes(out, &learnt)?;
+        put_bytes(out, self.config.wear.name.as_bytes())?;
+        put_bytes(out, &self.wear.save())?;
         if self.roles.is_none() {
             return Ok(());
         }
@@ -178,6 +180,13 @@ impl Ftl<Counting> {
         self.placement
             .load(&learnt)
             .map_err(|fault| wrong(format!("placement policy: {fault}")))?;
+        let (of, counted) = (get_bytes(input)?, get_bytes(input)?);
+        // A drive with another wear policy begins to count.
+        if of == self.config.wear.name.as_bytes() {
+            let pools = self.units.pools.len();
+            let loaded = self.wear.load(&counted, pools);
+            loaded.map_err(|fault| wrong(format!("wear policy: {fault}")))?;
+        }
         if !self.roles.is_none() {
             self.load_values(input)?;
         }

@@ -43,8 +43,10 @@ impl Threshold {
                 self.confidence
             )));
         }
-        if self.least == 0 || self.most == 0 {
-            return Err(Error::input("least 0 or most 0: expected at least 1"));
+        for (key, value) in [("least", self.least), ("most", self.most)] {
+            if value == 0 {
+                return Err(Error::input(format!("{key} 0: expected at least 1")));
+            }
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ impl CorrelationSet {
             self.write(&mut out)?;
             out.flush()
         };
-        write().map_err(|cause| Error::io(path, &cause))
+        write().map_err(|cause| Error::unwritable(path, &cause))
     }
 
     /// Writes the set as text.

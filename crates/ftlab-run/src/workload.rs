@@ -435,6 +435,16 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
         true => None,
         false => Some(Filters::prepare(spec, sizes, scan.as_ref())?),
     };
+    if filters
+        .as_ref()
+        .and_then(|filters| filters.survey.as_ref())
+        .is_some_and(|scan| scan.report.records == 0)
+    {
+        return Err(Error::input(format!(
+            "filters {}: they let no request through, expected at least one",
+            spec.filters.join(" ")
+        )));
+    }
     // The drive must hold what comes out of the filters.
     let reach = match &filters {
         Some(filters) => filters.survey.as_ref(),

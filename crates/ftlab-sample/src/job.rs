@@ -32,6 +32,7 @@ use asked::Asked;
 use counting::Room;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -42,7 +43,7 @@ use crate::draw::Permutation;
 use crate::estimate::{Stratum, normal};
 use crate::layout::Dataset;
 use crate::read::{self, Loaded};
-use crate::record::Explode;
+use crate::record::{Explode, Form, Pick};
 use crate::sql::{Plan, Shows};
 use crate::totals::{Shape, Totals};
 
@@ -118,6 +119,7 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
         },
         "columns": columns,
         "rows": rows,
+        "absent_fields": engine.absent(),
         "groups": answer.len(),
         "unreliable": unreliable,
         // By the rule of three, a group in fewer than this share of partitions may have been missed with a chance above 5 %.
@@ -139,6 +141,8 @@ struct Engine<'a> {
     lanes: Vec<Mutex<Totals>>,
     done: Vec<u64>,
     bytes_read: u64,
+    /// Of each pick, whether some record had a value there; of JSON lines, whose fields no header names.
+    has_value: Vec<AtomicBool>,
 }
 
 /// A partition in memory.
@@ -211,7 +215,21 @@ impl<'a> Engine<'a> {
                 .collect(),
             done: vec![0; disks],
             bytes_read: 0,
+            has_value: plan.picks.iter().map(|_| AtomicBool::new(false)).collect(),
         }
+    }
+
+    /// Fields of JSON lines for which no record that was read has a value: perhaps there are none of the name.
+    fn absent(&self) -> Vec<String> {
+        let (is_json, any) = (self.dataset.form == Form::Json, self.records() > 0);
+        let picks = self.plan.picks.iter().zip(&self.has_value);
+        let without = picks.filter(|(_, has)| is_json && any && !has.load(Ordering::Relaxed));
+        without
+            .filter_map(|(pick, _)| match pick {
+                Pick::Path(path) => Some(path.join(".")),
+                Pick::Line | Pick::Field(_) => None,
+            })
+            .collect()
     }
 
     /// Draws what was asked for; what that was, and what came of it.

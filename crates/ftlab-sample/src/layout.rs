@@ -2,7 +2,8 @@
 //!
 //! # Model
 //! A partition is a range of a file of `partition` bytes; a record belongs to the partition that holds its first byte, also where it ends later.
-//! Partitions of a disk are numbered through its files in order of their names. A disk is what `--disk` names, else the file system on which a file lies.
+//! Partitions of a disk are numbered through its files in order of their names; a file with several names (links) is there once. A disk is what
+//! `--disk` names, else the file system on which a file lies.
 //!
 //! # Not modelled
 //! Where blocks of a file lie on a device, and devices behind one file system (RAID, LVM): they are one disk here, unless `--disk` says otherwise.
@@ -16,6 +17,7 @@
 //! # Source
 //! Zhou, PhD thesis, University of Central Florida 2018, section 1.3.2.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -79,6 +81,11 @@ impl Dataset {
         self.disks.iter().map(|disk| disk.partitions).sum()
     }
 
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let files = self.disks.iter().flat_map(|disk| &disk.files);
+        files.map(|piece| piece.path.as_ref())
+    }
+
     pub fn place(&self, disk: usize, partition: u64) -> Place<'_> {
         let files = &self.disks[disk].files;
         let piece = &files[files.partition_point(|file| file.first <= partition) - 1];
@@ -101,6 +108,8 @@ pub struct Cut {
     pub partition_bytes: u64,
     /// As given; else by the ends of names.
     pub form: Option<Form>,
+    /// Between fields, where names tell the form.
+    pub delimiter: Option<String>,
     pub header: bool,
     /// The user says that no quoted field holds a line end.
     pub no_quoted_newlines: bool,
@@ -132,9 +141,21 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
     if found.is_empty() {
         return Err(Error::input(format!("{pattern}: no such file")));
     }
-    let form = match &cut.form {
-        Some(form) => form.clone(),
-        None => by_name(&found)?,
+    let found = once(found)?;
+    let form = match (&cut.form, &cut.delimiter) {
+        (Some(form), _) => form.clone(),
+        (None, None) => by_name(&found)?,
+        // What is no JSON by its name is CSV by its delimiter.
+        (None, Some(delimiter)) => {
+            let is_json = |path: &Path| Form::of_name(&path.to_string_lossy()) == Form::Json;
+            if let Some((_, json)) = found.iter().find(|(_, path)| is_json(path)) {
+                return Err(Error::input(format!(
+                    "--delimiter {delimiter}: {} is JSON lines by its name, expected none, or --format csv",
+                    json.display()
+                )));
+            }
+            Form::parse("csv", Some(delimiter))?
+        }
     };
     let mut dataset = Dataset {
         form,
@@ -257,6 +278,35 @@ fn piece(
         first: 0,
         index,
     }))
+}
+
+/// Each file once, whatever it is called by: a symbolic link gives way to a name.
+fn once(found: Vec<(String, PathBuf)>) -> Result<Vec<(String, PathBuf)>> {
+    let mut named: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    for (at, (_, path)) in found.iter().enumerate() {
+        let meta = fs::metadata(path).map_err(|e| Error::io(path, &e))?;
+        let kept = named.entry((meta.dev(), meta.ino())).or_insert(at);
+        if found[*kept].1.is_symlink() && !path.is_symlink() {
+            *kept = at;
+        }
+    }
+    let kept: BTreeSet<usize> = named.into_values().collect();
+    let all = found.into_iter().enumerate();
+    Ok(all.filter(|(at, _)| kept.contains(at)).map(|(_, file)| file).collect())
+}
+
+/// Refuses an output that is one of the files that are read.
+pub fn refuse_read<'a>(output: &Path, mut read: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    let Some(there) = identity(output) else { return Ok(()) };
+    match read.find(|path| identity(path) == Some(there)) {
+        Some(path) => Err(Error::input(format!(
+            "output {}: is {}, which the query reads; expected another file",
+            output.display(),
+            path.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Files of a name or pattern, sorted.

@@ -9,7 +9,8 @@
 //! A carriage return in front of a line end belongs to it. The last line need not end.
 //!
 //! # Errors
-//! A CSV record without a field that is asked for; a line that is no JSON object.
+//! A CSV record without a field that is asked for, or with more fields than the header names; a line that is no JSON object. Records of which no
+//! field is asked for (`count(*)`) are lines.
 
 use std::borrow::Cow;
 
@@ -195,6 +196,12 @@ pub fn fields<'a>(
                 rest = after;
                 number += 1;
             }
+            if let (Some(text), false) = (rest, picks.is_empty()) {
+                number += fields_in(text, *delimiter, *quotes)?;
+            }
+            if number > names.len() {
+                return Err(Wrong(format!("a record of {number} fields, expected {}", names.len())));
+            }
         }
         Form::Json => {
             let object: serde_json::Value = serde_json::from_slice(line)
@@ -216,6 +223,19 @@ pub fn fields<'a>(
         }
     }
     Ok(())
+}
+
+/// How many fields there are in `text`.
+fn fields_in(text: &[u8], delimiter: u8, quotes: bool) -> std::result::Result<usize, Wrong> {
+    if !quotes || memchr::memchr(b'"', text).is_none() {
+        return Ok(memchr::memchr_iter(delimiter, text).count() + 1);
+    }
+    let (mut count, mut rest) = (0, Some(text));
+    while let Some(text) = rest {
+        rest = field(text, delimiter, quotes, false)?.1;
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// The first field of `text`, and what follows its delimiter.
@@ -383,7 +403,7 @@ mod tests {
 
     fn picked(form: &Form, picks: &[Pick], line: &str) -> std::result::Result<Vec<Option<String>>, Wrong> {
         let mut slots = vec![Value::Null; picks.len()];
-        let names: Vec<String> = (1..9).map(|n| format!("c{n}")).collect();
+        let names: Vec<String> = (1..5).map(|n| format!("c{n}")).collect();
         fields(form, picks, &names, line.as_bytes(), &mut slots)?;
         Ok(slots.iter().map(text).collect())
     }
@@ -400,6 +420,11 @@ mod tests {
         assert_eq!(of(",b,"), [None, None]);
         let short = picked(&csv, &[Pick::Field(2)], "a,b").unwrap_err();
         assert_eq!(short.0, "a record of 2 fields, expected at least 3 (`c3`)");
+        for long in ["a,b,c,d,e", "a,b,\"c,c\",d,e"] {
+            let long = picked(&csv, &[Pick::Field(2)], long).unwrap_err();
+            assert_eq!(long.0, "a record of 5 fields, expected 4");
+        }
+        assert_eq!(of("a,b,c,\"d,\"\"e\"")[1], Some("c".into()));
         assert!(picked(&csv, &[Pick::Field(0)], "\"a").is_err());
         assert!(picked(&csv, &[Pick::Field(0)], "\"a\"b,c").is_err());
     }

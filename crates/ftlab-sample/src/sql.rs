@@ -591,9 +591,21 @@ impl Scope<'_> {
                 (Form::Csv { .. }, _) => {
                     known.extend(columns.iter().map(String::as_str));
                     let name = path.join(".");
-                    let exact = columns.iter().position(|column| *column == name);
-                    let at = exact.or_else(|| columns.iter().position(|column| column.eq_ignore_ascii_case(&name)));
-                    found.extend(at.map(|at| (side, Pick::Field(at))));
+                    let places = |is_it: &dyn Fn(&str) -> bool| -> Vec<usize> {
+                        (0..columns.len()).filter(|&at| is_it(&columns[at])).collect()
+                    };
+                    let mut places_of_name = places(&|column| column == name);
+                    if places_of_name.is_empty() {
+                        places_of_name = places(&|column| column.eq_ignore_ascii_case(&name));
+                    }
+                    if let [first, second, ..] = places_of_name[..] {
+                        return Err(Error::input(format!(
+                            "field `{name}`: columns {} and {} are called so, expected one",
+                            first + 1,
+                            second + 1
+                        )));
+                    }
+                    found.extend(places_of_name.first().map(|&at| (side, Pick::Field(at))));
                 }
             }
         }

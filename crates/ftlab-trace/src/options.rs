@@ -94,6 +94,9 @@ impl ReadOptions {
                 .map_or(0, |t| t.matches('\n').count())
                 + 1;
             let message = error::in_words(e.message());
+            if message.starts_with("unknown field") {
+                return Error::input(format!("{name}, line {line}: {message}"));
+            }
             let settings = Setting::ALL.map(Setting::name).join("`, `");
             Error::input(format!(
                 "{name}, line {line}: {message}: expected `as`, `volumes`, `{settings}`"

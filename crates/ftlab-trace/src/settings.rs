@@ -209,12 +209,9 @@ impl Settings {
 
 fn unit_bytes(setting: Setting, text: &str) -> Result<u32> {
     // A bare number means bytes here: "512" is what people write.
-    let bytes = match text.parse() {
-        Ok(bytes) => bytes,
-        Err(_) => units::bytes(text)?,
-    };
-    u32::try_from(bytes)
-        .ok()
+    let bytes = text.parse().or_else(|_| units::bytes(text)).ok();
+    bytes
+        .and_then(|bytes| u32::try_from(bytes).ok())
         .filter(|b| (1..=16 << 20).contains(b))
         .ok_or_else(|| {
             Error::input(format!(

@@ -1,7 +1,8 @@
-"""What has one value is given once: the last of several would hold, and nothing would say so."""
+"""What has one value is given once: the last of several would hold, and nothing would say so. A path has a name."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand, TyperOption
@@ -10,7 +11,8 @@ from ftlab.errors import InputError
 
 
 class Once(TyperCommand):
-    """A verb that refuses a second value of an option which takes one, and of a key that is `--set`."""
+    """A verb that refuses a second value of an option which takes one, and of a key that is `--set`, and a path of no
+    letters, which Python takes for the folder that one is in."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         values, _, given = self.make_parser(ctx).parse_args(args=list(args))
@@ -24,4 +26,15 @@ class Once(TyperCommand):
                 keys = [change.partition("=")[0].strip() for change in values[str(option.name)]]
                 if twice := [key for key in keys if keys.count(key) > 1]:
                     raise InputError(f"--set {twice[0]} is given twice")
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        for parameter in [] if ctx.resilient_parsing else self.get_params(ctx):
+            made, written = (_listed(of.get(str(parameter.name))) for of in (ctx.params, values))
+            if "" in written and any(isinstance(one, Path) for one in made):
+                is_option = isinstance(parameter, TyperOption)
+                name = max(parameter.opts, key=len) if is_option else str(parameter.metavar).rstrip(".")
+                raise InputError(f"{name} '': expected a path")
+        return rest
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]

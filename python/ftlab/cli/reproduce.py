@@ -87,6 +87,8 @@ def reproduce(
         text.put_json(made.summary())
     else:
         text.put(reproduction_text.page(made))
+    for sentence in made.missing:
+        text.note(f"{sentence}; another stand-in is taken")
     for sentence in made.failures:
         text.note(f"failed: {sentence}")
     if out:

@@ -54,18 +54,19 @@ def sample(
 
     Example: ftlab sample "select country, avg(ms), count(*) from 'logs/*.csv' group by country" --error 5%
     """
-    from ftlab import sampling, show
+    from ftlab import sampling, show, store
     from ftlab.cli import sample_text, text
     from ftlab.errors import InputError
 
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists; --force replaces it")
-    found = sampling.sample(
+    found = sampling.execute(
         query,
+        output=None if out is None else str(out),
         ratio=ratio,
         error=error,
         within=within,
-        disks=disk or (),
+        disks=disk or [],
         partition=partition,
         records=records,
         pilot=pilot,
@@ -85,6 +86,7 @@ def sample(
         text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
     if out is not None:
         unfinished = out.with_name(out.name + ".unfinished")
-        found.table().write_csv(unfinished)
-        unfinished.replace(out)
+        with store.refusals(out):
+            found.table().write_csv(unfinished)
+            unfinished.replace(out)
     return 0

@@ -61,6 +61,9 @@ def _notes(found: Figures) -> list[str]:
             f"{show.size(sample['indexed_bytes'])} were read once to find quoted line ends, which is kept; "
             "--no-quoted-newlines leaves that out"
         )
+    if absent := found["absent_fields"]:
+        names = ", ".join(f"`{name}`" for name in absent)
+        notes.append(f"no record that was read has a value for {names}")
     if sample["is_exact"]:
         return notes
     notes.append(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ftlab import conversion, show
 from ftlab.cli import progress, text
-from ftlab.errors import InputError
+from ftlab.errors import FtlabIOError, InputError
 from ftlab.headline import filter_facts, reading_facts
 from ftlab.reading import Workload
 
@@ -33,6 +33,11 @@ def make(
     line = progress.line(1)
     try:
         report = conversion.execute(workload, output, {**options, "set": form}, line, generated=generated)
+    except FtlabIOError as refusal:
+        # The core writes there by itself.
+        if output == "-" and "Broken pipe" in str(refusal):
+            raise BrokenPipeError from None
+        raise
     finally:
         progress.clear(line)
     if output == "-":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -76,6 +76,8 @@ class Reproduction:
     locality: tuple[Prepared, ...] = field(repr=False)
     """The stand-ins, with what they are like."""
     failures: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """What the folder of traces has no file for, a sentence for each workload."""
 
     @property
     def complete(self) -> bool:
@@ -192,8 +194,12 @@ def execute(
     # A look is a look at one drive.
     drives = drives[:1] if quick and not drive else drives
     kinds = _kinds(experiment, stand_in, traces)
-    if traces is not None and not traces.is_dir():
-        raise InputError(f"traces {traces}: no such folder")
+    missing: list[str] = []
+    if traces is not None:
+        looked_for = _workloads(experiment, [figure for figure in figures if figure.on(standins.TRACES)])
+        missing = _missing(experiment, looked_for, traces)
+        if standins.TRACES in stand_in and len(missing) == len(looked_for):
+            raise InputError("; ".join(missing) or f"experiment `{experiment.name}`: these figures need no trace")
     results: list[Result] = []
     failures: list[str] = []
     known: dict[str, Prepared] = {}
@@ -203,9 +209,7 @@ def execute(
         folder = Path(place)
         for kind in kinds:
             of_kind = [figure for figure in figures if figure.on(kind)]
-            wanted = dict.fromkeys(
-                name for figure in of_kind for name in (figure.workloads or experiment.runs[figure.runs].workloads)
-            )
+            wanted = _workloads(experiment, of_kind)
             prepared: dict[str, Prepared] = {}
             chosen = standins.choose(experiment, kind, traces)
             for name in wanted:
@@ -246,6 +250,7 @@ def execute(
         results=tuple(results),
         locality=tuple(known.values()),
         failures=tuple(dict.fromkeys(failures)),
+        missing=tuple(missing),
     )
     if stopped:
         raise Interrupted(made)
@@ -281,6 +286,27 @@ def _kinds(experiment: Experiment, asked: Sequence[str], traces: Path | None) ->
     if traces is not None and standins.TRACES in experiment.kinds:
         return [standins.TRACES]
     return [kind for kind in experiment.kinds if kind != standins.TRACES]
+
+
+def _workloads(experiment: Experiment, figures: Iterable[Figure]) -> list[str]:
+    """The workloads of figures, each once."""
+    each = (figure.workloads or experiment.runs[figure.runs].workloads for figure in figures)
+    return list(dict.fromkeys(name for names in each for name in names))
+
+
+def _missing(experiment: Experiment, workloads: Sequence[str], traces: Path) -> list[str]:
+    """Which of `workloads` the folder `traces` has no file for, and what was looked for."""
+    if not traces.is_dir():
+        raise InputError(f"traces {traces}: no such folder")
+    if standins.TRACES not in experiment.kinds:
+        raise InputError(f"traces {traces}: experiment `{experiment.name}` takes none")
+    found = []
+    for name in workloads:
+        candidates = experiment.workloads[name].candidates.get(standins.TRACES, ())
+        if not any(standins.found(traces, candidate) for candidate in candidates):
+            patterns = dict.fromkeys(pattern for candidate in candidates for pattern in candidate.files)
+            found.append(f"traces {traces}: no file for `{name}`, expected {' or '.join(patterns) or 'none'}")
+    return found
 
 
 def _result(

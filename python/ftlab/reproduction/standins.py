@@ -87,15 +87,15 @@ def _choose(experiment: Experiment, workload: Workload, kind: str, folder: Path 
                 return Chosen(workload=workload, kind=tried, candidate=candidate, files=())
             # Files of other kinds come with ftlab.
             place = folder if tried == TRACES else files.recordings()
-            if place is not None and (found := _found(place, candidate)):
-                return Chosen(workload=workload, kind=tried, candidate=candidate, files=found)
+            if place is not None and (matches := found(place, candidate)):
+                return Chosen(workload=workload, kind=tried, candidate=candidate, files=matches)
     absent = (
         "" if files.recordings().is_dir() else "; the recordings that do come with ftlab's sources, not with its wheel"
     )
     raise InputError(f"experiment `{experiment.name}`: nothing stands for workload `{workload.name}`{absent}")
 
 
-def _found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
+def found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
     """The first file that a pattern matches, in the order of names."""
     for pattern in candidate.files:
         matches = sorted(path for path in folder.glob(pattern) if path.is_file())
@@ -106,6 +106,15 @@ def _found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
 
 def prepare(chosen: Chosen, experiment: Experiment, folder: Path, *, parts: int, most: int) -> Prepared:
     """Passes a stand-in through the filters and looks at it before and behind them. `most`: requests, 0 for all."""
+    try:
+        return _prepare(chosen, experiment, folder, parts, most)
+    except InputError as error:
+        # The form of a file is the experiment's: who reproduces has no option for it.
+        said = str(error).replace("; --as forces one", "")
+        raise InputError(f"stand-in for `{chosen.workload.name}`: {said}") from None
+
+
+def _prepare(chosen: Chosen, experiment: Experiment, folder: Path, parts: int, most: int) -> Prepared:
     candidate = chosen.candidate
     if candidate.closed_loop:
         return _closed_loop(chosen, experiment, folder, parts, most)

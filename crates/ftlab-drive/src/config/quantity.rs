@@ -104,12 +104,17 @@ fn byte_time(text: &str) -> ftlab_core::Result<u64> {
         // A rate of zero would take for ever, which the bound below refuses; a channel without cost is "0ns/B".
         None => 1e12 / units::bytes_per_second(text).map_err(|_| wanted())? as f64,
     };
+    let out_of_range = || {
+        ftlab_core::Error::input(format!(
+            "`{text}`: expected 0.001MT/s to 2000000MT/s, 1ps/B to 1000000ns/B, or \"0ns/B\" where a byte costs nothing"
+        ))
+    };
     // Whole picoseconds are kept: what rounds to none would cost nothing, which "0ns/B" says.
     let is_lost = picoseconds > 0.0 && picoseconds.round() == 0.0;
     if (0.0..1e9).contains(&picoseconds) && !is_lost {
         Ok(picoseconds.round() as u64)
     } else {
-        Err(wanted())
+        Err(out_of_range())
     }
 }
 

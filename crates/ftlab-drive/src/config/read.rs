@@ -11,15 +11,12 @@ use super::file::{
 
 /// Reads `text` (called `origin` in errors) and applies `sets` (`"ftl.op_ratio=0.15"`) on top of it.
 pub fn read(text: &str, origin: &str, sets: &[String]) -> Result<DriveFile> {
-    let at = |e: &toml::de::Error| {
-        let line = e
-            .span()
-            .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
-        Error::input(format!("{origin}{line}: {}", error::in_words(e.message())))
-    };
     refuse_unknown_keys(text, origin)?;
-    let mut file: DriveFile = toml::from_str(text).map_err(|e| at(&e))?;
-    let mut table: Table = toml::from_str(text).map_err(|e| at(&e))?;
+    let at = |e: &toml::de::Error, key: &str| refusal(e, text, origin, key);
+    let document = toml::Deserializer::parse(text).map_err(|e| at(&e, "."))?;
+    let mut file: DriveFile =
+        serde_path_to_error::deserialize(document).map_err(|e| at(e.inner(), &e.path().to_string()))?;
+    let mut table: Table = toml::from_str(text).map_err(|e| at(&e, "."))?;
     for set in sets {
         apply_set(&mut table, set)?;
         file = table
@@ -28,6 +25,15 @@ pub fn read(text: &str, origin: &str, sets: &[String]) -> Result<DriveFile> {
             .map_err(|e: toml::de::Error| Error::input(format!("--set {set}: {}", error::in_words(e.message()))))?;
     }
     Ok(file)
+}
+
+/// What a drive file is refused for: its name, the line, the key, what stands there and what was expected.
+fn refusal(e: &toml::de::Error, text: &str, origin: &str, key: &str) -> Error {
+    let line = e
+        .span()
+        .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
+    let words = error::in_words_of_toml(e.message(), text, e.span());
+    Error::input(format!("{origin}{line}: {}", error::of_key(key, &words)))
 }
 
 /// Puts one `table.key=value` into `table`. The value is read as a TOML value, or else taken as a string.
@@ -54,9 +60,14 @@ pub fn apply_set(table: &mut Table, set: &str) -> Result<()> {
         return Err(wrong(unknown_key(section, key)));
     }
     let value = value.trim();
-    let value = value
-        .parse::<Value>()
-        .unwrap_or_else(|_| Value::String(value.to_owned()));
+    let value = match value.parse::<Value>() {
+        // Counts may be written 1e3.
+        Ok(Value::Float(number)) if value.contains(['e', 'E']) && number.fract() == 0.0 && number.abs() < 9e15 => {
+            Value::Integer(number as i64)
+        }
+        Ok(value) => value,
+        Err(_) => Value::String(value.to_owned()),
+    };
     let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
     let Value::Table(section) = section else {
         return Err(wrong("not a table in this drive file".to_owned()));
@@ -123,12 +134,7 @@ fn policy_table(line: &str) -> Result<Table> {
 }
 
 fn refuse_unknown_keys(text: &str, origin: &str) -> Result<()> {
-    let document = toml::de::DeTable::parse(text).map_err(|e| {
-        let line = e
-            .span()
-            .map_or(String::new(), |span| format!(" line {}", line_of(text, span.start)));
-        Error::input(format!("{origin}{line}: {}", error::in_words(e.message())))
-    })?;
+    let document = toml::de::DeTable::parse(text).map_err(|e| refusal(&e, text, origin, "."))?;
     let refuse = |what: &str, name: &str, known: &[&str], place: usize| {
         let line = line_of(text, place);
         Error::input(format!("{origin} line {line}: {}", error::unknown(what, name, known)))

@@ -32,7 +32,7 @@
 //! fingerprints computed later (they are counted).
 //!
 //! # Errors
-//! `eviction = contexts`; shares outside 0 to 1, or `low` above `high`; no engine.
+//! Another `eviction`; shares outside 0 to 1, or `low` above `high`; no engine.
 //!
 //! # Cost
 //! O(1) a unit, O(units of the request) for a sample. 40 bytes a fingerprint, 1 bit a logical unit (not yet hashed), both of the drive's memory.
@@ -47,10 +47,10 @@ use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Eviction, Left, Room};
+use super::fingerprints::{Left, PlainEviction, Room};
 use super::hashing::{Hashing, nanoseconds};
 use super::units::{Looked, SavedUnits, Units};
-use super::{Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Setup, Work, a_hundredth};
+use super::{Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Merged, Setup, Work, a_hundredth};
 use crate::indirection::Of;
 use crate::{Now, learnt};
 
@@ -58,7 +58,7 @@ use crate::{Now, learnt};
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     pub entries: Option<u32>,
-    pub eviction: Eviction,
+    pub eviction: PlainEviction,
     pub second: f64,
     pub sampling: bool,
     pub crc: bool,
@@ -77,7 +77,7 @@ impl Default for Params {
     fn default() -> Self {
         Params {
             entries: None,
-            eviction: Eviction::Count,
+            eviction: PlainEviction::Count,
             second: 0.5,
             sampling: true,
             crc: true,
@@ -96,11 +96,6 @@ impl Default for Params {
 
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     let fault = |text: String| Error::input(format!("dedup policy `caftl`: {text}"));
-    if params.eviction == Eviction::Contexts {
-        return Err(fault(
-            "eviction = contexts, expected lru, count or two_level".to_owned(),
-        ));
-    }
     if !(0.0..=1.0).contains(&params.low) || !(params.low..=1.0).contains(&params.high) {
         return Err(fault(format!(
             "low = {} and high = {}, expected 0 to 1, low not above high",
@@ -112,7 +107,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     }
     let room = Room {
         entries: params.entries.unwrap_or_else(|| a_hundredth(setup.logical_units)),
-        eviction: params.eviction,
+        eviction: params.eviction.into(),
         second: params.second,
     };
     let hashing = Hashing::new("caftl", params.hash_us, params.hash_units)?;
@@ -390,7 +385,6 @@ impl DedupPolicy for Caftl {
         if let Some(lpn) = self.unhashed.examined.take()
             && let Some(into) = self.hashed(Lpn(lpn))
         {
-            self.figures.merged += 1;
             return Some(IdleWork::Merge { lpn: Lpn(lpn), into });
         }
         let lpn = self.unhashed.next()?;
@@ -408,9 +402,14 @@ impl DedupPolicy for Caftl {
             return None;
         }
         self.hashing.hash(works);
-        let into = self.hashed(lpn)?;
-        self.figures.merged_in_collections += 1;
-        Some(into)
+        self.hashed(lpn)
+    }
+
+    fn merged(&mut self, when: Merged) {
+        match when {
+            Merged::WhenIdle => self.figures.merged += 1,
+            Merged::WhenCollected => self.figures.merged_in_collections += 1,
+        }
     }
 
     fn forget(&mut self) {

@@ -32,7 +32,7 @@
 //! not found again.
 //!
 //! # Errors
-//! `eviction = contexts`, no engine, a chunk buffer smaller than a unit or with more than 65,535 packs.
+//! Another `eviction`, no engine, a chunk buffer smaller than a unit or with more than 65,535 packs.
 //!
 //! # Cost
 //! O(packs) a unit stored in chunks; 40 bytes a fingerprint, and the two buffers.
@@ -46,7 +46,7 @@ use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Eviction, Fingerprints, Place, Room, SavedTable};
+use super::fingerprints::{Fingerprints, Place, PlainEviction, Room, SavedTable};
 use super::hashing::Hashing;
 use super::{ChunkSource, Decision, DedupPolicy, DedupWrite, Event, Packs, Setup, Work};
 use crate::indirection::{CHUNKS, ChunkId, ChunkRow, Of, Vpn};
@@ -56,7 +56,7 @@ use crate::{Now, learnt};
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     pub entries: u32,
-    pub eviction: Eviction,
+    pub eviction: PlainEviction,
     pub second: f64,
     pub packing: bool,
     pub repack: bool,
@@ -70,7 +70,7 @@ impl Default for Params {
     fn default() -> Self {
         Params {
             entries: 262_144,
-            eviction: Eviction::Lru,
+            eviction: PlainEviction::Lru,
             second: 0.5,
             packing: true,
             repack: true,
@@ -84,11 +84,6 @@ impl Default for Params {
 
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     let fault = |text: String| Error::input(format!("dedup policy `finededup`: {text}"));
-    if params.eviction == Eviction::Contexts {
-        return Err(fault(
-            "eviction = contexts, expected lru, count or two_level".to_owned(),
-        ));
-    }
     let buffer = u64::from(params.chunk_buffer_kib) * 1024 / u64::from(setup.unit_bytes);
     let packs = match u16::try_from(buffer) {
         Ok(packs) if packs > 0 => packs,
@@ -101,7 +96,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     };
     let room = Room {
         entries: params.entries,
-        eviction: params.eviction,
+        eviction: params.eviction.into(),
         second: params.second,
     };
     let chunk_bytes = u64::from(setup.unit_bytes) / CHUNKS as u64;

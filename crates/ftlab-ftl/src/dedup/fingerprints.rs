@@ -31,6 +31,26 @@ pub enum Eviction {
     Contexts,
 }
 
+/// The same of a table that knows no contexts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlainEviction {
+    Lru,
+    #[default]
+    Count,
+    TwoLevel,
+}
+
+impl From<PlainEviction> for Eviction {
+    fn from(rule: PlainEviction) -> Self {
+        match rule {
+            PlainEviction::Lru => Eviction::Lru,
+            PlainEviction::Count => Eviction::Count,
+            PlainEviction::TwoLevel => Eviction::TwoLevel,
+        }
+    }
+}
+
 /// How large a table is, and its rule: parameters that the members share.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {

@@ -138,6 +138,13 @@ pub enum IdleWork {
     Merge { lpn: Lpn, into: Of },
 }
 
+/// What has been merged that the policy wanted merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Merged {
+    WhenIdle,
+    WhenCollected,
+}
+
 pub trait DedupPolicy: Send {
     /// Figures of the policy's own for the summary, since the drive was new.
     fn report(&self) -> Vec<(&'static str, f64)> {
@@ -211,6 +218,10 @@ pub trait DedupPolicy: Send {
     fn when_idle(&mut self, _idle: &Idle<'_>, _works: &mut Vec<Work>) -> Option<IdleWork> {
         None
     }
+
+    /// What [`DedupPolicy::when_idle`] or [`DedupPolicy::when_collected`] wanted merged has been: it is not where no number for a value
+    /// is left.
+    fn merged(&mut self, _when: Merged) {}
 
     /// Power has failed, and memory is not protected: what was known of contents is lost.
     fn forget(&mut self) {}

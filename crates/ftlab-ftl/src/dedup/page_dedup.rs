@@ -24,7 +24,7 @@
 //! memory: it is empty then.
 //!
 //! # Errors
-//! `eviction = contexts` (that is `pcdedup`), a share outside 0 to 1, no engine.
+//! Another `eviction` (`contexts` is `pcdedup`), a share outside 0 to 1, no engine.
 //!
 //! # Cost
 //! O(1) a unit; 40 bytes a fingerprint.
@@ -33,10 +33,10 @@
 //! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2.1 (the baseline "dedup",
 //! figure 19), 5.2.2 (two levels, figure 24) and 6.2.3 (prefetching, an outlook). The share of the second level is ours.
 
-use ftlab_core::{Error, Lpn, Result};
+use ftlab_core::{Lpn, Result};
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Eviction, Room};
+use super::fingerprints::{PlainEviction, Room};
 use super::hashing::Hashing;
 use super::units::{Looked, Units};
 use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
@@ -47,7 +47,7 @@ use crate::{Now, learnt};
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
     pub entries: u32,
-    pub eviction: Eviction,
+    pub eviction: PlainEviction,
     pub second: f64,
     pub prefetch: bool,
     pub hash_us: f64,
@@ -58,7 +58,7 @@ impl Default for Params {
     fn default() -> Self {
         Params {
             entries: 65_536,
-            eviction: Eviction::Count,
+            eviction: PlainEviction::Count,
             second: 0.5,
             prefetch: false,
             hash_us: 12.0,
@@ -68,14 +68,9 @@ impl Default for Params {
 }
 
 pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
-    if params.eviction == Eviction::Contexts {
-        return Err(Error::input(
-            "dedup policy `page_dedup`: eviction = contexts, expected lru, count or two_level (`pcdedup` knows contexts)",
-        ));
-    }
     let room = Room {
         entries: params.entries,
-        eviction: params.eviction,
+        eviction: params.eviction.into(),
         second: params.second,
     };
     let hashing = Hashing::new("page_dedup", params.hash_us, params.hash_units)?;

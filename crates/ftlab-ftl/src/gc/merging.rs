@@ -3,6 +3,7 @@
 use ftlab_core::{Lpn, Slot};
 
 use crate::backend::{Backend, Cause, Ticket};
+use crate::dedup::Merged;
 use crate::ftl::Ftl;
 use crate::indirection::Of;
 use crate::record::{Entry, Target};
@@ -79,5 +80,6 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             self.translation.moved[0].push(lpn.0);
         }
+        self.tell_merged(Merged::WhenCollected);
     }
 }

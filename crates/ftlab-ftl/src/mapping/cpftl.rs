@@ -59,7 +59,7 @@
 //!   which hold 9,100 LPNs at the default `false_positive`. On real traces a larger one costs more than it brings (see the guide,
 //!   *Correlations in real traces*). `search` knows exactly which page holds what, in memory that is not counted.
 //! * `false_positive` (share, default 0.001): of a filter whose page is full; sizes all filters.
-//! * `filter_bits` (bits, default 0): size of a filter instead; 0: as `false_positive` says.
+//! * `filter_bits` (bits up to 2^24, default 0): size of a filter instead; 0: as `false_positive` says.
 //! * `fit` (`pages` or `filters`, default `pages`): when the directory is too small, keep fewer pages, or all with smaller filters.
 //!   The published sizes leave it open: 293 pages in 16 KiB have 40 bytes of filter each.
 //! * `page_lpns` (LPNs, default 0): most in a correlated page; 0: what a page has room for or, if the directory has no room for

@@ -8,7 +8,7 @@
 //! frontier 1, all others and all survivors to frontier 0.
 //!
 //! # Parameters
-//! * `filters` (2 to 32, default 4), `bits` (count, default 2048), `hashes` (1 to 16, default 2).
+//! * `filters` (2 to 32, default 4), `bits` (1 to 2^24, default 2048), `hashes` (1 to 16, default 2).
 //! * `decay` (writes, default 512), `threshold` (weight, default 4).
 //!
 //! # Not modelled
@@ -60,8 +60,11 @@ pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn PlacementPolicy>> {
             params.filters, params.hashes
         ));
     }
-    if params.bits == 0 || params.decay == 0 {
-        return refused("bits and decay have to be at least 1".into());
+    if !(1..=1 << 24).contains(&params.bits) || params.decay == 0 {
+        return refused(format!(
+            "bits = {}, decay = {}; expected 1 to 2^24 and at least 1",
+            params.bits, params.decay
+        ));
     }
     let most = f64::from(params.filters + 1);
     if !(params.threshold > 0.0 && params.threshold <= most) {

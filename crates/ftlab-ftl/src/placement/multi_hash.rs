@@ -7,7 +7,7 @@
 //! hot.
 //!
 //! # Parameters
-//! * `counters` (count, default 4096), `bits` (1 to 8, default 4), `hashes` (1 to 16, default 2).
+//! * `counters` (1 to 2^26, default 4096), `bits` (1 to 8, default 4), `hashes` (1 to 16, default 2).
 //! * `threshold` (count, default 4): the upper two of four bits are not all zero.
 //! * `decay` (writes, default 4096).
 //!
@@ -61,8 +61,11 @@ pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn PlacementPolicy>> {
             params.bits, params.hashes
         ));
     }
-    if params.counters == 0 || params.decay == 0 {
-        return refused("counters and decay have to be at least 1".into());
+    if !(1..=1 << 26).contains(&params.counters) || params.decay == 0 {
+        return refused(format!(
+            "counters = {}, decay = {}; expected 1 to 2^26 and at least 1",
+            params.counters, params.decay
+        ));
     }
     let greatest = ((1u32 << params.bits) - 1) as u8;
     if params.threshold == 0 || params.threshold > greatest {

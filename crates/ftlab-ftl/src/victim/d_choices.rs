@@ -7,14 +7,14 @@
 //! separation of hot and cold data.
 //!
 //! # Parameters
-//! * `d` (count, default 10, at least 1): units drawn per choice.
+//! * `d` (count, default 10, 1 to 65,536): units drawn per choice. Far more than there are closed units make it `greedy`.
 //! * `replacement` (bool, default true): whether a unit may be drawn twice.
 //!
 //! # Not modelled
 //! CPU time of the search.
 //!
 //! # Errors
-//! `d = 0` is refused.
+//! A number of draws that is 0 or above 65,536.
 //!
 //! # Cost
 //! O(d) per choice.
@@ -45,9 +45,15 @@ impl Default for Params {
     }
 }
 
+/// A choice that looks at more takes longer than all else that a collection does.
+const MOST_DRAWS: u32 = 1 << 16;
+
 pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn VictimPolicy>> {
-    if params.d == 0 {
-        return Err(Error::input("victim policy `d_choices`: d = 0, expected at least 1"));
+    if !(1..=MOST_DRAWS).contains(&params.d) {
+        return Err(Error::input(format!(
+            "victim policy `d_choices`: d = {}, expected 1 to {MOST_DRAWS}",
+            params.d
+        )));
     }
     Ok(Box::new(DChoices {
         params,

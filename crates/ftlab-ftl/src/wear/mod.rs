@@ -23,6 +23,19 @@ pub trait WearPolicy: Send {
     fn due(&mut self, _units: &Units, _pool: usize) -> Option<RuId> {
         None
     }
+
+    /// What the policy has counted, for a saved state.
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Takes over what [`WearPolicy::save`] wrote, on a drive with so many pools.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a sentence.
+    fn load(&mut self, _saved: &[u8], _pools: usize) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// What a wear policy is made with.

@@ -25,6 +25,7 @@ use ftlab_core::{Error, Result, RuId};
 use serde::{Deserialize, Serialize};
 
 use super::{Setup, WearPolicy};
+use crate::learnt;
 use crate::units::{RuState, Units};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,5 +84,18 @@ impl WearPolicy for Static {
             .filter(|ru| units.rus[ru.at()].state == RuState::Closed)
             .min_by_key(|ru| (units.rus[ru.at()].erases, ru.0))?;
         (most - units.rus[least.at()].erases > self.params.threshold).then_some(least)
+    }
+
+    fn save(&self) -> Vec<u8> {
+        learnt::save(&self.erases)
+    }
+
+    fn load(&mut self, saved: &[u8], pools: usize) -> std::result::Result<(), String> {
+        let erases: Vec<u32> = learnt::load(saved)?;
+        if !erases.is_empty() && erases.len() != pools {
+            return Err(format!("erases of {} pools, expected {pools}", erases.len()));
+        }
+        self.erases = erases;
+        Ok(())
     }
 }

@@ -284,7 +284,14 @@ impl Opt {
         if fits {
             return Ok(());
         }
+        // Of a text that reads as a number: it is the quotes that are wrong.
+        let is_quoted = |text: &str| match self.kind {
+            Kind::Count => text.parse::<i128>().is_ok(),
+            Kind::Number => text.parse::<f64>().is_ok_and(f64::is_finite),
+            _ => false,
+        };
         let shown = match value {
+            Value::String(text) if is_quoted(text) => format!("\"{text}\" (a text)"),
             Value::String(text) if text.trim().is_empty() => format!("`{text}`"),
             Value::String(text) => text.clone(),
             other => other.to_string(),

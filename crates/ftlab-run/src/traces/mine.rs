@@ -422,7 +422,7 @@ fn save(set: &ftlab_mine::CorrelationSet, output: &Path) -> Result<()> {
             Error::Io(sentence) => Error::Io(sentence.replacen(".unfinished:", ":", 1)),
             other => other,
         })
-        .and_then(|()| std::fs::rename(&unfinished, output).map_err(|cause| Error::io(output, &cause)));
+        .and_then(|()| std::fs::rename(&unfinished, output).map_err(|cause| Error::unwritable(output, &cause)));
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);
     }

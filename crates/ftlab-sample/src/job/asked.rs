@@ -36,13 +36,13 @@ impl Asked {
         let question = sql::parse(&spec.query)?;
         let form = match (&spec.format, &spec.delimiter) {
             (Some(name), delimiter) => Some(Form::parse(name, delimiter.as_deref())?),
-            (None, Some(delimiter)) => Some(Form::parse("csv", Some(delimiter))?),
-            (None, None) => None,
+            (None, _) => None,
         };
         let cut = Cut {
             disks: spec.disks.clone(),
             partition_bytes: spec.partition_bytes()?,
             form,
+            delimiter: spec.delimiter.clone(),
             header: spec.header,
             no_quoted_newlines: spec.no_quoted_newlines,
         };
@@ -52,6 +52,10 @@ impl Asked {
             .map(|join| Joined::open(&join.file))
             .transpose()?;
         let dataset = layout::open(&question.files, &cut)?;
+        if let Some(output) = &spec.output {
+            let joined = joined.iter().map(|joined| joined.path.as_ref());
+            layout::refuse_read(output.as_ref(), joined.chain(dataset.paths()))?;
+        }
         let theirs = joined.as_ref().map(|joined| (&joined.form, &joined.columns[..]));
         let plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
         Ok(Asked {

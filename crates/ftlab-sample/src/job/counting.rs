@@ -1,13 +1,14 @@
 //! What the records of a partition add to the totals.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use ftlab_core::{Error, Result, Stream};
 
 use super::joined::joined_key;
 use super::{Engine, Part};
 use crate::expression::{Value, Wrong};
-use crate::record;
+use crate::record::{self, Form};
 use crate::sql::Kind;
 use crate::totals::Totals;
 
@@ -113,6 +114,13 @@ impl Engine<'_> {
             }
             None => {
                 record::fields(&self.dataset.form, &self.plan.picks, &self.dataset.columns, line, slots)?;
+                if self.dataset.form == Form::Json {
+                    for (slot, has_value) in slots.iter().zip(&self.has_value) {
+                        if !slot.is_null() {
+                            has_value.store(true, Ordering::Relaxed);
+                        }
+                    }
+                }
                 self.rows(slots, totals, &mut room.key)
             }
         }

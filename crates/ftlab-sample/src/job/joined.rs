@@ -35,6 +35,7 @@ impl Joined {
             disks: Vec::new(),
             partition_bytes: 64 << 10,
             form: None,
+            delimiter: None,
             header: true,
             no_quoted_newlines: false,
         };

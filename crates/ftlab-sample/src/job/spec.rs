@@ -43,6 +43,9 @@ pub struct SampleSpec {
     pub threads: Option<usize>,
     #[serde(default = "default_depth")]
     pub depth: usize,
+    /// Where the answer is to be written: none of the files that are read.
+    #[serde(default)]
+    pub output: Option<String>,
 }
 
 fn default_level() -> f64 {
@@ -72,7 +75,12 @@ impl SampleSpec {
     }
 
     pub fn partition_bytes(&self) -> Result<u64> {
-        let refuse = |_| Error::input(format!("--partition {}: expected 2KiB to 1GiB", self.partition));
+        let refuse = |_| {
+            Error::input(format!(
+                "--partition {}: expected 2KiB to 1GiB, with the unit",
+                self.partition
+            ))
+        };
         let bytes = units::bytes(&self.partition).map_err(refuse)?;
         if (2048..=1 << 30).contains(&bytes) {
             Ok(bytes)

@@ -60,7 +60,7 @@ impl Drop for PartFile {
 
 impl Output {
     pub fn create(path: &Path, target: &Target<'_>) -> Result<Self> {
-        let failed = |e: io::Error| Error::io(path, &e);
+        let failed = |e: io::Error| Error::unwritable(path, &e);
         let mut part = None;
         let stored = if path == Path::new("-") {
             Stored::new(Box::new(io::stdout()), None)
@@ -119,7 +119,7 @@ impl Output {
     /// Ends the compression, gives the file its name.
     pub fn complete(written: Written<Output>, target: &Target<'_>, volume: Option<String>) -> Result<ConvertedFile> {
         let Output { packer, path, part } = written.sink;
-        let failed = |e: io::Error| Error::io(&path, &e);
+        let failed = |e: io::Error| Error::unwritable(&path, &e);
         let plain = matches!(packer, Packer::Plain(_));
         let mut stored = packer.finish().map_err(failed)?;
         stored.flush().map_err(failed)?;

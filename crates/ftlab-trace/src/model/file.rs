@@ -85,6 +85,12 @@ mod tests {
             ("pages = 2", "pages = 0", "trace.pages = 0: expected 1"),
             ("[trace]", "[trace", "line 8"),
             ("[trace]", "[tracks]", "unknown field `tracks`"),
+            (
+                "pages = 2",
+                "pages = -1",
+                "model, trace.pages = `-1`: expected a whole number of at least 0",
+            ),
+            ("pages = 2\n", "", "model, trace: `pages` is missing"),
         ] {
             assert!(text.contains(from), "{from}");
             let error = Model::from_toml(&text.replacen(from, to, 1)).unwrap_err().to_string();

@@ -86,7 +86,7 @@ impl Lsm {
         let seed = keys.count("seed")?.unwrap_or(run_seed);
         let span = spec::span(keys, logical_bytes)?;
         let arrivals = spec::arrivals(keys)?;
-        let requests = keys.count("requests")?.unwrap_or(100_000);
+        let requests = keys.requests()?.unwrap_or(100_000);
         let theta = zipf::theta(keys, 0.99)?;
         let pair = keys.bytes_within("pair", 1024, 64..=64 << 10)?;
         let buffer = keys.bytes_within("buffer", 1 << 20, pair..=1 << 30)?;

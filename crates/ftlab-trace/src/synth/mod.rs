@@ -180,7 +180,8 @@ pub(crate) fn table(what: &str, text: &str) -> Result<Map<String, Value>> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or("");
         let line = before.matches('\n').count() + 1;
-        Error::input(format!("{what}, line {line}: {}", error::in_words(e.message())))
+        let words = error::in_words_of_toml(e.message(), text, e.span());
+        Error::input(format!("{what}, line {line}: {words}"))
     })?;
     match serde_json::to_value(table) {
         Ok(Value::Object(keys)) => Ok(keys),
@@ -522,6 +523,16 @@ mod tests {
                 .max();
             assert!(end <= Some(1 << 29), "{spec}: {end:?}");
         }
+    }
+
+    #[test]
+    fn a_workload_has_at_least_one_request() {
+        for spec in ["uniform:requests=0", "lsm:requests=0", "financial1:requests=0"] {
+            let said = refused(spec);
+            assert!(said.ends_with("`requests` = 0: expected at least one"), "{said}");
+        }
+        let said = refused("zipf:bytes=0x");
+        assert_eq!(said, "workload `zipf`: `bytes` = 0x: expected at least one request's");
     }
 
     #[test]

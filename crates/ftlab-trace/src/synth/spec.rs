@@ -78,6 +78,14 @@ impl Keys {
         units::count(&text).map(Some).map_err(|e| self.wrong_as(key, &e))
     }
 
+    /// How many requests: a workload has at least one.
+    pub fn requests(&mut self) -> Result<Option<u64>> {
+        match self.count("requests")? {
+            Some(0) => Err(self.wrong("requests", "0", "at least one")),
+            count => Ok(count),
+        }
+    }
+
     /// A size with its unit.
     pub fn bytes(&mut self, key: &'static str, default: u64) -> Result<u64> {
         let Some(text) = self.text(key) else {
@@ -376,7 +384,7 @@ pub(super) fn span(keys: &mut Keys, logical_bytes: u64) -> Result<u64> {
 }
 
 fn requests(keys: &mut Keys, sizes: &Sizes, logical_bytes: u64) -> Result<u64> {
-    let (requests, bytes) = (keys.count("requests")?, keys.text("bytes"));
+    let (requests, bytes) = (keys.requests()?, keys.text("bytes"));
     let bytes = match (requests, bytes) {
         (Some(_), Some(_)) => return Err(Error::input("a workload has either `requests` or `bytes`")),
         (Some(requests), None) => return Ok(requests),
@@ -390,7 +398,10 @@ fn requests(keys: &mut Keys, sizes: &Sizes, logical_bytes: u64) -> Result<u64> {
         }
         None => units::bytes(&bytes).map_err(|e| keys.wrong_as("bytes", &e))? as f64,
     };
-    Ok((total / sizes.mean()).ceil() as u64)
+    match (total / sizes.mean()).ceil() as u64 {
+        0 => Err(keys.wrong("bytes", &bytes, "at least one request's")),
+        requests => Ok(requests),
+    }
 }
 
 pub(super) fn arrivals(keys: &mut Keys) -> Result<Arrivals> {

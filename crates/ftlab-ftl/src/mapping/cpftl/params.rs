@@ -62,7 +62,7 @@ pub struct Params {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected bytes, a share of ftl.map_cache, or `search`")]
 pub enum DirectorySize {
     /// Below 1 a share of the cache, else bytes.
     Number(f64),
@@ -119,7 +119,7 @@ pub enum AfterWriteBack {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected balance, regular, off, or hits per load")]
 pub enum Removal {
     Below(f64),
     Named(RemovalKind),
@@ -148,6 +148,9 @@ pub enum WriteMiss {
     Load,
     Defer,
 }
+
+/// Of one filter; a correlated page has no use for more.
+const MOST_FILTER_BITS: u32 = 1 << 24;
 
 impl Default for Params {
     fn default() -> Self {
@@ -242,6 +245,9 @@ impl Params {
         }
         if !(self.frequent > 0.0 && self.frequent < 256.0) {
             return refuse("frequent", self.frequent, "a share above 0 or a count below 256");
+        }
+        if self.filter_bits > MOST_FILTER_BITS {
+            return refuse("filter_bits", f64::from(self.filter_bits), "0 to 2^24");
         }
         if self.removal_window == 0 {
             return refuse("removal_window", 0.0, "at least 1");

@@ -36,7 +36,10 @@ impl Given {
     }
 
     fn read(&mut self, path: &Path, setup: &Setup) -> Result<()> {
-        let set = CorrelationSet::read(path)?;
+        let set = CorrelationSet::read(path).map_err(|error| match error {
+            Error::Io(said) => Error::Io(format!("mapping policy `cpftl`: correlations = {said}")),
+            other => other,
+        })?;
         if set.about().unit != setup.unit_bytes {
             return Err(Error::input(format!(
                 "{}: mined in units of {} bytes; expected {}, the drive's mapping unit",

@@ -1,6 +1,6 @@
 //! Model files read in two steps: what was written, and what is meant.
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result, error, units};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -32,8 +32,10 @@ impl Model {
                 )));
             }
         }
-        let file: File = serde_json::from_value(Value::Object(keys))
-            .map_err(|e| Error::input(format!("model: {}", e.to_string().replace('\n', " "))))?;
+        let file: File = serde_path_to_error::deserialize(Value::Object(keys)).map_err(|e| {
+            let words = error::in_words(&e.inner().to_string());
+            Error::input(format!("model, {}", error::of_key(&e.path().to_string(), &words)))
+        })?;
         file.meaning()
     }
 }

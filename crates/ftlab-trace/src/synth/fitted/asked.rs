@@ -29,7 +29,7 @@ impl Asked {
             return Err(keys.wrong("footprint", &footprint.to_string(), "more than 0 and at most 1000"));
         }
         let episode = (model.requests as f64 * footprint).round().max(1.0);
-        let requests = keys.count("requests")?.unwrap_or(episode as u64);
+        let requests = keys.requests()?.unwrap_or(episode as u64);
         let pages = (model.pages as f64 * footprint).ceil().max(1.0);
         let given = keys.has("span");
         let written = spec::span(keys, logical_bytes)?;

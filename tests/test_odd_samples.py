@@ -1,0 +1,107 @@
+"""`ftlab sample` of files that are not what they seem: told, or counted as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ftlab as lab
+from conftest import Command
+
+COUNT = "select count(*) as n, sum(v) as s from 'a*.csv'"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to stand in, with its own cache and a file of two records."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "a.csv").write_text("k,v\nx,1\ny,2\n")
+    return tmp_path
+
+
+def refused(ftlab: Command, query: str, *options: str) -> str:
+    """The sentence."""
+    done = ftlab("sample", query, "--ratio", "100%", *options)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    return done.err.removeprefix("ftlab: ").rstrip("\n")
+
+
+def test_fields_that_no_record_has_are_told(ftlab: Command, place: Path) -> None:
+    (place / "a.jsonl").write_text('{"v": 1}\n{"v": 2, "w": null}\n')
+    done = ftlab("sample", "select sum(v) as v, sum(w) as w, sum(x.y) as y from 'a.jsonl'", "--ratio", "100%")
+    assert done.code == 0
+    assert "note: no record that was read has a value for `w`, `x.y`" in done.out
+    found = lab.sample("select sum(v) as v from 'a.jsonl'", ratio=1)
+    assert (found.figures["absent_fields"], found.rows[0]["v"].value) == ([], 3)
+
+
+def test_records_have_as_many_fields_as_the_header(ftlab: Command, place: Path) -> None:
+    (place / "r.csv").write_text('k,v\nx,1\n"a,b",2\ny,3,4\n')
+    said = refused(ftlab, "select sum(v) from 'r.csv'")
+    assert said == "r.csv, record at byte 16: a record of 3 fields, expected 2"
+    (place / "r.csv").write_text('k,v\nx,1\n"a,b",2\n')
+    assert lab.sample("select sum(v) as v from 'r.csv'", ratio=1).rows[0]["v"].value == 3
+
+
+def test_a_name_of_two_columns_is_none(ftlab: Command, place: Path) -> None:
+    (place / "d.csv").write_text("v,k,v\n1,x,2\n")
+    said = refused(ftlab, "select sum(v) from 'd.csv'")
+    assert said == "field `v`: columns 1 and 3 are called so, expected one"
+    assert lab.sample("select count(k) as n from 'd.csv'", ratio=1).rows[0]["n"].value == 1
+
+
+def test_a_file_counts_once_whatever_it_is_called(place: Path) -> None:
+    (place / "a-latest.csv").symlink_to("a.csv")
+    (place / "ab.csv").hardlink_to(place / "a.csv")
+    row = lab.sample(COUNT, ratio=1).rows[0]
+    assert (row["n"].value, row["s"].value) == (2, 3)
+    disks = [place / "d1", place / "d2"]
+    for disk in disks:
+        disk.mkdir()
+    (disks[1] / "a.csv").write_text("k,v\nx,5\n")
+    (disks[0] / "a.csv").symlink_to(disks[1] / "a.csv")
+    found = lab.sample(COUNT, ratio=1, disks=disks)
+    assert found.rows[0]["s"].value == 5
+    assert [disk["files"] for disk in found.figures["data"]["disks"]] == [0, 1]
+
+
+def test_what_is_read_is_not_written_over(ftlab: Command, place: Path) -> None:
+    before = (place / "a.csv").read_text()
+    (place / "link.csv").symlink_to("a.csv")
+    for output in ("a.csv", "link.csv", "./a.csv"):
+        said = refused(ftlab, COUNT, "--out", output, "--force")
+        assert said.endswith("is a.csv, which the query reads; expected another file")
+    assert (place / "a.csv").read_text() == before
+    assert ftlab("sample", COUNT, "--ratio", "100%", "--out", "new.csv").code == 0
+    done = ftlab("sample", COUNT, "--ratio", "100%", "--out", "no/new.csv")
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2,
+        "ftlab: output no/new.csv: cannot be written: No such file or directory",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--level", "nan"), "--level nan: expected more than 0 and less than 1, such as 0.95"),
+        (("--level", "1"), "--level 1: expected more than 0 and less than 1, such as 0.95"),
+        (("--partition", "4096"), "--partition 4096: expected 2KiB to 1GiB, with the unit"),
+    ],
+)
+def test_options_say_what_they_take(options: tuple[str, ...], sentence: str, ftlab: Command) -> None:
+    assert refused(ftlab, COUNT, *options) == sentence
+
+
+def test_json_lines_have_no_delimiter(ftlab: Command, place: Path) -> None:
+    (place / "a.jsonl").write_text('{"v": 1}\n')
+    said = refused(ftlab, "select sum(v) from 'a.jsonl'", "--delimiter", ";")
+    assert said == "--delimiter ;: a.jsonl is JSON lines by its name, expected none, or --format csv"
+    (place / "b.log").write_text("k;v\nx;4\n")
+    done = ftlab("sample", "select sum(v) as v from 'b.log'", "--ratio", "100%", "--delimiter", ";", "--json")
+    assert json.loads(done.out)["rows"][0]["values"][0]["value"] == 4
+    (place / "b.csv").write_text("k;v\nx;5\n")
+    both = lab.sample("select sum(v) as v from 'b.*'", ratio=1, delimiter=";")
+    assert both.rows[0]["v"].value == 9
