@@ -235,7 +235,7 @@ def test_what_one_point_asks_too_much_stops_no_other(cluster: Cluster, tmp_path:
 
 
 def test_a_worker_of_another_version_is_one_sentence(cluster: Cluster, tmp_path: Path) -> None:
-    place = grid(tmp_path, TWO_HUNDRED.format(seeds="1, 2"))
+    place = grid(tmp_path, MANY.format(seeds="1, 2"))
     cluster.add(OTHER_VERSION)
     client = sweep(place, "--on", cluster.address, "--out", tmp_path / "out", cwd=tmp_path)
     _, error = client.communicate(timeout=60)
@@ -274,7 +274,7 @@ def test_a_policy_in_python_goes_with_its_runs(tmp_path: Path) -> None:
 
 
 def test_in_python_a_client_of_ones_own_is_used(cluster: Cluster, tmp_path: Path) -> None:
-    place = grid(tmp_path, TWO_HUNDRED.format(seeds="1"))
+    place = grid(tmp_path, MANY.format(seeds="1"))
     cluster.add()
     with distributed.Client(cluster.address, set_as_default=False) as client:
         swept = lab.sweep(place, client=client)
@@ -302,7 +302,7 @@ def test_a_place_without_workers_is_one_sentence(
     where: str, sentence: str, ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_PATIENCE", 0.5)
-    done = ftlab("sweep", grid(tmp_path, TWO_HUNDRED.format(seeds="1")), "--on", where, "--out", tmp_path / "out")
+    done = ftlab("sweep", grid(tmp_path, MANY.format(seeds="1")), "--on", where, "--out", tmp_path / "out")
     assert done.code == 2
     assert done.err.startswith(f"ftlab: {sentence}")
     assert done.err.count("\n") == 1
@@ -315,7 +315,7 @@ def test_without_the_package_the_sentence_says_what_to_install(
     for name in [name for name in sys.modules if name.startswith("ftlab.cluster")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    done = ftlab("sweep", grid(tmp_path, TWO_HUNDRED.format(seeds="1")), "--on", "local:2")
+    done = ftlab("sweep", grid(tmp_path, MANY.format(seeds="1")), "--on", "local:2")
     assert (done.code, done.err) == (
         2,
         "ftlab: sweeps on Dask need the package `distributed`: pip install 'ftlab[sweep]'\n",
@@ -323,7 +323,7 @@ def test_without_the_package_the_sentence_says_what_to_install(
 
 
 def test_what_has_no_effect_or_cannot_be_read_twice_is_refused(ftlab: Command, tmp_path: Path) -> None:
-    place = grid(tmp_path, TWO_HUNDRED.format(seeds="1"))
+    place = grid(tmp_path, MANY.format(seeds="1"))
     done = ftlab("sweep", place, "--on", "local:2", "--threads", "2")
     assert (done.code, done.err) == (2, "ftlab: --threads has no effect with --on: workers have threads of their own\n")
     with pytest.raises(lab.InputError, match="expected a file"):
