@@ -1,6 +1,7 @@
 """Keeps what a reproduction found for the pages of experiments: `python docs/record.py FOLDER`, made by `--out`.
 
 Several folders of one experiment, as of a drive each, become one record; a figure found twice is taken from the last.
+What was measured is judged by the experiment's files as they are now.
 `python docs/record.py` without a folder draws the picture of every record anew.
 """
 
@@ -16,7 +17,9 @@ import vl_convert
 
 from ftlab import plots
 from ftlab.plots import beside
-from ftlab.reproduction import answers, files
+from ftlab.reproduction import Result, answers, files, verdict
+from ftlab.reproduction.schema import Experiment
+from ftlab.reproduction.summary import of_figure
 
 PLACE = Path(__file__).parent / "experiments" / "recorded"
 
@@ -31,11 +34,13 @@ def record(folders: list[Path]) -> Path:
         if summary["quick"] or not summary["complete"]:
             raise SystemExit(f"{folder}: expected a whole measurement, this one is quick or was not finished")
     figures: dict[tuple[Any, ...], Any] = {}
+    experiment = files.load(names.pop())
     for summary in summaries:
-        for item in answers.shortened(summary)["figures"]:
+        judged = summary | {"figures": [judge(experiment, figure) for figure in summary["figures"]]}
+        for item in answers.shortened(judged)["figures"]:
             figures[item["figure"], item["drive"], item["stand_in"]] = item
     found = {
-        "experiment": names.pop(),
+        "experiment": experiment.name,
         "version": summaries[-1]["version"],
         "date": datetime.now(UTC).date().isoformat(),
         "figures": list(figures.values()),
@@ -45,6 +50,24 @@ def record(folders: list[Path]) -> Path:
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     draw(path)
     return path
+
+
+def judge(experiment: Experiment, found: dict[str, Any]) -> dict[str, Any]:
+    """A figure of a `summary.json`, judged anew."""
+    figure = experiment.figures[found["figure"]]
+    values = {(at["workload"], at["member"], at["x"], at["metric"]): at["value"] for at in found["measured"]}
+    xs = list(dict.fromkeys(x for _, _, x, _ in values)) or [None]
+    result = Result(
+        figure=figure,
+        drive=found["drive"] or "",
+        kind=found["stand_in"],
+        used=found["used"],
+        rows=(),
+        complete=found["complete"],
+        values=values,
+        judgements=tuple(verdict.judge(figure, values, reading, xs) for reading in figure.readings),
+    )
+    return of_figure(result)
 
 
 def draw(record: Path) -> None:

@@ -294,6 +294,16 @@ def test_orders_of_steps_compare_what_each_saves(folder: Path) -> None:
     assert written.claim(experiment, experiment.figures["fig-1"].claims[0]) == stated
 
 
+def test_values_may_be_of_another_scale_but_must_be_as_unlike(folder: Path) -> None:
+    text = HEAD + "".join(
+        f'[[expect]]\nmember = "{name}"\nvalue = {value}\n' for name, value in (("page", 100), ("dftl", 1000))
+    )
+    assert judged(folder, text, page=100.0, dftl=1000.0).verdict == "reproduced"
+    # The source's smaller one is 90 % less, so ours must be 9 % less.
+    assert judged(folder, text, page=0.9, dftl=1.0).verdict == "shape"
+    assert judged(folder, text, page=0.92, dftl=1.0).verdict == "differs"
+
+
 def test_a_lone_value_has_no_shape(folder: Path) -> None:
     text = HEAD + '[[expect]]\nmember = "page"\nvalue = 100\n'
     assert judged(folder, text, page=90.0).verdict == "reproduced"

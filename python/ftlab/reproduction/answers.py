@@ -184,8 +184,8 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
     own = [_like(head, found["points"]) for head in heads]
     says = [written.expected(_item(point), point["measured"]) if point else "–" for point in own]
     broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
-    said = [f"but not {written.claim(experiment, claim)}" if says else "not so" for claim in broken]
-    whole = "; ".join([*says, *dict.fromkeys(said)])
+    said = dict.fromkeys(written.claim(experiment, claim) for claim in broken)
+    whole = "; ".join([*says, *(["but not " + "; ".join(said)] if said and says else ["not so"] if said else [])])
     return f"{item['verdict']}: {whole}" if whole else str(item["verdict"])
 
 

@@ -39,12 +39,13 @@ def summary(made: Reproduction) -> dict[str, Any]:
             }
             for prepared in made.locality
         ],
-        "figures": [_figure(made, result) for result in made.results],
+        "figures": [of_figure(result) for result in made.results],
         "failures": list(made.failures),
     }
 
 
-def _figure(made: Reproduction, result: Result) -> dict[str, Any]:
+def of_figure(result: Result) -> dict[str, Any]:
+    """A figure on one drive with one choice of stand-ins."""
     return {
         "figure": result.figure.name,
         "title": result.figure.title,

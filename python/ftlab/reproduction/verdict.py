@@ -184,12 +184,17 @@ def _orders(points: Sequence[Met], compare: Sequence[str]) -> list[str]:
         if a.measured is None or b.measured is None:
             continue
         less = a.expected.high < b.expected.low
-        gap = b.expected.low - a.expected.high if less else a.expected.low - b.expected.high
+        low, high = (a.expected.high, b.expected.low) if less else (b.expected.high, a.expected.low)
         if (less and not a.measured < b.measured) or (not less and not a.measured > b.measured):
             broken.append(f"{_place(a.expected)} and {_place(b.expected)} stand in the other order")
-        elif abs(a.measured - b.measured) < LEAST * gap:
+        elif _gap(a.expected, *sorted((a.measured, b.measured))) < LEAST * _gap(a.expected, low, high):
             broken.append(f"{_place(a.expected)} and {_place(b.expected)} differ by less than a tenth of the source's")
     return broken
+
+
+def _gap(item: Expected, low: float, high: float) -> float:
+    """How far two numbers are apart; of plain values as a share of the larger, as ours may be of another scale."""
+    return high - low if item.meant != "value" or high <= 0 else 1 - low / high
 
 
 def _pairs(points: Sequence[Met], compare: Sequence[str]) -> list[tuple[Met, Met]]:
