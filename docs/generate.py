@@ -19,7 +19,7 @@ from ftlab import _ftlab, options, show
 from ftlab.catalogue import entries
 from ftlab.options import Option
 from ftlab.plots import beside
-from ftlab.reproduction import answers, files, metrics, written
+from ftlab.reproduction import answers, files, metrics, verdict, written
 from ftlab.reproduction.schema import Experiment, Figure
 
 HERE = Path(__file__).parent
@@ -256,18 +256,36 @@ ABLATIONS = "Measurements of ours that change one thing. Each is run again by `f
 def experiment_index(experiments: list[Experiment]) -> str:
     """All experiments, and the verdicts of all their figures at a glance."""
     lines = [f"* [{e.name}]({e.name}.md): {e.title} ({e.source})\n" for e in experiments]
-    text = f"{NOTE}{EXPERIMENTS}{''.join(lines)}"
+    text = f"{NOTE}{EXPERIMENTS}{''.join(lines)}\n{''.join(at_a_glance(experiments))}"
     for experiment in experiments:
         found = recorded(experiment)
         if found:
             verdicts = answers.verdicts(experiment, found["figures"])
             if verdicts is None:
                 continue
-            text += (
-                f"\n## {experiment.name}\n\nReproduced or in shape: {answers.tally(experiment, found['figures'])}.\n\n"
-            )
+            text += f"\n## {experiment.name}\n\n"
+            text += f"![The source's numbers and ours](recorded/{experiment.name}.svg)\n\n" if drawn(experiment) else ""
+            text += f"Reproduced or in shape: {answers.tally(experiment, found['figures'])}.\n\n"
             text += "\n".join(answers.lines(verdicts)) + "\n"
     return text
+
+
+def at_a_glance(experiments: list[Experiment]) -> Iterator[str]:
+    """How many verdicts of each kind every experiment has, on its first drive and with the stand-in that does best."""
+    yield "| experiment | figures | " + " | ".join(verdict.SOURCE) + " | measured | with |\n"
+    yield "| --- " * (5 + len(verdict.SOURCE)) + "|\n"
+    for experiment in experiments:
+        found = recorded(experiment)
+        if found:
+            kind, counts = answers.counts(experiment, found["figures"])
+            cells = " | ".join(str(counts[name]) for name in verdict.SOURCE)
+            name = f"[{experiment.name}]({experiment.name}.md)"
+            yield f"| {name} | {sum(counts.values())} | {cells} | {found['date']} | {kind} |\n"
+
+
+def drawn(experiment: Experiment) -> bool:
+    """Whether there is a picture of what was recorded."""
+    return (HERE / "experiments" / "recorded" / f"{experiment.name}.svg").is_file()
 
 
 def recorded(experiment: Experiment) -> Any:
@@ -284,7 +302,7 @@ def experiment_answers(experiment: Experiment) -> str:
     figures = found["figures"]
     text = f"\nMeasured by version {found['version']} on {found['date']}. {MEANS}\n\n"
     text += "\n".join(answers.lines(answers.table(experiment, figures))) + "\n"
-    if (HERE / "experiments" / "recorded" / f"{experiment.name}.svg").is_file():
+    if drawn(experiment):
         text += f"\n## {beside.TITLE}\n\n![{beside.TITLE}](recorded/{experiment.name}.svg)\n\n{beside.CAPTION}\n"
     if experiment.contradictions:
         text += "\n## Where the source contradicts itself\n\n"

@@ -6,6 +6,7 @@ recorded and reports what was just measured in one form.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -120,6 +121,15 @@ def tally(experiment: Experiment, figures: Sequence[Found]) -> str:
     columns = _columns(experiment, figures)
     counts = [_count(experiment, figures, *column) for column in columns]
     return "; ".join(f"{count} ({head})" for count, head in zip(counts, _heads_of(columns), strict=True))
+
+
+def counts(experiment: Experiment, figures: Sequence[Found]) -> tuple[str, Counter[str]]:
+    """Verdicts on the first drive, with the kind of stand-in that has the most reproduced or in shape."""
+    found: dict[str, Counter[str]] = {}
+    for drive, kind in _columns(experiment, figures):
+        own = (_of(figures, figure, drive, kind) for figure in experiment.figures.values() if not figure.ablation)
+        found[kind] = Counter(item["verdict"] for item in own if item)
+    return max(found.items(), key=lambda item: sum(item[1][verdict] for verdict in GOOD))
 
 
 def _heads_of(columns: Sequence[tuple[str, str]]) -> list[str]:

@@ -23,6 +23,8 @@ from ftlab.reproduction.schema import STEP, Claim, Expected, Figure
 REPRODUCED, SHAPE, DIFFERS, NOT_MEASURED = "reproduced", "shape", "differs", "not measured"
 SHOWN, NOT_SHOWN = "shown", "not shown"
 GOOD = (REPRODUCED, SHAPE)
+SOURCE = (*GOOD, DIFFERS, NOT_MEASURED)
+"""Verdicts on figures of a source, the best first."""
 LEAST = 0.1
 """Share of the source's difference that ours must be to have its sign or its order."""
 
