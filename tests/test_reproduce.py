@@ -505,6 +505,19 @@ def test_a_sized_drive_may_hold_something_beside_the_workload(folder: Path, monk
     assert {change["ftl.logical_size"] for change in changes} == {f"{128 << 20}B"}
 
 
+def test_a_figure_of_some_workloads_of_its_runs_is_measured(folder: Path) -> None:
+    text = (folder / "experiment.toml").read_text()
+    second = text[text.index("[workloads.hot]") : text.index("[members.page]")].replace("hot]", "cold]")
+    second = second.replace("workloads.hot.", "workloads.cold.")
+    (folder / "experiment.toml").write_text(text.replace("[members.page]", second + "[members.page]"))
+    (folder / "fig-1.toml").write_text(READS.replace('runs = "maps"', 'runs = "maps"\nworkloads = ["hot"]'))
+    (folder / "fig-2.toml").unlink()
+    made = ftlab.reproduce(folder, only=["fig-1"])
+    assert made.complete
+    assert {row.workload for row in made.results[0].rows} >= {"hot"}
+    assert made.results[0].verdict == "reproduced"
+
+
 def test_a_stand_in_may_be_without_the_experiments_filters(folder: Path) -> None:
     text = (folder / "experiment.toml").read_text()
     assert ftlab.reproduce(folder, only=["fig-1"]).locality[0].requests == 24_000

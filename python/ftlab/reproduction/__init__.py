@@ -289,8 +289,8 @@ def _kinds(experiment: Experiment, asked: Sequence[str], traces: Path | None) ->
 
 
 def _workloads(experiment: Experiment, figures: Iterable[Figure]) -> list[str]:
-    """The workloads of figures, each once."""
-    each = (figure.workloads or experiment.runs[figure.runs].workloads for figure in figures)
+    """The workloads of all that figures are measured by, each once."""
+    each = (experiment.runs[figure.runs].workloads for figure in figures)
     return list(dict.fromkeys(name for names in each for name in names))
 
 
