@@ -48,7 +48,7 @@ def draw(rows: pl.DataFrame) -> alt.LayerChart:
     """A line from the least to the most of each row, and its marks."""
     kinds = [kind for kind in rows["kind"].unique(maintain_order=True).to_list() if kind != "source"]
     order = rows["label"].unique(maintain_order=True).to_list()
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=420, grid=True))
+    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=520, grid=True))
     x = alt.X("value:Q", scale=alt.Scale(type="log"), title="over what it is compared with", axis=alt.Axis(format="~g"))
     domain = ["source", *kinds]
     colours = [_SOURCE, *theme.SERIES[: len(kinds)]]
