@@ -30,6 +30,12 @@ PROJECT := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))[
 NEEDED  := $(PROJECT); print(*project["dependencies"], sep="\n")
 extra    = $(PROJECT); print(*project["optional-dependencies"]["$(1)"], sep="\n")
 
+# Tests are built as the release is, so that the libraries of others need not be compiled again, but with assertions and checks of
+# overflow in our own crates. The Python module has no tests in Rust, and its library would be written over that of the release.
+CHECKED := CARGO_PROFILE_RELEASE_OPT_LEVEL=2 CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
+           CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+TESTED  := --workspace --exclude ftlab-py --release --quiet
+
 .PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs man site wheel recordings clean
 all: build
 
@@ -41,11 +47,13 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
+# The recorder's library has the same name when it is built for tests, so it is made anew.
 # One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. What maturin
 # says is shown if it fails: it warns of a backend that is not its own (packaging/backend.py).
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
+	rm -f $${CARGO_TARGET_DIR:-target}/release/deps/libftlab_preload.so && \
 	cargo build --release --quiet --package ftlab-preload && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
 	wait $$packages
@@ -68,13 +76,13 @@ demo: build
 test: test-rust test-python
 
 test-rust: build
-	cargo test --workspace --quiet
+	$(CHECKED) cargo test $(TESTED)
 
 test-python: build $(VENV)/stamp-dev
 	$(BIN)/python -m pytest
 
 test-long: test
-	cargo test --workspace --release --quiet -- --ignored
+	cargo test $(TESTED) -- --ignored
 	$(BIN)/python -m pytest -m long
 
 lint: build $(VENV)/stamp-dev

@@ -246,11 +246,13 @@ What others have measured, as data: `ftlab reproduce NAME` measures it again and
 
 MEANS = (
     "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source, "
-    "and no difference below a tenth of the source's; `differs`: else "
-    "([the rule](../guide/reproducing.md#verdicts)). A cell has the numbers of the figure that are met least; all of "
-    "the source's are in the sections below, all of ours in the report of a run (`--out`)."
+    "and each difference at least a tenth as large as the source's; `differs`: else "
+    "([the rule](../guide/reproducing.md#verdicts)). A cell has the quantity that is furthest from the source; all "
+    "numbers of the source are in the sections below, all of ours in the report of a run (`--out`)."
 )
-ABLATIONS = "Measurements of ours that change one thing. Each is run again by `ftlab reproduce {name} --only NAME`."
+ABLATIONS = (
+    "Measurements of ours that change a thing or two. Each is run again by `ftlab reproduce {name} --only NAME`."
+)
 
 
 def experiment_index(experiments: list[Experiment]) -> str:

@@ -200,3 +200,13 @@ def test_a_generator_is_answered_as_the_file_it_makes(tmp_path: Path) -> None:
             lab.correlations(given, caches=["4%"]).table().drop("trace") for given in (spec, tmp_path / "made.ftlab")
         ]
         assert found[0].equals(found[1]), spec
+
+
+def test_what_of_a_trace_cannot_be_read_is_told(ftlab: Command, tmp_path: Path) -> None:
+    rows = [f"0,{i * 37 % 4000 * 8},4096,{'R' if i % 3 else 'W'},{i / 100}" for i in range(2000)]
+    rows[50] = "garbage"
+    (tmp_path / "t.spc").write_text("\n".join(rows) + "\n")
+    done = ftlab("correlations", tmp_path / "t.spc", "--cache", "4%")
+    assert done.code == 0, done.err
+    assert "skipped of the trace: 1 line: 1 × column 1: expected a whole number; the first: " in done.out
+    assert "line 51: 'garbage'" in done.out

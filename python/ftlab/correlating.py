@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ftlab import comparison, conversion, mining
 from ftlab.comparison import Comparison, Plan, Point
 from ftlab.errors import InputError
-from ftlab.headline import Summary
+from ftlab.headline import Summary, skipped_text
 from ftlab.mining import Settings
 from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
@@ -103,6 +103,8 @@ class Mined:
     read_again: float
     """Share of these that the second half reads before it writes them."""
     set_file: str = field(repr=False)
+    unread: str = ""
+    """What of the trace could not be read."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +299,7 @@ def _mined(
         written_first=first.get("write", 0) / max(len(lpns), 1),
         read_again=first.get("read", 0) / max(len(lpns), 1),
         set_file=str(set_file),
+        unread=skipped_text(found.figures.get("trace") or {}),
     )
 
 
@@ -435,7 +438,10 @@ def _answer(mined: Mined, made: Comparison) -> Answer:
         if (mined.pairs or scheme.name not in SETS)
         and not any(row.scheme.name == scheme.name and row.cache_bytes == cache for row in rows)
     }
-    notes = [f"{scheme.name} needs more memory than the least of these" for scheme in SCHEMES if scheme.name in missing]
+    notes = [f"skipped of the trace: {mined.unread}"] if mined.unread else []
+    notes += [
+        f"{scheme.name} needs more memory than the least of these" for scheme in SCHEMES if scheme.name in missing
+    ]
     return Answer(mined, tuple(rows), tuple(notes), made)
 
 

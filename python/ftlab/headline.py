@@ -187,10 +187,7 @@ def reading_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not records and trace.get("complete", True):
         facts.append(("empty", "there is no request in it: it can be looked at and converted, but nothing can be run"))
     if skipped:
-        bad = trace.get("first_bad")
-        each = "line" if lines else "record"
-        first = f"; the first: {bad['file']}, {each} {bad['line']}: {bad['text']!r} ({bad['reason']})" if bad else ""
-        facts.append(("skipped", f"{_by_reason(skipped, each)}{first}"))
+        facts.append(("skipped", skipped_text(trace)))
     if left_out := trace.get("left_out"):
         facts.append(("left out", _by_reason(left_out, "line" if lines else "record")))
     if not trace.get("has_operations", True):
@@ -204,6 +201,14 @@ def reading_facts(trace: Mapping[str, Any]) -> list[tuple[str, str]]:
     if strays := trace.get("stray_times"):
         facts.append(("clock", f"{strays:,} stray stamps; those requests arrive with the one before"))
     return facts
+
+
+def skipped_text(trace: Mapping[str, Any]) -> str:
+    """What of a trace could not be read, and the first of it; nothing where all was read."""
+    skipped, bad = trace.get("skipped") or [], trace.get("first_bad")
+    each = "line" if trace.get("lines") else "record"
+    first = f"; the first: {bad['file']}, {each} {bad['line']}: {bad['text']!r} ({bad['reason']})" if bad else ""
+    return f"{_by_reason(skipped, each)}{first}" if skipped else ""
 
 
 def _order(trace: Mapping[str, Any]) -> str:

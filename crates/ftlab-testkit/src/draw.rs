@@ -90,9 +90,12 @@ impl<T: ?Sized, S> Drawer<'_, T, S> {
             return Vec::new();
         };
         let text = refusal.to_string();
-        let expected = text.split_once("expected").map_or("", |(_, expected)| expected);
-        let words = expected.split('`').skip(1).step_by(2).map(str::to_owned);
-        words.collect()
+        let expected = text.rsplit_once("expected ").map_or("", |(_, expected)| expected);
+        let words = expected.split(", ").flat_map(|part| part.split(" or "));
+        let words = words.map(|word| word.trim_matches('`').to_owned());
+        words
+            .filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+            .collect()
     }
 }
 

@@ -65,12 +65,12 @@ def _figure(made: Reproduction, result: Result) -> str:
     lines.append(_judged(made, result, best))
     others = [other for other in result.judgements if other is not best]
     if others:
-        lines.append("\n".join(f"read as {other.reading}: {other.verdict}" for other in others))
+        lines.append("\n".join(f"reading {other.reading}: {other.verdict}" for other in others))
     return "\n\n".join(lines)
 
 
 def _judged(made: Reproduction, result: Result, judgement: Judgement) -> str:
-    reading = f" (read as {judgement.reading})" if judgement.reading else ""
+    reading = f" (reading: {judgement.reading})" if judgement.reading else ""
     lines = []
     if judgement.points:
         lines.append(written.compared(made, result, judgement).text)

@@ -242,6 +242,9 @@ def execute(
                     of_runs = [figure for figure in of_kind if figure.runs == name]
                     results += [_result(figure, title, kind, prepared, rows, runs.values) for figure in of_runs]
                 failures += laboratory.failures
+    if not results:
+        asked = ", ".join([*drive, *stand_in]) or "the first drive"
+        raise InputError(f"experiment `{experiment.name}`: none of these figures is measured on {asked}")
     order = {name: i for i, name in enumerate(experiment.figures)}
     results.sort(key=lambda result: order[result.figure.name])
     made = Reproduction(

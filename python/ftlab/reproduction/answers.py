@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ftlab.reproduction import metrics, written
+from ftlab.reproduction import metrics, verdict, written
 from ftlab.reproduction.schema import Expected, Experiment, Figure
+from ftlab.reproduction.standins import TRACES
 from ftlab.reproduction.verdict import DIFFERS, GOOD, REPRODUCED
 from ftlab.reproduction.written import Table
 
@@ -82,12 +83,20 @@ def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
                 f"{figure.name}: {figure.title}",
                 _source(experiment, figure, best(found[0]), heads),
                 *(_ours(experiment, figure, item, heads) if item else "" for item in own),
-                "" if all(item["verdict"] == REPRODUCED for item in found) else written.cause(figure),
+                _cause(figure, found),
             ]
         )
     rows.append(["reproduced or shape", "", *(_count(experiment, figures, *column) for column in columns), ""])
     named = _heads_of(columns)
     return Table(["figure", "source", *named, "what makes the difference"], rows, 3 + len(named))
+
+
+def _cause(figure: Figure, found: Sequence[Found]) -> str:
+    """What makes the difference, on the stand-ins that come with ftlab; of traces of others nothing is known."""
+    differing = [item for item in found if item["verdict"] != REPRODUCED]
+    if differing and all(item["stand_in"] == TRACES for item in differing):
+        return written.NOT_EXPLAINED if any(item["verdict"] == DIFFERS for item in differing) else ""
+    return written.cause(figure) if differing else ""
 
 
 def causes(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
@@ -129,7 +138,7 @@ def counts(experiment: Experiment, figures: Sequence[Found]) -> tuple[str, Count
     for drive, kind in _columns(experiment, figures):
         own = (_of(figures, figure, drive, kind) for figure in experiment.figures.values() if not figure.ablation)
         found[kind] = Counter(item["verdict"] for item in own if item)
-    return max(found.items(), key=lambda item: sum(item[1][verdict] for verdict in GOOD))
+    return max(found.items(), key=lambda item: sum(item[1][good] for good in GOOD))
 
 
 def _heads_of(columns: Sequence[tuple[str, str]]) -> list[str]:
@@ -161,18 +170,29 @@ def _count(experiment: Experiment, figures: Sequence[Found], drive: str, kind: s
 
 
 def _heads(points: Sequence[Found]) -> list[Found]:
-    """Numbers of one kind, among them the first that is not met: of several workloads, or else of several members."""
-    first = next((point for point in points if not point["within"]), points[0])
+    """Numbers of one kind, among them the one that is met least: of several workloads, or else of several members."""
+    first = max(points, key=_missed)
     kind = [point for point in points if all(point[key] == first[key] for key in ("metric", "as", "against", "x"))]
     by_workload = [point for point in kind if point["member"] == first["member"]]
     by_member = [point for point in kind if point["workload"] == first["workload"]]
-    return max(by_workload, by_member, key=len)[:_MOST]
+    found = max(by_workload, by_member, key=len)
+    return [*found[:_MOST], *([] if first in found[:_MOST] else [first])]
+
+
+def _missed(point: Found) -> float:
+    """How far a number is from the source's: a wrong sign counts most, then the distance as a share of the source's."""
+    item, value = _item(point), point["measured"]
+    if point["within"] or value is None:
+        return 0.0
+    wrong = 1e9 if verdict.sign(item, value) else 0.0
+    near = min(max(value, item.low), item.high)
+    return wrong + abs(value - near) / max(abs(near), 1e-9)
 
 
 def _source(experiment: Experiment, figure: Figure, found: Found, heads: Sequence[Found]) -> str:
     if not heads:
-        first = next((claim for claim in found["claims"] if not _holds(claim)), found["claims"][0])
-        return written.claim(experiment, _claim(figure, first["says"]))
+        failing = [claim for claim in found["claims"] if not _holds(claim)] or found["claims"][:1]
+        return "; ".join(written.claim(experiment, _claim(figure, claim["says"])) for claim in failing)
     item = _item(heads[0])
     workloads = dict.fromkeys(point["workload"] for point in heads)
     members = dict.fromkeys(point["member"] for point in heads)
@@ -195,7 +215,9 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
     says = [written.expected(_item(point), point["measured"]) if point else "–" for point in own]
     broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
     said = dict.fromkeys(written.claim(experiment, claim) for claim in broken)
-    whole = "; ".join([*says, *(["but not " + "; ".join(said)] if said and says else ["not so"] if said else [])])
+    whole = "; ".join(
+        [*says, *(["but not " + "; ".join(said)] if said and says else ["the other way round"] if said else [])]
+    )
     return f"{item['verdict']}: {whole}" if whole else str(item["verdict"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -56,6 +57,12 @@ class Table:
     def number(self, key: str, default: float) -> float:
         return float(self._take(key, default, (int, float), "a number"))
 
+    def share(self, key: str) -> float:
+        value = self.number(key, 0.0)
+        if not 0 <= value <= 1:
+            raise self.wrong(key, "a share from 0 to 1")
+        return value
+
     def numbers(self, key: str) -> tuple[float, ...]:
         values = self._take(key, None, list, "a list of numbers")
         if not values or not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
@@ -66,8 +73,8 @@ class Table:
         value = self._take(key, None, (int, float, list), "a number, or two: a range")
         pair = value if isinstance(value, list) else [value, value]
         plain = len(pair) == 2 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in pair)
-        if not plain or pair[0] > pair[1]:
-            raise self.wrong(key, "a number, or two: a range")
+        if not plain or not all(math.isfinite(v) for v in pair) or pair[0] > pair[1]:
+            raise self.wrong(key, "a number, or two: a range, the smaller first")
         return float(pair[0]), float(pair[1])
 
     def whole(self, key: str, default: int, least: int = 0) -> int:

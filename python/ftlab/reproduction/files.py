@@ -103,7 +103,7 @@ def _drive(name: str, table: Table) -> Drive:
         preset=table.text("preset"),
         says=table.text("says", ""),
         set=table.strings("set"),
-        map_share=table.number("map_share", 0.0),
+        map_share=table.share("map_share"),
         map_least=table.whole("map_least", 0),
         sized=table.flag("sized"),
         beside=table.number("beside", 0.0),
@@ -361,7 +361,8 @@ def _claim(entry: Table, context: _Context) -> Claim:
         ordered, signs = words[::2], words[1::2]
         parts = {part for word in ordered for part in word.split(STEP)}
         among = next((kind for kind, known in kinds.items() if parts <= set(known)), "")
-        if among != "member" and any(STEP in word for word in ordered):
+        steps = [STEP in word for word in ordered]
+        if any(steps) and not (among == "member" and all(steps)):
             among = ""
         if not among or len(ordered) < 2 or len(signs) != len(ordered) - 1 or not set(signs) <= {"<", ">"}:
             raise entry.wrong("says", "`a > b > c` of members, workloads or metrics of this figure; `rises` or `falls`")

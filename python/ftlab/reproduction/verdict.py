@@ -165,18 +165,20 @@ def _order_broken(claim: Claim, names: tuple[int, int], sign: str, place: Key) -
 
 def _signs(points: Sequence[Met]) -> list[str]:
     """Differences whose sign is not the source's, or that are none beside it."""
-    broken = []
-    for met in points:
-        neutral = {"change": 0.0, "points": 0.0, "ratio": 1.0}.get(met.expected.meant)
-        if neutral is None or met.measured is None:
-            continue
-        low, high, value = met.expected.low - neutral, met.expected.high - neutral, met.measured - neutral
-        least = LEAST * (low if low > 0 else -high if high < 0 else 0)
-        if (low > 0 and value <= 0) or (high < 0 and value >= 0):
-            broken.append(f"the difference of {_place(met.expected)} has the other sign")
-        elif abs(value) < least:
-            broken.append(f"the difference of {_place(met.expected)} is less than a tenth of the source's")
-    return broken
+    found = ((met.expected, sign(met.expected, met.measured)) for met in points)
+    return [f"the difference of {_place(item)} {says}" for item, says in found if says]
+
+
+def sign(item: Expected, measured: float | None) -> str:
+    """What is wrong with a difference beside the source's, if its sign or size keeps the shape from being the same."""
+    neutral = {"change": 0.0, "points": 0.0, "ratio": 1.0}.get(item.meant)
+    if neutral is None or measured is None:
+        return ""
+    low, high, value = item.low - neutral, item.high - neutral, measured - neutral
+    if (low > 0 and value <= 0) or (high < 0 and value >= 0):
+        return "has the other sign"
+    least = LEAST * (low if low > 0 else -high if high < 0 else 0)
+    return "is less than a tenth of the source's" if abs(value) < least else ""
 
 
 def _orders(points: Sequence[Met], compare: Sequence[str]) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ftlab import show
+from ftlab import headline, show
 from ftlab.reproduction import Reproduction, Result, metrics
 from ftlab.reproduction.schema import STEP, Claim, Expected, Experiment, Figure, Tolerance
-from ftlab.reproduction.standins import Prepared
+from ftlab.reproduction.standins import TRACES, Prepared
 from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHOWN, Judgement
 
 NOT_EXPLAINED = "not explained yet"
@@ -189,6 +189,9 @@ def reason(result: Result, judgement: Judgement) -> str:
     if judgement.verdict in (REPRODUCED, NOT_MEASURED, SHOWN, NOT_SHOWN):
         return ""
     figure = result.figure
+    # Causes are of generators and recordings that come with ftlab: another trace may differ for another reason.
+    if result.kind == TRACES:
+        return NOT_EXPLAINED if judgement.verdict == DIFFERS else ""
     whole = " ".join(part for part in (f"{cause(figure)}." if figure.cause else "", figure.reason) if part)
     return whole or (NOT_EXPLAINED if judgement.verdict == DIFFERS else "")
 
@@ -251,4 +254,6 @@ def stand_ins(prepared: Sequence[Prepared]) -> Iterator[str]:
     """What stands for what, a sentence for each."""
     for one in prepared:
         workload = one.chosen.workload
-        yield f"{workload.title} ({workload.says}), {one.chosen.kind}: {one.chosen.says}"
+        skipped = headline.skipped_text(one.figures["before"]["trace"] or {})
+        unread = f"; SKIPPED {skipped}" if skipped else ""
+        yield f"{workload.title} ({workload.says}), {one.chosen.kind}: {one.chosen.says}{unread}"
