@@ -180,13 +180,13 @@ def _heads(points: Sequence[Found]) -> list[Found]:
 
 
 def _missed(point: Found) -> float:
-    """How far a number is from the source's: a wrong sign counts most, then the distance as a share of the source's."""
+    """How far a number is from the source's: a wrong sign counts most, then the distance; of a value as its share."""
     item, value = _item(point), point["measured"]
     if point["within"] or value is None:
         return 0.0
     wrong = 1e9 if verdict.sign(item, value) else 0.0
     near = min(max(value, item.low), item.high)
-    return wrong + abs(value - near) / max(abs(near), 1e-9)
+    return wrong + abs(value - near) / (max(abs(near), 1e-9) if item.meant == "value" else 1.0)
 
 
 def _source(experiment: Experiment, figure: Figure, found: Found, heads: Sequence[Found]) -> str:
