@@ -13,7 +13,7 @@ from conftest import Command
 from ftlab import comparison
 from ftlab.errors import InputError, Interrupted
 from ftlab.recording import contexts
-from ftlab.reproduction import files, verdict, written
+from ftlab.reproduction import answers, files, verdict, written
 
 # Small enough that a whole reproduction takes a moment: 24,000 requests on a drive of 32 MiB.
 EXPERIMENT = """
@@ -655,3 +655,27 @@ def test_a_damaged_trace_is_told_without_options_that_reproduce_lacks(
     assert done.err.startswith("ftlab: stand-in for `hot`: ")
     assert "hot.csv, line 1: `no trace at all` is in no known trace format" in done.err
     assert "--as" not in done.err
+
+
+def test_a_cell_has_what_is_furthest_from_the_source() -> None:
+    def point(metric: str, meant: str, source: float, measured: float, *, within: bool = False) -> dict[str, object]:
+        place = {"workload": "hot", "member": "dftl", "x": None, "against": None if meant == "value" else "page"}
+        return {**place, "metric": metric, "as": meant, "source": source, "measured": measured, "within": within}
+
+    near, far = point("response", "change", -0.5, -0.4), point("hit_ratio", "change", -0.5, -0.1)
+    met, wrong = point("data_reads", "value", 1.0, 1.0, within=True), point("data_erases", "change", -0.1, 0.01)
+    assert answers._heads([met, near, far])[0]["metric"] == "hit_ratio"
+    assert answers._heads([met, near, far, wrong])[0]["metric"] == "data_erases"
+    assert answers._heads([met])[0]["metric"] == "data_reads"
+
+
+def test_causes_of_generators_are_not_given_for_traces_of_others(folder: Path, tmp_path: Path) -> None:
+    text = READS.replace("value = -1", "value = 1").replace('"dftl > page"', '"page > dftl"')
+    (folder / "fig-1.toml").write_text(text)
+    (tmp_path / "traces").mkdir()
+    ftlab.generate("hotcold:read=0.5", tmp_path / "traces" / "hot.csv", span="32MiB", requests=26000)
+    for traces, reason in ((None, "our own numbers"), (tmp_path / "traces", written.NOT_EXPLAINED)):
+        made = ftlab.reproduce(folder, only=["fig-1"], traces=traces)
+        (result,) = made.results
+        assert result.verdict == "differs"
+        assert written.reason(result, result.judgements[0]) == reason
