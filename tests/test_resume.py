@@ -269,3 +269,38 @@ def test_ctrl_c_while_a_run_is_written_loses_nothing(
     assert 2 <= there < 8
     assert len(lab.sweep(grid, out=tmp_path / "out", resume=True).points) == 8
     assert sorted(made) == sorted({*made})
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("manifest.json", "null"), ("manifest.json", "[1, 2]"), ("summary.json", '"x"'), ("series.parquet", "")],
+)
+def test_a_damaged_run_is_made_again(file: str, content: str, ftlab: Command, made: list[int], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert ftlab("sweep", a_grid(tmp_path, [1, 2]), "--out", out).code == 0
+    before = contents(out)
+    place = sorted(out.glob("runs/*"))[0]
+    assert (place / file).exists()
+    (place / file).write_text(content)
+    made.clear()
+    done = ftlab("sweep", a_grid(tmp_path, [1, 2]), "--out", out, "--resume")
+    assert done.code == 0, done.err
+    assert len(made) == 1
+    assert contents(out) == before
+
+
+def test_ctrl_c_while_the_report_is_made_says_where_the_runs_are(
+    ftlab: Command, made: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    arguments = ("sweep", a_grid(tmp_path, [1, 2]), "--out", tmp_path / "out")
+    with monkeypatch.context() as stopped:
+        stopped.setattr(store, "save_comparison", stop)
+        done = ftlab(*arguments)
+    assert done.code == 130
+    assert done.err == "ftlab: interrupted; finished runs are kept, and --resume goes on with them\n"
+    made.clear()
+    assert ftlab(*arguments, "--resume").code == 0
+    assert made == []

@@ -254,9 +254,7 @@ def test_a_scheduler_that_goes_loses_nothing(cluster: Cluster, tmp_path: Path) -
     cluster.close()
     _, error = client.communicate(timeout=120)
     assert client.returncode == 2
-    assert re.search(r"^ftlab: tcp://\S+: the scheduler is gone .*; \d+ finished runs are kept: .* --resume", error), (
-        error
-    )
+    assert re.search(r"^ftlab: tcp://\S+: the scheduler is gone; \d+ finished runs are kept: .* --resume", error), error
     assert error.count("\n") == 1
     swept(place, "--out", tmp_path / "out", "--resume", cwd=tmp_path)
     assert len(list(tmp_path.glob("out/runs/*"))) == 80
@@ -293,9 +291,11 @@ def test_in_python_a_client_of_ones_own_is_used(cluster: Cluster, tmp_path: Path
         ("local:", "on `local:`: expected local:N"),
         ("localhost:8786", "on `localhost:8786`: expected local:N or the address"),
         ("tcp://127.0.0.1:1", "on tcp://127.0.0.1:1: no Dask scheduler answers there"),
-        ("tcp://", "on tcp://: no Dask scheduler answers there"),
+        ("tcp://", "on tcp://: expected local:N or tcp://HOST:PORT"),
+        ("tcp://127.0.0.1", "on tcp://127.0.0.1: expected local:N or tcp://HOST:PORT"),
+        ("tls://127.0.0.1:5", "on tls://127.0.0.1:5: expected local:N or tcp://HOST:PORT"),
         ("tcp://127.0.0.1:99999", "on tcp://127.0.0.1:99999: no Dask scheduler answers there"),
-        ("http://127.0.0.1:1", "on http://127.0.0.1:1: no Dask scheduler answers there"),
+        ("http://127.0.0.1:1", "on http://127.0.0.1:1: expected local:N or tcp://HOST:PORT"),
     ],
 )
 def test_a_place_without_workers_is_one_sentence(

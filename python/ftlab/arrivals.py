@@ -183,7 +183,10 @@ def _finished_runs(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             written = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
             status = json.loads((place / "summary.json").read_text(encoding="utf-8"))["status"]
-            if status != _STOPPED and {"ftlab", "workload", "spec", "inputs"} <= written.keys():
+            known = isinstance(written, dict) and {"ftlab", "workload", "spec", "inputs"} <= written.keys()
+            # What a machine without power has lost of a file is its content.
+            whole = all(path.stat().st_size for path in place.glob("*.parquet"))
+            if known and whole and status != _STOPPED:
                 yield place, written
 
 

@@ -61,6 +61,10 @@ def sweep(
     except Interrupted:
         text.note("interrupted; what was finished is kept" + (", and --resume goes on with it" if out else ""))
         return INTERRUPTED
+    except KeyboardInterrupt:
+        # While the table and the report were made of what was finished.
+        text.note("interrupted" + ("; finished runs are kept, and --resume goes on with them" if out else ""))
+        return INTERRUPTED
     if out:
         text.note(f"wrote {out / 'report.html'}")
     return WRONG_INPUT if result.failures else 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
+import socket
 from collections.abc import Callable, Iterator
 
 import distributed
@@ -15,6 +17,7 @@ from ftlab.errors import FtlabIOError, InputError
 from ftlab.options import whole
 from ftlab.runs import Progress
 
+_ADDRESS = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^/:\s]+):(?P<port>\d{1,5})")
 # Seconds to wait for a scheduler that does not answer.
 _PATIENCE = 10
 _LOCAL_AT_MOST = 1024
@@ -41,11 +44,21 @@ def client_at(on: str) -> Iterator[distributed.Client]:
             yield stack.enter_context(local.client(workers))
             return
         try:
+            _answers(on)
             client = distributed.Client(on, timeout=_PATIENCE, set_as_default=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise FtlabIOError(f"on {on}: no Dask scheduler answers there ({said})") from None
         yield stack.enter_context(client)
+
+
+def _answers(on: str) -> None:
+    """Refuses at once what cannot be a scheduler: a client that was never connected leaves tracebacks behind."""
+    address = _ADDRESS.fullmatch(on)
+    if address is None:
+        raise InputError(f"on {on}: expected local:N or tcp://HOST:PORT; for other addresses give a client in Python")
+    with socket.create_connection((address["host"].strip("[]"), int(address["port"])), timeout=_PATIENCE):
+        pass
 
 
 @contextlib.contextmanager

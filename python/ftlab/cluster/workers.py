@@ -160,7 +160,7 @@ def _scheduler(client: distributed.Client) -> Iterator[None]:
     try:
         yield
     except (OSError, distributed.CancelledError, distributed.client.FuturesCancelledError) as error:
-        raise FtlabIOError(f"{address_of(client)}: the scheduler is gone ({type(error).__name__})") from None
+        raise FtlabIOError(f"{address_of(client)}: the scheduler is gone") from error
 
 
 def address_of(client: distributed.Client) -> str:
