@@ -93,6 +93,7 @@ pub fn in_words(message: &str) -> String {
         "string or map" | "string key" => "a word",
         other => other,
     };
+    let found = found.trim_end_matches(" as i128").trim_end_matches(" as u128");
     let kinds = ["integer ", "floating point ", "boolean ", "string "];
     let found = kinds
         .iter()
@@ -194,6 +195,10 @@ mod tests {
     #[test]
     fn words_of_serde_about_names_become_ours() {
         for (theirs, ours) in [
+            (
+                "invalid value: integer `99999999999999999999` as i128, expected u32",
+                "`99999999999999999999`: expected a whole number below 2^32",
+            ),
             ("missing field `blocks`", "`blocks` is missing"),
             ("duplicate field `d`", "`d` is given twice"),
             (
