@@ -90,7 +90,7 @@ mod tests {
                 "pages = -1",
                 "model, trace.pages = `-1`: expected a whole number of at least 0",
             ),
-            ("pages = 2\n", "", "model, trace: `pages` is missing"),
+            ("pages = 2", "", "model, trace: `pages` is missing"),
         ] {
             assert!(text.contains(from), "{from}");
             let error = Model::from_toml(&text.replacen(from, to, 1)).unwrap_err().to_string();
