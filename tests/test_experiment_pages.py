@@ -93,7 +93,7 @@ def test_an_ablation_is_shown_or_not_and_stands_beside_the_verdicts(own: Path, t
         assert {item["figure"]: item["verdict"] for item in figures} == {"fig-1": "differs", "cause-own": "shown"}
         table = answers.table(experiment, figures)
         assert [row[0] for row in table.rows] == ["fig-1: Reads of the map", "reproduced or shape"]
-        assert table.rows[0][-2:] == ["differs: not so", "it is so (cause-own)"]
+        assert table.rows[0][-2:] == ["differs: not in this order", "it is so (cause-own)"]
         assert table.rows[1][2] == "0 of 1"
         causes = answers.causes(experiment, figures)
         assert causes is not None
@@ -176,12 +176,12 @@ def test_only_whole_measurements_of_one_experiment_are_recorded(
     import record
 
     monkeypatch.setattr(record, "PLACE", tmp_path / "kept")
-    whole = {"experiment": "a", "version": "1", "quick": False, "complete": True, "figures": []}
+    whole = {"experiment": "cpftl", "version": "1", "quick": False, "complete": True, "figures": []}
     for name, change in (
         ("whole", {}),
         ("quick", {"quick": True}),
         ("cut", {"complete": False}),
-        ("b", {"experiment": "b"}),
+        ("b", {"experiment": "asa"}),
     ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "summary.json").write_text(json.dumps(whole | change))

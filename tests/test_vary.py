@@ -32,8 +32,13 @@ def test_what_cannot_be_meant_is_refused(text: str) -> None:
 
 
 def test_every_combination_the_first_key_slowest() -> None:
-    points = vary.points(vary.grid(["a=1,2", "b=x,y"]))
-    assert points == [{"a": "1", "b": "x"}, {"a": "1", "b": "y"}, {"a": "2", "b": "x"}, {"a": "2", "b": "y"}]
+    points = vary.points(vary.grid(["k.a=1,2", "k.b=x,y"]))
+    assert points == [
+        {"k.a": "1", "k.b": "x"},
+        {"k.a": "1", "k.b": "y"},
+        {"k.a": "2", "k.b": "x"},
+        {"k.a": "2", "k.b": "y"},
+    ]
 
 
 def test_nothing_varied_is_one_point() -> None:
@@ -41,10 +46,10 @@ def test_nothing_varied_is_one_point() -> None:
 
 
 def test_a_key_or_value_given_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="`a` is varied twice"):
-        vary.grid(["a=1", "a=2"])
+    with pytest.raises(InputError, match=r"`k\.a` is varied twice"):
+        vary.grid(["k.a=1", "k.a=2"])
     with pytest.raises(InputError, match="stands twice"):
-        vary.grid({"a": [1, 1]})
+        vary.grid({"k.a": [1, 1]})
 
 
 def test_names_of_options_are_options_and_other_keys_change_the_drive() -> None:

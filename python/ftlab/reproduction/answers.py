@@ -216,7 +216,7 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
     broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
     said = dict.fromkeys(written.claim(experiment, claim) for claim in broken)
     whole = "; ".join(
-        [*says, *(["but not " + "; ".join(said)] if said and says else ["the other way round"] if said else [])]
+        [*says, *(["but not " + "; ".join(said)] if said and says else ["not in this order"] if said else [])]
     )
     return f"{item['verdict']}: {whole}" if whole else str(item["verdict"])
 
