@@ -32,8 +32,8 @@ extra    = $(PROJECT); print(*project["optional-dependencies"]["$(1)"], sep="\n"
 
 # Tests are built as the release is, so that the libraries of others need not be compiled again, but with assertions and checks of
 # overflow in our own crates. The Python module has no tests in Rust, and its library would be written over that of the release.
-CHECKED := CARGO_PROFILE_RELEASE_OPT_LEVEL=2 CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
-           CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+CHECKED := CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
+           CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 TESTED  := --workspace --exclude ftlab-py --release --quiet
 
 .PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs man site wheel recordings clean
