@@ -47,9 +47,9 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
-# The recorder's library has the same name when it is built for tests, so it is made anew.
-# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. What maturin
-# says is shown if it fails: it warns of a backend that is not its own (packaging/backend.py).
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. The recorder's
+# library has the same name when it is built for tests, so it is made anew. What maturin says is shown if it fails: it warns of a backend that is
+# not its own (packaging/backend.py).
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \

@@ -28,7 +28,7 @@ ITEM = re.compile(r"^([*+-]|1\.) ")
 CODE = re.compile(r"`([^`]+)`")
 BAR = "\\|"
 # What lets the search work on pages that are opened from a disk.
-SHIM = "iframe-worker.js"
+SHIM = "frame-worker.js"
 SHIM_ELSEWHERE = re.compile(r"https?://[^\"'\s>]*/iframe-worker/shim\b")
 ELSEWHERE = re.compile(r"<(?:script|img|iframe|link rel=.stylesheet.)\s[^>]*(?:src|href)=.(https?://[^\"'\s>]+)")
 GUIDE_ROW = re.compile(r"^\| \[guide/[^\]]+\]\((guide/[^)]+)\)", re.MULTILINE)
@@ -152,7 +152,7 @@ def carry(page: Path, link: str) -> None:
 
 
 def take_home(site: Path) -> None:
-    """Points the pages to our copy of the one script that the generator takes from elsewhere, and refuses any other."""
+    """Puts our script in place of the one that the generator takes from elsewhere, and refuses any other."""
     for page in site.rglob("*.html"):
         up = "../" * (len(page.relative_to(site).parts) - 1)
         text = SHIM_ELSEWHERE.sub(up + SHIM, page.read_text(encoding="utf-8"))

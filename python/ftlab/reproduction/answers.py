@@ -214,10 +214,11 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
     own = [_like(head, found["points"]) for head in heads]
     says = [written.expected(_item(point), point["measured"]) if point else "–" for point in own]
     broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
-    said = dict.fromkeys(written.claim(experiment, claim) for claim in broken)
-    whole = "; ".join(
-        [*says, *(["but not " + "; ".join(said)] if said and says else ["not in this order"] if said else [])]
-    )
+    orders = "; ".join(dict.fromkeys(written.claim(experiment, claim) for claim in broken))
+    if orders:
+        # Where there is no number, the source's cell has the orders.
+        says.append(f"but not {orders}" if says else "not in this order")
+    whole = "; ".join(says)
     return f"{item['verdict']}: {whole}" if whole else str(item["verdict"])
 
 
