@@ -36,6 +36,9 @@ CHECKED := CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_DE
            CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 TESTED  := --workspace --exclude ftlab-py --release --quiet
 
+# Python's tests in two processes; examples of one page stay in one, in order.
+PARALLEL := -n 2 --dist loadgroup
+
 .PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs man site wheel recordings clean
 all: build
 
@@ -79,11 +82,11 @@ test-rust: build
 	$(CHECKED) cargo test $(TESTED)
 
 test-python: build $(VENV)/stamp-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-long: test
 	cargo test $(TESTED) -- --ignored
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest $(PARALLEL) -m long
 
 lint: build $(VENV)/stamp-dev
 	cargo fmt --check
