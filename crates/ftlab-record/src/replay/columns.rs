@@ -56,13 +56,14 @@ impl Labels {
 
 /// Turns requests into columns.
 ///
-/// Every batch of a recording has the same columns: program contexts by their signatures, process ids, labels, and content ids where the
-/// recording has contents. A page of unknown content counts as one that is like no other.
+/// Every batch of a recording has the same columns: program contexts by their signatures, process ids, labels, streams where calls give
+/// write-lifetime hints, and content ids where the recording has contents. A page of unknown content counts as one that is like no other.
 pub struct Columns {
     labels: Labels,
     pcs: Vec<u64>,
     pids: Vec<u32>,
     content: bool,
+    hints: bool,
     /// Makes ids of one recording differ from those of another.
     salt: u64,
     unknown: u64,
@@ -75,6 +76,7 @@ impl Columns {
             pcs: tables.contexts.iter().map(|context| context.signature).collect(),
             pids: tables.processes.iter().map(|process| process.pid).collect(),
             content: tables.content,
+            hints: tables.hints,
             salt: id_of(tables.started_ns, tables.contexts.len() as u64),
             unknown: 1 << 63,
         }
@@ -103,6 +105,9 @@ impl Columns {
                 .pid
                 .push(self.pids.get(request.process as usize).copied().unwrap_or(0));
             batch.label.push(self.labels.of(request.file));
+            if self.hints {
+                batch.stream.push(request.stream);
+            }
             if self.content {
                 for content in contents.get(from..request.contents_end).unwrap_or(&[]) {
                     self.unknown += u64::from(content.page == 0);

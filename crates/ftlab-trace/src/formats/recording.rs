@@ -15,6 +15,7 @@
 //! | pc | signature of the program context of the pages' last writer |
 //! | pid | its process |
 //! | label | the kind of file: `*.sst`, `MANIFEST-#` |
+//! | stream | 1 (short) to 4 (extreme) by the write-lifetime hint of the file, where calls give any; 0 without |
 //! | content | ids of the pages, where the recording has contents |
 //!
 //! `replay` sets options, between commas: `page_cache` (on), `memory` (8GiB), `dirty_expire` (30s), `wakeup` (5s), `background`
