@@ -44,7 +44,7 @@ use ftlab_core::{OpKind, Result};
 
 pub use self::columns::Columns;
 use self::extents::{FileMap, PAGE, Space};
-pub use self::options::{Amount, Options, Placement};
+pub use self::options::{Amount, Labels, Options, Placement};
 use self::page_cache::PageCache;
 pub use self::page_cache::{Content, Written};
 use self::write_back::AWAITED;
