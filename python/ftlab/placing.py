@@ -37,12 +37,23 @@ class Scheme:
     says: str
     changes: tuple[str, ...]
     needs: str = ""
-    """`contexts` or `streams`: without them in the workload the scheme is left out."""
+    """`contexts`, `streams` or `labels`: without them in the workload the scheme is left out."""
+    asked_only: bool = False
+    """Whether it runs only if it is asked for by its name."""
 
 
 SCHEMES = (
     Scheme("none", "everything in one stream", ("ftl.placement=none",)),
-    Scheme("manual", "the streams that the host names", ("ftl.placement=manual",), needs="streams"),
+    Scheme("manual", "the streams, or hints, that the host gives", ("ftl.placement=manual",), needs="streams"),
+    Scheme("fdp", "the handles that the host gives (FDP)", ("ftl.placement=fdp",), needs="streams", asked_only=True),
+    Scheme(
+        "vstream",
+        "the host's streams, clustered by lifetime",
+        ("ftl.placement=vstream",),
+        needs="streams",
+        asked_only=True,
+    ),
+    Scheme("fstream", "streams by kind of file", ("ftl.placement=fstream",), needs="labels", asked_only=True),
     Scheme(
         "autostream_sfr", "streams by address: sequentiality, frequency, recency", ("ftl.placement=autostream_sfr",)
     ),
@@ -54,6 +65,7 @@ SCHEMES = (
         needs="contexts",
     ),
     Scheme("sepbit", "lifetimes inferred by the drive", ("ftl.placement=sepbit",)),
+    Scheme("midas", "groups as large as the drive infers, its own victims", ("ftl.placement=midas",), asked_only=True),
     Scheme("fk", "the oracle: every lifetime is known", ("ftl.placement=fk",)),
 )
 ORACLE = "fk"
@@ -178,10 +190,10 @@ def placement(
 ) -> Answer:
     """What would streams, inference or better guesses bring on `workload`, and how far is that from an oracle?
 
-    `schemes` names some of `SCHEMES`; `none` and the oracle are always among them. Runs on the counting backend unless
-    `backend` says otherwise. With `timed` every scheme is run in time as well (`ftlab.pacing`), for IOPS in a closed
-    loop of `qd` requests and for percentiles in an open one. `daily_writes` is what the host writes a day, in bytes or
-    as `500GB`: lifetimes are told at that rate.
+    `schemes` names some of `SCHEMES`, of which some run only if they are named; `none` and the oracle are always there.
+    Runs on the counting backend unless `backend` says otherwise. With `timed` every scheme is run in time as well
+    (`ftlab.pacing`), for IOPS in a closed loop of `qd` requests and for percentiles in an open one. `daily_writes` is
+    what the host writes a day, in bytes or as `500GB`: lifetimes are told at that rate.
     """
     asked = Question.of(workload, drive, schemes, options, timed=timed, daily_writes=daily_writes)
     counted = comparison.execute(asked.plan())
@@ -261,14 +273,17 @@ class Question:
 
 
 def choose(names: Sequence[str] | None) -> list[Scheme]:
-    """The schemes called `names`, in the order of `SCHEMES`, with those that others are measured by."""
+    """The schemes called `names`, in the order of `SCHEMES`, with those that others are measured by.
+
+    Without names all but those that are to be asked for.
+    """
     known = {scheme.name: scheme for scheme in SCHEMES}
     named = list(names or ())
     if twice := [name for name in named if named.count(name) > 1]:
         raise InputError(f"scheme `{twice[0]}` is given twice")
     if unknown := [name for name in names or () if name not in known]:
         raise InputError(f"scheme `{unknown[0]}`: expected some of {', '.join(known)}")
-    wanted = set(names or known) | {"none", ORACLE}
+    wanted = set(names or (name for name, scheme in known.items() if not scheme.asked_only)) | {"none", ORACLE}
     return [scheme for scheme in SCHEMES if scheme.name in wanted]
 
 
@@ -353,8 +368,11 @@ def _carries(needs: str, workload: Workload, options: Mapping[str, Any]) -> bool
         return True
     known = {name: value for name, value in options.items() if name in of("requests") and value is not None}
     first = next(iter(open_trace(workload, **known)), None)
-    column = "pc" if needs == "contexts" else "stream"
-    return first is not None and bool(first[column].fill_null(0).max())
+    if first is None:
+        return False
+    if needs == "labels":
+        return bool(first["label"].is_not_null().any())
+    return bool(first["pc" if needs == "contexts" else "stream"].fill_null(0).max())
 
 
 def plan(
@@ -425,12 +443,21 @@ def _too_short(rows: Sequence[Placed]) -> str | None:
     return f"{name}: {why}; about {times} times as much would have to be written"
 
 
-_NEEDS = {"contexts": "program contexts (record the program: `ftlab record`)", "streams": "streams that a host names"}
+_NEEDS = {
+    "contexts": "program contexts (record the program: `ftlab record`)",
+    "streams": "streams or write-lifetime hints of a host",
+    "labels": "labels, as recordings have for kinds of files",
+}
+_TOLD = {"contexts": "contexts", "labels": "kinds"}
+"""The figure by which a policy says that it met what it needs."""
 
 
 def _has(needs: str, point: Point) -> bool:
     """Whether the workload of a finished point holds what its scheme needs."""
     summary = point.runs[0].summary
-    if needs == "contexts":
-        return bool((summary.get("policies") or {}).get("placement", {}).get("contexts"))
+    told = (summary.get("policies") or {}).get("placement", {})
+    if needs in _TOLD:
+        return bool(told.get(_TOLD[needs]))
+    if "virtual_streams" in told:
+        return bool(told["virtual_streams"])
     return any(frontier["host"] for frontier in (summary.get("frontiers") or [])[1:])

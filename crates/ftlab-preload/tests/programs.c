@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,23 @@ static void calls(void) {
     close(open("a", O_WRONLY | O_TRUNC));
     stream = fopen("f", "w");
     CHECK(stream && fputs("flushed at exit\n", stream) >= 0);
+}
+
+/* Write-lifetime hints of a file, before and between its writes; one that there is not, and one that is not there. */
+static void hints(void) {
+    enum { SET = 1036, SET_OF_DESCRIPTOR = 1038 };
+    int a = file("a", 0), b = file("b", 0);
+    uint64_t hint = 2, wrong = 9;
+    CHECK(fcntl(a, SET, &hint) == 0);
+    CHECK(write(a, page, 4096) == 4096);
+    hint = 5;
+    CHECK(syscall(SYS_fcntl, a, SET, &hint) == 0);
+    CHECK(write(a, page, 4096) == 4096);
+    CHECK(fcntl(a, SET, &wrong) == -1 && errno == EINVAL);
+    CHECK(fcntl(a, SET, NULL) == -1 && errno == EFAULT);
+    CHECK(write(b, page, 4096) == 4096);
+    /* Linux refuses it since 5.17. */
+    if (fcntl(b, SET_OF_DESCRIPTOR, &hint) == -1) CHECK(errno == EINVAL);
 }
 
 static void forked(void) {
@@ -357,6 +375,7 @@ int main(int count, char **arguments) {
     const char *name = arguments[1];
 #define CASE(text, call) if (!strcmp(name, text)) { call; return 0; }
     CASE("calls", calls())
+    CASE("hints", hints())
     CASE("forked", forked())
     CASE("executed", executed(arguments[0]))
     CASE("started", started(arguments[2]))

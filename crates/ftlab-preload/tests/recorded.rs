@@ -66,6 +66,26 @@ fn every_kind_of_call_is_told() {
     );
 }
 
+/// Hints are told as they were given, by function and by number, and those that the kernel refuses are not.
+#[test]
+fn write_lifetime_hints_are_told() {
+    for case in [recorded("hints"), traced("hints")] {
+        let told: Vec<_> = case.list().into_iter().filter(|call| call.1 == "a").collect();
+        let expected = [
+            (Op::Hint, "a", 0, 2, 0),
+            (Op::Write, "a", 0, 4096, 0),
+            (Op::Hint, "a", 0, 5, 0),
+            (Op::Write, "a", 4096, 4096, 0),
+        ];
+        assert_eq!(told, expected);
+        assert!(
+            case.ops()
+                .filter(|(op, _)| op.op != Op::Close)
+                .all(|(op, _)| op.signature != 0)
+        );
+    }
+}
+
 #[test]
 fn what_earlier_records_left_on_the_stack_is_no_part_of_a_scan() {
     let case = run("remains", programs(), &["remains"], &[(spool::ENV_SIGNATURE, "scan")]);

@@ -16,7 +16,12 @@ def placement(
     *,
     scheme: Annotated[
         list[str] | None,
-        typer.Option("--scheme", metavar="NAME", help="Only this scheme, beside none and the oracle. Repeatable."),
+        typer.Option(
+            "--scheme",
+            metavar="NAME",
+            help="Only this scheme, beside none and the oracle: manual, fdp, vstream, fstream, autostream_sfr, "
+            "autostream_mq, pcstream, sepbit or midas. Repeatable.",
+        ),
     ] = None,
     timed: Annotated[
         bool,
@@ -35,9 +40,11 @@ def placement(
 ) -> int:
     """What would placement bring on this workload, and how far is that from an oracle?
 
-    Runs it without placement, with AutoStream, with program contexts and internal streams, with SepBIT, and with the
-    oracle that knows every lifetime, and says which share of the gap each closes. With `--timed` also how fast each is:
-    IOPS in a closed loop, and p99 in an open one in which requests arrive at 70 % of what no placement does.
+    Runs it without placement, with the streams or hints of the host, with AutoStream, with program contexts and
+    internal streams, with SepBIT, and with the oracle that knows every lifetime, and says which share of the gap each
+    closes. With `--scheme` also FDP handles (`fdp`), virtual streams (`vstream`), streams by kind of file (`fstream`)
+    and MiDAS (`midas`). With `--timed` also how fast each is: IOPS in a closed loop, and p99 in an open one in which
+    requests arrive at 70 % of what no placement does.
 
     Example: ftlab placement hotcold:bytes=200x --set ftl.op_ratio=0.2 --precondition fill:share=0.9 --warmup 50x
     """

@@ -22,6 +22,7 @@ pub mod eti;
 pub mod fadac;
 pub mod fdp;
 pub mod fk;
+pub mod fstream;
 mod hashing;
 mod kmeans;
 pub mod manual;
@@ -34,6 +35,7 @@ mod requests;
 pub mod sepbit;
 pub mod sfs;
 pub mod two_level_lru;
+pub mod vstream;
 pub mod warcip;
 
 /// A host write as a placement policy sees it: when the unit leaves the write buffer, or at once without one.
@@ -273,6 +275,8 @@ pub fn catalogue() -> Catalogue<dyn PlacementPolicy, Setup> {
         manual,
         autostream_sfr,
         autostream_mq,
+        fstream,
+        vstream,
         pcstream,
         two_level_lru,
         bloom_filters,

@@ -54,7 +54,7 @@ use crate::frontier::Frontier;
 mod contexts;
 mod live;
 
-use contexts::Contexts;
+pub(super) use contexts::Contexts;
 use live::LiveTable;
 
 /// How far two lifetimes are apart.

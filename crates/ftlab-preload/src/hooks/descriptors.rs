@@ -1,6 +1,7 @@
 //! Calls that open, close and copy descriptors: what a number means changes.
 
 use ftlab_record::spool::Op;
+use ftlab_record::spool::lifetime_hints::{F_SET_FILE_RW_HINT, F_SET_RW_HINT};
 
 use super::{Real, hooks};
 use crate::files;
@@ -245,14 +246,39 @@ fn forget_range(first: u32, last: u32) {
     }
 }
 
-/// fcntl: F_SETFL changes flags, the others that matter make new descriptors.
-pub fn control(arguments: [usize; 6], _: &CallSite, real: &Real) -> isize {
-    let [fd, command, ..] = arguments;
+/// fcntl: F_SETFL changes flags, hints say how long data will live, the others that matter make new descriptors.
+pub fn control(arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let [fd, command, argument, ..] = arguments;
+    if matches!(command as i32, F_SET_RW_HINT | F_SET_FILE_RW_HINT) {
+        return hinted(fd as i32, argument, arguments, at, real);
+    }
     let done = real.call(arguments);
     match command as i32 {
         libc::F_SETFL => files::forget(fd as i32),
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC if done as i32 >= 0 => files::forget(done as i32),
         _ => {}
+    }
+    done
+}
+
+/// A write-lifetime hint for the file of a descriptor.
+fn hinted(fd: i32, hint: usize, arguments: [usize; 6], at: &CallSite, real: &Real) -> isize {
+    let Some(start_ns) = record::begin(fd) else {
+        return real.call(arguments);
+    };
+    let done = real.call(arguments);
+    if done as i32 == 0 {
+        // SAFETY: the kernel has just read 64 bits there.
+        let length = unsafe { (hint as *const u64).read_unaligned() };
+        let call = Call {
+            op: Op::Hint,
+            flags: 0,
+            start_ns,
+            offset: 0,
+            length,
+            at: Some(at),
+        };
+        record::on_descriptor(fd, call, false);
     }
     done
 }

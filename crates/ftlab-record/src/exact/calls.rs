@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use super::files::{self, Known, Process, Status};
 use super::spools::{self, Out};
 use super::{Options, Tid, stack};
+use crate::spool::lifetime_hints::{F_SET_FILE_RW_HINT, F_SET_RW_HINT};
 use crate::spool::{MOST_PAGES, NoteKind, Op, OpFacts, PAGE, PAGE_IDS, file_flags, op_flags, page_ids};
 
 const CWD: i32 = libc::AT_FDCWD;
@@ -83,9 +84,10 @@ impl Pending {
             libc::SYS_ftruncate => {
                 pending.old_size = files::status(&process.link(a as i32), true).map_or(0, |status| status.size);
             }
-            libc::SYS_fcntl if !matches!(b as i32, libc::F_SETFL | libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) => {
-                return None;
-            }
+            libc::SYS_fcntl => match b as i32 {
+                libc::F_SETFL | libc::F_DUPFD | libc::F_DUPFD_CLOEXEC | F_SET_RW_HINT | F_SET_FILE_RW_HINT => {}
+                _ => return None,
+            },
             _ => {}
         }
         Some(pending)
@@ -144,9 +146,15 @@ impl Pending {
             libc::SYS_close => self.closed(fd, process, outcome, out),
             libc::SYS_dup2 | libc::SYS_dup3 if a as i32 != b as i32 => self.closed(b as i32, process, outcome, out),
             libc::SYS_close_range => process.forget_range(a as u32, b as u32),
-            libc::SYS_fcntl => {
-                process.forget(if b as i32 == libc::F_SETFL { fd } else { result as i32 });
-            }
+            libc::SYS_fcntl => match b as i32 {
+                F_SET_RW_HINT | F_SET_FILE_RW_HINT => {
+                    if let Some(hint) = stack::word(outcome.tid, c) {
+                        self.plain(Op::Hint, 0, hint, process, outcome, out);
+                    }
+                }
+                libc::F_SETFL => process.forget(fd),
+                _ => process.forget(result as i32),
+            },
             libc::SYS_mmap => self.mapped(process, outcome, options, out),
             libc::SYS_msync => {
                 stored(process, a, b, Some(self.start_ns), options, out);

@@ -77,6 +77,7 @@ struct Gathering {
     counts: BTreeMap<(u8, About), u64>,
     damaged: Vec<String>,
     maps: u64,
+    hints: u64,
     /// When the folder was made, wall-clock time.
     begun: Option<u64>,
     start: Option<(u64, u64)>,
@@ -207,6 +208,7 @@ impl Gathering {
                         }
                     }
                     self.maps += u64::from(op.op == spool::Op::Map);
+                    self.hints += u64::from(op.op == spool::Op::Hint);
                     let description = (header.image, op.file);
                     if op.op == spool::Op::Rename
                         && self.nameless.contains(&description)
@@ -339,6 +341,13 @@ impl Gathering {
                 "shared writable mappings of files: {maps}; stores are recorded when they are found by comparison: at msync, at the end of the mapping or of the process; of a process that was killed, those since the last `msync` are missing (not with `--exact`)"
             );
             self.tables.notes.push(note);
+        }
+        self.tables.hints = self.hints > 0;
+        if self.hints > 0 {
+            let hints = self.hints;
+            self.tables.notes.push(format!(
+                "write-lifetime hints by `fcntl`: {hints}; what is written to their files has the streams 1 (short) to 4 (extreme)"
+            ));
         }
         self.tables.notes.append(&mut self.damaged);
         self.spools.sort_by_key(|facts| facts.first_op);

@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 
 use super::gather::Gathered;
 use super::opened::Opened;
-use crate::recording::{Call, Op, Writer, op_flags};
+use crate::recording::{Call, LARGEST_HINT, Op, Writer, op_flags};
 use crate::replay::Content;
 use crate::spool::{self, Header, Record, Spool};
 
@@ -134,6 +134,7 @@ impl Gathered {
             spool::Op::Punch => Call::Punch,
             spool::Op::MapSync => Call::Mapped,
             spool::Op::Close => Call::Close,
+            spool::Op::Hint => Call::Hint,
         };
         let (offset, length) = match said.op {
             spool::Op::OpenTruncate => (0, 0),
@@ -156,8 +157,13 @@ impl Gathered {
         ] {
             flags |= if said.flags & from != 0 { to } else { 0 };
         }
-        // What no file can hold: a damaged record, or a program that tries what the kernel refuses.
-        if offset > 1 << 60 || length > 1 << 60 || matches!(call, Call::Read | Call::Write) && length > 1 << 31 {
+        // What no file can hold, and hints that there are not: a damaged record, or a program that tries what the kernel refuses.
+        let most = match call {
+            Call::Read | Call::Write => 1 << 31,
+            Call::Hint => LARGEST_HINT,
+            _ => 1 << 60,
+        };
+        if offset > 1 << 60 || length > most {
             return None;
         }
         Some(Op {

@@ -10,7 +10,7 @@
 //! | call and flags | call + 16 × flags |
 //! | file | less that of the call before, signed |
 //! | offset | less the end of the block's last call on the file, signed |
-//! | length | bytes |
+//! | length | bytes; of a hint, its number |
 //! | context, process | numbers |
 //! | tid | less that of the call before, signed |
 //! | pages with contents | 0, or as many as the call touches |
@@ -21,7 +21,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Call, Op};
+use super::{Call, LARGEST_HINT, Op};
 use crate::replay::Content;
 
 /// Most calls of a block.
@@ -194,6 +194,7 @@ pub fn decode(
         op.length = get(from)?;
         let longest = match op.call {
             Call::Read | Call::Write => LONGEST,
+            Call::Hint => LARGEST_HINT,
             _ => LARGEST,
         };
         if op.length > longest {

@@ -1,12 +1,12 @@
 //! A recording: the calls of a program on its files, in order of time, with who made them and what was written.
 //!
 //! # Origin
-//! ftlab, version 1. All numbers are little-endian.
+//! ftlab, version 1, or 2 where calls give write-lifetime hints. All numbers are little-endian.
 //! # Columns
 //! | part | bytes |
 //! | --- | --- |
 //! | magic `89 46 54 4c 52 45 43 0a` | 8 |
-//! | version, 1 | 4 |
+//! | version, 1 or 2 | 4 |
 //! | a block with the tables ([`Tables`]) as JSON | |
 //! | blocks of calls ([`columns`]) | |
 //! | the end: a block of 0 calls with their number as a u64 | |
@@ -28,9 +28,12 @@ use serde::{Deserialize, Serialize};
 pub use self::columns::Calls;
 pub use self::read::Reader;
 pub use self::write::Writer;
+pub use crate::spool::lifetime_hints::LARGEST as LARGEST_HINT;
 
 pub const MAGIC: [u8; 8] = *b"\x89FTLREC\n";
+/// Of recordings without write-lifetime hints, which readers that know none understand, and of those with them.
 const VERSION: u32 = 1;
+const WITH_HINTS: u32 = 2;
 const BLOCK_HEADER: usize = 16;
 
 /// CRC-32 of a block's header and what follows it.
@@ -67,10 +70,12 @@ pub enum Call {
     Mapped = 10,
     /// A descriptor of the file is gone.
     Close = 11,
+    /// `fcntl`: what is written to the file will live as long as the hint `length` says, 0 to [`LARGEST_HINT`].
+    Hint = 12,
 }
 
 impl Call {
-    pub const ALL: [Call; 12] = [
+    pub const ALL: [Call; 13] = [
         Call::Read,
         Call::Write,
         Call::Sync,
@@ -83,6 +88,7 @@ impl Call {
         Call::Punch,
         Call::Mapped,
         Call::Close,
+        Call::Hint,
     ];
 
     pub fn from_code(code: u8) -> Option<Self> {
@@ -164,6 +170,9 @@ pub struct Tables {
     pub reads: bool,
     /// Whether contents were compared.
     pub content: bool,
+    /// Whether calls give write-lifetime hints.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hints: bool,
     /// What was missed, and what is worth knowing, a sentence each.
     pub notes: Vec<String>,
     pub processes: Vec<Process>,

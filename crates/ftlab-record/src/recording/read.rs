@@ -5,7 +5,7 @@ use std::io::Read;
 use ftlab_core::{Error, Result};
 
 use super::columns::{Calls, Limits, Newest, decode};
-use super::{BLOCK_HEADER, MAGIC, Tables, VERSION};
+use super::{BLOCK_HEADER, MAGIC, Tables, VERSION, WITH_HINTS};
 
 /// Most bytes of a block before and after compression. The tables of a build with a million files have 200 MB.
 const LONGEST: usize = 256 << 20;
@@ -46,10 +46,10 @@ impl<R: Read> Reader<R> {
             return Err(reader.damaged(0, "expected the magic number of a recording"));
         }
         let version = u32_at(&head, 8);
-        if version != VERSION {
+        if !(VERSION..=WITH_HINTS).contains(&version) {
             return Err(reader.damaged(
                 8,
-                &format!("version {version} of the recording form is not known, expected {VERSION}: record again with this ftlab, or read it with the one that made it"),
+                &format!("version {version} of the recording form is not known, expected {VERSION} or {WITH_HINTS}: record again with this ftlab, or read it with the one that made it"),
             ));
         }
         let (_, json) = reader.block("the tables of a recording")?;
@@ -205,7 +205,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
+    use super::super::{Call, Op, Writer, sample};
     use super::*;
 
     fn read(bytes: &[u8]) -> Result<usize> {
@@ -250,12 +250,49 @@ mod tests {
         }
     }
 
+    /// Readers that know no hints refuse the version, and what has none is as it was before there were any.
+    #[test]
+    fn only_recordings_with_hints_have_the_second_version() {
+        let hinted = |hint| {
+            let tables = Tables {
+                hints: true,
+                ..Reader::new("t", sample().unwrap().as_slice()).unwrap().tables().clone()
+            };
+            let mut writer = Writer::new(Vec::new(), &tables).unwrap();
+            let call = Op {
+                time_ns: 0,
+                duration_ns: 0,
+                call: Call::Hint,
+                flags: 0,
+                file: 1,
+                offset: 0,
+                length: hint,
+                context: 0,
+                process: 0,
+                tid: 7,
+            };
+            writer.push(call, &[]).unwrap();
+            writer.finish().unwrap().1
+        };
+        assert_eq!((sample().unwrap()[8], hinted(5)[8]), (1, 2));
+        let bytes = hinted(5);
+        let (mut reader, mut calls) = (Reader::new("t", bytes.as_slice()).unwrap(), Calls::default());
+        reader.read(&mut calls).unwrap();
+        assert_eq!((calls.ops[0].call, calls.ops[0].length), (Call::Hint, 5));
+        assert!(reader.tables().hints);
+        let error = read(&hinted(6)).unwrap_err().to_string();
+        assert!(error.contains("more bytes than possible"), "{error}");
+    }
+
     #[test]
     fn another_version_and_bytes_behind_the_end_are_refused() {
         let mut bytes = sample().unwrap();
         bytes[8] = 9;
         let error = read(&bytes).unwrap_err().to_string();
-        assert!(error.contains("version 9") && error.contains("expected 1"), "{error}");
+        assert!(
+            error.contains("version 9") && error.contains("expected 1 or 2"),
+            "{error}"
+        );
         let mut bytes = sample().unwrap();
         bytes.push(0);
         assert!(read(&bytes).unwrap_err().to_string().contains("nothing behind the end"));

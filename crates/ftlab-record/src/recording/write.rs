@@ -5,7 +5,7 @@ use std::io::Write;
 use ftlab_core::{Error, Result};
 
 use super::columns::{Calls, MOST_OPS, Newest, encode};
-use super::{BLOCK_HEADER, MAGIC, Op, Tables, VERSION};
+use super::{BLOCK_HEADER, MAGIC, Op, Tables, VERSION, WITH_HINTS};
 use crate::replay::Content;
 
 /// zstd's level: about as small as it gets before time grows much.
@@ -24,7 +24,8 @@ impl<W: Write> Writer<W> {
     pub fn new(mut to: W, tables: &Tables) -> Result<Self> {
         let json = serde_json::to_vec(tables).map_err(|e| Error::input(e.to_string()))?;
         to.write_all(&MAGIC).map_err(full)?;
-        to.write_all(&VERSION.to_le_bytes()).map_err(full)?;
+        let version = if tables.hints { WITH_HINTS } else { VERSION };
+        to.write_all(&version.to_le_bytes()).map_err(full)?;
         block(&mut to, 0, &json)?;
         Ok(Writer {
             to,

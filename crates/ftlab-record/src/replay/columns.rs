@@ -4,14 +4,15 @@ use ftlab_core::Batch;
 use rustc_hash::FxHashMap;
 
 use super::Request;
-use crate::file_kinds::kind_of;
+use super::options::Labels as By;
+use crate::file_kinds::{kind_of, role_of};
 use crate::recording::Tables;
 use crate::replay::Content;
 
 /// Names of the `label` column: what kind of file a request is for.
 ///
-/// Files with an ending are called by it (`*.sst`), others by their name with numbers made alike (`MANIFEST-#`); flushes and the
-/// journal have a label of their own, 0.
+/// Files with an ending are called by it (`*.sst`), others by their name with numbers made alike (`MANIFEST-#`), or, if asked for, by
+/// what files of such names are for where that is known (`table`); flushes and the journal have a label of their own, 0.
 struct Labels {
     names: Vec<String>,
     of_file: Vec<u16>,
@@ -24,12 +25,13 @@ const OTHER: &str = "other";
 const MOST: usize = 4096;
 
 impl Labels {
-    fn new(tables: &Tables) -> Self {
+    fn new(tables: &Tables, by: By) -> Self {
         let mut names = vec![NO_FILE.to_owned(), OTHER.to_owned()];
         let mut numbers: FxHashMap<String, u16> = FxHashMap::default();
         let mut of_file = Vec::with_capacity(tables.files.len());
         for file in &tables.files {
-            let kind = kind_of(&file.path);
+            let role = if by == By::Role { role_of(&file.path) } else { None };
+            let kind = role.map_or_else(|| kind_of(&file.path), str::to_owned);
             let number = match numbers.get(&kind) {
                 Some(&number) => number,
                 None if names.len() >= MOST => 1,
@@ -56,25 +58,27 @@ impl Labels {
 
 /// Turns requests into columns.
 ///
-/// Every batch of a recording has the same columns: program contexts by their signatures, process ids, labels, and content ids where the
-/// recording has contents. A page of unknown content counts as one that is like no other.
+/// Every batch of a recording has the same columns: program contexts by their signatures, process ids, labels, streams where calls give
+/// write-lifetime hints, and content ids where the recording has contents. A page of unknown content counts as one that is like no other.
 pub struct Columns {
     labels: Labels,
     pcs: Vec<u64>,
     pids: Vec<u32>,
     content: bool,
+    hints: bool,
     /// Makes ids of one recording differ from those of another.
     salt: u64,
     unknown: u64,
 }
 
 impl Columns {
-    pub fn new(tables: &Tables) -> Self {
+    pub fn new(tables: &Tables, by: By) -> Self {
         Columns {
-            labels: Labels::new(tables),
+            labels: Labels::new(tables, by),
             pcs: tables.contexts.iter().map(|context| context.signature).collect(),
             pids: tables.processes.iter().map(|process| process.pid).collect(),
             content: tables.content,
+            hints: tables.hints,
             salt: id_of(tables.started_ns, tables.contexts.len() as u64),
             unknown: 1 << 63,
         }
@@ -103,6 +107,9 @@ impl Columns {
                 .pid
                 .push(self.pids.get(request.process as usize).copied().unwrap_or(0));
             batch.label.push(self.labels.of(request.file));
+            if self.hints {
+                batch.stream.push(request.stream);
+            }
             if self.content {
                 for content in contents.get(from..request.contents_end).unwrap_or(&[]) {
                     self.unknown += u64::from(content.page == 0);
@@ -138,4 +145,36 @@ fn id_of(number: u64, salt: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::FileEntry;
+
+    /// PostgreSQL's relations and log segments are all numbers; their folders say what they are for.
+    #[test]
+    fn labels_are_kinds_or_roles() {
+        let file = |path: &str| FileEntry {
+            path: path.to_owned(),
+            ..FileEntry::default()
+        };
+        let paths = [
+            "",
+            "/pg/pg_wal/000000010000000000000001",
+            "/pg/base/5/16384",
+            "/x/notes.txt",
+        ];
+        let tables = Tables {
+            files: paths.map(file).into(),
+            ..Tables::default()
+        };
+        let names = |by| {
+            let labels = Labels::new(&tables, by);
+            let of = |file| labels.names()[usize::from(labels.of(Some(file)))].clone();
+            [1, 2, 3].map(of)
+        };
+        assert_eq!(names(By::Kind), ["#", "#", "*.txt"]);
+        assert_eq!(names(By::Role), ["write-ahead log", "table or index", "*.txt"]);
+    }
 }

@@ -16,16 +16,20 @@
 //!
 //! Without it (`page_cache=off`) every write goes down at once, in whole pages, and so does every read.
 //!
+//! A file's write-lifetime hint goes with what is written to it while it holds, at the time of the write-back for pages of the cache: as
+//! the stream of the request, none for the hints not set and none, then 1 (short) to 4 (extreme).
+//!
 //! A flush follows what has to be durable, and with `journal=on` a block of a journal of 64 MiB at the device's start is written
 //! before the flush. Places are given when pages are written back (delayed allocation). Removing, truncating and punching frees
 //! and trims. What a file held before the recording gets its place, in pieces of 1 MiB, when it is touched first.
 //! # Not modelled
 //! Read-ahead; metadata of the file system other than the optional journal block; a writer slowed down by the limits (the
-//! recording's times stay as they are); memory that programs need themselves; memory control groups; unwritten extents (a read of
+//! recording's times stay as they are); hints of a descriptor, which are taken as its file's; memory that programs need themselves; memory control groups; unwritten extents (a read of
 //! room that `fallocate` took goes to the device).
 //! # Source
 //! Linux: `Documentation/admin-guide/sysctl/vm.rst` (`dirty_*`), `fs/fs-writeback.c` (dirty inodes by age), `mm/filemap.c` (direct
-//! I/O and the cache). Last writer's context: T. Kim, PhD thesis, Seoul National University 2019, chapter 4.
+//! I/O and the cache), `fs/fcntl.c` and `fs/buffer.c` (hints belong to inodes), `drivers/nvme/host/core.c` of 4.13 to 5.17 (hints
+//! as streams: `nvme_assign_write_stream`). Last writer's context: T. Kim, PhD thesis, Seoul National University 2019, chapter 4.
 
 mod columns;
 pub mod extents;
@@ -40,7 +44,7 @@ use ftlab_core::{OpKind, Result};
 
 pub use self::columns::Columns;
 use self::extents::{FileMap, PAGE, Space};
-pub use self::options::{Amount, Options, Placement};
+pub use self::options::{Amount, Labels, Options, Placement};
 use self::page_cache::PageCache;
 pub use self::page_cache::{Content, Written};
 use self::write_back::AWAITED;
@@ -63,6 +67,8 @@ pub struct Request {
     pub process: u32,
     /// Number of the file; none for the journal and flushes.
     pub file: Option<u32>,
+    /// The stream of its file's hint; 0 is none.
+    pub stream: u16,
     /// Where the contents of its pages end in [`Replay::contents`].
     pub contents_end: usize,
 }
@@ -94,6 +100,8 @@ struct File {
     /// Bytes from the start that were there before the recording and have not been truncated since.
     earlier: u64,
     removed: bool,
+    /// What its hint makes of its writes.
+    stream: u16,
 }
 
 impl Replay {
@@ -197,6 +205,11 @@ impl Replay {
                 self.discard(op.file, first, past)
             }
             Call::Close => self.close(op.file),
+            Call::Hint => {
+                // As the kernel's driver for NVMe made streams of hints: not set and none are no stream, short is the first.
+                self.files[op.file as usize].stream = op.length.saturating_sub(1) as u16;
+                Ok(())
+            }
         }
     }
 }
@@ -217,6 +230,7 @@ impl File {
             size: entry.size,
             earlier: entry.size,
             removed: false,
+            stream: 0,
         }
     }
 }

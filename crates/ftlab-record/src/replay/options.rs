@@ -27,6 +27,8 @@ pub struct Options {
     pub device: Option<u64>,
     /// Whether each `fsync` also writes a block of a journal.
     pub journal: bool,
+    /// What requests are labelled by.
+    pub labels: Labels,
 }
 
 impl Default for Options {
@@ -43,8 +45,18 @@ impl Default for Options {
             extents: Placement::Simulated,
             device: None,
             journal: false,
+            labels: Labels::Kind,
         }
     }
+}
+
+/// What the labels of requests say of their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Labels {
+    /// The ending, or the name without numbers.
+    Kind,
+    /// What files of the name are for, where that is known; else the kind.
+    Role,
 }
 
 /// Bytes, or millionths of the memory.
@@ -91,7 +103,7 @@ pub enum Placement {
     Real,
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "page_cache",
     "memory",
     "dirty_expire",
@@ -103,6 +115,7 @@ const KEYS: [&str; 11] = [
     "extents",
     "device",
     "journal",
+    "labels",
 ];
 
 impl Options {
@@ -151,12 +164,19 @@ impl Options {
             }
             "device" => self.device = Some(at_least(key, value, units::bytes(value)?, 1 << 20, "1MiB")?),
             "journal" => self.journal = switch(key, value)?,
+            "labels" => {
+                self.labels = match value {
+                    "kind" => Labels::Kind,
+                    "role" => Labels::Role,
+                    _ => return Err(error::unknown("labels of a replay", value, &["kind", "role"])),
+                }
+            }
             _ => return Err(error::unknown("option of a replay", key, &KEYS)),
         }
         Ok(())
     }
 
-    /// Every option, as [`Options::parse`] reads it; a device without a size is left out.
+    /// Every option, as [`Options::parse`] reads it; a device without a size and the usual labels are left out.
     pub fn show(&self) -> String {
         let pairs = self.pairs().into_iter().filter(|(_, value)| !value.is_empty());
         pairs
@@ -165,7 +185,7 @@ impl Options {
             .join(",")
     }
 
-    fn pairs(&self) -> [(&'static str, String); 11] {
+    fn pairs(&self) -> [(&'static str, String); 12] {
         let on = |on| if on { "on" } else { "off" }.to_owned();
         let extents = match self.extents {
             Placement::Simulated => "simulated",
@@ -183,6 +203,10 @@ impl Options {
             extents.to_owned(),
             self.device.map_or(String::new(), plain),
             on(self.journal),
+            match self.labels {
+                Labels::Kind => String::new(),
+                Labels::Role => "role".to_owned(),
+            },
         ];
         let mut values = values.into_iter();
         KEYS.map(|key| (key, values.next().unwrap_or_default()))
@@ -235,8 +259,7 @@ mod tests {
 
     #[test]
     fn options_come_back_as_text() {
-        let text =
-            "page_cache=off,memory=1GiB,dirty_expire=2s,background=5%,limit=64MiB,extents=real,device=3GiB,journal=on";
+        let text = "page_cache=off,memory=1GiB,dirty_expire=2s,background=5%,limit=64MiB,extents=real,device=3GiB,journal=on,labels=role";
         let options = Options::parse(text).unwrap();
         assert!(!options.page_cache && options.journal);
         assert_eq!((options.memory, options.dirty_expire_ns), (1 << 30, 2_000_000_000));
@@ -263,6 +286,7 @@ mod tests {
             ("background=101%", "0% to 100%"),
             ("background=30%", "more than limit=20%"),
             ("extents=reel", "did you mean `real`"),
+            ("labels=rule", "did you mean `role`"),
             ("wakeup=0s", "at least 1ms"),
         ] {
             let error = Options::parse(text).unwrap_err().to_string();

@@ -84,6 +84,7 @@ impl Replay {
                     context: 0,
                     process: 0,
                     file: Some(file),
+                    stream: 0,
                     contents_end: self.contents.len(),
                 });
                 (place, pages) = (place + length, pages - length);

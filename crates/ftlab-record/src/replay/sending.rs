@@ -5,7 +5,7 @@ use ftlab_core::request::flags;
 
 use super::extents::PAGE;
 use super::page_cache::Content;
-use super::{JOURNAL, Replay, Request};
+use super::{File, JOURNAL, Replay, Request};
 use crate::recording::Op;
 
 impl Replay {
@@ -20,6 +20,7 @@ impl Replay {
             context: op.context,
             process: op.process,
             file: Some(op.file),
+            stream: 0,
             contents_end: 0,
         };
         self.send(request, first, past, contents);
@@ -30,7 +31,8 @@ impl Replay {
         let Some(file) = like.file else {
             return;
         };
-        let map = &self.files[file as usize].map;
+        let File { map, stream, .. } = &self.files[file as usize];
+        let stream = if like.op == OpKind::Write { *stream } else { 0 };
         let mut at = first;
         while at < past {
             let Some((place, pages)) = map.find(at) else {
@@ -49,6 +51,7 @@ impl Replay {
             let request = Request {
                 offset: place * PAGE,
                 length: (pages * PAGE) as u32,
+                stream,
                 contents_end: self.contents.len(),
                 ..like
             };
@@ -56,6 +59,7 @@ impl Replay {
             let joined = self.requests.last_mut().filter(|last| {
                 (last.time_ns, last.op, last.flags) == (request.time_ns, request.op, request.flags)
                     && (last.context, last.process, last.file) == (request.context, request.process, request.file)
+                    && last.stream == request.stream
                     && last.offset + u64::from(last.length) == request.offset
                     && u64::from(last.length) + u64::from(request.length) <= self.options.max_request
             });
@@ -81,6 +85,7 @@ impl Replay {
             context: 0,
             process: 0,
             file: None,
+            stream: 0,
             contents_end,
         };
         if self.options.journal {

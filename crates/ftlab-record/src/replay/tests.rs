@@ -255,3 +255,42 @@ fn pages_that_were_stored_into_are_written_up_to_the_end_of_the_file() {
     let found = requests("", &[10_000], &[stored, op(1, Call::SyncData, 0, 0, 0)]);
     assert_eq!(found, [(0, Read, 1, 2), (1, Write, 1, 2), (1, Flush, 0, 0)]);
 }
+
+/// Numbers of hints are Linux's: 1 is none, 2 short, 5 extreme.
+#[test]
+fn a_hint_is_the_stream_of_what_is_written_to_its_file_while_it_holds() {
+    let hint = |time, file, hint| op(time, Call::Hint, file, 0, hint);
+    let direct = |page: u64| Op {
+        flags: op_flags::DIRECT,
+        ..op(4, Call::Write, 1, page * 4096, 4096)
+    };
+    let calls = [
+        // Page 0 is still in the cache when the hint changes: it goes down with the later one, as it is the inode's.
+        hint(0, 0, 2),
+        op(1, Call::Write, 0, 0, 4096),
+        hint(2, 0, 5),
+        op(3, Call::Sync, 0, 0, 0),
+        hint(4, 1, 3),
+        direct(0),
+        hint(4, 1, 2),
+        direct(1),
+        hint(4, 1, 1),
+        direct(2),
+        op(5, Call::Write, 2, 0, 4096),
+        op(6, Call::SyncAll, 2, 0, 0),
+    ];
+    let mut replay = Replay::new(Options::default(), &tables(&[0, 0, 0]));
+    calls.iter().for_each(|call| replay.apply(call, &[]).unwrap());
+    let streams: Vec<_> = replay.requests().iter().map(|r| (r.op, r.file, r.stream)).collect();
+    let expected = [
+        (Write, Some(0), 4),
+        (Flush, None, 0),
+        // Pages that touch are one request only if they have one stream.
+        (Write, Some(1), 2),
+        (Write, Some(1), 1),
+        (Write, Some(1), 0),
+        (Write, Some(2), 0),
+        (Flush, None, 0),
+    ];
+    assert_eq!(streams, expected);
+}

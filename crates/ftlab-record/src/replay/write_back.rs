@@ -138,6 +138,7 @@ impl Replay {
                     context: by.context,
                     process: by.process,
                     file: Some(file),
+                    stream: 0,
                     contents_end: 0,
                 };
                 let start = run[from].0;

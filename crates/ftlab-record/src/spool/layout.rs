@@ -126,6 +126,8 @@ stored! {
         Sync = 14,
         /// The file has one more name.
         Link = 15,
+        /// fcntl that says how long the file's data will live: `length` is the hint, one of `lifetime_hints`.
+        Hint = 16,
     }
 }
 
@@ -167,6 +169,15 @@ stored! {
         /// Call paths that end in code which lies in no file, such as runtimes compile while they run. Count: paths.
         Compiled = 17,
     }
+}
+
+/// Write-lifetime hints of Linux (`linux/fcntl.h`).
+pub mod lifetime_hints {
+    /// Commands of fcntl: the hint of a file, and (until Linux 5.17) of what is written by one descriptor.
+    pub const F_SET_RW_HINT: i32 = 1036;
+    pub const F_SET_FILE_RW_HINT: i32 = 1038;
+    /// `RWH_WRITE_LIFE_EXTREME`: hints are not set (0), none (1), short, medium, long and extreme (5).
+    pub const LARGEST: u64 = 5;
 }
 
 /// Flags of an op.

@@ -14,11 +14,12 @@
 //! | flags | synchronous: a program waits for it |
 //! | pc | signature of the program context of the pages' last writer |
 //! | pid | its process |
-//! | label | the kind of file: `*.sst`, `MANIFEST-#` |
+//! | label | the kind of file: `*.sst`, `MANIFEST-#`; with `labels=role` what files of the name are for, where that is known: `table` |
+//! | stream | 1 (short) to 4 (extreme) by the write-lifetime hint of the file, where calls give any; 0 without |
 //! | content | ids of the pages, where the recording has contents |
 //!
 //! `replay` sets options, between commas: `page_cache` (on), `memory` (8GiB), `dirty_expire` (30s), `wakeup` (5s), `background`
-//! (10%), `limit` (20%), `bandwidth` (1GB/s), `max_request` (512KiB), `extents` (simulated), `device`, `journal` (off).
+//! (10%), `limit` (20%), `bandwidth` (1GB/s), `max_request` (512KiB), `extents` (simulated), `device`, `journal` (off), `labels` (kind).
 //!
 //! # What is dropped
 //! Threads, how long calls took, contents of 1 KiB chunks; `ftlab contexts` has more of a recording.
@@ -56,8 +57,8 @@ pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
     let reader = recording::Reader::new(&name, Bytes(input))?;
     let options = settings.replay.clone().unwrap_or_default();
     Ok(Box::new(Recording {
+        columns: Columns::new(reader.tables(), options.labels),
         replay: Replay::new(options, reader.tables()),
-        columns: Columns::new(reader.tables()),
         reader,
         calls: Calls::default(),
         next: 0,

@@ -45,7 +45,7 @@ impl Context {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Contexts {
+pub(in super::super) struct Contexts {
     each: Vec<Context>,
     /// Numbers of contexts that have left.
     unused: Vec<u32>,
