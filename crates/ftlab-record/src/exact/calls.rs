@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use super::files::{self, Known, Process, Status};
 use super::spools::{self, Out};
 use super::{Options, Tid, stack};
-use crate::spool::{MOST_PAGES, NoteKind, Op, OpFacts, PAGE, PAGE_IDS, file_flags, op_flags, page_ids};
+use crate::spool::{NoteKind, Op, OpFacts, PAGE, PAGE_IDS, PageIds, file_flags, most_pages, op_flags, page_ids};
 
 const CWD: i32 = libc::AT_FDCWD;
 /// Longest path of the kernel.
@@ -463,9 +463,12 @@ fn content(process: &mut Process, fd: i32, offset: u64, length: u64, out: &mut O
     let mut page = offset / PAGE as u64;
     let end = (offset + length).div_ceil(PAGE as u64);
     while page < end {
-        let pages = (end - page).min(MOST_PAGES as u64) as usize;
+        let chunk = out.chunk;
+        let pages = (end - page).min(most_pages(chunk) as u64) as usize;
         let written = out.content(process, page, pages, |page| {
-            reader.as_ref().map_or([0; PAGE_IDS], |reader| ids_of(reader, page))
+            reader
+                .as_ref()
+                .map_or([0; PAGE_IDS], |reader| ids_of(reader, page, chunk))
         });
         if written.is_none() {
             break;
@@ -474,7 +477,7 @@ fn content(process: &mut Process, fd: i32, offset: u64, length: u64, out: &mut O
     }
 }
 
-fn ids_of(reader: &File, page: u64) -> [u64; PAGE_IDS] {
+fn ids_of(reader: &File, page: u64, chunk: usize) -> PageIds {
     let mut buffer = [0; PAGE];
     let mut held = 0;
     while held < PAGE {
@@ -485,7 +488,7 @@ fn ids_of(reader: &File, page: u64) -> [u64; PAGE_IDS] {
             Err(_) => return [0; PAGE_IDS],
         }
     }
-    page_ids(&buffer, held)
+    page_ids(&buffer, held, chunk)
 }
 
 /// What a mode of fallocate does.
@@ -523,8 +526,10 @@ pub fn stored(
             continue;
         };
         let first = offset / PAGE as u64;
-        let ids: Vec<[u64; PAGE_IDS]> = match options.content {
-            true => (first..first + pages).map(|page| mapping.page_ids(page)).collect(),
+        let ids: Vec<PageIds> = match options.content {
+            true => (first..first + pages)
+                .map(|page| mapping.page_ids(page, out.chunk))
+                .collect(),
             false => Vec::new(),
         };
         let facts = OpFacts {
@@ -541,8 +546,9 @@ pub fn stored(
         if file.and_then(|file| out.op(process, file, facts)).is_none() {
             return;
         }
-        for (at, ids) in ids.chunks(MOST_PAGES).enumerate() {
-            let from = first + (at * MOST_PAGES) as u64;
+        let most = most_pages(out.chunk);
+        for (at, ids) in ids.chunks(most).enumerate() {
+            let from = first + (at * most) as u64;
             let _ = out.content(process, from, ids.len(), |page| ids[(page - from) as usize]);
         }
     }
