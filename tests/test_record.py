@@ -102,6 +102,48 @@ def test_a_program_is_recorded_and_its_contexts_are_told(program: Path, tmp_path
     assert {round(c["duplicate_pages"] * 4) for c in tables} == {3, 4}
 
 
+@pytest.mark.parametrize("mode", [[], ["--exact"]], ids=["library", "exact"])
+@pytest.mark.parametrize("chunk", [256, 512])
+def test_small_chunks_are_told_and_larger_ones_are_made_of_them(tmp_path: Path, chunk: int, mode: list[str]) -> None:
+    """Blocks of 256 B of seven kinds in disorder, and a last page of 1,100 bytes: counted as sets have them."""
+    kinds = [bytes([kind]) * 256 for kind in range(7)]
+    data = b"".join(kinds[at * at % 13 % 7] for at in range(160)) + bytes(range(100)) * 11
+    (tmp_path / "data").write_bytes(data)
+    copy = """
+import os
+file = os.open("copy", os.O_RDWR | os.O_CREAT)
+os.write(file, open("data", "rb").read())
+os.fsync(file)
+"""
+    done = record("-o", "a.ftlrec", *mode, "--chunk", str(chunk), "--", sys.executable, "-c", copy, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = ftlab.dedup(tmp_path / "a.ftlrec").figures
+    sizes = [found["chunks"], *found["smaller_chunks"]]
+    assert [of["unit_bytes"] for of in sizes] == [size for size in (1024, 512, 256) if size >= chunk]
+    # The last page is padded with zeros; nothing is known of chunks of 1 KiB behind the end, nor of what is in them.
+    pages = [data[at : at + 4096].ljust(4096, b"\0") for at in range(0, len(data), 4096)]
+    for of in sizes:
+        size = of["unit_bytes"]
+        held = len(data) // 4096 * 4096 + -(-(len(data) % 4096) // 1024) * 1024
+        pieces = [page[at : at + size] for page in pages for at in range(0, 4096, size)]
+        known, behind = pieces[: held // size], len(pieces) - held // size
+        assert (of["units"], of["unknown_units"]) == (len(known), behind)
+        assert of["written_before"]["share"] == pytest.approx(1 - len(set(known)) / len(known))
+        # A drive with units of that size finds as much, and takes what lies behind the end for equal.
+        keys = {"geometry.unit": f"{size}B", "ftl.dedup": "page_dedup:entries=0", "geometry.blocks": "64"}
+        run = ftlab.run(
+            tmp_path / "a.ftlrec", drive="finededup", backend="counting", precondition="none", warmup="0%", set=keys
+        )
+        shared = (len(known) - len(set(known)) + max(behind - 1, 0)) / len(pieces)
+        assert run.summary["dedup"]["shared_share"] == pytest.approx(shared)
+
+
+def test_a_size_of_chunks_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    done = record("--chunk", "128", "--", "true", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "ftlab: --chunk 128: expected 256, 512 or 1024 bytes\n")
+    assert not list(tmp_path.iterdir())
+
+
 def test_contexts_are_taken_together_by_function_or_program(program: Path, tmp_path: Path) -> None:
     record("-o", "a.ftlrec", "--", program, cwd=tmp_path)
     found = ftlab.contexts(tmp_path / "a.ftlrec", by=["write_log", "store"]).contexts

@@ -15,7 +15,7 @@ _CONTEXTS = 10
 _BY_SIZE = ("written_before", "live")
 UNSEEN = "ids stand for whole pages of 4 KiB: smaller chunks, other alignments and compression cannot be told from them"
 UNSEEN_BELOW = (
-    "ids stand for whole pages of 4 KiB and chunks of 1 KiB: other alignments and compression cannot be told from them"
+    "ids stand for whole pages of 4 KiB and chunks of {}: other alignments and compression cannot be told from them"
 )
 
 
@@ -44,7 +44,8 @@ def notes(figures: Figures) -> list[str]:
     if figures["kind"] == "trace":
         sampling = figures["sampling"]
         sampled = "" if sampling["exact"] else _sampled([("values", sampling["values"], sampling["rate"])])
-        return [note for note in (UNSEEN if figures["chunks"] is None else UNSEEN_BELOW, sampled) if note]
+        sizes = [show.size(chunks["unit_bytes"]) for chunks in _by_chunks(figures)]
+        return [note for note in (UNSEEN_BELOW.format(" and ".join(sizes)) if sizes else UNSEEN, sampled) if note]
     estimates = [
         (cut["cut"], cut["sampling"]["fingerprints"], cut["sampling"]["rate"])
         for cut in figures["cuts"]
@@ -55,6 +56,11 @@ def notes(figures: Figures) -> list[str]:
     if (more := walk["unreadable"] - len(unread)) > 0:
         unread.append(f"not read: {more:,} more")
     return [*([_sampled(estimates)] if estimates else []), *unread]
+
+
+def _by_chunks(figures: Figures) -> list[Figures]:
+    """Figures of each size of chunks that the trace knows, the largest first."""
+    return [chunks for chunks in (figures["chunks"], *figures["smaller_chunks"]) if chunks is not None]
 
 
 def _sampled(of: Sequence[tuple[str, int, float]]) -> str:
@@ -157,10 +163,10 @@ def _of_trace(figures: Figures) -> Iterator[Table]:
     ]
     rows.append(["rewritten: just there when written", show.percent(found["rewritten_share"])])
     yield Table("Duplicates among units written", ["units written", "share"], rows)
-    if (chunks := figures["chunks"]) is not None:
+    if by_chunks := _by_chunks(figures):
         cells = [
             (figures["unit_bytes"], found, figures["written"]["units"]),
-            (chunks["unit_bytes"], chunks, chunks["units"]),
+            *((chunks["unit_bytes"], chunks, chunks["units"]) for chunks in by_chunks),
         ]
         rows = [
             [show.size(size), f"{units:,}", *(_with_error(of[key]["share"], of[key]["error"]) for key in _BY_SIZE)]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ftlab.runs import Progress
 
 Signature = Literal["auto", "fp", "unwind", "scan", "none"]
+Chunk = Literal[256, 512, 1024]
 
 LIBRARY = "libftlab_preload.so"
 """What is loaded into a recorded program; it lies beside this file."""
@@ -85,6 +86,7 @@ def record(
     check: bool = False,
     reads: bool = True,
     content: bool = True,
+    chunk: Chunk = 1024,
     force: bool = False,
 ) -> Recording:
     """Runs a command and records what it does to files, until it ends.
@@ -92,7 +94,8 @@ def record(
     `output` is NAME.ftlrec in the current folder unless given. `signature` says how call paths are found: by frame
     pointers (`fp`), by unwinding (`unwind`), by a bounded scan of the stack (`scan`), or by what suits each program
     (`auto`). `exact` sees every system call, slowly; `check` records as always and tells what that missed, in the notes
-    and as `figures["coverage"]`. `content` compares what is written, 4 KiB and 1 KiB at a time.
+    and as `figures["coverage"]`. `content` compares what is written, 4 KiB and 1 KiB at a time,
+    and `chunk=256` or `512` as many bytes as well.
 
     >>> ftlab.record(["sqlite3", "a.db", "create table t(x)"]).exit_code  # doctest: +SKIP
     0
@@ -108,6 +111,7 @@ def record(
         "check": check,
         "reads": reads,
         "content": content,
+        "chunk": chunk,
     }
     return execute(spec, path, force=force)
 

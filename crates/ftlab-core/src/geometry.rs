@@ -66,10 +66,10 @@ impl Geometry {
                 )));
             }
         }
-        if self.unit_bytes < 512 || !self.unit_bytes.is_power_of_two() {
+        if self.unit_bytes < 256 || !self.unit_bytes.is_power_of_two() {
             let unit = self.unit_bytes;
             return Err(Error::input(format!(
-                "geometry.unit = {unit} bytes: expected a power of two of at least 512"
+                "geometry.unit = {unit} bytes: expected a power of two of at least 256"
             )));
         }
         if self.page_bytes == 0 || !self.page_bytes.is_multiple_of(self.unit_bytes) {

@@ -44,10 +44,36 @@ pub mod flags {
 
 /// Bytes that one content id of a trace stands for.
 pub const CONTENT_BYTES: u32 = 4096;
-/// Bytes that one chunk id stands for, where a source knows that much.
+/// Bytes that one chunk id stands for, where a source knows that much and no more.
 pub const CHUNK_BYTES: u32 = 1024;
-/// Chunk ids of one content id.
+/// Chunk ids of one content id, of chunks of [`CHUNK_BYTES`].
 pub const CHUNKS: usize = (CONTENT_BYTES / CHUNK_BYTES) as usize;
+/// Chunk ids of one content id that there may be: chunks of 1 KiB, 512 and 256 B.
+pub const CHUNKS_EACH: [usize; 3] = [CHUNKS, 2 * CHUNKS, 4 * CHUNKS];
+
+/// The id of what several ids stand for, one after the other; `None` of none.
+pub fn together(ids: &[u64]) -> Option<u64> {
+    match ids {
+        [] => None,
+        [only] => Some(*only),
+        several => Some(several.iter().fold(several.len() as u64, |sum, &id| paired(sum, id))),
+    }
+}
+
+/// One id of two, so that different pairs practically never have the same (splitmix64's finaliser).
+pub fn paired(a: u64, b: u64) -> u64 {
+    let mut z = a.rotate_left(23) ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(a);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// Ids of larger chunks, each of `count` of these; 0, unknown, where one of them is.
+pub fn larger(ids: &[u64], count: usize) -> impl Iterator<Item = u64> + '_ {
+    let unknown = |ids: &[u64]| ids.contains(&0);
+    ids.chunks(count.max(1))
+        .map(move |ids| if unknown(ids) { 0 } else { together(ids).unwrap_or(0) })
+}
 
 /// What is known of a request beside its operation and its address.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,7 +93,7 @@ pub struct IoContext<'a> {
     /// Content ids of the request's data, one for each `content_bytes` from its first byte on; empty where unknown.
     pub contents: &'a [u64],
     pub content_bytes: u32,
-    /// Ids of the chunks of 1 KiB of all that `contents` stand for, [`CHUNKS`] for each; empty where unknown. Those of 0 are
+    /// Ids of the chunks of all that `contents` stand for, one of [`CHUNKS_EACH`] for each; empty where unknown. Those of 0 are
     /// unknown by themselves.
     pub chunks: &'a [u64],
 }
@@ -162,7 +188,7 @@ pub struct Batch {
     /// Content ids of the request's 4 KiB units, concatenated; `content_end[i]` is where request i's ids end.
     pub content: Vec<u64>,
     pub content_end: Vec<u32>,
-    /// Ids of chunks of 1 KiB, [`CHUNKS`] for each id in `content`, or empty; 0 is unknown.
+    /// Ids of chunks, as many for each id in `content` as [`Batch::chunks_each`] says, or empty; 0 is unknown.
     pub chunk: Vec<u64>,
 }
 
@@ -260,14 +286,43 @@ impl Batch {
         self.ids_of(i).map_or(&[], |ids| &self.content[ids])
     }
 
-    /// Ids of the chunks of request `i`, [`CHUNKS`] for each of its content ids; empty where the column is absent.
+    /// Appends content ids, and those of their chunks; of two sizes of chunks the larger is kept. What is not known is 0.
+    pub fn append_ids(&mut self, content: &[u64], chunks: &[u64]) {
+        let there = (!self.chunk.is_empty()).then(|| self.chunks_each());
+        let here = (!chunks.is_empty() && !content.is_empty()).then(|| chunks.len() / content.len());
+        let before = self.content.len();
+        self.content.extend_from_slice(content);
+        let Some(each) = [there, here].into_iter().flatten().min() else {
+            return;
+        };
+        if let Some(there) = there.filter(|&there| there > each) {
+            self.chunk = larger(&self.chunk, there / each).collect();
+        }
+        self.chunk.resize(each * before, 0);
+        match here {
+            Some(here) if here > each => self.chunk.extend(larger(chunks, here / each)),
+            _ => self.chunk.extend_from_slice(chunks),
+        }
+        self.chunk.resize(each * self.content.len(), 0);
+    }
+
+    /// Ids of chunks for each content id, which the column's length says: [`CHUNKS`] where there are none.
+    #[inline]
+    pub fn chunks_each(&self) -> usize {
+        match self.content.len() {
+            0 => CHUNKS,
+            ids => (self.chunk.len() / ids).max(CHUNKS),
+        }
+    }
+
+    /// Ids of the chunks of request `i`, [`Batch::chunks_each`] for each of its content ids; empty where the column is absent.
     #[inline]
     pub fn chunks_of(&self, i: usize) -> &[u64] {
         if self.chunk.is_empty() {
             return &[];
         }
-        let ids = self.ids_of(i).unwrap_or(0..0);
-        &self.chunk[CHUNKS * ids.start..CHUNKS * ids.end]
+        let (ids, each) = (self.ids_of(i).unwrap_or(0..0), self.chunks_each());
+        &self.chunk[each * ids.start..each * ids.end]
     }
 
     /// The places of the content ids of request `i`.

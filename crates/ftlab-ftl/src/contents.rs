@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use ftlab_core::request::{CHUNK_BYTES, CONTENT_BYTES};
+use ftlab_core::request::{CONTENT_BYTES, paired as mix, together};
 
 use crate::request::HostRequest;
 
@@ -15,8 +15,10 @@ pub(crate) struct ListId(NonZeroU32);
 pub struct RequestContents {
     number: u64,
     ids: Vec<u64>,
-    /// Ids of the chunks of 1 KiB of what each of `ids` stands for; empty where they are not known.
+    /// Ids of the chunks of what each of `ids` stands for, as many for each; empty where they are not known.
     chunks: Vec<u64>,
+    /// Bytes of a chunk, where they are.
+    chunk_bytes: u32,
     /// Bytes of an id and of a mapping unit.
     id_bytes: u32,
     unit_bytes: u32,
@@ -40,6 +42,8 @@ impl RequestContents {
         self.chunks.clear();
         if self.id_bytes == CONTENT_BYTES {
             self.chunks.extend_from_slice(request.context.chunks);
+            let each = self.chunks.len() / self.ids.len().max(1);
+            self.chunk_bytes = self.id_bytes / (each as u32).max(1);
         }
         self.unit_bytes = unit_bytes;
         self.head_skip = request.head_skip;
@@ -81,12 +85,12 @@ impl RequestContents {
     /// The same as [`RequestContents::piece`], by ids of chunks; `None` where one of them is not known.
     fn chunk(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
         let start = self.start(step, offset, length)?;
-        let bytes = u64::from(CHUNK_BYTES);
-        if !start.is_multiple_of(bytes) || !length.is_multiple_of(CHUNK_BYTES) {
+        let bytes = u64::from(self.chunk_bytes);
+        if !start.is_multiple_of(bytes) || !length.is_multiple_of(self.chunk_bytes) {
             return None;
         }
         let first = (start / bytes) as usize;
-        let ids = self.chunks.get(first..first + (length / CHUNK_BYTES) as usize)?;
+        let ids = self.chunks.get(first..first + (length / self.chunk_bytes) as usize)?;
         if ids.contains(&0) { None } else { together(ids) }
     }
 
@@ -123,23 +127,6 @@ impl RequestContents {
         let count = length.div_ceil(self.id_bytes) as usize;
         together(self.ids.get(first as usize..first as usize + count)?)
     }
-}
-
-/// The id of what several ids stand for, one after the other.
-fn together(ids: &[u64]) -> Option<u64> {
-    match ids {
-        [] => None,
-        [only] => Some(*only),
-        several => Some(several.iter().fold(several.len() as u64, |sum, &id| mix(sum, id))),
-    }
-}
-
-/// One id of two, so that different pairs practically never have the same (splitmix64's finaliser).
-fn mix(a: u64, b: u64) -> u64 {
-    let mut z = a.rotate_left(23) ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(a);
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 /// The contents of the requests under way, each kept as long as a unit of it waits.
@@ -297,6 +284,30 @@ mod tests {
         assert_eq!(unit(10, 7), Some(mix(92, 3)), "by the page and the place in it");
         assert_ne!(unit(11, 0), unit(11, 2));
         assert_eq!(unit(12, 1), Some(92));
+    }
+
+    /// A page with sixteen chunks of 256 B, which its quarters and units of 512 B consist of. A chunk that is not known makes those
+    /// unknown that it lies in.
+    #[test]
+    fn larger_pieces_are_made_of_smaller_chunks() {
+        let chunks: Vec<u64> = (1..=16).map(|id| if id == 16 { 0 } else { id }).collect();
+        let context = IoContext {
+            contents: &[91],
+            chunks: &chunks,
+            ..IoContext::NONE
+        };
+        let io = IoRequest {
+            op: OpKind::Write,
+            offset: 0,
+            length: 4096,
+            context: &context,
+        };
+        let of = |unit_shift| RequestContents::of(&HostRequest::of_bytes(&io, unit_shift), 1 << unit_shift);
+        assert_eq!((of(8).unit(0), of(8).unit(14)), (Some(1), Some(15)));
+        assert_eq!(of(9).unit(1), together(&[3, 4]));
+        assert_eq!(of(10).quarters(0), Some([1, 2, 3, 4]));
+        assert_eq!(of(12).quarters(0), None, "its last chunk is not known");
+        assert_eq!(of(12).chunk(0, 1024, 1024), together(&[5, 6, 7, 8]));
     }
 
     #[test]

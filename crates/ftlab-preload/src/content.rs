@@ -9,9 +9,10 @@
 //! A write of another thread or process between the write and the reading: its content is seen instead. Files that the user may write
 //! but not read, and pages of which a request for later writes a part: id 0.
 
-use ftlab_record::spool::{MOST_PAGES, Op, PAGE, PAGE_IDS, file_flags, page_ids};
+use ftlab_record::spool::{CHUNK, Op, PAGE, PAGE_IDS, PageIds, file_flags, most_pages, page_ids};
 
 use crate::files::{self, Known};
+use crate::process;
 use crate::record::Call;
 use crate::sys;
 use crate::thread::Recording;
@@ -71,7 +72,7 @@ fn read_back(recording: &mut Recording<'_>, fd: i32, flags: u16, mut page: u64, 
     let own = flags & file_flags::WRITE_ONLY == 0;
     let reader = if own { Some(fd) } else { reopen(fd) };
     while page < past {
-        let pages = (past - page).min(MOST_PAGES as u64) as usize;
+        let pages = (past - page).min(most_pages(chunk()) as u64) as usize;
         let ids = |page, buffer: &mut [u8; PAGE]| reader.map_or([0; PAGE_IDS], |reader| ids(reader, page, buffer));
         if record(recording, page, pages, ids).is_none() {
             break;
@@ -90,10 +91,10 @@ pub fn handed_in(recording: &mut Recording<'_>, offset: u64, length: u64, pieces
         offset.saturating_add(length) / PAGE as u64,
     );
     while page < past {
-        let pages = (past - page).min(MOST_PAGES as u64) as usize;
+        let pages = (past - page).min(most_pages(chunk()) as u64) as usize;
         let ids = |page: u64, buffer: &mut [u8; PAGE]| {
             if gather(pieces, page * PAGE as u64 - offset, buffer) {
-                page_ids(buffer, PAGE)
+                page_ids(buffer, PAGE, chunk())
             } else {
                 [0; PAGE_IDS]
             }
@@ -134,14 +135,19 @@ fn record(
     recording: &mut Recording<'_>,
     first: u64,
     pages: usize,
-    mut ids: impl FnMut(u64, &mut [u8; PAGE]) -> [u64; PAGE_IDS],
+    mut ids: impl FnMut(u64, &mut [u8; PAGE]) -> PageIds,
 ) -> Option<()> {
     recording.writer()?;
     let (buffer, (writer, space)) = recording.page_and_writer()?;
-    writer.content(space, first, pages, |page| ids(page, buffer))
+    writer.content(space, chunk(), first, pages, |page| ids(page, buffer))
 }
 
-fn ids(reader: i32, page: u64, buffer: &mut [u8; PAGE]) -> [u64; PAGE_IDS] {
+/// Bytes of a chunk with an id.
+pub fn chunk() -> usize {
+    process::options().map_or(CHUNK, |options| options.chunk)
+}
+
+fn ids(reader: i32, page: u64, buffer: &mut [u8; PAGE]) -> PageIds {
     buffer.fill(0);
     let mut held = 0;
     // Reads end early at the end of the file only, but may be interrupted.
@@ -153,7 +159,7 @@ fn ids(reader: i32, page: u64, buffer: &mut [u8; PAGE]) -> [u64; PAGE_IDS] {
             Err(_) => return [0; PAGE_IDS],
         }
     }
-    page_ids(buffer, held)
+    page_ids(buffer, held, chunk())
 }
 
 /// The same file, for reading.

@@ -13,11 +13,12 @@ use ftlab_record::spool::{self, NoteKind};
 use crate::{process, sys, tell};
 
 const PRELOAD: &str = "LD_PRELOAD";
-const CARRIED: [&str; 5] = [
+const CARRIED: [&str; 6] = [
     PRELOAD,
     spool::ENV_DIR,
     spool::ENV_SIGNATURE,
     spool::ENV_CONTENT,
+    spool::ENV_CHUNK,
     spool::ENV_READS,
 ];
 /// Entries of an environment that need no memory of their own.

@@ -52,6 +52,8 @@ pub struct Options {
     /// As `signature::Choice`.
     pub signature: crate::signature::Choice,
     pub content: bool,
+    /// Bytes of a chunk with a content id.
+    pub chunk: usize,
     pub reads: bool,
 }
 
@@ -74,6 +76,7 @@ pub fn start() {
         folder_len: folder.len(),
         signature: crate::signature::Choice::named(environment(spool::ENV_SIGNATURE).unwrap_or(b"auto")),
         content: environment(spool::ENV_CONTENT) == Some(b"1"),
+        chunk: spool::chunk_named(environment(spool::ENV_CHUNK).unwrap_or_default()),
         reads: environment(spool::ENV_READS) == Some(b"1"),
     };
     let Some(place) = options.folder.get_mut(..folder.len()) else {

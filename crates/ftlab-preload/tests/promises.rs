@@ -61,7 +61,7 @@ fn a_plug_in_hands_requests_in_by_a_library_of_its_own_and_each_counts_once() {
             assert_eq!(case.noted(NoteKind::Aio), 3);
         }
         // Contents come from the program's memory.
-        let page = spool::page_ids(&[7; spool::PAGE], spool::PAGE);
+        let page = spool::page_ids(&[7; spool::PAGE], spool::PAGE, spool::CHUNK);
         let case = recorded(&arguments);
         assert!(
             case.spools[0]
@@ -172,7 +172,7 @@ fn requests_of_rings_are_recorded() {
         );
     }
     // Whole pages have their contents.
-    let page = spool::page_ids(&[7; spool::PAGE], spool::PAGE)[0];
+    let page = spool::page_ids(&[7; spool::PAGE], spool::PAGE, spool::CHUNK)[0];
     let contents = recorded(&["rings"]).spools[0]
         .content
         .iter()

@@ -353,7 +353,7 @@ fn content_is_that_of_the_whole_page() {
         let page = |held: usize| {
             let mut page = [0; spool::PAGE];
             page[..held].fill(7);
-            let ids = spool::page_ids(&page, held);
+            let ids = spool::page_ids(&page, held, spool::CHUNK);
             (ids[0], [ids[1], ids[2], ids[3], ids[4]])
         };
         let expected: Vec<_> = expected

@@ -7,7 +7,7 @@
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, LargeListArray, PrimitiveArray, RecordBatch};
-use ftlab_core::request::CHUNKS;
+use ftlab_core::request::CHUNKS_EACH;
 use ftlab_core::{Batch, Error, OpKind, Result, Source};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -89,22 +89,20 @@ impl FrameSource {
             let chunks = rows.column_by_name("chunk");
             let chunks = chunks.map(|chunk| lists(chunk, "chunk")).transpose()?;
             for i in from..to {
-                let before = batch.content.len();
-                append_ids(&mut batch.content, contents, i, "content")?;
-                batch.content_end.push(batch.content.len() as u32);
+                let (mut ids, mut pieces) = (Vec::new(), Vec::new());
+                append_ids(&mut ids, contents, i, "content")?;
                 if let Some(chunks) = chunks {
-                    append_ids(&mut batch.chunk, chunks, i, "chunk")?;
-                    // A request may have ids of its content and none of its chunks.
-                    let wanted = CHUNKS * batch.content.len();
-                    if batch.chunk.len() == CHUNKS * before {
-                        batch.chunk.resize(wanted, 0);
-                    }
-                    if batch.chunk.len() != wanted {
-                        return Err(Error::input(format!(
-                            "column chunk of the table: expected {CHUNKS} ids for each id of content"
-                        )));
-                    }
+                    append_ids(&mut pieces, chunks, i, "chunk")?;
                 }
+                // A request may have ids of its content and none of its chunks.
+                let fits = pieces.is_empty() || CHUNKS_EACH.map(|each| each * ids.len()).contains(&pieces.len());
+                if !fits {
+                    return Err(Error::input(
+                        "column chunk of the table: expected 4, 8 or 16 ids for each id of content",
+                    ));
+                }
+                batch.append_ids(&ids, &pieces);
+                batch.content_end.push(batch.content.len() as u32);
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Records a command with the exact tracer: `exact FOLDER COMMAND …`; content ids with `FTLAB_RECORD_CONTENT=1`, reads with
-//! `FTLAB_RECORD_READS=1`, no signatures with `FTLAB_RECORD_SIGNATURE=none`.
+//! Records a command with the exact tracer: `exact FOLDER COMMAND …`; content ids with `FTLAB_RECORD_CONTENT=1` (and
+//! `FTLAB_RECORD_CHUNK=256`), reads with `FTLAB_RECORD_READS=1`, no signatures with `FTLAB_RECORD_SIGNATURE=none`.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn main() -> Result<(), ftlab_core::Error> {
@@ -12,6 +12,11 @@ fn main() -> Result<(), ftlab_core::Error> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| value == "1");
     let options = exact::Options {
         content: set(spool::ENV_CONTENT),
+        chunk: spool::chunk_named(
+            std::env::var_os(spool::ENV_CHUNK)
+                .unwrap_or_default()
+                .as_encoded_bytes(),
+        ),
         reads: set(spool::ENV_READS),
         signatures: std::env::var_os(spool::ENV_SIGNATURE).is_none_or(|value| value != "none"),
     };

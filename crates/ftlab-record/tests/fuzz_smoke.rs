@@ -71,7 +71,7 @@ fn spool() -> Vec<u8> {
         signature: 8,
     };
     writer.op(&mut memory, &facts).unwrap();
-    writer.content(&mut memory, 0, 2, |page| [page + 1; 5]).unwrap();
+    writer.content(&mut memory, 1024, 0, 2, |page| [page + 1; 17]).unwrap();
     writer.note(&mut memory, NoteKind::Aio, 3).unwrap();
     writer.symbol(&mut memory, 12, b"A.main").unwrap();
     let written = writer.written() as usize;

@@ -36,6 +36,9 @@ pub struct RecordSpec {
     pub reads: bool,
     #[serde(default = "yes")]
     pub content: bool,
+    /// Bytes of the chunks whose contents are compared: 256, 512 or 1024.
+    #[serde(default = "one_kib")]
+    pub chunk: usize,
     /// Spools that a recording which was broken off has left: nothing is run.
     #[serde(default)]
     pub from: Option<PathBuf>,
@@ -43,6 +46,10 @@ pub struct RecordSpec {
 
 fn automatic() -> String {
     "auto".to_owned()
+}
+
+fn one_kib() -> usize {
+    1024
 }
 
 fn yes() -> bool {
@@ -89,6 +96,7 @@ pub fn record(spec: &RecordSpec, tell: &dyn Fn(&str)) -> Result<Value> {
         check: spec.check,
         reads: spec.reads,
         content: spec.content,
+        chunk: spec.chunk,
     };
     let recorded = match &spec.from {
         Some(folder) => making::merge(folder, &options)?,

@@ -1,6 +1,5 @@
 //! Moving single requests between batches, optional columns included.
 
-use ftlab_core::request::CHUNKS;
 use ftlab_core::{Batch, OpKind};
 
 /// Appends request `i` of `from`; an optional column that only one of the two has is filled with zeros.
@@ -29,12 +28,12 @@ pub fn append_part(to: &mut Batch, from: &Batch, i: usize, offset: u64, length: 
         let ids = from.content_of(i);
         let unit = |byte: u64| (byte.div_ceil(4096) as usize).min(ids.len());
         let (first, past) = (unit(done), unit(done + u64::from(length)));
-        let before = end as usize - ids.len();
-        to.content.truncate(before);
-        to.content.extend_from_slice(&ids[first..past]);
+        let (before, each) = (end as usize - ids.len(), to.chunks_each());
+        to.content.drain(before + past..);
+        to.content.drain(before..before + first);
         if !to.chunk.is_empty() {
-            to.chunk.truncate(CHUNKS * before);
-            append_chunks(to, from.chunks_of(i).get(CHUNKS * first..CHUNKS * past).unwrap_or(&[]));
+            to.chunk.drain(each * (before + past)..);
+            to.chunk.drain(each * before..each * (before + first));
         }
         to.content_end[last] = to.content.len() as u32;
     }
@@ -103,22 +102,9 @@ fn append_optional(to: &mut Batch, context: &Context, content: Option<&[u64]>, c
     if content.is_some() || !to.content_end.is_empty() {
         let end = to.content.len() as u32;
         to.content_end.resize(n, end);
-        to.content.extend_from_slice(content.unwrap_or(&[]));
+        to.append_ids(content.unwrap_or(&[]), chunks);
         to.content_end.push(to.content.len() as u32);
-        if !chunks.is_empty() && to.chunk.is_empty() {
-            // Those of the requests before are not known.
-            to.chunk.resize(CHUNKS * end as usize, 0);
-            to.chunk.extend_from_slice(chunks);
-        } else if !to.chunk.is_empty() {
-            append_chunks(to, chunks);
-        }
     }
-}
-
-/// Ids of the chunks of the content ids that have been appended; what is not known is 0.
-fn append_chunks(to: &mut Batch, chunks: &[u64]) {
-    to.chunk.extend_from_slice(chunks);
-    to.chunk.resize(CHUNKS * to.content.len(), 0);
 }
 
 fn append_value<T: Copy + Default>(to: &mut Vec<T>, value: Option<T>, n: usize) {
@@ -229,6 +215,35 @@ mod tests {
         retain(&mut all, |_, i| i > 1);
         assert_eq!(chunks(&all), [vec![45, 46, 47, 48], none]);
         assert_eq!(all.content, [5, 3]);
+    }
+
+    /// Of chunks of 1 KiB and of 256 B those of 1 KiB are kept, whichever came first; a 256 B chunk that is not known takes its own
+    /// 1 KiB with it.
+    #[test]
+    fn of_two_sizes_of_chunks_the_larger_is_kept() {
+        use ftlab_core::request::together;
+        let of = |chunks: Vec<u64>| {
+            let mut batch = Batch::default();
+            batch.push(0, OpKind::Write, 0, 4096, 0, 0);
+            batch.append_ids(&[3], &chunks);
+            batch.content_end.push(1);
+            batch
+        };
+        let (large, small) = (of((21..25).collect()), of((0..16).collect()));
+        assert_eq!((large.chunks_each(), small.chunks_each()), (4, 16));
+        let made = [0, 4, 8, 12].map(|first| match first {
+            0 => 0,
+            first => together(&[first, first + 1, first + 2, first + 3]).unwrap(),
+        });
+        for order in [[&large, &small], [&small, &large]] {
+            let mut all = Batch::default();
+            order.iter().for_each(|from| append(&mut all, from, 0));
+            let (at, other) = if order[0] == &large { (1, 0) } else { (0, 1) };
+            assert_eq!(
+                (all.chunks_of(at), all.chunks_of(other)),
+                (&made[..], &[21, 22, 23, 24][..])
+            );
+        }
     }
 
     #[test]

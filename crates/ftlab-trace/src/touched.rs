@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 /// Units per chunk of the set; volumes laid side by side start at multiples of it, so that chunks stay whole.
 pub const CHUNK_UNITS: u64 = 512;
 const WORDS: usize = CHUNK_UNITS as usize / 64;
-/// In a key the volume stands above the chunk; units are at least 512 bytes of at most 2^61, so chunks stay below 2^44.
-const VOLUME_SHIFT: u32 = 44;
+/// In a key the volume stands above the chunk; units are at least 256 bytes of at most 2^61, so chunks stay below 2^45.
+const VOLUME_SHIFT: u32 = 45;
 
 /// A growing set of units of several volumes: one bit per unit in chunks of 512, absent where nothing was touched.
 pub struct Marks {
@@ -19,7 +19,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// `unit_bytes` is a power of two of at least 512 (checked by [`scan`](crate::scan)).
+    /// `unit_bytes` is a power of two of at least 256 (checked by [`scan`](crate::scan)).
     pub fn new(unit_bytes: u32) -> Self {
         Marks {
             index: FxHashMap::default(),

@@ -36,6 +36,10 @@ def record(
     content: Annotated[
         bool, typer.Option("--content/--no-content", help="Tell which pages and chunks hold the same.")
     ] = True,
+    chunk: Annotated[
+        int,
+        typer.Option("--chunk", metavar="BYTES", help="The smallest chunks whose contents are told: 256, 512 or 1024."),
+    ] = 1024,
     from_: Annotated[
         Path | None,
         typer.Option("--from", metavar="FOLDER", help="Run nothing: finish a recording that was broken off."),
@@ -67,6 +71,7 @@ def record(
                 check=check,
                 reads=reads,
                 content=content,
+                chunk=chunk,  # type: ignore[arg-type]
                 force=force,
             )
     figures = made.figures

@@ -7,7 +7,7 @@
 //! * of which none is found is stored whole (with `packing`; it goes out at once, as four chunks of one page do);
 //! * else consists of four chunks: those found, and new ones in the **chunk buffer**.
 //!
-//! The chunk buffer has packs of four. New chunks of one unit go to one pack: to the fullest that has room for all of them, so
+//! The chunk buffer has packs of four, of which one is kept free for a unit of four new chunks; of a buffer of one unit, none. New chunks of one unit go to one pack: to the fullest that has room for all of them, so
 //! that they are split only when no pack has. A pack is programmed when it is full. Without `packing` there is one pack, and every new chunk
 //! is put into it in turn.
 //!
@@ -103,7 +103,11 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     Ok(Box::new(FineDedup {
         hashing: Hashing::new("finededup", params.hash_us, params.hash_units)?,
         table: Fingerprints::new("finededup", room)?,
-        packs: if params.packing { packs } else { 1 },
+        packs: if params.packing {
+            packs.saturating_sub(1).max(1)
+        } else {
+            1
+        },
         wholes: FxHashSet::default(),
         read: IndexList::new(0),
         most_read: (u64::from(params.read_buffer_kib) * 1024 / chunk_bytes) as u32,

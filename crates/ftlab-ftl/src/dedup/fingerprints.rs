@@ -229,6 +229,17 @@ impl Fingerprints {
         }
     }
 
+    /// Nothing is known any more of what the context was worth.
+    pub fn forget_worth(&mut self, context: u32) {
+        self.grow_contexts(context);
+        let of = &mut self.contexts[context as usize];
+        let before = std::mem::take(&mut of.worth);
+        if self.eviction == Eviction::Contexts && of.entries > 0 {
+            self.order.remove(&(before, context));
+            self.order.insert((0, context));
+        }
+    }
+
     /// Each context is worth half of what it was.
     pub fn halve(&mut self) {
         self.contexts.iter_mut().for_each(|context| context.worth /= 2);

@@ -231,6 +231,7 @@ impl PcDedup {
             return false;
         }
         (context.units, context.worth, context.blacklisted) = (0, 0, None);
+        self.units.table.forget_worth(number);
         true
     }
 

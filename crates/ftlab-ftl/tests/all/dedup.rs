@@ -372,6 +372,22 @@ fn packing_keeps_the_chunks_of_a_unit_together() {
     assert_eq!(reads(false), (vec![1, 2, 3, 2, 2, 2], 4));
 }
 
+/// The example of section 5.3.2: the buffer has room for eight chunks, and four of them are kept free. Of three new chunks two go
+/// beside the two that wait, and the third waits; with room for twelve all three wait together.
+#[test]
+fn a_buffer_keeps_room_for_a_whole_unit() {
+    let programs = |packs: u32| {
+        let mut ftl = drive_of(100, &format!("finededup:chunk_buffer_kib={packs}"));
+        quarters(&mut ftl, 0, [1, 2, 3, 4]);
+        quarters(&mut ftl, 1, [1, 2, 13, 14]);
+        quarters(&mut ftl, 2, [21, 22, 23, 24]);
+        quarters(&mut ftl, 3, [1, 32, 33, 34]);
+        (ftl.counts.data_programs(), figure(&ftl, "in_several_packs"))
+    };
+    // Of 512 bytes a unit.
+    assert_eq!([programs(1), programs(2)], [(3, 1), (2, 0)]);
+}
+
 /// A chunk that is read again is in the chunk read buffer, until it is gone.
 #[test]
 fn chunks_that_were_read_are_not_read_again() {

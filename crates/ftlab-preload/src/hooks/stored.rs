@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use ftlab_record::spool::{NoteKind, Op, PAGE, op_flags, page_ids};
 
 use super::memory::{self, Mapping, Seen};
+use crate::content;
 use crate::process::{self, Wiped};
 use crate::record::{self, Call};
 use crate::signature::CallSite;
@@ -237,17 +238,17 @@ fn record_run(recording: &mut Recording<'_>, round: &mut Round<'_>, (first, past
     let call = round.call(Op::MapSync, offset, (past - first) * PAGE as u64);
     let file = memory::file(recording, round.mapping, &mut round.seen)?;
     record::write(recording, file, call, sys::now())?;
-    let content = process::options().is_some_and(|options| options.content);
+    let compared = process::options().is_some_and(|options| options.content);
     let mut page = first;
-    while content && page < past {
-        let pages = (past - page).min(ftlab_record::spool::MOST_PAGES as u64);
+    while compared && page < past {
+        let pages = (past - page).min(ftlab_record::spool::most_pages(content::chunk()) as u64);
         recording.writer()?;
         let (buffer, (writer, space)) = recording.page_and_writer()?;
         let start = round.seen.offset / PAGE as u64;
-        writer.content(space, start + page, pages as usize, |number| {
+        writer.content(space, content::chunk(), start + page, pages as usize, |number| {
             let address = round.seen.address + (number - start) * PAGE as u64;
             if read_page(address, buffer) {
-                page_ids(buffer, PAGE)
+                page_ids(buffer, PAGE, content::chunk())
             } else {
                 [0; ftlab_record::spool::PAGE_IDS]
             }

@@ -174,8 +174,9 @@ pub fn told(bytes: &[u8]) -> Told {
                     .push((what, count, String::from_utf8_lossy(about).into_owned()));
             }
             Record::Content(content) => {
-                for (page, id, chunks) in content.pages() {
-                    told.content.push((told.ops.len() - 1, page, id, chunks));
+                for (page, ids) in content.pages() {
+                    told.content
+                        .push((told.ops.len() - 1, page, ids[0], [ids[1], ids[2], ids[3], ids[4]]));
                 }
             }
             Record::Module(module) => {
@@ -237,6 +238,7 @@ impl Case {
             check: false,
             reads: false,
             content: false,
+            chunk: spool::CHUNK,
         };
         making::merge(&self.folder.join("spools"), &options).unwrap();
         let file = std::fs::File::open(&options.output).unwrap();

@@ -12,7 +12,7 @@ use super::files::{self, Known, Process, Status};
 use super::spools::{self, Out};
 use super::{Options, Tid, stack};
 use crate::spool::lifetime_hints::{F_SET_FILE_RW_HINT, F_SET_RW_HINT};
-use crate::spool::{MOST_PAGES, NoteKind, Op, OpFacts, PAGE, PAGE_IDS, file_flags, op_flags, page_ids};
+use crate::spool::{NoteKind, Op, OpFacts, PAGE, PAGE_IDS, PageIds, file_flags, most_pages, op_flags, page_ids};
 
 const CWD: i32 = libc::AT_FDCWD;
 /// Longest path of the kernel.
@@ -471,9 +471,12 @@ fn content(process: &mut Process, fd: i32, offset: u64, length: u64, out: &mut O
     let mut page = offset / PAGE as u64;
     let end = (offset + length).div_ceil(PAGE as u64);
     while page < end {
-        let pages = (end - page).min(MOST_PAGES as u64) as usize;
+        let chunk = out.chunk;
+        let pages = (end - page).min(most_pages(chunk) as u64) as usize;
         let written = out.content(process, page, pages, |page| {
-            reader.as_ref().map_or([0; PAGE_IDS], |reader| ids_of(reader, page))
+            reader
+                .as_ref()
+                .map_or([0; PAGE_IDS], |reader| ids_of(reader, page, chunk))
         });
         if written.is_none() {
             break;
@@ -482,7 +485,7 @@ fn content(process: &mut Process, fd: i32, offset: u64, length: u64, out: &mut O
     }
 }
 
-fn ids_of(reader: &File, page: u64) -> [u64; PAGE_IDS] {
+fn ids_of(reader: &File, page: u64, chunk: usize) -> PageIds {
     let mut buffer = [0; PAGE];
     let mut held = 0;
     while held < PAGE {
@@ -493,7 +496,7 @@ fn ids_of(reader: &File, page: u64) -> [u64; PAGE_IDS] {
             Err(_) => return [0; PAGE_IDS],
         }
     }
-    page_ids(&buffer, held)
+    page_ids(&buffer, held, chunk)
 }
 
 /// What a mode of fallocate does.
@@ -531,8 +534,10 @@ pub fn stored(
             continue;
         };
         let first = offset / PAGE as u64;
-        let ids: Vec<[u64; PAGE_IDS]> = match options.content {
-            true => (first..first + pages).map(|page| mapping.page_ids(page)).collect(),
+        let ids: Vec<PageIds> = match options.content {
+            true => (first..first + pages)
+                .map(|page| mapping.page_ids(page, out.chunk))
+                .collect(),
             false => Vec::new(),
         };
         let facts = OpFacts {
@@ -549,8 +554,9 @@ pub fn stored(
         if file.and_then(|file| out.op(process, file, facts)).is_none() {
             return;
         }
-        for (at, ids) in ids.chunks(MOST_PAGES).enumerate() {
-            let from = first + (at * MOST_PAGES) as u64;
+        let most = most_pages(out.chunk);
+        for (at, ids) in ids.chunks(most).enumerate() {
+            let from = first + (at * most) as u64;
             let _ = out.content(process, from, ids.len(), |page| ids[(page - from) as usize]);
         }
     }

@@ -13,7 +13,7 @@ use super::calls::{Outcome, Pending};
 use super::files::Process;
 use super::spools::Out;
 use super::{Options, Tid, stack};
-use crate::spool::{MOST_PAGES, NoteKind, Op, OpFacts, PAGE, PAGE_IDS, op_flags, page_ids};
+use crate::spool::{NoteKind, Op, OpFacts, PAGE, PAGE_IDS, PageIds, most_pages, op_flags, page_ids};
 use crate::uring::{self, ENTRY, Memory, PARAMETERS, Request, Work};
 
 /// The rings of a process by their descriptors.
@@ -309,8 +309,9 @@ fn contents(process: &mut Process, tid: Tid, offset: u64, length: u64, pieces: &
         offset.saturating_add(length) / PAGE as u64,
     );
     while page < past {
-        let pages = (past - page).min(MOST_PAGES as u64) as usize;
-        let ids = |page: u64| gather(tid, pieces, page * PAGE as u64 - offset).unwrap_or([0; PAGE_IDS]);
+        let chunk = out.chunk;
+        let pages = (past - page).min(most_pages(chunk) as u64) as usize;
+        let ids = |page: u64| gather(tid, pieces, page * PAGE as u64 - offset, chunk).unwrap_or([0; PAGE_IDS]);
         if out.content(process, page, pages, ids).is_none() {
             break;
         }
@@ -319,7 +320,7 @@ fn contents(process: &mut Process, tid: Tid, offset: u64, length: u64, pieces: &
 }
 
 /// Ids of the page that lies `skip` bytes into the pieces.
-fn gather(tid: Tid, pieces: &[Piece], mut skip: u64) -> Option<[u64; PAGE_IDS]> {
+fn gather(tid: Tid, pieces: &[Piece], mut skip: u64, chunk: usize) -> Option<PageIds> {
     let mut buffer = [0; PAGE];
     let mut held = 0;
     for &(address, length) in pieces {
@@ -333,7 +334,7 @@ fn gather(tid: Tid, pieces: &[Piece], mut skip: u64) -> Option<[u64; PAGE_IDS]> 
         }
         (held, skip) = (held + wanted, 0);
         if held == PAGE {
-            return Some(page_ids(&buffer, PAGE));
+            return Some(page_ids(&buffer, PAGE, chunk));
         }
     }
     None

@@ -44,12 +44,25 @@ use self::tracing::{Registers, Watcher};
 pub use self::tracing::{Traced, completed};
 
 /// What to record.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     pub content: bool,
+    /// Bytes of a chunk with a content id.
+    pub chunk: usize,
     pub reads: bool,
     /// Call paths; without them every signature is 0.
     pub signatures: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            content: false,
+            chunk: crate::spool::CHUNK,
+            reads: false,
+            signatures: false,
+        }
+    }
 }
 
 type Tid = libc::pid_t;
@@ -102,6 +115,7 @@ impl Recorder {
                 binaries: &self.binaries,
                 path: stack::Path::default(),
                 tid,
+                chunk: self.options.chunk,
             };
             calls::stored(process, 0, u64::MAX, None, &self.options, &mut out);
         }
@@ -178,6 +192,7 @@ impl Watcher for Recorder {
             binaries: &self.binaries,
             path,
             tid,
+            chunk: self.options.chunk,
         };
         pending.finish(process, &outcome, &self.options, &mut out);
     }

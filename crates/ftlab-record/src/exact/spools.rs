@@ -112,6 +112,8 @@ pub struct Out<'a> {
     pub binaries: &'a Binaries,
     pub path: stack::Path,
     pub tid: Tid,
+    /// Bytes of a chunk with a content id.
+    pub chunk: usize,
 }
 
 impl Out<'_> {
@@ -176,9 +178,10 @@ impl Out<'_> {
         process: &mut Process,
         first: u64,
         pages: usize,
-        ids: impl FnMut(u64) -> [u64; crate::spool::PAGE_IDS],
+        ids: impl FnMut(u64) -> crate::spool::PageIds,
     ) -> Option<()> {
-        self.write(process, |writer, file| writer.content(file, first, pages, ids))
+        let chunk = self.chunk;
+        self.write(process, |writer, file| writer.content(file, chunk, first, pages, ids))
     }
 
     pub fn note(&mut self, process: &mut Process, what: NoteKind, count: u64) {

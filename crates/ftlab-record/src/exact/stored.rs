@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::files::{Known, Status};
-use crate::spool::{PAGE, PAGE_IDS, page_ids};
+use crate::spool::{PAGE, PAGE_IDS, PageIds, page_ids};
 
 /// Pages of a mapping that are known: 16 GiB.
 const MOST_PAGES: u64 = 4 << 20;
@@ -179,11 +179,11 @@ impl Mapping {
         std::fs::read_link(format!("/proc/self/fd/{}", self.reader.as_raw_fd())).ok()
     }
 
-    /// Ids of a page's content now.
-    pub fn page_ids(&self, page: u64) -> [u64; PAGE_IDS] {
+    /// Ids of a page's content now, and of its chunks of `chunk` bytes.
+    pub fn page_ids(&self, page: u64, chunk: usize) -> PageIds {
         let mut buffer = [0; PAGE];
         match read(&self.reader, page * PAGE as u64, &mut buffer) {
-            Some(_) => page_ids(&buffer, PAGE),
+            Some(_) => page_ids(&buffer, PAGE, chunk),
             None => [0; PAGE_IDS],
         }
     }

@@ -228,7 +228,14 @@ impl Gathering {
                     };
                     *self.counts.entry((kind as u8, about)).or_default() += count;
                 }
-                Ok(Record::Content(_)) => {}
+                // All of a recording's spools have the same: each process was told.
+                Ok(Record::Content(content)) => {
+                    self.tables.chunk = if content.chunk == spool::CHUNK {
+                        0
+                    } else {
+                        content.chunk as u32
+                    };
+                }
                 Err(error) => {
                     self.damaged.push(error.to_string());
                     break;

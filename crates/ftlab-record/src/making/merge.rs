@@ -17,6 +17,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use ftlab_core::request::together;
 use ftlab_core::{Error, Result};
 use rustc_hash::FxHashMap;
 
@@ -24,7 +25,7 @@ use super::gather::Gathered;
 use super::opened::Opened;
 use crate::recording::{Call, LARGEST_HINT, Op, Writer, op_flags};
 use crate::replay::Content;
-use crate::spool::{self, Header, Record, Spool};
+use crate::spool::{self, CHUNK, Header, PageIds, Record, Spool};
 
 /// A spool of which calls are outstanding.
 struct OpenSpool {
@@ -34,7 +35,7 @@ struct OpenSpool {
     at: usize,
     call: spool::Operation,
     /// Contents that follow it.
-    pages: Vec<(u64, Content)>,
+    pages: Vec<(u64, PageIds)>,
     header: Header,
     last: u64,
 }
@@ -42,7 +43,9 @@ struct OpenSpool {
 /// Writes the calls of a gathered folder; `into` is the file.
 pub fn write<W: Write>(gathered: &Gathered, into: W) -> Result<(u64, W)> {
     let mut writer = Writer::new(into, &gathered.tables)?;
-    let mut numbers = Numbers::default();
+    let mut numbers = Numbers::of(gathered.tables.pieces());
+    // Bytes of the chunks whose contents were compared; none if none were.
+    let chunk = gathered.tables.content.then_some(CHUNK / gathered.tables.pieces());
     let mut opened = Opened::default();
     // Spools of each process image that have calls outstanding.
     let mut left: FxHashMap<u64, usize> = FxHashMap::default();
@@ -55,7 +58,7 @@ pub fn write<W: Write>(gathered: &Gathered, into: W) -> Result<(u64, W)> {
     loop {
         let next = queue.peek().map_or(u64::MAX, |&Reverse((time, _))| time);
         if let Some((which, facts)) = waiting.next_if(|(_, facts)| facts.first_op <= next) {
-            if let Some(spool) = OpenSpool::open(&facts.path, gathered.tables.content)? {
+            if let Some(spool) = OpenSpool::open(&facts.path, chunk)? {
                 queue.push(Reverse((spool.last, which)));
                 open.insert(which, spool);
             }
@@ -83,11 +86,12 @@ pub fn write<W: Write>(gathered: &Gathered, into: W) -> Result<(u64, W)> {
                 writer.push(before, &[])?;
             }
             if let Some(op) = op {
-                let contents = numbers.of(&op, &spool.pages);
-                writer.push(op, contents)?;
+                numbers.look_up(&op, &spool.pages);
+                writer.push_pieces(&numbers.new);
+                writer.push(op, &numbers.contents)?;
             }
         }
-        if spool.advance(gathered.tables.content) {
+        if spool.advance(chunk) {
             queue.push(Reverse((spool.last, which)));
             continue;
         }
@@ -183,7 +187,7 @@ impl Gathered {
 
 impl OpenSpool {
     /// Opens a spool at its first call.
-    fn open(path: &Path, content: bool) -> Result<Option<Self>> {
+    fn open(path: &Path, chunk: Option<usize>) -> Result<Option<Self>> {
         let bytes = fs::read(path).map_err(|e| Error::io(path, &e))?;
         let name = path.display().to_string();
         let Ok(spool) = Spool::parse(&name, &bytes) else {
@@ -209,11 +213,11 @@ impl OpenSpool {
             header,
             last: 0,
         };
-        Ok(open.advance(content).then_some(open))
+        Ok(open.advance(chunk).then_some(open))
     }
 
     /// Goes to the next call; false at the end.
-    fn advance(&mut self, content: bool) -> bool {
+    fn advance(&mut self, chunk: Option<usize>) -> bool {
         let Ok(spool) = Spool::parse(&self.name, &self.bytes) else {
             return false;
         };
@@ -235,11 +239,11 @@ impl OpenSpool {
                     self.last = self.last.max(op.time_ns);
                     self.call = op;
                 }
-                Some(Ok(Record::Content(said))) if found && content => {
-                    let pages = said
-                        .pages()
-                        .map(|(page, id, chunks)| (page, Content { page: id, chunks }));
-                    self.pages.extend(pages);
+                Some(Ok(Record::Content(said))) if found => {
+                    // Of another size than the recording's: left by a process of another one.
+                    if chunk == Some(said.chunk) {
+                        self.pages.extend(said.pages());
+                    }
                 }
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => {
@@ -254,33 +258,63 @@ impl OpenSpool {
 /// Contents as numbers that are equal when they are.
 #[derive(Default)]
 struct Numbers {
+    /// Of how many smaller chunks a chunk of 1 KiB consists; 1: there are none.
+    each: usize,
     pages: FxHashMap<u64, u64>,
     chunks: FxHashMap<u64, u64>,
+    pieces: FxHashMap<u64, u64>,
+    /// Contents of the pages of the call that was looked up last; none if none is known.
     contents: Vec<Content>,
+    /// Numbers of the smaller chunks of its chunks of 1 KiB that are new, in order.
+    new: Vec<u64>,
 }
 
 impl Numbers {
-    /// Contents of the pages of a call by their numbers; none if none is known.
-    fn of(&mut self, op: &Op, hashes: &[(u64, Content)]) -> &[Content] {
+    fn of(each: usize) -> Self {
+        Numbers {
+            each,
+            ..Numbers::default()
+        }
+    }
+
+    fn look_up(&mut self, op: &Op, hashes: &[(u64, PageIds)]) {
         self.contents.clear();
-        if hashes.is_empty() {
-            return &[];
-        }
+        self.new.clear();
         let (first, past) = op.pages();
-        if past - first > 1 << 20 {
-            return &[];
+        if hashes.is_empty() || past - first > 1 << 20 {
+            return;
         }
-        self.contents.resize((past - first) as usize, Content::default());
-        for &(page, hash) in hashes {
-            let at = page
-                .checked_sub(first)
-                .and_then(|at| self.contents.get_mut(at as usize));
-            if let Some(content) = at {
-                content.page = number(&mut self.pages, hash.page);
-                content.chunks = hash.chunks.map(|chunk| number(&mut self.chunks, chunk));
+        // A page that is told twice counts with what is told last, and only that is numbered.
+        let mut told: Vec<Option<&PageIds>> = vec![None; (past - first) as usize];
+        for (page, ids) in hashes {
+            if let Some(at) = page.checked_sub(first).and_then(|at| told.get_mut(at as usize)) {
+                *at = Some(ids);
             }
         }
-        &self.contents
+        for ids in told {
+            let content = ids.map_or_else(Content::default, |ids| self.content(ids));
+            self.contents.push(content);
+        }
+    }
+
+    fn content(&mut self, ids: &PageIds) -> Content {
+        let page = number(&mut self.pages, ids[0]);
+        let mut chunks = [0; 4];
+        for (chunk, pieces) in chunks.iter_mut().zip(ids[1..].chunks_exact(self.each)) {
+            let known = self.chunks.len();
+            // A larger chunk is known by what it is made of.
+            let id = if pieces.contains(&0) {
+                0
+            } else {
+                together(pieces).unwrap_or(0).max(1)
+            };
+            *chunk = number(&mut self.chunks, id);
+            if self.each > 1 && self.chunks.len() > known {
+                self.new
+                    .extend(pieces.iter().map(|&piece| number(&mut self.pieces, piece)));
+            }
+        }
+        Content { page, chunks }
     }
 }
 

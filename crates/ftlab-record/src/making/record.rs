@@ -35,6 +35,8 @@ pub struct RecordOptions {
     pub check: bool,
     pub reads: bool,
     pub content: bool,
+    /// Bytes of a chunk with a content id: one of [`spool::CHUNK_SIZES`].
+    pub chunk: usize,
 }
 
 /// How call paths are found.
@@ -105,6 +107,12 @@ pub fn record(options: &RecordOptions, tell: &dyn Fn(&str)) -> Result<Recorded> 
             "no command was given: expected a program and its arguments behind --",
         ));
     };
+    if !spool::CHUNK_SIZES.contains(&options.chunk) {
+        let chunk = options.chunk;
+        return Err(Error::input(format!(
+            "--chunk {chunk}: expected 256, 512 or 1024 bytes"
+        )));
+    }
     if options.exact && options.check {
         return Err(Error::input(
             "--check measures what the library sees, and --exact records without it: expected one of them",
@@ -166,12 +174,13 @@ fn still_running(names: &[String]) -> Vec<String> {
 }
 
 /// What the library reads.
-fn environment(folder: &Path, options: &RecordOptions) -> Result<[(&'static str, OsString); 5]> {
+fn environment(folder: &Path, options: &RecordOptions) -> Result<[(&'static str, OsString); 6]> {
     let switch = |on| OsString::from(if on { "1" } else { "0" });
     Ok([
         (spool::ENV_DIR, folder.into()),
         (spool::ENV_SIGNATURE, options.signature.name().into()),
         (spool::ENV_CONTENT, switch(options.content)),
+        (spool::ENV_CHUNK, options.chunk.to_string().into()),
         (spool::ENV_READS, switch(options.reads)),
         ("LD_PRELOAD", preload(&options.library)?),
     ])
@@ -183,6 +192,7 @@ fn trace(command: &[String], folder: &Path, options: &RecordOptions, tell: &dyn 
     let command: Vec<OsString> = command.iter().map(OsString::from).collect();
     let options = exact::Options {
         content: options.content,
+        chunk: options.chunk,
         reads: options.reads,
         signatures: options.signature != Signature::None,
     };

@@ -15,8 +15,9 @@
 //! | tid | less that of the call before, signed |
 //! | pages with contents | 0, or as many as the call touches |
 //! | contents | of each of these pages, its number and those of its four chunks: 0 unknown, 1 a new one, else 2 + the newest number less it |
+//! | pieces | only where a recording knows smaller chunks: of each new chunk of 1 KiB, in the order of their numbers, the numbers of the two or four that it consists of, likewise |
 //!
-//! Pages and chunks are numbered by themselves, from 1 on in the order in which a content was first seen; equal numbers mean equal
+//! Pages, chunks and pieces are numbered by themselves, from 1 on in the order in which a content was first seen; equal numbers mean equal
 //! contents. Those of a block follow on those of the blocks before.
 
 use rustc_hash::FxHashMap;
@@ -38,6 +39,7 @@ const LONGEST: u64 = 1 << 31;
 pub struct Newest {
     pub page: u64,
     pub chunk: u64,
+    pub piece: u64,
 }
 
 /// Calls with the contents of the pages they touch.
@@ -47,6 +49,8 @@ pub struct Calls {
     pub contents: Vec<Content>,
     /// Where the contents of a call end.
     pub ends: Vec<usize>,
+    /// Numbers of the smaller chunks that each chunk of 1 KiB consists of which is new in the block, one after the other.
+    pub pieces: Vec<u64>,
 }
 
 impl Calls {
@@ -60,6 +64,7 @@ impl Calls {
         self.ops.clear();
         self.contents.clear();
         self.ends.clear();
+        self.pieces.clear();
     }
 
     /// Contents of the pages that call `i` touches; empty where they are not known.
@@ -86,6 +91,8 @@ pub struct Limits {
     pub files: usize,
     pub contexts: usize,
     pub processes: usize,
+    /// Smaller chunks with numbers of which a chunk of 1 KiB consists; 1: none.
+    pub pieces: usize,
 }
 
 /// Appends the columns of a block. `newest` is brought up to date.
@@ -130,6 +137,9 @@ pub fn encode(calls: &Calls, time_before: u64, newest: &mut Newest, into: &mut V
         for chunk in content.chunks {
             number(into, &mut newest.chunk, chunk);
         }
+    }
+    for &piece in &calls.pieces {
+        number(into, &mut newest.piece, piece);
     }
 }
 
@@ -238,6 +248,7 @@ pub fn decode(
     if pages > from.len() {
         return Err(SHORT);
     }
+    let chunks_before = newest.chunk;
     for _ in 0..pages {
         let page = content(from, &mut newest.page)?;
         let mut chunks = [0; 4];
@@ -245,6 +256,15 @@ pub fn decode(
             *chunk = content(from, &mut newest.chunk)?;
         }
         calls.contents.push(Content { page, chunks });
+    }
+    let new = if limits.pieces > 1 {
+        newest.chunk - chunks_before
+    } else {
+        0
+    };
+    for _ in 0..new * limits.pieces as u64 {
+        let piece = content(from, &mut newest.piece)?;
+        calls.pieces.push(piece);
     }
     match from.is_empty() {
         true => Ok(()),

@@ -1,7 +1,7 @@
 //! A recording: the calls of a program on its files, in order of time, with who made them and what was written.
 //!
 //! # Origin
-//! ftlab, version 1, or 2 where calls give write-lifetime hints. All numbers are little-endian.
+//! ftlab, version 1, or 2 where calls give write-lifetime hints or chunks of less than 1 KiB have ids. All numbers are little-endian.
 //! # Columns
 //! | part | bytes |
 //! | --- | --- |
@@ -31,9 +31,10 @@ pub use self::write::Writer;
 pub use crate::spool::lifetime_hints::LARGEST as LARGEST_HINT;
 
 pub const MAGIC: [u8; 8] = *b"\x89FTLREC\n";
-/// Of recordings without write-lifetime hints, which readers that know none understand, and of those with them.
+/// Of recordings that every reader understands.
 const VERSION: u32 = 1;
-const WITH_HINTS: u32 = 2;
+/// Of recordings with hints, or with ids of chunks of less than 1 KiB.
+const EXTENDED: u32 = 2;
 const BLOCK_HEADER: usize = 16;
 
 /// CRC-32 of a block's header and what follows it.
@@ -173,12 +174,38 @@ pub struct Tables {
     /// Whether calls give write-lifetime hints.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hints: bool,
+    /// Bytes of the smallest chunks with ids where they are smaller than 1 KiB: 512 or 256; else 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub chunk: u32,
     /// What was missed, and what is worth knowing, a sentence each.
     pub notes: Vec<String>,
     pub processes: Vec<Process>,
     pub files: Vec<FileEntry>,
     pub modules: Vec<Module>,
     pub contexts: Vec<Context>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Tables {
+    /// How many of the smallest chunks with ids a chunk of 1 KiB consists of: 1, 2 or 4.
+    pub fn pieces(&self) -> usize {
+        match self.chunk {
+            512 => 2,
+            256 => 4,
+            _ => 1,
+        }
+    }
+
+    fn version(&self) -> u32 {
+        if self.pieces() == 1 && !self.hints {
+            VERSION
+        } else {
+            EXTENDED
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -248,6 +275,15 @@ pub fn with_columns(calls: u32, columns: &[u8]) -> ftlab_core::Result<Vec<u8>> {
 
 /// A small recording: a log that is written and removed, a table that is written twice.
 pub fn sample() -> ftlab_core::Result<Vec<u8>> {
+    sample_of(0)
+}
+
+/// The same with chunks of 256 B: the third and fourth of each KiB are equal in all of them.
+pub fn sample_of_small_chunks() -> ftlab_core::Result<Vec<u8>> {
+    sample_of(256)
+}
+
+fn sample_of(chunk: u32) -> ftlab_core::Result<Vec<u8>> {
     use crate::replay::Content;
     let named = |path: &str| FileEntry {
         path: path.to_owned(),
@@ -257,6 +293,7 @@ pub fn sample() -> ftlab_core::Result<Vec<u8>> {
         command: vec!["store".to_owned()],
         signature: "auto".to_owned(),
         content: true,
+        chunk,
         processes: vec![Process {
             pid: 7,
             program: "/usr/bin/store".to_owned(),
@@ -290,6 +327,18 @@ pub fn sample() -> ftlab_core::Result<Vec<u8>> {
         page,
         chunks: [4 * page - 3, 4 * page - 2, 4 * page - 1, 4 * page],
     };
+    if chunk > 0 {
+        // New chunks of 1 KiB begin with two new ones each, and number 1 and 2 of all are theirs as well.
+        let pieces = |kib: u64| {
+            if kib == 1 {
+                [3, 4, 1, 2]
+            } else {
+                [2 * kib + 1, 2 * kib + 2, 1, 2]
+            }
+        };
+        writer.push_pieces(&[1, 2, 1, 2]);
+        (2..=12).for_each(|kib| writer.push_pieces(&pieces(kib - 1)));
+    }
     writer.push(call(0, Call::Write, 1, 0, 4096), &[page(1)])?;
     writer.push(call(1_000_000, Call::Sync, 1, 0, 0), &[])?;
     writer.push(call(2_000_000, Call::Write, 2, 0, 8192), &[page(2), page(1)])?;

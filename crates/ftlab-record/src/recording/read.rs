@@ -5,7 +5,7 @@ use std::io::Read;
 use ftlab_core::{Error, Result};
 
 use super::columns::{Calls, Limits, Newest, decode};
-use super::{BLOCK_HEADER, MAGIC, Tables, VERSION, WITH_HINTS};
+use super::{BLOCK_HEADER, EXTENDED, MAGIC, Tables, VERSION};
 
 /// Most bytes of a block before and after compression. The tables of a build with a million files have 200 MB.
 const LONGEST: usize = 256 << 20;
@@ -18,6 +18,8 @@ pub struct Reader<R> {
     limits: Limits,
     time_before: u64,
     newest: Newest,
+    /// Numbers of the smaller chunks of each chunk of 1 KiB so far.
+    pieces: Vec<u64>,
     at: u64,
     read: u64,
     ended: bool,
@@ -34,9 +36,11 @@ impl<R: Read> Reader<R> {
                 files: 0,
                 contexts: 0,
                 processes: 0,
+                pieces: 1,
             },
             time_before: 0,
             newest: Newest::default(),
+            pieces: Vec::new(),
             at: 0,
             read: 0,
             ended: false,
@@ -46,20 +50,29 @@ impl<R: Read> Reader<R> {
             return Err(reader.damaged(0, "expected the magic number of a recording"));
         }
         let version = u32_at(&head, 8);
-        if !(VERSION..=WITH_HINTS).contains(&version) {
+        if ![VERSION, EXTENDED].contains(&version) {
             return Err(reader.damaged(
                 8,
-                &format!("version {version} of the recording form is not known, expected {VERSION} or {WITH_HINTS}: record again with this ftlab, or read it with the one that made it"),
+                &format!("version {version} of the recording form is not known, expected {VERSION} or {EXTENDED}: record again with this ftlab, or read it with the one that made it"),
             ));
         }
         let (_, json) = reader.block("the tables of a recording")?;
         let tables: Tables = serde_json::from_slice(&json)
             .map_err(|e| reader.damaged(12, &format!("expected the tables of a recording as JSON: {e}")))?;
         reader.check(&tables)?;
+        if tables.version() != version || ![0, 256, 512].contains(&tables.chunk) {
+            let chunk = tables.chunk;
+            let hints = if tables.hints { "with" } else { "without" };
+            return Err(reader.damaged(
+                12,
+                &format!("version {version} with chunks of {chunk} B, {hints} hints"),
+            ));
+        }
         reader.limits = Limits {
             files: tables.files.len(),
             contexts: tables.contexts.len(),
             processes: tables.processes.len(),
+            pieces: tables.pieces(),
         };
         reader.tables = tables;
         Ok(reader)
@@ -67,6 +80,12 @@ impl<R: Read> Reader<R> {
 
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// Numbers of the smaller chunks that the chunks of 1 KiB consist of which have been read, as many for each as [`Tables::pieces`]
+    /// says, the chunk of number 1 first; empty where there are none.
+    pub fn pieces(&self) -> &[u64] {
+        &self.pieces
     }
 
     pub fn get_ref(&self) -> &R {
@@ -110,6 +129,7 @@ impl<R: Read> Reader<R> {
             calls.clear();
             return Err(self.damaged(start, &format!("a block of calls has {what}")));
         }
+        self.pieces.extend_from_slice(&calls.pieces);
         self.time_before = calls.ops.last().map_or(self.time_before, |op| op.time_ns);
         self.read += u64::from(n);
         Ok(())
@@ -282,6 +302,24 @@ mod tests {
         assert!(reader.tables().hints);
         let error = read(&hinted(6)).unwrap_err().to_string();
         assert!(error.contains("more bytes than possible"), "{error}");
+    }
+
+    /// The pieces of twelve chunks of 1 KiB come back; a recording that says another size than its version is refused.
+    #[test]
+    fn smaller_chunks_are_known_by_their_kib() {
+        let whole = super::super::sample_of_small_chunks().unwrap();
+        let mut reader = Reader::new("t.ftlrec", whole.as_slice()).unwrap();
+        let mut calls = Calls::default();
+        while reader.read(&mut calls).is_ok() && !calls.ops.is_empty() {}
+        assert_eq!((reader.tables().pieces(), reader.pieces().len()), (4, 48));
+        assert_eq!(reader.pieces()[..12], [1, 2, 1, 2, 3, 4, 1, 2, 5, 6, 1, 2]);
+        for end in 0..whole.len() {
+            assert!(read(&whole[..end]).is_err());
+        }
+        let mut other = whole;
+        other[8] = 1;
+        let error = read(&other).unwrap_err().to_string();
+        assert!(error.contains("version 1 with chunks of 256 B"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Write;
 use ftlab_core::{Error, Result};
 
 use super::columns::{Calls, MOST_OPS, Newest, encode};
-use super::{BLOCK_HEADER, MAGIC, Op, Tables, VERSION, WITH_HINTS};
+use super::{BLOCK_HEADER, MAGIC, Op, Tables};
 use crate::replay::Content;
 
 /// zstd's level: about as small as it gets before time grows much.
@@ -24,8 +24,7 @@ impl<W: Write> Writer<W> {
     pub fn new(mut to: W, tables: &Tables) -> Result<Self> {
         let json = serde_json::to_vec(tables).map_err(|e| Error::input(e.to_string()))?;
         to.write_all(&MAGIC).map_err(full)?;
-        let version = if tables.hints { WITH_HINTS } else { VERSION };
-        to.write_all(&version.to_le_bytes()).map_err(full)?;
+        to.write_all(&tables.version().to_le_bytes()).map_err(full)?;
         block(&mut to, 0, &json)?;
         Ok(Writer {
             to,
@@ -44,6 +43,11 @@ impl<W: Write> Writer<W> {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// The smaller chunks that the next new chunk of 1 KiB consists of, before the call is added that it comes with.
+    pub fn push_pieces(&mut self, pieces: &[u64]) {
+        self.calls.pieces.extend_from_slice(pieces);
     }
 
     /// Adds a block as it is.

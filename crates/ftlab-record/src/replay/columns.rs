@@ -66,6 +66,8 @@ pub struct Columns {
     pids: Vec<u32>,
     content: bool,
     hints: bool,
+    /// Of how many smaller chunks with ids a chunk of 1 KiB consists; 1: there are none.
+    pieces: usize,
     /// Makes ids of one recording differ from those of another.
     salt: u64,
     unknown: u64,
@@ -79,6 +81,7 @@ impl Columns {
             pids: tables.processes.iter().map(|process| process.pid).collect(),
             content: tables.content,
             hints: tables.hints,
+            pieces: tables.pieces(),
             salt: id_of(tables.started_ns, tables.contexts.len() as u64),
             unknown: 1 << 63,
         }
@@ -88,8 +91,8 @@ impl Columns {
         self.labels.names()
     }
 
-    /// Appends requests to a batch; `contents` are those of all of them.
-    pub fn append(&mut self, batch: &mut Batch, requests: &[Request], contents: &[Content]) {
+    /// Appends requests to a batch; `contents` are those of all of them, and `pieces` what the reader knows of smaller chunks.
+    pub fn append(&mut self, batch: &mut Batch, requests: &[Request], contents: &[Content], pieces: &[u64]) {
         let mut from = 0;
         for request in requests {
             batch.push(
@@ -115,7 +118,7 @@ impl Columns {
                     self.unknown += u64::from(content.page == 0);
                     let number = if content.page == 0 { self.unknown } else { content.page };
                     batch.content.push(id_of(number, self.salt));
-                    batch.chunk.extend(self.chunks(content));
+                    self.chunks(content, pieces, &mut batch.chunk);
                 }
                 batch.content_end.push(batch.content.len() as u32);
             }
@@ -126,16 +129,28 @@ impl Columns {
 
 impl Columns {
     /// Ids of the chunks of a page; of one that is known those behind the file's end hold what all such hold.
-    fn chunks(&self, content: &Content) -> [u64; 4] {
-        let past_end = if content.page == 0 {
-            0
-        } else {
-            id_of(u64::MAX, self.salt)
+    fn chunks(&self, content: &Content, pieces: &[u64], into: &mut Vec<u64>) {
+        let past_end = match content.page {
+            0 => 0,
+            _ => id_of(u64::MAX, self.salt),
         };
-        content.chunks.map(|chunk| match chunk {
-            0 => past_end,
-            number => id_of(number | 1 << 62, self.salt),
-        })
+        for chunk in content.chunks {
+            if chunk == 0 {
+                into.extend(std::iter::repeat_n(past_end, self.pieces));
+            } else if self.pieces == 1 {
+                into.push(id_of(chunk | 1 << 62, self.salt));
+            } else {
+                let numbers = pieces.chunks_exact(self.pieces).nth(chunk as usize - 1);
+                let id = |&number: &u64| {
+                    if number == 0 {
+                        0
+                    } else {
+                        id_of(number | 1 << 61, self.salt)
+                    }
+                };
+                into.extend(numbers.unwrap_or(&[0; 4][..self.pieces]).iter().map(id));
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Hashes that a recording is made of, the same whoever records.
 
-use super::layout::{CHUNK, PAGE, PAGE_IDS};
+use super::layout::{CHUNK, PAGE, PAGE_IDS, PageIds};
 
 /// Spreads a number over 64 bits (the finisher of MurmurHash3).
 pub fn mix(mut number: u64) -> u64 {
@@ -21,17 +21,18 @@ pub fn signature(frames: &[(u64, u64)]) -> u64 {
     frames.iter().fold(0, |sum, &frame| sum.wrapping_add(frame_sum(frame)))
 }
 
-/// Ids of a page of which the first `held` bytes are in the file; those behind are zero.
-pub fn page_ids(page: &[u8; PAGE], held: usize) -> [u64; PAGE_IDS] {
+/// Ids of a page of which the first `held` bytes are in the file, and of its chunks of `chunk` bytes; those behind are zero.
+pub fn page_ids(page: &[u8; PAGE], held: usize, chunk: usize) -> PageIds {
     use xxhash_rust::xxh3::xxh3_64;
     let mut ids = [0; PAGE_IDS];
     if held == 0 {
         return ids;
     }
     ids[0] = xxh3_64(page).max(1);
-    for (chunk, bytes) in page.chunks_exact(CHUNK).enumerate() {
-        if chunk * CHUNK < held {
-            ids[chunk + 1] = xxh3_64(bytes).max(1);
+    for (number, bytes) in page.chunks_exact(chunk.max(256)).enumerate() {
+        // Smaller chunks have an id where their 1 KiB has one, so that its id is that of what it is made of.
+        if number * chunk / CHUNK * CHUNK < held {
+            ids[number + 1] = xxh3_64(bytes).max(1);
         }
     }
     ids
@@ -45,11 +46,15 @@ mod tests {
     fn chunks_behind_the_end_have_no_id() {
         let mut page = [0; PAGE];
         page[..1500].fill(7);
-        let ids = page_ids(&page, 1500);
+        let ids = page_ids(&page, 1500, CHUNK);
         // Two chunks are begun; both differ, as the second is half empty.
         assert!(ids[0] != 0 && ids[1] != 0 && ids[2] != 0 && ids[1] != ids[2]);
-        assert_eq!(ids[3..], [0, 0]);
-        assert_eq!(page_ids(&page, 0), [0; PAGE_IDS]);
+        assert!(ids[3..].iter().all(|&id| id == 0));
+        assert_eq!(page_ids(&page, 0, CHUNK), [0; PAGE_IDS]);
+        // Of 256 B there are eight, the last of them behind the end, but within the second KiB: zeros as in its id.
+        let small = page_ids(&page, 1500, 256);
+        assert_eq!((small[0], small[8]), (ids[0], page_ids(&[0; PAGE], PAGE, 256)[1]));
+        assert_eq!(small.iter().filter(|&&id| id != 0).count(), 1 + 8);
     }
 
     #[test]

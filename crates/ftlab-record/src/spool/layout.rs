@@ -12,18 +12,38 @@ pub const MOST: usize = 1 << 16;
 pub const MOST_FRAMES: usize = 64;
 /// Most pages in one content record; a longer write has several.
 pub const MOST_PAGES: usize = 1024;
+
+/// Most pages in one content record with ids of chunks of so many bytes.
+pub const fn most_pages(chunk: usize) -> usize {
+    let fit = (MOST - HEAD - 8) / (8 * (1 + PAGE / chunk));
+    if fit < MOST_PAGES { fit } else { MOST_PAGES }
+}
+
 /// Bytes of a page of file space with a content id.
 pub const PAGE: usize = 4096;
-/// Bytes of a chunk with a content id.
+/// Bytes of a chunk with a content id, unless smaller ones are asked for.
 pub const CHUNK: usize = 1024;
-/// Ids of one page: its own, then those of its chunks.
-pub const PAGE_IDS: usize = 1 + PAGE / CHUNK;
+/// Bytes of a chunk that there may be.
+pub const CHUNK_SIZES: [usize; 3] = [CHUNK, 512, 256];
+/// Most ids of one page: its own, then those of its chunks.
+pub const PAGE_IDS: usize = 1 + PAGE / 256;
+/// Ids of one page; behind those of its chunks there are zeros.
+pub type PageIds = [u64; PAGE_IDS];
 /// Ending of a spool's file name.
 pub const ENDING: &str = "spool";
 /// Ending of a word's name: a symbolic link whose target is a note, of a process that could have no spool.
 pub const WORD: &str = "word";
 /// An empty file of this name says that a process found no more room and recorded no further.
 pub const FULL: &str = "full";
+
+/// Bytes of a chunk as [`ENV_CHUNK`] says it.
+pub fn chunk_named(text: &[u8]) -> usize {
+    match text {
+        b"256" => 256,
+        b"512" => 512,
+        _ => CHUNK,
+    }
+}
 
 /// Bytes of the longest path of a folder of spools that the library takes.
 pub const LONGEST_FOLDER: usize = 200;
@@ -34,6 +54,8 @@ pub const ENV_DIR: &str = "FTLAB_RECORD_DIR";
 pub const ENV_SIGNATURE: &str = "FTLAB_RECORD_SIGNATURE";
 /// `1`: content ids.
 pub const ENV_CONTENT: &str = "FTLAB_RECORD_CONTENT";
+/// Bytes of a chunk with a content id; 1024 if it is not there.
+pub const ENV_CHUNK: &str = "FTLAB_RECORD_CHUNK";
 /// `1`: reads too.
 pub const ENV_READS: &str = "FTLAB_RECORD_READS";
 

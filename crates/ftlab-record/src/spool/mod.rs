@@ -38,7 +38,7 @@
 //! | 3 context | method | frames n | u64 signature, n × (u64 module id or symbol id, u64 offset), innermost first |
 //! | 4 file | 0 | file flags | u32 id, u32 length of path, u64 device, u64 inode, u64 birth in ns (0 unknown), u64 size, path |
 //! | 5 op | operation | op flags | u32 file, u32 duration in ns, u64 time (the clock), u64 offset, u64 length, u64 signature |
-//! | 6 content | 0 | pages n | u64 number of the first page, n × (u64 id of the page, 4 × u64 id of a chunk of 1 KiB) |
+//! | 6 content | chunks: 0 of 1 KiB, 9 of 512 B, 8 of 256 B | pages n | u64 number of the first page, n × (u64 id of the page, 4, 8 or 16 × u64 id of a chunk) |
 //! | 7 note | what | 0 | u64 count, of this note and since the last of its kind; u32 length of text, text: the program it is about, if not the process's own |
 //! | 8 symbol | 0 | 0 | u64 id, u32 length of text, u32 0, text |
 //!
@@ -52,14 +52,15 @@
 //!   One file may have many ids: device, inode and birth say what is the same.
 //! * *Content* follows the write it belongs to, more than one record if the write is long. Page n covers the bytes
 //!   4096 n … 4096 n + 4095 of the file. The id is XXH3-64 (seed 0) of the page after the write, what lies behind the end of the file
-//!   counting as zeros; a chunk wholly behind the end, and what could not be read back, has id 0, and a hash of 0 is stored as 1.
+//!   counting as zeros; a chunk of 1 KiB wholly behind the end (and what it consists of), and what could not be read back, has id 0, and a
+//!   hash of 0 is stored as 1.
 //!
 //! # Not modelled
 //! What the kernel does below the call (that is the replay's part); contents of reads; the order of calls of two threads
 //! within one call's duration.
 //!
 //! # Cost
-//! 48 bytes per call, 40 more per page with content ids.
+//! 48 bytes per call, 40 more per page with content ids (136 with chunks of 256 B).
 
 mod ids;
 mod layout;

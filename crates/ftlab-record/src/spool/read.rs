@@ -76,6 +76,8 @@ pub struct File<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content<'a> {
     pub first_page: u64,
+    /// Bytes of a chunk.
+    pub chunk: usize,
     ids: &'a [u8],
 }
 
@@ -91,14 +93,17 @@ impl<'a> Context<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Number of the page, its id, the ids of its chunks.
-    pub fn pages(&self) -> impl ExactSizeIterator<Item = (u64, u64, [u64; PAGE / CHUNK])> + 'a {
+    /// Number of the page, its id and those of its chunks.
+    pub fn pages(&self) -> impl ExactSizeIterator<Item = (u64, PageIds)> + 'a {
         let (ids, first) = (self.ids, self.first_page);
-        (0..ids.len() / (8 * PAGE_IDS)).map(move |i| {
-            let at = 8 * PAGE_IDS * i;
-            let chunks = std::array::from_fn(|chunk| u64_at(ids, at + 8 + 8 * chunk));
-            (first + i as u64, u64_at(ids, at), chunks)
-        })
+        ids.chunks_exact(8 * (1 + PAGE / self.chunk))
+            .enumerate()
+            .map(move |(i, ids)| {
+                let mut page = [0; PAGE_IDS];
+                let ids = ids.as_chunks::<8>().0.iter().map(|&id| u64::from_le_bytes(id));
+                page.iter_mut().zip(ids).for_each(|(to, id)| *to = id);
+                (first + i as u64, page)
+            })
     }
 }
 
@@ -277,8 +282,16 @@ fn decode(record: &[u8]) -> std::result::Result<Record<'_>, String> {
             Record::Op(operation)
         }
         Kind::Content => {
-            if usize::from(b) > MOST_PAGES {
-                return Err(format!("content of {b} pages; a record has at most {MOST_PAGES}"));
+            let chunk = match a {
+                0 => CHUNK,
+                8 | 9 => 1 << a,
+                _ => return Err(unknown("size of chunks", a.into())),
+            };
+            if usize::from(b) > most_pages(chunk) {
+                return Err(format!(
+                    "content of {b} pages; a record has at most {}",
+                    most_pages(chunk)
+                ));
             }
             let first_page = body.u64()?;
             if first_page > 1 << 52 {
@@ -286,7 +299,8 @@ fn decode(record: &[u8]) -> std::result::Result<Record<'_>, String> {
             }
             Record::Content(Content {
                 first_page,
-                ids: body.take(8 * PAGE_IDS * usize::from(b))?,
+                chunk,
+                ids: body.take(8 * (1 + PAGE / chunk) * usize::from(b))?,
             })
         }
         Kind::Note => {
@@ -419,7 +433,8 @@ mod tests {
         };
         writer.file(&mut memory, &facts, b"/tmp/f").unwrap();
         writer.op(&mut memory, &op(0)).unwrap();
-        writer.content(&mut memory, 10, 2, |page| [page, 1, 2, 3, 4]).unwrap();
+        let ids = |page| std::array::from_fn(|i| if i == 0 { page } else { i as u64 });
+        writer.content(&mut memory, CHUNK, 10, 2, ids).unwrap();
         writer.note(&mut memory, NoteKind::IoUring, 2).unwrap();
         writer.symbol(&mut memory, 77, "A.b".as_bytes()).unwrap();
         memory.bytes()
@@ -462,10 +477,27 @@ mod tests {
         let Record::Content(content) = records[5] else {
             panic!("{:?}", records[5])
         };
-        let pages: Vec<_> = content.pages().collect();
-        assert_eq!(pages, [(10, 10, [1, 2, 3, 4]), (11, 11, [1, 2, 3, 4])]);
+        let pages: Vec<_> = content.pages().map(|(page, ids)| (page, ids[..6].to_vec())).collect();
+        assert_eq!(pages, [(10, vec![10, 1, 2, 3, 4, 0]), (11, vec![11, 1, 2, 3, 4, 0])]);
         assert_eq!(records[6], Record::Note(NoteKind::IoUring, 2, b""));
         assert_eq!(records[7], Record::Symbol(77, b"A.b"));
+    }
+
+    /// As many pages as a record has room for come back with all their ids, whatever the size of chunks.
+    #[test]
+    fn chunks_of_each_size_are_read_as_they_were_written() {
+        for chunk in CHUNK_SIZES {
+            let mut memory = Memory::new(128 << 10, 128 << 10);
+            let mut writer = Writer::begin(&mut memory, &START).unwrap();
+            let ids = |page: u64| std::array::from_fn(|i| if i <= PAGE / chunk { 100 * page + i as u64 } else { 0 });
+            writer.content(&mut memory, chunk, 7, usize::MAX, ids).unwrap();
+            let bytes = memory.bytes();
+            let Some(Ok(Record::Content(content))) = Spool::parse("t", &bytes).unwrap().records().next() else {
+                panic!("no content");
+            };
+            assert_eq!((content.chunk, content.pages().len()), (chunk, most_pages(chunk)));
+            assert!(content.pages().zip(7..).all(|(read, page)| read == (page, ids(page))));
+        }
     }
 
     /// Windows of 128 KiB at multiples of 4096 in a file of 1 MiB: the last one starts at 0xe0000 at the latest, so at least

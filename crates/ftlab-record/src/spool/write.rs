@@ -195,30 +195,26 @@ impl Writer {
         })
     }
 
-    /// Ids of `pages` pages from `first` on; `ids` gives those of one of them, in order. At most [`MOST_PAGES`] are written.
+    /// Ids of `pages` pages from `first` on, with chunks of `chunk` bytes; `ids` gives those of one of them, in order. At most
+    /// [`most_pages`] are written.
     pub fn content(
         &mut self,
         space: &mut impl Space,
+        chunk: usize,
         first: u64,
         pages: usize,
-        mut ids: impl FnMut(u64) -> [u64; PAGE_IDS],
+        mut ids: impl FnMut(u64) -> PageIds,
     ) -> Option<()> {
-        let pages = pages.min(MOST_PAGES);
-        self.record(
-            space,
-            Kind::Content,
-            0,
-            pages as u16,
-            8 + 8 * PAGE_IDS * pages,
-            |body| {
-                body.u64(first);
-                for page in 0..pages as u64 {
-                    for id in ids(first + page) {
-                        body.u64(id);
-                    }
+        let (pages, each) = (pages.min(most_pages(chunk)), 1 + PAGE / chunk);
+        let said = if chunk == CHUNK { 0 } else { chunk.ilog2() as u8 };
+        self.record(space, Kind::Content, said, pages as u16, 8 + 8 * each * pages, |body| {
+            body.u64(first);
+            for page in 0..pages as u64 {
+                for &id in ids(first + page).iter().take(each) {
+                    body.u64(id);
                 }
-            },
-        )
+            }
+        })
     }
 
     /// A note about the process itself.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::SCHEMA;
 use super::curve::Curve;
-use super::recorded::{self, CHUNK_BYTES};
+use super::recorded::{self, Chunks};
 use super::written::{Contexts, Estimate, Octaves, Written};
 use crate::Observer;
 use crate::mrc::steps;
@@ -64,6 +64,7 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
     let curve = written.depths.finish(known - distinct.value, live);
     let wall_s = started.elapsed().as_secs_f64();
     let [lying, different] = written.at_end();
+    let mut by_chunks = chunks(spec, &reading, memory)?.into_iter();
     Ok(json!({
         "schema": SCHEMA,
         "version": env!("CARGO_PKG_VERSION"),
@@ -86,7 +87,8 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
             "live": share(stored),
             "rewritten_share": ratio(sampled.rewritten),
         },
-        "chunks": chunks(spec, &reading, memory)?,
+        "chunks": by_chunks.next(),
+        "smaller_chunks": by_chunks.collect::<Vec<_>>(),
         "distinct": estimate(distinct),
         "at_end": { "units": estimate(lying), "values": estimate(different) },
         "contexts": tables(&written, &source.label_names()),
@@ -104,35 +106,37 @@ fn all_but(of: Estimate, all: f64) -> Value {
     json!({ "share": (1.0 - of.value / all).max(0.0), "error": of.error / all })
 }
 
-/// Duplicates among the smaller chunks of a recording that is read as it is; `null` for anything else.
-fn chunks(spec: &RequestsSpec, reading: &Reading, memory: u64) -> Result<Value> {
+/// Duplicates among the smaller chunks of a recording that is read as it is, a value for each size; none of anything else.
+fn chunks(spec: &RequestsSpec, reading: &Reading, memory: u64) -> Result<Vec<Value>> {
     let (WorkloadSpec::Trace(trace), Some(report)) = (&spec.workload, reading.report()) else {
-        return Ok(Value::Null);
+        return Ok(Vec::new());
     };
     let [path] = trace.paths.as_slice() else {
-        return Ok(Value::Null);
+        return Ok(Vec::new());
     };
     let untouched = spec.filters.is_empty() && spec.requests.is_none() && path.is_file();
     if report.format != "recording" || !untouched {
-        return Ok(Value::Null);
+        return Ok(Vec::new());
     }
     let replayed = report.choices.iter().find(|choice| choice.setting == "replay");
     let options = replay::Options::parse(replayed.map_or("", |choice| &choice.value))?;
     // A packed recording is read as a trace, but not once more.
-    let Ok(written) = recorded::chunks(path, &options, memory) else {
-        return Ok(Value::Null);
+    let Ok(all) = recorded::chunks(path, &options, memory) else {
+        return Ok(Vec::new());
     };
-    if written.known == 0 {
-        return Ok(Value::Null);
-    }
-    let known = written.known as f64;
-    Ok(json!({
-        "unit_bytes": CHUNK_BYTES,
-        "units": written.known,
-        "unknown_units": written.unknown,
-        "written_before": all_but(written.distinct(), known),
-        "live": all_but(written.stored(), known),
-    }))
+    let known = all.into_iter().filter(|of| of.written.known > 0);
+    Ok(known
+        .map(|Chunks { bytes, written }| {
+            let known = written.known as f64;
+            json!({
+                "unit_bytes": bytes,
+                "units": written.known,
+                "unknown_units": written.unknown,
+                "written_before": all_but(written.distinct(), known),
+                "live": all_but(written.stored(), known),
+            })
+        })
+        .collect())
 }
 
 fn estimate(of: Estimate) -> Value {

@@ -7,7 +7,7 @@
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
-//! | `unit` | what is renumbered | a power of two from 512 B to 16 MiB | the drive's mapping unit, else `4KiB` |
+//! | `unit` | what is renumbered | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
 //! # Not modelled
 //! Untouched space between ranges, which a drive with over-provisioning by address space would gain from. One bit a touched
 //! unit is kept in memory.
@@ -24,8 +24,8 @@ pub fn new(keys: &mut Keys, context: &Context) -> Result<Stage> {
     let unit = keys.bytes("unit", u64::from(context.unit_bytes))?;
     let power = u32::try_from(unit)
         .ok()
-        .filter(|u| u.is_power_of_two() && (512..=16 << 20).contains(u));
-    let unit = power.ok_or_else(|| keys.wrong("unit", &format!("{unit}B"), "a power of two from 512 B to 16 MiB"))?;
+        .filter(|u| u.is_power_of_two() && (256..=16 << 20).contains(u));
+    let unit = power.ok_or_else(|| keys.wrong("unit", &format!("{unit}B"), "a power of two from 256 B to 16 MiB"))?;
     Ok(Box::new(move |upstream| {
         let touched = upstream.survey(unit)?.touched.clone();
         upstream.note(format!(

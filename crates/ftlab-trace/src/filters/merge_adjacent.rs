@@ -14,7 +14,6 @@
 //! # Source
 //! Back merging of Linux' block layer; the default size is that of its `max_sectors_kb` on many drives.
 
-use ftlab_core::request::CHUNKS;
 use ftlab_core::{Batch, OpKind, Result};
 
 use super::frame::{Rewrite, Stage, rewriting};
@@ -60,15 +59,9 @@ impl Rewrite for MergeAdjacent {
     fn request(&mut self, input: &Batch, i: usize, output: &mut Batch) -> Result<()> {
         if !self.held.is_empty() && self.continues(input, i) {
             self.held.length[0] += input.length[i];
-            if let Some(end) = self.held.content_end.last_mut() {
-                self.held.content.extend_from_slice(input.content_of(i));
-                *end = self.held.content.len() as u32;
-                if !(self.held.chunk.is_empty() && input.chunks_of(i).is_empty()) {
-                    let before = self.held.content.len() - input.content_of(i).len();
-                    self.held.chunk.resize(CHUNKS * before, 0);
-                    self.held.chunk.extend_from_slice(input.chunks_of(i));
-                    self.held.chunk.resize(CHUNKS * self.held.content.len(), 0);
-                }
+            if !self.held.content_end.is_empty() {
+                self.held.append_ids(input.content_of(i), input.chunks_of(i));
+                self.held.content_end = vec![self.held.content.len() as u32];
             }
         } else {
             self.finish(output)?;

@@ -118,7 +118,7 @@ pub type Again = Arc<dyn Fn() -> Result<Box<dyn Source>> + Send + Sync>;
 /// What filters know beside their own keys.
 #[derive(Clone)]
 pub struct Context {
-    /// The drive's mapping unit (a power of two of at least 512), where there is a drive.
+    /// The drive's mapping unit (a power of two of at least 256), where there is a drive.
     unit_bytes: u32,
     /// Where a spec has no `seed`.
     seed: u64,

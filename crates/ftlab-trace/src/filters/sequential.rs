@@ -10,7 +10,7 @@
 //! | --- | --- | --- | --- |
 //! | `span` | where the addresses end | 512 B to 2^62 B | the end of what the stream reads and writes |
 //! | `pointer` | what follows one another: all requests (`shared`), or those of each operation | `shared`, `operation` | `shared` |
-//! | `unit` | what every request begins at a multiple of | a power of two from 512 B to 16 MiB | the drive's mapping unit, else `4KiB` |
+//! | `unit` | what every request begins at a multiple of | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
 //! # Not modelled
 //! Several sequential streams of one operation side by side. A request that is longer than `span` reaches beyond it.
 //! # Source
@@ -27,8 +27,8 @@ const HIGHEST: u64 = 1 << 62;
 
 pub fn new(keys: &mut Keys, context: &Context) -> Result<Stage> {
     let unit = keys.bytes("unit", u64::from(context.unit_bytes))?;
-    if !unit.is_power_of_two() || !(512..=16 << 20).contains(&unit) {
-        return Err(keys.wrong("unit", &format!("{unit}B"), "a power of two from 512 B to 16 MiB"));
+    if !unit.is_power_of_two() || !(256..=16 << 20).contains(&unit) {
+        return Err(keys.wrong("unit", &format!("{unit}B"), "a power of two from 256 B to 16 MiB"));
     }
     let given = keys.bytes("span", 0)?;
     if given != 0 && !(512..=HIGHEST).contains(&given) {

@@ -37,7 +37,7 @@
 //! | label | u16 | |
 //! | end of the request's content ids | u32 | |
 //! | content ids; their count is the last end | u64 |
-//! | ids of chunks of 1 KiB, four for each content id; 0 is unknown | u64 | |
+//! | ids of chunks, four for each content id (of 1 KiB), or eight or sixteen (512 and 256 B); 0 is unknown | u64 | |
 //!
 //! The first six are always there. The end block's columns are the number of requests as a u64; a file without an end
 //! block is cut off. A block of names has 1 in the place of the forms, and JSON like the header's instead of columns: names
@@ -46,7 +46,7 @@
 //! # What is dropped
 //! Nothing.
 
-use ftlab_core::request::CHUNKS;
+use ftlab_core::request::{CHUNKS, CHUNKS_EACH};
 use ftlab_core::{Batch, Error, OpKind, Result};
 
 use super::{Claim, Progress, Reader, Sample, Strength};
@@ -343,7 +343,11 @@ fn decode(bytes: &[u8], n: usize, forms: u32, batch: &mut Batch) -> std::result:
     columns.n = batch.content_end.last().map_or(0, |&end| end as usize);
     columns.read(&mut batch.content, u64::from_le_bytes, columns.n > 0)?;
     let ids = columns.n;
-    columns.n = ids * CHUNKS;
+    // The last column's length says how many there are for each id.
+    let each = CHUNKS_EACH
+        .into_iter()
+        .find(|each| columns.bytes.len() == 8 * each * ids);
+    columns.n = ids * each.unwrap_or(CHUNKS);
     columns.read(&mut batch.chunk, u64::from_le_bytes, false)?;
     let chunks_fit = batch.chunk.is_empty() || batch.chunk.len() == columns.n;
     if batch.content.len() != ids || !chunks_fit || !columns.bytes.is_empty() {
@@ -436,8 +440,13 @@ mod tests {
 
     #[test]
     fn three_requests() {
-        let (batch, bytes) = sample();
-        assert_eq!(read(&bytes), ("ftlab", batch));
+        let (mut batch, bytes) = sample();
+        assert_eq!(read(&bytes), ("ftlab", batch.clone()));
+        for each in [8, 16] {
+            batch.chunk = (21..21 + 2 * each).collect();
+            let bytes = crate::write::to_bytes("ftlab", &batch, &Names::default()).unwrap();
+            assert_eq!(read(&bytes), ("ftlab", batch.clone()));
+        }
     }
 
     #[test]

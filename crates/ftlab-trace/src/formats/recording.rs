@@ -16,13 +16,13 @@
 //! | pid | its process |
 //! | label | the kind of file: `*.sst`, `MANIFEST-#`; with `labels=role` what files of the name are for, where that is known: `table` |
 //! | stream | 1 (short) to 4 (extreme) by the write-lifetime hint of the file, where calls give any; 0 without |
-//! | content | ids of the pages, where the recording has contents |
+//! | content, chunk | ids of the pages and of their chunks (1 KiB, or what `ftlab record --chunk` said), where the recording has contents |
 //!
 //! `replay` sets options, between commas: `page_cache` (on), `memory` (8GiB), `dirty_expire` (30s), `wakeup` (5s), `background`
 //! (10%), `limit` (20%), `bandwidth` (1GB/s), `max_request` (512KiB), `extents` (simulated), `device`, `journal` (off), `labels` (kind).
 //!
 //! # What is dropped
-//! Threads, how long calls took, contents of 1 KiB chunks; `ftlab contexts` has more of a recording.
+//! Threads, how long calls took; `ftlab contexts` has more of a recording.
 
 use std::io::{self, Read};
 
@@ -110,8 +110,12 @@ impl Reader for Recording {
                 self.replay.apply(op, contents)?;
                 self.next += 1;
             }
-            self.columns
-                .append(batch, self.replay.requests(), self.replay.contents());
+            self.columns.append(
+                batch,
+                self.replay.requests(),
+                self.replay.contents(),
+                self.reader.pieces(),
+            );
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ fn scan_files(files: Files, paths: &[PathBuf], options: &ReadOptions) -> Result<
     Ok(reach.finish(report, if side_by_side { &bases } else { &[0] }))
 }
 
-/// Reads `source` to its end, in constant memory but for one bit per touched unit of `unit_bytes` (a power of two from 512
+/// Reads `source` to its end, in constant memory but for one bit per touched unit of `unit_bytes` (a power of two from 256
 /// bytes to 16 MiB). Unlike [`scan`] it takes addresses as they come, with volumes already laid out, and its report has no
 /// facts about files.
 pub fn survey(source: &mut dyn Source, unit_bytes: u32) -> Result<Scan> {
@@ -90,9 +90,9 @@ struct Reach {
 
 impl Reach {
     fn new(unit: u32) -> Result<Self> {
-        if !unit.is_power_of_two() || !(512..=16 << 20).contains(&unit) {
+        if !unit.is_power_of_two() || !(256..=16 << 20).contains(&unit) {
             return Err(Error::input(format!(
-                "unit of {unit} bytes: expected a power of two from 512 bytes to 16 MiB"
+                "unit of {unit} bytes: expected a power of two from 256 bytes to 16 MiB"
             )));
         }
         Ok(Reach {

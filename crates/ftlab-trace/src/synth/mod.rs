@@ -25,6 +25,7 @@
 //! store with contents; [`transactions`], clients of a database whose next request waits for their last; [`fitted`], a workload that a model
 //! file describes (a TOML with `kind = "fitted"` is one); and the [`named`] workloads, models that come with the program.
 
+pub mod contexts;
 pub mod correlated;
 pub mod fitted;
 pub mod hotcold;
@@ -98,7 +99,7 @@ macro_rules! kinds {
 
 /// The kinds that place requests.
 pub fn catalogue() -> &'static [Kind] {
-    kinds!(uniform, sequential, zipf, hotcold, mixed, correlated)
+    kinds!(uniform, sequential, zipf, hotcold, mixed, correlated, contexts)
 }
 
 /// A name that a spec may begin with.
