@@ -23,7 +23,8 @@
 //!   it brought; as a regular load brings entries along too, with which it answers `u` more requests, an answer is worth
 //!   `1 / (1 + u)` loads. A read costs one, in vain too, and so does its program. All live pages together pay for the
 //!   memory that the directory and unused entries take: regular loads of entries that left the cache so lately that it would
-//!   still hold them. For that, one in four of the keys that leave are kept, 4 bytes each, taken from `ftl.map_cache`. One page, the best
+//!   still hold them, each counted twice, as what it brings along pushes out others. For that, keys that leave are kept, 4 bytes each, taken from
+//!   `ftl.map_cache`: all of up to 32, else one in four. One page, the best
 //!   supported, is tried first; every 512 look-ups as many follow as can fail without all pages together losing more than a hundredth
 //!   of the regular loads so far and a tenth of the loads that writes did without (`dei=shared`); what pages have saved is added to that.
 //!   So a set that does not pay costs about a hundredth, and one that pays is in use the sooner the more it saves. The account does not
@@ -182,9 +183,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     let updates = (params.dei == Dei::Skew).then(|| UpdateTable::new(paging.pages(), params.frequent));
     let for_updates = updates.as_ref().map_or(0, UpdateTable::bytes);
     let for_ghost = match params.removal {
-        Removal::Named(RemovalKind::Balance) => {
-            params.keys_in(for_directory) / u64::from(ghost::SHARE) * ghost::KEY_BYTES
-        }
+        Removal::Named(RemovalKind::Balance) => ghost::bytes(params.keys_in(for_directory)),
         _ => 0,
     };
     let beside = for_directory + for_ghost + for_updates;
@@ -353,9 +352,8 @@ impl Cpftl {
 
     fn load(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         if let Some(balance) = &mut self.balance {
-            let there = self.cache.ghost.as_mut().is_some_and(|ghost| ghost.take(key));
-            let weight = f64::from(ghost::SHARE * u32::from(there));
-            balance.loaded(self.paging.page_of(key), weight, self.pages.live());
+            let still_there = self.cache.ghost.as_mut().map_or(0.0, |ghost| ghost.take(key));
+            balance.loaded(self.paging.page_of(key), still_there, self.pages.live());
         }
         self.give_back(charges);
         let dirty = &self.dirty;
@@ -384,18 +382,26 @@ impl Cpftl {
         let dirty = self.dirty.as_ref().map_or(0, DirtyIndex::used);
         let directory = self.directory.bytes(self.pages.live());
         self.cache.budget = self.budget - directory - self.ghost_bytes(directory) - dirty;
-        let beside = directory + u64::from(self.cache.unused) * u64::from(self.params.entry_bytes);
-        let alike = beside * u64::from(self.cache.entries()) / self.cache.used.max(1);
-        if let Some(ghost) = &mut self.cache.ghost {
-            ghost.keep(alike.min(self.params.keys_in(directory)));
-        }
+        self.watch();
         self.cache.shrink(charges);
+    }
+
+    /// Watches what the cache would still hold if it had the memory that correlated pages take: their directory, the keys kept
+    /// beside it, and entries that they brought and nothing has used yet.
+    fn watch(&mut self) {
+        let directory = self.directory.bytes(self.pages.live());
+        let unused = u64::from(self.cache.unused) * u64::from(self.params.entry_bytes);
+        let taken = directory + self.ghost_bytes(directory) + unused;
+        let alike = taken * u64::from(self.cache.entries()) / self.cache.used.max(1);
+        if let Some(ghost) = &mut self.cache.ghost {
+            ghost.keep(alike, self.params.keys_in(directory));
+        }
     }
 
     /// Bytes of the keys that the rule `balance` keeps beside a directory of so many.
     fn ghost_bytes(&self, directory: u64) -> u64 {
         match self.balance {
-            Some(_) => self.params.keys_in(directory) / u64::from(ghost::SHARE) * ghost::KEY_BYTES,
+            Some(_) => ghost::bytes(self.params.keys_in(directory)),
             None => 0,
         }
     }

@@ -1,4 +1,4 @@
-//! What a larger cache would still hold: the keys that left last, of one in four.
+//! What a larger cache would still hold: the keys that left last, all of a few or one in four of many.
 //!
 //! A key is sampled by a hash of it alone, so that a miss of a sampled one stands for four. Each takes 4 bytes of a drive's memory.
 
@@ -7,13 +7,31 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 /// Keys that one sampled key stands for.
-pub const SHARE: u32 = 4;
-pub const KEY_BYTES: u64 = 4;
+const SHARE: u64 = 4;
+/// Most keys of which all are kept: one in four of fewer would say nothing.
+const ALL: u64 = 32;
+const KEY_BYTES: u64 = 4;
+
+/// Bytes that it takes to remember so many keys.
+pub fn bytes(keys: u64) -> u64 {
+    share(keys, keys) * KEY_BYTES
+}
+
+/// How many are kept of so many keys, where there is room for those of `most`.
+fn share(keys: u64, most: u64) -> u64 {
+    match most <= ALL {
+        true => keys,
+        false => keys / SHARE,
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct Ghost {
-    /// Sampled keys that may be kept.
+    /// Keys that may be kept, sampled ones if they are sampled.
     room: usize,
+    sampled: bool,
+    /// Keys that one that comes back stands for.
+    weight: f64,
     /// Keys in the order in which they left, each with the number of its leaving.
     queue: VecDeque<(u32, u64)>,
     /// The latest number of each.
@@ -22,9 +40,16 @@ pub struct Ghost {
 }
 
 impl Ghost {
-    /// Keeps the last `keys` keys that left, sampled ones and others.
-    pub fn keep(&mut self, keys: u64) {
-        self.room = (keys / u64::from(SHARE)) as usize;
+    /// Watches the last `keys` keys that left, within the memory for `most`. Those beyond it are taken to come back as often.
+    pub fn keep(&mut self, keys: u64, most: u64) {
+        let sampled = most > ALL;
+        if std::mem::replace(&mut self.sampled, sampled) != sampled {
+            self.clear();
+        }
+        let watched = keys.min(most);
+        self.room = share(watched, most) as usize;
+        let stands_for = if sampled { SHARE as f64 } else { 1.0 };
+        self.weight = stands_for * keys as f64 / watched.max(1) as f64;
         self.shrink();
     }
 
@@ -34,7 +59,7 @@ impl Ghost {
 
     /// The key leaves the cache.
     pub fn put(&mut self, key: u32) {
-        if self.room == 0 || !Self::is_sampled(key) {
+        if self.room == 0 || (self.sampled && !Self::is_sampled(key)) {
             return;
         }
         self.number += 1;
@@ -43,9 +68,12 @@ impl Ghost {
         self.shrink();
     }
 
-    /// The key comes back. Whether a larger cache would have held it.
-    pub fn take(&mut self, key: u32) -> bool {
-        self.room > 0 && self.left.remove(&key).is_some()
+    /// The key comes back. How many keys that a larger cache would have held it stands for; 0: it would not.
+    pub fn take(&mut self, key: u32) -> f64 {
+        match self.room > 0 && self.left.remove(&key).is_some() {
+            true => self.weight,
+            false => 0.0,
+        }
     }
 
     fn shrink(&mut self) {
@@ -77,17 +105,34 @@ mod tests {
         let [a, b, c] = sampled[..3] else { panic!("three") };
         let mut ghost = Ghost::default();
         ghost.put(a);
-        assert!(!ghost.take(a), "without room nothing is kept");
+        assert_eq!(ghost.take(a), 0.0, "without room nothing is kept");
         // Two sampled keys of eight.
-        ghost.keep(8);
+        ghost.keep(8, 1000);
         [a, other, b, c].iter().for_each(|&key| ghost.put(key));
-        assert_eq!([a, other, b, c].map(|key| ghost.take(key)), [false, false, true, true]);
-        assert!(!ghost.take(b), "it is in the cache again");
+        assert_eq!([a, other, b, c].map(|key| ghost.take(key)), [0.0, 0.0, 4.0, 4.0]);
+        assert_eq!(ghost.take(b), 0.0, "it is in the cache again");
         // One that left twice has the place of the second time.
         [a, b, a].iter().for_each(|&key| ghost.put(key));
-        assert_eq!((ghost.take(b), ghost.take(a)), (true, true));
+        assert_eq!((ghost.take(b), ghost.take(a)), (4.0, 4.0));
         ghost.put(a);
-        ghost.keep(3);
-        assert!(!ghost.take(a));
+        ghost.keep(3, 1000);
+        assert_eq!(ghost.take(a), 0.0);
+    }
+
+    #[test]
+    fn of_a_few_keys_all_are_kept_and_stand_for_those_beyond() {
+        let mut ghost = Ghost::default();
+        ghost.keep(2, 3);
+        [1, 2, 3].iter().for_each(|&key| ghost.put(key));
+        assert_eq!([1, 2, 3].map(|key| ghost.take(key)), [0.0, 1.0, 1.0]);
+        // Six keys' worth of memory is taken, and there is room to watch three.
+        ghost.keep(6, 3);
+        (1..5).for_each(|key| ghost.put(key));
+        assert_eq!([1, 2, 3, 4].map(|key| ghost.take(key)), [0.0, 2.0, 2.0, 2.0]);
+        // With much room they are sampled; what was kept before is forgotten.
+        ghost.put(1);
+        ghost.keep(400, 400);
+        assert_eq!(ghost.take(1), 0.0);
+        assert_eq!([3, 32, 33, 400].map(bytes), [12, 128, 32, 400]);
     }
 }

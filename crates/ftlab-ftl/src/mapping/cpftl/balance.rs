@@ -4,7 +4,8 @@
 //! load has the same merit by what it brings along; so `n` requests answered by correlated pages would have taken
 //! `n / (1 + u)` regular loads, where `u` is the number of requests that what a regular load brings along answers. Reads that find
 //! nothing are lost. And all pages together pay for the memory that the directory and unused entries take from the cache: the
-//! regular loads of entries that left a moment ago and would still be there.
+//! regular loads of entries that left a moment ago and would still be there. Each counts twice, as a load for want of memory brings
+//! entries along that push out others.
 //!
 //! What all pages together may lose is bounded too: a new one is tried only while what has been lost, and what those on trial can still
 //! lose, stay within a share of what the map has cost so far.
@@ -14,6 +15,8 @@ pub const EVERY: u64 = 512;
 /// Shares of the regular loads, and of the loads that writes did without, that correlated pages may lose.
 const OF_LOADS: f64 = 0.01;
 const OF_SKIPPED: f64 = 0.1;
+/// Loads that one for want of memory stands for.
+const RENT: f64 = 2.0;
 /// Look-ups in which what is known of regular loads loses half its weight.
 const FADES: u64 = 16_384;
 /// Times `patience` that a page can save up.
@@ -128,7 +131,7 @@ impl Balance {
             self.earn(page, -worth);
         }
         self.request = Some((tvpn, None));
-        self.rent += still_there / f64::from(live.max(1));
+        self.rent += RENT * still_there / f64::from(live.max(1));
     }
 
     /// What the page has saved less what it has cost.
@@ -239,12 +242,12 @@ mod tests {
         assert!(!balance.is_due(FADES + 1));
     }
 
-    /// Two pages share a rent of 4 for a load that their memory made necessary; the one that comes later does not pay for it.
+    /// Two pages share a rent of 4, twice the weight of a load that their memory made necessary; the one that comes later does not pay for it.
     #[test]
     fn pages_pay_for_the_memory_they_take() {
         let mut balance = opened(2.0);
         balance.open(1);
-        balance.loaded(9, 4.0, 2);
+        balance.loaded(9, 2.0, 2);
         balance.open(2);
         assert_eq!([0, 1, 2].map(|page| balance.net(page)), [-3.0, -3.0, -1.0]);
         assert_eq!([0, 1, 2].map(|page| balance.fails(page)), [true, true, false]);

@@ -97,6 +97,7 @@ impl Cpftl {
         if self.look_ups >= self.params.start {
             self.admit(0, record, charges);
         }
+        self.watch();
     }
 
     /// Tries the next pages: as many as the rule `balance` affords, at least so many.

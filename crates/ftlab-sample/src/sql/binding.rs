@@ -1,0 +1,193 @@
+//! A question about known fields becomes a plan: what is taken from a record, and what becomes of it.
+
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+use ftlab_core::{Error, Result};
+
+use crate::record::{Form, Pick};
+
+use super::scope::{Scope, Side};
+use super::{Aggregate, Column, Kind, Plan, Question, Shows, unsupported, whole};
+
+/// Gives the fields of a question their places; `joined` are form and names of the joined file's fields.
+pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option<(&Form, &[String])>) -> Result<Plan> {
+    if question.explode.is_some() && *form != Form::Text {
+        return Err(Error::input(format!(
+            "words and links are made of lines of text, and `{}` is read as {}; expected --format text",
+            question.files,
+            form.name()
+        )));
+    }
+    let mut scope = Scope {
+        question,
+        form,
+        columns,
+        joined,
+        picks: Vec::new(),
+        joined_picks: Vec::new(),
+    };
+    let every = question.items.iter().map(|(item, _)| item);
+    let every = every.chain(&question.condition).chain(&question.groups);
+    // A first pass finds all fields, so that slots can stand in the order of fields.
+    for expr in every {
+        let expr = question.named(expr);
+        match aggregate(expr)? {
+            Some((_, None)) => {}
+            Some((_, Some(of))) => {
+                scope.compile(of)?;
+            }
+            None => {
+                scope.compile(expr)?;
+            }
+        }
+    }
+    let mut sides = None;
+    if let Some(join) = &question.join {
+        let left = scope.sides(&join.left)?;
+        let right = scope.sides(&join.right)?;
+        let (ours, theirs) = match (&left[..], &right[..]) {
+            ([Side::Sampled], [Side::Joined]) => (&join.left, &join.right),
+            ([Side::Joined], [Side::Sampled]) => (&join.right, &join.left),
+            _ => return Err(Error::input("join: expected a field of each side behind `on`")),
+        };
+        scope.compile(ours)?;
+        scope.compile(theirs)?;
+        sides = Some((ours, theirs));
+    }
+    scope.picks.sort_by_key(|pick| match pick {
+        Pick::Field(number) => *number,
+        _ => 0,
+    });
+    let mut plan = Plan {
+        picks: Vec::new(),
+        joined: Vec::new(),
+        keys: None,
+        condition: question
+            .condition
+            .as_ref()
+            .map(|expr| scope.compile(expr))
+            .transpose()?,
+        groups: Vec::new(),
+        aggregates: Vec::new(),
+        columns: Vec::new(),
+        orders: Vec::new(),
+        limit: question.limit,
+    };
+    if let Some((ours, theirs)) = sides {
+        plan.keys = Some((scope.compile(ours)?, scope.compile(theirs)?));
+    }
+    let groups: Vec<&Expr> = question.groups.iter().map(|expr| question.named(expr)).collect();
+    for group in &groups {
+        if aggregate(group)?.is_some() {
+            return Err(Error::input(format!(
+                "group by {group}: expected an expression without count, sum, avg or proportion"
+            )));
+        }
+        plan.groups.push(scope.compile(group)?);
+    }
+    for (item, alias) in &question.items {
+        let shows = match aggregate(item)? {
+            Some((kind, of)) => {
+                let of = of.map(|of| scope.compile(of)).transpose()?;
+                plan.aggregates.push(Aggregate { kind, of });
+                Shows::Aggregate(plan.aggregates.len() - 1)
+            }
+            None => match groups.iter().position(|group| is_same(group, item)) {
+                Some(group) => Shows::Group(group),
+                None => {
+                    return Err(Error::input(format!(
+                        "`{item}`: expected in `group by`, or within count, sum, avg or proportion"
+                    )));
+                }
+            },
+        };
+        plan.columns.push(Column {
+            name: alias.clone().unwrap_or_else(|| item.to_string()),
+            shows,
+        });
+    }
+    if plan.aggregates.is_empty() {
+        return Err(Error::input(
+            "query: expected at least one of count, sum, avg and proportion",
+        ));
+    }
+    for (by, falls) in &question.orders {
+        let place = match by {
+            Expr::Value(_) => Some(whole(by, "order by")?)
+                .filter(|&number| (1..=plan.columns.len()).contains(&number))
+                .map(|n| n - 1),
+            by => question
+                .items
+                .iter()
+                .zip(&plan.columns)
+                .position(|((item, _), column)| is_same(item, by) || column.name == by.to_string()),
+        };
+        let Some(place) = place else {
+            return Err(Error::input(format!("order by {by}: expected an item of the select")));
+        };
+        plan.orders.push((place, *falls));
+    }
+    plan.picks = scope.picks;
+    plan.joined = scope.joined_picks;
+    Ok(plan)
+}
+
+impl Question {
+    /// What an alias or the number of an item stands for.
+    fn named<'a>(&'a self, expr: &'a Expr) -> &'a Expr {
+        match expr {
+            Expr::Identifier(name) => {
+                let found = self
+                    .items
+                    .iter()
+                    .find(|(item, alias)| alias.as_ref() == Some(&name.value) && !is_same(item, expr));
+                found.map_or(expr, |(item, _)| item)
+            }
+            Expr::Value(_) => {
+                let number = expr.to_string().parse::<usize>().ok().filter(|&number| number > 0);
+                number
+                    .and_then(|number| self.items.get(number - 1))
+                    .map_or(expr, |(item, _)| item)
+            }
+            expr => expr,
+        }
+    }
+}
+
+/// Whether two expressions are written alike. Comparing the trees would compile the comparison of all of SQL's.
+fn is_same(one: &Expr, other: &Expr) -> bool {
+    one.to_string() == other.to_string()
+}
+
+/// If an item is an aggregate: which, and of what.
+pub(super) fn aggregate(expr: &Expr) -> Result<Option<(Kind, Option<&Expr>)>> {
+    let Expr::Function(function) = expr else {
+        return Ok(None);
+    };
+    let kind = match function.name.to_string().to_ascii_lowercase().as_str() {
+        "count" => Kind::Count,
+        "sum" => Kind::Sum,
+        "avg" | "mean" => Kind::Average,
+        "proportion" => Kind::Proportion,
+        _ => return Ok(None),
+    };
+    if function.over.is_some() || function.filter.is_some() {
+        return Err(unsupported(expr));
+    }
+    let FunctionArguments::List(list) = &function.args else {
+        return Err(unsupported(expr));
+    };
+    if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
+        return Err(Error::input(format!(
+            "`{expr}`: a sample does not tell how many are distinct; expected count, sum, avg or proportion of all"
+        )));
+    }
+    match &list.args[..] {
+        [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == Kind::Count => Ok(Some((kind, None))),
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(of))] => Ok(Some((kind, Some(of)))),
+        _ => Err(Error::input(format!(
+            "`{expr}`: expected one expression within {}",
+            kind.name()
+        ))),
+    }
+}
