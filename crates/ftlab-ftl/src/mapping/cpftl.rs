@@ -25,7 +25,7 @@
 //!   memory that the directory and unused entries take: regular loads of entries that left the cache so lately that it would
 //!   still hold them, each counted twice, as what it brings along pushes out others. For that, keys that leave are kept, 4 bytes each, taken from
 //!   `ftl.map_cache`: all of up to 32, else one in four. One page, the best
-//!   supported, is tried first; every 512 look-ups as many follow as can fail without all pages together losing more than a hundredth
+//!   supported, is tried first; every 512 look-ups, sooner where memory has cost `patience`, as many follow as can fail without all pages together losing more than a hundredth
 //!   of the regular loads so far and a tenth of the loads that writes did without (`dei=shared`); what pages have saved is added to that.
 //!   So a set that does not pay costs about a hundredth, and one that pays is in use the sooner the more it saves. The account does not
 //!   see everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.

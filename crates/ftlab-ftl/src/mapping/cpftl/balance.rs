@@ -45,7 +45,9 @@ pub struct Balance {
     loads: f64,
     answered: f64,
     faded: u64,
+    /// Look-ups, in units of `EVERY`, and rent of the last reckoning.
     reckoned: u64,
+    reckoned_rent: f64,
     /// In this request: the translation page that it has been answered for, and the page that earned by it, if one did.
     request: Option<(u32, Option<u32>)>,
 }
@@ -165,15 +167,18 @@ impl Balance {
         most.max(0.0) as u32
     }
 
-    /// Whether all pages are to be reckoned with at this look-up.
+    /// Whether all pages are to be reckoned with at this look-up: every `EVERY` ones, or sooner where the rent alone makes pages fail.
     pub fn is_due(&mut self, look_ups: u64) -> bool {
         if look_ups / FADES > self.faded {
             self.faded = look_ups / FADES;
             self.loads /= 2.0;
             self.answered /= 2.0;
         }
-        let due = look_ups / EVERY > self.reckoned;
-        self.reckoned = look_ups / EVERY;
+        let due = look_ups / EVERY > self.reckoned || self.rent - self.reckoned_rent > self.patience;
+        if due {
+            self.reckoned = look_ups / EVERY;
+            self.reckoned_rent = self.rent;
+        }
         due
     }
 }
@@ -263,6 +268,18 @@ mod tests {
             balance.used(7, Some(1));
         }
         assert_eq!(balance.net(1), 8.0);
+    }
+
+    /// A rent beyond the patience is not waited with until look-ups are due.
+    #[test]
+    fn a_high_rent_is_reckoned_at_once() {
+        let mut balance = opened(2.0);
+        assert!(!balance.is_due(1));
+        balance.loaded(9, 1.0, 1);
+        assert!(!balance.is_due(2), "2 is not more than 2");
+        balance.loaded(9, 1.0, 1);
+        assert!(balance.is_due(3) && !balance.is_due(4));
+        assert!(balance.is_due(EVERY) && !balance.is_due(EVERY + 1));
     }
 
     /// With a patience of 2 a page on trial can lose 2, and one costs 3 until it is given up.

@@ -85,8 +85,9 @@ fn a_set_that_does_not_pay_switches_itself_off() {
     assert!(kept > 2.0 * none, "{kept} {none}");
     let (judged, [written, live, on]) = with("balance");
     assert!(written == 2.0 && live == 0.0, "{written} {live}");
-    assert!(on > 0.02 && on < 0.2, "{on}");
-    assert!(judged < 1.02 * none, "{judged} {none}");
+    // What the memory costs is seen before the next reckoning by look-ups.
+    assert!(on > 0.0 && on < 0.01, "{on}");
+    assert!(judged < 1.005 * none, "{judged} {none}");
 }
 
 #[test]
