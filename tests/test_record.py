@@ -173,7 +173,9 @@ for _ in range(5):
     [([], 1), (["--exact"], 1), (["--chunk", "256"], 2)],
     ids=["library", "exact", "small chunks"],
 )
-def test_write_lifetime_hints_become_streams_and_manual_places_by_them(tmp_path: Path, mode: list[str], plain: int) -> None:
+def test_write_lifetime_hints_become_streams_and_manual_places_by_them(
+    tmp_path: Path, mode: list[str], plain: int
+) -> None:
     done = record("-o", "a.ftlrec", *mode, "--", sys.executable, "-c", HINTS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "write-lifetime hints by `fcntl`: 2;" in "\n".join(ftlab.contexts(tmp_path / "a.ftlrec").figures["notes"])

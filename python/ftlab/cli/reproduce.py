@@ -11,6 +11,7 @@ from ftlab.cli import options as o
 
 if TYPE_CHECKING:
     from ftlab.reproduction import Reproduction
+    from ftlab.reproduction.schema import Experiment
 
 Only = Annotated[
     list[str] | None, typer.Option("--only", metavar="FIGURE", help="Only this figure or table. Repeatable.")
@@ -23,6 +24,10 @@ def reproduce(
         str, typer.Argument(metavar="EXPERIMENT", help="Its name, or a folder with an experiment.toml.")
     ] = "",
     list_: Annotated[bool, typer.Option("--list", help="List the experiments, or the figures of this one.")] = False,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="Every experiment, into one folder with an index (--out); goes on where it was."),
+    ] = False,
     only: Only = None,
     drive: Annotated[
         list[str] | None, typer.Option("--drive", "-d", metavar="NAME", help="Only this of its drives. Repeatable.")
@@ -45,6 +50,7 @@ def reproduce(
     """Measure the figures and tables of a source document again, and judge each by a rule.
 
     Example: ftlab reproduce cpftl --only fig-3.7a --quick     Example: ftlab reproduce cpftl --out cpftl-report
+    Example: ftlab reproduce --all --out gallery
     """
     import contextlib
 
@@ -57,6 +63,14 @@ def reproduce(
         rows = reproduction_text.experiments() if not experiment else reproduction_text.figures(files.load(experiment))
         text.put_json(rows) if json else text.put(text.value_text(rows))
         return 0
+    if all_:
+        given: dict[str, object] = {"EXPERIMENT": experiment, "--only": only, "--drive": drive, "--stand-in": stand_in}
+        given |= {"--traces": traces, "--json": json}
+        if wrong := [name for name, value in given.items() if value]:
+            raise InputError(f"--all: every experiment is measured whole; expected no {wrong[0]}")
+        if out is None:
+            raise InputError("--all: expected a folder for the gallery (--out)")
+        return _all(out, quick=quick, force=force, options=options)
     if not experiment:
         raise InputError(f"nothing to reproduce: expected an experiment (known: {', '.join(files.names())})")
     watch = reproduction_text.Watch()
@@ -97,3 +111,40 @@ def reproduce(
         text.note("interrupted; what was finished is kept")
         return INTERRUPTED
     return WRONG_INPUT if made.failures else 0
+
+
+def _all(out: Path, *, quick: bool, force: bool, options: dict[str, Any]) -> int:
+    """The gallery."""
+    from ftlab import reproduction
+    from ftlab.cli import INTERRUPTED, WRONG_INPUT, reproduction_text, text
+    from ftlab.errors import Interrupted
+    from ftlab.reproduction import gallery
+
+    watch = reproduction_text.Watch()
+
+    def measure(experiment: Experiment) -> Reproduction:
+        try:
+            return reproduction.execute(
+                experiment, only=[], drive=[], stand_in=[], traces=None, quick=quick, watch=watch, options=options
+            )
+        finally:
+            watch.clear()
+
+    def told(entry: gallery.Entry) -> None:
+        text.note(f"{entry.experiment.name}: {'measured' if entry.measured else 'is there'}")
+
+    interrupted = False
+    failed: list[str] = []
+    try:
+        entries = gallery.build(out, measure, quick=quick, force=force, told=told, failed=failed.append)
+    except Interrupted as stop:
+        interrupted, entries = True, cast("tuple[gallery.Entry, ...]", stop.result)
+    text.put(reproduction_text.gallery(entries))
+    text.note(f"wrote {out / gallery.INDEX}")
+    if interrupted:
+        text.note("interrupted; what was finished is kept, and the same command goes on")
+        return INTERRUPTED
+    failed += [failure for entry in entries for failure in entry.summary["failures"]]
+    for sentence in failed:
+        text.note(f"failed: {sentence}")
+    return WRONG_INPUT if failed else 0

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ftlab.cli import progress
 from ftlab.reproduction import Reproduction, Result, files, written
 from ftlab.reproduction.schema import Experiment
-from ftlab.reproduction.verdict import Judgement
+from ftlab.reproduction.verdict import SOURCE, Judgement
 from ftlab.runs import Progress
+
+if TYPE_CHECKING:
+    from ftlab.reproduction.gallery import Entry
 
 
 class Watch:
@@ -79,6 +83,15 @@ def _judged(made: Reproduction, result: Result, judgement: Judgement) -> str:
     why = written.reason(result, judgement)
     lines.append(f"verdict{reading}: {judgement.verdict}" + (f": {why}" if why else ""))
     return "\n\n".join(lines)
+
+
+def gallery(entries: Sequence[Entry]) -> str:
+    """How many figures of each experiment hold."""
+    rows = [
+        [entry.experiment.name, str(sum(entry.counts.values())), *(str(entry.counts[name]) for name in SOURCE)]
+        for entry in entries
+    ]
+    return written.Table(["experiment", "figures", *SOURCE], rows).text
 
 
 def experiments() -> list[dict[str, Any]]:

@@ -91,6 +91,26 @@ def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
     return Table(["figure", "source", *named, "what makes the difference"], rows, 3 + len(named))
 
 
+def rows(experiment: Experiment, figures: Sequence[Found]) -> Iterator[dict[str, str]]:
+    """The same with one cell for what is ours: on the kind of stand-in that has the most reproduced or in shape."""
+    kind = counts(experiment, figures)[0]
+    for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
+        columns = sorted(_columns(experiment, figures), key=lambda column: column[1] != kind)
+        item = next((found for column in columns if (found := _of(figures, figure, *column))), None)
+        if item is None:
+            continue
+        points = best(item)["points"]
+        heads = _heads(points) if points else []
+        yield {
+            "figure": figure.name,
+            "title": figure.title,
+            "verdict": item["verdict"],
+            "source": _source(experiment, figure, best(item), heads),
+            "ours": _ours(experiment, figure, item, heads).removeprefix(item["verdict"]).removeprefix(": "),
+            "cause": _cause(figure, [item]),
+        }
+
+
 def _cause(figure: Figure, found: Sequence[Found]) -> str:
     """What makes the difference, on the stand-ins that come with ftlab; of traces of others nothing is known."""
     differing = [item for item in found if item["verdict"] != REPRODUCED]

@@ -24,6 +24,11 @@ def save(made: Reproduction, folder: Path) -> None:
         table.write_parquet(folder / f"{name}.parquet")
     charts = {id(result): _charts(made, result) for result in made.results}
     figures = [_figure(made, result, charts[id(result)]) for result in made.results]
+    # One place to link to, for a figure that was measured on several drives.
+    names: set[str] = set()
+    for figure in figures:
+        figure["first"] = figure["name"] not in names
+        names.add(figure["name"])
     found = made.summary()["figures"]
     glance = _glance(made, found)
     html = report.page(

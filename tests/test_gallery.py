@@ -1,0 +1,112 @@
+"""`ftlab reproduce --all`: every experiment in one folder, with an index; what is there is not measured again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from ftlab import reproduction
+from ftlab.errors import InputError, Interrupted
+from ftlab.reproduction import Reproduction, files, gallery
+from ftlab.reproduction.schema import Experiment
+
+SMALL = ["program-contexts", "pcdedup"]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only experiments that take a moment."""
+    monkeypatch.setattr(files, "names", lambda: SMALL)
+
+
+def measured(experiment: Experiment, only: str) -> Reproduction:
+    return reproduction.execute(
+        experiment,
+        only=[only],
+        drive=[],
+        stand_in=[],
+        traces=None,
+        quick=True,
+        watch=reproduction.Quiet(),
+        options={},
+    )
+
+
+@pytest.mark.usefixtures("small")
+def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_path: Path) -> None:
+    out = tmp_path / "gallery"
+    done = ftlab("reproduce", "--all", "--quick", "--out", out)
+    assert (done.code, "ftlab: program-contexts: measured\nftlab: pcdedup: measured\n" in done.err) == (0, True), done.err
+    page = (out / "report.html").read_text(encoding="utf-8")
+    # Every link leads to a page, and to a place on it; every picture is there.
+    body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    links = re.findall(r'(?:href|src)="([^"#]+)(?:#([^"]+))?"', body)
+    assert {path for path, _ in links} >= {f"{name}/report.html" for name in SMALL}
+    for path, place in links:
+        target = out / path
+        assert target.is_file(), path
+        assert not place or f'id="{place}"' in target.read_text(encoding="utf-8"), (path, place)
+    rows = re.findall(r'<tr data-of="([^"]+)" data-verdict="([^"]+)">', page)
+    for name in SMALL:
+        found = json.loads((out / name / "summary.json").read_text(encoding="utf-8"))
+        own = [f.name for f in files.load(name).figures.values() if not f.ablation]
+        assert sum(of == name for of, _ in rows) == len(own) > 0
+        assert {verdict for of, verdict in rows if of == name} <= {figure["verdict"] for figure in found["figures"]}
+    # What is there is not measured again; what is of another version, or lost, is.
+    before = {name: (out / name / "summary.json").read_bytes() for name in SMALL}
+    again = ftlab("reproduce", "--all", "--quick", "--out", out)
+    assert again.err.count(": is there\n") == 2
+    assert again.out == done.out
+    other = json.loads(before["pcdedup"]) | {"version": "0.0.9"}
+    (out / "pcdedup" / "summary.json").write_text(json.dumps(other), encoding="utf-8")
+    renewed = ftlab("reproduce", "--all", "--quick", "--out", out)
+    assert "ftlab: program-contexts: is there\nftlab: pcdedup: measured\n" in renewed.err
+    assert {name: (out / name / "summary.json").read_bytes() for name in SMALL} == before
+
+
+@pytest.mark.usefixtures("small")
+def test_what_was_stopped_goes_on_and_what_fails_stops_no_other(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def fails(experiment: Experiment) -> Reproduction:
+        asked.append(experiment.name)
+        if experiment.name == "program-contexts":
+            raise InputError("no such recording")
+        made = measured(experiment, "fig-22")
+        raise Interrupted(made)
+
+    failed: list[str] = []
+    with pytest.raises(Interrupted) as stop:
+        gallery.build(tmp_path, fails, quick=True, force=False, told=lambda _: None, failed=failed.append)
+    assert (asked, failed) == (SMALL, ["program-contexts: no such recording"])
+    assert [entry.experiment.name for entry in stop.value.result] == ["pcdedup"]  # type: ignore[attr-defined]
+    assert "pcdedup/report.html" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    # One figure of several is not the whole, so it is measured again.
+    assert gallery.kept(tmp_path / "pcdedup", files.load("pcdedup"), quick=True) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ([], "--all: expected a folder for the gallery (--out)"),
+        (["cpftl", "--out", "g"], "--all: every experiment is measured whole; expected no EXPERIMENT"),
+        (["--only", "fig-3.7a", "--out", "g"], "--all: every experiment is measured whole; expected no --only"),
+        (["--json", "--out", "g"], "--all: every experiment is measured whole; expected no --json"),
+        (["--out", "full"], "output full: exists, is not empty and is no gallery; give another folder or --force"),
+        (["--out", "file"], "output file: exists and is not a folder"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(
+    more: list[str], says: str, ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    done = ftlab("reproduce", "--all", *more)
+    assert (done.code, done.err) == (2, f"ftlab: {says}\n")
+    assert not (tmp_path / "g").exists()
