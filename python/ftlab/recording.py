@@ -24,6 +24,7 @@ Chunk = Literal[256, 512, 1024]
 LIBRARY = "libftlab_preload.so"
 """What is loaded into a recorded program; it lies beside this file."""
 ENDING = ".ftlrec"
+CHUNKS = (256, 512, 1024)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,8 @@ def record(
     arguments = [os.fspath(part) for part in command]
     if not arguments:
         raise InputError("no command was given: expected a program and its arguments")
+    if chunk not in CHUNKS:
+        raise InputError(f"--chunk {chunk}: expected 256, 512 or 1024 bytes")
     path = Path(output) if output is not None else Path(Path(arguments[0]).name + ENDING)
     spec = {
         "command": arguments,

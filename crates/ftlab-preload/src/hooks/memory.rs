@@ -354,8 +354,9 @@ pub fn all_end() {
     compared(0, u64::MAX, None, false);
 }
 
-/// A range of memory was unmapped.
+/// A range of memory was unmapped: whole pages, whatever part of the last one was named.
 fn ended(address: u64, len: u64) {
+    let len = len.checked_next_multiple_of(PAGE as u64).unwrap_or(u64::MAX);
     if !any() {
         return;
     }

@@ -21,6 +21,8 @@ use crate::spool::{self, FileFacts, Header, Method, NoteKind, Record, Spool};
 /// A folder of spools whose tables have been gathered.
 pub struct Gathered {
     pub tables: Tables,
+    /// Whether some spool is not whole.
+    pub damaged: bool,
     /// Device and inode of each file of the tables.
     pub identities: Vec<(u64, u64)>,
     pub(super) spools: Vec<Facts>,
@@ -126,6 +128,21 @@ pub fn spools_of(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     paths.sort();
     Ok(paths)
+}
+
+/// A file of a folder that no recording has left there, or the folder itself if it has no spool.
+pub fn strange_in(folder: &Path) -> Result<Option<PathBuf>> {
+    let mut spools = 0;
+    for entry in fs::read_dir(folder).map_err(|e| Error::io(folder, &e))? {
+        let path = entry.map_err(|e| Error::io(folder, &e))?.path();
+        match path.extension() {
+            Some(ending) if ending == spool::ENDING => spools += 1,
+            Some(ending) if ending == spool::WORD => {}
+            _ if path.file_name().is_some_and(|name| name == spool::FULL) => {}
+            _ => return Ok(Some(path)),
+        }
+    }
+    Ok((spools == 0).then(|| folder.to_owned()))
 }
 
 impl Gathering {
@@ -356,11 +373,13 @@ impl Gathering {
                 "write-lifetime hints by `fcntl`: {hints}; what is written to their files has the streams 1 (short) to 4 (extreme)"
             ));
         }
+        let damaged = !self.damaged.is_empty();
         self.tables.notes.append(&mut self.damaged);
         self.spools.sort_by_key(|facts| facts.first_op);
         Gathered {
             tables: self.tables,
             identities: self.identities,
+            damaged,
             spools: self.spools,
             named: self.named,
             nameless: {

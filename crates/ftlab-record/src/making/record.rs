@@ -113,6 +113,12 @@ pub fn record(options: &RecordOptions, tell: &dyn Fn(&str)) -> Result<Recorded> 
             "--chunk {chunk}: expected 256, 512 or 1024 bytes"
         )));
     }
+    if !options.content && usize::try_from(options.chunk).is_ok_and(|chunk| chunk != spool::CHUNK) {
+        return Err(Error::input(format!(
+            "--chunk {}: expected contents, which --no-content leaves out",
+            options.chunk
+        )));
+    }
     if options.exact && options.check {
         return Err(Error::input(
             "--check measures what the library sees, and --exact records without it: expected one of them",
@@ -255,29 +261,51 @@ fn run_checked(_: &[String], _: &Path, _: &RecordOptions, _: &dyn Fn(&str)) -> R
     ))
 }
 
-/// Makes a recording of a folder of spools, and removes the folder when that has succeeded.
+/// Makes a recording of a folder of spools that one which was broken off has left, and removes the folder when that has succeeded and
+/// all spools were whole.
 pub fn merge(folder: &Path, options: &RecordOptions) -> Result<Recorded> {
-    merge_with(folder, options, &[])
+    let expected = "expected the folder of spools that a recording has left, NAME.spool-PID";
+    if !folder.is_dir() {
+        return Err(Error::input(format!("{}: {expected}", folder.display())));
+    }
+    // It is removed afterwards, so nothing else may lie there.
+    if let Some(strange) = gather::strange_in(folder)? {
+        let found = if strange == folder { "has no spool" } else { "is none" };
+        return Err(Error::input(format!("{} {found}: {expected}", strange.display())));
+    }
+    let place = |path: &Path| fs::canonicalize(path).ok();
+    let beside = options.output.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if place(beside.unwrap_or(Path::new("."))) == place(folder) {
+        return Err(Error::input(format!(
+            "output {}: lies in the folder of the spools, which is removed; give another place",
+            options.output.display()
+        )));
+    }
+    let (mut recorded, damaged) = merge_kept(folder, options, &[]).map_err(|error| kept(folder, error))?;
+    if damaged {
+        let sentence = format!("not all spools were whole, so they are kept in {}", folder.display());
+        recorded.notes.push(sentence);
+    } else {
+        remove(folder)?;
+    }
+    Ok(recorded)
 }
 
 fn merge_with(folder: &Path, options: &RecordOptions, notes: &[String]) -> Result<Recorded> {
-    if !folder.is_dir() {
-        return Err(Error::input(format!(
-            "{}: expected the folder of spools that a recording has left, NAME.spool-PID",
-            folder.display()
-        )));
-    }
-    let kept = |error: Error| match error {
+    let (recorded, _) = merge_kept(folder, options, notes).map_err(|error| kept(folder, error))?;
+    remove(folder)?;
+    Ok(recorded)
+}
+
+fn kept(folder: &Path, error: Error) -> Error {
+    match error {
         Error::Interrupted => error,
         error => Error::Io(format!(
             "{error}; what was recorded is kept in {}: `ftlab record --from {}` makes a recording of it",
             folder.display(),
             folder.display()
         )),
-    };
-    let recorded = merge_kept(folder, options, notes).map_err(kept)?;
-    remove(folder)?;
-    Ok(recorded)
+    }
 }
 
 /// Removes the folder of the spools, into which a process that still runs may be putting another.
@@ -293,8 +321,10 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Result<Recorded> {
+/// The recording, and whether some spool was damaged.
+fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Result<(Recorded, bool)> {
     let mut gathered = gather::gather(folder)?;
+    let damaged = gathered.damaged;
     let tables = &mut gathered.tables;
     tables.command.clone_from(&options.command);
     tables.ftlab = env!("CARGO_PKG_VERSION").to_owned();
@@ -320,7 +350,7 @@ fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Resul
         .map_err(|e| Error::io(&options.output, &e))?
         .len();
     let tables = gathered.tables;
-    Ok(Recorded {
+    let recorded = Recorded {
         exit_code: 0,
         output: options.output.clone(),
         bytes,
@@ -331,7 +361,8 @@ fn merge_kept(folder: &Path, options: &RecordOptions, notes: &[String]) -> Resul
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         coverage: None,
         notes: tables.notes,
-    })
+    };
+    Ok((recorded, damaged))
 }
 
 /// Asks where the files that are still there lie.
