@@ -19,8 +19,8 @@
 //!   which, each page whose filter matches is read (`write_check=load`) or given up unread (`directory`). A collection reads a page
 //!   once for all that it moved.
 //! * **Adaptive removal**, `removal=balance`: each page has an account of what it saves and costs in reads of flash, and goes when it is
-//!   `patience` behind. A read of it answers for one regular load, and so does each request that finds an unused entry which
-//!   it brought; as a regular load brings entries along too, with which it answers `u` more requests, an answer is worth
+//!   `patience` behind. A read of it answers for one regular load, a second one of a request for the same translation page for none, and each request that finds an
+//!   unused entry which it brought for one more; as a regular load brings entries along too, with which it answers `u` more requests, an answer is worth
 //!   `1 / (1 + u)` loads. A read costs one, in vain too, and so does its program. All live pages together pay for the
 //!   memory that the directory and unused entries take: regular loads of entries that left the cache so lately that it would
 //!   still hold them, each counted twice, as what it brings along pushes out others. For that, keys that leave are kept, 4 bytes each, taken from
@@ -237,6 +237,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         leaving: Vec::new(),
         look_ups: 0,
         admitted: 0,
+        has_tried: false,
         lpns_left_out: given.left_out,
         pages_left_out: left_out,
         counts: CacheCounts::default(),
@@ -272,6 +273,8 @@ struct Cpftl {
     balance: Option<Balance>,
     /// Pages, the first ones, that have been tried since they were due.
     admitted: u32,
+    /// Whether a page has ever been tried.
+    has_tried: bool,
     /// From which look-up on pages that are not live are to be written.
     due: Option<u64>,
     plan: Plan,

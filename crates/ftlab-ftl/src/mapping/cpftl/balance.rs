@@ -89,9 +89,11 @@ impl Balance {
         account.earned = (account.earned + reads).min(most + self.rent - account.since);
     }
 
-    /// The page has been read, and held what was wanted or not.
+    /// The page has been read, and held what was wanted or not. What one regular load would have brought for the whole request is
+    /// saved once.
     pub fn read(&mut self, page: u32, tvpn: u32, served: bool) {
-        self.earn(page, if served { self.worth() - 1.0 } else { -1.0 });
+        let saves = served && !self.request.is_some_and(|(answered, _)| answered == tvpn);
+        self.earn(page, if saves { self.worth() - 1.0 } else { -1.0 });
         if served {
             self.request = Some((tvpn, None));
         }
@@ -209,6 +211,11 @@ mod tests {
             balance.used(tvpn, Some(0));
         }
         assert_eq!(balance.net(0), 1.0);
+        // A second read for the same translation page within a request, which one load would have answered.
+        balance.read(0, 7, true);
+        assert_eq!(balance.net(0), 0.0);
+        balance.begin();
+        balance.used(9, Some(0));
         balance.begin();
         balance.read(0, 3, false);
         assert_eq!(balance.net(0), 0.0);

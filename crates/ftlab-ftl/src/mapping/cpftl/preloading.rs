@@ -181,9 +181,10 @@ impl Cpftl {
     /// Writes the pages that are due and not in flash.
     pub(super) fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         if self.balance.is_some() {
-            // One page in any case, or a set that would save would never be known.
+            // The first time one page in any case, or a set that would save would never be known.
+            let least = u32::from(!std::mem::replace(&mut self.has_tried, true));
             self.admitted = 0;
-            self.admit(1, record, charges);
+            self.admit(least, record, charges);
         } else {
             self.admitted = self.pages.len() as u32;
             self.write(0..self.admitted, record, charges);
