@@ -25,7 +25,7 @@
 //!   memory that the directory and unused entries take: regular loads of entries that left the cache so lately that it would
 //!   still hold them, each counted twice, as what it brings along pushes out others. For that, keys that leave are kept, 4 bytes each, taken from
 //!   `ftl.map_cache`: all of up to 32, else one in four. One page, the best
-//!   supported, is tried first; every 512 look-ups, sooner where memory has cost `patience`, as many follow as can fail without all pages together losing more than a hundredth
+//!   supported, is tried first, and again when pages are renewed or mined anew, unless pages have lost a trial more than they may; every 512 look-ups, sooner where memory has cost `patience`, as many follow as can fail without all pages together losing more than a hundredth
 //!   of the regular loads so far and a tenth of the loads that writes did without (`dei=shared`); what pages have saved is added to that.
 //!   So a set that does not pay costs about a hundredth, and one that pays is in use the sooner the more it saves. The account does not
 //!   see everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.
@@ -237,7 +237,6 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         leaving: Vec::new(),
         look_ups: 0,
         admitted: 0,
-        has_tried: false,
         lpns_left_out: given.left_out,
         pages_left_out: left_out,
         counts: CacheCounts::default(),
@@ -273,8 +272,6 @@ struct Cpftl {
     balance: Option<Balance>,
     /// Pages, the first ones, that have been tried since they were due.
     admitted: u32,
-    /// Whether a page has ever been tried.
-    has_tried: bool,
     /// From which look-up on pages that are not live are to be written.
     due: Option<u64>,
     plan: Plan,

@@ -153,6 +153,11 @@ impl Balance {
         self.lost -= self.net(page);
     }
 
+    /// Whether a page may be tried whatever it loses: pages have not lost a trial more than they may.
+    pub fn has_credit(&self) -> bool {
+        self.lost - self.allowance < self.patience
+    }
+
     /// How many more pages may be tried, where these are live. One that has saved its patience is no longer on trial.
     pub fn affords(&self, live: impl Iterator<Item = u32>) -> u32 {
         let spent: f64 = live
@@ -275,6 +280,18 @@ mod tests {
             balance.used(7, Some(1));
         }
         assert_eq!(balance.net(1), 8.0);
+    }
+
+    /// The first trial is on credit; one lost uses it up, until there is something to lose again.
+    #[test]
+    fn one_trial_is_on_credit() {
+        let mut balance = opened(2.0);
+        assert!(balance.has_credit());
+        balance.checked(0);
+        balance.close(0);
+        assert!(!balance.has_credit(), "a program and a read are lost");
+        balance.skipped();
+        assert!(balance.has_credit());
     }
 
     /// A rent beyond the patience is not waited with until look-ups are due.

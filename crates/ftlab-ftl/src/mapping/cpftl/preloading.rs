@@ -181,8 +181,11 @@ impl Cpftl {
     /// Writes the pages that are due and not in flash.
     pub(super) fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         if self.balance.is_some() {
-            // The first time one page in any case, or a set that would save would never be known.
-            let least = u32::from(!std::mem::replace(&mut self.has_tried, true));
+            // One page before there is anything to lose, or a set that would save would never be known.
+            let least = self
+                .balance
+                .as_ref()
+                .map_or(0, |balance| u32::from(balance.has_credit()));
             self.admitted = 0;
             self.admit(least, record, charges);
         } else {
