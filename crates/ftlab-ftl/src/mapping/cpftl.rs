@@ -19,13 +19,13 @@
 //!   which, each page whose filter matches is read (`write_check=load`) or given up unread (`directory`). A collection reads a page
 //!   once for all that it moved.
 //! * **Adaptive removal**, `removal=balance`: each page has an account of what it saves and costs in reads of flash, and goes when it is
-//!   `patience` behind. A read of it answers for one regular load, and so does each request that finds an unused entry which
-//!   it brought; as a regular load brings entries along too, with which it answers `u` more requests, an answer is worth
+//!   `patience` behind. A read of it answers for one regular load, a second one of a request for the same translation page for none, and each request that finds an
+//!   unused entry which it brought for one more; as a regular load brings entries along too, with which it answers `u` more requests, an answer is worth
 //!   `1 / (1 + u)` loads. A read costs one, in vain too, and so does its program. All live pages together pay for the
 //!   memory that the directory and unused entries take: regular loads of entries that left the cache so lately that it would
 //!   still hold them, each counted twice, as what it brings along pushes out others. For that, keys that leave are kept, 4 bytes each, taken from
 //!   `ftl.map_cache`: all of up to 32, else one in four. One page, the best
-//!   supported, is tried first; every 512 look-ups, sooner where memory has cost `patience`, as many follow as can fail without all pages together losing more than a hundredth
+//!   supported, is tried first, and again when pages are renewed or mined anew, unless pages have lost a trial more than they may; every 512 look-ups, sooner where memory has cost `patience`, as many follow as can fail without all pages together losing more than a hundredth
 //!   of the regular loads so far and a tenth of the loads that writes did without (`dei=shared`); what pages have saved is added to that.
 //!   So a set that does not pay costs about a hundredth, and one that pays is in use the sooner the more it saves. The account does not
 //!   see everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.

@@ -89,9 +89,11 @@ impl Balance {
         account.earned = (account.earned + reads).min(most + self.rent - account.since);
     }
 
-    /// The page has been read, and held what was wanted or not.
+    /// The page has been read, and held what was wanted or not. What one regular load would have brought for the whole request is
+    /// saved once.
     pub fn read(&mut self, page: u32, tvpn: u32, served: bool) {
-        self.earn(page, if served { self.worth() - 1.0 } else { -1.0 });
+        let saves = served && !self.request.is_some_and(|(answered, _)| answered == tvpn);
+        self.earn(page, if saves { self.worth() - 1.0 } else { -1.0 });
         if served {
             self.request = Some((tvpn, None));
         }
@@ -149,6 +151,11 @@ impl Balance {
     /// The page is no longer there.
     pub fn close(&mut self, page: u32) {
         self.lost -= self.net(page);
+    }
+
+    /// Whether a page may be tried whatever it loses: pages have not lost a trial more than they may.
+    pub fn has_credit(&self) -> bool {
+        self.lost - self.allowance < self.patience
     }
 
     /// How many more pages may be tried, where these are live. One that has saved its patience is no longer on trial.
@@ -209,6 +216,11 @@ mod tests {
             balance.used(tvpn, Some(0));
         }
         assert_eq!(balance.net(0), 1.0);
+        // A second read for the same translation page within a request, which one load would have answered.
+        balance.read(0, 7, true);
+        assert_eq!(balance.net(0), 0.0);
+        balance.begin();
+        balance.used(9, Some(0));
         balance.begin();
         balance.read(0, 3, false);
         assert_eq!(balance.net(0), 0.0);
@@ -268,6 +280,18 @@ mod tests {
             balance.used(7, Some(1));
         }
         assert_eq!(balance.net(1), 8.0);
+    }
+
+    /// The first trial is on credit; one lost uses it up, until there is something to lose again.
+    #[test]
+    fn one_trial_is_on_credit() {
+        let mut balance = opened(2.0);
+        assert!(balance.has_credit());
+        balance.checked(0);
+        balance.close(0);
+        assert!(!balance.has_credit(), "a program and a read are lost");
+        balance.skipped();
+        assert!(balance.has_credit());
     }
 
     /// A rent beyond the patience is not waited with until look-ups are due.

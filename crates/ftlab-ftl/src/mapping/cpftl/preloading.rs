@@ -181,9 +181,13 @@ impl Cpftl {
     /// Writes the pages that are due and not in flash.
     pub(super) fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         if self.balance.is_some() {
-            // One page in any case, or a set that would save would never be known.
+            // One page before there is anything to lose, or a set that would save would never be known.
+            let least = self
+                .balance
+                .as_ref()
+                .map_or(0, |balance| u32::from(balance.has_credit()));
             self.admitted = 0;
-            self.admit(1, record, charges);
+            self.admit(least, record, charges);
         } else {
             self.admitted = self.pages.len() as u32;
             self.write(0..self.admitted, record, charges);
