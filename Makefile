@@ -36,8 +36,8 @@ CHECKED := CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_DE
            CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 TESTED  := --workspace --exclude ftlab-py --release --quiet
 
-# Python's tests in two processes; examples of one page stay in one, in order.
-PARALLEL := -n 2 --dist loadgroup
+# Python's tests in two processes, each file whole in one: examples of a page read what earlier ones wrote.
+PARALLEL := -n 2 --dist loadfile
 
 .PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs man site wheel recordings clean
 all: build

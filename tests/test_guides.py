@@ -27,8 +27,7 @@ def test_a_marked_example_shows_its_output() -> None:
 
 @pytest.mark.parametrize(
     ("language", "code", "shown"),
-    # In one process and in order: the later examples of a page read what its earlier ones wrote.
-    [pytest.param(*example[1:], marks=pytest.mark.xdist_group(f"guide {example[0]}")) for example in EXAMPLES],
+    [example[1:] for example in EXAMPLES],
     ids=[f"{page} {code.splitlines()[0][:50]}" for page, _, code, _ in EXAMPLES],
 )
 def test_an_example_prints_what_the_page_shows(language: str, code: str, shown: str, place: Path) -> None:

@@ -38,8 +38,6 @@ def test_the_readme_has_examples() -> None:
     assert OUTPUTS.keys() <= {code for _, code in BLOCKS}
 
 
-# In one process and in order: later examples read what earlier ones wrote.
-@pytest.mark.xdist_group("readme")
 @pytest.mark.parametrize(("language", "code"), BLOCKS, ids=[code.split("\n", 1)[0][:50] for _, code in BLOCKS])
 def test_an_example_runs_and_prints_what_is_shown(language: str, code: str, place: Path) -> None:
     done = run(language, code, place)
