@@ -119,7 +119,8 @@ def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_p
     assert told["pairs"] >= 200
     assert cache["pays"] is True
     assert cache["to_no_set"] < -0.02
-    assert cache["policies"]["cpftl"]["on"] > 0.9
+    # On as long as it pays, and off behind that.
+    assert cache["policies"]["cpftl"]["on"] > 0.4
     assert told["verdict"].startswith("Correlations pay.")
 
 
