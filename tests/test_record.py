@@ -296,6 +296,72 @@ def test_spools_that_were_left_behind_become_a_recording(program: Path, tmp_path
     assert ftlab.contexts(tmp_path / "b.ftlrec").figures["write_bytes"] == 65536
 
 
+def test_nothing_but_spools_is_removed_and_damaged_ones_are_kept(tmp_path: Path) -> None:
+    def refused(folder: Path, *arguments: str | Path) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        done = record("--from", folder, *arguments, cwd=tmp_path)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert sorted(tmp_path.rglob("*")) == before
+        return done.stderr
+
+    thesis = tmp_path / "thesis"
+    (thesis / "chapter").mkdir(parents=True)
+    (thesis / "chapter" / "one").write_text("mine")
+    assert "thesis/chapter is none: expected the folder of spools" in refused(thesis)
+    (tmp_path / "empty").mkdir()
+    assert "empty has no spool: expected the folder of spools" in refused(tmp_path / "empty")
+    spools = tmp_path / "a.ftlrec.spool-1"
+    spools.mkdir()
+    (spools / "1.spool").write_bytes(b"no spool at all")
+    assert "lies in the folder of the spools" in refused(spools, "-o", spools / "b.ftlrec")
+    done = record("--from", spools, "-o", "b.ftlrec", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"not all spools were whole, so they are kept in {spools}" in done.stderr
+    assert (spools / "1.spool").read_bytes() == b"no spool at all"
+
+
+# `a` ends within its last page, is mapped, stored into and unmapped; then pages of `b` are mapped where it was.
+MAPPED = """
+import ctypes, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+def made(name, size):
+    fd = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"x" * size, 0)
+    os.fsync(fd)
+    return fd
+a, b = made("a", 11 * 4096 + 256), made("b", 9 * 4096)
+place = libc.mmap(None, 11 * 4096 + 256, 3, mmap.MAP_SHARED, a, 0)
+libc.munmap(place, 11 * 4096 + 256)
+fixed = libc.mmap(place + 3 * 4096, 9 * 4096, 3, mmap.MAP_SHARED | 0x10, b, 0)
+ctypes.memset(fixed + 8 * 4096, ord("Y"), 1)
+os.fsync(a)
+libc.munmap(fixed, 9 * 4096)
+os.fsync(b)
+"""
+
+
+@pytest.mark.parametrize("mode", [[], ["--exact"]], ids=["library", "exact"])
+def test_a_mapping_ends_with_its_whole_last_page(tmp_path: Path, mode: list[str]) -> None:
+    done = record("-o", "a.ftlrec", *mode, "--", sys.executable, "-c", MAPPED, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    columns = next(iter(ftlab.open_trace(tmp_path / "a.ftlrec")))
+    pages = [n // 4096 for n, op in zip(columns["length"], columns["op"], strict=True) if op == "write"]
+    # Both files whole, and the one page of `b` that was stored into.
+    assert pages == [12, 9, 1]
+
+
+def test_chunks_need_contents_and_a_known_size(tmp_path: Path) -> None:
+    for given, says in [
+        (["--chunk", "512", "--no-content"], "--chunk 512: expected contents, which --no-content leaves out"),
+        (["--chunk", "-256"], "--chunk -256: expected 256, 512 or 1024 bytes"),
+    ]:
+        done = record(*given, "--", "true", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (2, f"ftlab: {says}\n")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a full disk is made by mounting a small one")
 def test_a_full_disk_stops_the_recording_and_not_the_program(tmp_path: Path) -> None:
     disk = tmp_path / "disk"

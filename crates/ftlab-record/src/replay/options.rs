@@ -122,6 +122,7 @@ impl Options {
     /// Parses `key=value` pairs between commas; what is not named keeps its default.
     pub fn parse(text: &str) -> Result<Self> {
         let mut options = Options::default();
+        let mut seen: Vec<&str> = Vec::new();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let Some((key, value)) = pair.split_once('=') else {
                 let known = KEYS.join(", ");
@@ -129,7 +130,12 @@ impl Options {
                     "replay `{pair}`: expected key=value with one of {known}"
                 )));
             };
-            options.set(key.trim(), value.trim())?;
+            let key = key.trim();
+            if seen.contains(&key) {
+                return Err(Error::input(format!("replay {key}: given twice")));
+            }
+            seen.push(key);
+            options.set(key, value.trim())?;
         }
         let (background, limit) = (options.background.of(options.memory), options.limit.of(options.memory));
         if background > limit {
@@ -287,6 +293,7 @@ mod tests {
             ("background=30%", "more than limit=20%"),
             ("extents=reel", "did you mean `real`"),
             ("labels=rule", "did you mean `role`"),
+            ("labels=role, labels=kind", "replay labels: given twice"),
             ("wakeup=0s", "at least 1ms"),
         ] {
             let error = Options::parse(text).unwrap_err().to_string();
