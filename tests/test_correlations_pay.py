@@ -135,6 +135,20 @@ def test_what_every_run_sets_itself_cannot_be_set(ftlab: Command, key: str, why:
         lab.correlations("zipf:read=0.5,requests=1000", set={key.partition("=")[0]: key.partition("=")[2]})
 
 
+@pytest.mark.parametrize(
+    ("cache", "says"),
+    [
+        ("4", "cache 4: expected at least 1KiB, or a share of the map as in 4%"),
+        ("1000B", "cache 1000B: expected at least 1KiB, or a share of the map as in 4%"),
+        ("101%", "cache 101%: expected bytes as in 64KiB, or a share of the map as in 4%, at most 100%"),
+        ("many", "cache many: expected bytes as in 64KiB, or a share of the map as in 4%, at most 100%"),
+    ],
+)
+def test_a_size_that_cannot_be_is_refused(ftlab: Command, cache: str, says: str) -> None:
+    done = ftlab("correlations", "zipf:read=0.5,requests=1000", "--cache", cache)
+    assert (done.code, done.err) == (2, f"ftlab: {says}\n")
+
+
 def test_help_says_what_holds_here_where_nothing_is_given(ftlab: Command) -> None:
     said = " ".join(ftlab("correlations", "--help").out.split())
     assert "(writes and wear only, faster). [counting]" in said

@@ -352,6 +352,8 @@ def _size(cache: str, pages: int) -> int:
     unit = match[2] if match else ""
     if not number or (unit == "%" and number > 100):
         raise InputError(f"cache {cache}: expected bytes as in 64KiB, or a share of the map as in 4%, at most 100%")
+    if unit != "%" and number * _UNITS[unit or "B"] < LEAST_CACHE:
+        raise InputError(f"cache {cache}: expected at least 1KiB, or a share of the map as in 4%")
     bytes_ = number / 100 * ENTRY_BYTES * pages if unit == "%" else number * _UNITS[unit or "B"]
     return max(LEAST_CACHE, int(bytes_))
 
