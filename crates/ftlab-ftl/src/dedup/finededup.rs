@@ -8,7 +8,8 @@
 //! * else consists of four chunks: those found, and new ones in the **chunk buffer**.
 //!
 //! The chunk buffer has packs of four, of which one is kept free for a unit of four new chunks; of a buffer of one unit, none. New chunks of one unit go to one pack: to the fullest that has room for all of them, so
-//! that they are split only when no pack has. A pack is programmed when it is full. Without `packing` there is one pack, and every new chunk
+//! that they are split only when no pack has; of equally full ones to the first. A pack is programmed when it is full; one whose chunks have all
+//! died leaves unprogrammed, while the room of single dead chunks is not used again. Without `packing` there is one pack, and every new chunk
 //! is put into it in turn.
 //!
 //! The **chunk read buffer** keeps the chunks that were read last; of a unit in chunks only pages with chunks that are not there are read.
