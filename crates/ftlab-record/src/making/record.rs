@@ -113,7 +113,7 @@ pub fn record(options: &RecordOptions, tell: &dyn Fn(&str)) -> Result<Recorded> 
             "--chunk {chunk}: expected 256, 512 or 1024 bytes"
         )));
     }
-    if !options.content && usize::try_from(options.chunk).is_ok_and(|chunk| chunk != spool::CHUNK) {
+    if !options.content && options.chunk != spool::CHUNK {
         return Err(Error::input(format!(
             "--chunk {}: expected contents, which --no-content leaves out",
             options.chunk

@@ -92,7 +92,7 @@ impl Balance {
     /// The page has been read, and held what was wanted or not. What one regular load would have brought for the whole request is
     /// saved once.
     pub fn read(&mut self, page: u32, tvpn: u32, served: bool) {
-        let saves = served && !self.request.is_some_and(|(answered, _)| answered == tvpn);
+        let saves = served && self.request.is_none_or(|(answered, _)| answered != tvpn);
         self.earn(page, if saves { self.worth() - 1.0 } else { -1.0 });
         if served {
             self.request = Some((tvpn, None));
