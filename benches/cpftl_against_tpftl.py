@@ -161,7 +161,8 @@ def _change(base: float, mine: float) -> float:
 
 def near(one: Mapping[str, Any], policy: str, share: str) -> tuple[float, float, float]:
     """At the sizes around one: the change of the means; the least and the most of TPFTL's, over their mean less 1."""
-    rows = one["near"][share].values()
+    # A size a little smaller may be refused.
+    rows = [row for row in one["near"][share].values() if row.keys() >= {BASE.name, WITHOUT.name}]
     base = [_sum(row[BASE.name]) for row in rows]
     mine = [_sum(row.get(policy, row[WITHOUT.name])) for row in rows]
     middle = fmean(base)

@@ -94,6 +94,25 @@ class Table:
         return left
 
 
+class Sharing:
+    """Whole units, stored anew or sharing a copy that is there."""
+
+    copies: Copies
+    table: Table
+
+    def store(self, unit: int) -> int:
+        self.table.gone(self.copies.release(unit))
+        copy = next(self.copies.next)
+        self.copies.refer(unit, copy)
+        return copy
+
+    def share(self, unit: int, copy: int) -> None:
+        if self.copies.of_unit.get(unit) != copy:
+            gone = self.copies.release(unit)
+            self.copies.refer(unit, copy)
+            self.table.gone(gone)
+
+
 @dataclass
 class Context:
     units: int = 0
@@ -101,7 +120,7 @@ class Context:
     listed_at: int | None = None
 
 
-class PcDedup:
+class PcDedup(Sharing):
     """PCDedup: a trial, a blacklist, and another trial later; the context worth least gives up its least recent."""
 
     def __init__(self, entries: int, trial: int, rate: float, halve: int, reexamine: int) -> None:
@@ -140,16 +159,7 @@ class PcDedup:
         for name in {pc, found.pc}:
             self.contexts[name].worth += 1
         self.judge(pc, lost=False)
-        if self.copies.of_unit.get(unit) != found.copy:
-            gone = self.copies.release(unit)
-            self.copies.refer(unit, found.copy)
-            self.table.gone(gone)
-
-    def store(self, unit: int) -> int:
-        self.table.gone(self.copies.release(unit))
-        copy = next(self.copies.next)
-        self.copies.refer(unit, copy)
-        return copy
+        self.share(unit, found.copy)
 
     def enter(self, content: int, copy: int, pc: int) -> None:
         order = list(self.contexts)
@@ -187,7 +197,7 @@ class PcDedup:
             self.blacklistings += 1
 
 
-class Caftl:
+class Caftl(Sharing):
     """CAFTL's sampling: of a request of several units one speaks for all. Who was found the fewest times leaves."""
 
     def __init__(self, entries: int) -> None:
@@ -231,16 +241,7 @@ class Caftl:
         self.shared += 1
         found.found = min(found.found + 1, 255)
         self.table.touch(content)
-        if self.copies.of_unit.get(unit) != found.copy:
-            gone = self.copies.release(unit)
-            self.copies.refer(unit, found.copy)
-            self.table.gone(gone)
-
-    def store(self, unit: int) -> int:
-        self.table.gone(self.copies.release(unit))
-        copy = next(self.copies.next)
-        self.copies.refer(unit, copy)
-        return copy
+        self.share(unit, found.copy)
 
 
 @dataclass(eq=False)

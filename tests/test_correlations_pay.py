@@ -124,6 +124,22 @@ def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_p
     assert told["verdict"].startswith("Correlations pay.")
 
 
+def test_what_one_load_brings_for_a_request_is_saved_once(ftlab: Command, tmp_path: Path) -> None:
+    """Couples of pages are mined; then requests of 16 pages need what one load brings, or eight correlated pages."""
+    pages = 16384
+    reads = [(2 * (i * step % (pages // 2)) + j, 1) for step in (1, 1819) for i in range(pages // 2) for j in (0, 1)]
+    reads += [(16 * (i * 619 % (pages // 16)), 16) for i in range(len(reads))]
+    lines = (f"{i},read,{4096 * page},{4096 * count}\n" for i, (page, count) in enumerate(reads))
+    trace = tmp_path / "couples.csv"
+    trace.write_text("time_us,op,offset,length\n" + "".join(lines), encoding="utf-8")
+    done = ftlab("correlations", trace, "--cache", "80%", "--json")
+    assert done.code == 0, done.err
+    (cache,) = json.loads(done.out)["traces"][0]["caches"]
+    total = {name: row["reads"] + row["writes"] for name, row in cache["policies"].items() if row}
+    assert total["tpftl"] == total["no set"] > 500
+    assert total["tpftl"] < total["cpftl"] < 1.02 * total["tpftl"]
+
+
 @pytest.mark.parametrize(("key", "why"), [("ftl.map_cache=4KiB", "--cache"), ("ftl.mapping=dftl", "are fixed")])
 def test_what_every_run_sets_itself_cannot_be_set(ftlab: Command, key: str, why: str) -> None:
     done = ftlab("correlations", "zipf:read=0.5,requests=1000", "--set", key)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ftlab import _ftlab
 from ftlab.errors import InputError
@@ -24,7 +24,7 @@ Chunk = Literal[256, 512, 1024]
 LIBRARY = "libftlab_preload.so"
 """What is loaded into a recorded program; it lies beside this file."""
 ENDING = ".ftlrec"
-CHUNKS = (256, 512, 1024)
+CHUNKS = get_args(Chunk)
 
 
 @dataclass(frozen=True, kw_only=True)
