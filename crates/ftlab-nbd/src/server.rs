@@ -221,7 +221,8 @@ fn obey(socket: Socket, to_engine: &Sender<Message>) {
         let said = answer
             .recv()
             .unwrap_or_else(|_| json!({ "error": "the service has ended" }));
-        if writeln!(out, "{said}").is_err() {
+        // In one call: written piece by piece, a client that reads once would get the first of them.
+        if out.write_all(format!("{said}\n").as_bytes()).is_err() {
             return;
         }
     }
