@@ -1,5 +1,8 @@
 //! Errors in what the user gave: one sentence that names the place, the value and what was expected.
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 /// Wrong input (exit code 2), as opposed to a wrong program (a panic with values) or a worn-out device (a result).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -143,6 +146,21 @@ pub fn of_key(key: &str, words: &str) -> String {
         key if words.starts_with('`') && words.contains("`: expected ") => format!("{key} = {words}"),
         key => format!("{key}: {words}"),
     }
+}
+
+/// A value read from JSON; what has a wrong type is said [in words](in_words), with its key in front.
+pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T> {
+    serde_path_to_error::deserialize(value).map_err(|e| {
+        let (key, said) = (e.path().to_string(), e.inner().to_string());
+        let words = in_words(&said);
+        let is_a_type = said.starts_with("invalid value: ") || said.starts_with("invalid type: ");
+        Error::input(match is_a_type && key != "." {
+            true => format!("{key} {words}"),
+            false if said.starts_with("unknown variant ") => of_key(&key, &words),
+            // What our own types say of their texts names what is wrong.
+            false => said,
+        })
+    })
 }
 
 /// The known name nearest to `name`, for "did you mean" hints: at most a third of its letters may differ.

@@ -186,8 +186,8 @@ def _runs(name: str, table: Table, experiment: Experiment, workloads: Mapping[st
         values=vary.numbers("values") if vary else (),
         options=table.plain("options"),
     )
-    if runs.options and runs.kind not in ("sample", "array", "corpus"):
-        raise table.wrong("options", 'nothing, but of `kind = "sample"`, `"array"` and `"corpus"`')
+    if runs.options and runs.kind not in ("mine", "sample", "array", "corpus"):
+        raise table.wrong("options", 'nothing, but of `kind = "mine"`, `"sample"`, `"array"` and `"corpus"`')
     if runs.kind == "sample":
         memory_samples.check(runs, table)
     if runs.kind in ("array", "corpus"):
@@ -198,6 +198,10 @@ def _runs(name: str, table: Table, experiment: Experiment, workloads: Mapping[st
         raise table.wrong("members", "at least one member")
     if runs.key and runs.kind == "contexts":
         raise table.wrong("vary", "nothing: recordings are as they are")
+    if runs.key and runs.kind in ("inspect", "drive"):
+        raise table.wrong("vary", "nothing: workloads and drive files are as they are")
+    if runs.kind == "mine" and runs.key and not runs.key.startswith("mine."):
+        raise table.wrong("vary", "an option of `ftlab mine`, as in `mine.window`")
     if runs.kind == "contexts":
         for workload in (workloads[name] for name in runs.workloads):
             if any(candidate.generator for found in workload.candidates.values() for candidate in found):

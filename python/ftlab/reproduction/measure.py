@@ -170,19 +170,18 @@ class Laboratory:
     def _mine(self, runs: Runs) -> list[Row]:
         self.watch.stage(f"mining ({runs.name})")
         jobs = [
-            (name, miner, part)
-            for name in runs.workloads
-            for miner in runs.members
+            (name, miner, x, part)
+            for name, miner, x in itertools.product(runs.workloads, runs.members, runs.values or (None,))
             for part in _trained(self.prepared[name])
         ]
 
-        def one(job: tuple[str, str, int]) -> Row:
-            name, miner, part = job
+        def one(job: tuple[str, str, float | None, int]) -> Row:
+            name, miner, x, part = job
             prepared = self.prepared[name]
             named, own = metrics.MINERS.get(miner, (miner, {}))
-            options = {**self.experiment.mining, **_part(prepared, part), **own}
+            options = {**self._settings(runs, x), **_part(prepared, part), **own}
             found = mining.execute(str(prepared.path), options, None, miner=named, output=None, force=False)
-            return _row(runs, name, miner, None, part, found.results[0])
+            return _row(runs, name, miner, x, part, found.results[0])
 
         with ThreadPoolExecutor(self._workers()) as pool:
             return list(pool.map(one, jobs))
@@ -210,7 +209,8 @@ class Laboratory:
         # The core takes a whole number for a share, and not the other way round.
         whole = int(x) if x is not None and x == int(x) else x
         varied = {runs.key.removeprefix(_MINE): whole} if runs.key.startswith(_MINE) else {}
-        return {**self.experiment.mining, **varied}
+        own = runs.options if runs.kind == "mine" else {}
+        return {**self.experiment.mining, **own, **varied}
 
     def _set_key(self, name: str, miner: str, settings: Mapping[str, Any], part: int) -> tuple[Any, ...]:
         return (str(self.prepared[name].path), miner, tuple(sorted(settings.items())), part)

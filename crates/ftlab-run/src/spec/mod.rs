@@ -8,6 +8,7 @@ mod values;
 
 use std::path::PathBuf;
 
+use ftlab_core::error::read_value;
 use ftlab_core::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -216,7 +217,7 @@ pub fn parse_spec(json: &str) -> Result<RunSpec> {
 /// Reads any spec from JSON, unchecked. What is wrong with its keys is said without a position: the user never saw this text.
 pub(crate) fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
     let value: Value = serde_json::from_str(json).map_err(|e| Error::input(format!("{what}: {e}")))?;
-    serde_json::from_value(value).map_err(|e| Error::input(e.to_string()))
+    read_value(value)
 }
 
 #[cfg(test)]
