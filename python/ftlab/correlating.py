@@ -149,9 +149,10 @@ class Answer:
         return next((row for row in self.rows if row.cache_bytes == cache and row.scheme.name == name), None)
 
     def with_set(self, cache: int) -> Row | None:
-        """What needs least of those with a set that earned what they saved; where none did, of all with a set."""
+        """What needs least of those with a set that need less than without and earned that; where none did, of all."""
         rows = [row for name in SETS if (row := self.row(cache, name)) is not None]
-        earning = [row for row in rows if self.earned(row)]
+        without = self.row(cache, WITHOUT)
+        earning = [row for row in rows if without is not None and row.total < without.total and self.earned(row)]
         return min(earning or rows, key=lambda row: row.total, default=None)
 
     def earned(self, row: Row) -> bool:
@@ -284,7 +285,8 @@ def _mined(
     coverage, split = result["coverage"], result["mined"]["end"]
     if not result["accesses"] or not coverage["accesses"]:
         which = "second" if result["accesses"] else "first"
-        raise InputError(f"{label}: no reads in the {which} half, so correlations between reads have nothing to do")
+        place = label if not isinstance(workload, str | Path) else workload
+        raise InputError(f"{place}: no reads in the {which} half, so correlations between reads have nothing to do")
     lpns = _lpns(set_file)
     pages, first = _touched(workload, known, split, lpns)
     return Mined(

@@ -226,11 +226,14 @@ def _verdict(result: Result) -> str:
 
 
 def locality(made: Reproduction) -> Table:
-    """What the stand-ins are like, before and behind the filters."""
+    """What the stand-ins are like, before and behind the filters where there are any."""
     known = metrics.of_kind("inspect")
     rows = []
     for prepared in made.locality:
+        filtered = made.experiment.filters and not prepared.chosen.candidate.unfiltered
         for member, says in metrics.MEMBERS["inspect"].items():
+            if member == "behind" and not filtered:
+                continue
             values = [metric.written(metric.of(prepared.figures[member])) for metric in known.values()]
             requests = prepared.figures[member]["counts"]["requests"]
             rows.append([prepared.chosen.workload.title, prepared.chosen.kind, says, f"{requests:,}", *values])
