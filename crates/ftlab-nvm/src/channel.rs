@@ -15,25 +15,36 @@
 //! writes to its cells ends the write at the next multiple of the step, outside drains; the rest is written when the bank has no queued
 //! read, and before any other write to it.
 //!
-//! Refresh: at each multiple of `t_refi` every bank of the channel is closed as soon as none is owned and all may be
-//! precharged, no bank being given away until then, and nothing is served for `t_rfc`.
+//! With `bank_queue` a request goes on from the queue, or the write buffer while that is served, to the queue of its bank as soon as there is a place,
+//! in the order of arrival, past those whose bank has none; its place is free then, a write has left the buffer, and the scheduler chooses
+//! in the queues of banks only, reads and writes alike.
+//!
+//! With `place_until = "bank"` a request leaves its place in the queue, or the write buffer, to the next one as soon as it has its bank.
+//!
+//! With `t_wtr` no read's column command goes out until that long after the data of a write have ended, in the whole channel; with `t_rtw`
+//! the data of a write start no earlier than that long after those of a read.
+//!
+//! Refresh: from each multiple of `t_refi` on no bank is given away until none is owned. Then every open row is closed (as soon as it may be; `t_rp`), and
+//! when the last one is closed nothing is served for `t_rfc`.
 //!
 //! At one instant arrivals come first, then a refresh, then column commands, and then banks are given away, all that can be at once; again, until
 //! nothing more happens.
 //!
 //! # Not modelled
-//! The command bus, turning the data bus around, limits on activations (tFAW, tRRD), bank groups, errors and retries. Writing a dirty
+//! But for `first_ready`: the command bus and limits on activations (tFAW, tRRD). Bank groups, errors and retries. Writing a dirty
 //! row back before a refresh is not charged. Time for arbitration.
 //!
 //! # Cost
 //! O(queue) per command.
+
+mod first_ready;
 
 use std::collections::VecDeque;
 
 use crate::address::Place;
 use crate::bank::{Bank, CLOSED};
 use crate::memory::WriteCost;
-use crate::schedule::Scheduler;
+use crate::schedule::{Limit, Scheduler};
 use crate::timeline::Timeline;
 use crate::{Memory, Ps};
 
@@ -64,6 +75,8 @@ struct Queued {
     arrived: Ps,
     write: bool,
     owns: bool,
+    /// Whether it was counted as hit, miss or conflict, by `first_ready`.
+    is_counted: bool,
     bank: u32,
     row: u32,
     line: u64,
@@ -74,6 +87,7 @@ struct Queued {
 struct Owner {
     sequence: u64,
     bank: u32,
+    row: u32,
     write: bool,
     /// Earliest column command.
     ready: Ps,
@@ -86,8 +100,12 @@ pub struct Counts {
     pub from_buffer: u64,
     pub replaced: u64,
     pub drains: u64,
+    /// Rows that were closed before the request was served that had opened them.
+    pub closed_unserved: u64,
     pub refreshes: u64,
     pub bus_busy: Ps,
+    /// How long requests waited before they had a place, added up: reads, writes.
+    pub held: [u128; 2],
 }
 
 #[derive(Debug)]
@@ -102,12 +120,23 @@ pub struct Channel {
     reads: Vec<Queued>,
     /// The write buffer, or empty where writes share the queue.
     writes: Vec<Queued>,
+    /// The queues of all banks in one, in the order in which they were filled.
+    staged: Vec<Queued>,
+    staged_of: Vec<u32>,
     owners: Vec<Owner>,
     /// Ends of the writes to the cells that are under way.
     writing: Vec<Ps>,
     /// When the last write to the cells ends, as far as writes are charged by the line.
     pub cells_until: Ps,
     bus_free: Ps,
+    /// When the command bus is free, for `first_ready`.
+    command_free: Ps,
+    /// The last four activations, and the earliest next precharge, for `first_ready`.
+    opened: [Option<Ps>; 4],
+    close_from: Ps,
+    /// Earliest next column commands after a change between reads and writes.
+    read_from: Ps,
+    write_from: Ps,
     draining: bool,
     next_refresh: Ps,
     sequence: u64,
@@ -126,6 +155,14 @@ struct Candidate {
     other: Option<u32>,
 }
 
+/// What the scheduler chooses from.
+#[derive(Clone, Copy)]
+enum Class {
+    Reads,
+    Writes,
+    Staged,
+}
+
 const NOWHERE: u32 = u32::MAX;
 
 impl Channel {
@@ -139,10 +176,17 @@ impl Channel {
             waiting: VecDeque::new(),
             reads: Vec::new(),
             writes: Vec::new(),
+            staged: Vec::new(),
+            staged_of: vec![0; banks],
             owners: Vec::new(),
             writing: Vec::new(),
             cells_until: 0,
             bus_free: 0,
+            command_free: 0,
+            opened: [None; 4],
+            close_from: 0,
+            read_from: 0,
+            write_from: 0,
             draining: false,
             next_refresh: memory.refresh.map_or(Ps::MAX, |(every, _)| every),
             sequence: 0,
@@ -167,26 +211,40 @@ impl Channel {
         self.waiting.is_empty()
             && self.reads.is_empty()
             && self.writes.is_empty()
+            && self.staged.is_empty()
             && self.banks.iter().all(|bank| bank.paused.is_none())
     }
 
     /// Requests that wait for a place, and those in the queue and the write buffer.
     pub fn depth(&self) -> (usize, usize, usize) {
-        (self.waiting.len(), self.reads.len(), self.writes.len())
+        (
+            self.waiting.len(),
+            self.reads.len() + self.staged.len(),
+            self.writes.len(),
+        )
     }
 
     /// Does what can be done at `now`; the time at which there may be more to do.
     pub fn step(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> Ps {
         self.writing.retain(|&end| end > now);
         loop {
-            let admitted = self.admit(memory, now, done);
+            let mut admitted = self.admit(memory, now, done);
+            while self.stage(memory) {
+                admitted = true;
+                self.admit(memory, now, done);
+            }
             let refreshed = self.refresh(memory, now);
-            let sent = self.columns(memory, now, done);
+            let by_command = matches!(memory.scheduler, Scheduler::FirstReady { .. });
+            let sent = !by_command && self.columns(memory, now, done);
             if sent {
                 continue;
             }
             let paused = memory.pause_step > 0 && self.pause_and_resume(memory, now);
-            let claimed = self.claims_from <= now && self.claims(memory, now);
+            let claimed = if by_command {
+                self.first_ready(memory, now, done)
+            } else {
+                self.claims_from <= now && self.claims(memory, now)
+            };
             if !(admitted || refreshed || paused || claimed) {
                 return self.next_wake(memory, now);
             }
@@ -197,13 +255,13 @@ impl Channel {
         let mut any = false;
         while let Some(&access) = self.waiting.front() {
             let buffered = self.posted;
-            let held = self.writes.iter().any(|held| held.line == access.line);
+            let held = buffered && self.holds_write(access.line);
             let answered = match (buffered, access.write) {
                 (true, true) if held => {
                     self.counts.replaced += 1;
                     Some(now)
                 }
-                (true, true) if self.writes.len() < memory.buffer => {
+                (true, true) if self.writes.len() - self.early(memory, true) < memory.buffer => {
                     self.enter(access);
                     Some(now)
                 }
@@ -211,12 +269,13 @@ impl Channel {
                     self.counts.from_buffer += 1;
                     Some(now + memory.t_cl + memory.t_burst)
                 }
-                (_, write) if !(buffered && write) && self.reads.len() < memory.queue => {
+                (_, write) if !(buffered && write) && self.reads.len() - self.early(memory, false) < memory.queue => {
                     self.enter(access);
                     None
                 }
                 _ => break,
             };
+            self.counts.held[usize::from(access.write)] += u128::from(now - access.arrived);
             if let Some(at) = answered {
                 done.push(Done {
                     tag: access.tag,
@@ -235,6 +294,47 @@ impl Channel {
         any
     }
 
+    /// Requests that are still listed and have given up their places, in the write buffer or in the queue.
+    fn early(&self, memory: &Memory, buffered: bool) -> usize {
+        if !memory.frees_early || memory.bank_queue > 0 {
+            return 0;
+        }
+        let owners = self.owners.iter();
+        owners.filter(|owner| (owner.write && self.posted) == buffered).count()
+    }
+
+    /// Whether a write of this line waits for its bank.
+    fn holds_write(&self, line: u64) -> bool {
+        let staged = self.staged.iter().filter(|held| held.write);
+        self.writes.iter().chain(staged).any(|held| held.line == line)
+    }
+
+    /// Sends one request on to the queue of its bank.
+    fn stage(&mut self, memory: &Memory) -> bool {
+        if memory.bank_queue == 0 {
+            return false;
+        }
+        let writes = self.serves_writes(memory);
+        let list = if writes { &mut self.writes } else { &mut self.reads };
+        let places = &self.staged_of;
+        let has_place = |queued: &Queued| (places[queued.bank as usize] as usize) < memory.bank_queue;
+        let Some(at) = list.iter().position(has_place) else {
+            return false;
+        };
+        let queued = list.remove(at);
+        self.staged_of[queued.bank as usize] += 1;
+        self.staged.push(Queued {
+            sequence: self.sequence,
+            ..queued
+        });
+        self.sequence += 1;
+        self.claims_from = 0;
+        if writes {
+            self.draining &= self.writes.len() > memory.low;
+        }
+        true
+    }
+
     fn enter(&mut self, access: Access) {
         let queued = Queued {
             sequence: self.sequence,
@@ -242,6 +342,7 @@ impl Channel {
             arrived: access.arrived,
             write: access.write,
             owns: false,
+            is_counted: false,
             bank: access.place.bank,
             row: access.place.row,
             line: access.line,
@@ -257,26 +358,23 @@ impl Channel {
 
     /// Whether the write buffer is what is being served.
     fn serves_writes(&self, memory: &Memory) -> bool {
-        self.draining || (self.posted && self.reads.is_empty() && (memory.when_idle || self.flush))
+        let reads_wait = !self.reads.is_empty() || !self.staged.is_empty();
+        self.draining || (self.posted && !reads_wait && (memory.when_idle || self.flush))
     }
 
     fn refresh(&mut self, memory: &Memory, now: Ps) -> bool {
         let Some((every, takes)) = memory.refresh else {
             return false;
         };
-        let due = now >= self.next_refresh && self.owners.is_empty();
-        if !due
-            || self
-                .banks
-                .iter()
-                .any(|bank| bank.next_row > now || bank.next_column > now)
-        {
+        if now < self.next_refresh || !self.owners.is_empty() {
             return false;
         }
+        let closed = |bank: &Bank| bank.next_row.max(now) + if bank.open == CLOSED { 0 } else { memory.t_rp };
+        let start = self.banks.iter().map(closed).max().unwrap_or(now);
         for bank in &mut self.banks {
             bank.clean();
             bank.open = CLOSED;
-            bank.hold_until(now + takes);
+            bank.hold_until(start + takes);
         }
         self.next_refresh += every;
         self.counts.refreshes += 1;
@@ -288,7 +386,7 @@ impl Channel {
     fn columns(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
         let mut oldest: Option<usize> = None;
         for (index, owner) in self.owners.iter().enumerate() {
-            let can = owner.ready <= now && self.bus_free <= now + memory.column_latency(owner.write);
+            let can = self.column_from(memory, owner) <= now;
             if can && oldest.is_none_or(|o| owner.sequence < self.owners[o].sequence) {
                 oldest = Some(index);
             }
@@ -296,8 +394,17 @@ impl Channel {
         let Some(index) = oldest else {
             return false;
         };
+        self.send(memory, now, index, done);
+        true
+    }
+
+    /// Sends the column command of an owner.
+    fn send(&mut self, memory: &Memory, now: Ps, index: usize, done: &mut Vec<Done>) {
         let owner = self.owners.swap_remove(index);
-        let list = if owner.write && self.posted {
+        let list = if memory.bank_queue > 0 {
+            self.staged_of[owner.bank as usize] -= 1;
+            &mut self.staged
+        } else if owner.write && self.posted {
             &mut self.writes
         } else {
             &mut self.reads
@@ -308,10 +415,17 @@ impl Channel {
         let data_end = now + memory.column_latency(owner.write) + memory.t_burst;
         self.bus_free = data_end;
         self.counts.bus_busy += memory.t_burst;
+        match (owner.write, memory.t_wtr) {
+            (true, Some(turn)) => self.read_from = data_end + turn,
+            (true, None) => {}
+            (false, _) => self.write_from = (data_end + memory.t_rtw).saturating_sub(memory.t_cwl),
+        }
         self.claims_from = 0;
         let end = self.after_column(memory, owner, request.row, now, data_end);
         if owner.write && self.posted {
-            self.draining &= self.writes.len() > memory.low;
+            if memory.bank_queue == 0 {
+                self.draining &= self.writes.len() > memory.low;
+            }
         } else {
             done.push(Done {
                 tag: request.tag,
@@ -320,7 +434,13 @@ impl Channel {
                 write: request.write,
             });
         }
-        true
+    }
+
+    /// Earliest column command of an owner, by its bank, the data bus and the turning of the bus.
+    fn column_from(&self, memory: &Memory, owner: &Owner) -> Ps {
+        let bus = self.bus_free.saturating_sub(memory.column_latency(owner.write));
+        let turned = if owner.write { self.write_from } else { self.read_from };
+        owner.ready.max(bus).max(turned)
     }
 
     /// What a column command means for its bank; when the request is done.
@@ -418,8 +538,8 @@ impl Channel {
         if now >= self.next_refresh {
             return false;
         }
-        let writes = self.serves_writes(memory);
-        self.gather(writes, memory.scheduler == Scheduler::Fcfs);
+        let class = self.class(memory);
+        self.gather(class, memory.scheduler == Scheduler::Fcfs);
         let mut any = false;
         for index in 0..self.candidates.len() {
             let candidate = self.candidates[index];
@@ -431,8 +551,7 @@ impl Channel {
                 self.claims_from = self.claims_from.min(from);
                 continue;
             }
-            let list = if writes { &self.writes } else { &self.reads };
-            let request = list[at as usize];
+            let request = self.list(class)[at as usize];
             let closes_dirty = !hit && bank.dirty && memory.cost == WriteCost::Row;
             let writes_cells = closes_dirty || (request.write && memory.cost == WriteCost::Line);
             if writes_cells && !has_power(memory, &self.writing, &self.owners) {
@@ -441,12 +560,36 @@ impl Channel {
                 continue;
             }
             self.claim(memory, request, hit, passes, now);
-            let list = if writes { &mut self.writes } else { &mut self.reads };
-            list[at as usize].owns = true;
+            self.list_mut(class)[at as usize].owns = true;
             any = true;
         }
         self.candidates.clear();
         any
+    }
+
+    /// What the scheduler chooses from now.
+    fn class(&self, memory: &Memory) -> Class {
+        match (memory.bank_queue > 0, self.serves_writes(memory)) {
+            (true, _) => Class::Staged,
+            (false, true) => Class::Writes,
+            (false, false) => Class::Reads,
+        }
+    }
+
+    fn list_mut(&mut self, class: Class) -> &mut Vec<Queued> {
+        match class {
+            Class::Reads => &mut self.reads,
+            Class::Writes => &mut self.writes,
+            Class::Staged => &mut self.staged,
+        }
+    }
+
+    fn list(&self, class: Class) -> &[Queued] {
+        match class {
+            Class::Reads => &self.reads,
+            Class::Writes => &self.writes,
+            Class::Staged => &self.staged,
+        }
     }
 
     fn claim(&mut self, memory: &Memory, request: Queued, hit: bool, passes: bool, now: Ps) {
@@ -477,6 +620,7 @@ impl Channel {
         self.owners.push(Owner {
             sequence: request.sequence,
             bank: request.bank,
+            row: request.row,
             write: request.write,
             ready,
             since: now,
@@ -484,12 +628,16 @@ impl Channel {
     }
 
     /// For every bank that nobody owns: the oldest queued hit and the oldest other request, banks in the order of their oldest.
-    fn gather(&mut self, writes: bool, alone: bool) {
+    fn gather(&mut self, class: Class, alone: bool) {
         debug_assert!(self.candidates.is_empty());
         if alone && !self.owners.is_empty() {
             return;
         }
-        let list = if writes { &self.writes } else { &self.reads };
+        let list = match class {
+            Class::Reads => &self.reads,
+            Class::Writes => &self.writes,
+            Class::Staged => &self.staged,
+        };
         for (index, queued) in list.iter().enumerate() {
             let bank = &self.banks[queued.bank as usize];
             if bank.owned || (queued.write && bank.paused.is_some()) {
@@ -524,20 +672,17 @@ impl Channel {
     }
 
     fn next_wake(&self, memory: &Memory, now: Ps) -> Ps {
-        let mut wake = if self.reads.is_empty() && self.writes.is_empty() {
+        let mut wake = if self.reads.is_empty() && self.writes.is_empty() && self.staged.is_empty() {
             Ps::MAX
         } else {
             self.claims_from
         };
-        for owner in &self.owners {
-            let bus = self.bus_free.saturating_sub(memory.column_latency(owner.write));
-            wake = wake.min(owner.ready.max(bus));
+        let by_command = matches!(memory.scheduler, Scheduler::FirstReady { .. });
+        for owner in self.owners.iter().filter(|_| !by_command) {
+            wake = wake.min(self.column_from(memory, owner));
         }
         if now < self.next_refresh {
             wake = wake.min(self.next_refresh);
-        } else if self.owners.is_empty() {
-            let held = self.banks.iter().map(|bank| bank.next_row.max(bank.next_column)).max();
-            wake = wake.min(held.unwrap_or(Ps::MAX));
         }
         if memory.pause_step > 0 {
             for bank in self.banks.iter().filter(|bank| bank.paused.is_some()) {
@@ -563,21 +708,26 @@ fn has_power(memory: &Memory, writing: &[Ps], owners: &[Owner]) -> bool {
 }
 
 impl Candidate {
-    /// Which request is next for the bank, whether it is a hit, and whether it passes an older one.
+    /// Which request is next for the bank, whether it is a hit, and whether it counts for the limit of hits.
     fn chosen(self, scheduler: Scheduler, passed: u32) -> (u32, bool, bool) {
+        let counts_all = matches!(scheduler, Scheduler::HitsFirst { limit: Limit::Run(_) });
         match (self.hit, self.other) {
-            (Some(hit), None) => (hit, true, false),
+            (Some(hit), None) => (hit, true, counts_all),
             (None, Some(other)) => (other, false, false),
             (Some(hit), Some(other)) => {
                 let passes = other < hit;
-                let by_age = match scheduler {
-                    Scheduler::Fcfs | Scheduler::ReadyFirst => true,
-                    Scheduler::HitsFirst { cap } => cap.is_some_and(|cap| passed >= cap),
+                let closes = match scheduler {
+                    Scheduler::Fcfs | Scheduler::ReadyFirst | Scheduler::FirstReady { .. } => passes,
+                    Scheduler::HitsFirst { limit } => match limit {
+                        Limit::Never => false,
+                        Limit::Cap(cap) => passes && passed >= cap,
+                        Limit::Run(run) => passed >= run,
+                    },
                 };
-                if by_age && passes {
+                if closes {
                     (other, false, false)
                 } else {
-                    (hit, true, passes)
+                    (hit, true, passes || counts_all)
                 }
             }
             (None, None) => unreachable!("a candidate comes with its first request"),
