@@ -92,7 +92,9 @@ class Nvmain:
     as_it_schedules = {  # noqa: RUF012
         "run": (["controller.scheduler=hits_first:run=4"], "its starvation threshold of 4 hits"),
         "place": (["controller.place_until=bank"], "a request that has its bank has left the queue"),
+        "look_ahead": (["controller.look_ahead=true"], "the next request is bound to a bank when the last has had its command"),
         "turning": (["timing.t_wtr=6ns", "timing.t_rtw=2ns"], "tWTR and tRTRS"),
+        "link": (["timing.link=10ns"], "OffChipBus delays each answer by 10 cycles"),
     }
 
     def __init__(self, checkout: Path, folder: Path) -> None:

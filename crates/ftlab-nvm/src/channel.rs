@@ -21,6 +21,8 @@
 //!
 //! With `place_until = "bank"` a request leaves its place in the queue, or the write buffer, to the next one as soon as it has its bank.
 //!
+//! With `look_ahead` a bank is given away as soon as the column command of the request before is out, not only when it can take the next command.
+//!
 //! With `t_wtr` no read's column command goes out until that long after the data of a write have ended, in the whole channel; with `t_rtw`
 //! the data of a write start no earlier than that long after those of a read.
 //!
@@ -37,14 +39,19 @@
 //! # Cost
 //! O(queue) per command.
 
+mod admission;
+mod candidate;
 mod first_ready;
+mod pausing;
 
 use std::collections::VecDeque;
+
+use candidate::Candidate;
 
 use crate::address::Place;
 use crate::bank::{Bank, CLOSED};
 use crate::memory::WriteCost;
-use crate::schedule::{Limit, Scheduler};
+use crate::schedule::Scheduler;
 use crate::timeline::Timeline;
 use crate::{Memory, Ps};
 
@@ -147,14 +154,6 @@ pub struct Channel {
     flush: bool,
 }
 
-/// What waits for one bank that nobody owns.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    bank: u32,
-    hit: Option<u32>,
-    other: Option<u32>,
-}
-
 /// What the scheduler chooses from.
 #[derive(Clone, Copy)]
 enum Class {
@@ -248,111 +247,6 @@ impl Channel {
             if !(admitted || refreshed || paused || claimed) {
                 return self.next_wake(memory, now);
             }
-        }
-    }
-
-    fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
-        let mut any = false;
-        while let Some(&access) = self.waiting.front() {
-            let buffered = self.posted;
-            let held = buffered && self.holds_write(access.line);
-            let answered = match (buffered, access.write) {
-                (true, true) if held => {
-                    self.counts.replaced += 1;
-                    Some(now)
-                }
-                (true, true) if self.writes.len() - self.early(memory, true) < memory.buffer => {
-                    self.enter(access);
-                    Some(now)
-                }
-                (true, false) if held => {
-                    self.counts.from_buffer += 1;
-                    Some(now + memory.t_cl + memory.t_burst)
-                }
-                (_, write) if !(buffered && write) && self.reads.len() - self.early(memory, false) < memory.queue => {
-                    self.enter(access);
-                    None
-                }
-                _ => break,
-            };
-            self.counts.held[usize::from(access.write)] += u128::from(now - access.arrived);
-            if let Some(at) = answered {
-                done.push(Done {
-                    tag: access.tag,
-                    at: at + memory.link,
-                    arrived: access.arrived,
-                    write: access.write,
-                });
-            }
-            self.waiting.pop_front();
-            any = true;
-        }
-        if any && memory.buffer > 0 && !self.draining && self.writes.len() >= memory.high {
-            self.draining = true;
-            self.counts.drains += 1;
-        }
-        any
-    }
-
-    /// Requests that are still listed and have given up their places, in the write buffer or in the queue.
-    fn early(&self, memory: &Memory, buffered: bool) -> usize {
-        if !memory.frees_early || memory.bank_queue > 0 {
-            return 0;
-        }
-        let owners = self.owners.iter();
-        owners.filter(|owner| (owner.write && self.posted) == buffered).count()
-    }
-
-    /// Whether a write of this line waits for its bank.
-    fn holds_write(&self, line: u64) -> bool {
-        let staged = self.staged.iter().filter(|held| held.write);
-        self.writes.iter().chain(staged).any(|held| held.line == line)
-    }
-
-    /// Sends one request on to the queue of its bank.
-    fn stage(&mut self, memory: &Memory) -> bool {
-        if memory.bank_queue == 0 {
-            return false;
-        }
-        let writes = self.serves_writes(memory);
-        let list = if writes { &mut self.writes } else { &mut self.reads };
-        let places = &self.staged_of;
-        let has_place = |queued: &Queued| (places[queued.bank as usize] as usize) < memory.bank_queue;
-        let Some(at) = list.iter().position(has_place) else {
-            return false;
-        };
-        let queued = list.remove(at);
-        self.staged_of[queued.bank as usize] += 1;
-        self.staged.push(Queued {
-            sequence: self.sequence,
-            ..queued
-        });
-        self.sequence += 1;
-        self.claims_from = 0;
-        if writes {
-            self.draining &= self.writes.len() > memory.low;
-        }
-        true
-    }
-
-    fn enter(&mut self, access: Access) {
-        let queued = Queued {
-            sequence: self.sequence,
-            tag: access.tag,
-            arrived: access.arrived,
-            write: access.write,
-            owns: false,
-            is_counted: false,
-            bank: access.place.bank,
-            row: access.place.row,
-            line: access.line,
-        };
-        self.sequence += 1;
-        self.claims_from = 0;
-        if access.write && self.posted {
-            self.writes.push(queued);
-        } else {
-            self.reads.push(queued);
         }
     }
 
@@ -482,56 +376,6 @@ impl Channel {
         end
     }
 
-    /// Ends writes to the cells that reads wait for, and goes on with those that none waits for.
-    fn pause_and_resume(&mut self, memory: &Memory, now: Ps) -> bool {
-        let writes_first = self.serves_writes(memory);
-        let mut any = false;
-        for index in 0..self.banks.len() {
-            let awaited = self.reads.iter().any(|read| read.bank as usize == index && !read.owns);
-            let bank = &mut self.banks[index];
-            if let Some((start, end)) = bank.writing {
-                if end <= now {
-                    bank.writing = None;
-                } else if awaited && !writes_first {
-                    let stop = start + now.saturating_sub(start).div_ceil(memory.pause_step) * memory.pause_step;
-                    if stop < end {
-                        bank.writing = None;
-                        bank.paused = Some(end - stop);
-                        bank.next_column = stop;
-                        bank.next_row = stop;
-                        bank.counts.pauses += 1;
-                        bank.counts.busy -= end - stop;
-                        if let Some(held) = self.writing.iter_mut().find(|held| **held == end) {
-                            *held = stop;
-                        }
-                        self.claims_from = 0;
-                        any = true;
-                    }
-                }
-            }
-            let idle = !bank.owned && bank.next_column <= now && bank.next_row <= now && now < self.next_refresh;
-            if let Some(left) = bank.paused
-                && idle
-                && (!awaited || writes_first)
-                && has_power(memory, &self.writing, &self.owners)
-            {
-                let end = now + left;
-                bank.hold_until(end);
-                bank.paused = None;
-                bank.writing = Some((now, end));
-                bank.counts.busy += left;
-                self.cells_until = self.cells_until.max(end);
-                if memory.at_once > 0 {
-                    self.writing.push(end);
-                }
-                self.timeline.add(index as u32, now, end);
-                self.claims_from = 0;
-                any = true;
-            }
-        }
-        any
-    }
-
     /// Gives free banks to queued requests; sets `claims_from`.
     fn claims(&mut self, memory: &Memory, now: Ps) -> bool {
         self.claims_from = Ps::MAX;
@@ -547,7 +391,7 @@ impl Channel {
             let bank = &self.banks[candidate.bank as usize];
             let (at, hit, passes) = candidate.chosen(memory.scheduler, bank.passed);
             let from = if hit { bank.next_column } else { bank.next_row };
-            if from > now {
+            if from > now && !memory.look_ahead {
                 self.claims_from = self.claims_from.min(from);
                 continue;
             }
@@ -559,7 +403,7 @@ impl Channel {
                 self.claims_from = self.claims_from.min(first);
                 continue;
             }
-            self.claim(memory, request, hit, passes, now);
+            self.claim(memory, request, hit, passes, now.max(from));
             self.list_mut(class)[at as usize].owns = true;
             any = true;
         }
@@ -627,50 +471,6 @@ impl Channel {
         });
     }
 
-    /// For every bank that nobody owns: the oldest queued hit and the oldest other request, banks in the order of their oldest.
-    fn gather(&mut self, class: Class, alone: bool) {
-        debug_assert!(self.candidates.is_empty());
-        if alone && !self.owners.is_empty() {
-            return;
-        }
-        let list = match class {
-            Class::Reads => &self.reads,
-            Class::Writes => &self.writes,
-            Class::Staged => &self.staged,
-        };
-        for (index, queued) in list.iter().enumerate() {
-            let bank = &self.banks[queued.bank as usize];
-            if bank.owned || (queued.write && bank.paused.is_some()) {
-                // The head waits for its own bank only.
-                if alone {
-                    return;
-                }
-                continue;
-            }
-            let at = &mut self.place_of[queued.bank as usize];
-            if *at == NOWHERE {
-                *at = self.candidates.len() as u32;
-                self.candidates.push(Candidate {
-                    bank: queued.bank,
-                    hit: None,
-                    other: None,
-                });
-            }
-            let candidate = &mut self.candidates[*at as usize];
-            let found = if bank.open == queued.row {
-                &mut candidate.hit
-            } else {
-                &mut candidate.other
-            };
-            if found.is_none() {
-                *found = Some(index as u32);
-            }
-            if alone {
-                return;
-            }
-        }
-    }
-
     fn next_wake(&self, memory: &Memory, now: Ps) -> Ps {
         let mut wake = if self.reads.is_empty() && self.writes.is_empty() && self.staged.is_empty() {
             Ps::MAX
@@ -705,32 +505,4 @@ fn has_power(memory: &Memory, writing: &[Ps], owners: &[Owner]) -> bool {
         WriteCost::Row | WriteCost::Recovery => 0,
     };
     writing.len() + about_to < memory.at_once as usize
-}
-
-impl Candidate {
-    /// Which request is next for the bank, whether it is a hit, and whether it counts for the limit of hits.
-    fn chosen(self, scheduler: Scheduler, passed: u32) -> (u32, bool, bool) {
-        let counts_all = matches!(scheduler, Scheduler::HitsFirst { limit: Limit::Run(_) });
-        match (self.hit, self.other) {
-            (Some(hit), None) => (hit, true, counts_all),
-            (None, Some(other)) => (other, false, false),
-            (Some(hit), Some(other)) => {
-                let passes = other < hit;
-                let closes = match scheduler {
-                    Scheduler::Fcfs | Scheduler::ReadyFirst | Scheduler::FirstReady { .. } => passes,
-                    Scheduler::HitsFirst { limit } => match limit {
-                        Limit::Never => false,
-                        Limit::Cap(cap) => passes && passed >= cap,
-                        Limit::Run(run) => passed >= run,
-                    },
-                };
-                if closes {
-                    (other, false, false)
-                } else {
-                    (hit, true, passes || counts_all)
-                }
-            }
-            (None, None) => unreachable!("a candidate comes with its first request"),
-        }
-    }
 }

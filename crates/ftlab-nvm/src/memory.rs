@@ -75,6 +75,7 @@ struct Controller {
     bank_queue: Option<u64>,
     place_until: Option<String>,
     command_cycle: Option<String>,
+    look_ahead: Option<bool>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -138,6 +139,8 @@ pub struct Memory {
     pub when_idle: bool,
     pub scheduler: Scheduler,
     pub queue: usize,
+    /// Whether a bank is given to its next request as soon as the one before has had its column command, not when it can take it.
+    pub look_ahead: bool,
     /// A command in so much time, by `first_ready`; 0: any number.
     pub command_cycle: Ps,
     /// Whether the place in the queue is free when a request has its bank, not only with its column command.
@@ -311,6 +314,12 @@ fn resolve(w: &Written) -> Result<Memory> {
             "timing.t_rcd: first_ready opens rows again and again, expected more than 0ns",
         ));
     }
+    let look_ahead = w.controller.look_ahead.unwrap_or(false);
+    if look_ahead && (by_command || pause_step > 0 || w.write.at_once.unwrap_or(0) > 0) {
+        return Err(Error::input(
+            "controller.look_ahead: expected another scheduler than first_ready, no write.pause_step and no write.at_once",
+        ));
+    }
     let at_once = count("write.at_once", w.write.at_once.unwrap_or(0), 0, 1024)? as u32;
     if at_once > 0 && cost == WriteCost::Recovery {
         return Err(Error::input(
@@ -362,6 +371,7 @@ fn resolve(w: &Written) -> Result<Memory> {
         queue: count("controller.queue", w.controller.queue, 1, 4096)? as usize,
         bank_queue,
         frees_early,
+        look_ahead,
         command_cycle: of_commands("controller.command_cycle", &w.controller.command_cycle)?,
         t_rrd: of_commands("timing.t_rrd", &t.t_rrd)?,
         t_faw: of_commands("timing.t_faw", &t.t_faw)?,

@@ -87,7 +87,7 @@ impl Reference<'_> {
         };
         let held = self.buffered(&first.ask);
         if self.posted() && first.ask.write {
-            if !held && self.buffer.len() == self.m.buffer {
+            if !held && self.buffer.len() - self.early(&self.buffer) == self.m.buffer {
                 return false;
             }
             self.done[first.id] = now;
@@ -97,7 +97,7 @@ impl Reference<'_> {
         } else if self.posted() && held {
             self.done[first.id] = now + ns(self.m.t_cl + self.m.t_burst);
         } else {
-            if self.queue.len() == self.m.queue {
+            if self.queue.len() - self.early(&self.queue) == self.m.queue {
                 return false;
             }
             self.queue.push(first);
@@ -135,13 +135,19 @@ impl Reference<'_> {
         true
     }
 
+    /// Requests that have given up their place because they have their bank.
+    fn early(&self, list: &[Waiting]) -> usize {
+        let gone = |w: &&Waiting| self.m.frees_early && w.ready.is_some();
+        list.iter().filter(gone).count()
+    }
+
     fn could_enter(&self) -> bool {
         let first = &self.outside[0];
         let held = self.buffered(&first.ask);
         match self.posted() {
             true if held => true,
-            true if first.ask.write => self.buffer.len() < self.m.buffer,
-            _ => self.queue.len() < self.m.queue,
+            true if first.ask.write => self.buffer.len() - self.early(&self.buffer) < self.m.buffer,
+            _ => self.queue.len() - self.early(&self.queue) < self.m.queue,
         }
     }
 
@@ -281,7 +287,8 @@ impl Reference<'_> {
             let (id, row, write) = (chosen.id, chosen.ask.row, chosen.ask.write);
             let hit = bank.open == Some(row);
             let passes = hit && id != oldest.id;
-            if now < if hit { bank.column_from } else { bank.row_from } {
+            let from = if hit { bank.column_from } else { bank.row_from };
+            if now < from && !self.m.look_ahead {
                 if self.m.scheduler == Scheduler::Fcfs {
                     return any;
                 }
@@ -294,7 +301,7 @@ impl Reference<'_> {
                 }
                 continue;
             }
-            let mut ready = now;
+            let mut ready = now.max(from);
             let bank = &mut self.banks[number as usize];
             if hit {
                 bank.hits += 1;
@@ -405,6 +412,11 @@ fn every_scheduler_agrees_with_the_reference() {
         }
         if cost != "recovery" && random.below(2) == 0 {
             set.push(format!("write.at_once={}", 1 + random.below(3)));
+        } else if random.below(3) == 0 {
+            set.push("controller.look_ahead=true".into());
+        }
+        if random.below(3) == 0 {
+            set.push("controller.place_until=bank".into());
         }
         if random.below(3) == 0 {
             set.push(format!("controller.bank_queue={}", [1, 2, 8][random.below(3) as usize]));

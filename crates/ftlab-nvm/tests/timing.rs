@@ -280,3 +280,16 @@ fn a_place_is_free_with_the_column_command_or_the_bank() {
     assert_eq!(found, [124, 128]);
     assert_eq!(system.channels[0].counts.held, [0, 0]);
 }
+
+/// A queue of one. The bank writes to its cells until 424; the read of its row is chosen when the write's column command is out (100), and the place is the
+/// third request's, whose bank is free: 100 + 124. Else that waits for the read to have the bank: 424 + 124.
+#[test]
+fn a_bank_is_given_away_ahead() {
+    let asks = [write(0, 0, 1, 0), read(0, 0, 1, 1), read(0, 1, 1, 0)];
+    let early = ["controller.queue=1", "controller.place_until=bank"];
+    assert_eq!(
+        times(&memory(&[&early[..], &["controller.look_ahead=true"]].concat()), &asks),
+        [424, 448, 224]
+    );
+    assert_eq!(times(&memory(&early), &asks), [424, 448, 548]);
+}
