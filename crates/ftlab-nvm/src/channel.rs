@@ -40,12 +40,14 @@
 //! O(queue) per command.
 
 mod admission;
+mod by_bank;
 mod candidate;
 mod first_ready;
 mod pausing;
 
 use std::collections::VecDeque;
 
+use by_bank::ByBank;
 use candidate::Candidate;
 
 use crate::address::Place;
@@ -131,6 +133,8 @@ pub struct Channel {
     staged: Vec<Queued>,
     staged_of: Vec<u32>,
     owners: Vec<Owner>,
+    /// The earliest `ready` of owners that read, and of those that write; not kept for `first_ready`.
+    soonest: [Ps; 2],
     /// Ends of the writes to the cells that are under way.
     writing: Vec<Ps>,
     /// When the last write to the cells ends, as far as writes are charged by the line.
@@ -149,13 +153,15 @@ pub struct Channel {
     sequence: u64,
     /// No bank can be given away before.
     claims_from: Ps,
+    /// How banks are given away where no decision on one depends on another.
+    by_bank: ByBank,
     candidates: Vec<Candidate>,
     place_of: Vec<u32>,
     flush: bool,
 }
 
 /// What the scheduler chooses from.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Reads,
     Writes,
@@ -178,6 +184,7 @@ impl Channel {
             staged: Vec::new(),
             staged_of: vec![0; banks],
             owners: Vec::new(),
+            soonest: [Ps::MAX; 2],
             writing: Vec::new(),
             cells_until: 0,
             bus_free: 0,
@@ -190,6 +197,7 @@ impl Channel {
             next_refresh: memory.refresh.map_or(Ps::MAX, |(every, _)| every),
             sequence: 0,
             claims_from: 0,
+            by_bank: ByBank::new(memory),
             candidates: Vec::new(),
             place_of: vec![NOWHERE; banks],
             flush: false,
@@ -203,7 +211,7 @@ impl Channel {
     /// From now on buffered writes go to the banks whenever no read waits: nothing more will arrive.
     pub fn flush(&mut self) {
         self.flush = true;
-        self.claims_from = 0;
+        self.look_at_all();
     }
 
     pub fn is_idle(&self) -> bool {
@@ -241,8 +249,12 @@ impl Channel {
             let paused = memory.pause_step > 0 && self.pause_and_resume(memory, now);
             let claimed = if by_command {
                 self.first_ready(memory, now, done)
+            } else if self.claims_from > now {
+                false
+            } else if self.goes_by_bank(memory) {
+                self.claims_by_bank(memory, now)
             } else {
-                self.claims_from <= now && self.claims(memory, now)
+                self.claims(memory, now)
             };
             if !(admitted || refreshed || paused || claimed) {
                 return self.next_wake(memory, now);
@@ -272,12 +284,15 @@ impl Channel {
         }
         self.next_refresh += every;
         self.counts.refreshes += 1;
-        self.claims_from = 0;
+        self.look_at_all();
         true
     }
 
     /// Sends the column command of the oldest owner that is ready, if the bus will be free for its data.
     fn columns(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+        if self.next_column(memory) > now {
+            return false;
+        }
         let mut oldest: Option<usize> = None;
         for (index, owner) in self.owners.iter().enumerate() {
             let can = self.column_from(memory, owner) <= now;
@@ -295,6 +310,8 @@ impl Channel {
     /// Sends the column command of an owner.
     fn send(&mut self, memory: &Memory, now: Ps, index: usize, done: &mut Vec<Done>) {
         let owner = self.owners.swap_remove(index);
+        let alike = self.owners.iter().filter(|other| other.write == owner.write);
+        self.soonest[usize::from(owner.write)] = alike.map(|other| other.ready).min().unwrap_or(Ps::MAX);
         let list = if memory.bank_queue > 0 {
             self.staged_of[owner.bank as usize] -= 1;
             &mut self.staged
@@ -314,7 +331,7 @@ impl Channel {
             (true, None) => {}
             (false, _) => self.write_from = (data_end + memory.t_rtw).saturating_sub(memory.t_cwl),
         }
-        self.claims_from = 0;
+        self.look_at(owner.bank);
         let end = self.after_column(memory, owner, request.row, now, data_end);
         if owner.write && self.posted {
             if memory.bank_queue == 0 {
@@ -328,6 +345,15 @@ impl Channel {
                 write: request.write,
             });
         }
+    }
+
+    /// Earliest column command of any owner.
+    fn next_column(&self, memory: &Memory) -> Ps {
+        let gate = |write: bool, turned: Ps| {
+            let bus = self.bus_free.saturating_sub(memory.column_latency(write));
+            self.soonest[usize::from(write)].max(bus).max(turned)
+        };
+        gate(false, self.read_from).min(gate(true, self.write_from))
     }
 
     /// Earliest column command of an owner, by its bank, the data bus and the turning of the bus.
@@ -461,6 +487,8 @@ impl Channel {
             bank.open = request.row;
         }
         bank.owned = true;
+        let soonest = &mut self.soonest[usize::from(request.write)];
+        *soonest = (*soonest).min(ready);
         self.owners.push(Owner {
             sequence: request.sequence,
             bank: request.bank,
@@ -477,9 +505,8 @@ impl Channel {
         } else {
             self.claims_from
         };
-        let by_command = matches!(memory.scheduler, Scheduler::FirstReady { .. });
-        for owner in self.owners.iter().filter(|_| !by_command) {
-            wake = wake.min(self.column_from(memory, owner));
+        if !matches!(memory.scheduler, Scheduler::FirstReady { .. }) {
+            wake = wake.min(self.next_column(memory));
         }
         if now < self.next_refresh {
             wake = wake.min(self.next_refresh);

@@ -81,7 +81,7 @@ impl Channel {
             ..queued
         });
         self.sequence += 1;
-        self.claims_from = 0;
+        self.look_at(queued.bank);
         if writes {
             self.draining &= self.writes.len() > memory.low;
         }
@@ -101,7 +101,7 @@ impl Channel {
             line: access.line,
         };
         self.sequence += 1;
-        self.claims_from = 0;
+        self.look_at(queued.bank);
         if access.write && self.posted {
             self.writes.push(queued);
         } else {

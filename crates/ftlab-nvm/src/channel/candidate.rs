@@ -7,8 +7,8 @@ use crate::schedule::{Limit, Scheduler};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub bank: u32,
-    hit: Option<u32>,
-    other: Option<u32>,
+    pub hit: Option<u32>,
+    pub other: Option<u32>,
 }
 
 impl Candidate {
