@@ -1,9 +1,10 @@
 """Our memory model beside public simulators, on traces of our own.
 
-`python benches/memory_peers.py --dramsim3 CHECKOUT --nvmain CHECKOUT --ramulator CHECKOUT`, each built as the head of its
-file in `benches/memory_sims` says; one that is not named is skipped by name. Both sides have the same shape and times, and
-ours the controller that the simulator really has. A second table leaves out one option of ours at a time: what that
-makes of the difference is what the option accounts for. `--trace FILE` adds traces (`0xADDRESS READ|WRITE CYCLE`).
+`python benches/memory_peers.py --dramsim3 CHECKOUT --nvmain CHECKOUT --ramulator CHECKOUT`, each built as the head of
+its file in `benches/memory_sims` says; one that is not named is skipped by name. Both sides have the same shape and
+times, and ours the controller that the simulator really has. A second table leaves out one option of ours at a time:
+what that makes of the difference is what the option accounts for. `--trace FILE` adds traces (`0xADDRESS READ|WRITE
+CYCLE`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Compared:
 def traces(count: int, seeds: int) -> Iterator[tuple[str, list[Request]]]:
     """Streams, random rows and lines, one bank, mixed reads and writes; at once and spread over time.
 
-    Writes are to odd lines, reads to even ones: DRAMsim3 hangs when its full buffer holds a write of a line that a read waits for.
+    Writes are to odd lines, reads to even ones: DRAMsim3 hangs when its full buffer holds a write of a line that a
+    read waits for.
     """
 
     def at_once(addresses: list[int], writes: Callable[[int], bool] = lambda _: False) -> list[Request]:
@@ -117,7 +119,9 @@ def compare(peer: Simulator, workloads: list[tuple[str, list[Request]]], folder:
 def without(peer: Simulator, left_out: str, trace: list[Request], folder: Path) -> Figures:
     """Ours without one of the options, and those that begin with its name."""
     options = peer.as_it_schedules.items()
-    return ours(trace, peer, [c for name, (option, _) in options if not name.startswith(left_out) for c in option], folder)
+    return ours(
+        trace, peer, [c for name, (option, _) in options if not name.startswith(left_out) for c in option], folder
+    )
 
 
 def _percent(value: float | None) -> str:

@@ -14,10 +14,10 @@ from memory_sims import Request
 
 BENCH = Path(memory_peers.__file__)
 
-# Largest differences of the end and of the mean latency, on 4,000 requests, of which a last drain is several per cent. Ramulator's random lines are chaotic: which rows it
-# closes before they are read depends on single cycles.
+# Largest differences of the end and of the mean latency, on 4,000 requests, of which a last drain is several per
+# cent. Ramulator's random lines are chaotic: which rows it closes before they are read depends on single cycles.
 BOUNDS = {"dramsim3": (0.05, 0.03), "nvmain": (0.01, 0.015), "ramulator": (0.08, 0.08)}
-# Explained in docs/memory-simulators.md; not held.
+# Explained in docs/measured.md; not held.
 APART = {"nvmain": ("sequential writes", "eight threads, banks of their own")}
 
 
@@ -44,8 +44,8 @@ def test_ours_agrees_with_a_simulator(name: str, tmp_path: Path) -> None:
 def test_ours_as_a_simulator_schedules(tmp_path: Path) -> None:
     """Without a checkout: two rows of one bank by DRAMsim3's controller, by hand.
 
-    All at once. A miss 150 + 15 + 4, its hits 4 apart; the other row after the last of the seven hits that are in the bank's
-    queue with it: 5 + 1 + 150 from its command.
+    All at once. A miss 150 + 15 + 4, its hits 4 apart; the other row after the last of the seven hits that are in the
+    bank's queue with it: 5 + 1 + 150 from its command.
     """
     peer = memory_peers.Dramsim3
     trace = [Request(0, 64 * n, writes=False) for n in range(7)] + [Request(0, 8 * 8192, writes=False)]

@@ -170,7 +170,10 @@ def test_this_machine_is_probed_or_says_why_not(ftlab: Command) -> None:
         (["run", "far.trace"], "lies beyond the memory"),
         (["run", "other.trace"], "of no known format"),
         (["run", "random", "--memory", "dependent.toml"], "function 0x6000 follows from the ones before it"),
-        (["run", "random", "--set", "timing.t_faw=30ns"], 'timing.t_faw: expected controller.scheduler = "first_ready"'),
+        (
+            ["run", "random", "--set", "timing.t_faw=30ns"],
+            'timing.t_faw: expected controller.scheduler = "first_ready"',
+        ),
         (["run", "random", "--set", "controller.scheduler=first_ready"], 'expected write.cost = "recovery"'),
         (["run", "random", "--set", "controller.scheduler=hits_first:run=0"], "run = 0, expected a whole number"),
         (["run", "random", "--set", "controller.scheduler=hits_first:rum=4"], "did you mean `run`"),

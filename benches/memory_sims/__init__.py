@@ -1,7 +1,7 @@
 """Public memory simulators beside our model: a file for each, with how it is set, run and read.
 
-Each has `times` (ours, as `--set` changes, so that both have the same), `as_it_schedules` (the options of ours that make
-its controller, each with what it stands for) and `run`, which gives its figures for a trace.
+Each has `times` (ours, as `--set` changes, so that both have the same), `as_it_schedules` (the options of ours that
+make its controller, each with what it stands for) and `run`, which gives its figures for a trace.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """DRAMsim3 (umd-memsys/DRAMsim3), built with `cmake -B build && make -C build dramsim3`.
 
-Its program ends after a fixed number of cycles, so a small driver of ours is linked with its library. Times are those of
-the ArchSampler chapter, 8 banks, cycles of 1 ns; what our model does not have (tRRD, tFAW, refresh) is out of the way.
+Its program ends after a fixed number of cycles, so a small driver of ours is linked with its library. Times are those
+of the ArchSampler chapter, 8 banks, cycles of 1 ns; what our model does not have (tRRD, tFAW, refresh) is out of the
+way.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """NVMain 2 (SEAL-UCSB/NVmain), built as `nvmain.fast`; its controller FRFCFS with its own defaults.
 
-Times are those of the ArchSampler chapter, 8 banks, cycles of 1 ns, each written line in its cells for 500 ns. Its build file
-is of Python 2: what was done to build it stands in docs/measured.md.
+Times are those of the ArchSampler chapter, 8 banks, cycles of 1 ns, each written line in its cells for 500 ns. Its
+build file is of Python 2: what was done to build it stands in docs/measured.md.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ class Nvmain:
     as_it_schedules = {  # noqa: RUF012
         "run": (["controller.scheduler=hits_first:run=4"], "its starvation threshold of 4 hits"),
         "place": (["controller.place_until=bank"], "a request that has its bank has left the queue"),
-        "look_ahead": (["controller.look_ahead=true"], "the next request is bound to a bank when the last has had its command"),
+        "look_ahead": (
+            ["controller.look_ahead=true"],
+            "the next request is bound to a bank when the last has had its command",
+        ),
         "turning": (["timing.t_wtr=6ns", "timing.t_rtw=2ns"], "tWTR and tRTRS"),
         "link": (["timing.link=10ns"], "OffChipBus delays each answer by 10 cycles"),
     }
@@ -110,7 +113,9 @@ class Nvmain:
         path.write_text("".join(lines))
         command = [str(self.program), str(self.config), str(path), "0"]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-        words = (line.split() for line in done.stdout.splitlines() if line.startswith("i0.defaultMemory.channel0.FRFCFS."))
+        words = (
+            line.split() for line in done.stdout.splitlines() if line.startswith("i0.defaultMemory.channel0.FRFCFS.")
+        )
         told = {pair[0].rsplit(".", 1)[1]: pair[1] for pair in words if len(pair) == 2}
         wanted = ("rb_hits", "rb_miss", "simulation_cycles", "averageTotalLatency")
         counted = {key: float(told[key]) for key in wanted}

@@ -1,7 +1,7 @@
 """Ramulator 1 (CMU-SAFARI/ramulator), built with `make CXX=g++`, as it comes: PCM, scheduler FRFCFS_Cap.
 
-Cycles of 2.5 ns and the times of its table (Lee et al., ISCA 2009), which our model takes over. A trace has no times: it
-is offered a request in each cycle.
+Cycles of 2.5 ns and the times of its table (Lee et al., ISCA 2009), which our model takes over. A trace has no times:
+it is offered a request in each cycle.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ def probe_page(found: Figures) -> str:
     """What was found, or why nothing was."""
     where = found["memory"] or "this machine's memory"
     hidden = found["physical_addresses"] is False
-    note = "\n\nthe page map hides frames (root sees them): addresses are those within a page of 2 MiB" if hidden else ""
+    note = (
+        "\n\nthe page map hides frames (root sees them): addresses are those within a page of 2 MiB" if hidden else ""
+    )
     if found["found"] is None:
         return f"{where}: bank functions cannot be found by timing: {found['why_not']}{note}"
     known = found["found"]

@@ -56,7 +56,7 @@ impl Pairs for Machine {
     fn bits(&self) -> u64 {
         let first = self.frames[0].0;
         let differ = self.frames.iter().fold(0, |bits, (frame, _)| bits | (frame ^ first));
-        differ * PAGE | (PAGE - 1) & !(LINE - 1)
+        (differ * PAGE) | ((PAGE - 1) & !(LINE - 1))
     }
 
     fn random(&mut self, random: &mut Stream) -> u64 {

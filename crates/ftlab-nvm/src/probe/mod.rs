@@ -87,7 +87,7 @@ pub fn find(pairs: &mut dyn Pairs, seed: u64) -> Result<Found, String> {
     let same_bank = |one: u64, other: u64| {
         functions
             .iter()
-            .all(|mask| ((one ^ other) & mask).count_ones() % 2 == 0)
+            .all(|mask| ((one ^ other) & mask).count_ones().is_multiple_of(2))
     };
     let (mut right, mut tried) = ([0, 0], [0, 0]);
     let mut left = 400_000u32;
