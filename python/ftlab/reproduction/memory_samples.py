@@ -50,7 +50,8 @@ _WRITTEN = {"data": "synthetic:{:g}MiB", "controller.queue": "{:g}", "write.at_o
 
 def varied(runs: Runs, x: float | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Options of a group, and changes to the memory, where the varied key has this value."""
-    options, changes = dict(runs.options), {}
+    options: dict[str, Any] = dict(runs.options)
+    changes: dict[str, str] = {}
     if x is not None:
         written = _WRITTEN.get(runs.key, "{:g}ns").format(x)
         (options if runs.key in OPTIONS else changes)[runs.key] = written

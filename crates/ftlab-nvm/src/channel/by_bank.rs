@@ -6,7 +6,7 @@ use super::{Channel, Class};
 use crate::bank::CLOSED;
 use crate::channel::candidate::Candidate;
 use crate::memory::WriteCost;
-use crate::schedule::Scheduler;
+use crate::schedule::{Limit, Scheduler};
 use crate::{Memory, Ps};
 
 /// As many banks as a mask has bits.
@@ -115,7 +115,13 @@ impl Channel {
                 &mut candidate.other
             };
             found.get_or_insert(at as u32);
-            if candidate.hit.is_some() && candidate.other.is_some() || bank.open == CLOSED {
+            let is_settled = match memory.scheduler {
+                Scheduler::HitsFirst { limit: Limit::Never } => candidate.hit.is_some(),
+                Scheduler::HitsFirst { .. } => candidate.hit.is_some() && candidate.other.is_some(),
+                // The oldest, whatever it is.
+                _ => true,
+            };
+            if is_settled || bank.open == CLOSED {
                 break;
             }
         }
