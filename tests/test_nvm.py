@@ -121,6 +121,44 @@ def test_an_average_with_its_error_bar(ftlab: Command, tmp_path: Path) -> None:
     assert "top items" in page.out
 
 
+def test_what_is_probed_can_be_sampled_in(ftlab: Command, tmp_path: Path) -> None:
+    """Bank functions and row of a simulated memory, found by timing pairs, as a memory file."""
+    out = tmp_path / "found.toml"
+    done = ftlab("nvm", "probe", "--memory", "optane-like", "--out", out)
+    assert (done.code, done.err) == (0, f"ftlab: wrote {out}\n")
+    assert "functions 0x100 0x200 0x400 0x800" in done.out
+    asked = figures(ftlab, "sample", "synthetic:1MiB", "--ratio", "8%", "--memory", out)
+    of_preset = figures(ftlab, "sample", "synthetic:1MiB", "--ratio", "8%", "--memory", "optane-like")
+    for key in ("banks", "row_bytes", "capacity_bytes", "bank_functions"):
+        assert asked["memory"][key] == of_preset["memory"][key]
+    assert asked["sample"]["by_bank"] == of_preset["sample"]["by_bank"]
+    again = ftlab("nvm", "probe", "--memory", "optane-like", "--out", out)
+    assert again.code == 2
+    assert "--force" in again.err
+
+
+def test_a_probe_says_why_it_finds_nothing(ftlab: Command, tmp_path: Path) -> None:
+    out = tmp_path / "found.toml"
+    done = ftlab("nvm", "probe", "--memory", "pcm", "--set", "timing.t_rcd=0ns", "--out", out)
+    assert done.code == 1
+    assert "cannot be found by timing: times of 2000 pairs do not fall into two groups" in done.out
+    assert not out.exists()
+
+
+def test_this_machine_is_probed_or_says_why_not(ftlab: Command) -> None:
+    """Whatever it is: functions that foretell its times, or a reason, or a system that gives no huge pages."""
+    done = ftlab("nvm", "probe", "--size", "32MiB", "--json")
+    if done.code == 2:
+        assert "pages of 2 MiB" in done.err or "x86-64" in done.err
+        return
+    found = json.loads(done.out)
+    assert done.code == (0 if found["found"] else 1)
+    if found["found"]:
+        assert found["found"]["right"] * 10 >= found["found"]["tried"] * 9
+    else:
+        assert found["why_not"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -131,6 +169,19 @@ def test_an_average_with_its_error_bar(ftlab: Command, tmp_path: Path) -> None:
         (["run", "empty.trace"], "no requests in it"),
         (["run", "far.trace"], "lies beyond the memory"),
         (["run", "other.trace"], "of no known format"),
+        (["run", "random", "--memory", "dependent.toml"], "function 0x6000 follows from the ones before it"),
+        (
+            ["run", "random", "--set", "timing.t_faw=30ns"],
+            'timing.t_faw: expected controller.scheduler = "first_ready"',
+        ),
+        (["run", "random", "--set", "controller.scheduler=first_ready"], 'expected write.cost = "recovery"'),
+        (["run", "random", "--set", "controller.scheduler=hits_first:run=0"], "run = 0, expected a whole number"),
+        (["run", "random", "--set", "controller.scheduler=hits_first:rum=4"], "did you mean `run`"),
+        (["run", "random", "--set", "controller.place_until=row"], "unknown controller.place_until `row`"),
+        (["run", "random", "--set", "controller.look_ahead=true"], "no write.pause_step and no write.at_once"),
+        (["probe", "--size", "1KiB"], "expected 4MiB to 1TiB"),
+        (["probe", "--memory", "pcm", "--size", "64MiB"], "has no effect on a simulated memory"),
+        (["probe", "--set", "timing.t_rp=1ns"], "expected --memory NAME"),
         (["sample", "empty.trace", "--ratio", "4%"], "an empty file"),
         (["sample", "synthetic:1MiB", "--ratio", "400%"], "expected more than 0 and at most 1"),
         (["sample", "synthetic:1MiB", "--ratio", "some"], "expected a share such as 4%"),
@@ -146,6 +197,8 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     Path("empty.trace").write_text("")
     Path("far.trace").write_text("0x40 R\n0x500000000 R\n")
     Path("other.trace").write_text("time,op\n")
+    memory = nvm.probe("optane-like")["file"].replace('"0x400"', '"0x6000"').replace('"0x200"', '"0x2000"')
+    Path("dependent.toml").write_text(memory.replace('"0x100"', '"0x4000"'))
     Path("text.txt").write_text("no numbers here\n" * 40_000)
     done = ftlab("nvm", *arguments)
     assert done.code == 2

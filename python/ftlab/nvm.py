@@ -102,6 +102,22 @@ def convert(
     return dict(json.loads(_ftlab.nvm_write(json.dumps(spec), to, fspath(out))))
 
 
+def probe(
+    memory: str | PathLike[str] | None = None,
+    *,
+    set: Iterable[str] = (),
+    size: str | None = None,
+    seed: int = 0,
+) -> Figures:
+    """Finds bank functions and the size of a row by timing pairs of addresses; `why_not` says why it cannot.
+
+    Of this machine's memory, of which `size` [256MiB] are taken (in pages of 2 MiB; physical addresses need root), or
+    of a simulated `memory`. `file` is a memory file with what was found, and times that are assumed.
+    """
+    spec = {"memory": None if memory is None else fspath(memory), "set": list(set), "size": size, "seed": seed}
+    return dict(json.loads(_ftlab.nvm_probe(json.dumps(spec))))
+
+
 def memories() -> list[Figures]:
     """The memories that come with ftlab."""
     return list(json.loads(_ftlab.nvm_list()))

@@ -19,7 +19,7 @@ pub struct Bank {
     pub next_row: Ps,
     /// Whether a request owns the bank.
     pub owned: bool,
-    /// Hits in a row that passed an older request.
+    /// Hits in a row that passed an older request, or, with a limit on runs, all hits since the row was opened (by `first_ready`, with the first).
     pub passed: u32,
     /// A write to the cells that may be paused: when it started and when it ends.
     pub writing: Option<(Ps, Ps)>,

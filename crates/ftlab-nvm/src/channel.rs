@@ -15,20 +15,40 @@
 //! writes to its cells ends the write at the next multiple of the step, outside drains; the rest is written when the bank has no queued
 //! read, and before any other write to it.
 //!
-//! Refresh: at each multiple of `t_refi` every bank of the channel is closed as soon as none is owned and all may be
-//! precharged, no bank being given away until then, and nothing is served for `t_rfc`.
+//! With `bank_queue` a request goes on from the queue, or the write buffer while that is served, to the queue of its bank as soon as there is a place,
+//! in the order of arrival, past those whose bank has none; its place is free then, a write has left the buffer, and the scheduler chooses
+//! in the queues of banks only, reads and writes alike.
+//!
+//! With `place_until = "bank"` a request leaves its place in the queue, or the write buffer, to the next one as soon as it has its bank.
+//!
+//! With `look_ahead` a bank is given away as soon as the column command of the request before is out, not only when it can take the next command.
+//!
+//! With `t_wtr` no read's column command goes out until that long after the data of a write have ended, in the whole channel; with `t_rtw`
+//! the data of a write start no earlier than that long after those of a read.
+//!
+//! Refresh: from each multiple of `t_refi` on no bank is given away until none is owned. Then every open row is closed (as soon as it may be; `t_rp`), and
+//! when the last one is closed nothing is served for `t_rfc`.
 //!
 //! At one instant arrivals come first, then a refresh, then column commands, and then banks are given away, all that can be at once; again, until
 //! nothing more happens.
 //!
 //! # Not modelled
-//! The command bus, turning the data bus around, limits on activations (tFAW, tRRD), bank groups, errors and retries. Writing a dirty
+//! But for `first_ready`: the command bus and limits on activations (tFAW, tRRD). Bank groups, errors and retries. Writing a dirty
 //! row back before a refresh is not charged. Time for arbitration.
 //!
 //! # Cost
 //! O(queue) per command.
 
+mod admission;
+mod by_bank;
+mod candidate;
+mod first_ready;
+mod pausing;
+
 use std::collections::VecDeque;
+
+use by_bank::ByBank;
+use candidate::Candidate;
 
 use crate::address::Place;
 use crate::bank::{Bank, CLOSED};
@@ -64,6 +84,8 @@ struct Queued {
     arrived: Ps,
     write: bool,
     owns: bool,
+    /// Whether it was counted as hit, miss or conflict, by `first_ready`.
+    is_counted: bool,
     bank: u32,
     row: u32,
     line: u64,
@@ -74,6 +96,7 @@ struct Queued {
 struct Owner {
     sequence: u64,
     bank: u32,
+    row: u32,
     write: bool,
     /// Earliest column command.
     ready: Ps,
@@ -86,8 +109,12 @@ pub struct Counts {
     pub from_buffer: u64,
     pub replaced: u64,
     pub drains: u64,
+    /// Rows that were closed before the request was served that had opened them.
+    pub closed_unserved: u64,
     pub refreshes: u64,
     pub bus_busy: Ps,
+    /// How long requests waited before they had a place, added up: reads, writes.
+    pub held: [u128; 2],
 }
 
 #[derive(Debug)]
@@ -102,28 +129,43 @@ pub struct Channel {
     reads: Vec<Queued>,
     /// The write buffer, or empty where writes share the queue.
     writes: Vec<Queued>,
+    /// The queues of all banks in one, in the order in which they were filled.
+    staged: Vec<Queued>,
+    staged_of: Vec<u32>,
     owners: Vec<Owner>,
+    /// The earliest `ready` of owners that read, and of those that write; not kept for `first_ready`.
+    soonest: [Ps; 2],
     /// Ends of the writes to the cells that are under way.
     writing: Vec<Ps>,
     /// When the last write to the cells ends, as far as writes are charged by the line.
     pub cells_until: Ps,
     bus_free: Ps,
+    /// When the command bus is free, for `first_ready`.
+    command_free: Ps,
+    /// The last four activations, and the earliest next precharge, for `first_ready`.
+    opened: [Option<Ps>; 4],
+    close_from: Ps,
+    /// Earliest next column commands after a change between reads and writes.
+    read_from: Ps,
+    write_from: Ps,
     draining: bool,
     next_refresh: Ps,
     sequence: u64,
     /// No bank can be given away before.
     claims_from: Ps,
+    /// How banks are given away where no decision on one depends on another.
+    by_bank: ByBank,
     candidates: Vec<Candidate>,
     place_of: Vec<u32>,
     flush: bool,
 }
 
-/// What waits for one bank that nobody owns.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    bank: u32,
-    hit: Option<u32>,
-    other: Option<u32>,
+/// What the scheduler chooses from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Reads,
+    Writes,
+    Staged,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -139,14 +181,23 @@ impl Channel {
             waiting: VecDeque::new(),
             reads: Vec::new(),
             writes: Vec::new(),
+            staged: Vec::new(),
+            staged_of: vec![0; banks],
             owners: Vec::new(),
+            soonest: [Ps::MAX; 2],
             writing: Vec::new(),
             cells_until: 0,
             bus_free: 0,
+            command_free: 0,
+            opened: [None; 4],
+            close_from: 0,
+            read_from: 0,
+            write_from: 0,
             draining: false,
             next_refresh: memory.refresh.map_or(Ps::MAX, |(every, _)| every),
             sequence: 0,
             claims_from: 0,
+            by_bank: ByBank::new(memory),
             candidates: Vec::new(),
             place_of: vec![NOWHERE; banks],
             flush: false,
@@ -160,135 +211,91 @@ impl Channel {
     /// From now on buffered writes go to the banks whenever no read waits: nothing more will arrive.
     pub fn flush(&mut self) {
         self.flush = true;
-        self.claims_from = 0;
+        self.look_at_all();
     }
 
     pub fn is_idle(&self) -> bool {
         self.waiting.is_empty()
             && self.reads.is_empty()
             && self.writes.is_empty()
+            && self.staged.is_empty()
             && self.banks.iter().all(|bank| bank.paused.is_none())
     }
 
     /// Requests that wait for a place, and those in the queue and the write buffer.
     pub fn depth(&self) -> (usize, usize, usize) {
-        (self.waiting.len(), self.reads.len(), self.writes.len())
+        (
+            self.waiting.len(),
+            self.reads.len() + self.staged.len(),
+            self.writes.len(),
+        )
     }
 
     /// Does what can be done at `now`; the time at which there may be more to do.
     pub fn step(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> Ps {
         self.writing.retain(|&end| end > now);
         loop {
-            let admitted = self.admit(memory, now, done);
+            let mut admitted = self.admit(memory, now, done);
+            while self.stage(memory) {
+                admitted = true;
+                self.admit(memory, now, done);
+            }
             let refreshed = self.refresh(memory, now);
-            let sent = self.columns(memory, now, done);
+            let by_command = matches!(memory.scheduler, Scheduler::FirstReady { .. });
+            let sent = !by_command && self.columns(memory, now, done);
             if sent {
                 continue;
             }
             let paused = memory.pause_step > 0 && self.pause_and_resume(memory, now);
-            let claimed = self.claims_from <= now && self.claims(memory, now);
+            let claimed = if by_command {
+                self.first_ready(memory, now, done)
+            } else if self.claims_from > now {
+                false
+            } else if self.goes_by_bank(memory) {
+                self.claims_by_bank(memory, now)
+            } else {
+                self.claims(memory, now)
+            };
             if !(admitted || refreshed || paused || claimed) {
                 return self.next_wake(memory, now);
             }
         }
     }
 
-    fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
-        let mut any = false;
-        while let Some(&access) = self.waiting.front() {
-            let buffered = self.posted;
-            let held = self.writes.iter().any(|held| held.line == access.line);
-            let answered = match (buffered, access.write) {
-                (true, true) if held => {
-                    self.counts.replaced += 1;
-                    Some(now)
-                }
-                (true, true) if self.writes.len() < memory.buffer => {
-                    self.enter(access);
-                    Some(now)
-                }
-                (true, false) if held => {
-                    self.counts.from_buffer += 1;
-                    Some(now + memory.t_cl + memory.t_burst)
-                }
-                (_, write) if !(buffered && write) && self.reads.len() < memory.queue => {
-                    self.enter(access);
-                    None
-                }
-                _ => break,
-            };
-            if let Some(at) = answered {
-                done.push(Done {
-                    tag: access.tag,
-                    at: at + memory.link,
-                    arrived: access.arrived,
-                    write: access.write,
-                });
-            }
-            self.waiting.pop_front();
-            any = true;
-        }
-        if any && memory.buffer > 0 && !self.draining && self.writes.len() >= memory.high {
-            self.draining = true;
-            self.counts.drains += 1;
-        }
-        any
-    }
-
-    fn enter(&mut self, access: Access) {
-        let queued = Queued {
-            sequence: self.sequence,
-            tag: access.tag,
-            arrived: access.arrived,
-            write: access.write,
-            owns: false,
-            bank: access.place.bank,
-            row: access.place.row,
-            line: access.line,
-        };
-        self.sequence += 1;
-        self.claims_from = 0;
-        if access.write && self.posted {
-            self.writes.push(queued);
-        } else {
-            self.reads.push(queued);
-        }
-    }
-
     /// Whether the write buffer is what is being served.
     fn serves_writes(&self, memory: &Memory) -> bool {
-        self.draining || (self.posted && self.reads.is_empty() && (memory.when_idle || self.flush))
+        let reads_wait = !self.reads.is_empty() || !self.staged.is_empty();
+        self.draining || (self.posted && !reads_wait && (memory.when_idle || self.flush))
     }
 
     fn refresh(&mut self, memory: &Memory, now: Ps) -> bool {
         let Some((every, takes)) = memory.refresh else {
             return false;
         };
-        let due = now >= self.next_refresh && self.owners.is_empty();
-        if !due
-            || self
-                .banks
-                .iter()
-                .any(|bank| bank.next_row > now || bank.next_column > now)
-        {
+        if now < self.next_refresh || !self.owners.is_empty() {
             return false;
         }
+        let closed = |bank: &Bank| bank.next_row.max(now) + if bank.open == CLOSED { 0 } else { memory.t_rp };
+        let start = self.banks.iter().map(closed).max().unwrap_or(now);
         for bank in &mut self.banks {
             bank.clean();
             bank.open = CLOSED;
-            bank.hold_until(now + takes);
+            bank.hold_until(start + takes);
         }
         self.next_refresh += every;
         self.counts.refreshes += 1;
-        self.claims_from = 0;
+        self.look_at_all();
         true
     }
 
     /// Sends the column command of the oldest owner that is ready, if the bus will be free for its data.
     fn columns(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+        if self.next_column(memory) > now {
+            return false;
+        }
         let mut oldest: Option<usize> = None;
         for (index, owner) in self.owners.iter().enumerate() {
-            let can = owner.ready <= now && self.bus_free <= now + memory.column_latency(owner.write);
+            let can = self.column_from(memory, owner) <= now;
             if can && oldest.is_none_or(|o| owner.sequence < self.owners[o].sequence) {
                 oldest = Some(index);
             }
@@ -296,8 +303,19 @@ impl Channel {
         let Some(index) = oldest else {
             return false;
         };
+        self.send(memory, now, index, done);
+        true
+    }
+
+    /// Sends the column command of an owner.
+    fn send(&mut self, memory: &Memory, now: Ps, index: usize, done: &mut Vec<Done>) {
         let owner = self.owners.swap_remove(index);
-        let list = if owner.write && self.posted {
+        let alike = self.owners.iter().filter(|other| other.write == owner.write);
+        self.soonest[usize::from(owner.write)] = alike.map(|other| other.ready).min().unwrap_or(Ps::MAX);
+        let list = if memory.bank_queue > 0 {
+            self.staged_of[owner.bank as usize] -= 1;
+            &mut self.staged
+        } else if owner.write && self.posted {
             &mut self.writes
         } else {
             &mut self.reads
@@ -308,10 +326,17 @@ impl Channel {
         let data_end = now + memory.column_latency(owner.write) + memory.t_burst;
         self.bus_free = data_end;
         self.counts.bus_busy += memory.t_burst;
-        self.claims_from = 0;
+        match (owner.write, memory.t_wtr) {
+            (true, Some(turn)) => self.read_from = data_end + turn,
+            (true, None) => {}
+            (false, _) => self.write_from = (data_end + memory.t_rtw).saturating_sub(memory.t_cwl),
+        }
+        self.look_at(owner.bank);
         let end = self.after_column(memory, owner, request.row, now, data_end);
         if owner.write && self.posted {
-            self.draining &= self.writes.len() > memory.low;
+            if memory.bank_queue == 0 {
+                self.draining &= self.writes.len() > memory.low;
+            }
         } else {
             done.push(Done {
                 tag: request.tag,
@@ -320,7 +345,22 @@ impl Channel {
                 write: request.write,
             });
         }
-        true
+    }
+
+    /// Earliest column command of any owner.
+    fn next_column(&self, memory: &Memory) -> Ps {
+        let gate = |write: bool, turned: Ps| {
+            let bus = self.bus_free.saturating_sub(memory.column_latency(write));
+            self.soonest[usize::from(write)].max(bus).max(turned)
+        };
+        gate(false, self.read_from).min(gate(true, self.write_from))
+    }
+
+    /// Earliest column command of an owner, by its bank, the data bus and the turning of the bus.
+    fn column_from(&self, memory: &Memory, owner: &Owner) -> Ps {
+        let bus = self.bus_free.saturating_sub(memory.column_latency(owner.write));
+        let turned = if owner.write { self.write_from } else { self.read_from };
+        owner.ready.max(bus).max(turned)
     }
 
     /// What a column command means for its bank; when the request is done.
@@ -362,64 +402,14 @@ impl Channel {
         end
     }
 
-    /// Ends writes to the cells that reads wait for, and goes on with those that none waits for.
-    fn pause_and_resume(&mut self, memory: &Memory, now: Ps) -> bool {
-        let writes_first = self.serves_writes(memory);
-        let mut any = false;
-        for index in 0..self.banks.len() {
-            let awaited = self.reads.iter().any(|read| read.bank as usize == index && !read.owns);
-            let bank = &mut self.banks[index];
-            if let Some((start, end)) = bank.writing {
-                if end <= now {
-                    bank.writing = None;
-                } else if awaited && !writes_first {
-                    let stop = start + now.saturating_sub(start).div_ceil(memory.pause_step) * memory.pause_step;
-                    if stop < end {
-                        bank.writing = None;
-                        bank.paused = Some(end - stop);
-                        bank.next_column = stop;
-                        bank.next_row = stop;
-                        bank.counts.pauses += 1;
-                        bank.counts.busy -= end - stop;
-                        if let Some(held) = self.writing.iter_mut().find(|held| **held == end) {
-                            *held = stop;
-                        }
-                        self.claims_from = 0;
-                        any = true;
-                    }
-                }
-            }
-            let idle = !bank.owned && bank.next_column <= now && bank.next_row <= now && now < self.next_refresh;
-            if let Some(left) = bank.paused
-                && idle
-                && (!awaited || writes_first)
-                && has_power(memory, &self.writing, &self.owners)
-            {
-                let end = now + left;
-                bank.hold_until(end);
-                bank.paused = None;
-                bank.writing = Some((now, end));
-                bank.counts.busy += left;
-                self.cells_until = self.cells_until.max(end);
-                if memory.at_once > 0 {
-                    self.writing.push(end);
-                }
-                self.timeline.add(index as u32, now, end);
-                self.claims_from = 0;
-                any = true;
-            }
-        }
-        any
-    }
-
     /// Gives free banks to queued requests; sets `claims_from`.
     fn claims(&mut self, memory: &Memory, now: Ps) -> bool {
         self.claims_from = Ps::MAX;
         if now >= self.next_refresh {
             return false;
         }
-        let writes = self.serves_writes(memory);
-        self.gather(writes, memory.scheduler == Scheduler::Fcfs);
+        let class = self.class(memory);
+        self.gather(class, memory.scheduler == Scheduler::Fcfs);
         let mut any = false;
         for index in 0..self.candidates.len() {
             let candidate = self.candidates[index];
@@ -427,12 +417,11 @@ impl Channel {
             let bank = &self.banks[candidate.bank as usize];
             let (at, hit, passes) = candidate.chosen(memory.scheduler, bank.passed);
             let from = if hit { bank.next_column } else { bank.next_row };
-            if from > now {
+            if from > now && !memory.look_ahead {
                 self.claims_from = self.claims_from.min(from);
                 continue;
             }
-            let list = if writes { &self.writes } else { &self.reads };
-            let request = list[at as usize];
+            let request = self.list(class)[at as usize];
             let closes_dirty = !hit && bank.dirty && memory.cost == WriteCost::Row;
             let writes_cells = closes_dirty || (request.write && memory.cost == WriteCost::Line);
             if writes_cells && !has_power(memory, &self.writing, &self.owners) {
@@ -440,13 +429,37 @@ impl Channel {
                 self.claims_from = self.claims_from.min(first);
                 continue;
             }
-            self.claim(memory, request, hit, passes, now);
-            let list = if writes { &mut self.writes } else { &mut self.reads };
-            list[at as usize].owns = true;
+            self.claim(memory, request, hit, passes, now.max(from));
+            self.list_mut(class)[at as usize].owns = true;
             any = true;
         }
         self.candidates.clear();
         any
+    }
+
+    /// What the scheduler chooses from now.
+    fn class(&self, memory: &Memory) -> Class {
+        match (memory.bank_queue > 0, self.serves_writes(memory)) {
+            (true, _) => Class::Staged,
+            (false, true) => Class::Writes,
+            (false, false) => Class::Reads,
+        }
+    }
+
+    fn list_mut(&mut self, class: Class) -> &mut Vec<Queued> {
+        match class {
+            Class::Reads => &mut self.reads,
+            Class::Writes => &mut self.writes,
+            Class::Staged => &mut self.staged,
+        }
+    }
+
+    fn list(&self, class: Class) -> &[Queued] {
+        match class {
+            Class::Reads => &self.reads,
+            Class::Writes => &self.writes,
+            Class::Staged => &self.staged,
+        }
     }
 
     fn claim(&mut self, memory: &Memory, request: Queued, hit: bool, passes: bool, now: Ps) {
@@ -474,70 +487,29 @@ impl Channel {
             bank.open = request.row;
         }
         bank.owned = true;
+        let soonest = &mut self.soonest[usize::from(request.write)];
+        *soonest = (*soonest).min(ready);
         self.owners.push(Owner {
             sequence: request.sequence,
             bank: request.bank,
+            row: request.row,
             write: request.write,
             ready,
             since: now,
         });
     }
 
-    /// For every bank that nobody owns: the oldest queued hit and the oldest other request, banks in the order of their oldest.
-    fn gather(&mut self, writes: bool, alone: bool) {
-        debug_assert!(self.candidates.is_empty());
-        if alone && !self.owners.is_empty() {
-            return;
-        }
-        let list = if writes { &self.writes } else { &self.reads };
-        for (index, queued) in list.iter().enumerate() {
-            let bank = &self.banks[queued.bank as usize];
-            if bank.owned || (queued.write && bank.paused.is_some()) {
-                // The head waits for its own bank only.
-                if alone {
-                    return;
-                }
-                continue;
-            }
-            let at = &mut self.place_of[queued.bank as usize];
-            if *at == NOWHERE {
-                *at = self.candidates.len() as u32;
-                self.candidates.push(Candidate {
-                    bank: queued.bank,
-                    hit: None,
-                    other: None,
-                });
-            }
-            let candidate = &mut self.candidates[*at as usize];
-            let found = if bank.open == queued.row {
-                &mut candidate.hit
-            } else {
-                &mut candidate.other
-            };
-            if found.is_none() {
-                *found = Some(index as u32);
-            }
-            if alone {
-                return;
-            }
-        }
-    }
-
     fn next_wake(&self, memory: &Memory, now: Ps) -> Ps {
-        let mut wake = if self.reads.is_empty() && self.writes.is_empty() {
+        let mut wake = if self.reads.is_empty() && self.writes.is_empty() && self.staged.is_empty() {
             Ps::MAX
         } else {
             self.claims_from
         };
-        for owner in &self.owners {
-            let bus = self.bus_free.saturating_sub(memory.column_latency(owner.write));
-            wake = wake.min(owner.ready.max(bus));
+        if !matches!(memory.scheduler, Scheduler::FirstReady { .. }) {
+            wake = wake.min(self.next_column(memory));
         }
         if now < self.next_refresh {
             wake = wake.min(self.next_refresh);
-        } else if self.owners.is_empty() {
-            let held = self.banks.iter().map(|bank| bank.next_row.max(bank.next_column)).max();
-            wake = wake.min(held.unwrap_or(Ps::MAX));
         }
         if memory.pause_step > 0 {
             for bank in self.banks.iter().filter(|bank| bank.paused.is_some()) {
@@ -560,27 +532,4 @@ fn has_power(memory: &Memory, writing: &[Ps], owners: &[Owner]) -> bool {
         WriteCost::Row | WriteCost::Recovery => 0,
     };
     writing.len() + about_to < memory.at_once as usize
-}
-
-impl Candidate {
-    /// Which request is next for the bank, whether it is a hit, and whether it passes an older one.
-    fn chosen(self, scheduler: Scheduler, passed: u32) -> (u32, bool, bool) {
-        match (self.hit, self.other) {
-            (Some(hit), None) => (hit, true, false),
-            (None, Some(other)) => (other, false, false),
-            (Some(hit), Some(other)) => {
-                let passes = other < hit;
-                let by_age = match scheduler {
-                    Scheduler::Fcfs | Scheduler::ReadyFirst => true,
-                    Scheduler::HitsFirst { cap } => cap.is_some_and(|cap| passed >= cap),
-                };
-                if by_age && passes {
-                    (other, false, false)
-                } else {
-                    (hit, true, passes)
-                }
-            }
-            (None, None) => unreachable!("a candidate comes with its first request"),
-        }
-    }
 }

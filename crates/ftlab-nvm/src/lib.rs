@@ -2,6 +2,7 @@
 //!
 //! Reading order: `memory` (what a memory file says), `address` (which bank and row an address is), `channel` (the controller),
 //! `system` (channels together, and who asks them), `run` (a trace or generator, start to end), `sampling` (ArchSampler).
+//! `probe` finds bank functions by timing.
 //! Times are whole picoseconds inside, nanoseconds in files and results.
 
 pub mod address;
@@ -9,9 +10,11 @@ pub mod bank;
 pub mod cache;
 pub mod channel;
 pub mod feed;
+pub mod fuzz;
 pub mod generate;
 pub mod memory;
 pub mod presets;
+pub mod probe;
 pub mod report;
 pub mod run;
 pub mod sampling;

@@ -47,6 +47,11 @@ struct Timing {
     t_ccd: String,
     t_wr: String,
     t_burst: String,
+    t_wtr: Option<String>,
+    t_rtw: Option<String>,
+    t_rrd: Option<String>,
+    t_faw: Option<String>,
+    t_ppd: Option<String>,
     link: Option<String>,
 }
 
@@ -67,6 +72,10 @@ struct Write {
 struct Controller {
     scheduler: String,
     queue: u64,
+    bank_queue: Option<u64>,
+    place_until: Option<String>,
+    command_cycle: Option<String>,
+    look_ahead: Option<bool>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -107,6 +116,14 @@ pub struct Memory {
     pub t_ccd: Ps,
     pub t_wr: Ps,
     pub t_burst: Ps,
+    /// From the end of a write's data to the next read's column command, in the whole channel; none: a read may follow as its data fit on the bus.
+    pub t_wtr: Option<Ps>,
+    /// From the end of a read's data to the start of the next write's.
+    pub t_rtw: Ps,
+    /// From activation to activation, from each to the fourth after it, and from precharge to precharge, by `first_ready`.
+    pub t_rrd: Ps,
+    pub t_faw: Ps,
+    pub t_ppd: Ps,
     /// Added to every latency, there and back: a link in front of the controller.
     pub link: Ps,
     pub cost: WriteCost,
@@ -122,6 +139,14 @@ pub struct Memory {
     pub when_idle: bool,
     pub scheduler: Scheduler,
     pub queue: usize,
+    /// Whether a bank is given to its next request as soon as the one before has had its column command, not when it can take it.
+    pub look_ahead: bool,
+    /// A command in so much time, by `first_ready`; 0: any number.
+    pub command_cycle: Ps,
+    /// Whether the place in the queue is free when a request has its bank, not only with its column command.
+    pub frees_early: bool,
+    /// Places of a queue for each bank behind the shared ones, from which alone the scheduler chooses; 0: there are none.
+    pub bank_queue: usize,
     /// Time from refresh to refresh, and of one.
     pub refresh: Option<(Ps, Ps)>,
 }
@@ -251,6 +276,50 @@ fn resolve(w: &Written) -> Result<Memory> {
             "write.pause_step: pausing needs write.cost = \"line\" and a write buffer",
         ));
     }
+    let bank_queue = count("controller.bank_queue", w.controller.bank_queue.unwrap_or(0), 0, 4096)? as usize;
+    if bank_queue > 0 && pause_step > 0 {
+        return Err(Error::input(
+            "controller.bank_queue: queues of banks hold reads and writes in one order, expected no write.pause_step",
+        ));
+    }
+    let frees_early = match w.controller.place_until.as_deref() {
+        None | Some("column") => false,
+        Some("bank") => true,
+        Some(other) => {
+            return Err(ftlab_core::error::unknown(
+                "controller.place_until",
+                other,
+                &["column", "bank"],
+            ));
+        }
+    };
+    let scheduler = Scheduler::parse(&w.controller.scheduler)?;
+    let by_command = matches!(scheduler, Scheduler::FirstReady { .. });
+    let of_commands = |key: &str, text: &Option<String>| {
+        let time = text.as_ref().map_or(Ok(0), |text| time(key, text))?;
+        if time > 0 && !by_command {
+            return Err(Error::input(format!(
+                "{key}: expected controller.scheduler = \"first_ready\", the others do not choose among commands"
+            )));
+        }
+        Ok(time)
+    };
+    if by_command && (cost != WriteCost::Recovery || pause_step > 0) {
+        return Err(Error::input(
+            "controller.scheduler: first_ready chooses among commands of DRAM, expected write.cost = \"recovery\"",
+        ));
+    }
+    if by_command && time("timing.t_rcd", &t.t_rcd)? == 0 {
+        return Err(Error::input(
+            "timing.t_rcd: first_ready opens rows again and again, expected more than 0ns",
+        ));
+    }
+    let look_ahead = w.controller.look_ahead.unwrap_or(false);
+    if look_ahead && (by_command || pause_step > 0 || w.write.at_once.unwrap_or(0) > 0) {
+        return Err(Error::input(
+            "controller.look_ahead: expected another scheduler than first_ready, no write.pause_step and no write.at_once",
+        ));
+    }
     let at_once = count("write.at_once", w.write.at_once.unwrap_or(0), 0, 1024)? as u32;
     if at_once > 0 && cost == WriteCost::Recovery {
         return Err(Error::input(
@@ -288,6 +357,8 @@ fn resolve(w: &Written) -> Result<Memory> {
         t_ccd: time("timing.t_ccd", &t.t_ccd)?.max(1),
         t_wr: time("timing.t_wr", &t.t_wr)?,
         t_burst,
+        t_wtr: t.t_wtr.as_ref().map(|t| time("timing.t_wtr", t)).transpose()?,
+        t_rtw: t.t_rtw.as_ref().map_or(Ok(0), |t| time("timing.t_rtw", t))?,
         link: t.link.as_ref().map_or(Ok(0), |t| time("timing.link", t))?,
         cost,
         at_once,
@@ -296,8 +367,15 @@ fn resolve(w: &Written) -> Result<Memory> {
         high,
         low,
         when_idle: w.write.when_idle.unwrap_or(true),
-        scheduler: Scheduler::parse(&w.controller.scheduler)?,
+        scheduler,
         queue: count("controller.queue", w.controller.queue, 1, 4096)? as usize,
+        bank_queue,
+        frees_early,
+        look_ahead,
+        command_cycle: of_commands("controller.command_cycle", &w.controller.command_cycle)?,
+        t_rrd: of_commands("timing.t_rrd", &t.t_rrd)?,
+        t_faw: of_commands("timing.t_faw", &t.t_faw)?,
+        t_ppd: of_commands("timing.t_ppd", &t.t_ppd)?,
         refresh,
     })
 }

@@ -81,10 +81,11 @@ pub fn measured(memory: &Memory, system: &System, heat: bool) -> Value {
     let most = requests.iter().copied().max().unwrap_or(0);
     let total = |of: fn(&crate::channel::Counts) -> u64| -> u64 { system.channels.iter().map(|c| of(&c.counts)).sum() };
     let bus: u64 = total(|c| c.bus_busy);
+    let held = |class: usize| -> u128 { system.channels.iter().map(|c| c.counts.held[class]).sum() };
     let mut value = json!({
         "requests": completed,
-        "reads": latencies(&m.reads, m.read_ps),
-        "writes": latencies(&m.writes, m.write_ps),
+        "reads": latencies(&m.reads, m.read_ps, held(0)),
+        "writes": latencies(&m.writes, m.write_ps, held(1)),
         "latency_sum_ns": (m.read_ps + m.write_ps) as f64 / 1000.0,
         "finished_ns": ns(m.finished),
         "drained_ns": ns(m.drained),
@@ -102,6 +103,7 @@ pub fn measured(memory: &Memory, system: &System, heat: bool) -> Value {
             "replaced": total(|c| c.replaced),
             "drains": total(|c| c.drains),
         },
+        "closed_unserved": total(|c| c.closed_unserved),
         "pauses": sum.pauses,
         "refreshes": total(|c| c.refreshes),
         "wear": {
@@ -128,13 +130,14 @@ pub fn measured(memory: &Memory, system: &System, heat: bool) -> Value {
     value
 }
 
-fn latencies(histogram: &ftlab_core::Histogram, sum: u128) -> Value {
+fn latencies(histogram: &ftlab_core::Histogram, sum: u128, held: u128) -> Value {
     if histogram.count() == 0 {
         return Value::Null;
     }
     json!({
         "count": histogram.count(),
         "mean_ns": sum as f64 / 1000.0 / histogram.count() as f64,
+        "held_ns": held as f64 / 1000.0 / histogram.count() as f64,
         "p50_ns": histogram.quantile(0.5),
         "p95_ns": histogram.quantile(0.95),
         "p99_ns": histogram.quantile(0.99),

@@ -139,10 +139,15 @@ fn hexadecimal(word: &str) -> Option<u64> {
 /// Reads a trace; `cycle` is the length of a cycle where the format counts cycles, `line` the bytes of a line.
 pub fn read(path: &Path, format: Option<Format>, cycle: Ps, line_bytes: u64) -> Result<Trace> {
     let file = File::open(path).map_err(|e| Error::io(path, &e))?;
+    read_from(BufReader::new(file), path, format, cycle, line_bytes)
+}
+
+/// The same of any reader; `path` is what errors call it.
+pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle: Ps, line_bytes: u64) -> Result<Trace> {
     let mut format = format;
     let mut steps: Vec<Step> = Vec::new();
     let mut last = 0;
-    for (index, line) in BufReader::new(file).lines().enumerate() {
+    for (index, line) in text.lines().enumerate() {
         let place = || format!("{}, line {}", path.display(), index + 1);
         let line = line.map_err(|e| match e.kind() {
             std::io::ErrorKind::InvalidData => Error::input(format!("{}: expected text of a memory trace", place())),

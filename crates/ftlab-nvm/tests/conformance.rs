@@ -9,7 +9,7 @@ use common::{Ask, memory, serve};
 use ftlab_core::Stream;
 use ftlab_nvm::Memory;
 use ftlab_nvm::memory::WriteCost;
-use ftlab_nvm::schedule::Scheduler;
+use ftlab_nvm::schedule::{Limit, Scheduler};
 
 #[derive(Clone)]
 struct Waiting {
@@ -26,6 +26,7 @@ struct Bank {
     column_from: u64,
     row_from: u64,
     passed: u32,
+    hits: u32,
 }
 
 struct Reference<'a> {
@@ -34,8 +35,12 @@ struct Reference<'a> {
     outside: Vec<Waiting>,
     queue: Vec<Waiting>,
     buffer: Vec<Waiting>,
+    /// What is in the queues of banks, in the order in which it came there.
+    staged: Vec<Waiting>,
     banks: Vec<Bank>,
     bus_until: u64,
+    last_write_data: Option<u64>,
+    last_read_data: Option<u64>,
     draining: bool,
     cell_writes: Vec<u64>,
     refreshed: u64,
@@ -60,19 +65,29 @@ impl Reference<'_> {
             .is_some_and(|(every, _)| now >= (self.refreshed + 1) * ns(every))
     }
 
-    /// What happens next at `now`: one arrival, else a refresh, else one column command, else the banks are given away together; false if
+    /// Requests that have left the buffer but not their bank's queue are still found in it.
+    fn buffered(&self, ask: &Ask) -> bool {
+        let staged = self.staged.iter().filter(|w| w.ask.write);
+        self.buffer.iter().chain(staged).any(|w| Self::same(&w.ask, ask))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Waiting> {
+        self.queue.iter().chain(&self.buffer).chain(&self.staged)
+    }
+
+    /// What happens next at `now`: one arrival, else a step into a bank's queue, else a refresh, else one column command, else the banks are given away together; false if
     /// nothing can.
     fn one(&mut self, now: u64) -> bool {
-        self.admit(now) || self.refresh(now) || self.send(now) || self.give(now)
+        self.admit(now) || self.stage() || self.refresh(now) || self.send(now) || self.give(now)
     }
 
     fn admit(&mut self, now: u64) -> bool {
         let Some(first) = self.outside.first().filter(|w| w.ask.at <= now).cloned() else {
             return false;
         };
-        let held = self.buffer.iter().any(|w| Self::same(&w.ask, &first.ask));
+        let held = self.buffered(&first.ask);
         if self.posted() && first.ask.write {
-            if !held && self.buffer.len() == self.m.buffer {
+            if !held && self.buffer.len() - self.early(&self.buffer) == self.m.buffer {
                 return false;
             }
             self.done[first.id] = now;
@@ -82,7 +97,7 @@ impl Reference<'_> {
         } else if self.posted() && held {
             self.done[first.id] = now + ns(self.m.t_cl + self.m.t_burst);
         } else {
-            if self.queue.len() == self.m.queue {
+            if self.queue.len() - self.early(&self.queue) == self.m.queue {
                 return false;
             }
             self.queue.push(first);
@@ -96,35 +111,67 @@ impl Reference<'_> {
         true
     }
 
+    fn serves_writes(&self) -> bool {
+        let none_asked = self.queue.is_empty() && self.staged.is_empty();
+        self.posted() && (self.draining || (none_asked && (self.m.when_idle || self.outside.is_empty())))
+    }
+
+    fn stage(&mut self) -> bool {
+        if self.m.bank_queue == 0 {
+            return false;
+        }
+        let writes = self.serves_writes();
+        let list = if writes { &self.buffer } else { &self.queue };
+        let in_bank = |bank: u32| self.staged.iter().filter(|w| w.ask.bank == bank).count();
+        let Some(at) = list.iter().position(|w| in_bank(w.ask.bank) < self.m.bank_queue) else {
+            return false;
+        };
+        let list = if writes { &mut self.buffer } else { &mut self.queue };
+        let moved = list.remove(at);
+        self.staged.push(moved);
+        if writes && self.buffer.len() <= self.m.low {
+            self.draining = false;
+        }
+        true
+    }
+
+    /// Requests that have given up their place because they have their bank.
+    fn early(&self, list: &[Waiting]) -> usize {
+        let gone = |w: &&Waiting| self.m.frees_early && w.ready.is_some();
+        list.iter().filter(gone).count()
+    }
+
     fn could_enter(&self) -> bool {
         let first = &self.outside[0];
-        let held = self.buffer.iter().any(|w| Self::same(&w.ask, &first.ask));
+        let held = self.buffered(&first.ask);
         match self.posted() {
             true if held => true,
-            true if first.ask.write => self.buffer.len() < self.m.buffer,
-            _ => self.queue.len() < self.m.queue,
+            true if first.ask.write => self.buffer.len() - self.early(&self.buffer) < self.m.buffer,
+            _ => self.queue.len() - self.early(&self.queue) < self.m.queue,
         }
     }
 
     fn owned(&self, bank: u32) -> bool {
-        self.queue
-            .iter()
-            .chain(&self.buffer)
-            .any(|w| w.ask.bank == bank && w.ready.is_some())
+        self.all().any(|w| w.ask.bank == bank && w.ready.is_some())
     }
 
     fn refresh(&mut self, now: u64) -> bool {
-        let free = |b: &Bank| b.column_from <= now && b.row_from <= now;
-        let none_owned = self.queue.iter().chain(&self.buffer).all(|w| w.ready.is_none());
-        if !self.refresh_due(now) || !none_owned || !self.banks.iter().all(free) {
+        let none_owned = self.all().all(|w| w.ready.is_none());
+        if !self.refresh_due(now) || !none_owned {
             return false;
         }
-        let takes = ns(self.m.refresh.unwrap().1);
+        let mut start = now;
+        for bank in &self.banks {
+            let closing = if bank.open.is_some() { ns(self.m.t_rp) } else { 0 };
+            start = start.max(bank.row_from.max(now) + closing);
+        }
+        let end = start + ns(self.m.refresh.unwrap().1);
         for bank in &mut self.banks {
             *bank = Bank {
-                column_from: now + takes,
-                row_from: now + takes,
+                column_from: end.max(bank.column_from),
+                row_from: end,
                 passed: bank.passed,
+                hits: bank.hits,
                 ..Bank::default()
             };
         }
@@ -134,15 +181,17 @@ impl Reference<'_> {
 
     fn send(&mut self, now: u64) -> bool {
         let latency = |w: &Waiting| if w.ask.write { ns(self.m.t_cwl) } else { ns(self.m.t_cl) };
-        let can = |w: &&Waiting| w.ready.is_some_and(|at| at <= now) && self.bus_until <= now + latency(w);
-        let Some(chosen) = self
-            .queue
-            .iter()
-            .chain(&self.buffer)
-            .filter(can)
-            .min_by_key(|w| w.id)
-            .cloned()
-        else {
+        let turned = |w: &Waiting| match w.ask.write {
+            false => (self.m.t_wtr.zip(self.last_write_data)).is_none_or(|(turn, end)| end + ns(turn) <= now),
+            true => (self.last_read_data).is_none_or(|end| end + ns(self.m.t_rtw) <= now + latency(w)),
+        };
+        let can = |w: &&Waiting| w.ready.is_some_and(|at| at <= now) && self.bus_until <= now + latency(w) && turned(w);
+        // In the order in which the scheduler came to see them.
+        let age = |w: &Waiting| match self.staged.iter().position(|s| s.id == w.id) {
+            Some(at) => at,
+            None => w.id,
+        };
+        let Some(chosen) = self.all().filter(can).min_by_key(|w| age(w)).cloned() else {
             return false;
         };
         let data_end = now + latency(&chosen) + ns(self.m.t_burst);
@@ -151,6 +200,11 @@ impl Reference<'_> {
             "the bus is booked twice"
         );
         self.bus_until = data_end;
+        if chosen.ask.write {
+            self.last_write_data = Some(data_end);
+        } else {
+            self.last_read_data = Some(data_end);
+        }
         let bank = &mut self.banks[chosen.ask.bank as usize];
         bank.column_from = bank.column_from.max(now + ns(self.m.t_ccd));
         let mut done = data_end;
@@ -172,25 +226,21 @@ impl Reference<'_> {
                 WriteCost::Recovery => bank.row_from = bank.row_from.max(data_end + wr),
             }
         }
-        if chosen.ask.write && self.posted() {
-            self.buffer.retain(|w| w.id != chosen.id);
-            if self.buffer.len() <= self.m.low {
-                self.draining = false;
-            }
-        } else {
-            self.queue.retain(|w| w.id != chosen.id);
+        let drains = chosen.ask.write && self.posted();
+        if drains && self.m.bank_queue == 0 && self.buffer.len() - 1 <= self.m.low {
+            self.draining = false;
+        }
+        for list in [&mut self.queue, &mut self.buffer, &mut self.staged] {
+            list.retain(|w| w.id != chosen.id);
+        }
+        if !drains {
             self.done[chosen.id] = done;
         }
         true
     }
 
     fn powered(&self, now: u64) -> bool {
-        let owners = self
-            .queue
-            .iter()
-            .chain(&self.buffer)
-            .filter(|w| w.ready.is_some() && w.ask.write)
-            .count();
+        let owners = self.all().filter(|w| w.ready.is_some() && w.ask.write).count();
         let started = if self.m.cost == WriteCost::Line { owners } else { 0 };
         let under_way = self.cell_writes.iter().filter(|&&end| end > now).count();
         self.m.at_once == 0 || under_way + started < self.m.at_once as usize
@@ -200,12 +250,11 @@ impl Reference<'_> {
         if self.refresh_due(now) {
             return false;
         }
-        let writes = self.posted()
-            && (self.draining || (self.queue.is_empty() && (self.m.when_idle || self.outside.is_empty())));
-        let asked = if writes {
-            self.buffer.clone()
-        } else {
-            self.queue.clone()
+        let writes = self.serves_writes();
+        let asked = match (self.m.bank_queue > 0, writes) {
+            (true, _) => self.staged.clone(),
+            (false, true) => self.buffer.clone(),
+            (false, false) => self.queue.clone(),
         };
         let mut seen: Vec<u32> = Vec::new();
         let mut any = false;
@@ -218,29 +267,28 @@ impl Reference<'_> {
                 continue;
             }
             // Strictly in order: not beside another, and nobody behind the head.
-            if self.m.scheduler == Scheduler::Fcfs && self.queue.iter().chain(&self.buffer).any(|w| w.ready.is_some()) {
+            if self.m.scheduler == Scheduler::Fcfs && self.all().any(|w| w.ready.is_some()) {
                 return any;
             }
             seen.push(number);
-            let list = if writes { &self.buffer } else { &self.queue };
             let bank = &self.banks[number as usize];
-            let of_bank: Vec<&Waiting> = list.iter().filter(|w| w.ask.bank == number).collect();
+            let of_bank: Vec<&Waiting> = asked.iter().filter(|w| w.ask.bank == number).collect();
             let oldest_hit = of_bank.iter().find(|w| bank.open == Some(w.ask.row));
             let oldest = of_bank[0];
+            let oldest_other = of_bank.iter().find(|w| bank.open != Some(w.ask.row));
             let chosen = match (self.m.scheduler, oldest_hit) {
-                (Scheduler::HitsFirst { cap }, Some(hit)) => {
-                    if hit.id != oldest.id && cap.is_some_and(|cap| bank.passed >= cap) {
-                        oldest
-                    } else {
-                        hit
-                    }
-                }
+                (Scheduler::HitsFirst { limit }, Some(hit)) => match (limit, oldest_other) {
+                    (Limit::Cap(cap), _) if hit.id != oldest.id && bank.passed >= cap => oldest,
+                    (Limit::Run(run), Some(other)) if bank.hits >= run => other,
+                    _ => hit,
+                },
                 _ => oldest,
             };
             let (id, row, write) = (chosen.id, chosen.ask.row, chosen.ask.write);
             let hit = bank.open == Some(row);
             let passes = hit && id != oldest.id;
-            if now < if hit { bank.column_from } else { bank.row_from } {
+            let from = if hit { bank.column_from } else { bank.row_from };
+            if now < from && !self.m.look_ahead {
                 if self.m.scheduler == Scheduler::Fcfs {
                     return any;
                 }
@@ -253,12 +301,14 @@ impl Reference<'_> {
                 }
                 continue;
             }
-            let mut ready = now;
+            let mut ready = now.max(from);
             let bank = &mut self.banks[number as usize];
             if hit {
+                bank.hits += 1;
                 bank.passed = if passes { bank.passed + 1 } else { 0 };
             } else {
                 bank.passed = 0;
+                bank.hits = 0;
                 if closes_dirty {
                     ready += ns(self.m.t_wr);
                     self.cell_writes.push(ready);
@@ -270,8 +320,9 @@ impl Reference<'_> {
                 bank.open = Some(row);
                 bank.dirty = false;
             }
-            let list = if writes { &mut self.buffer } else { &mut self.queue };
-            list.iter_mut().find(|w| w.id == id).unwrap().ready = Some(ready);
+            let lists = [&mut self.queue, &mut self.buffer, &mut self.staged];
+            let mut all = lists.into_iter().flatten();
+            all.find(|w| w.id == id).unwrap().ready = Some(ready);
             any = true;
         }
         any
@@ -290,8 +341,11 @@ fn reference(m: &Memory, asks: &[Ask]) -> Vec<u64> {
         outside,
         queue: Vec::new(),
         buffer: Vec::new(),
+        staged: Vec::new(),
         banks: vec![Bank::default(); m.banks_per_channel()],
         bus_until: 0,
+        last_write_data: None,
+        last_read_data: None,
         draining: false,
         cell_writes: Vec::new(),
         refreshed: 0,
@@ -334,6 +388,8 @@ fn every_scheduler_agrees_with_the_reference() {
         "hits_first",
         "hits_first:cap=1",
         "hits_first:cap=4",
+        "hits_first:run=1",
+        "hits_first:run=3",
     ];
     let only = std::env::var("FTLAB_CASE")
         .ok()
@@ -343,7 +399,7 @@ fn every_scheduler_agrees_with_the_reference() {
             continue;
         }
         let mut random = Stream::new(case, "nvm conformance");
-        let mut set = vec![format!("controller.scheduler={}", schedulers[(case % 5) as usize])];
+        let mut set = vec![format!("controller.scheduler={}", schedulers[(case % 7) as usize])];
         let cost = ["line", "row", "recovery"][random.below(3) as usize];
         set.push(format!("write.cost={cost}"));
         set.push(format!("controller.queue={}", [1, 2, 5, 32][random.below(4) as usize]));
@@ -356,6 +412,18 @@ fn every_scheduler_agrees_with_the_reference() {
         }
         if cost != "recovery" && random.below(2) == 0 {
             set.push(format!("write.at_once={}", 1 + random.below(3)));
+        } else if random.below(3) == 0 {
+            set.push("controller.look_ahead=true".into());
+        }
+        if random.below(3) == 0 {
+            set.push("controller.place_until=bank".into());
+        }
+        if random.below(3) == 0 {
+            set.push(format!("controller.bank_queue={}", [1, 2, 8][random.below(3) as usize]));
+        }
+        if random.below(3) == 0 {
+            set.push(format!("timing.t_wtr={}ns", [0, 7, 50][random.below(3) as usize]));
+            set.push(format!("timing.t_rtw={}ns", [0, 5, 30][random.below(3) as usize]));
         }
         if random.below(3) == 0 {
             set.push("refresh.t_refi=700ns".into());

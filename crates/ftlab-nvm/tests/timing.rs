@@ -171,9 +171,9 @@ fn a_read_pauses_a_write() {
 fn refresh_closes_rows_and_holds_requests() {
     let memory = memory(&["refresh.t_refi=1us", "refresh.t_rfc=200ns"]);
     let asks = [read(900, 0, 1, 0), read(1050, 0, 1, 1), read(1500, 0, 1, 2)];
-    // Owned at 1000: the refresh starts when the bank may be precharged, 5 after the column command of 1000, and ends at 1205.
+    // Owned at 1000: the row may be closed 5 after the column command of 1000, is closed at 1015, and the refresh ends at 1215.
     let (found, system) = serve(&memory, &asks);
-    assert_eq!(found, [1024, 1329, 1524]);
+    assert_eq!(found, [1024, 1339, 1524]);
     assert_eq!(system.channels[0].banks[0].counts.misses, 2);
 }
 
@@ -211,4 +211,85 @@ fn one_bank_under_poisson_arrivals_is_m_d_1() {
         .map(|(ask, done)| (done - ask.at - 134) as f64);
     let mean = waits.sum::<f64>() / 200_000.0;
     assert!((mean / 57.5 - 1.0).abs() < 0.02, "{mean}");
+}
+
+/// With runs of one hit: the row is opened (124), one hit (128); then row 2, although row 1 has another: 104 + 5 + 10 + 100 + 24; row 1 again: 219 + 5 + 110 + 24.
+#[test]
+fn a_run_of_hits_ends_whoever_waits() {
+    let asks = [read(0, 0, 1, 0), read(0, 0, 1, 1), read(0, 0, 1, 2), read(0, 0, 2, 0)];
+    let of = |scheduler: &str| times(&memory(&[&format!("controller.scheduler={scheduler}")]), &asks);
+    assert_eq!(of("hits_first:run=1"), [124, 128, 358, 243]);
+    assert_eq!(of("hits_first:cap=1"), [124, 128, 132, 247]);
+}
+
+/// A queue of one for each bank shows the scheduler nothing but the next: each row is opened anew, 115 apart. Another bank is not
+/// held up. With two places row 1 has a hit, behind bank 1 on the bus.
+#[test]
+fn queues_of_banks_are_what_is_chosen_from() {
+    let asks = [read(0, 0, 1, 0), read(0, 0, 2, 0), read(0, 0, 1, 1), read(0, 1, 1, 0)];
+    assert_eq!(
+        times(&memory(&["controller.bank_queue=1"]), &asks),
+        [124, 239, 354, 128]
+    );
+    assert_eq!(
+        times(&memory(&["controller.bank_queue=2"]), &asks),
+        [124, 247, 132, 128]
+    );
+}
+
+/// Writes leave their buffer for the queues of banks: the drain of two, from the high to the low mark, makes two places at once.
+#[test]
+fn a_buffer_is_drained_into_the_queues_of_banks() {
+    let set = [
+        "write.buffer=2",
+        "write.high=1.0",
+        "write.low=0.0",
+        "controller.bank_queue=2",
+    ];
+    let asks = [
+        write(0, 0, 1, 0),
+        write(0, 1, 1, 0),
+        write(0, 2, 1, 0),
+        read(0, 0, 1, 0),
+    ];
+    // The read is answered from the queue of bank 0, where the write of its line waits: 20 + 4.
+    assert_eq!(times(&memory(&set), &asks), [0, 0, 0, 24]);
+}
+
+/// Turning the bus: data of the write end at 124, so the read of an open bank goes at 134 and ends at 158, else 4 after the write. The write's data
+/// start 6 after those of a read.
+#[test]
+fn the_bus_is_turned_around() {
+    let set = ["write.cost=recovery", "timing.t_wtr=10ns", "timing.t_rtw=6ns"];
+    let asks = [write(0, 0, 1, 0), read(0, 1, 1, 0)];
+    assert_eq!(times(&memory(&set), &asks), [124, 158]);
+    assert_eq!(times(&memory(&set[..1]), &asks), [124, 128]);
+    let asks = [read(0, 0, 1, 0), write(0, 1, 1, 0)];
+    assert_eq!(times(&memory(&set), &asks), [124, 134]);
+    assert_eq!(times(&memory(&set[..1]), &asks), [124, 128]);
+}
+
+/// A queue of one: the second request comes in with the first one's column command, at 100, or at once where its bank frees the place.
+#[test]
+fn a_place_is_free_with_the_column_command_or_the_bank() {
+    let asks = [read(0, 0, 1, 0), read(0, 1, 1, 0)];
+    let (found, system) = serve(&memory(&["controller.queue=1"]), &asks);
+    assert_eq!(found, [124, 224]);
+    assert_eq!(system.channels[0].counts.held, [100_000, 0]);
+    let (found, system) = serve(&memory(&["controller.queue=1", "controller.place_until=bank"]), &asks);
+    assert_eq!(found, [124, 128]);
+    assert_eq!(system.channels[0].counts.held, [0, 0]);
+}
+
+/// A queue of one. The bank writes to its cells until 424; the read of its row is chosen when the write's column command is out (100), and the place is the
+/// third request's, whose bank is free: 100 + 124. Else that waits for the read to have the bank: 424 + 124.
+#[test]
+fn a_bank_is_given_away_ahead() {
+    let asks = [write(0, 0, 1, 0), read(0, 0, 1, 1), read(0, 1, 1, 0)];
+    let early = ["controller.queue=1", "controller.place_until=bank"];
+    assert_eq!(
+        times(&memory(&[&early[..], &["controller.look_ahead=true"]].concat()), &asks),
+        [424, 448, 224]
+    );
+    assert_eq!(times(&memory(&early), &asks), [424, 448, 548]);
 }

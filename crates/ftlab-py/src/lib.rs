@@ -295,6 +295,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(nvm::nvm_run, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_sample, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_probe, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_array, m)?)?;

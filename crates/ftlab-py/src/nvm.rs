@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ftlab_core::Error;
+use ftlab_nvm::probe::job::{self, ProbeSpec};
 use ftlab_nvm::run::{self, RunSpec};
 use ftlab_nvm::sampling::{self, SampleSpec};
 use pyo3::prelude::*;
@@ -39,6 +40,14 @@ pub fn nvm_write(py: Python<'_>, spec: &str, format: &str, out: PathBuf) -> PyRe
         .detach(|| run::write(&spec, format, &out))
         .map_err(to_py)?
         .to_string())
+}
+
+/// Bank functions and row size by timing pairs of addresses, or why they cannot be found, as JSON. `spec` is the JSON of
+/// `ftlab_nvm::probe::job::ProbeSpec`.
+#[pyfunction]
+pub fn nvm_probe(py: Python<'_>, spec: &str) -> PyResult<String> {
+    let spec = ProbeSpec::parse(spec).map_err(to_py)?;
+    Ok(py.detach(|| job::probe(&spec)).map_err(to_py)?.to_string())
 }
 
 /// The memories that come with ftlab, as JSON.

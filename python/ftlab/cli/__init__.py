@@ -103,6 +103,7 @@ memory = typer.Typer(
 _add(memory, "run", nvm.run)
 _add(memory, "sample", nvm.sample)
 _add(memory, "convert", nvm.convert)
+_add(memory, "probe", nvm.probe)
 _add(memory, "list", nvm.list_)
 app.add_typer(memory, name="nvm")
 _add(app, "list", list_.list_)

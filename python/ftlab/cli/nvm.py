@@ -139,6 +139,39 @@ def convert(
     return 0
 
 
+def probe(
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="NAME", help="A simulated memory in place of this machine's.")
+    ] = None,
+    set: Set = None,
+    size: Annotated[str | None, typer.Option("--size", metavar="BYTES", help="Taken of this machine. [256MiB]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.toml", help="Write a memory file with what was found.")
+    ] = None,
+    seed: Seed = 0,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> int:
+    """Find bank functions and row size by timing pairs of addresses; exit code 1 where that cannot be.
+
+    Example: ftlab nvm probe --out here.toml
+
+    Example: ftlab nvm probe --memory ddr5
+    """
+    from ftlab import nvm
+    from ftlab.cli import nvm_text, text
+    from ftlab.errors import InputError
+
+    if out is not None and out.exists() and not force:
+        raise InputError(f"{out} exists; --force replaces it")
+    found = nvm.probe(memory, set=set or (), size=size, seed=seed)
+    text.put_json(found) if json else text.put(nvm_text.probe_page(found))
+    if out is not None and found["file"] is not None:
+        _write(out, found["file"])
+        text.note(f"wrote {out}")
+    return 0 if found["found"] else 1
+
+
 def list_(json: o.Json = False) -> int:
     """List the memories that come with ftlab."""
     from ftlab import nvm
@@ -147,3 +180,16 @@ def list_(json: o.Json = False) -> int:
     found = nvm.memories()
     text.put_json(found) if json else text.put(nvm_text.memories_page(found))
     return 0
+
+
+def _write(path: Path, content: str) -> None:
+    """Whole or not at all."""
+    from ftlab.errors import FtlabIOError
+
+    unfinished = path.with_name(path.name + ".unfinished")
+    try:
+        unfinished.write_text(content, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as problem:
+        unfinished.unlink(missing_ok=True)
+        raise FtlabIOError(f"{path}: {problem.strerror}") from None

@@ -30,6 +30,26 @@ def run_page(found: Figures) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
+def probe_page(found: Figures) -> str:
+    """What was found, or why nothing was."""
+    where = found["memory"] or "this machine's memory"
+    hidden = found["physical_addresses"] is False
+    note = (
+        "\n\nthe page map hides frames (root sees them): addresses are those within a page of 2 MiB" if hidden else ""
+    )
+    if found["found"] is None:
+        return f"{where}: bank functions cannot be found by timing: {found['why_not']}{note}"
+    known = found["found"]
+    facts = [
+        ("banks", f"{known['banks']} (channels and ranks among them)"),
+        ("functions", " ".join(known["bank_functions"])),
+        ("row", f"{show.size(known['row_bytes'])} in one bank"),
+        ("pairs", f"{known['fast_ns']:.0f} ns, of one bank {known['slow_ns']:.0f} ns"),
+        ("foretold", f"{known['right']} of {known['tried']} pairs"),
+    ]
+    return f"{where}\n\n{text.fact_lines(facts)}{note}"
+
+
 def sample_page(found: Sequence[Figures]) -> str:
     """Each scheme a row, and what must be known to read them."""
     first = found[0]

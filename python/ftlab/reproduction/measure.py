@@ -94,12 +94,13 @@ class Laboratory:
         return [_row(runs, "", "", None, 0, self._facts())]
 
     def _samples(self, runs: Runs) -> list[Row]:
-        """Samples in a memory under each controller; `x` is a key of the memory."""
+        """Samples in a memory under each controller; `x` is a key of the memory, or an option of the group."""
         rows = []
         for member, x in itertools.product(runs.members, runs.values or (None,)):
             self.watch.stage(f"samples ({runs.name}, {member})")
-            changes = {**self.experiment.members[member].set, **({} if x is None else {runs.key: f"{x:g}ns"})}
-            found = memory_samples.measured(runs.options, _pairs(changes), self._workers())
+            options, changes = memory_samples.varied(runs, x)
+            changes = {**self.experiment.members[member].set, **changes}
+            found = memory_samples.measured(options, _pairs(changes), self._workers())
             rows.append(_row(runs, "", member, x, 0, found))
         return rows
 

@@ -44,6 +44,20 @@ def check(runs: Runs, table: Table) -> None:
             raise table.wrong("options", f"`{key}` like {OPTIONS[key]!r}")
 
 
+# How the value of a varied key is written; keys of a memory that are not here are times in nanoseconds.
+_WRITTEN = {"data": "synthetic:{:g}MiB", "controller.queue": "{:g}", "write.at_once": "{:g}"}
+
+
+def varied(runs: Runs, x: float | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Options of a group, and changes to the memory, where the varied key has this value."""
+    options: dict[str, Any] = dict(runs.options)
+    changes: dict[str, str] = {}
+    if x is not None:
+        written = _WRITTEN.get(runs.key, "{:g}ns").format(x)
+        (options if runs.key in OPTIONS else changes)[runs.key] = written
+    return options, changes
+
+
 def measured(options: Figures, changes: Sequence[str], threads: int) -> dict[str, Any]:
     """What is saved over each scheme, with the controller that `changes` make."""
     chosen = {**OPTIONS, **options}

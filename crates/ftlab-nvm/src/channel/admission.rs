@@ -1,0 +1,111 @@
+//! The way of a request into the queue or the write buffer, and on into the queue of its bank.
+
+use super::{Access, Channel, Done, Queued};
+use crate::{Memory, Ps};
+
+impl Channel {
+    pub(super) fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+        let mut any = false;
+        while let Some(&access) = self.waiting.front() {
+            let buffered = self.posted;
+            let held = buffered && self.holds_write(access.line);
+            let answered = match (buffered, access.write) {
+                (true, true) if held => {
+                    self.counts.replaced += 1;
+                    Some(now)
+                }
+                (true, true) if self.writes.len() - self.early(memory, true) < memory.buffer => {
+                    self.enter(access);
+                    Some(now)
+                }
+                (true, false) if held => {
+                    self.counts.from_buffer += 1;
+                    Some(now + memory.t_cl + memory.t_burst)
+                }
+                (_, write) if !(buffered && write) && self.reads.len() - self.early(memory, false) < memory.queue => {
+                    self.enter(access);
+                    None
+                }
+                _ => break,
+            };
+            self.counts.held[usize::from(access.write)] += u128::from(now - access.arrived);
+            if let Some(at) = answered {
+                done.push(Done {
+                    tag: access.tag,
+                    at: at + memory.link,
+                    arrived: access.arrived,
+                    write: access.write,
+                });
+            }
+            self.waiting.pop_front();
+            any = true;
+        }
+        if any && memory.buffer > 0 && !self.draining && self.writes.len() >= memory.high {
+            self.draining = true;
+            self.counts.drains += 1;
+        }
+        any
+    }
+
+    /// Requests that are still listed and have given up their places, in the write buffer or in the queue.
+    pub(super) fn early(&self, memory: &Memory, buffered: bool) -> usize {
+        if !memory.frees_early || memory.bank_queue > 0 {
+            return 0;
+        }
+        let owners = self.owners.iter();
+        owners.filter(|owner| (owner.write && self.posted) == buffered).count()
+    }
+
+    /// Whether a write of this line waits for its bank.
+    pub(super) fn holds_write(&self, line: u64) -> bool {
+        let staged = self.staged.iter().filter(|held| held.write);
+        self.writes.iter().chain(staged).any(|held| held.line == line)
+    }
+
+    /// Sends one request on to the queue of its bank.
+    pub(super) fn stage(&mut self, memory: &Memory) -> bool {
+        if memory.bank_queue == 0 {
+            return false;
+        }
+        let writes = self.serves_writes(memory);
+        let list = if writes { &mut self.writes } else { &mut self.reads };
+        let places = &self.staged_of;
+        let has_place = |queued: &Queued| (places[queued.bank as usize] as usize) < memory.bank_queue;
+        let Some(at) = list.iter().position(has_place) else {
+            return false;
+        };
+        let queued = list.remove(at);
+        self.staged_of[queued.bank as usize] += 1;
+        self.staged.push(Queued {
+            sequence: self.sequence,
+            ..queued
+        });
+        self.sequence += 1;
+        self.look_at(queued.bank);
+        if writes {
+            self.draining &= self.writes.len() > memory.low;
+        }
+        true
+    }
+
+    pub(super) fn enter(&mut self, access: Access) {
+        let queued = Queued {
+            sequence: self.sequence,
+            tag: access.tag,
+            arrived: access.arrived,
+            write: access.write,
+            owns: false,
+            is_counted: false,
+            bank: access.place.bank,
+            row: access.place.row,
+            line: access.line,
+        };
+        self.sequence += 1;
+        self.look_at(queued.bank);
+        if access.write && self.posted {
+            self.writes.push(queued);
+        } else {
+            self.reads.push(queued);
+        }
+    }
+}

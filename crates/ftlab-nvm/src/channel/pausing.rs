@@ -1,0 +1,56 @@
+//! Writes to the cells that are paused for reads.
+
+use super::{Channel, has_power};
+use crate::{Memory, Ps};
+
+impl Channel {
+    /// Ends writes to the cells that reads wait for, and goes on with those that none waits for.
+    pub(super) fn pause_and_resume(&mut self, memory: &Memory, now: Ps) -> bool {
+        let writes_first = self.serves_writes(memory);
+        let mut any = false;
+        for index in 0..self.banks.len() {
+            let awaited = self.reads.iter().any(|read| read.bank as usize == index && !read.owns);
+            let bank = &mut self.banks[index];
+            if let Some((start, end)) = bank.writing {
+                if end <= now {
+                    bank.writing = None;
+                } else if awaited && !writes_first {
+                    let stop = start + now.saturating_sub(start).div_ceil(memory.pause_step) * memory.pause_step;
+                    if stop < end {
+                        bank.writing = None;
+                        bank.paused = Some(end - stop);
+                        bank.next_column = stop;
+                        bank.next_row = stop;
+                        bank.counts.pauses += 1;
+                        bank.counts.busy -= end - stop;
+                        if let Some(held) = self.writing.iter_mut().find(|held| **held == end) {
+                            *held = stop;
+                        }
+                        self.claims_from = 0;
+                        any = true;
+                    }
+                }
+            }
+            let idle = !bank.owned && bank.next_column <= now && bank.next_row <= now && now < self.next_refresh;
+            if let Some(left) = bank.paused
+                && idle
+                && (!awaited || writes_first)
+                && has_power(memory, &self.writing, &self.owners)
+            {
+                let end = now + left;
+                bank.hold_until(end);
+                bank.paused = None;
+                bank.writing = Some((now, end));
+                bank.counts.busy += left;
+                self.cells_until = self.cells_until.max(end);
+                if memory.at_once > 0 {
+                    self.writing.push(end);
+                }
+                self.timeline.add(index as u32, now, end);
+                self.claims_from = 0;
+                any = true;
+            }
+        }
+        any
+    }
+}
