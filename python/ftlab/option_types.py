@@ -116,6 +116,9 @@ class RunOptions(
 ):
     """What is left out gets the core's default, in brackets."""
 
+    film: bool
+    """Keep what state each reclaim unit is in over time, as the tables `film_frames`, `film` and `film_frontiers`,
+    which the report plays."""
     trace_events: Source
     """Write a timeline of dies and channels here, which Perfetto opens."""
     trace_events_limit: int

@@ -13,7 +13,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ftlab import __version__, plots, show
+from ftlab import __version__, film, plots, show
 from ftlab.comparison import Comparison, Point
 from ftlab.headline import (
     BY_NAME,
@@ -133,6 +133,7 @@ def write_run(run: Run, folder: Path) -> None:
         power_cuts=power_cut_table(run.summary),
         details=details(run.summary),
         writers=streams.writers([point]),
+        film=film.player(run),
     )
     save_page(html, (chart for section in sections for chart in section.charts), folder)
 
