@@ -133,13 +133,13 @@ def lifetime(summary: Mapping[str, Any]) -> str | None:
     """What the drive endures, or why that is not told."""
     life = summary.get("lifetime") or {}
     if life.get("withheld"):
-        return f"lifetime not told: {life['withheld']}"
+        return f"lifetime not given: {life['withheld']}"
     if not life.get("tbw_bytes"):
         return None
     text = f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life.get('dwpd') or 0)} DWPD"
     if life.get("years") is not None:
         return f"{text}, {show.years(life['years'])} at this workload's own rate"
-    return f"{text}; years not told: {life['years_withheld']}" if life.get("years_withheld") else text
+    return f"{text}; years not given: {life['years_withheld']}" if life.get("years_withheld") else text
 
 
 def rates(throughput: Mapping[str, Any]) -> str:

@@ -68,7 +68,7 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     filters: str | Sequence[str]
     """Transform the requests first, by filters in order: `lru:share=0.05`."""
     format: str
-    """Format of the trace. [told by content]"""
+    """Format of the trace. [by content]"""
     volumes: str
     """Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`. [all, apart]"""
     time_unit: str
@@ -83,7 +83,7 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     columns: str
     """Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over."""
     event: str
-    """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [told by content]"""
+    """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [by content]"""
     op: str
     """What references without an operation are: `read`, `write`, `trim`. [read]"""
     replay: str

@@ -245,7 +245,7 @@ def run_tiles(summary: Summary) -> list[Tile]:
 def _lifetime_tiles(life: Mapping[str, Any]) -> list[Tile]:
     """How long the drive lasts: in years where the workload has a rate of its own, else in bytes; or why not."""
     if life.get("withheld"):
-        return [Tile("Lifetime", "not told", life["withheld"])]
+        return [Tile("Lifetime", "not given", life["withheld"])]
     if not life.get("tbw_bytes"):
         return []
     worn = "when it wore out" if life.get("worn_out") else f"at {life.get('pe_cycles', 0):,} cycles"
