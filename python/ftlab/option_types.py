@@ -43,7 +43,7 @@ class _RunCompareSweep(TypedDict, total=False):
     """Keep what each stream of the placement gets and how long it lives, as the tables `streams`, `stream_lifetimes`,
     `stream_contexts` and `stream_collections`."""
     tenants: Literal["stream", "volume", "pid", "label"]
-    """Tell the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes."""
+    """Report the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes."""
     break_at: str
     """Stop when it becomes true: `waf>3`."""
     power_cuts: int | Sequence[int]

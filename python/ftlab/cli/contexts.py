@@ -34,7 +34,7 @@ def contexts(
     frames: Annotated[int, _most("--frames", "Functions to show of each call path.")] = 6,
     json: o.Json = False,
 ) -> int:
-    """Tell who writes in a recording: program contexts with their share, lifetimes, duplicates and functions.
+    """Show who writes in a recording: program contexts with their share, lifetimes, duplicates and functions.
 
     Example: ftlab contexts rocksdb.ftlrec     Example: ftlab contexts rocksdb.ftlrec --replay page_cache=off
     """

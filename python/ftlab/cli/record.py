@@ -34,7 +34,7 @@ def record(
     ] = False,
     reads: Annotated[bool, typer.Option("--reads/--no-reads", help="Record reads as well.")] = True,
     content: Annotated[
-        bool, typer.Option("--content/--no-content", help="Tell which pages and chunks hold the same.")
+        bool, typer.Option("--content/--no-content", help="Record which pages and chunks have equal contents.")
     ] = True,
     chunk: Annotated[
         int,

@@ -94,7 +94,7 @@ options! {
         /// At most 241 frames, each of at most 1,024 tiles: where there are more reclaim units, neighbours share a tile.
         film: bool = false, opt("").of(ALONE);
 
-        /// Tell the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes.
+        /// Report the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes.
         ///
         /// A unit is the tenant's that wrote it last; its survivors are charged to it, whoever made the collection necessary. What
         /// preconditioning has placed, and what deduplication shares, is nobody's.
