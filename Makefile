@@ -8,6 +8,7 @@
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
 #   make docs       generated pages                      make site        the documentation as a site, in out/site
 #   make wheel      source distribution and wheel, in out/dist, tried in a fresh environment; takes minutes
+#   make notebooks  runs the tutorials again
 #   make man        a manual page for each verb, in out/man; `MANPATH=out/man man ftlab-run`
 #   make clean      removes what make made
 
@@ -39,7 +40,7 @@ TESTED  := --workspace --exclude ftlab-py --release --quiet
 # Python's tests in two processes, each file whole in one: examples of a page read what earlier ones wrote.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs man site wheel recordings clean
+.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs notebooks man site wheel recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -106,6 +107,9 @@ bench-recording: build
 
 docs: build
 	$(BIN)/python docs/generate.py
+
+notebooks: build $(VENV)/stamp-dev
+	$(BIN)/python docs/notebooks.py
 
 man: build
 	$(BIN)/python docs/man.py

@@ -178,7 +178,7 @@ def db_bench(folder: Path, size: str, stand_in: Path) -> bool:
 
 
 def slowdown(names: Sequence[str], ways: Sequence[str], rounds: int, warmup: int, size: str) -> Iterator[str]:
-    """A row for each way: time relative to the bare run, of the program and until the recording is there."""
+    """A row for each way: time relative to the bare run, of the program, and including post-processing."""
     columns: dict[str, dict[str, tuple[float, float, float]]] = {}
     for name in names:
         times: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
@@ -209,7 +209,7 @@ def spread(values: Sequence[float]) -> float:
 
 
 def cell(figures: tuple[float, float, float], bare: float, way: str) -> str:
-    """Program relative to bare, with the spread of the rounds, and in brackets until the recording is there."""
+    """Program relative to bare, with the spread of the rounds, and in brackets including post-processing."""
     own, whole, about = figures
     if way == "bare":
         return f"{own:.2f} s ± {about:.0%}"

@@ -185,8 +185,9 @@ def comment(line: str) -> str:
 
 FORMATS = """# Trace formats
 
-A trace is told by its content; `--as NAME` forces a format, and options of their own settle what the content leaves
-open ([traces](../guide/traces.md)). Files may be compressed with gzip, bzip2, xz or zstd. `-` reads standard input, and
+The format of a trace is detected from its content; `--as NAME` forces a format, and options of their own settle what
+the content leaves open ([traces](../guide/traces.md)). Files may be compressed with gzip, bzip2, xz or zstd. `-` reads
+standard input, and
 several files are merged by time. Times become nanoseconds since the first request, addresses become bytes. Several
 devices in one trace lie side by side, unless `--volumes merge` or `--volumes only:NAME` is given. Most of them can be
 written (`ftlab convert`).
@@ -396,7 +397,7 @@ SECTIONS = (
     ("Comparisons", "Beside those of runs.", ("grid",), "compare"),
     (
         "Traces",
-        "How traces are read: every verb that reads some. What is left out is told by the content, and said.",
+        "How traces are read: every verb that reads some. What is left out is detected from the content, and reported.",
         ("trace",),
         "run",
     ),

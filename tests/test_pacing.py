@@ -132,7 +132,7 @@ def test_what_has_no_arrivals_has_iops_and_no_percentiles(ftlab: Command, trace:
         assert answer["timed"]["withheld"] == why
         assert answer["timed"]["rate_per_s"] is None
         assert all(row["iops"] and row["write_p99_ns"] is None for row in answer["schemes"])
-        assert f"p99: not told: {why}." in ftlab(*asked).out
+        assert f"p99: not given: {why}." in ftlab(*asked).out
 
 
 @pytest.mark.parametrize(

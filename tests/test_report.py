@@ -158,7 +158,7 @@ def test_the_page_tells_tails_depths_and_years_over_time_and_leaves_zeros_out(tm
 
 def test_a_lifetime_that_is_not_told_says_why_on_the_first_screen() -> None:
     withheld = {"lifetime": {"tbw_bytes": None, "withheld": "the run wrote too little"}}
-    assert report.run_tiles(withheld) == [report.Tile("Lifetime", "not told", "the run wrote too little")]
+    assert report.run_tiles(withheld) == [report.Tile("Lifetime", "not given", "the run wrote too little")]
     rated = {"lifetime": {"tbw_bytes": 2e12, "dwpd": 1.0, "years": None, "pe_cycles": 3000, "warranty_years": 5}}
     tile = report.Tile("Endurance, at 3,000 cycles", "2 TBW", "1.00 drive writes a day over 5 years")
     assert report.run_tiles(rated) == [tile]

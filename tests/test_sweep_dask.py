@@ -202,6 +202,35 @@ def test_a_trace_is_found_by_checksum_or_sent_once(cluster: Cluster, tmp_path: P
     assert len(list(cluster.folder.glob("worker*/**/ftlab-traces/*"))) == sums
 
 
+FILES = """
+workload = "uniform:requests=500"
+drive = "tiny"
+backend = "counting"
+precondition = "state:old/tiny.state"
+fit = "wrap"
+filters = ["interleave:trace=beside.csv"]
+[vary]
+seed = [1, 2, 3, 4]
+"""
+
+
+def test_states_and_traces_that_options_name_are_sent(cluster: Cluster, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    place = grid(home, FILES)
+    lab.run("uniform:requests=300", "tiny", backend="counting", save_state=home / "tiny.state")
+    (home / "old").mkdir()
+    (home / "tiny.state").rename(home / "old" / "tiny.state")
+    rows = "".join(f"{i},write,{i % 9 * 4096},4096\n" for i in range(100))
+    (home / "beside.csv").write_text("time_us,op,offset,length\n" + rows)
+    cluster.add()
+    cluster.add()
+    swept(place.name, "--on", cluster.address, "--out", "on", cwd=home)
+    for name in ("tiny.state", "beside.csv"):
+        assert len(list(cluster.folder.glob(f"worker*/**/ftlab-traces/*/{name}"))) in (1, 2), name
+    swept(place.name, "--out", "local", cwd=home)
+    assert contents(home / "on") == contents(home / "local")
+
+
 def test_runs_that_nobody_waits_for_end(cluster: Cluster, tmp_path: Path) -> None:
     place = grid(tmp_path, 'workload = "uniform:requests=1e11"\nbackend = "counting"\n[vary]\nseed = [1, 2, 3]\n')
     cluster.add()

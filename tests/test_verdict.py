@@ -28,7 +28,7 @@ def test_a_run_that_wrote_too_little_says_so_and_tells_no_lifetime(ftlab: Comman
     assert re.search(r"TOO SHORT: only 0\.0\d+ drive writes, only \d+ reclaim units collected", told), told
     assert "WAF and lifetime say nothing yet; write about" in told
     assert re.search(r"`--repeat-trace \d+` or `--until steady`", told)
-    assert "lifetime not told: only 0.0" in told
+    assert "lifetime not given: only 0.0" in told
     assert "TBW" not in told
     summary = json.loads(ftlab(*SHORT, "--json").out)
     assert (summary["verdict"]["word"], summary["lifetime"]["tbw_bytes"]) == ("too_short", None)
@@ -38,7 +38,7 @@ def test_a_run_that_wrote_too_little_says_so_and_tells_no_lifetime(ftlab: Comman
 def test_a_long_uniform_run_is_steady_and_has_a_lifetime(ftlab: Command) -> None:
     told = ftlab("run", "uniform:bytes=30x", "--drive", "tiny", "--backend", "counting").out
     assert re.search(r"STEADY: WAF is known to ±[01]\.\d+ %, from 30 drive writes", told), told
-    assert re.search(r"lifetime [\d.]+ TBW, [\d.]+ DWPD; years not told: the counting backend has no time", told)
+    assert re.search(r"lifetime [\d.]+ TBW, [\d.]+ DWPD; years not given: the counting backend has no time", told)
 
 
 def test_years_are_those_at_the_workloads_own_rate() -> None:

@@ -17,6 +17,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from notebook_pages import as_page
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 OUT = ROOT / "out"
@@ -31,6 +33,8 @@ BAR = "\\|"
 SHIM = "frame-worker.js"
 SHIM_ELSEWHERE = re.compile(r"https?://[^\"'\s>]*/iframe-worker/shim\b")
 ELSEWHERE = re.compile(r"<(?:script|img|iframe|link rel=.stylesheet.)\s[^>]*(?:src|href)=.(https?://[^\"'\s>]+)")
+# On the site notebooks are pages.
+TO_NOTEBOOK = re.compile(r"(\]\((?!https?:)[^)#\s]+)\.ipynb(?=[)#])")
 GUIDE_ROW = re.compile(r"^\| \[guide/[^\]]+\]\((guide/[^)]+)\)", re.MULTILINE)
 
 
@@ -38,7 +42,17 @@ def pages() -> list[Path]:
     """Every Markdown page, by its place in the repository."""
     beside = [ROOT / folder / "README.md" for folder in ("memories", "recipes", "recordings")]
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *beside]
-    return sorted(path.relative_to(ROOT) for path in found)
+    notebooks = (path.with_suffix(".md") for path in (ROOT / "docs" / "notebooks").glob("*.ipynb"))
+    return sorted(path.relative_to(ROOT) for path in [*found, *notebooks])
+
+
+def text_of(page: Path) -> tuple[str, dict[str, bytes]]:
+    """The Markdown of a page, and the pictures of one that is made of a notebook, by their names."""
+    if (ROOT / page).exists():
+        text, pictures = (ROOT / page).read_text(encoding="utf-8"), {}
+    else:
+        text, pictures = as_page((ROOT / page).with_suffix(".ipynb"))
+    return TO_NOTEBOOK.sub(r"\1.md", text), pictures
 
 
 def navigation() -> list[dict[str, Any]]:
@@ -48,6 +62,7 @@ def navigation() -> list[dict[str, Any]]:
     return [
         {"Start": ["README.md"]},
         {"Guide": ["docs/README.md", *entries(f"docs/{page}" for page in GUIDE_ROW.findall(overview))]},
+        {"Tutorials": folder("notebooks")},
         {"Policies": ["docs/policies/README.md", *({role: folder(f"policies/{role}")} for role in roles)]},
         {"Experiments": folder("experiments")},
         {"Formats": folder("formats")},
@@ -73,19 +88,19 @@ def navigation() -> list[dict[str, Any]]:
 
 def folder(name: str) -> list[Any]:
     """The pages of a folder, its index first."""
-    inside = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / name).glob("*.md"))
+    inside = [page.as_posix() for page in pages() if page.parent == Path("docs", name)]
     index = f"docs/{name}/README.md"
     return [*([index] if index in inside else []), *entries(page for page in inside if page != index)]
 
 
 def entries(places: Iterator[str] | list[str]) -> list[dict[str, str]]:
     """Pages under their headings."""
-    return [{heading(ROOT / place): place} for place in places]
+    return [{heading(Path(place)): place} for place in places]
 
 
 def heading(page: Path) -> str:
     """The first heading, without the marks of code."""
-    line = next(line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# "))
+    line = next(line for line in text_of(page)[0].splitlines() if line.startswith("# "))
     return line.removeprefix("# ").replace("`", "")
 
 
@@ -116,11 +131,14 @@ def stage() -> None:
     shutil.rmtree(STAGE, ignore_errors=True)
     written = pages()
     for page in written:
-        text = (ROOT / page).read_text(encoding="utf-8")
+        text, pictures = text_of(page)
         for link, _ in LINK.findall(text):
-            carry(page, link)
+            if link not in pictures:
+                carry(page, link)
         place = STAGE / "pages" / page
         place.parent.mkdir(parents=True, exist_ok=True)
+        for name, picture in pictures.items():
+            place.with_name(name).write_bytes(picture)
         place.write_text(as_on_github(text), encoding="utf-8")
     for name in ("site.css", SHIM):
         shutil.copy(HERE / name, STAGE / "pages" / name)

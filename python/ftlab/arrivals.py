@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ class Arrivals:
         """Runs that were not there before."""
         self._made = made
         self._called = called
+        # Lists of tables that runs have: mostly one for all of them.
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         repeats = (spec.get("repeat", 0) for spec in made.specs)
         self._places = [Path("runs") / name for name in folder_names(zip(made.points, repeats, strict=True))]
 
@@ -57,7 +60,7 @@ class Arrivals:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
         self.written += run.summary.get("status") != _STOPPED
-        return replace(run, tables=SavedTables(self, self._places[number], list(run.tables)))
+        return self._saved(run, number, tuple(run.tables))
 
     def finish(self, result: Comparison) -> None:
         """Writes the table and the report, and takes out stopped runs, which are no samples of their points."""
@@ -97,16 +100,59 @@ class Arrivals:
         return wanted
 
     def _found(self, number: int, written: Mapping[str, Any]) -> Run:
-        place = self.folder / self._places[number]
-        summary = json.loads((place / "summary.json").read_text(encoding="utf-8"))
-        tables = SavedTables(self, self._places[number], sorted(path.stem for path in place.glob("*.parquet")))
-        return Run(workload=written["workload"], spec=written["spec"], summary=summary, tables=tables)
+        names = tuple(sorted(path.stem for path in (self.folder / self._places[number]).glob("*.parquet")))
+        run = Run(workload=written["workload"], spec=written["spec"], summary={}, tables={})
+        return self._saved(run, number, names)
+
+    def _saved(self, run: Run, number: int, names: tuple[str, ...]) -> Run:
+        """A run that is in its folder: in memory is where it lies, and what comparisons show of it."""
+        place, spec = self._places[number], self._made.specs[number]
+        names = self._names.setdefault(names, names)
+        return replace(
+            run,
+            spec=spec if run.spec == spec else run.spec,
+            summary=SavedSummary(self, place),
+            tables=SavedTables(self, place, names),
+        )
+
+
+class SavedSummary(Mapping[str, Any]):
+    """The summary of a run that is in its folder: it is read when something is asked of it."""
+
+    __slots__ = ("_home", "_place")
+
+    def __init__(self, home: Arrivals, place: Path) -> None:
+        self._home, self._place = home, place
+
+    def __getitem__(self, key: str) -> Any:
+        return self._read()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> dict[str, Any]:
+        place = self._home.folder / self._place / "summary.json"
+        file = place.stat()
+        return _summary(place, file.st_ino, file.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _summary(place: Path, inode: int, written_ns: int) -> dict[str, Any]:
+    """A summary; the last few are remembered, as most who ask have several questions. Another sweep may write into the
+    same folder: a file is known by its number and time as well."""
+    read: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    return read
 
 
 class SavedTables(Mapping[str, "pl.DataFrame"]):
     """The tables of a run that is in its folder: each is read when it is asked for."""
 
-    def __init__(self, home: Arrivals, place: Path, names: list[str]) -> None:
+    __slots__ = ("_home", "_names", "place")
+
+    def __init__(self, home: Arrivals, place: Path, names: tuple[str, ...]) -> None:
         self._home, self.place, self._names = home, place, names
 
     def __getitem__(self, name: str) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from ftlab import runs, vary
 from ftlab.errors import FtlabIOError, InputError, Interrupted, StoppedError
-from ftlab.headline import FIGURES, Summary, ending, headline, overload, verdict, worst_verdict, worth_showing
+from ftlab.headline import FIGURES, Digest, Summary, worst_word, worth_showing
 from ftlab.option_types import CompareOptions
 from ftlab.options import of, signed
 from ftlab.reading import Source, place
@@ -41,11 +42,11 @@ class Point:
     @property
     def verdict(self) -> str | None:
         """The worst verdict on its runs: `steady`, `drifting`, `too_short`, `no_writes`."""
-        return worst_verdict(run.summary for run in self.runs)
+        return worst_word(run.digest.word for run in self.runs)
 
     def figure(self, name: str) -> tuple[float | None, float | None]:
         """Mean of a headline figure over the repetitions, and the half-width of its 95 % confidence interval."""
-        values = [v for run in self.runs if (v := headline(run.summary)[name]) is not None]
+        values = [v for run in self.runs if (v := run.digest.figure(name)) is not None]
         return vary.mean_and_ci95(values) if values else (None, None)
 
 
@@ -82,7 +83,7 @@ class Comparison:
     @property
     def endings(self) -> list[str]:
         """A sentence for each point with a run that did not come to its plain end."""
-        sentences = [(point.label, ending(run.summary)) for point in self.points for run in point.runs]
+        sentences = [(point.label, run.digest.ending) for point in self.points for run in point.runs]
         return list(dict.fromkeys(f"{label}: {sentence}" for label, sentence in sentences if sentence))
 
     @property
@@ -95,19 +96,28 @@ class Comparison:
         """What speaks against the figures of a point: no steady state, a host that asked too much; a sentence each."""
         said = []
         for point in self.points:
-            unsteady = next((r for r in point.runs if worst_verdict([r.summary]) in ("too_short", "drifting")), None)
-            behind = next((sentence for r in point.runs if (sentence := overload(r.summary))), None)
-            sentences = [verdict(unsteady.summary) if unsteady else None, behind]
+            digests = [run.digest for run in point.runs]
+            unsteady = next((digest.verdict for digest in digests if digest.word in ("too_short", "drifting")), None)
+            sentences = [unsteady, next((digest.overload for digest in digests if digest.overload), None)]
             said += [f"{point.label}: {sentence}" for sentence in sentences if sentence]
         return list(dict.fromkeys(said))
 
     @property
     def traces(self) -> dict[str, dict[str, Any]]:
         """What was read of each trace, by its name."""
-        runs = [run for point in self.points for run in point.runs if run.summary.get("trace")]
+        runs = [run for point in self.points for run in point.runs if run.digest.has_trace]
         # Of a trace that several runs read, the report that covers most of it.
-        runs.sort(key=lambda run: run.summary["trace"].get("records", 0))
-        return {run.workload: run.summary["trace"] for run in runs}
+        told: dict[str, dict[str, Any]] = {}
+        for run in runs:
+            trace, before = run.summary["trace"], told.get(run.workload, {})
+            if trace.get("records", 0) >= before.get("records", 0):
+                told[run.workload] = trace
+        return told
+
+    @property
+    def digests(self) -> list[Digest]:
+        """What is shown of every run."""
+        return [run.digest for point in self.points for run in point.runs]
 
     @property
     def summaries(self) -> list[Summary]:
@@ -122,7 +132,7 @@ class Comparison:
         """A row per point: varied values, number of runs, means and `_ci95` half-widths of the headline figures."""
         import polars as pl
 
-        shown = worth_showing((f.name for f in FIGURES), (run.summary for point in self.points for run in point.runs))
+        shown = worth_showing((f.name for f in FIGURES), self.digests)
         repeated = any(len(point.runs) > 1 for point in self.points)
         rows = []
         for point in self.points:
@@ -206,7 +216,10 @@ def laid_out(rows: Sequence[tuple[dict[str, str], str, Spec]], grid: Mapping[str
     """The runs of points, each given with its label and with what is asked for (`spec.item`)."""
     asked = planned(verb, [row[2] for row in rows], grid)
     made = Plan([], [], [], asked.repeat, asked.threads)
-    for (point, label, _), spec in zip(rows, asked.specs, strict=True):
+    # Thousands of runs differ in few values: what is equal is there once.
+    alike: dict[str, Any] = {}
+    for (point, label, _), whole in zip(rows, asked.specs, strict=True):
+        spec = {key: alike.setdefault(json.dumps(value), value) for key, value in whole.items()}
         for i in range(asked.repeat):
             made.points.append(point)
             made.labels.append(label)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ftlab import show
 
-Summary = dict[str, Any]
+Summary = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ FIGURES = (
     Figure("dwpd", ("lifetime", "dwpd"), "DWPD", "", "higher"),
 )
 BY_NAME = {figure.name: figure for figure in FIGURES}
+_PLACE = {figure.name: place for place, figure in enumerate(FIGURES)}
 
 # What a terminal has room for, most wanted first.
 TERMINAL = (
@@ -125,21 +128,67 @@ VERDICTS = ("too_short", "drifting", "no_writes", "steady")
 
 def worst_verdict(summaries: Iterable[Mapping[str, Any]]) -> str | None:
     """The verdict on several runs of one point: the worst of them; None where none has one."""
-    words = {(summary.get("verdict") or {}).get("word") for summary in summaries}
-    return next((word for word in VERDICTS if word in words), None)
+    return worst_word(verdict_word(summary) for summary in summaries)
+
+
+def verdict_word(summary: Mapping[str, Any]) -> str | None:
+    """The verdict on a run in one word."""
+    word: str | None = (summary.get("verdict") or {}).get("word")
+    return word
+
+
+def worst_word(words: Iterable[str | None]) -> str | None:
+    """The worst of several verdicts."""
+    found = set(words)
+    return next((word for word in VERDICTS if word in found), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What tables and pages of a comparison show of a run: of thousands of runs this much is kept in memory."""
+
+    figures: array[float]
+    """The values of `FIGURES`, NaN where the run has none."""
+    complete: bool
+    word: str | None
+    """The verdict."""
+    verdict: str | None
+    """The verdict in a sentence."""
+    ending: str | None
+    overload: str | None
+    notes: tuple[str, ...]
+    has_trace: bool
+
+    @classmethod
+    def of(cls, summary: Mapping[str, Any]) -> Digest:
+        values = (figure.of(summary) for figure in FIGURES)
+        return cls(
+            array("d", (math.nan if value is None else value for value in values)),
+            bool(summary.get("complete", True)),
+            verdict_word(summary),
+            verdict(summary),
+            ending(summary),
+            overload(summary),
+            tuple(summary.get("notes", ())),
+            bool(summary.get("trace")),
+        )
+
+    def figure(self, name: str) -> float | None:
+        value = self.figures[_PLACE[name]]
+        return None if math.isnan(value) else value
 
 
 def lifetime(summary: Mapping[str, Any]) -> str | None:
     """What the drive endures, or why that is not told."""
     life = summary.get("lifetime") or {}
     if life.get("withheld"):
-        return f"lifetime not told: {life['withheld']}"
+        return f"lifetime not given: {life['withheld']}"
     if not life.get("tbw_bytes"):
         return None
     text = f"lifetime {life['tbw_bytes'] / 1e12:.4g} TBW, {show.digits(life.get('dwpd') or 0)} DWPD"
     if life.get("years") is not None:
         return f"{text}, {show.years(life['years'])} at this workload's own rate"
-    return f"{text}; years not told: {life['years_withheld']}" if life.get("years_withheld") else text
+    return f"{text}; years not given: {life['years_withheld']}" if life.get("years_withheld") else text
 
 
 def rates(throughput: Mapping[str, Any]) -> str:
@@ -266,7 +315,7 @@ def percentile_title(name: str) -> str:
     return f"{name[:3]}.{name[3:]}" if name[:1] == "p" and len(name) > 3 else name
 
 
-def worth_showing(names: Iterable[str], summaries: Iterable[Mapping[str, Any]]) -> list[Figure]:
-    """Of the figures called `names`, those that some summary has and that are not zero everywhere."""
-    every = list(summaries)
-    return [BY_NAME[name] for name in names if any(BY_NAME[name].of(summary) for summary in every)]
+def worth_showing(names: Iterable[str], digests: Iterable[Digest]) -> list[Figure]:
+    """Of the figures called `names`, those that some run has and that are not zero everywhere."""
+    every = list(digests)
+    return [BY_NAME[name] for name in names if any(digest.figure(name) for digest in every)]

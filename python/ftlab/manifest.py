@@ -69,6 +69,34 @@ def inputs(spec: Spec) -> list[dict[str, Any]]:
     return [identified(path) for path in [*paths, *(path for path in dict.fromkeys(others) if Path(path).is_file())]]
 
 
+def with_files_at(spec: Spec, places: Mapping[str, str]) -> Spec:
+    """A spec that names its files, as `inputs` finds them, by the places where they lie."""
+
+    def placed(value: Any) -> Any:
+        match value:
+            case str():
+                # Words and what stands between them, in turns.
+                parts = re.split(f"({_WORDS.pattern})", value)
+                return "".join(places.get(part, part) for part in parts)
+            case dict():
+                return {key: placed(inner) for key, inner in value.items()}
+            case list():
+                return [placed(inner) for inner in value]
+        return value
+
+    workload = dict(spec["workload"])
+    if "generator" in workload:
+        workload["generator"] = placed(workload["generator"])
+    if trace := workload.get("trace"):
+        paths = [places.get(path, path) for path in trace["paths"]]
+        workload["trace"] = {
+            **trace,
+            "paths": paths,
+            **{key: placed(trace[key]) for key in ("filters",) if key in trace},
+        }
+    return {**{key: placed(value) for key, value in spec.items()}, "workload": workload}
+
+
 def _texts(value: object) -> Iterator[str]:
     match value:
         case str():

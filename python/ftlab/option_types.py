@@ -43,7 +43,7 @@ class _RunCompareSweep(TypedDict, total=False):
     """Keep what each stream of the placement gets and how long it lives, as the tables `streams`, `stream_lifetimes`,
     `stream_contexts` and `stream_collections`."""
     tenants: Literal["stream", "volume", "pid", "label"]
-    """Tell the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes."""
+    """Report the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes."""
     break_at: str
     """Stop when it becomes true: `waf>3`."""
     power_cuts: int | Sequence[int]
@@ -68,7 +68,7 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     filters: str | Sequence[str]
     """Transform the requests first, by filters in order: `lru:share=0.05`."""
     format: str
-    """Format of the trace. [told by content]"""
+    """Format of the trace. [by content]"""
     volumes: str
     """Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`. [all, apart]"""
     time_unit: str
@@ -83,7 +83,7 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     columns: str
     """Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over."""
     event: str
-    """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [told by content]"""
+    """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [by content]"""
     op: str
     """What references without an operation are: `read`, `write`, `trim`. [read]"""
     replay: str
@@ -116,6 +116,9 @@ class RunOptions(
 ):
     """What is left out gets the core's default, in brackets."""
 
+    film: bool
+    """Keep what state each reclaim unit is in over time, as the tables `film_frames`, `film` and `film_frontiers`,
+    which the report plays."""
     trace_events: Source
     """Write a timeline of dies and channels here, which Perfetto opens."""
     trace_events_limit: int

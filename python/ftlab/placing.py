@@ -193,7 +193,7 @@ def placement(
     `schemes` names some of `SCHEMES`, of which some run only if they are named; `none` and the oracle are always there.
     Runs on the counting backend unless `backend` says otherwise. With `timed` every scheme is run in time as well
     (`ftlab.pacing`), for IOPS in a closed loop of `qd` requests and for percentiles in an open one. `daily_writes` is
-    what the host writes a day, in bytes or as `500GB`: lifetimes are told at that rate.
+    what the host writes a day, in bytes or as `500GB`: lifetimes are given at that rate.
     """
     asked = Question.of(workload, drive, schemes, options, timed=timed, daily_writes=daily_writes)
     counted = comparison.execute(asked.plan())

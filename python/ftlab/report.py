@@ -13,7 +13,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ftlab import __version__, plots, show
+from ftlab import __version__, film, plots, show
 from ftlab.comparison import Comparison, Point
 from ftlab.headline import (
     BY_NAME,
@@ -133,6 +133,7 @@ def write_run(run: Run, folder: Path) -> None:
         power_cuts=power_cut_table(run.summary),
         details=details(run.summary),
         writers=streams.writers([point]),
+        film=film.player(run),
     )
     save_page(html, (chart for section in sections for chart in section.charts), folder)
 
@@ -150,8 +151,7 @@ def assurance(summary: Summary) -> str | None:
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:
     """The page of a comparison."""
-    summaries = [run.summary for point in comparison.points for run in point.runs]
-    shown = worth_showing(TERMINAL, summaries)
+    shown = worth_showing(TERMINAL, comparison.digests)
     figures = [
         figure for figure in shown if figure.name in ("waf", "write_p99_ns", "read_p99_ns", "iops", "bytes_per_s")
     ]
@@ -174,7 +174,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
         subheading=f"{len(comparison.points)} points over {', '.join(comparison.keys)}",
         facts=_comparison_facts(comparison, workloads, drives),
         tiles=comparison_tiles(comparison, shown),
-        notes=list(dict.fromkeys(note for summary in summaries for note in notes(summary))),
+        notes=list(dict.fromkeys(note for digest in comparison.digests for note in digest.notes)),
         warnings=[
             *(f"not finished: {failure}" for failure in comparison.failures),
             *comparison.endings,
@@ -244,7 +244,7 @@ def run_tiles(summary: Summary) -> list[Tile]:
 def _lifetime_tiles(life: Mapping[str, Any]) -> list[Tile]:
     """How long the drive lasts: in years where the workload has a rate of its own, else in bytes; or why not."""
     if life.get("withheld"):
-        return [Tile("Lifetime", "not told", life["withheld"])]
+        return [Tile("Lifetime", "not given", life["withheld"])]
     if not life.get("tbw_bytes"):
         return []
     worn = "when it wore out" if life.get("worn_out") else f"at {life.get('pe_cycles', 0):,} cycles"
@@ -277,45 +277,42 @@ def comparison_tiles(comparison: Comparison, shown: Iterable[Figure]) -> list[Ti
 
 def comparison_rows(comparison: Comparison, shown: list[Figure]) -> list[dict[str, Any]]:
     """The table of a comparison: per cell its text, the length of its bar, and whether it is the best of its column."""
-    columns = [[point.figure(figure.name) for point in comparison.points] for figure in shown]
-    texts = [show.column(column, figure.unit) for figure, column in zip(shown, columns, strict=True)]
-    rows = []
+    columns = [_cells(comparison, figure) for figure in shown]
+    return [
+        {
+            "keys": list(point.vary.values()),
+            "verdict": show.words(point.verdict),
+            "runs": len(point.runs),
+            "cells": [column[i] for column in columns],
+        }
+        for i, point in enumerate(comparison.points)
+    ]
+
+
+def _cells(comparison: Comparison, figure: Figure) -> list[dict[str, Any]]:
+    """The cells of one figure, a cell for each point."""
+    column = [point.figure(figure.name) for point in comparison.points]
+    written = show.column(column, figure.unit)
+    # Only points of one workload compete with each other.
+    peers: dict[str | None, list[int]] = {}
     for i, point in enumerate(comparison.points):
-        cells = []
-        for figure, column, written in zip(shown, columns, texts, strict=True):
+        peers.setdefault(point.vary.get("workload"), []).append(i)
+    cells: list[dict[str, Any]] = [{"mean": "–", "interval": "", "bar": 0, "best": False} for _ in column]
+    for places in peers.values():
+        present = [v for j in places if (v := column[j][0]) is not None]
+        if not present:
+            continue
+        best = min(present) if figure.better == "lower" else max(present)
+        # What reads the same is equally good.
+        alike = {written[j] for j in places if column[j][0] == best}
+        differ = len({written[j] for j in places}) > 1
+        for i in places:
             value = column[i][0]
-            peers = [j for j, other in enumerate(comparison.points) if _same_workload(point, other)]
-            present = [v for j in peers if (v := column[j][0]) is not None]
-            if not present:
-                cells.append({"mean": "–", "interval": "", "bar": 0, "best": False})
-                continue
-            best = min(present) if figure.better == "lower" else max(present)
             mean, _, interval = written[i].replace(" us", " µs").partition(" ± ")
-            # What reads the same is equally good.
-            alike = [written[j] for j in peers if column[j][0] == best]
             bar = 100 * value / max(present) if value and max(present) else 0
-            cells.append(
-                {
-                    "mean": mean,
-                    "interval": interval,
-                    "bar": round(bar, 1),
-                    "best": written[i] in alike and len({written[j] for j in peers}) > 1,
-                }
-            )
-        rows.append(
-            {
-                "keys": list(point.vary.values()),
-                "verdict": show.words(point.verdict),
-                "runs": len(point.runs),
-                "cells": cells,
-            }
-        )
-    return rows
-
-
-def _same_workload(a: Point, b: Point) -> bool:
-    """Only points of one workload compete with each other."""
-    return a.vary.get("workload") == b.vary.get("workload")
+            best_of_all = written[i] in alike and differ
+            cells[i] = {"mean": mean, "interval": interval, "bar": round(bar, 1), "best": best_of_all}
+    return cells
 
 
 def latency_rows(summary: Summary) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from ftlab import _ftlab, members
 from ftlab import tables as stands_for
 from ftlab.errors import Interrupted, UnwrittenError
-from ftlab.headline import Summary, headline
+from ftlab.headline import Digest, Summary, headline
 from ftlab.option_types import RunOptions
 from ftlab.options import signed
 from ftlab.reading import Source, Workload, place
@@ -76,7 +77,12 @@ class Run:
     @property
     def complete(self) -> bool:
         """False if the run was stopped before its end."""
-        return bool(self.summary.get("complete", True))
+        return self.digest.complete
+
+    @cached_property
+    def digest(self) -> Digest:
+        """What comparisons show of it."""
+        return Digest.of(self.summary)
 
     @property
     def series(self) -> pl.DataFrame:
@@ -149,9 +155,11 @@ def from_outcome(workload: str, spec: Spec, outcome: Produced) -> Run:
     import polars as pl
 
     figures: dict[str, Any] = stands_for.as_given(outcome.summary)
-    spec = stands_for.as_given(json.dumps(spec))
+    # Thousands of runs share the specs of their plan.
+    given = stands_for.as_given(json.dumps(spec))
+    spec = spec if given == spec else given
     first = {key: figures[key] for key in _ORDER if key in figures}
-    summary = {"schema": SCHEMA, **first, **figures}
+    summary: Summary = {"schema": SCHEMA, **first, **figures}
     # The core writes NaN where an interval has nothing to divide by; in tables that is a missing value.
     tables = {name: pl.DataFrame(table).fill_nan(None) for name, table in outcome.tables.items()}
     return Run(workload=workload, spec=spec, summary=summary, tables=tables)

@@ -8,7 +8,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,11 +173,11 @@ def save_comparison(comparison: Comparison, folder: Path, places: Sequence[Path]
         for (_, run), place in zip(runs, places, strict=True):
             (folder / place).mkdir(parents=True, exist_ok=False)
             save_run(run, folder / place, report=False)
-    summaries = [
+    summaries = (
         {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0), "folder": place.as_posix()}
         for (point, run), place in zip(runs, places, strict=True)
-    ]
-    _json(folder / "summary.json", summaries)
+    )
+    _json_list(folder / "summary.json", summaries)
     table = comparison.table()
     table.write_csv(folder / "table.csv")
     table.write_parquet(folder / "table.parquet")
@@ -251,6 +252,16 @@ def _load_json(path: Path, folder: Path) -> Any:
 
 def _json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _json_list(path: Path, values: Iterable[object]) -> None:
+    """A list as `_json` writes it, of which only one value is in memory at a time."""
+    with path.open("w", encoding="utf-8") as file:
+        between = "[\n"
+        for value in values:
+            file.write(between + textwrap.indent(json.dumps(value, indent=2, ensure_ascii=False), "  "))
+            between = ",\n"
+        file.write("[]\n" if between == "[\n" else "\n]\n")
 
 
 def _replace(folder: Path, unfinished: Path, foreign: list[Path]) -> None:

@@ -6,6 +6,7 @@ use crate::clocked::Clocked;
 use crate::device::Device;
 use crate::front::FtlFront;
 use crate::power::{self, PowerCut};
+use crate::tiles::{self, Tile};
 
 /// A device that shows its gauges. One without flash has nothing to tell.
 pub trait Instrumented {
@@ -16,6 +17,11 @@ pub trait Instrumented {
     /// As [`uncollected`].
     fn uncollected(&self) -> f64 {
         0.0
+    }
+
+    /// As [`tiles::tiles`].
+    fn tiles(&self, _most: usize) -> Vec<Tile> {
+        Vec::new()
     }
 
     /// A mirror serves the host at present: the device is to be left alone until this is over.
@@ -87,6 +93,10 @@ impl<B: Clocked> Instrumented for Device<FtlFront<B>> {
 
     fn uncollected(&self) -> f64 {
         uncollected(&self.front().ftl)
+    }
+
+    fn tiles(&self, most: usize) -> Vec<Tile> {
+        tiles::tiles(&self.front().ftl, most)
     }
 
     fn is_offline(&self) -> bool {

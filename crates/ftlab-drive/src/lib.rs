@@ -10,6 +10,7 @@ mod new_file;
 pub mod power;
 pub mod schedule;
 pub mod state;
+pub mod tiles;
 pub mod timed;
 pub mod timeline;
 pub mod untimed;

@@ -152,6 +152,31 @@ impl Frontiers {
         }
     }
 
+    /// What each frontier takes, in the order of their numbers.
+    pub fn names(&self) -> Vec<String> {
+        let numbered = |what: &str, range: &Range<Frontier>| -> Vec<String> {
+            match range.len() {
+                1 => vec![what.to_owned()],
+                many => (0..many).map(|number| format!("{what} {number}")).collect(),
+            }
+        };
+        let mut names = match self.host {
+            1 => vec!["host writes".to_owned()],
+            _ => numbered("stream", &(0..self.host)),
+        };
+        names.extend(numbered("survivors, class", &(self.host..self.own_survivors)));
+        names.extend(match self.survivors {
+            Survivors::Internal if self.host > 1 => names[..self.host as usize]
+                .iter()
+                .map(|stream| format!("survivors of {stream}"))
+                .collect(),
+            _ => numbered("survivors", &(self.own_survivors..self.metadata.start)),
+        });
+        names.extend(numbered("metadata", &self.metadata));
+        names.extend(numbered("wear levelling", &self.wear));
+        names
+    }
+
     /// Whether survivors share the open units of host writes.
     pub fn survivors_join_host(&self) -> bool {
         self.survivors == Survivors::Stream

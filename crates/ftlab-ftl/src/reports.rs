@@ -5,6 +5,11 @@ use crate::ftl::Ftl;
 use crate::mapping;
 
 impl<B: Backend> Ftl<B> {
+    /// What each frontier takes, in the order of their numbers.
+    pub fn frontier_names(&self) -> Vec<String> {
+        self.frontiers.names()
+    }
+
     /// What a user should know of how the policies work together.
     pub fn notes(&mut self) -> Vec<String> {
         let (placement, victim) = (&self.config.placement.name, &self.config.victim.name);

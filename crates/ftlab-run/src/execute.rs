@@ -131,6 +131,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             until,
             ..Settles::at(spec.steady_width, &prepared.config)
         },
+        film: spec.film,
     };
     let pace = workload.pace(spec, &prepared);
     if workload.untimed(spec, &prepared) && spec.backend == BackendKind::Timed {
@@ -177,6 +178,8 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
                 summary["transactions"] = summary::transactions(transactions, None);
             }
             let mut tables = vec![measured.series.table(false), summary::blocks(&ftl)];
+            let film = measured.film.iter();
+            tables.extend(film.flat_map(|film| film.tables(ftl.frontier_names(), false)));
             tables.extend(streams.iter().flat_map(Streams::tables));
             written(save_state(spec, ftl, &prepared), &mut summary)?;
             Ok(Outcome { summary, tables })
@@ -212,6 +215,8 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
                 channels,
             ];
             tables.extend(measured.rows.take().map(|rows| rows.table()));
+            let film = measured.film.iter();
+            tables.extend(film.flat_map(|film| film.tables(front.ftl.frontier_names(), true)));
             tables.extend(streams.iter().flat_map(Streams::tables));
             written(timeline, &mut summary)?;
             written(
@@ -306,6 +311,7 @@ fn age(spec: &RunSpec, ftl: &mut Ftl<Counting>, prepared: &Prepared, watch: &mut
         power_cuts: &[],
         config: &prepared.config,
         settles: Settles::at(spec.steady_width, &prepared.config),
+        film: false,
     };
     measure::count(ftl, &mut uniform, &mut Held::default(), &plan, watch)?;
     ftl.reset_counts();
@@ -366,6 +372,7 @@ pub(crate) fn warm_up(
         power_cuts: &[],
         config: &prepared.config,
         settles: Settles::at(spec.steady_width, &prepared.config),
+        film: false,
     };
     let own = workload.warms_up_itself();
     let measured = if own {

@@ -59,6 +59,7 @@ pub(crate) fn foresee(
         power_cuts: &[],
         config,
         settles: Settles::at(spec.steady_width, config),
+        film: false,
     };
     match measure::count(&mut ftl, &mut workload, &mut held, &plan, watch)?.end {
         End::Stopped => Err(Error::Interrupted),

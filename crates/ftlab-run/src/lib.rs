@@ -5,6 +5,7 @@
 
 mod dedup;
 mod execute;
+mod film;
 mod filtered;
 mod foresight;
 mod latency;

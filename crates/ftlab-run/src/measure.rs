@@ -6,9 +6,11 @@ use ftlab_core::{Batch, OpKind, Result, Source};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::{Gauges, uncollected};
 use ftlab_drive::power::{self, PowerCut};
+use ftlab_drive::tiles::tiles;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 
 use crate::Progress;
+use crate::film::{Film, MOST_TILES};
 use crate::latency::{Latencies, RequestRows};
 use crate::overload::Overload;
 use crate::sampler::{Reading, Sampler};
@@ -52,6 +54,8 @@ pub struct Measured {
     pub wall_s: f64,
     pub sim_ns: u64,
     pub series: Sampler,
+    /// If it was asked for.
+    pub film: Option<Film>,
     pub settling: Settling,
     pub latencies: Latencies,
     pub rows: Option<RequestRows>,
@@ -79,6 +83,8 @@ pub struct Plan<'a> {
     pub power_cuts: &'a [u64],
     pub config: &'a DriveConfig,
     pub settles: Settles,
+    /// Whether a film is made.
+    pub film: bool,
 }
 
 /// What an observer's condition may name.
@@ -125,6 +131,8 @@ pub fn count(
     let mut settling = Settling::new(plan.settles);
     let Held { batch, next } = held;
     let latencies = Latencies::default();
+    let first = |ftl: &Ftl<Counting>| Reading::new(&Gauges::of(ftl), &latencies, 0, 0, 0);
+    let mut film = plan.film.then(|| Film::new(first(ftl), tiles(ftl, MOST_TILES)));
     let mut cuts = plan.power_cuts.iter().copied().peekable();
     let mut power_cuts = Vec::new();
     let end = 'run: loop {
@@ -170,7 +178,11 @@ pub fn count(
             }
             if series.due(requests) {
                 let gauges = Gauges::of(ftl);
-                series.add(Reading::new(&gauges, &latencies, requests, bytes, 0), latencies.tails());
+                let reading = Reading::new(&gauges, &latencies, requests, bytes, 0);
+                series.add(reading, latencies.tails());
+                if let Some(film) = &mut film {
+                    film.look(reading, |most| tiles(ftl, most));
+                }
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present(&gauges, &latencies))) {
                     break 'run End::Broken(condition.text().to_owned());
                 }
@@ -186,10 +198,11 @@ pub fn count(
             break End::Stopped;
         }
     };
-    series.finish(
-        Reading::new(&Gauges::of(ftl), &latencies, requests, bytes, 0),
-        latencies.tails(),
-    );
+    let last = Reading::new(&Gauges::of(ftl), &latencies, requests, bytes, 0);
+    series.finish(last, latencies.tails());
+    if let Some(film) = &mut film {
+        film.finish(last, |most| tiles(ftl, most));
+    }
     Ok(Measured {
         end,
         requests,
@@ -198,6 +211,7 @@ pub fn count(
         wall_s: started.elapsed().as_secs_f64(),
         sim_ns: 0,
         series,
+        film,
         settling,
         latencies,
         rows: None,

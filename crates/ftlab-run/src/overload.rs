@@ -57,7 +57,7 @@ impl Overload {
         let slower = (kept > 0.01).then(|| two_digits(kept * speedup * MARGIN));
         let advice = match &slower {
             Some(slower) => format!("`--speedup {slower}` would keep up"),
-            None => "they came nearly all at once, which no `--speedup` mends; `--qd` takes them one after the other"
+            None => "they came nearly all at once, so no `--speedup` helps; `--qd` takes them one after the other"
                 .to_owned(),
         };
         let slower: Option<f64> = slower.and_then(|text| text.parse().ok());

@@ -218,7 +218,7 @@ impl Sampler {
     }
 }
 
-fn keep_every_other<T>(all: &mut Vec<T>) {
+pub fn keep_every_other<T>(all: &mut Vec<T>) {
     let mut index = 0;
     all.retain(|_| {
         index += 1;

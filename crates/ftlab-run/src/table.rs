@@ -28,6 +28,9 @@ impl Outcome {
 /// | `dies` | a die | `die`, then the share of time it is busy by class of work |
 /// | `channels` | a channel | `channel`, `busy` |
 /// | `requests` | a request (if asked for) | `time_ns`, `op`, `offset`, `length`, `latency_ns`, `queue_ns`, `map_ns`, `flash_ns`, `transfer_ns`, `gc_wait_ns` |
+/// | `film_frames` | a frame (if asked for) | `frame`, `requests`, `tick_units`, `time_ns`, `waf`, `free_units`, `collections` |
+/// | `film` | a tile of a frame (likewise) | `frame`, `ru`, `free`, `open`, `closed`, `collecting`, `bad`, `valid_units`, `frontier`, `age_units`, `erases` |
+/// | `film_frontiers` | a frontier (likewise) | `frontier`, `name` |
 /// | `streams` | a stream, a frontier of host writes (if asked for) | `stream`, `written`, `died`, `alive` units |
 /// | `stream_lifetimes` | a bucket of one (likewise) | `stream`, `upper_units`, `count` |
 /// | `stream_contexts` | a program context of one (likewise) | `stream`, `pc`, `written` units |

@@ -7,6 +7,7 @@ use ftlab_drive::instrumented::{Gauges, Instrumented};
 
 use ftlab_trace::synth::transactions::PageRequest;
 
+use crate::film::{Film, MOST_TILES};
 use crate::latency::{Latencies, RequestRow, RequestRows};
 use crate::measure::{End, Held, Measured, Plan, present, progress};
 use crate::overload::Overload;
@@ -36,6 +37,9 @@ pub fn time<D: BlockDevice + Instrumented>(
     let mut under_way = UnderWay::default();
     let mut tally = Tally::new(keep_rows);
     let mut series = Sampler::timed();
+    let mut film = plan
+        .film
+        .then(|| Film::new(tally.reading(&device.gauges(), 0), device.tiles(MOST_TILES)));
     let mut settling = Settling::new(plan.settles);
     let mut overload = Overload::default();
     let mut completions: Vec<Completion> = Vec::new();
@@ -83,7 +87,11 @@ pub fn time<D: BlockDevice + Instrumented>(
             tally.add(done, request);
             if series.due(tally.requests) {
                 let gauges = device.gauges();
-                series.add(tally.reading(&gauges, now), tally.latencies.tails());
+                let reading = tally.reading(&gauges, now);
+                series.add(reading, tally.latencies.tails());
+                if let Some(film) = &mut film {
+                    film.look(reading, |most| device.tiles(most));
+                }
                 let present = present(&gauges, &tally.latencies);
                 if let Some(condition) = plan.break_at.filter(|c| c.holds(&present)) {
                     break 'run End::Broken(condition.text().to_owned());
@@ -109,7 +117,11 @@ pub fn time<D: BlockDevice + Instrumented>(
             }
         }
     };
-    series.finish(tally.reading(&device.gauges(), now), tally.latencies.tails());
+    let last = tally.reading(&device.gauges(), now);
+    series.finish(last, tally.latencies.tails());
+    if let Some(film) = &mut film {
+        film.finish(last, |most| device.tiles(most));
+    }
     Ok(Measured {
         end,
         requests: tally.requests,
@@ -118,6 +130,7 @@ pub fn time<D: BlockDevice + Instrumented>(
         wall_s: started.elapsed().as_secs_f64(),
         sim_ns: now - feed.away_ns,
         series,
+        film,
         settling,
         latencies: tally.latencies,
         rows: tally.rows,

@@ -34,7 +34,7 @@ def contexts(
     frames: Annotated[int, _most("--frames", "Functions to show of each call path.")] = 6,
     json: o.Json = False,
 ) -> int:
-    """Tell who writes in a recording: program contexts with their share, lifetimes, duplicates and functions.
+    """Show who writes in a recording: program contexts with their share, lifetimes, duplicates and functions.
 
     Example: ftlab contexts rocksdb.ftlrec     Example: ftlab contexts rocksdb.ftlrec --replay page_cache=off
     """
@@ -82,11 +82,11 @@ def page(figures: Mapping[str, Any], rows: int, frames: int) -> str:
 
 
 def _places(places: Mapping[str, Any]) -> str:
-    """Whether an address tells how long its next data will live."""
+    """Whether an address predicts how long its next data will live."""
     from ftlab import show
 
     if places["correlation"] is None:
-        return "too little was written again to say whether an address tells lifetimes"
+        return "too little was written again to say whether an address predicts lifetimes"
     said = f"correlation of a lifetime with the one before at its address: {show.digits(places['correlation'])}"
     if places["spread_median"] is None:
         return said

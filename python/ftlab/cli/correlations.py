@@ -26,15 +26,15 @@ def correlations(
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option("--window", metavar="N", parser=o.a_count, help="Of mining: accesses in a window. [512]"),
+        typer.Option("--window", metavar="N", parser=o.a_count, help="For mining: accesses in a window. [512]"),
     ] = None,
     support: Annotated[
         float | None,
-        typer.Option("--support", metavar="SHARE", help="Of mining: windows that must contain a pair. [1e-3]"),
+        typer.Option("--support", metavar="SHARE", help="For mining: windows that must contain a pair. [1e-3]"),
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option("--confidence", metavar="SHARE", help="Of mining: of the first page's windows, likewise. [0]"),
+        typer.Option("--confidence", metavar="SHARE", help="For mining: the share of the first page's windows. [0]"),
     ] = None,
     options: dict[str, Any],
     out: o.Out = None,

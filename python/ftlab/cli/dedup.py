@@ -43,7 +43,7 @@ def dedup(
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
-    """Tell what deduplication would save: of the bytes in files, or of the data that a trace writes.
+    """Count what deduplication would save: of the bytes in files, or of the data that a trace writes.
 
     Example: ftlab dedup disk.img --cuts fixed:4KiB,cdc:4KiB     Example: ftlab dedup recordings/sqlite.ftlrec
     """

@@ -23,7 +23,7 @@ def inspect(
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
-    """Tell what a trace is like: sizes, rates, footprint, skew, reuse, lifetimes, content, contexts.
+    """Describe a trace: sizes, rates, footprint, skew, reuse, lifetimes, content, contexts.
 
     Example: ftlab inspect hm_0.csv.gz --out page     Example: ftlab inspect hm_0.csv.gz hm_0.toml --apart
     """

@@ -15,9 +15,9 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the memory: timing.t_rcd=50ns. Repeatable."),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0)]
-Format = Annotated[str | None, typer.Option("--format", metavar="NAME", help="Of the trace. [as recognised]")]
+Format = Annotated[str | None, typer.Option("--format", metavar="NAME", help="Format of the trace. [as recognised]")]
 Cycle = Annotated[
-    str | None, typer.Option("--cycle", metavar="TIME", help="Of traces that count cycles: length of one. [1ns]")
+    str | None, typer.Option("--cycle", metavar="TIME", help="Length of a cycle, for traces that count them. [1ns]")
 ]
 
 
@@ -25,9 +25,10 @@ def run(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A trace, or sequential, rows, random, chain.")],
     memory: Memory = "archsampler",
     set: Set = None,
-    caches: Annotated[bool, typer.Option("--caches", help="Behind caches of 32 KiB, 256 KiB and 2 MiB.")] = False,
+    caches: Annotated[bool, typer.Option("--caches", help="Put caches of 32 KiB, 256 KiB and 2 MiB in front.")] = False,
     outstanding: Annotated[
-        int | None, typer.Option("--outstanding", metavar="N", min=1, help="Of traces without times: under way. [16]")
+        int | None,
+        typer.Option("--outstanding", metavar="N", min=1, help="Requests under way, where traces have no times. [16]"),
     ] = None,
     format: Format = None,
     cycle: Cycle = None,
@@ -51,7 +52,7 @@ def run(
 
 def sample(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A file, or synthetic:SIZE.")],
-    ratio: Annotated[str, typer.Option("--ratio", metavar="SHARE", help="Of the rows: 4%, 4‰ or 0.04.")],
+    ratio: Annotated[str, typer.Option("--ratio", metavar="SHARE", help="Share of the rows: 4%, 4‰ or 0.04.")],
     scheme: Annotated[
         str,
         typer.Option(
@@ -68,10 +69,14 @@ def sample(
     write: Annotated[bool, typer.Option("--write", help="Write the rows (synthetic data).")] = False,
     query: Annotated[
         str | None,
-        typer.Option("--query", metavar="WHAT", help="Of a file: count:WORD, average:COLUMN, top:ITEM,RATING."),
+        typer.Option(
+            "--query", metavar="WHAT", help="Question to a file: count:WORD, average:COLUMN, top:ITEM,RATING."
+        ),
     ] = None,
-    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Of the intervals.")] = 0.95,
-    replicates: Annotated[int, typer.Option("--replicates", metavar="N", min=0, help="Of the bootstrap.")] = 1000,
+    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Level of the intervals.")] = 0.95,
+    replicates: Annotated[
+        int, typer.Option("--replicates", metavar="N", min=0, help="Replicates of the bootstrap.")
+    ] = 1000,
     untimed: Annotated[bool, typer.Option("--untimed", help="Only the estimate.")] = False,
     seed: Seed = 0,
     json: o.Json = False,
@@ -116,7 +121,7 @@ def sample(
 def convert(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A trace or a generator, as for run.")],
     to: Annotated[str, typer.Option("--to", metavar="NAME", help="dramsim3, nvmain, ramulator, ramulator2 or gem5.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write.")],
     memory: Memory = "archsampler",
     set: Set = None,
     format: Format = None,

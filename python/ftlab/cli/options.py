@@ -33,7 +33,7 @@ Vary = Annotated[
     list[str] | None,
     typer.Option("--vary", metavar="KEY=A,B,...", help="Compare values of a drive key or an option. Repeatable."),
 ]
-To = Annotated[str | None, typer.Option("--to", metavar="FORMAT", help="Form to write. [told by the name's ending]")]
+To = Annotated[str | None, typer.Option("--to", metavar="FORMAT", help="Form to write. [by the name's ending]")]
 FormOptions = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="What the form leaves open: time_unit=us. Repeatable."),

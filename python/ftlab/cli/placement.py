@@ -31,7 +31,7 @@ def placement(
     ] = False,
     daily_writes: Annotated[
         str | None,
-        typer.Option("--daily-writes", metavar="SIZE", help="Tell lifetimes at what the host writes a day: 500GB."),
+        typer.Option("--daily-writes", metavar="SIZE", help="Give lifetimes at what the host writes a day: 500GB."),
     ] = None,
     options: dict[str, Any],
     out: o.Out = None,

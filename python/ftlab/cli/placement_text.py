@@ -98,7 +98,7 @@ def _loads(answer: Answer) -> str:
     closed, opened = timed.busy
     said = f"IOPS: closed loop, {timed.depth} requests under way{_worked(closed)}."
     if timed.rate is None:
-        return f"{said}\np99: not told: {timed.withheld or 'not finished'}."
+        return f"{said}\np99: not given: {timed.withheld or 'not finished'}."
     said += (
         f"\np99: open loop, {show.count(timed.rate)} requests/s for every scheme,"
         f" {100 * BUSY:.0f} % of the IOPS of `none`{_worked(opened)}."
@@ -137,7 +137,7 @@ def _gap(answer: Answer) -> str:
     if gap < LEAST_GAP:
         return (
             f"The oracle lies {100 * gap:.1f} % below no placement: nothing worth placing for;"
-            f" shares of the gap are not told below {100 * LEAST_GAP:.0f} %."
+            f" shares of the gap are not given below {100 * LEAST_GAP:.0f} %."
         )
     best = max(
         (row for row in answer.rows if row.scheme.name not in ("none", ORACLE) and row.closed is not None),

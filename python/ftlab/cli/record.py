@@ -29,16 +29,16 @@ def record(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Record as always, and tell how many of the writes that happened were seen; slower."
+            "--check", help="Record as always, and report how many of the writes that happened were seen; slower."
         ),
     ] = False,
     reads: Annotated[bool, typer.Option("--reads/--no-reads", help="Record reads as well.")] = True,
     content: Annotated[
-        bool, typer.Option("--content/--no-content", help="Tell which pages and chunks hold the same.")
+        bool, typer.Option("--content/--no-content", help="Record which pages and chunks have equal contents.")
     ] = True,
     chunk: Annotated[
         int,
-        typer.Option("--chunk", metavar="BYTES", help="The smallest chunks whose contents are told: 256, 512 or 1024."),
+        typer.Option("--chunk", metavar="BYTES", help="The smallest chunks with contents: 256, 512 or 1024."),
     ] = 1024,
     from_: Annotated[
         Path | None,

@@ -27,16 +27,20 @@ def sample(
         str | None, typer.Option("--partition", metavar="SIZE", help="What is read at once. [64KiB]")
     ] = None,
     records: Annotated[
-        str | None, typer.Option("--records", metavar="SHARE", help="Of the records of each partition. [all]")
+        str | None, typer.Option("--records", metavar="SHARE", help="Share of the records of each partition. [all]")
     ] = None,
     pilot: Annotated[
         int | None, typer.Option("--pilot", metavar="N", help="Partitions that fix the size for --error. [100]")
     ] = None,
-    level: Annotated[float | None, typer.Option("--level", metavar="SHARE", help="Of the intervals. [0.95]")] = None,
+    level: Annotated[
+        float | None, typer.Option("--level", metavar="SHARE", help="Level of the intervals. [0.95]")
+    ] = None,
     format: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="text, csv, tsv or json. [by the files' names]")
     ] = None,
-    delimiter: Annotated[str | None, typer.Option("--delimiter", metavar="C", help="Between fields of CSV.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", metavar="C", help="Separator of fields of CSV.")
+    ] = None,
     no_header: Annotated[
         bool, typer.Option("--no-header", help="The first line is a record; fields are c1, c2, ...")
     ] = False,
@@ -44,7 +48,9 @@ def sample(
         bool, typer.Option("--no-quoted-newlines", help="No quoted field of CSV holds a line end: read no file whole.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0)] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", metavar="N", help="That count. [all cores]")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="N", help="Threads that count. [all cores]")
+    ] = None,
     depth: Annotated[int | None, typer.Option("--depth", metavar="N", help="Reads of a disk under way. [4]")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
     force: o.Force = False,

@@ -82,7 +82,7 @@ def ctl(
         ),
     ],
 ) -> int:
-    """Tell a live drive to show its figures, fail, lose power or end; prints JSON.
+    """Control a live drive: show its figures, inject faults, cut its power, end it; prints JSON.
 
     Example: ftlab ctl /tmp/ctl fault stall=50ms@p=0.01     ftlab ctl /tmp/ctl power-cut
     """

@@ -199,10 +199,9 @@ def _facts(summary: Mapping[str, Any]) -> str:
 
 def comparison_text(comparison: Comparison) -> str:
     """A comparison: a row per point, means with 95 % confidence intervals where runs were repeated."""
-    summaries = [run.summary for point in comparison.points for run in point.runs]
-    if not summaries:
+    if not comparison.digests:
         return "no run was finished"
-    shown = worth_showing(TERMINAL, summaries)
+    shown = worth_showing(TERMINAL, comparison.digests)
     header = [*comparison.keys, *(figure.title for figure in shown)]
     columns = [show.column([point.figure(f.name) for point in comparison.points], f.unit) for f in shown]
     cells = zip(*columns, strict=True) if columns else ([] for _ in comparison.points)

@@ -28,18 +28,16 @@ class Need:
     """Its name where the sweep was started."""
     sha256: str
     bytes: int
-    can_be_sent: bool
-    """Whether it is a trace. Other files are named in the middle of texts, so they must be where the text says."""
 
 
 def needs(spec: Spec) -> tuple[Need, ...]:
-    """The files that a run reads; a trace that can't be read a second time is refused."""
-    trace = (spec["workload"].get("trace") or {}).get("paths", [])
+    """The files that a run reads: traces, and those that options name, such as saved states and sets of correlations. A
+    trace that can't be read a second time is refused."""
     found = []
     for read in manifest.inputs(spec):
         if "sha256" not in read:
             raise InputError(f"workload {read['path']}: expected a file: workers can't read what can be read only once")
-        found.append(Need(read["path"], read["sha256"], read["bytes"], read["path"] in trace))
+        found.append(Need(read["path"], read["sha256"], read["bytes"]))
     return tuple(found)
 
 
@@ -55,13 +53,6 @@ def found(need: Need, spool: Path) -> str | None:
             if place.stat().st_size == need.bytes and manifest.identified(str(place)).get("sha256") == need.sha256:
                 return str(place)
     return None
-
-
-def elsewhere(need: Need, worker: str) -> str:
-    """The sentence on a file that is not at a worker and is not sent."""
-    return (
-        f"{need.path}: not at worker {worker} as it is here; only traces are sent, so put it where every worker has it"
-    )
 
 
 def pieces(need: Need) -> Iterator[tuple[int, bytes]]:

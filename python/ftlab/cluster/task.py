@@ -1,4 +1,4 @@
-"""A run at a worker: the trace is found, the run is made, and its outcome goes back as bytes."""
+"""A run at a worker: its files are found, the run is made, and its outcome goes back as bytes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Missing:
-    """A trace is not at a worker."""
+    """A file is not at a worker."""
 
     worker: str
     need: Need
@@ -91,12 +91,9 @@ def _made(order: Order, worker: distributed.Worker) -> Done | Refused | Missing:
     for need in order.needs:
         path = files.found(need, files.spool(worker))
         if path is None:
-            return Missing(worker.address, need) if need.can_be_sent else Refused(files.elsewhere(need, worker.address))
+            return Missing(worker.address, need)
         here[need.path] = path
-    spec = order.spec
-    if trace := spec["workload"].get("trace"):
-        paths = [here.get(path, path) for path in trace["paths"]]
-        spec = {**spec, "workload": {**spec["workload"], "trace": {**trace, "paths": paths}}}
+    spec = manifest.with_files_at(order.spec, here)
     policies = _unpickled(order.policies) if order.policies else []
     tell = _teller(worker, order)
     (outcome,), stopped = _ftlab.run_many([json.dumps(spec)], 1, tell, policies)

@@ -153,6 +153,7 @@ fn mrc_on_this_thread(spec: &MrcSpec, members: &Members, observer: &mut (dyn Obs
         power_cuts: &[],
         config: &prepared.config,
         settles: Settles::at(run.steady_width, &prepared.config),
+        film: false,
     };
     let measured = measure::count(&mut ftl, &mut workload, &mut held, &plan, &mut watch)?;
     match measured.end {

@@ -332,6 +332,7 @@ fn outcome(
         wall_s,
         sim_ns: now_ns - since_ns,
         series,
+        film: None,
         settling: Settling::new(Settles::at(run.steady_width, &prepared.config)),
         latencies: tally.latencies,
         rows: None,

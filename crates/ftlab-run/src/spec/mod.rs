@@ -90,7 +90,12 @@ options! {
         /// `stream_contexts` and `stream_collections`.
         streams: bool = false, opt("");
 
-        /// Tell the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes.
+        /// Keep what state each reclaim unit is in over time, as the tables `film_frames`, `film` and `film_frontiers`, which the report plays.
+        ///
+        /// At most 241 frames, each of at most 1,024 tiles: where there are more reclaim units, neighbours share a tile.
+        film: bool = false, opt("").of(ALONE);
+
+        /// Report the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes.
         ///
         /// A unit is the tenant's that wrote it last; its survivors are charged to it, whoever made the collection necessary. What
         /// preconditioning has placed, and what deduplication shares, is nobody's.

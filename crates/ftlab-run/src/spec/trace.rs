@@ -30,7 +30,7 @@ pub struct TraceSpec {
 impl TraceSpec {
     /// What the content of a trace may leave open, as options.
     pub fn options() -> Vec<Opt> {
-        let format = opt("FORMAT").flag("--as").listed("formats").left_out("told by content");
+        let format = opt("FORMAT").flag("--as").listed("formats").left_out("by content");
         let volumes = opt("WHICH").words(&["side_by_side", "merge"]).left_out("all, apart");
         let mut all = vec![
             format.declared("format", "Format of the trace.", &None::<String>),
@@ -123,7 +123,7 @@ fn of_setting(setting: Setting) -> Opt {
             "Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over.",
         ),
         Setting::Event => (
-            opt("Q|D|C").words(&["Q", "D", "C"]).left_out("told by content"),
+            opt("Q|D|C").words(&["Q", "D", "C"]).left_out("by content"),
             "Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed.",
         ),
         Setting::Op => (

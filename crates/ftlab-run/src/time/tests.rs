@@ -41,6 +41,7 @@ fn run<D: BlockDevice + Instrumented>(device: &mut D, spec: &str, pace: Pace, po
         power_cuts,
         config: &config(&[]),
         settles: Settles::at(0.02, &config(&[])),
+        film: false,
     };
     let mut watch = Unobserved;
     time(

@@ -9,7 +9,7 @@
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `trace` | file of the other trace, in any format | | required |
-//! | `format` | its format, where the content does not tell | a name of `ftlab list formats` | told by content |
+//! | `format` | its format, where the content does not tell | a name of `ftlab list formats` | by content |
 //! | `addresses` | where it lies | `side_by_side` or `shared` | `side_by_side` |
 //! # Not modelled
 //! That the two would slow each other down: each keeps its own arrivals.
