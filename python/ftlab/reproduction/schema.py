@@ -118,7 +118,9 @@ class Runs:
     loop) or a key of the drive."""
     values: tuple[float, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of samples in a memory: the grid and the application (see `memory_samples.py`). Of miners: options of `ftlab mine`."""
+    """Of samples in a memory: the grid and the application (see `memory_samples.py`).
+
+    Of miners: options of `ftlab mine`."""
 
 
 @dataclass(frozen=True, kw_only=True)
