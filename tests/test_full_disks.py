@@ -29,11 +29,12 @@ LARGE = [name for name in OUTPUTS if name not in ("set", "model")]
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of 64 KiB, or of what a test asks for."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    size = getattr(request, "param", "64k")
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
     if os.name != "posix" or os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("file systems cannot be mounted here")
     try:
@@ -63,6 +64,26 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(
     name: str, disk: Path, ftlab: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert written_to(disk, name, ftlab, monkeypatch) >= OUTPUTS[name][2]
+
+
+# One page of the file system after the other is the first that is missing: in a summary, a table, the manifest.
+@pytest.mark.parametrize("disk", [f"{4 * pages}k" for pages in range(2, 16)], indirect=True)
+def test_whichever_file_does_not_fit_it_is_the_same_sentence(disk: Path, ftlab: Command) -> None:
+    done = ftlab(*RUN, "--backend", "counting", "--out", disk / "out")
+    assert (done.code, done.err) == (2, f"ftlab: output {disk / 'out'}: cannot be written: No space left on device\n")
+    assert list(disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("disk", ["300k"], indirect=True)
+def test_a_disk_that_fills_up_in_a_sweep_keeps_the_runs_that_are_on_it(disk: Path, ftlab: Command) -> None:
+    grid = disk.parent / "grid.toml"
+    seeds = list(range(1, 30))
+    grid.write_text(f'workload = "uniform:requests=2e3"\ndrive = "tiny"\nbackend = "counting"\n[vary]\nseed = {seeds}\n')
+    done = ftlab("sweep", grid, "--threads", "1", "--out", disk / "out")
+    kept = len(list(disk.glob(".out.unfinished-*/runs/[!.]*")))
+    assert kept > 0
+    says = f"output {disk / 'out'}: cannot be written: No space left on device; {kept} finished runs are kept"
+    assert (done.code, done.err) == (2, f"ftlab: {says}: the same command with --resume goes on\n")
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

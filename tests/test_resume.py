@@ -141,6 +141,40 @@ def test_a_full_disk_loses_nothing(
     assert made == [4, 5, 6]
 
 
+@pytest.mark.parametrize("lost", ["cut", "gone", "empty"])
+def test_a_run_that_lacks_part_of_a_table_is_made_again(
+    lost: str, ftlab: Command, made: list[int], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ("sweep", a_grid(tmp_path, [1, 2, 3]), "--out", out)
+    assert ftlab(*arguments).code == 0
+    before = contents(out)
+    table = out / "runs" / "2.0" / "series.parquet"
+    if lost == "gone":
+        table.unlink()
+    else:
+        table.write_bytes(table.read_bytes()[:-9] if lost == "cut" else b"")
+    made.clear()
+    assert ftlab(*arguments, "--resume").code == 0
+    assert made == [2]
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("more", [["--resume"], ["--force"], ["--resume", "--on", "local:1"]])
+def test_a_saved_state_that_is_gone_is_named(more: list[str], ftlab: Command, tmp_path: Path) -> None:
+    state, out = tmp_path / "st" / "tiny.state", tmp_path / "out"
+    state.parent.mkdir()
+    lab.run("uniform:requests=300", "tiny", backend="counting", save_state=state)
+    grid = a_grid(tmp_path, [1, 2])
+    grid.write_text(f"precondition = {json.dumps(f'state:{state}')}\n" + grid.read_text())
+    assert ftlab("sweep", grid, "--out", out).code == 0
+    before = contents(out)
+    state.rename(tmp_path / "elsewhere.state")
+    done = ftlab("sweep", grid, "--out", out, *more)
+    assert (done.code, done.err) == (2, f"ftlab: precondition state:{state}: no such file\n")
+    assert contents(out) == before
+
+
 def test_runs_of_another_version_or_trace_are_made_again(
     ftlab: Command, made: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import __version__, manifest, members, store
+from ftlab import __version__, manifest, members, parquet, store
 from ftlab import tables as stands_for
 from ftlab.comparison import Comparison, Plan, folder_names
 from ftlab.errors import FtlabIOError, InputError, StoppedError
@@ -225,13 +225,16 @@ def _is_a_sweep(folder: Path) -> bool:
 
 def _finished_runs(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The runs of a sweep's folder that came to their end, whole or not as a sweep, with their manifests."""
+    named = _named(folder)
     for place in sorted((folder / "runs").glob("[!.]*")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             written = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
             status = json.loads((place / "summary.json").read_text(encoding="utf-8"))["status"]
             known = isinstance(written, dict) and {"ftlab", "workload", "spec", "inputs"} <= written.keys()
-            # What a machine without power has lost of a file is its content.
-            whole = all(path.stat().st_size for path in place.glob("*.parquet"))
+            # What a machine without power has lost of a file is its content; a copy may lack the rest of one.
+            own = (folder / name for name in named if (folder / name).parent == place)
+            tables = {path for path in (*own, *place.iterdir()) if path.suffix == ".parquet"}
+            whole = all(parquet.is_whole(path) for path in tables)
             if known and whole and status != _STOPPED:
                 yield place, written
 
@@ -248,10 +251,15 @@ def _identity(written: Mapping[str, Any]) -> str | None:
 def _own_files(folder: Path, place: Path) -> list[Path]:
     """The files of a run that ftlab wrote."""
     files = [path for path in place.iterdir() if path.is_file()]
+    named = _named(folder)
+    return [path for path in files if path.relative_to(folder).as_posix() in named] if named else files
+
+
+def _named(folder: Path) -> set[str]:
+    """The files that the manifest of a sweep names; none if the sweep was not finished."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        named = set(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["files"])
-        return [path for path in files if path.relative_to(folder).as_posix() in named]
-    return files
+        return set(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["files"])
+    return set()
 
 
 def _link(files: list[Path], into: Path) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import __version__, _ftlab
+from ftlab import __version__, _ftlab, parquet
 from ftlab.errors import FtlabError, FtlabIOError, InputError
 from ftlab.manifest import manifest
 from ftlab.runs import SCHEMA, Run
@@ -151,7 +151,7 @@ def save_run(run: Run, folder: Path, *, report: bool = True, machine: Mapping[st
     """Writes one run into an existing folder. `machine`: what it was made on, if not this one."""
     _json(folder / "summary.json", run.summary)
     for name, table in run.tables.items():
-        table.write_parquet(folder / f"{name}.parquet", compression="zstd")
+        parquet.write(table, folder / f"{name}.parquet")
     (folder / "drive.toml").write_text(_drive_file(run), encoding="utf-8")
     _json(folder / "manifest.json", manifest(run, __version__, machine))
     if report:
@@ -180,7 +180,7 @@ def save_comparison(comparison: Comparison, folder: Path, places: Sequence[Path]
     _json_list(folder / "summary.json", summaries)
     table = comparison.table()
     table.write_csv(folder / "table.csv")
-    table.write_parquet(folder / "table.parquet")
+    parquet.write(table, folder / "table.parquet")
     pages.write_comparison(comparison, folder)
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ftlab import arrivals, comparison
 from ftlab.comparison import Comparison, Plan
-from ftlab.errors import InputError, Interrupted, StoppedError
+from ftlab.errors import FtlabIOError, InputError, Interrupted, StoppedError
 from ftlab.runners import Crew, Threads, as_they_end
 from ftlab.runs import Progress
 
@@ -41,6 +41,7 @@ def execute(
 ) -> Comparison:
     """Makes the runs that are not there yet. `show` gets what was done before the folder is finished: a full disk takes
     no figures away. Ctrl-C raises `Interrupted` when they are in the folder."""
+    _expect_states(made)
     stop: Interrupted | StoppedError | None = None
     with contextlib.ExitStack() as stack:
         shelf = stack.enter_context(arrivals.into(out, made, force=force, resume=resume)) if out else None
@@ -61,6 +62,15 @@ def execute(
     if stop:
         raise stop
     return result
+
+
+def _expect_states(made: Plan) -> None:
+    """Refuses a plan that begins at a saved state which is not there. Without this the first to notice would be
+    `--resume`, which does not know runs again whose state is gone."""
+    for precondition in dict.fromkeys(str(spec.get("precondition", "")) for spec in made.specs):
+        kind, _, path = precondition.partition(":")
+        if kind == "state" and not Path(path).exists():
+            raise FtlabIOError(f"precondition {precondition}: no such file")
 
 
 def on_dask(on: str | None = None, client: Any = None, say: Callable[[str], object] = lambda sentence: None) -> Hire:

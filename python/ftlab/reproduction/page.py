@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ftlab import report
+from ftlab import parquet, report
 from ftlab.plots import beside, boxes, reproduced
 from ftlab.report import Chart, Section, Tile
 from ftlab.reproduction import Reproduction, Result, answers, metrics, written
@@ -21,7 +21,7 @@ def save(made: Reproduction, folder: Path) -> None:
     )
     for name, table in (("verdicts", made.verdicts()), ("compared", made.table()), ("points", made.points())):
         table.write_csv(folder / f"{name}.csv")
-        table.write_parquet(folder / f"{name}.parquet")
+        parquet.write(table, folder / f"{name}.parquet")
     charts = {id(result): _charts(made, result) for result in made.results}
     figures = [_figure(made, result, charts[id(result)]) for result in made.results]
     # One place to link to, for a figure that was measured on several drives.

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ftlab import conversion, inspection, recording, traces
+from ftlab import conversion, inspection, parquet, recording, traces
 from ftlab.errors import InputError
 from ftlab.reproduction import files, packing
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
@@ -207,7 +207,7 @@ def _rewritten(chosen: Chosen, folder: Path, reading: dict[str, Any]) -> str:
     if candidate.packed:
         frame = packing.packed(frame)
     path = folder / f"{chosen.workload.name}-{chosen.kind}.parquet"
-    frame.write_parquet(path)
+    parquet.write(frame, path)
     return str(path)
 
 
