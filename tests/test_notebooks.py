@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_the_page_of_a_tutorial_has_all_of_it(place: Path) -> None:
 def test_the_links_of_a_tutorial_lead_somewhere(place: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", "\n".join(cell.source for cell in notebooks.read(place).cells))
     assert len([link for link in links if (place.parent / link).exists()]) == len(links) >= 2
+
+
+def test_keys_of_drives_that_the_prose_names_are_known() -> None:
+    known = tomllib.loads((ROOT / "drives" / "reference.toml").read_text(encoding="utf-8"))
+    named = set()
+    for place in notebooks.NOTEBOOKS:
+        prose = "\n".join(cell.source for cell in notebooks.read(place).cells if cell.cell_type == "markdown")
+        for table, key in re.findall(r"`(\w+)\.(\w+)(?:=[^`]*)?`", prose):
+            assert key in known.get(table, {}), f"{place.name}: {table}.{key}"
+            named.add(key)
+    assert "pe_cycles" in named
 
 
 def test_stored_outputs_name_no_place_of_a_machine() -> None:

@@ -2,7 +2,7 @@
 //!
 //! A victim policy is an object with `choose(closed, tick)`, a placement policy one with `frontiers` and `host(lpn, stream,
 //! pc, tick)`, and perhaps `survivor(lpn, source, tick)`. The interpreter is entered for every call, so a run with one is
-//! about ten times slower. An exception ends the run, within a fifth of a second, and is raised when it has ended.
+//! several times slower. An exception ends the run, within a fifth of a second, and is raised when it has ended.
 //!
 //! The thread of a run keeps its Python thread state from the first call to the last: one made and dropped for each call
 //! costs ten times as much as the call.
