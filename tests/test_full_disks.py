@@ -78,7 +78,9 @@ def test_whichever_file_does_not_fit_it_is_the_same_sentence(disk: Path, ftlab: 
 def test_a_disk_that_fills_up_in_a_sweep_keeps_the_runs_that_are_on_it(disk: Path, ftlab: Command) -> None:
     grid = disk.parent / "grid.toml"
     seeds = list(range(1, 30))
-    grid.write_text(f'workload = "uniform:requests=2e3"\ndrive = "tiny"\nbackend = "counting"\n[vary]\nseed = {seeds}\n')
+    grid.write_text(
+        f'workload = "uniform:requests=2e3"\ndrive = "tiny"\nbackend = "counting"\n[vary]\nseed = {seeds}\n'
+    )
     done = ftlab("sweep", grid, "--threads", "1", "--out", disk / "out")
     kept = len(list(disk.glob(".out.unfinished-*/runs/[!.]*")))
     assert kept > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from conftest import Command
 from ftlab import reproduction
 from ftlab.errors import InputError, Interrupted
-from ftlab.reproduction import Reproduction, files, gallery
+from ftlab.reproduction import Reproduction, files, gallery, verdict
 from ftlab.reproduction.schema import Experiment
 
 SMALL = ["program-contexts", "pcdedup"]
@@ -43,6 +44,10 @@ def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_
     assert done.code == 0, done.err
     assert "ftlab: program-contexts: measured\nftlab: pcdedup: measured\n" in done.err
     page = (out / "report.html").read_text(encoding="utf-8")
+    assert "What others have measured, measured again (a quick look)" in page
+    assert "<li>ftlab reproduce --all --quick --out gallery</li>" in page
+    assert re.search(r"<li>20\d\d-\d\d-\d\d</li>", page)
+    assert done.out.startswith("QUICK: traces are cut short. This is a look, no result.\n\nexperiment")
     # Every link leads to a page, and to a place on it; every picture is there.
     body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     links = re.findall(r'(?:href|src)="([^"#]+)(?:#([^"]+))?"', body)
@@ -64,6 +69,12 @@ def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_
     assert again.out == done.out
     other = json.loads(before["pcdedup"]) | {"version": "0.0.9"}
     (out / "pcdedup" / "summary.json").write_text(json.dumps(other), encoding="utf-8")
+    # Traces of two lengths are not brought together.
+    whole = ftlab("reproduce", "--all", "--out", out)
+    says = (
+        f"output {out}: program-contexts in it was measured with --quick; go on with --quick, give another folder, or "
+    )
+    assert (whole.code, whole.err) == (2, f"ftlab: {says}--force to measure all anew\n")
     renewed = ftlab("reproduce", "--all", "--quick", "--out", out)
     assert "ftlab: program-contexts: is there\nftlab: pcdedup: measured\n" in renewed.err
     assert {name: (out / name / "summary.json").read_bytes() for name in SMALL} == before
@@ -86,8 +97,74 @@ def test_what_was_stopped_goes_on_and_what_fails_stops_no_other(tmp_path: Path) 
     assert (asked, failed) == (SMALL, ["program-contexts: no such recording"])
     assert [entry.experiment.name for entry in stop.value.result] == ["pcdedup"]  # type: ignore[attr-defined]
     assert "pcdedup/report.html" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert " figures and tables of 1 experiment<" in page
     # One figure of several is not the whole, so it is measured again.
     assert gallery.kept(tmp_path / "pcdedup", files.load("pcdedup"), quick=True) is None
+
+
+def stopped_after(experiment: Experiment, whole: Reproduction, figures: int) -> Reproduction:
+    """What Ctrl-C leaves when so many figures were measured: the others are there without anything."""
+    none = {key: None for result in whole.results for key in result.values}
+    results = [
+        result
+        if i < figures
+        else replace(
+            result,
+            rows=(),
+            complete=False,
+            values={},
+            judgements=(verdict.judge(result.figure, none, "", [None]),),
+        )
+        for i, result in enumerate(whole.results)
+    ]
+    return replace(whole, results=tuple(results))
+
+
+def test_a_second_start_that_is_stopped_earlier_takes_nothing_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "names", lambda: ["pcdedup"])
+    experiment = files.load("pcdedup")
+    whole = reproduction.execute(
+        experiment,
+        only=[],
+        drive=[],
+        stand_in=[],
+        traces=None,
+        quick=True,
+        watch=reproduction.Quiet(),
+        options={},
+    )
+    assert len(whole.results) > 3
+
+    def start(figures: int, *, force: bool = False) -> tuple[str, int]:
+        def measure(experiment: Experiment) -> Reproduction:
+            raise Interrupted(stopped_after(experiment, whole, figures))
+
+        told: list[str] = []
+        with pytest.raises(Interrupted):
+            gallery.build(
+                tmp_path,
+                measure,
+                quick=True,
+                force=force,
+                told=lambda entry: told.append(entry.says),
+                failed=pytest.fail,
+            )
+        summary = json.loads((tmp_path / "pcdedup" / "summary.json").read_text(encoding="utf-8"))
+        return told[0], sum(figure["complete"] for figure in summary["figures"])
+
+    assert start(2) == (gallery.STOPPED, 2)
+    assert start(1) == (gallery.KEPT, 2)
+    assert start(3) == (gallery.STOPPED, 3)
+    # Of what was not run nothing is found: neither an order, nor a cause.
+    [entry] = [gallery._entry(tmp_path / "pcdedup", experiment, gallery.STOPPED)]
+    rows = list(gallery.rows([entry]))
+    missing = [row for row in rows if row["verdict"] == verdict.NOT_MEASURED]
+    assert missing
+    assert {(row["ours"], row["cause"]) for row in missing} == {("–", "")}
+    assert start(1, force=True) == (gallery.STOPPED, 1)
 
 
 @pytest.mark.parametrize(

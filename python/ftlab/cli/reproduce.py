@@ -131,7 +131,7 @@ def _all(out: Path, *, quick: bool, force: bool, options: dict[str, Any]) -> int
             watch.clear()
 
     def told(entry: gallery.Entry) -> None:
-        text.note(f"{entry.experiment.name}: {'measured' if entry.measured else 'is there'}")
+        text.note(f"{entry.experiment.name}: {entry.says}")
 
     interrupted = False
     failed: list[str] = []
@@ -142,7 +142,7 @@ def _all(out: Path, *, quick: bool, force: bool, options: dict[str, Any]) -> int
     text.put(reproduction_text.gallery(entries))
     text.note(f"wrote {out / gallery.INDEX}")
     if interrupted:
-        text.note("interrupted; what was finished is kept, and the same command goes on")
+        text.note("interrupted; the same command goes on with the experiment that was stopped, from its beginning")
         return INTERRUPTED
     failed += [failure for entry in entries for failure in entry.summary["failures"]]
     for sentence in failed:

@@ -15,6 +15,8 @@ from ftlab.runs import Progress
 if TYPE_CHECKING:
     from ftlab.reproduction.gallery import Entry
 
+_QUICK = "QUICK: traces are cut short. This is a look, no result."
+
 
 class Watch:
     """One line on a terminal: what is being done, or how far the runs are."""
@@ -46,7 +48,7 @@ def page(made: Reproduction) -> str:
     experiment = made.experiment
     blocks = [f"{experiment.title}\n{experiment.source}"]
     if made.quick:
-        blocks.append("QUICK: traces are cut short. This is a look, no result.")
+        blocks.append(_QUICK)
     if made.locality:
         blocks.append("\n".join(["stand-in workloads", *(f"  {line}" for line in written.stand_ins(made.locality))]))
         blocks.append(written.locality(made).text)
@@ -86,12 +88,13 @@ def _judged(made: Reproduction, result: Result, judgement: Judgement) -> str:
 
 
 def gallery(entries: Sequence[Entry]) -> str:
-    """How many figures of each experiment hold."""
+    """How many figures of each experiment hold, and whether that was a look only."""
     rows = [
         [entry.experiment.name, str(sum(entry.counts.values())), *(str(entry.counts[name]) for name in SOURCE)]
         for entry in entries
     ]
-    return written.Table(["experiment", "figures", *SOURCE], rows).text
+    table = written.Table(["experiment", "figures", *SOURCE], rows).text
+    return f"{_QUICK}\n\n{table}" if any(entry.summary["quick"] for entry in entries) else table
 
 
 def experiments() -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from ftlab.reproduction import metrics, verdict, written
 from ftlab.reproduction.schema import Expected, Experiment, Figure
 from ftlab.reproduction.standins import TRACES
-from ftlab.reproduction.verdict import DIFFERS, GOOD, REPRODUCED
+from ftlab.reproduction.verdict import DIFFERS, GOOD, NOT_MEASURED, REPRODUCED
 from ftlab.reproduction.written import Table
 
 Found = Mapping[str, Any]
@@ -113,7 +113,7 @@ def rows(experiment: Experiment, figures: Sequence[Found]) -> Iterator[dict[str,
 
 def _cause(figure: Figure, found: Sequence[Found]) -> str:
     """What makes the difference, on the stand-ins that come with ftlab; of traces of others nothing is known."""
-    differing = [item for item in found if item["verdict"] != REPRODUCED]
+    differing = [item for item in found if item["verdict"] not in (REPRODUCED, NOT_MEASURED)]
     if differing and all(item["stand_in"] == TRACES for item in differing):
         return written.NOT_EXPLAINED if any(item["verdict"] == DIFFERS for item in differing) else ""
     return written.cause(figure) if differing else ""
@@ -233,6 +233,10 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
     found = best(item)
     own = [_like(head, found["points"]) for head in heads]
     says = [written.expected(_item(point), point["measured"]) if point else "–" for point in own]
+    if item["verdict"] == NOT_MEASURED:
+        # Of what was not run nothing is found, whatever the source says of it.
+        known = any(point and point["measured"] is not None for point in own)
+        return f"{NOT_MEASURED}: {'; '.join(says) if known else '–'}"
     broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
     orders = "; ".join(dict.fromkeys(written.claim(experiment, claim) for claim in broken))
     if orders:

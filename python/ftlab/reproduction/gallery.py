@@ -1,15 +1,18 @@
 """Every experiment on one page: a folder for each, and `report.html`, the index by system, by verdict and by words.
 
-An experiment that the folder holds whole, measured by this version in the same way, is not measured again: what was
-stopped goes on. The index is written after each experiment, from what the folders say.
+An experiment that the folder holds whole, measured by this version, is not measured again. One that was stopped is
+measured from its beginning, and what is there of it stays until there is as much. The index is written after each
+experiment, from what the folders say.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,9 @@ from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, REPRODUCED, SHAPE
 Measure = Callable[[Experiment], Reproduction]
 INDEX = "report.html"
 PICTURE = "source-and-ours.png"
+MEASURED, THERE = "measured", "is there"
+STOPPED = "interrupted, with the figures that were measured until then"
+KEPT = "interrupted; the folder holds more of it from before, and keeps that"
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,8 @@ class Entry:
     summary: dict[str, Any]
     """Of its folder: `summary.json`."""
     has_picture: bool
-    measured: bool = True
-    """Now; else it was there."""
+    says: str
+    """Where it is from: one of the words below."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -59,6 +65,8 @@ def build(
         raise InputError(f"output {folder}: exists and is not a folder")
     if folder.is_dir() and not force and any(folder.iterdir()) and not (folder / INDEX).is_file():
         raise InputError(f"output {folder}: exists, is not empty and is no gallery; give another folder or --force")
+    if not force:
+        _refuse_other_lengths(folder, quick=quick)
     with store.refusals(folder):
         folder.mkdir(parents=True, exist_ok=True)
     entries: list[Entry] = []
@@ -74,9 +82,12 @@ def build(
             except InputError as error:
                 failed(f"{name}: {error}")
                 continue
-            with store.new_folder(folder / name, force=True) as unfinished:
-                page.save(made, unfinished)
-            entry = _entry(folder / name, experiment, measured=True)
+            if stopped and not force and _measured(folder / name, experiment) > sum(r.complete for r in made.results):
+                entry = _entry(folder / name, experiment, KEPT)
+            else:
+                with store.new_folder(folder / name, force=True) as unfinished:
+                    page.save(made, unfinished)
+                entry = _entry(folder / name, experiment, STOPPED if stopped else MEASURED)
         entries.append(entry)
         told(entry)
         write_index(folder, entries)
@@ -87,10 +98,7 @@ def build(
 
 def kept(folder: Path, experiment: Experiment, *, quick: bool) -> Entry | None:
     """What a folder holds, if it is whole and of this version."""
-    try:
-        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+    summary = _summary(folder)
     like = summary.get("version") == __version__ and summary.get("quick") is quick
     whole = bool(summary.get("complete")) and summary.get("experiment") == experiment.name
     figures = {item["figure"] for item in summary.get("figures", ())}
@@ -98,12 +106,40 @@ def kept(folder: Path, experiment: Experiment, *, quick: bool) -> Entry | None:
     known = (
         figures <= experiment.figures.keys() and {n for n, f in experiment.figures.items() if not f.ablation} <= figures
     )
-    return _entry(folder, experiment, measured=False) if like and whole and known else None
+    return _entry(folder, experiment, THERE) if like and whole and known else None
 
 
-def _entry(folder: Path, experiment: Experiment, *, measured: bool) -> Entry:
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return Entry(experiment, summary, (folder / PICTURE).is_file(), measured)
+def _refuse_other_lengths(folder: Path, *, quick: bool) -> None:
+    """A gallery has traces of one length. Of another version everything is measured anew."""
+    for name in files.names():
+        summary = _summary(folder / name)
+        if summary.get("version") == __version__ and summary.get("quick") is (not quick):
+            begun = "without --quick" if quick else "with --quick"
+            raise InputError(
+                f"output {folder}: {name} in it was measured {begun}; go on {begun}, give another folder, or --force "
+                "to measure all anew"
+            )
+
+
+def _measured(folder: Path, experiment: Experiment) -> int:
+    """How many figures a folder has of an experiment, by this version; one on several drives counts for each."""
+    summary = _summary(folder)
+    if summary.get("version") != __version__ or summary.get("experiment") != experiment.name:
+        return 0
+    return sum(item["complete"] for item in summary["figures"])
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    """The `summary.json` of a folder, or nothing."""
+    try:
+        read = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _entry(folder: Path, experiment: Experiment, says: str) -> Entry:
+    return Entry(experiment, _summary(folder), (folder / PICTURE).is_file(), says)
 
 
 def rows(entries: Sequence[Entry]) -> Iterator[dict[str, str]]:
@@ -123,11 +159,17 @@ def write_index(folder: Path, entries: Sequence[Entry]) -> None:
         NOT_MEASURED: "nothing to judge by",
     }
     quick = any(entry.summary["quick"] for entry in entries)
+    look = " (a quick look)" if quick else ""
+    of = "1 experiment" if len(entries) == 1 else f"{len(entries)} experiments"
     html = report.page(
         "gallery.html.j2",
-        heading="What others have measured, measured again",
-        subheading=f"{sum(every.values())} figures and tables of {len(entries)} experiments",
-        facts=[],
+        heading=f"What others have measured, measured again{look}",
+        subheading=f"{sum(every.values())} figures and tables of {of}",
+        facts=[
+            f"ftlab reproduce --all {'--quick ' if quick else ''}--out {shlex.quote(folder.name)}",
+            f"ftlab {__version__}",
+            datetime.now(UTC).strftime("%Y-%m-%d"),
+        ],
         tiles=[Tile(name, str(every[name]), detail) for name, detail in says.items() if every[name]],
         warnings=["Quick: traces are cut short. This is a look, no result."] if quick else [],
         notes=[],
