@@ -16,7 +16,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-import ftlab
+import ftlab as lab
+from conftest import Command
 from ftlab import film, report
 from ftlab.runs import Run
 
@@ -26,7 +27,11 @@ MOST_BYTES = 10 << 20
 
 def made(**options: Any) -> Run:
     given = {"set": ["ftl.placement=autostream_sfr:streams=3", "ftl.op_ratio=0.28"], "warmup": "0.5x"} | options
-    return ftlab.run("hotcold:hot=0.1/0.9,requests=2e4", "tiny", **given)
+    return lab.run("hotcold:hot=0.1/0.9,requests=2e4", "tiny", **given)
+
+
+def made_of(workload: str) -> Run:
+    return lab.run(workload, "tiny", backend="counting", film=True)
 
 
 @pytest.mark.parametrize("backend", ["timed", "counting"])
@@ -103,8 +108,8 @@ def test_the_page_has_what_the_tables_have(tmp_path: Path) -> None:
 
 
 def test_many_units_share_tiles(tmp_path: Path) -> None:
-    run = ftlab.run(
-        "uniform:requests=3e4", "tiny", backend="counting", film=True, set=["geometry.blocks=1000", "geometry.pages=16"]
+    run = lab.run(
+        "uniform:requests=3e4", "tiny", backend="counting", film=True, set=["geometry.blocks=500", "geometry.pages=16"]
     )
     units = run.summary["drive"]["reclaim_units"]
     tiles = run.tables["film"].filter(pl.col("frame") == 0)
@@ -112,9 +117,15 @@ def test_many_units_share_tiles(tmp_path: Path) -> None:
     assert tiles.select(pl.sum_horizontal(STATES).sum()).item() == units
     report.write(run, tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    facts, _ = unpacked(page)
+    facts, (state, *_) = unpacked(page)
     assert (facts["units"], facts["tiles"], facts["each"]) == (units, tiles.height, -(-units // 1024))
     assert f"up to {facts['each']} neighbours to a tile" in page
+    # As many free as full: free.
+    ties = [
+        (row["free"] == row["closed"] > 0 and row["open"] + row["collecting"] + row["bad"] == 0)
+        for row in run.tables["film"].rows(named=True)
+    ]
+    assert {shown & 127 for shown, tie in zip(state, ties, strict=True) if tie} == {0}
 
 
 def test_the_page_stays_small_whatever_the_run(tmp_path: Path) -> None:
@@ -135,7 +146,11 @@ def test_the_page_stays_small_whatever_the_run(tmp_path: Path) -> None:
     worst = pl.DataFrame({name: [once[name][-1]] * frames for name in once.columns})
     names = pl.DataFrame({"frontier": range(200), "name": [f"stream {i}" for i in range(200)]})
     of_film = {"film": pl.DataFrame(number | of | drawn), "film_frames": worst, "film_frontiers": names}
-    report.write(replace(run, tables={**run.tables, **of_film}), tmp_path)
+    drive = {**run.summary["drive"], "reclaim_units": tiles}
+    report.write(
+        replace(run, tables={**run.tables, **of_film}, summary={**run.summary, "drive": drive}),  # type: ignore[arg-type]
+        tmp_path,
+    )
     assert (tmp_path / "report.html").stat().st_size < MOST_BYTES
 
 
@@ -158,6 +173,45 @@ def test_the_player_opens_offline_and_is_named_for_those_who_do_not_see(tmp_path
     assert ".film :focus-visible" in page
 
 
+def test_what_is_written_is_counted_in_mapping_units(tmp_path: Path) -> None:
+    """A write of 512 B is one of 4 KiB to the drive, so that bytes would be eight times those of the host."""
+    run = made_of("uniform:size=512B,requests=2e4")
+    report.write(run, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    facts, _ = unpacked(page)
+    assert facts["written"][-1] == f"{facts['ticks'][-1] - facts['ticks'][0]:,}" == "20,000"
+    assert "<td>mapping units written</td>" in page
+    player = page[page.index('<section class="film"') :]
+    assert "written by the host" not in player[: player.index("</section>")]
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium")
+def test_a_film_without_writes_goes_on_by_frames(tmp_path: Path) -> None:
+    run = made_of("uniform:op=read,requests=2e3")
+    assert run.tables["film_frames"]["tick_units"].n_unique() == 1
+    seen = played(run, tmp_path)
+    assert seen[0][1] == "1"
+    # The curve says so, and a click on its middle leads to the middle.
+    assert seen[-2] == ["the host wrote nothing"]
+    assert abs(int(seen[-1]) - (run.tables["film_frames"].height - 1) / 2) <= 2
+
+
+def test_a_film_of_another_run_is_refused(tmp_path: Path, ftlab: Command) -> None:
+    made(film=True).save(tmp_path / "one")
+    other = lab.run("uniform:requests=5e3", "tiny", film=True, set=["geometry.blocks=32"])
+    other.save(tmp_path / "other")
+    for name in ("film", "film_frames"):
+        place = tmp_path / "one" / f"{name}.parquet"
+        before = place.read_bytes()
+        shutil.copy(tmp_path / "other" / f"{name}.parquet", place)
+        page = (tmp_path / "one" / "report.html").read_bytes()
+        done = ftlab("report", tmp_path / "one")
+        says = "film.parquet, film_frames.parquet: not of this run; expected frames of 256 reclaim units"
+        assert (done.code, done.err) == (2, f"ftlab: {says}, the same number in both\n")
+        assert (tmp_path / "one" / "report.html").read_bytes() == page
+        place.write_bytes(before)
+
+
 KEYS = """<script type="module">
 const slider = document.getElementById("film-at"), seen = [];
 const press = (key, target = slider) => {
@@ -169,21 +223,31 @@ const begin = () => {
   const back = ["ArrowLeft", "PageDown", "PageUp", "ArrowLeft", "ArrowLeft"];
   for (const key of ["ArrowRight", "ArrowRight", ...back, "End", "Home", "x"]) press(key);
   press("ArrowRight", document.querySelector("[name=film-colour]"));
+  press("Home", document.querySelector("[name=film-colour]"));
   press(" ");
   seen.push(document.getElementById("film-play").textContent);
   press(" ");
   seen.push(document.getElementById("film-play").textContent);
   const unit = document.getElementById("film-unit");
-  for (const colour of ["stream", "age", "erases"]) {
-    document.querySelector(`[name=film-colour][value=${colour}]`).click();
+  for (const digit of ["2", "3", "4"]) {
+    press(digit);
     seen.push(document.getElementById("film-key").textContent);
   }
   press("End");
-  for (const number of [7, 9999]) {
+  for (const number of [7, 9999, ""]) {
     unit.value = number;
     unit.dispatchEvent(new Event("input"));
     seen.push(document.getElementById("film-about").textContent);
   }
+  const drawn = [], curve = document.getElementById("film-waf"), write = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = (text) => drawn.push(text);
+  press("Home");
+  CanvasRenderingContext2D.prototype.fillText = write;
+  seen.push(drawn);
+  const box = curve.getBoundingClientRect();
+  const middle = box.left + 40 + (box.width - 48) / 2;
+  curve.dispatchEvent(new MouseEvent("click", { clientX: middle, clientY: box.top + 50, bubbles: true }));
+  seen.push(slider.value);
   const found = document.createElement("pre");
   found.id = "found";
   found.textContent = JSON.stringify(seen);
@@ -194,20 +258,25 @@ wait();
 </script></body>"""
 
 
-@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium")
-def test_the_player_works_by_keyboard(tmp_path: Path) -> None:
-    run = made(film=True)
-    report.write(run, tmp_path)
-    page = tmp_path / "report.html"
+def played(run: Run, folder: Path) -> list[Any]:
+    """What the player shows while keys are pressed."""
+    report.write(run, folder)
+    page = folder / "report.html"
     page.write_text(page.read_text(encoding="utf-8").replace("</body>", KEYS), encoding="utf-8")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"]
     shown = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=True).stdout
     found = re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)
     assert found, "the player did not start"
-    seen = json.loads(found[1].replace("&amp;", "&"))
+    return list(json.loads(found[1].replace("&amp;", "&")))
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium")
+def test_the_player_works_by_keyboard(tmp_path: Path) -> None:
+    run = made(film=True)
+    seen = played(run, tmp_path)
     frames = run.tables["film_frames"]
     end = str(frames.height - 1)
-    places = [(key, place) for key, place, *_ in seen[:11]]
+    places = [(key, place) for key, place, *_ in seen[:12]]
     assert places == [
         ("ArrowRight", "1"),
         ("ArrowRight", "2"),
@@ -219,17 +288,20 @@ def test_the_player_works_by_keyboard(tmp_path: Path) -> None:
         ("End", end),
         ("Home", "0"),
         ("x", "0"),
-        # Radio buttons keep their arrows.
-        ("ArrowRight", "0"),
+        # Radio buttons leave the keys to the player.
+        ("ArrowRight", "1"),
+        ("Home", "0"),
     ]
     assert f"frame {frames.height} of {frames.height}, " in seen[7][2]
     assert f"WAF {frames['waf'][-1]:.2f}" in seen[7][2]
-    assert [prevented for *_, prevented in seen[8:11]] == [True, False, False]
-    assert (seen[12], seen[14]) == ("Pause", "Play")
-    assert "stream 0" in seen[15]
-    assert "written just now" in seen[16]
-    assert "erases" in seen[17]
+    assert [prevented for *_, prevented in seen[8:12]] == [True, False, True, True]
+    assert (seen[13], seen[15]) == ("Pause", "Play")
+    assert "stream 0" in seen[17]
+    assert re.search(r"written just now about [1-9][0-9,]* mapping units written since", seen[19])
+    assert re.search(r"0 [0-9]+ erases", seen[21])
     unit = run.blocks.row(7, named=True)
-    assert seen[19].startswith("Reclaim unit 7: ")
-    assert seen[19].endswith(f", {unit['erases']} erases")
-    assert seen[20] == "Reclaim units have the numbers 0 to 255."
+    assert seen[23].startswith("Reclaim unit 7: ")
+    assert seen[23].endswith(f", {unit['erases']} erases")
+    assert seen[24] == "Reclaim units have the numbers 0 to 255."
+    # No number is no wrong number.
+    assert seen[25] == "Choose a unit by its number, or point at a tile."

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from ftlab import show
+from ftlab.errors import InputError
 from ftlab.plots import theme
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ def player(run: Run) -> Player | None:
     if not {"film", "film_frames", "film_frontiers"} <= run.tables.keys():
         return None
     film, frames = run.tables["film"], run.tables["film_frames"]
+    drive = run.summary["drive"]
     if film.is_empty():
         return None
+    _expect_own(film, frames, drive["reclaim_units"])
     in_tile = film.select(pl.sum_horizontal(STATES).alias("units"))["units"]
     tiles = film.height // frames.height
     units, each = int(in_tile[:tiles].sum()), int(in_tile[0])
-    drive = run.summary["drive"]
-    unit_bytes = drive["unit_bytes"]
     mean_erases = film["erases"] / in_tile
     most_erases = float(mean_erases.max() or 0)  # type: ignore[arg-type]
     step = 1.0 if each == 1 and most_erases < 2**16 else max(most_erases, 1.0) / (2**16 - 1)
@@ -79,7 +80,7 @@ def player(run: Run) -> Player | None:
     ]
     packed = zlib.compress(b"".join(bytes(plane.cast(pl.UInt8).to_list()) for plane in planes), 9)
     written = [tick - frames["tick_units"][0] for tick in frames["tick_units"]]
-    used = film["frontier"].drop_nulls().unique().sort().cast(pl.Int64).to_list()
+    used = film["frontier"].drop_nulls().clip(upper_bound=NO_FRONTIER - 1).unique().sort().cast(pl.Int64).to_list()
     counts = film.group_by("frame", maintain_order=True).agg(pl.col(STATES).sum())
     timed = frames["time_ns"].null_count() == 0
     oldest = film["age_units"].max()
@@ -88,9 +89,8 @@ def player(run: Run) -> Player | None:
         "tiles": tiles,
         "each": each,
         "units": units,
-        "unit_bytes": unit_bytes,
         "ticks": frames["tick_units"].to_list(),
-        "written": [show.size(units * unit_bytes) for units in written],
+        "written": [f"{units:,}" for units in written],
         "times": [show.duration(ns).replace("us", "µs") for ns in frames["time_ns"]] if timed else [],
         "waf": frames["waf"].to_list(),
         "collections": frames["collections"].to_list(),
@@ -99,9 +99,9 @@ def player(run: Run) -> Player | None:
         "used": used,
         "colours": theme.SERIES,
         "erase_step": step,
-        "most_erases": round(most_erases, 1) if each > 1 else int(most_erases),
+        "most_erases": most_erases,
         "most_age": int(ages.max() or 1),  # type: ignore[arg-type]
-        "oldest": show.size(float(oldest or 0) * unit_bytes),  # type: ignore[arg-type]
+        "oldest": float(oldest or 0),  # type: ignore[arg-type]
     }
     return Player(
         caption=_caption(units, each, show.size(drive["reclaim_unit_bytes"]), frames["requests"].to_list()),
@@ -113,6 +113,24 @@ def player(run: Run) -> Player | None:
     )
 
 
+def _expect_own(film: pl.DataFrame, frames: pl.DataFrame, units: int) -> None:
+    """Refuses a film that cannot be of this run: a folder may hold files of two."""
+    import polars as pl
+
+    try:
+        in_frame = film.group_by("frame").agg(units=pl.sum_horizontal(STATES).sum())["units"]
+        # A film of frames of unequal numbers of tiles cannot be laid out.
+        whole = film.height % frames.height == 0 and in_frame.len() == frames.height
+        whole = whole and bool((in_frame == units).all())
+    except pl.exceptions.PolarsError:
+        whole = False
+    if not whole:
+        raise InputError(
+            f"film.parquet, film_frames.parquet: not of this run; expected frames of {units:,} reclaim units, the same "
+            "number in both"
+        )
+
+
 def _caption(units: int, each: int, size: str, requests: Sequence[int]) -> str:
     shown = f"{units:,} reclaim units of {size}"
     shared = f", up to {each} neighbours to a tile" if each > 1 else ", a tile for each"
@@ -121,8 +139,8 @@ def _caption(units: int, each: int, size: str, requests: Sequence[int]) -> str:
 
 
 def _state(tiles: int) -> pl.Expr:
-    """The state of most units of a tile, but collecting or open if any of them is; and whether any was erased since the
-    frame before, `tiles` rows before."""
+    """The state of most units of a tile, but collecting or open if any of them is, and free where two are as many; and
+    whether any was erased since the frame before, `tiles` rows before."""
     import polars as pl
 
     most = pl.max_horizontal("free", "closed", "bad")
@@ -131,10 +149,10 @@ def _state(tiles: int) -> pl.Expr:
         .then(3)
         .when(pl.col("open") > 0)
         .then(1)
-        .when(pl.col("closed") == most)
-        .then(2)
         .when(pl.col("free") == most)
         .then(0)
+        .when(pl.col("closed") == most)
+        .then(2)
         .otherwise(4)
     )
     erased = (pl.col("erases") > pl.col("erases").shift(tiles)).fill_null(value=False)

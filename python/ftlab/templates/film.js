@@ -6,6 +6,12 @@ const { frames, tiles } = facts;
 const FREE = 0, OPEN = 1, FULL = 2, COLLECTING = 3, WORN = 4, ERASED = 128, NO_FRONTIER = 255;
 const STATES = ["free", "open", "full", "being collected", "worn out"];
 const SERIES = facts.colours;
+const OPENING = at("about").textContent;
+// Frontiers that are used have colours in turn.
+const inkOf = (frontier) => SERIES[facts.used.indexOf(frontier) % SERIES.length];
+// Where the host wrote nothing frames stand in their order.
+const FIRST = facts.ticks[0], SPAN = facts.ticks[frames - 1] - FIRST;
+const placeOf = (number) => (SPAN ? (facts.ticks[number] - FIRST) / SPAN : number / Math.max(frames - 1, 1));
 const scheme = window.matchMedia("(prefers-color-scheme: dark)");
 // Readable by colour-blind eyes; the end stands out from the page.
 const LIGHT_TO_DARK = [[240, 236, 180], [154, 201, 143], [67, 153, 142], [43, 101, 128], [42, 48, 92]];
@@ -21,7 +27,7 @@ async function unpack(text) {
 
 const planes = await unpack(at("planes").textContent);
 const erases = (cell) => (planes.low[cell] + 256 * planes.high[cell]) * facts.erase_step;
-// Ages are in steps of a sixth of a doubling.
+// Ages are in steps of a sixth of a doubling: two digits are all that there is.
 const age = (cell) => 2 ** ((planes.age[cell] - 1) / 6) - 1;
 let frame = 0, colour = "state", chosen = null, pointed = null, timer = null;
 
@@ -36,7 +42,7 @@ function colourOf(cell, inks) {
   const state = planes.state[cell] & 127;
   if (state === FREE) return null;
   if (state === WORN) return inks.worn;
-  if (colour === "stream") return SERIES[planes.frontier[cell] % SERIES.length];
+  if (colour === "stream") return planes.frontier[cell] === NO_FRONTIER ? inks.full : inkOf(planes.frontier[cell]);
   if (colour === "age") return planes.age[cell] ? ramp((planes.age[cell] - 1) / Math.max(facts.most_age - 1, 1)) : inks.open;
   if (colour === "erases") return ramp(erases(cell) / Math.max(facts.most_erases, 1));
   return [null, inks.open, inks.full, inks.collecting][state];
@@ -114,14 +120,13 @@ function drawWaf() {
   const height = 150, [context, width] = sized(at("waf"), height);
   const values = facts.waf.filter((value) => value !== null);
   const low = Math.min(1, ...values), high = Math.max(low + 0.1, ...values);
-  const first = facts.ticks[0], span = Math.max(facts.ticks[frames - 1] - first, 1);
-  const x = (i) => LEFT + ((facts.ticks[i] - first) / span) * (width - LEFT - RIGHT);
+  const x = (i) => LEFT + placeOf(i) * (width - LEFT - RIGHT);
   const y = (value) => height - BOTTOM - ((value - low) / (high - low)) * (height - BOTTOM - TOP);
   context.font = "11px system-ui, sans-serif";
   context.fillStyle = style("quiet");
   context.strokeStyle = style("line");
   context.textBaseline = "middle";
-  for (const value of [low, (low + high) / 2, high]) {
+  for (const value of values.length ? [low, (low + high) / 2, high] : []) {
     context.beginPath();
     context.moveTo(LEFT, y(value));
     context.lineTo(width - RIGHT, y(value));
@@ -129,10 +134,12 @@ function drawWaf() {
     context.textAlign = "right";
     context.fillText(value.toFixed(2), LEFT - 6, y(value));
   }
-  context.textAlign = "left";
-  context.fillText("0", LEFT, height - 9);
+  if (SPAN) {
+    context.textAlign = "left";
+    context.fillText("0", LEFT, height - 9);
+  }
   context.textAlign = "right";
-  context.fillText(`${facts.written[frames - 1]} written by the host`, width - RIGHT, height - 9);
+  context.fillText(SPAN ? `${facts.written[frames - 1]} mapping units written` : "the host wrote nothing", width - RIGHT, height - 9);
   context.strokeStyle = style("accent");
   context.lineWidth = 1.5;
   context.beginPath();
@@ -164,33 +171,36 @@ function drawKey() {
   const items = {
     state: () => [box("transparent", "free"), box("var(--open)", "open"), box("var(--full)", "full"), box("var(--collecting)", "being collected"), box("var(--worn)", "worn out"),
       box("linear-gradient(135deg, var(--collecting) 45%, transparent 45%)", "erased since the frame before")],
-    stream: () => facts.used.map((number) => box(SERIES[number % SERIES.length], facts.frontiers[number])).concat(box("transparent; border: 2px solid var(--ink)", "open")),
-    age: () => [scale("written just now", `${facts.oldest} written since`), box("var(--open)", "open")],
-    erases: () => [scale("0", `${facts.most_erases} erases`), box("transparent; border: 2px solid var(--ink)", "open")],
+    stream: () => facts.used.map((number) => box(inkOf(number), facts.frontiers[number])).concat(box("transparent; border: 2px solid var(--ink)", "open"),
+      facts.used.length > SERIES.length ? [`<li>${facts.used.length} streams have ${SERIES.length} colours: each is used again.</li>`] : []),
+    age: () => [scale("written just now", `${about(facts.oldest)} mapping units written since`), box("var(--open)", "open")],
+    erases: () => [scale("0", `${Math.round(facts.most_erases)} erases`), box("transparent; border: 2px solid var(--ink)", "open")],
   };
   at("key").innerHTML = items[colour]().join("") + "<li>The filled height is the valid share.</li>";
 }
 
 function tell() {
   const other = pointed ?? chosen;
-  if (other === null) return;
+  if (other === null) {
+    at("about").textContent = OPENING;
+    return;
+  }
   const cell = frame * tiles + other, state = planes.state[cell] & 127;
   const first = other * facts.each, last = Math.min(first + facts.each, facts.units) - 1;
   const words = [first === last ? `Reclaim unit ${first}: ${STATES[state]}` : `Reclaim units ${first} to ${last}: mostly ${STATES[state]}`];
   if (state !== FREE && state !== WORN) {
     words.push(`${((100 * planes.valid[cell]) / 250).toFixed(0)} % valid`);
     if (planes.frontier[cell] !== NO_FRONTIER) words.push(facts.frontiers[planes.frontier[cell]]);
-    if (planes.age[cell]) words.push(`last program ${size(age(cell) * facts.unit_bytes)} of host writes ago`);
+    if (planes.age[cell]) words.push(age(cell) < 1 ? "written just now" : `last program ${about(age(cell))} mapping units ago`);
   }
   const count = erases(cell);
   words.push(`${first === last ? count : count.toFixed(1)} erases`);
   at("about").textContent = words.join(", ");
 }
 
-function size(bytes) {
-  let unit = 0;
-  while (bytes >= 1024 && unit < 5) { bytes /= 1024; unit += 1; }
-  return `${bytes >= 100 ? bytes.toFixed(0) : bytes.toPrecision(3)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+/// A number as "about" and two digits.
+function about(number) {
+  return `about ${Number(number.toPrecision(2)).toLocaleString("en")}`;
 }
 
 function show(number) {
@@ -205,7 +215,7 @@ function show(number) {
   at("counts").textContent = counts.slice(0, 3).join(" / ");
   at("others").textContent = counts.slice(3).join(" / ");
   at("collections").textContent = frame ? facts.collections[frame] - facts.collections[frame - 1] : "–";
-  const said = `frame ${frame + 1} of ${frames}, ${facts.written[frame]} written, WAF ${waf === null ? "none" : waf.toFixed(2)}`;
+  const said = `frame ${frame + 1} of ${frames}, ${facts.written[frame]} mapping units written, WAF ${waf === null ? "none" : waf.toFixed(2)}`;
   at("at").setAttribute("aria-valuetext", said);
   at("tiles").setAttribute("aria-label", `Reclaim units, ${said}: ${STATES.map((name, i) => `${counts[i]} ${name}`).join(", ")}`);
   drawTiles();
@@ -224,13 +234,16 @@ function play(on) {
   at("play").setAttribute("aria-pressed", String(timer !== null));
 }
 
+const colours = section.querySelectorAll("[name=film-colour]");
 const MOVES = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
 
 section.addEventListener("keydown", (event) => {
   const { target, key } = event;
-  // Radio buttons, lists and numbers have a use of their own for these keys.
-  if (event.ctrlKey || event.altKey || event.metaKey || target.matches("select, input:not([type=range])")) return;
-  if (key === " ") {
+  // Lists and numbers have a use of their own for these keys; in place of a radio button's arrows there are digits.
+  if (event.ctrlKey || event.altKey || event.metaKey || target.matches("select, input[type=number]")) return;
+  if (key >= "1" && key <= String(colours.length)) {
+    colours[key - 1].click();
+  } else if (key === " ") {
     if (target === at("play")) return;
     play(timer === null);
   } else if (key in MOVES) {
@@ -242,7 +255,7 @@ section.addEventListener("keydown", (event) => {
 at("play").addEventListener("click", () => play(timer === null));
 at("speed").addEventListener("change", () => timer !== null && play(true));
 at("at").addEventListener("input", () => { play(false); show(Number(at("at").value)); });
-for (const radio of section.querySelectorAll("[name=film-colour]")) {
+for (const radio of colours) {
   radio.addEventListener("change", () => { colour = radio.value; drawKey(); show(frame); });
 }
 
@@ -263,14 +276,13 @@ at("unit").addEventListener("input", () => {
   const number = at("unit").valueAsNumber;
   const valid = number >= 0 && number < facts.units;
   chosen = valid ? Math.floor(number / facts.each) : null;
-  if (!valid) at("about").textContent = `Reclaim units have the numbers 0 to ${facts.units - 1}.`;
   show(frame);
+  if (!valid && at("unit").value !== "") at("about").textContent = `Reclaim units have the numbers 0 to ${facts.units - 1}.`;
 });
 at("waf").addEventListener("click", (event) => {
-  const box = at("waf").getBoundingClientRect(), first = facts.ticks[0];
+  const box = at("waf").getBoundingClientRect();
   const share = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
-  const wanted = first + share * (facts.ticks[frames - 1] - first);
-  const distance = (i) => Math.abs(facts.ticks[i] - wanted);
+  const distance = (i) => Math.abs(placeOf(i) - share);
   play(false);
   show(facts.ticks.reduce((best, _, i) => (distance(i) < distance(best) ? i : best), 0));
 });
