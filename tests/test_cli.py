@@ -53,6 +53,7 @@ def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...
         (("run", "uniform", "--bogus"), "ftlab: No such option: --bogus"),
         (("run",), "ftlab: Missing argument 'WORKLOAD...'"),
         (("run", "uniform", "--save-state"), "ftlab: --save-state writes DIR/state"),
+        (("run", "uniform", "--film"), "ftlab: --film is played by DIR/report.html: it needs --out DIR"),
         (("run", "fail"), "ftlab: trace line 3"),
         (("compare", "uniform", "--vary", "ftl.victim"), "ftlab: vary `ftl.victim`"),
         (

@@ -44,6 +44,21 @@ def test_a_page_that_loads_from_elsewhere_is_refused(tmp_path: Any) -> None:
         make_site.take_home(tmp_path)
 
 
+def test_links_lead_to_files_from_a_disk_as_well(tmp_path: Any) -> None:
+    logo = '<a href="{}" title="ftlab" class="md-logo" data-md-component="logo">'
+    (tmp_path / "docs").mkdir()
+    for name, up in (("index.html", ""), ("docs/page.html", "./..")):
+        (tmp_path / name).write_text(logo.format(up) + '<a href="other.html">')
+    config = '<script id="__config">{"annotate":null,"base":"/","search":"/assets/s.js"}</script>'
+    (tmp_path / "404.html").write_text(logo.format("/") + f'<link href="/site.css"><a href="/"><a href="#a">{config}')
+    make_site.take_home(tmp_path)
+    assert (tmp_path / "index.html").read_text() == logo.format("index.html") + '<a href="other.html">'
+    assert (tmp_path / "docs" / "page.html").read_text() == logo.format("../index.html") + '<a href="other.html">'
+    found = (tmp_path / "404.html").read_text()
+    assert re.findall(r'href="([^"]*)"', found) == ["index.html", "site.css", "index.html", "#a"]
+    assert '"base":".","search":"assets/s.js"' in found
+
+
 def test_every_verb_has_a_manual_page_with_its_options() -> None:
     pages = dict(man.pages())
     for words, command in man.commands(["ftlab"], typer.main.get_command(app)):

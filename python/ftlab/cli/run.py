@@ -38,6 +38,8 @@ def run(
     save_state = options.pop("save_state", False)
     if save_state and out is None:
         raise InputError("--save-state writes DIR/state: it needs --out DIR")
+    if options.get("film") and out is None:
+        raise InputError("--film is played by DIR/report.html: it needs --out DIR")
     members.load(plugin or [])
     spec = run_spec(workload, drive, options)
     line = progress.line(1)
