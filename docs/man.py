@@ -76,8 +76,9 @@ def item(term: str, meaning: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Running text, a sentence of an example on a line of its own."""
-    return "\n.br\n".join(plain(" ".join(part.split())) for part in re.split(r"\s+(?=Example: )", text))
+    """Running text, an example on a line of its own."""
+    parts = re.split(r"\s+(?=Example: )", text.replace("\b", "").strip())
+    return "\n.br\n".join(plain(" ".join(part.split())) for part in parts)
 
 
 def plain(text: str) -> str:

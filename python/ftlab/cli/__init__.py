@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect as inspect_
+import re
 import signal
 import sys
 import threading
@@ -60,8 +62,16 @@ def _stoppable(verb: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+# What keeps the lines of a paragraph of help as they are.
+_AS_WRITTEN = "\b\n"
+
+
 def _add(to: typer.Typer, name: str, verb: Callable[..., int], **settings: Any) -> None:
-    to.command(name, cls=Once, **settings)(_stoppable(verb))
+    """Enters a verb. Lists of verbs have its first sentence whole, and its examples stand each on a line."""
+    paragraphs = inspect_.cleandoc(verb.__doc__ or "").split("\n\n")
+    shown = [_AS_WRITTEN + part if part.startswith("Example: ") else part for part in paragraphs]
+    first = re.split(r"(?<=[.?]) ", " ".join(paragraphs[0].split()))[0]
+    to.command(name, cls=Once, help="\n\n".join(shown), short_help=first, **settings)(_stoppable(verb))
 
 
 app = typer.Typer(
@@ -105,7 +115,7 @@ _add(memory, "sample", nvm.sample)
 _add(memory, "convert", nvm.convert)
 _add(memory, "probe", nvm.probe)
 _add(memory, "list", nvm.list_)
-app.add_typer(memory, name="nvm")
+app.add_typer(memory, name="nvm", short_help="Banked byte-addressable memory, and samples of data that lie in it.")
 _add(app, "list", list_.list_)
 
 

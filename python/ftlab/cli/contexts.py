@@ -36,7 +36,8 @@ def contexts(
 ) -> int:
     """Show who writes in a recording: program contexts with their share, lifetimes, duplicates and functions.
 
-    Example: ftlab contexts rocksdb.ftlrec     Example: ftlab contexts rocksdb.ftlrec --replay page_cache=off
+    Example: ftlab contexts rocksdb.ftlrec
+    Example: ftlab contexts rocksdb.ftlrec --replay page_cache=off
     """
     from ftlab import recording as recordings
     from ftlab.cli import progress, text

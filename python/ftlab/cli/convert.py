@@ -24,7 +24,8 @@ def convert(
 ) -> int:
     """Write a trace in another form, and say what is lost. {volume} in OUT makes a file for each volume.
 
-    Example: ftlab convert hm_0.csv.gz hm_0.mqsim.zst     Example: ftlab convert ssd.blktrace.* ssd.parquet
+    Example: ftlab convert hm_0.csv.gz hm_0.mqsim.zst
+    Example: ftlab convert ssd.blktrace.* ssd.parquet
     """
     from ftlab.cli import written
     from ftlab.errors import InputError

@@ -45,7 +45,8 @@ def dedup(
 ) -> int:
     """Count what deduplication would save: of the bytes in files, or of the data that a trace writes.
 
-    Example: ftlab dedup disk.img --cuts fixed:4KiB,cdc:4KiB     Example: ftlab dedup recordings/sqlite.ftlrec
+    Example: ftlab dedup disk.img --cuts fixed:4KiB,cdc:4KiB
+    Example: ftlab dedup recordings/sqlite.ftlrec
     """
     from ftlab import deduplication
     from ftlab.cli import deduplication_text, progress, text

@@ -32,7 +32,8 @@ def fit(
 ) -> int:
     """Fit a model to a trace: a small file that `run`, `inspect` and `generate` take as a generator.
 
-    Example: ftlab fit hm_0.csv.gz -o hm_0.toml --check     Example: ftlab run hm_0.toml --drive small
+    Example: ftlab fit hm_0.csv.gz -o hm_0.toml --check
+    Example: ftlab run hm_0.toml --drive small
     """
     from ftlab import fitting, inspection, show, traces
     from ftlab.cli import progress, text

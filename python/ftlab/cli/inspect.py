@@ -25,7 +25,8 @@ def inspect(
 ) -> int:
     """Describe a trace: sizes, rates, footprint, skew, reuse, lifetimes, content, contexts.
 
-    Example: ftlab inspect hm_0.csv.gz --out page     Example: ftlab inspect hm_0.csv.gz hm_0.toml --apart
+    Example: ftlab inspect hm_0.csv.gz --out page
+    Example: ftlab inspect hm_0.csv.gz hm_0.toml --apart
     """
     import contextlib
 

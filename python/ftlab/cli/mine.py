@@ -67,7 +67,8 @@ def mine(
 ) -> int:
     """Mine a trace for correlations: pages that are read soon after others, though they lie far apart.
 
-    Example: ftlab mine f2.spc.gz -o f2.set     Example: ftlab mine f2.spc.gz --parts 10 --miner both
+    Example: ftlab mine f2.spc.gz -o f2.set
+    Example: ftlab mine f2.spc.gz --parts 10 --miner both
     """
     from ftlab import mining
     from ftlab.cli import progress, text

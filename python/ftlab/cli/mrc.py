@@ -36,7 +36,8 @@ def mrc(
 ) -> int:
     """Print the hit ratio of mapping caches of every size, from one pass over the workload.
 
-    Example: ftlab mrc TRACE --drive small --fit compact     Example: ftlab mrc zipf:requests=1e6 --sizes 64KiB,1MiB
+    Example: ftlab mrc TRACE --drive small --fit compact
+    Example: ftlab mrc zipf:requests=1e6 --sizes 64KiB,1MiB
     """
     from ftlab import map_memory, members, store
     from ftlab.cli import progress, text

@@ -14,7 +14,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the memory: timing.t_rcd=50ns. Repeatable."),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0)]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of every random stream.")]
 Format = Annotated[str | None, typer.Option("--format", metavar="NAME", help="Format of the trace. [as recognised]")]
 Cycle = Annotated[
     str | None, typer.Option("--cycle", metavar="TIME", help="Length of a cycle, for traces that count them. [1ns]")
@@ -38,7 +38,6 @@ def run(
     """Run a trace or generator on a memory: latencies, row hits, banks, wear.
 
     Example: ftlab nvm run random:requests=1e6 --memory pcm
-
     Example: ftlab nvm run TRACE --set controller.scheduler=fcfs
     """
     from ftlab import nvm
@@ -61,7 +60,7 @@ def sample(
     ] = "contention_free",
     memory: Memory = "archsampler",
     set: Set = None,
-    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1)] = 8,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads that read.")] = 8,
     outstanding: Annotated[
         int, typer.Option("--outstanding", metavar="N", min=1, help="Requests of a thread under way.")
     ] = 16,
@@ -160,7 +159,6 @@ def probe(
     """Find bank functions and row size by timing pairs of addresses; exit code 1 where that cannot be.
 
     Example: ftlab nvm probe --out here.toml
-
     Example: ftlab nvm probe --memory ddr5
     """
     from ftlab import nvm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ from ftlab.errors import InputError
 class Once(TyperCommand):
     """A verb that refuses a second value of an option which takes one, and of a key that is `--set`, and a path of no
     letters, which Python takes for the folder that one is in."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the verb in its usage: `WORKLOAD...`, where Typer has `{WORKLOAD...}...`."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [re.sub(r"^\{(.+)\}(?:\.\.\.)?$|^(\[.+\.\.\.\])\.\.\.$", r"\1\2", piece) for piece in pieces]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         values, _, given = self.make_parser(ctx).parse_args(args=list(args))

@@ -41,7 +41,7 @@ FormOptions = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse what the form cannot hold instead of leaving it out.")]
 Plugin = Annotated[
     list[str] | None,
-    typer.Option("--plugin", metavar="FILE.py", help="Python file that enters policies of its own. Repeatable."),
+    typer.Option("--plugin", metavar="FILE.py", help="Python file that adds policies (@ftlab.policy). Repeatable."),
 ]
 Out = Annotated[
     Path | None,

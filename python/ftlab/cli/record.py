@@ -51,7 +51,8 @@ def record(
 
     With --json the program's standard output goes to standard error, so that standard output is nothing but JSON.
 
-    Example: ftlab record -- sqlite3 my.db < load.sql     Then: ftlab contexts sqlite3.ftlrec; ftlab run sqlite3.ftlrec
+    Example: ftlab record -- sqlite3 my.db < load.sql
+    Example: ftlab contexts sqlite3.ftlrec
     """
     from ftlab import recording, show
     from ftlab.cli import text

@@ -49,7 +49,8 @@ def reproduce(
 ) -> int:
     """Measure the figures and tables of a source document again, and judge each by a rule.
 
-    Example: ftlab reproduce cpftl --only fig-3.7a --quick     Example: ftlab reproduce cpftl --out cpftl-report
+    Example: ftlab reproduce cpftl --only fig-3.7a --quick
+    Example: ftlab reproduce cpftl --out cpftl-report
     Example: ftlab reproduce --all --out gallery
     """
     import contextlib

@@ -47,7 +47,7 @@ def sample(
     no_quoted_newlines: Annotated[
         bool, typer.Option("--no-quoted-newlines", help="No quoted field of CSV holds a line end: read no file whole.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0)] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the draws.")] = 0,
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="N", help="Threads that count. [all cores]")
     ] = None,

@@ -84,7 +84,8 @@ def ctl(
 ) -> int:
     """Control a live drive: show its figures, inject faults, cut its power, end it; prints JSON.
 
-    Example: ftlab ctl /tmp/ctl fault stall=50ms@p=0.01     ftlab ctl /tmp/ctl power-cut
+    Example: ftlab ctl /tmp/ctl fault stall=50ms@p=0.01
+    Example: ftlab ctl /tmp/ctl power-cut
     """
     from ftlab import serving
     from ftlab.cli import text

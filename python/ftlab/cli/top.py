@@ -25,15 +25,18 @@ PAGE = 20
 
 def top(
     place: Annotated[Path, typer.Argument(metavar="SOCKET", help="The one that `ftlab serve --control` made.")],
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="How often it is looked at.")] = 1.0,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="The interval: seconds between two looks.")
+    ] = 1.0,
     count: Annotated[int, typer.Option("--count", metavar="N", help="End after so many looks. [0: never]")] = 0,
 ) -> int:
     """Watch a live drive: rates, latency, write amplification, free space, what its dies do.
 
-    A page on a terminal, else a line for each look. Percentiles are of all requests since the start or the last
+    A page on a terminal, else a line for every interval. Percentiles are of all requests since the start or the last
     `ftlab ctl SOCKET reset`; everything else is of the last interval. Ctrl-C ends it, and the drive's end.
 
-    Example: ftlab top /tmp/ctl --every 0.5     ftlab top /tmp/ctl --count 60 > drive.log
+    Example: ftlab top /tmp/ctl --every 0.5
+    Example: ftlab top /tmp/ctl --count 60 > drive.log
     """
     from ftlab import serving
     from ftlab.cli import text

@@ -50,7 +50,7 @@ options! {
         /// `real` (answers come when the drive would give them), `none` (at once), or a factor: 10 is ten times as fast.
         pace: String = "real".to_owned(), opt("HOW").of(SERVE).words(&["real", "none"]);
 
-        /// Let requests fail, wait or be lied about: `eio@lba=0-63`, `stall=50ms@p=0.001`.
+        /// Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely (`drop-flush`).
         ///
         /// Kinds: `eio`, `enospc`, `stall=TIME`, `stuck`, `drop-flush`, `torn-write`, `readonly`. Conditions behind `@`, all of which
         /// must hold: `op=read|write|trim|flush`, `lba=A-B` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME`.

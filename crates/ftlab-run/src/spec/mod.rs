@@ -69,7 +69,7 @@ options! {
         /// the host has written a quarter more (of a trace: at ends of passes), or after 100 drive writes.
         until: Option<Until> = None, opt("steady");
 
-        /// Half the width of WAF's 95 % interval, relative to WAF, that is steady.
+        /// Most that half the width of WAF's 95 % interval may be, as a share of WAF, in a steady run.
         steady_width: f64 = 0.02, opt("W").above(0.0);
 
         /// Run the trace so many times, one pass behind the other.

@@ -36,7 +36,7 @@ impl TraceSpec {
             format.declared("format", "Format of the trace.", &None::<String>),
             volumes.declared(
                 "volumes",
-                "Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`.",
+                "How the devices of a trace lie on the drive: `side_by_side`, `merge` (at the same addresses), or one alone, `only:NAME`.",
                 &None::<String>,
             ),
         ];
@@ -120,7 +120,7 @@ fn of_setting(setting: Setting) -> Opt {
         ),
         Setting::Columns => (
             opt("A,B,..."),
-            "Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over.",
+            "Names of the columns of a text without header, in their order (`time_s,op,offset,length`); `-` for a column that is left out.",
         ),
         Setting::Event => (
             opt("Q|D|C").words(&["Q", "D", "C"]).left_out("by content"),
@@ -128,7 +128,7 @@ fn of_setting(setting: Setting) -> Opt {
         ),
         Setting::Op => (
             opt("OP").words(&["read", "write", "trim"]).left_out("read"),
-            "What references without an operation are: `read`, `write`, `trim`.",
+            "Operation of references of which the trace names none: `read`, `write` or `trim`.",
         ),
         Setting::Replay => (
             opt("K=V,..."),
