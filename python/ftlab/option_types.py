@@ -32,7 +32,7 @@ class _RunCompareSweep(TypedDict, total=False):
     until: Literal["steady"]
     """Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued."""
     steady_width: float
-    """Half the width of WAF's 95 % interval, relative to WAF, that is steady. [0.02]"""
+    """Most that half the width of WAF's 95 % interval may be, as a share of WAF, in a steady run. [0.02]"""
     repeat_trace: int
     """Run the trace so many times, one pass behind the other. [1]"""
     verify: bool
@@ -70,7 +70,8 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     format: str
     """Format of the trace. [by content]"""
     volumes: str
-    """Which of several devices, and where they lie: `side_by_side`, `merge`, `only:NAME`. [all, apart]"""
+    """How the devices of a trace lie on the drive: `side_by_side`, `merge` (at the same addresses), or one alone,
+    `only:NAME`. [all, apart]"""
     time_unit: str
     """Unit of the time stamps, where it is open, or other than a CSV's header says: `ps`, `ns`, `100ns`, `us`, `ms`,
     `s`. [guessed]"""
@@ -81,11 +82,12 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     size_unit: str
     """Unit of the sizes, where it is open, or other than a CSV's header says. [guessed]"""
     columns: str
-    """Names of the columns of a text without header (`time_s,op,offset,length`); `-` passes one over."""
+    """Names of the columns of a text without header, in their order (`time_s,op,offset,length`); `-` for a column that
+    is left out."""
     event: str
     """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [by content]"""
     op: str
-    """What references without an operation are: `read`, `write`, `trim`. [read]"""
+    """Operation of references of which the trace names none: `read`, `write` or `trim`. [read]"""
     replay: str
     """How a recording is replayed: `page_cache=off`, `memory=1GiB,dirty_expire=5s`, `extents=real`."""
     order: str
@@ -180,7 +182,8 @@ class ServeOptions(_RunCompareSweepMapServe, total=False):
     """`real` (answers come when the drive would give them), `none` (at once), or a factor: 10 is ten times as fast.
     [real]"""
     faults: str | Sequence[str]
-    """Let requests fail, wait or be lied about: `eio@lba=0-63`, `stall=50ms@p=0.001`."""
+    """Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely
+    (`drop-flush`)."""
     control: Source
     """Socket for `ftlab ctl`: figures, faults and power cuts while it runs."""
     connections: int
