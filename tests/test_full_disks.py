@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from conftest import Command
+from ftlab import parquet
 
 TRACE = "time_us,op,offset,length\n" + "".join(f"{i},write,{i * 4096},4096\n" for i in range(5000))
 RUN = ("run", "uniform:requests=2e3", "--drive", "tiny")
@@ -66,10 +69,18 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(
     assert written_to(disk, name, ftlab, monkeypatch) >= OUTPUTS[name][2]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_table_on_a_full_disk_is_an_error_of_the_operating_system() -> None:
+    for rows in (1, 1000, 10**6):
+        with pytest.raises(OSError, match="No space left on device") as refused:
+            parquet.write(pl.DataFrame({"a": range(rows)}), Path("/dev/full"))
+        assert refused.value.errno == errno.ENOSPC
+
+
 # One page of the file system after the other is the first that is missing: in a summary, a table, the manifest.
 @pytest.mark.parametrize("disk", [f"{4 * pages}k" for pages in range(2, 16)], indirect=True)
 def test_whichever_file_does_not_fit_it_is_the_same_sentence(disk: Path, ftlab: Command) -> None:
-    done = ftlab(*RUN, "--backend", "counting", "--out", disk / "out")
+    done = ftlab("run", "uniform:requests=2e4", "--drive", "tiny", "--backend", "counting", "--out", disk / "out")
     assert (done.code, done.err) == (2, f"ftlab: output {disk / 'out'}: cannot be written: No space left on device\n")
     assert list(disk.iterdir()) == []
 
