@@ -106,7 +106,7 @@ def test_mining_in_python(tmp_path: Path) -> None:
         (["--miner", "gold"], "miner gold: expected clustered, cminer, exhaustive"),
         (["--part", "2"], "expected parts as well"),
         (["--region", "wide"], "expected a number of pages, or all"),
-        (["--miner", "cminer", "--projection", "paper"], "expected `pseudo` or `physical`"),
+        (["--miner", "cminer", "--projection", "paper"], "projection = `paper`: expected pseudo or physical"),
         (["--projection", "physical"], "projection physical: only C-Miner has it"),
         (["--miner", "clustered,exhaustive", "--gap", "3"], "gap 3: only C-Miner has it"),
         (["--support", "7"], "support 7: expected a share from 0 to 1"),

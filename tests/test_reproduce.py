@@ -348,6 +348,13 @@ def test_each_way_of_reading_a_source_is_judged_for_itself(folder: Path) -> None
     assert verdicts == ["differs", "reproduced"]
 
 
+def test_what_lies_beyond_a_stated_bound_differs(folder: Path) -> None:
+    text = HEAD + '[[expect]]\nmember = "page"\nvalue = [0, 500]\ntolerance = "0"\n'
+    assert judged(folder, text, page=783.0).verdict == "differs"
+    assert judged(folder, text + "bound = true\n", page=783.0).broken == ("page is beyond the bound (response, hot)",)
+    assert judged(folder, text + "bound = true\n", page=500.0).verdict == "reproduced"
+
+
 def test_a_variant_judges_everything_with_another_member(folder: Path) -> None:
     text = HEAD + '[variants."as printed"]\n[variants.other]\ndftl = "cpftl"\n'
     text += (

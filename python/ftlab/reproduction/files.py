@@ -339,6 +339,7 @@ def _expected(entry: Table, context: _Context) -> Expected:
         reading=entry.text("reading", ""),
         at=entry.text("at", ""),
         tolerance=_tolerance(entry, "tolerance", context.tolerance),
+        bound=entry.flag("bound"),
     )
     entry.done()
     return expected

@@ -1,7 +1,7 @@
 """The rule by which a figure is judged.
 
 * `reproduced`: every number of the source is met within its tolerance, and every order that it states holds.
-* `shape`: the orders hold; what the source puts in an order stands in the same order in ours; and every difference (a
+* `shape`: the orders hold, and what it states as an inequality; what the source puts in an order stands in the same order in ours; and every difference (a
   change, a ratio, points) has the same sign. A difference of less than a tenth of the source's is none.
 * `differs`: else.
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
@@ -67,7 +67,7 @@ def judge(figure: Figure, measured: Measured, reading: str, xs: Sequence[float |
     """Judges a figure by what was measured."""
     points = tuple(_met(item, measured) for item in figure.expected if item.reading in ("", reading))
     claims = tuple(_held(claim, measured, xs) for claim in figure.claims if claim.reading in ("", reading))
-    broken = [*(line for held in claims for line in held.broken), *_signs(points), *_orders(points, figure.compare)]
+    broken = [*(line for held in claims for line in held.broken), *_signs(points), *_bounds(points), *_orders(points, figure.compare)]
     if any(met.measured is None for met in points) or any(held.missing for held in claims):
         verdict = NOT_MEASURED
     elif figure.ablation:
@@ -179,6 +179,15 @@ def sign(item: Expected, measured: float | None) -> str:
         return "has the other sign"
     least = LEAST * (low if low > 0 else -high if high < 0 else 0)
     return "is less than a tenth of the source's" if abs(value) < least else ""
+
+
+def _bounds(points: Sequence[Met]) -> list[str]:
+    """Numbers beyond what the source states as an inequality."""
+    return [
+        f"{met.expected.member} is beyond the bound ({met.expected.metric}, {met.expected.workload})"
+        for met in points
+        if met.expected.bound and met.measured is not None and not met.within
+    ]
 
 
 def _orders(points: Sequence[Met], compare: Sequence[str]) -> list[str]:
