@@ -102,6 +102,10 @@ class Mining:
             yield miner, {key: fmean(row[key] for row in own) for key in numbers}
 
 
+def _is_a_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def flat(result: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """One result as a row: shares beside the counts they come from."""
     coverage = result["coverage"]
@@ -148,7 +152,7 @@ def execute(
     if "cminer" not in miners and (idle := next((key for key in _OF_CMINER if key in settings), None)):
         raise InputError(f"{idle} {settings[idle]}: only C-Miner has it: expected cminer among the miners")
     # JSON has no such numbers, so the core cannot refuse them in its own words.
-    if wrong := [key for key in _NUMBERS if not math.isfinite(settings.get(key, 0))]:
+    if wrong := [key for key in _NUMBERS if not _is_a_number(settings.get(key, 0))]:
         raise InputError(f"{wrong[0]} {settings[wrong[0]]}: expected a share from 0 to 1")
     spec: Spec = {
         "from": requests_spec(workload, given),

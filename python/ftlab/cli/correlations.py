@@ -10,7 +10,7 @@ from ftlab.cli import options as o
 from ftlab.correlating import DEFAULTS
 
 
-@o.takes("compare", defaults=DEFAULTS)
+@o.takes("compare", defaults=DEFAULTS, without=("requests",))
 def correlations(
     workload: Annotated[
         list[str], typer.Argument(metavar="TRACE...", help="Traces, or generators; each is answered for itself.")
@@ -30,11 +30,18 @@ def correlations(
     ] = None,
     support: Annotated[
         float | None,
-        typer.Option("--support", metavar="SHARE", help="For mining: windows that must contain a pair. [1e-3]"),
+        typer.Option(
+            "--support", metavar="SHARE", parser=o.a_share, help="For mining: windows that must contain a pair. [1e-3]"
+        ),
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option("--confidence", metavar="SHARE", help="For mining: the share of the first page's windows. [0]"),
+        typer.Option(
+            "--confidence",
+            metavar="SHARE",
+            parser=o.a_share,
+            help="For mining: the share of the first page's windows. [0]",
+        ),
     ] = None,
     options: dict[str, Any],
     out: o.Out = None,

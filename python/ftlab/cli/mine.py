@@ -17,6 +17,10 @@ def _option(flag: str, metavar: str, help: str) -> Any:
     return typer.Option(flag, metavar=metavar, help=help)
 
 
+def _share(flag: str, help: str) -> Any:
+    return typer.Option(flag, metavar="SHARE", parser=o.a_share, help=help)
+
+
 def _count(flag: str, metavar: str, help: str) -> Any:
     return typer.Option(flag, metavar=metavar, parser=o.a_count, help=help)
 
@@ -35,11 +39,11 @@ def mine(
         str, _option("--miner", "NAME", "clustered, cminer, exhaustive; both: the first two.")
     ] = "clustered",
     support: Annotated[
-        float | None, _option("--support", "SHARE", "Share of the windows that must contain a pair. [1e-3]")
+        float | None, _share("--support", "Share of the windows that must contain a pair. [1e-3]")
     ] = None,
     least: Annotated[int | None, _count("--least", "N", "Windows that must contain it in any case. [2]")] = None,
     confidence: Annotated[
-        float | None, _option("--confidence", "SHARE", "Share of the first page's windows that must contain it. [0]")
+        float | None, _share("--confidence", "Share of the first page's windows that must contain it. [0]")
     ] = None,
     most: Annotated[int | None, _count("--most", "N", "Most pairs in a set. [1048576]")] = None,
     window: Annotated[int | None, _count("--window", "N", "Accesses in a window or segment. [512]")] = None,
@@ -47,9 +51,7 @@ def mine(
     cut: Annotated[
         str | None, _option("--cut", "WHAT", "Windows of the stream, or of filtered accesses. [stream]")
     ] = None,
-    mass: Annotated[
-        float | None, _option("--mass", "SHARE", "Take pairs of regions until they hold so much. [0.9]")
-    ] = None,
+    mass: Annotated[float | None, _share("--mass", "Take pairs of regions until they hold so much. [0.9]")] = None,
     region_pairs: Annotated[int | None, _count("--region-pairs", "N", "Most pairs of regions. [4096]")] = None,
     gap: Annotated[int | None, _count("--gap", "N", "C-Miner: accesses from page to page. [10]")] = None,
     length: Annotated[int | None, _count("--length", "N", "C-Miner: pages in a sequence, 2 or 3. [3]")] = None,

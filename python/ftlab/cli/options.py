@@ -104,6 +104,14 @@ def a_count(text: str) -> int:
     return number
 
 
+def a_share(text: str) -> float:
+    """A share of an option that only the command line knows."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"`{text}`: expected a share, such as 0.01 or 1e-3") from None
+
+
 _PARSERS: dict[str, Callable[[str], object]] = {"count": _counted, "number": _numbered}
 _TYPES: dict[str, Any] = {"count": int, "number": float}
 

@@ -67,7 +67,12 @@ def judge(figure: Figure, measured: Measured, reading: str, xs: Sequence[float |
     """Judges a figure by what was measured."""
     points = tuple(_met(item, measured) for item in figure.expected if item.reading in ("", reading))
     claims = tuple(_held(claim, measured, xs) for claim in figure.claims if claim.reading in ("", reading))
-    broken = [*(line for held in claims for line in held.broken), *_signs(points), *_bounds(points), *_orders(points, figure.compare)]
+    broken = [
+        *(line for held in claims for line in held.broken),
+        *_signs(points),
+        *_bounds(points),
+        *_orders(points, figure.compare),
+    ]
     if any(met.measured is None for met in points) or any(held.missing for held in claims):
         verdict = NOT_MEASURED
     elif figure.ablation:
