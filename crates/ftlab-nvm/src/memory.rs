@@ -242,7 +242,13 @@ fn resolve(w: &Written) -> Result<Memory> {
     let ranks = power("geometry.ranks", g.ranks, 64)?;
     let banks = power("geometry.banks", g.banks, 1024)?;
     let line = size("geometry.line", &g.line, 16)?;
-    let row = size("geometry.row", &g.row, line)?;
+    let row = size("geometry.row", &g.row, 1)?;
+    if row < line {
+        return Err(Error::input(format!(
+            "geometry.line = {}: expected at most a row (geometry.row = {})",
+            g.line, g.row
+        )));
+    }
     let capacity = size("geometry.capacity", &g.capacity, row)?;
     let bits = (channels * ranks * banks).trailing_zeros();
     let functions = functions(g, bits, line, row)?;
@@ -465,23 +471,23 @@ fn size(key: &str, text: &str, least: u64) -> Result<u64> {
     )))
 }
 
-/// Picoseconds from "14.16ns", "3.9us", "625ps".
 fn time(key: &str, text: &str) -> Result<Ps> {
     let expected = || Error::input(format!("{key} = {text}: expected a time such as \"14.16ns\", up to 1s"));
+    picoseconds(text).ok_or_else(expected)
+}
+
+/// Picoseconds from "14.16ns", "3.9us", "625ps", up to a second.
+pub fn picoseconds(text: &str) -> Option<Ps> {
     let trimmed = text.trim();
     for (suffix, factor) in [("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12)] {
         if let Some(number) = trimmed.strip_suffix(suffix)
             && let Ok(value) = number.trim().parse::<f64>()
         {
             let ps = value * factor;
-            return if (0.0..=1e12).contains(&ps) {
-                Ok(ps.round() as Ps)
-            } else {
-                Err(expected())
-            };
+            return (0.0..=1e12).contains(&ps).then_some(ps.round() as Ps);
         }
     }
-    Err(expected())
+    None
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result, error, units};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn usual_level() -> f64 {
 
 impl SampleSpec {
     pub fn parse(json: &str) -> Result<Self> {
-        serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))
+        error::read_value(serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))?)
     }
 }
 
@@ -58,7 +58,7 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
     let memory = Memory::load(&spec.memory, &spec.set)?;
     let scheme = Scheme::parse(&spec.scheme)?;
     let query = spec.query.as_deref().map(Query::parse).transpose()?;
-    let think = units::nanoseconds(&spec.think).map_err(|e| Error::input(format!("--think: {e}")))? * 1000;
+    let think = crate::time(&spec.think).map_err(|e| Error::input(format!("--think: {e}")))?;
     if !(spec.level > 0.0 && spec.level < 1.0) {
         return Err(Error::input(format!(
             "--level {}: expected a share between 0 and 1",
