@@ -86,7 +86,7 @@ fn parse(text: &str, memory: &Memory) -> Result<Parameters> {
                 .filter(|n| (least..=most).contains(n))
                 .ok_or_else(|| bad(&format!("a whole number from {least} to {most}")))
         };
-        let time = || crate::time(value).map_err(|e| Error::input(format!("generator `{name}`: {key}={e}")));
+        let time = || crate::time(value).map_err(|e| Error::input(format!("generator `{name}`: {key}: {e}")));
         match key {
             "requests" => p.requests = whole(1, 1 << 40)?,
             "read" => {
@@ -133,7 +133,7 @@ fn parse(text: &str, memory: &Memory) -> Result<Parameters> {
     let wait = p.gap.filter(|_| !p.poisson).unwrap_or(p.think);
     if wait.saturating_mul(p.requests / p.cores) >= LATEST {
         return Err(Error::input(format!(
-            "generator `{text}`: the last request would come later, expected {TOO_LATE}"
+            "generator `{text}`: the last request comes too late, expected {TOO_LATE}"
         )));
     }
     Ok(p)

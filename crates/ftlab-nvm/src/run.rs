@@ -227,7 +227,7 @@ pub fn write(spec: &RunSpec, format: &str, out: &Path) -> Result<Value> {
             if let Some(step) = stream.next() {
                 if step.time >= LATEST {
                     return Err(Error::input(format!(
-                        "{}: request {} comes later, expected {TOO_LATE}",
+                        "{}: request {} comes too late, expected {TOO_LATE}",
                         spec.workload,
                         count + 1
                     )));

@@ -21,8 +21,8 @@ use std::path::Path;
 
 use ftlab_core::{Error, Result};
 
-use crate::{LATEST, Ps, TOO_LATE};
 use crate::feed::Step;
+use crate::{LATEST, Ps, TOO_LATE};
 
 pub const FORMATS: [&str; 5] = ["dramsim3", "nvmain", "ramulator", "ramulator2", "gem5"];
 
@@ -139,7 +139,9 @@ fn read_line(format: Format, line: &str) -> Option<Line> {
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     match (format, words.as_slice()) {
-        (Format::Dramsim3, [address, op, at]) => Some(of(number(address)?, write(op, "READ", "WRITE")?, at.parse().ok()?)),
+        (Format::Dramsim3, [address, op, at]) => {
+            Some(of(number(address)?, write(op, "READ", "WRITE")?, at.parse().ok()?))
+        }
         (Format::Nvmain, [at, op, address, _, ..]) if words.len() <= 6 => {
             Some(of(hexadecimal(address)?, write(op, "R", "W")?, at.parse().ok()?))
         }
@@ -215,7 +217,12 @@ pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle:
             std::io::ErrorKind::InvalidData => Error::input(format!("{}: expected text of a memory trace", place())),
             _ => Error::io(path, &e),
         })?;
-        let line = if index == 0 { line.trim_start_matches('\u{feff}') } else { &line }.trim();
+        let line = if index == 0 {
+            line.trim_start_matches('\u{feff}')
+        } else {
+            &line
+        }
+        .trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
@@ -264,7 +271,11 @@ pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle:
         let one = if of.counts_cycles() { cycle } else { 1 };
         let time = found.time.checked_mul(one).filter(|&time| time < LATEST);
         let time = time.ok_or_else(|| {
-            let each = if one > 1 { format!(" of {one} ps") } else { String::new() };
+            let each = if one > 1 {
+                format!(" of {one} ps")
+            } else {
+                String::new()
+            };
             Error::input(format!(
                 "{}: {} {}{each} are too late, expected {TOO_LATE}",
                 place(),
@@ -274,7 +285,10 @@ pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle:
         })?;
         let (address, bytes) = (found.address, found.bytes);
         if address >= 1 << 63 {
-            return Err(Error::input(format!("{}: address {address:#x}, expected less than 2^63", place())));
+            return Err(Error::input(format!(
+                "{}: address {address:#x}, expected less than 2^63",
+                place()
+            )));
         }
         let end = address + bytes;
         let mut at = address / line_bytes * line_bytes;
@@ -387,7 +401,11 @@ mod tests {
                 write: true,
                 time: 20_000,
             };
-            assert_eq!((trace.format, trace.steps, trace.skipped), (Format::Gem5, vec![wanted], 2), "{line}");
+            assert_eq!(
+                (trace.format, trace.steps, trace.skipped),
+                (Format::Gem5, vec![wanted], 2),
+                "{line}"
+            );
         }
     }
 
@@ -409,7 +427,10 @@ mod tests {
             ),
             ("0x40 READ 18446744073709551615\n", "are too late"),
             ("r,18446744073709551600,200,0,5\n", "expected less than 2^63"),
-            ("R 0,0,1,2,34,5\n", "Ramulator 2 reads as ReadWriteTrace, expected `LD|ST ADDRESS`"),
+            (
+                "R 0,0,1,2,34,5\n",
+                "Ramulator 2 reads as ReadWriteTrace, expected `LD|ST ADDRESS`",
+            ),
         ] {
             let said = of(text).unwrap_err().to_string();
             assert!(said.contains(part), "{said}");

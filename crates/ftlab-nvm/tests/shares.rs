@@ -36,7 +36,12 @@ fn shares_of_time_are_at_most_one() {
         ),
         (
             "archsampler",
-            &["write.at_once=0", "controller.look_ahead=true", "timing.t_rtp=1ns", "timing.t_ccd=9ns"],
+            &[
+                "write.at_once=0",
+                "controller.look_ahead=true",
+                "timing.t_rtp=1ns",
+                "timing.t_ccd=9ns",
+            ],
         ),
     ];
     for (memory, set) in memories {
@@ -49,7 +54,10 @@ fn shares_of_time_are_at_most_one() {
             let measured = &run(workload, memory, set).unwrap()["measured"];
             let of = format!("{workload} on {memory} {set:?}");
             let (finished, drained) = (&measured["finished_ns"], &measured["drained_ns"]);
-            assert!(finished.as_f64() <= drained.as_f64() && drained.as_f64() > Some(0.0), "{of}");
+            assert!(
+                finished.as_f64() <= drained.as_f64() && drained.as_f64() > Some(0.0),
+                "{of}"
+            );
             let busy = [&measured["banks"], &measured["heat"]["busy"], &measured["bus_busy"]];
             for share in busy.into_iter().flat_map(shares) {
                 assert!((0.0..=1.0 + 1e-9).contains(&share), "{of}: {share}");

@@ -110,8 +110,10 @@ def _memory(memory: Figures) -> str:
 
 def _facts(measured: Figures) -> list[tuple[str, str]]:
     rows, wear, buffer = measured["rows"], measured["wear"], measured["write_buffer"]
+    finished, drained = measured["finished_ns"], measured["drained_ns"]
+    until = f", drained after {show.duration(drained)}" if drained > finished else ""
     facts = [
-        ("time", f"{show.duration(measured['finished_ns'])}, {show.rate(measured['bytes_per_s'])}"),
+        ("time", f"{show.duration(finished)}{until}, {show.rate(measured['bytes_per_s'])}"),
         ("rows", f"{rows['hits']} hits, {rows['misses']} misses, {rows['conflicts']} conflicts"),
         ("bus", f"{show.percent(measured['bus_busy'])} busy"),
     ]
@@ -168,7 +170,7 @@ def _timed_row(one: Figures, base: float) -> list[str]:
         str(sample["banks_used"]),
         f"{sample['skew']:.2f}",
         show.duration(measured["finished_ns"]),
-        f"{measured['finished_ns'] / base:.3f}",
+        f"{measured['finished_ns'] / base:.3f}" if base else "-",
         show.duration(measured["latency_sum_ns"]),
         show.percent(measured["rows"]["hit_ratio"]),
         show.duration(reads["p99_ns"]) if reads else "-",
