@@ -180,6 +180,20 @@ def test_an_average_with_its_error_bar(ftlab: Command, tmp_path: Path) -> None:
     assert "top items" in page.out
 
 
+def test_rows_that_all_say_the_same_have_no_reliable_error_bar(ftlab: Command, tmp_path: Path) -> None:
+    """25 rows of 8 KiB, the last one a part: each line is one word, and rows that are whole have as many."""
+    words = tmp_path / "words.txt"
+    words.write_text("good word 12345\n" * (24 * 512 + 100))
+    arguments = (words, "--query", "count:good", "--set", "geometry.banks=4", "--untimed")
+    found = figures(ftlab, "sample", *arguments, "--ratio", "50%", "--seed", "1")["estimate"]
+    assert (found["half_width"], found["is_reliable"]) == (0, False)
+    assert found["value"] > 24 * 512 + 100
+    page = ftlab("nvm", "sample", *arguments, "--ratio", "50%", "--seed", "1").out
+    assert "the error bar says nothing where all rows that were drawn say the same" in page
+    whole = figures(ftlab, "sample", *arguments, "--ratio", "100%")["estimate"]
+    assert (whole["value"], whole["half_width"], whole["is_reliable"]) == (24 * 512 + 100, 0, True)
+
+
 def test_what_is_probed_can_be_sampled_in(ftlab: Command, tmp_path: Path) -> None:
     """Bank functions and row of a simulated memory, found by timing pairs, as a memory file."""
     out = tmp_path / "found.toml"

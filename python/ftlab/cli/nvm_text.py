@@ -77,6 +77,11 @@ def sample_page(found: Sequence[Figures]) -> str:
             "the file's rows are laid out in the simulated memory; rows of an ordinary file are not those of this "
             "machine's memory: not bank-aware, stratified statistics only"
         )
+    if any((one["estimate"] or {}).get("is_reliable") is False for one in found):
+        notes.append(
+            "the error bar says nothing where all rows that were drawn say the same or a bank has one row in the sample: "
+            "rows that were not drawn may differ, as the last one does, which is shorter"
+        )
     if not first["memory"]["rows_lie_in_one_bank"]:
         notes.append("a row's lines lie in several banks, so that no thread keeps to its banks; bank means row % banks")
     if sample["rows"] / first["ratio"] > 1.1 * data["rows"]:

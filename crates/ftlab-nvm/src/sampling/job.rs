@@ -246,6 +246,13 @@ fn items(spec: &SampleSpec, answers: &[Vec<Answer>], strata: &Grouped<'_>) -> Va
     Value::Array(found.into_iter().take(10).map(|(_, value)| value).collect())
 }
 
+/// Whether an error bar is missing, or of no width although rows were not read: rows that all say the same tell nothing of one that is not as they are, such as the
+/// last of a file, which is shorter.
+fn says_nothing(estimate: &Estimate, strata: &[Stratum]) -> bool {
+    let all_read = strata.iter().all(|stratum| stratum.rows == stratum.sample.len() as u64);
+    !all_read && estimate.error.is_none_or(|bar| bar.standard_error == 0.0)
+}
+
 fn told(spec: &SampleSpec, estimate: Option<Estimate>, strata: &[Stratum], of: bootstrap::Statistic) -> Value {
     let Some(estimate) = estimate else {
         return json!({"value": Value::Null});
@@ -262,6 +269,7 @@ fn told(spec: &SampleSpec, estimate: Option<Estimate>, strata: &[Stratum], of: b
         "half_width": estimate.error.map(|bar| bar.half_width),
         "standard_error": estimate.error.map(|bar| bar.standard_error),
         "df": estimate.error.map(|bar| bar.df).filter(|df| df.is_finite()),
+        "is_reliable": !says_nothing(&estimate, strata),
         "bootstrap": resampled,
         "ten_resamples": interval(bootstrap::extremes(strata, of, spec.seed)),
     })
