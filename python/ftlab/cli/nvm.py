@@ -17,7 +17,8 @@ Set = Annotated[
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0)]
 Format = Annotated[str | None, typer.Option("--format", metavar="NAME", help="Format of the trace. [as recognised]")]
 Cycle = Annotated[
-    str | None, typer.Option("--cycle", metavar="TIME", help="Length of a cycle, of traces that count them: 0.625ns. [1ns]")
+    str | None,
+    typer.Option("--cycle", metavar="TIME", help="Length of a cycle, of traces that count them: 0.625ns. [1ns]"),
 ]
 
 
