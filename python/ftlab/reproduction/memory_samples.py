@@ -1,7 +1,8 @@
 """Samples in a memory by every scheme, over a grid of banks and ratios: what ArchSampler saves over the others.
 
-`contention_free` is compared with each other scheme at every point of the grid; savings are their largest, their
-mean and their smallest. What is drawn at random is repeated with `seeds` seeds, and time and sum of latencies are means over them.
+`contention_free` is compared with each other scheme at every point of the grid; savings are their largest, their mean
+and their smallest. What is drawn at random is repeated with `seeds` seeds, and time and sum of latencies are means over
+them.
 """
 
 from __future__ import annotations
