@@ -79,8 +79,8 @@ def sample_page(found: Sequence[Figures]) -> str:
         )
     if any((one["estimate"] or {}).get("is_reliable") is False for one in found):
         notes.append(
-            "the error bar says nothing where all rows that were drawn say the same or a bank has one row in the sample: "
-            "rows that were not drawn may differ, as the last one does, which is shorter"
+            "the error bar says nothing where all rows that were drawn say the same or a bank has one row in the "
+            "sample: rows that were not drawn may differ, as the last one does, which is shorter"
         )
     if not first["memory"]["rows_lie_in_one_bank"]:
         notes.append("a row's lines lie in several banks, so that no thread keeps to its banks; bank means row % banks")
