@@ -89,7 +89,6 @@ def sample(
     """
     from ftlab import nvm
     from ftlab.cli import nvm_text, text
-
     from ftlab.errors import InputError
 
     schemes = nvm.SCHEMES if scheme == "all" else [name.strip() for name in scheme.split(",")]
