@@ -10,6 +10,7 @@ import pytest
 
 from conftest import Command
 from ftlab import nvm
+from ftlab.errors import InputError
 
 
 def figures(ftlab: Command, *arguments: object) -> Any:
@@ -61,6 +62,64 @@ def test_traces_go_out_and_come_back(ftlab: Command, tmp_path: Path, form: str) 
 def test_a_run_gives_the_same_twice() -> None:
     first, second = (nvm.run("random:requests=2e4,read=0.6", seed=5) for _ in range(2))
     assert first["measured"] == second["measured"]
+
+
+def test_writes_that_are_posted_are_drained_after_the_run(ftlab: Command, tmp_path: Path) -> None:
+    """All 30 writes are in the buffer at time 0; each is of another row, and pcm closes a row in more than 100 ns."""
+    trace = tmp_path / "writes.trace"
+    trace.write_text("".join(f"{n * 8192:#x} WRITE 0\n" for n in range(30)))
+    measured = figures(ftlab, "run", trace, "--memory", "pcm")["measured"]
+    assert measured["finished_ns"] == 0
+    assert measured["drained_ns"] > 1000
+    assert 0 < measured["bus_busy"] < 1
+    assert all(0 <= bank["busy"] <= 1 for bank in measured["banks"])
+    assert measured["bytes_per_s"] == pytest.approx(30 * measured_line(ftlab) / measured["drained_ns"] * 1e9)
+    assert "time      0 ns, drained after" in ftlab("nvm", "run", trace, "--memory", "pcm").out
+
+
+def measured_line(ftlab: Command) -> int:
+    found = {memory["name"]: memory for memory in json.loads(ftlab("nvm", "list", "--json").out)}
+    return int(found["pcm"]["line_bytes"])
+
+
+def test_a_long_pause_under_refresh_takes_no_time(ftlab: Command, tmp_path: Path) -> None:
+    """5 hours, with a refresh each 3.9 us."""
+    trace = tmp_path / "pause.trace"
+    trace.write_text("0x0 READ 9000000000\n0x0 READ 18000000000000\n")
+    measured = figures(ftlab, "run", trace, "--memory", "ddr5")["measured"]
+    assert measured["refreshes"] > 4e9
+    assert measured["reads"]["count"] == 2
+
+
+def test_packets_of_gem5_with_other_commands(ftlab: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "gem5.csv"
+    trace.write_text("\ufeff0,u,0,64,1,5\n1,r,64,64,1,1000\n2,w,128,64,2000\n", encoding="utf-8")
+    done = ftlab("nvm", "run", trace, "--json")
+    found = json.loads(done.out)
+    assert (found["measured"]["requests"], found["workload"]["skipped"]) == (2, 1)
+    assert done.err == "ftlab: 1 lines with command `u` (gem5: neither ReadReq nor WriteReq) were left out\n"
+
+
+def test_cycles_of_a_generator_are_those_asked_for(ftlab: Command, tmp_path: Path) -> None:
+    out = tmp_path / "out.trace"
+    arguments = ("convert", "sequential:requests=3,gap=3ns", "--to", "dramsim3", "--out", out)
+    done = ftlab("nvm", *arguments, "--cycle", "0.75ns")
+    assert [line.split()[2] for line in out.read_text().splitlines()] == ["4", "8", "12"]
+    assert "rounded" not in done.err
+    done = ftlab("nvm", *arguments, "--cycle", "2ns", "--force")
+    assert [line.split()[2] for line in out.read_text().splitlines()] == ["1", "3", "4"]
+    assert "2 times are no whole cycles of 2ns and were rounded down" in done.err
+
+
+def test_a_memory_is_changed_by_a_mapping() -> None:
+    """As the other verbs take it; bank functions take the place of the preset's interleaving."""
+    of_texts = nvm.run("random:requests=100", set=["geometry.banks=2", "controller.look_ahead=false"])
+    of_keys = nvm.run("random:requests=100", set={"geometry.banks": 2, "controller.look_ahead": False})
+    assert of_texts["measured"] == of_keys["measured"]
+    found = nvm.run("random:requests=100", set={"geometry.banks": 2, "geometry.bank_functions": ["0x6000"]})
+    assert found["memory"]["bank_functions"] == ["0x6000"]
+    with pytest.raises(InputError, match="expected a mapping"):
+        nvm.run("random:requests=100", set="geometry.banks=2")
 
 
 def test_caches_leave_what_misses(ftlab: Command) -> None:
@@ -121,6 +180,20 @@ def test_an_average_with_its_error_bar(ftlab: Command, tmp_path: Path) -> None:
     assert "top items" in page.out
 
 
+def test_rows_that_all_say_the_same_have_no_reliable_error_bar(ftlab: Command, tmp_path: Path) -> None:
+    """25 rows of 8 KiB, the last one a part: each line is one word, and rows that are whole have as many."""
+    words = tmp_path / "words.txt"
+    words.write_text("good word 12345\n" * (24 * 512 + 100))
+    arguments = (words, "--query", "count:good", "--set", "geometry.banks=4", "--untimed")
+    found = figures(ftlab, "sample", *arguments, "--ratio", "50%", "--seed", "1")["estimate"]
+    assert (found["half_width"], found["is_reliable"]) == (0, False)
+    assert found["value"] > 24 * 512 + 100
+    page = ftlab("nvm", "sample", *arguments, "--ratio", "50%", "--seed", "1").out
+    assert "the error bar says nothing where all rows that were drawn say the same" in page
+    whole = figures(ftlab, "sample", *arguments, "--ratio", "100%")["estimate"]
+    assert (whole["value"], whole["half_width"], whole["is_reliable"]) == (24 * 512 + 100, 0, True)
+
+
 def test_what_is_probed_can_be_sampled_in(ftlab: Command, tmp_path: Path) -> None:
     """Bank functions and row of a simulated memory, found by timing pairs, as a memory file."""
     out = tmp_path / "found.toml"
@@ -179,6 +252,24 @@ def test_this_machine_is_probed_or_says_why_not(ftlab: Command) -> None:
         (["run", "random", "--set", "controller.scheduler=hits_first:rum=4"], "did you mean `run`"),
         (["run", "random", "--set", "controller.place_until=row"], "unknown controller.place_until `row`"),
         (["run", "random", "--set", "controller.look_ahead=true"], "no write.pause_step and no write.at_once"),
+        (["run", "random", "--set", "timing=5"], "`timing` is a section, expected one of its keys"),
+        (["run", "random", "--set", "geometry.line=16KiB"], "geometry.line = 16KiB: expected at most a row"),
+        (["run", "random", "--seed", "18446744073709551616"], "expected a whole number of at least 0"),
+        (["run", "random:read=1,read=0"], "read is given twice"),
+        (["run", "random:span=1e30"], "generator `random`: span: `1e30` is not a size such as"),
+        (["run", "random:requests=1e4,gap=1e6s"], "the last request comes too late, expected times before 2^63 ps"),
+        (["run", "random:requests=1e4,gap=1e6s,arrivals=poisson"], "expected times before 2^63 ps (106 days)"),
+        (["run", "random:requests=1e4,think=1e6s"], "expected times before 2^63 ps (106 days)"),
+        (["run", "late.trace"], "line 2: 9223372036854776 cycles of 1000 ps are too late"),
+        (["run", "back.trace"], "the time goes back, from 5 to 4 cycles"),
+        (["run", "vector.trace"], "which Ramulator 2 reads as ReadWriteTrace, expected `LD|ST ADDRESS`"),
+        (["sample", "synthetic:1MiB", "--ratio", "4%", "--scheme", "random,random"], "random is given twice"),
+        (["sample", "synthetic:1MiB", "--ratio", "4%", "--think", "1e9s"], "expected times before 2^63 ps"),
+        (["convert", "random:gap=1us", "--to", "dramsim3", "--out", "/dev/full", "--force"], "is no regular file"),
+        (["convert", "random:gap=1us", "--to", "dramsim3", "--out", "no/new.trace"], "its folder does not exist"),
+        (["convert", "random:gap=1us", "--to", "gem5", "--out", "a", "--cycle", "1ns"], "no effect on a generator"),
+        (["probe", "--memory", "pcm", "--out", "/dev/full", "--force"], "is no regular file"),
+        (["probe", "--memory", "pcm", "--out", "text.txt"], "exists; --force replaces it"),
         (["probe", "--size", "1KiB"], "expected 4MiB to 1TiB"),
         (["probe", "--memory", "pcm", "--size", "64MiB"], "has no effect on a simulated memory"),
         (["probe", "--set", "timing.t_rp=1ns"], "expected --memory NAME"),
@@ -197,6 +288,9 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     Path("empty.trace").write_text("")
     Path("far.trace").write_text("0x40 R\n0x500000000 R\n")
     Path("other.trace").write_text("time,op\n")
+    Path("late.trace").write_text("0x40 READ 1\n0x40 READ 9223372036854776\n")
+    Path("back.trace").write_text("0x40 READ 5\n0x40 READ 4\n")
+    Path("vector.trace").write_text("R 0,0,1,2,34,5\n")
     memory = nvm.probe("optane-like")["file"].replace('"0x400"', '"0x6000"').replace('"0x200"', '"0x2000"')
     Path("dependent.toml").write_text(memory.replace('"0x100"', '"0x4000"'))
     Path("text.txt").write_text("no numbers here\n" * 40_000)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from typing import Any
 
@@ -18,6 +18,9 @@ from ftlab import _ftlab
 from ftlab.errors import InputError
 
 Figures = dict[str, Any]
+
+# Keys of a memory and their values, or `KEY=VALUE` texts.
+Changes = Mapping[str, object] | Iterable[str]
 
 MEMORY = "archsampler"
 SCHEMES = ("contention_free", "balanced", "random", "worst", "one_bank")
@@ -27,7 +30,7 @@ def run(
     workload: str | PathLike[str],
     memory: str | PathLike[str] = MEMORY,
     *,
-    set: Iterable[str] = (),
+    set: Changes = (),
     seed: int = 0,
     caches: bool = False,
     format: str | None = None,
@@ -36,9 +39,10 @@ def run(
 ) -> Figures:
     """Runs a trace or generator on a memory; figures as in docs/output.md.
 
-    `memory` is a preset or a memory file, `set` changes keys of it (`["geometry.banks=8"]`). `caches` puts three levels
+    `memory` is a preset or a memory file, `set` changes keys of it
+    (`{"geometry.banks": 8}`, or `["geometry.banks=8"]`). `caches` puts three levels
     of caches in front. Of traces: `format` [as recognised], `cycle` where they count cycles [1ns], `outstanding` where
-    they have no times [16].
+    they have no times [16]. `workload.skipped` of the figures counts lines of gem5 that neither read nor write.
     """
     spec = _spec(workload, memory, set, seed)
     spec |= {"caches": caches, "format": format, "cycle": cycle, "outstanding": outstanding}
@@ -58,7 +62,7 @@ def sample(
     query: str | None = None,
     level: float = 0.95,
     replicates: int = 1000,
-    set: Iterable[str] = (),
+    set: Changes = (),
     seed: int = 0,
     untimed: bool = False,
 ) -> Figures:
@@ -70,7 +74,7 @@ def sample(
     spec = {
         "data": fspath(data),
         "memory": fspath(memory),
-        "set": list(set),
+        "set": changes(set),
         "scheme": scheme,
         "ratio": share(ratio),
         "threads": threads,
@@ -92,12 +96,16 @@ def convert(
     *,
     to: str,
     memory: str | PathLike[str] = MEMORY,
-    set: Iterable[str] = (),
+    set: Changes = (),
     seed: int = 0,
     format: str | None = None,
     cycle: str | None = None,
 ) -> Figures:
-    """Writes a workload as a trace of `dramsim3`, `nvmain`, `ramulator`, `ramulator2` or `gem5`."""
+    """Writes a workload as a trace of `dramsim3`, `nvmain`, `ramulator`, `ramulator2` or `gem5`.
+
+    `cycle` is that of both, where they count cycles [1ns]; times are rounded down to whole cycles, and `rounded` says
+    how many were.
+    """
     spec = _spec(workload, memory, set, seed) | {"format": format, "cycle": cycle}
     return dict(json.loads(_ftlab.nvm_write(json.dumps(spec), to, fspath(out))))
 
@@ -105,7 +113,7 @@ def convert(
 def probe(
     memory: str | PathLike[str] | None = None,
     *,
-    set: Iterable[str] = (),
+    set: Changes = (),
     size: str | None = None,
     seed: int = 0,
 ) -> Figures:
@@ -114,13 +122,26 @@ def probe(
     Of this machine's memory, of which `size` [256MiB] are taken (in pages of 2 MiB; physical addresses need root), or
     of a simulated `memory`. `file` is a memory file with what was found, and times that are assumed.
     """
-    spec = {"memory": None if memory is None else fspath(memory), "set": list(set), "size": size, "seed": seed}
+    spec = {"memory": None if memory is None else fspath(memory), "set": changes(set), "size": size, "seed": seed}
     return dict(json.loads(_ftlab.nvm_probe(json.dumps(spec))))
 
 
 def memories() -> list[Figures]:
     """The memories that come with ftlab."""
     return list(json.loads(_ftlab.nvm_list()))
+
+
+def changes(set: Changes) -> list[str]:
+    """`KEY=VALUE` texts of changes to a memory.
+
+    >>> changes({"geometry.banks": 8, "controller.look_ahead": True, "timing.t_rcd": "50ns"})
+    ['geometry.banks=8', 'controller.look_ahead=true', 'timing.t_rcd=50ns']
+    """
+    if isinstance(set, str):
+        raise InputError(f"set {set!r}: expected a mapping of keys to values, or a list of KEY=VALUE")
+    if not isinstance(set, Mapping):
+        return list(set)
+    return [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in set.items()]
 
 
 def share(text: str | float, name: str = "ratio") -> float:
@@ -139,5 +160,5 @@ def share(text: str | float, name: str = "ratio") -> float:
     return value
 
 
-def _spec(workload: str | PathLike[str], memory: str | PathLike[str], set: Iterable[str], seed: int) -> Figures:
-    return {"workload": fspath(workload), "memory": fspath(memory), "set": list(set), "seed": seed}
+def _spec(workload: str | PathLike[str], memory: str | PathLike[str], set: Changes, seed: int) -> Figures:
+    return {"workload": fspath(workload), "memory": fspath(memory), "set": changes(set), "seed": seed}

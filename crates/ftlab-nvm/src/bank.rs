@@ -26,6 +26,8 @@ pub struct Bank {
     /// What is left of a paused write.
     pub paused: Option<Ps>,
     pub counts: Counts,
+    /// Up to when its time was counted as busy: a row may be closed before the next column command could go (`t_rtp` < `t_ccd`).
+    pub busy_until: Ps,
     /// Writes to the cells of each row.
     pub wear: FxHashMap<u32, u32>,
 }
@@ -50,6 +52,21 @@ impl Bank {
             open: CLOSED,
             ..Bank::default()
         }
+    }
+
+    /// Counts the time as busy that was not counted before; that time.
+    pub fn count_busy(&mut self, from: Ps, to: Ps) -> (Ps, Ps) {
+        let from = from.max(self.busy_until);
+        let to = to.max(from);
+        self.counts.busy += to - from;
+        self.busy_until = to;
+        (from, to)
+    }
+
+    /// Takes back the end of what was counted.
+    pub fn take_back_busy(&mut self, time: Ps) {
+        self.counts.busy -= time;
+        self.busy_until -= time;
     }
 
     pub fn hold_until(&mut self, time: Ps) {

@@ -44,6 +44,7 @@ mod by_bank;
 mod candidate;
 mod first_ready;
 mod pausing;
+mod refreshing;
 
 use std::collections::VecDeque;
 
@@ -137,8 +138,8 @@ pub struct Channel {
     soonest: [Ps; 2],
     /// Ends of the writes to the cells that are under way.
     writing: Vec<Ps>,
-    /// When the last write to the cells ends, as far as writes are charged by the line.
-    pub cells_until: Ps,
+    /// When the last data are over, every bank is free of its request and the last write to the cells ends that has started.
+    pub works_until: Ps,
     bus_free: Ps,
     /// When the command bus is free, for `first_ready`.
     command_free: Ps,
@@ -186,7 +187,7 @@ impl Channel {
             owners: Vec::new(),
             soonest: [Ps::MAX; 2],
             writing: Vec::new(),
-            cells_until: 0,
+            works_until: 0,
             bus_free: 0,
             command_free: 0,
             opened: [None; 4],
@@ -268,26 +269,6 @@ impl Channel {
         self.draining || (self.posted && !reads_wait && (memory.when_idle || self.flush))
     }
 
-    fn refresh(&mut self, memory: &Memory, now: Ps) -> bool {
-        let Some((every, takes)) = memory.refresh else {
-            return false;
-        };
-        if now < self.next_refresh || !self.owners.is_empty() {
-            return false;
-        }
-        let closed = |bank: &Bank| bank.next_row.max(now) + if bank.open == CLOSED { 0 } else { memory.t_rp };
-        let start = self.banks.iter().map(closed).max().unwrap_or(now);
-        for bank in &mut self.banks {
-            bank.clean();
-            bank.open = CLOSED;
-            bank.hold_until(start + takes);
-        }
-        self.next_refresh += every;
-        self.counts.refreshes += 1;
-        self.look_at_all();
-        true
-    }
-
     /// Sends the column command of the oldest owner that is ready, if the bus will be free for its data.
     fn columns(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
         if self.next_column(memory) > now {
@@ -325,6 +306,7 @@ impl Channel {
         debug_assert!(request.sequence == owner.sequence);
         let data_end = now + memory.column_latency(owner.write) + memory.t_burst;
         self.bus_free = data_end;
+        self.works_until = self.works_until.max(data_end);
         self.counts.bus_busy += memory.t_burst;
         match (owner.write, memory.t_wtr) {
             (true, Some(turn)) => self.read_from = data_end + turn,
@@ -378,7 +360,6 @@ impl Channel {
                 end = data_end + memory.t_wr;
                 bank.hold_until(end);
                 bank.wear_out(row);
-                self.cells_until = self.cells_until.max(end);
                 if memory.at_once > 0 {
                     self.writing.push(end);
                 }
@@ -397,8 +378,13 @@ impl Channel {
         }
         bank.counts.writes += u64::from(owner.write);
         let freed = bank.next_column;
-        bank.counts.busy += freed - owner.since;
-        self.timeline.add(owner.bank, owner.since, freed);
+        let (from, to) = bank.count_busy(owner.since, freed);
+        self.timeline.add(owner.bank, from, to);
+        let written = match (owner.write, memory.cost) {
+            (true, WriteCost::Recovery) => data_end + memory.t_wr,
+            _ => end,
+        };
+        self.works_until = self.works_until.max(written).max(to);
         end
     }
 

@@ -134,7 +134,7 @@ impl Feed for Cores {
         let step = core.next?;
         core.next = core.steps.next();
         core.under_way += 1;
-        core.from = at + core.next.map_or(0, |next| next.time);
+        core.from = at.saturating_add(core.next.map_or(0, |next| next.time));
         self.busy -= usize::from(core.next.is_none());
         self.issue = self.first();
         Some((index as u64, step))

@@ -14,7 +14,7 @@ use ftlab_core::{Error, Result, units};
 
 use crate::address::Place;
 use crate::feed::{Step, Stream};
-use crate::{Memory, Ps};
+use crate::{LATEST, Memory, Ps, TOO_LATE};
 
 pub const NAMES: [&str; 4] = ["sequential", "rows", "random", "chain"];
 
@@ -73,20 +73,20 @@ fn parse(text: &str, memory: &Memory) -> Result<Parameters> {
         gap: None,
         poisson: false,
     };
+    let mut given = std::collections::BTreeSet::new();
     for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
         let bad = |wanted: &str| Error::input(format!("generator `{name}`: `{pair}`, expected {wanted}"));
         let (key, value) = pair.split_once('=').ok_or_else(|| bad("KEY=VALUE"))?;
+        if !given.insert(key) {
+            return Err(Error::input(format!("generator `{name}`: {key} is given twice")));
+        }
         let whole = |least: u64, most: u64| {
             units::count(value)
                 .ok()
                 .filter(|n| (least..=most).contains(n))
                 .ok_or_else(|| bad(&format!("a whole number from {least} to {most}")))
         };
-        let time = || {
-            units::nanoseconds(value)
-                .map(|ns| ns * 1000)
-                .map_err(|e| bad(&e.to_string()))
-        };
+        let time = || crate::time(value).map_err(|e| Error::input(format!("generator `{name}`: {key}: {e}")));
         match key {
             "requests" => p.requests = whole(1, 1 << 40)?,
             "read" => {
@@ -97,7 +97,7 @@ fn parse(text: &str, memory: &Memory) -> Result<Parameters> {
                     .ok_or_else(|| bad("a share from 0 to 1"))?;
             }
             "span" => {
-                let bytes = units::bytes(value).map_err(|e| bad(&e.to_string()))?;
+                let bytes = units::bytes(value).map_err(|e| Error::input(format!("generator `{name}`: {key}: {e}")))?;
                 let least = memory.row_bytes * memory.banks_in_all() as u64;
                 if !(least..=memory.map.capacity).contains(&bytes) {
                     return Err(bad(&format!(
@@ -128,6 +128,13 @@ fn parse(text: &str, memory: &Memory) -> Result<Parameters> {
     }
     if p.gap.is_some() {
         p.cores = 1;
+    }
+    // Of arrivals that are drawn, one that is too late is refused when it comes.
+    let wait = p.gap.filter(|_| !p.poisson).unwrap_or(p.think);
+    if wait.saturating_mul(p.requests / p.cores) >= LATEST {
+        return Err(Error::input(format!(
+            "generator `{text}`: the last request comes too late, expected {TOO_LATE}"
+        )));
     }
     Ok(p)
 }

@@ -26,5 +26,18 @@ pub mod trace;
 /// Picoseconds.
 pub type Ps = u64;
 
+/// Times from here on are refused, so that sums of two of them fit: 2^63 ps, 106 days.
+pub const LATEST: Ps = 1 << 63;
+
+/// What is said of times from [`LATEST`] on.
+pub const TOO_LATE: &str = "times before 2^63 ps (106 days)";
+
+/// Picoseconds of a text such as "100ns", less than [`LATEST`]; in whole nanoseconds.
+pub fn time(text: &str) -> ftlab_core::Result<Ps> {
+    let ps = ftlab_core::units::nanoseconds(text)?.checked_mul(1000);
+    ps.filter(|&ps| ps < LATEST)
+        .ok_or_else(|| ftlab_core::Error::input(format!("{text}: expected {TOO_LATE}")))
+}
+
 pub use memory::Memory;
 pub use schedule::Scheduler;

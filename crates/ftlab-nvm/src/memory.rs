@@ -161,6 +161,7 @@ impl Memory {
     pub fn parse(text: &str, place: &str, set: &[String]) -> Result<Memory> {
         let mut table: toml::Table =
             toml::from_str(text).map_err(|e| Error::input(format!("{place}: {}", one_line(&e))))?;
+        replace_the_other(&mut table, set);
         for change in set {
             apply(&mut table, change)?;
         }
@@ -206,7 +207,30 @@ impl Memory {
 fn one_line(refusal: &toml::de::Error) -> String {
     let said = refusal.to_string();
     let said = said.replace(refusal.message(), &error::in_words(refusal.message()));
+    let said = SECTIONS.iter().fold(said, |said, section| {
+        let name = section[..1].to_uppercase() + &section[1..];
+        said.replace(&format!("struct {name}"), &format!("a section [{section}]"))
+    });
     said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const SECTIONS: [&str; 5] = ["geometry", "timing", "write", "controller", "refresh"];
+
+/// Bank functions take the place of the interleaving that the file has, and the other way round; both in `set` are refused as both in a file.
+fn replace_the_other(table: &mut toml::Table, set: &[String]) {
+    let sets = |key: &str| {
+        let key = format!("geometry.{key}");
+        set.iter()
+            .any(|change| change.split_once('=').is_some_and(|(k, _)| k.trim() == key))
+    };
+    let Some(geometry) = table.get_mut("geometry").and_then(toml::Value::as_table_mut) else {
+        return;
+    };
+    for (key, other) in [("bank_functions", "interleave"), ("interleave", "bank_functions")] {
+        if sets(key) && !sets(other) {
+            geometry.remove(other);
+        }
+    }
 }
 
 /// `geometry.banks=16`, with the type of the value as TOML has it, a text where it has none.
@@ -220,6 +244,13 @@ fn apply(table: &mut toml::Table, change: &str) -> Result<()> {
         .ok()
         .and_then(|mut t| t.remove("v"))
         .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    if SECTIONS.contains(&key.trim()) && !parsed.is_table() {
+        return Err(Error::input(format!(
+            "--set {change}: `{}` is a section, expected one of its keys: {}.KEY=VALUE",
+            key.trim(),
+            key.trim()
+        )));
+    }
     let mut at = table;
     let mut parts: Vec<&str> = key.trim().split('.').collect();
     let last = parts.pop().unwrap_or_default();
@@ -242,7 +273,13 @@ fn resolve(w: &Written) -> Result<Memory> {
     let ranks = power("geometry.ranks", g.ranks, 64)?;
     let banks = power("geometry.banks", g.banks, 1024)?;
     let line = size("geometry.line", &g.line, 16)?;
-    let row = size("geometry.row", &g.row, line)?;
+    let row = size("geometry.row", &g.row, 1)?;
+    if row < line {
+        return Err(Error::input(format!(
+            "geometry.line = {}: expected at most a row (geometry.row = {})",
+            g.line, g.row
+        )));
+    }
     let capacity = size("geometry.capacity", &g.capacity, row)?;
     let bits = (channels * ranks * banks).trailing_zeros();
     let functions = functions(g, bits, line, row)?;
@@ -465,23 +502,23 @@ fn size(key: &str, text: &str, least: u64) -> Result<u64> {
     )))
 }
 
-/// Picoseconds from "14.16ns", "3.9us", "625ps".
 fn time(key: &str, text: &str) -> Result<Ps> {
     let expected = || Error::input(format!("{key} = {text}: expected a time such as \"14.16ns\", up to 1s"));
+    picoseconds(text).ok_or_else(expected)
+}
+
+/// Picoseconds from "14.16ns", "3.9us", "625ps", up to a second.
+pub fn picoseconds(text: &str) -> Option<Ps> {
     let trimmed = text.trim();
     for (suffix, factor) in [("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12)] {
         if let Some(number) = trimmed.strip_suffix(suffix)
             && let Ok(value) = number.trim().parse::<f64>()
         {
             let ps = value * factor;
-            return if (0.0..=1e12).contains(&ps) {
-                Ok(ps.round() as Ps)
-            } else {
-                Err(expected())
-            };
+            return (0.0..=1e12).contains(&ps).then_some(ps.round() as Ps);
         }
     }
-    Err(expected())
+    None
 }
 
 #[cfg(test)]
@@ -503,6 +540,22 @@ mod tests {
         assert_eq!((at.bank, at.row, at.column), (1, 1, 1));
     }
 
+    /// The archsampler preset has 32 banks of 8 KiB rows; functions that add a row bit to each bank bit.
+    #[test]
+    fn bank_functions_replace_the_interleaving() {
+        let masks: Vec<String> = (13..18).map(|bit| format!("\"{:#x}\"", 0x21u64 << bit)).collect();
+        let memory = Memory::load(
+            "archsampler",
+            &[format!("geometry.bank_functions=[{}]", masks.join(","))],
+        )
+        .unwrap();
+        assert_eq!(
+            memory.map.functions,
+            (13..18).map(|bit| 0x21 << bit).collect::<Vec<u64>>()
+        );
+        assert_eq!(memory.map.place(1 << 18).bank, 1);
+    }
+
     #[test]
     fn what_cannot_be_is_refused_in_a_sentence_with_its_place() {
         for (set, part) in [
@@ -517,12 +570,23 @@ mod tests {
             ("write.low=0.9", "expected 0 <= low < high <= 1"),
             ("controller.scheduler=fifo", "known: fcfs, ready_first, hits_first"),
             ("timing.t_rdc=1ns", "unknown field `t_rdc`"),
-            ("geometry.bank_functions=[\"0x2000\"]", "expected either interleave"),
+            ("geometry.bank_functions=[\"0x2000\"]", "1 functions, expected 5"),
+            ("timing=5", "`timing` is a section, expected one of its keys"),
+            (
+                "geometry.line=16KiB",
+                "geometry.line = 16KiB: expected at most a row (geometry.row = 8KiB)",
+            ),
             ("nonsense", "expected KEY=VALUE"),
         ] {
             let sentence = said(&[set]);
             assert!(sentence.contains(part) && !sentence.contains('\n'), "{set}: {sentence}");
         }
+        let both = ["geometry.bank_functions=[\"0x2000\"]", "geometry.interleave=line"];
+        assert!(said(&both).contains("expected either interleave"));
+        let no_section = Memory::parse("title = \"t\"\nsource = \"s\"\ntiming = 5", "x", &[])
+            .unwrap_err()
+            .to_string();
+        assert!(no_section.contains("`5`: expected a section [timing]"), "{no_section}");
         assert!(
             Memory::load("pmc", &[])
                 .unwrap_err()

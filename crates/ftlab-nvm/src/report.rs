@@ -89,8 +89,8 @@ pub fn measured(memory: &Memory, system: &System, heat: bool) -> Value {
         "latency_sum_ns": (m.read_ps + m.write_ps) as f64 / 1000.0,
         "finished_ns": ns(m.finished),
         "drained_ns": ns(m.drained),
-        "bytes_per_s": completed as f64 * memory.line_bytes as f64 / (ns(m.finished.max(1)) * 1e-9),
-        "bus_busy": bus as f64 / m.finished.max(1) as f64 / f64::from(memory.channels),
+        "bytes_per_s": completed as f64 * memory.line_bytes as f64 / (ns(m.drained.max(1)) * 1e-9),
+        "bus_busy": bus as f64 / m.drained.max(1) as f64 / f64::from(memory.channels),
         "rows": {
             "hits": sum.hits,
             "misses": sum.misses,

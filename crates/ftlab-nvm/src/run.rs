@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result, error};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::cache::{Hierarchy, Levels};
 use crate::feed::{Cores, Feed, OpenLoop, Step, Stream};
 use crate::system::System;
 use crate::trace::{self, Format};
-use crate::{Memory, generate, presets, report};
+use crate::{LATEST, Memory, Ps, TOO_LATE, generate, memory, presets, report};
 
 /// What is asked for.
 #[derive(Clone, Debug, Deserialize)]
@@ -37,7 +37,7 @@ pub struct RunSpec {
 
 impl RunSpec {
     pub fn parse(json: &str) -> Result<Self> {
-        serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))
+        error::read_value(serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))?)
     }
 }
 
@@ -47,6 +47,8 @@ pub struct Workload {
     pub outstanding: u32,
     pub is_open: bool,
     pub format: Option<Format>,
+    /// Lines of the trace with commands that neither read nor write.
+    pub skipped: u64,
 }
 
 pub fn open(spec: &RunSpec, memory: &Memory) -> Result<Workload> {
@@ -68,6 +70,7 @@ pub fn open(spec: &RunSpec, memory: &Memory) -> Result<Workload> {
             outstanding: made.outstanding,
             is_open: made.is_open,
             format: None,
+            skipped: 0,
         });
     }
     let path = Path::new(&spec.workload);
@@ -79,13 +82,7 @@ pub fn open(spec: &RunSpec, memory: &Memory) -> Result<Workload> {
         )));
     }
     let format = spec.format.as_deref().map(Format::parse).transpose()?;
-    let cycle = spec.cycle.as_deref().map_or(Ok(1), |text| {
-        units::nanoseconds(text).map_err(|e| Error::input(format!("--cycle: {e}")))
-    })?;
-    if cycle == 0 {
-        return Err(Error::input("--cycle 0ns: expected more than nothing"));
-    }
-    let trace = trace::read(path, format, cycle * 1000, memory.line_bytes)?;
+    let trace = trace::read(path, format, cycle(spec)?, memory.line_bytes)?;
     for (index, step) in trace.steps.iter().enumerate() {
         memory.check(step.address, &format!("{}, request {}", spec.workload, index + 1))?;
     }
@@ -101,7 +98,22 @@ pub fn open(spec: &RunSpec, memory: &Memory) -> Result<Workload> {
         outstanding: spec.outstanding.unwrap_or(16).max(1),
         is_open,
         format: Some(trace.format),
+        skipped: trace.skipped,
     })
+}
+
+/// The length of a cycle, in picoseconds, as the clocks of memories have them: 1 ns unless it is given.
+fn cycle(spec: &RunSpec) -> Result<Ps> {
+    let Some(text) = &spec.cycle else {
+        return Ok(1000);
+    };
+    match memory::picoseconds(text) {
+        Some(0) => Err(Error::input(format!("--cycle {text}: expected more than nothing"))),
+        Some(ps) => Ok(ps),
+        None => Err(Error::input(format!(
+            "--cycle {text}: expected a time such as \"0.75ns\", up to 1s"
+        ))),
+    }
 }
 
 /// Runs it; the summary.
@@ -139,6 +151,7 @@ pub fn run(spec: &RunSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Valu
         "workload": {
             "name": spec.workload,
             "format": workload.format.map(Format::name),
+            "skipped": workload.skipped,
             "cores": if workload.is_open { Value::Null } else { json!(cores) },
             "seed": spec.seed,
         },
@@ -157,7 +170,7 @@ fn behind_caches(steps: Stream, core: usize, caches: Rc<RefCell<Hierarchy>>, lin
     let mut waited = 0;
     Box::new(steps.flat_map(move |step| {
         let asked = caches.borrow_mut().access(core, step.address / line_bytes, step.write);
-        waited += step.time + asked.latency;
+        waited = (waited + asked.latency).saturating_add(step.time).min(LATEST);
         let mut out: [Option<Step>; 4] = [None; 4];
         if asked.fill {
             out[0] = Some(Step {
@@ -188,7 +201,14 @@ pub fn list() -> Result<Value> {
 pub fn write(spec: &RunSpec, format: &str, out: &Path) -> Result<Value> {
     let memory = Memory::load(&spec.memory, &spec.set)?;
     let format = Format::parse(format)?;
-    let mut workload = open(spec, &memory)?;
+    let cycle = cycle(spec)?;
+    let counts_cycles = format.counts_cycles();
+    let mut of_workload = spec.clone();
+    if generate::is_generator(&spec.workload) && counts_cycles {
+        // Of a generator it says only how times are written.
+        of_workload.cycle = None;
+    }
+    let mut workload = open(&of_workload, &memory)?;
     if format.is_timed() && !workload.is_open {
         return Err(Error::input(format!(
             "{}: has no times, which {} needs, expected a generator with gap=TIME or a trace with times",
@@ -196,9 +216,8 @@ pub fn write(spec: &RunSpec, format: &str, out: &Path) -> Result<Value> {
             format.name()
         )));
     }
-    let cycle = spec.cycle.as_deref().map_or(Ok(1), units::nanoseconds)? * 1000;
     let mut text = String::new();
-    let mut count = 0u64;
+    let (mut count, mut rounded) = (0u64, 0u64);
     if format == Format::Nvmain {
         text.push_str("NVMV1\n");
     }
@@ -206,6 +225,14 @@ pub fn write(spec: &RunSpec, format: &str, out: &Path) -> Result<Value> {
         let before = count;
         for stream in &mut workload.streams {
             if let Some(step) = stream.next() {
+                if step.time >= LATEST {
+                    return Err(Error::input(format!(
+                        "{}: request {} comes too late, expected {TOO_LATE}",
+                        spec.workload,
+                        count + 1
+                    )));
+                }
+                rounded += u64::from(counts_cycles && !step.time.is_multiple_of(cycle));
                 text.push_str(&format.line(&step, cycle));
                 text.push('\n');
                 count += 1;
@@ -215,9 +242,32 @@ pub fn write(spec: &RunSpec, format: &str, out: &Path) -> Result<Value> {
             break;
         }
     }
-    let unfinished = out.with_extension("unfinished");
-    std::fs::write(&unfinished, text)
-        .and_then(|()| std::fs::rename(&unfinished, out))
-        .map_err(|e| Error::io(out, &e))?;
-    Ok(json!({"requests": count, "format": format.name(), "file": out.display().to_string()}))
+    put(out, &text)?;
+    Ok(json!({
+        "requests": count,
+        "format": format.name(),
+        "file": out.display().to_string(),
+        "skipped": workload.skipped,
+        "rounded": rounded,
+    }))
+}
+
+/// Writes a file, whole or not at all; what exists and is no regular file stays.
+fn put(out: &Path, text: &str) -> Result<()> {
+    if out.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Error::input(format!(
+            "{}: is no regular file: expected a file's name",
+            out.display()
+        )));
+    }
+    let mut unfinished = out.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = Path::new(&unfinished);
+    std::fs::write(unfinished, text)
+        .and_then(|()| std::fs::rename(unfinished, out))
+        .map_err(|e| {
+            // Nothing better can be done about a file that cannot be removed.
+            let _ = std::fs::remove_file(unfinished);
+            Error::unwritable(out, &e)
+        })
 }

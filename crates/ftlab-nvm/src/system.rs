@@ -1,10 +1,10 @@
 //! Channels together, driven by a feed.
 
-use ftlab_core::{Histogram, Result};
+use ftlab_core::{Error, Histogram, Result};
 
 use crate::channel::{Access, Channel, Done};
 use crate::feed::Feed;
-use crate::{Memory, Ps};
+use crate::{LATEST, Memory, Ps, TOO_LATE};
 
 /// What a run measured.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Measured {
     pub write_ps: u128,
     /// When the last request was done.
     pub finished: Ps,
-    /// When, besides, the last write to the cells had ended.
+    /// When, besides, the write buffers were empty, every bank was free and the last write to the cells that had started was over.
     pub drained: Ps,
 }
 
@@ -36,7 +36,7 @@ impl System {
     }
 
     /// Serves the whole feed. `each` sees every completion, in the order in which the controller learns of it; `go_on` is asked
-    /// now and then whether to.
+    /// now and then whether to. A run that goes on beyond [`LATEST`] is refused.
     pub fn run(
         &mut self,
         memory: &Memory,
@@ -53,12 +53,15 @@ impl System {
         let mut clock = 0;
         let mut rounds = 0u32;
         loop {
-            let arrival = feed.next_at().unwrap_or(Ps::MAX);
+            let arrival = feed.next_at().map_or(Ps::MAX, |at| at.min(LATEST));
+            if memory.refresh.is_some() && arrival < Ps::MAX {
+                self.skip_refreshes(memory, arrival, &mut wakes);
+            }
             let now = wakes.iter().copied().min().unwrap_or(Ps::MAX).min(arrival);
             if feed.is_over() {
                 if self.channels.iter().all(Channel::is_idle) {
-                    let cells = self.channels.iter().map(|channel| channel.cells_until).max();
-                    self.measured.drained = self.measured.finished.max(cells.unwrap_or(0));
+                    let works = self.channels.iter().map(|channel| channel.works_until).max();
+                    self.measured.drained = self.measured.finished.max(works.unwrap_or(0));
                     return Ok(());
                 }
                 if !flushed {
@@ -71,6 +74,9 @@ impl System {
                 }
             }
             assert!(now < Ps::MAX, "requests wait and nothing will happen");
+            if now >= LATEST {
+                return Err(Error::input(format!("the run goes on and on, expected {TOO_LATE}")));
+            }
             rounds = rounds.wrapping_add(1);
             if rounds.is_multiple_of(1 << 16) {
                 go_on()?;
@@ -99,6 +105,24 @@ impl System {
                 self.measured.take(&one);
                 feed.completed(one.tag, one.at);
                 each(&one);
+            }
+        }
+    }
+}
+
+impl System {
+    /// Goes over the refreshes of a long pause in one step: where no channel has anything else to do before the next arrival.
+    fn skip_refreshes(&mut self, memory: &Memory, arrival: Ps, wakes: &mut [Ps]) {
+        // Wakes of quiet channels are their refreshes: one that comes at an arrival or later leaves nothing to skip.
+        if wakes.iter().any(|&wake| wake >= arrival) {
+            return;
+        }
+        if !self.channels.iter().all(|channel| channel.is_quiet(memory)) {
+            return;
+        }
+        for (channel, wake) in self.channels.iter_mut().zip(wakes) {
+            if let Some(next) = channel.skip_refreshes(memory, arrival) {
+                *wake = next;
             }
         }
     }

@@ -22,6 +22,16 @@ impl Timeline {
 
     #[inline]
     pub fn add(&mut self, bank: u32, from: Ps, to: Ps) {
+        self.each_window(bank, from, to, |cell, part| *cell += part);
+    }
+
+    /// Takes back what was added.
+    pub fn take_back(&mut self, bank: u32, from: Ps, to: Ps) {
+        self.each_window(bank, from, to, |cell, part| *cell -= part);
+    }
+
+    #[inline]
+    fn each_window(&mut self, bank: u32, from: Ps, to: Ps, change: impl Fn(&mut Ps, Ps)) {
         while to >> self.shift >= WINDOWS as u64 {
             self.double();
         }
@@ -30,7 +40,7 @@ impl Timeline {
         while at < end {
             let window = at >> self.shift;
             let until = end.min((window + 1) << self.shift);
-            cells[window as usize] += until - at;
+            change(&mut cells[window as usize], until - at);
             at = until;
         }
     }
@@ -58,7 +68,7 @@ impl Timeline {
         let windows = (end.div_ceil(width) as usize).clamp(1, WINDOWS);
         let share = |(window, &busy): (usize, &Ps)| {
             let length = width.min(end.saturating_sub(window as u64 * width)).max(1);
-            (busy as f64 / length as f64).min(1.0)
+            busy as f64 / length as f64
         };
         let of = |cells: &[Ps; WINDOWS]| cells[..windows].iter().enumerate().map(share).collect();
         self.cells.iter().map(of).collect()
@@ -77,5 +87,7 @@ mod tests {
         assert_eq!(timeline.cells[0][..2], [100, 200]);
         timeline.add(0, 64 * 65_536, 64 * 65_536 + 7);
         assert_eq!((timeline.cells[0][0], timeline.cells[0][32]), (300, 7));
+        timeline.take_back(0, 65_536, 65_536 + 200);
+        assert_eq!((timeline.cells[0][0], timeline.cells[0][32]), (100, 7));
     }
 }

@@ -32,19 +32,16 @@ fn same_space(one: &[u64], other: &[u64]) -> bool {
 #[test]
 fn functions_and_rows_of_simulated_memories_are_found() {
     let xor = "geometry.bank_functions=[\"0x22000\", \"0x44000\", \"0x88000\"]";
-    let cases: [(&[&str], u64); 4] = [
+    let cases: [(&[&str], u64); 5] = [
         (&[], 8192),
+        // Few rows, so that many pairs of one bank lie in one row.
+        (&["geometry.banks=8", "geometry.capacity=512KiB"], 8192),
         (&["geometry.banks=8", "geometry.row=2KiB"], 2048),
         (&["geometry.banks=16", "geometry.interleave=line"], 8192),
         (&["geometry.banks=8", xor], 8192),
     ];
     for (set, row) in cases {
-        // Where functions are written, the way of interleaving is not.
-        let memory = if set.contains(&xor) {
-            with_functions()
-        } else {
-            memory(set)
-        };
+        let memory = memory(set);
         let found = find(&mut Simulated::new(memory.clone()), 1).unwrap();
         assert!(
             same_space(&found.functions, &memory.map.functions),
@@ -54,19 +51,6 @@ fn functions_and_rows_of_simulated_memories_are_found() {
         assert_eq!(64u64 << found.column_bits, row, "{set:?}");
         assert_eq!(found.right, found.tried);
     }
-}
-
-fn with_functions() -> Memory {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../memories/archsampler.toml")).unwrap();
-    let at = text.find("interleave = \"row\"").unwrap();
-    let end = at + text[at..].find('\n').unwrap();
-    let text = format!(
-        "{}bank_functions = [\"0x22000\", \"0x44000\", \"0x88000\"]{}",
-        &text[..at],
-        &text[end..]
-    );
-    Memory::parse(&text, "test", &["geometry.banks=8".into()]).unwrap()
 }
 
 /// Times with something added: a share of noise, and sometimes much.

@@ -17,7 +17,8 @@ Set = Annotated[
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of every random stream.")]
 Format = Annotated[str | None, typer.Option("--format", metavar="NAME", help="Format of the trace. [as recognised]")]
 Cycle = Annotated[
-    str | None, typer.Option("--cycle", metavar="TIME", help="Length of a cycle, for traces that count them. [1ns]")
+    str | None,
+    typer.Option("--cycle", metavar="TIME", help="Length of a cycle, of traces that count them: 0.625ns. [1ns]"),
 ]
 
 
@@ -46,6 +47,7 @@ def run(
     options = {"caches": caches, "outstanding": outstanding, "format": format, "cycle": cycle, "seed": seed}
     found = nvm.run(workload, memory, set=set or (), **options)  # type: ignore[arg-type]
     text.put_json(found) if json else text.put(nvm_text.run_page(found))
+    _note_skipped(found["workload"]["skipped"])
     return 0
 
 
@@ -86,11 +88,15 @@ def sample(
     """
     from ftlab import nvm
     from ftlab.cli import nvm_text, text
+    from ftlab.errors import InputError
 
     schemes = nvm.SCHEMES if scheme == "all" else [name.strip() for name in scheme.split(",")]
     if scheme == "all" and query:
         # Rows of one bank say nothing of all data.
         schemes = [name for name in schemes if name != "one_bank"]
+    twice = next((name for at, name in enumerate(schemes) if name in schemes[:at]), None)
+    if twice is not None:
+        raise InputError(f"--scheme {scheme}: {twice} is given twice")
     found = [
         nvm.sample(
             data,
@@ -134,11 +140,12 @@ def convert(
     """
     from ftlab import nvm
     from ftlab.cli import text
-    from ftlab.errors import InputError
 
-    if out.exists() and not force:
-        raise InputError(f"{out} exists; --force replaces it")
+    _check_output(out, force=force)
     made = nvm.convert(workload, out, to=to, memory=memory, set=set or (), seed=seed, format=format, cycle=cycle)
+    _note_skipped(made["skipped"])
+    if made["rounded"]:
+        text.note(f"{made['rounded']} times are no whole cycles of {cycle or '1ns'} and were rounded down")
     text.note(f"wrote {out}: {made['requests']} requests as {made['format']}")
     return 0
 
@@ -163,10 +170,9 @@ def probe(
     """
     from ftlab import nvm
     from ftlab.cli import nvm_text, text
-    from ftlab.errors import InputError
 
-    if out is not None and out.exists() and not force:
-        raise InputError(f"{out} exists; --force replaces it")
+    if out is not None:
+        _check_output(out, force=force)
     found = nvm.probe(memory, set=set or (), size=size, seed=seed)
     text.put_json(found) if json else text.put(nvm_text.probe_page(found))
     if out is not None and found["file"] is not None:
@@ -183,6 +189,25 @@ def list_(json: o.Json = False) -> int:
     found = nvm.memories()
     text.put_json(found) if json else text.put(nvm_text.memories_page(found))
     return 0
+
+
+def _check_output(out: Path, *, force: bool) -> None:
+    """Before anything long runs: a device or a folder is not replaced, a file only on purpose."""
+    from ftlab.errors import InputError
+
+    if out.exists() and not out.is_file():
+        raise InputError(f"{out}: is no regular file: expected a file's name")
+    if out.exists() and not force:
+        raise InputError(f"{out} exists; --force replaces it")
+    if not out.absolute().parent.is_dir():
+        raise InputError(f"{out}: its folder does not exist")
+
+
+def _note_skipped(count: int) -> None:
+    from ftlab.cli import text
+
+    if count:
+        text.note(f"{count} lines with command `u` (gem5: neither ReadReq nor WriteReq) were left out")
 
 
 def _write(path: Path, content: str) -> None:

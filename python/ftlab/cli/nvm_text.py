@@ -77,6 +77,11 @@ def sample_page(found: Sequence[Figures]) -> str:
             "the file's rows are laid out in the simulated memory; rows of an ordinary file are not those of this "
             "machine's memory: not bank-aware, stratified statistics only"
         )
+    if any((one["estimate"] or {}).get("is_reliable") is False for one in found):
+        notes.append(
+            "the error bar says nothing where all rows that were drawn say the same or a bank has one row in the "
+            "sample: rows that were not drawn may differ, as the last one does, which is shorter"
+        )
     if not first["memory"]["rows_lie_in_one_bank"]:
         notes.append("a row's lines lie in several banks, so that no thread keeps to its banks; bank means row % banks")
     if sample["rows"] / first["ratio"] > 1.1 * data["rows"]:
@@ -110,8 +115,10 @@ def _memory(memory: Figures) -> str:
 
 def _facts(measured: Figures) -> list[tuple[str, str]]:
     rows, wear, buffer = measured["rows"], measured["wear"], measured["write_buffer"]
+    finished, drained = measured["finished_ns"], measured["drained_ns"]
+    until = f", drained after {show.duration(drained)}" if drained > finished else ""
     facts = [
-        ("time", f"{show.duration(measured['finished_ns'])}, {show.rate(measured['bytes_per_s'])}"),
+        ("time", f"{show.duration(finished)}{until}, {show.rate(measured['bytes_per_s'])}"),
         ("rows", f"{rows['hits']} hits, {rows['misses']} misses, {rows['conflicts']} conflicts"),
         ("bus", f"{show.percent(measured['bus_busy'])} busy"),
     ]
@@ -168,7 +175,7 @@ def _timed_row(one: Figures, base: float) -> list[str]:
         str(sample["banks_used"]),
         f"{sample['skew']:.2f}",
         show.duration(measured["finished_ns"]),
-        f"{measured['finished_ns'] / base:.3f}",
+        f"{measured['finished_ns'] / base:.3f}" if base else "-",
         show.duration(measured["latency_sum_ns"]),
         show.percent(measured["rows"]["hit_ratio"]),
         show.duration(reads["p99_ns"]) if reads else "-",

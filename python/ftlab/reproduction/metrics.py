@@ -368,7 +368,7 @@ _ALL = (
             ("speedup", "speed-up", "count"),
         )
         for over in ("balanced", "random", "worst", "one_bank")
-        for which, says in (("most", "at most, over"), ("mean", "mean, over"))
+        for which, says in (("most", "at most, over"), ("mean", "mean, over"), ("least", "at least, over"))
     ),
     Metric(
         "load_saved_least",
@@ -393,6 +393,17 @@ _ALL = (
     ),
     Metric("skew_small", "sample", "skew of a random sample, smallest ratio", _place("skew", "small"), "count"),
     Metric("skew_large", "sample", "skew of a random sample, largest ratio", _place("skew", "large"), "count"),
+    *(
+        Metric(
+            f"conflicts{of}_{which}",
+            "sample",
+            f"requests that find another row open, {title}, {says}",
+            _place("conflicts", scheme, which),
+            "share",
+        )
+        for of, scheme, title in (("", "contention_free", "contention free"), ("_random", "random", "random"))
+        for which, says in (("most", "at most"), ("mean", "mean"))
+    ),
     Metric("row_hits", "sample", "row hits, contention free", _place("hits", "contention_free"), "share"),
     Metric("row_hits_random", "sample", "row hits, random", _place("hits", "random"), "share"),
     *(

@@ -22,7 +22,8 @@ impl Channel {
                         bank.next_column = stop;
                         bank.next_row = stop;
                         bank.counts.pauses += 1;
-                        bank.counts.busy -= end - stop;
+                        bank.take_back_busy(end - stop);
+                        self.timeline.take_back(index as u32, stop, end);
                         if let Some(held) = self.writing.iter_mut().find(|held| **held == end) {
                             *held = stop;
                         }
@@ -41,8 +42,8 @@ impl Channel {
                 bank.hold_until(end);
                 bank.paused = None;
                 bank.writing = Some((now, end));
-                bank.counts.busy += left;
-                self.cells_until = self.cells_until.max(end);
+                bank.count_busy(now, end);
+                self.works_until = self.works_until.max(end);
                 if memory.at_once > 0 {
                     self.writing.push(end);
                 }

@@ -1,6 +1,6 @@
 //! The micro-benchmark, start to end: what it is asked, and its answer as JSON and as a memory file.
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result, error, units};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub struct ProbeSpec {
 
 impl ProbeSpec {
     pub fn parse(json: &str) -> Result<Self> {
-        serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))
+        error::read_value(serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))?)
     }
 }
 

@@ -89,15 +89,16 @@ pub fn find(pairs: &mut dyn Pairs, seed: u64) -> Result<Found, String> {
             .iter()
             .all(|mask| ((one ^ other) & mask).count_ones().is_multiple_of(2))
     };
+    let row = row_of(pairs, &space, border, &mut random);
     let (mut right, mut tried) = ([0, 0], [0, 0]);
     let mut left = 400_000u32;
     while tried[0] < CHECKS / 2 || tried[1] < CHECKS / 2 {
         left -= 1;
         if left == 0 {
-            return Err("too few pairs of one bank among the addresses at hand".into());
+            return Err("too few pairs of different rows of one bank among the addresses at hand".into());
         }
         let (one, other) = (pairs.random(&mut random), pairs.random(&mut random));
-        let kind = usize::from(same_bank(one, other));
+        let kind = usize::from(same_bank(one, other) && !row.has((one ^ other) & bits));
         if tried[kind] < CHECKS / 2 && one != other {
             tried[kind] += 1;
             right[kind] += u32::from((pairs.time(one, other) > border) == (kind == 1));
@@ -109,10 +110,9 @@ pub fn find(pairs: &mut dyn Pairs, seed: u64) -> Result<Found, String> {
             "functions of address bits foretell {right} of {tried} pairs only, expected nine in ten"
         ));
     }
-    let column_bits = columns(pairs, &space, border, &mut random);
     Ok(Found {
         functions,
-        column_bits,
+        column_bits: row.rows.len() as u32,
         fast_ns,
         slow_ns,
         right,
@@ -153,9 +153,9 @@ fn split(times: &[f64]) -> Result<(f64, f64, f64), String> {
     Ok(((sorted[at] * sorted[at + 1]).sqrt(), sorted[fast], sorted[slow]))
 }
 
-/// How many directions of one bank stay in a row: of the basis, those that are fast.
-fn columns(pairs: &mut dyn Pairs, space: &Space, border: f64, random: &mut Stream) -> u32 {
-    let mut fast = 0;
+/// The directions of one bank that stay in a row: of the basis, those that are fast.
+fn row_of(pairs: &mut dyn Pairs, space: &Space, border: f64, random: &mut Stream) -> Space {
+    let mut row = Space::default();
     for &difference in &space.rows {
         let mut votes = 0;
         let mut asked = 0;
@@ -169,9 +169,11 @@ fn columns(pairs: &mut dyn Pairs, space: &Space, border: f64, random: &mut Strea
                 break;
             }
         }
-        fast += u32::from(votes * 2 > asked);
+        if votes * 2 > asked {
+            row.add(difference);
+        }
     }
-    fast
+    row
 }
 
 /// A linear space of masks: a basis, each with a leading (highest) bit that no other has.
@@ -181,14 +183,20 @@ struct Space {
 }
 
 impl Space {
+    /// Whether the space holds the vector.
+    fn has(&self, vector: u64) -> bool {
+        self.rest(vector) == 0
+    }
+
+    /// The vector without what the space has of it.
+    fn rest(&self, vector: u64) -> u64 {
+        let reduce = |rest: u64, row: &u64| if rest >> row.ilog2() & 1 == 1 { rest ^ row } else { rest };
+        self.rows.iter().fold(vector, reduce)
+    }
+
     /// Whether the vector was new.
     fn add(&mut self, vector: u64) -> bool {
-        let mut rest = vector;
-        for &row in &self.rows {
-            if rest >> row.ilog2() & 1 == 1 {
-                rest ^= row;
-            }
-        }
+        let rest = self.rest(vector);
         if rest == 0 {
             return false;
         }

@@ -22,6 +22,9 @@ use ftlab_core::{Error, Result, Stream};
 use crate::Memory;
 use crate::address::Place;
 
+/// Rows are listed before they are drawn: 2^28 numbers take 2 GiB.
+const MOST_ROWS: u64 = 1 << 28;
+
 pub const SCHEMES: [&str; 5] = ["contention_free", "balanced", "random", "worst", "one_bank"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +189,12 @@ pub fn check(memory: &Memory, rows: u64, ratio: f64, threads: usize) -> Result<(
     }
     if threads == 0 || threads > 1024 {
         return Err(Error::input(format!("--threads {threads}: expected 1 to 1024")));
+    }
+    if rows > MOST_ROWS {
+        return Err(Error::input(format!(
+            "{rows} rows of {} bytes: expected at most {MOST_ROWS}",
+            memory.row_bytes
+        )));
     }
     let banks = memory.banks_in_all() as u64;
     if rows < banks * 2 {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result, error, units};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn usual_level() -> f64 {
 
 impl SampleSpec {
     pub fn parse(json: &str) -> Result<Self> {
-        serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))
+        error::read_value(serde_json::from_str(json).map_err(|e| Error::input(e.to_string()))?)
     }
 }
 
@@ -58,7 +58,7 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
     let memory = Memory::load(&spec.memory, &spec.set)?;
     let scheme = Scheme::parse(&spec.scheme)?;
     let query = spec.query.as_deref().map(Query::parse).transpose()?;
-    let think = units::nanoseconds(&spec.think).map_err(|e| Error::input(format!("--think: {e}")))? * 1000;
+    let think = crate::time(&spec.think).map_err(|e| Error::input(format!("--think: {e}")))?;
     if !(spec.level > 0.0 && spec.level < 1.0) {
         return Err(Error::input(format!(
             "--level {}: expected a share between 0 and 1",
@@ -246,6 +246,13 @@ fn items(spec: &SampleSpec, answers: &[Vec<Answer>], strata: &Grouped<'_>) -> Va
     Value::Array(found.into_iter().take(10).map(|(_, value)| value).collect())
 }
 
+/// Whether an error bar is missing, or of no width although rows were not read: rows that all say the same tell nothing of one that is not as they are, such as the
+/// last of a file, which is shorter.
+fn says_nothing(estimate: &Estimate, strata: &[Stratum]) -> bool {
+    let all_read = strata.iter().all(|stratum| stratum.rows == stratum.sample.len() as u64);
+    !all_read && estimate.error.is_none_or(|bar| bar.standard_error == 0.0)
+}
+
 fn told(spec: &SampleSpec, estimate: Option<Estimate>, strata: &[Stratum], of: bootstrap::Statistic) -> Value {
     let Some(estimate) = estimate else {
         return json!({"value": Value::Null});
@@ -262,6 +269,7 @@ fn told(spec: &SampleSpec, estimate: Option<Estimate>, strata: &[Stratum], of: b
         "half_width": estimate.error.map(|bar| bar.half_width),
         "standard_error": estimate.error.map(|bar| bar.standard_error),
         "df": estimate.error.map(|bar| bar.df).filter(|df| df.is_finite()),
+        "is_reliable": !says_nothing(&estimate, strata),
         "bootstrap": resampled,
         "ten_resamples": interval(bootstrap::extremes(strata, of, spec.seed)),
     })
