@@ -1,8 +1,9 @@
 """The rule by which a figure is judged.
 
 * `reproduced`: every number of the source is met within its tolerance, and every order that it states holds.
-* `shape`: the orders hold, and what it states as an inequality; what the source puts in an order stands in the same order in ours; and every difference (a
-  change, a ratio, points) has the same sign. A difference of less than a tenth of the source's is none.
+* `shape`: the orders hold, and what it states as an inequality; what the source puts in an order stands in the same
+  order in ours; and every difference (a change, a ratio, points) has the same sign. A difference of less than a tenth
+  of the source's is none.
 * `differs`: else.
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
 
