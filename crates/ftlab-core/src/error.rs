@@ -150,17 +150,19 @@ pub fn of_key(key: &str, words: &str) -> String {
 
 /// A value read from JSON; what has a wrong type is said [in words](in_words), with its key in front.
 pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T> {
-    serde_path_to_error::deserialize(value).map_err(|e| {
-        let (key, said) = (e.path().to_string(), e.inner().to_string());
-        let words = in_words(&said);
-        let is_a_type = said.starts_with("invalid value: ") || said.starts_with("invalid type: ");
-        Error::input(match is_a_type && key != "." {
-            true => format!("{key} {words}"),
-            false if said.starts_with("unknown variant ") => of_key(&key, &words),
-            // What our own types say of their texts names what is wrong.
-            false => said,
-        })
-    })
+    serde_path_to_error::deserialize(value)
+        .map_err(|e| Error::input(of_value(&e.path().to_string(), &e.inner().to_string())))
+}
+
+/// A message of serde about the value of a key: [in words](in_words), if it is of the value's type, and with the key. What our
+/// own types say of their texts names what is wrong.
+pub fn of_value(key: &str, said: &str) -> String {
+    let is_a_type = said.starts_with("invalid value: ") || said.starts_with("invalid type: ");
+    match is_a_type && key != "." {
+        true => format!("{key} {}", in_words(said)),
+        false if said.starts_with("unknown variant ") => of_key(key, &in_words(said)),
+        false => said.to_owned(),
+    }
 }
 
 /// The known name nearest to `name`, for "did you mean" hints: at most a third of its letters may differ.

@@ -379,7 +379,7 @@ pub fn field<T: DeserializeOwned>(given: &mut Map<String, Value>, name: &str) ->
     let missing = value.is_none();
     serde_json::from_value(value.unwrap_or_default()).map_err(|e| match missing {
         true => Error::input(format!("missing field `{name}`")),
-        false => Error::input(error::of_key(name, &error::in_words(&e.to_string()))),
+        false => Error::input(error::of_value(name, &e.to_string())),
     })
 }
 

@@ -590,7 +590,10 @@ mod tests {
                 "region \"some\": expected a number of pages, or all",
             ),
             (r#", "region": -3"#, "region -3: expected"),
-            (r#", "projection": "paper""#, "expected `pseudo` or `physical`"),
+            (
+                r#", "projection": "paper""#,
+                "projection = `paper`: expected pseudo or physical",
+            ),
             (r#", "windows": 3"#, "unknown field `windows`"),
         ] {
             let error = spec(extra).unwrap_err().to_string();
