@@ -48,6 +48,15 @@ def answer(pairs: int = 7, spread: float = 0.0, answered: float = 50, **totals: 
     return Answer(mined(pairs=pairs), rows)
 
 
+def test_what_needs_more_than_no_set_is_not_the_best_for_having_earned_it() -> None:
+    # The default saves 1 % and earned nothing of it; a large directory costs 17 % more.
+    made = answer(tpftl=200, no_set=100, cpftl=99, cpftl_25=117, answered=0)
+    best = made.with_set(4096)
+    assert best is not None
+    assert best.scheme.name == "cpftl"
+    assert made.change(4096, "no set") == pytest.approx(-0.01)
+
+
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [

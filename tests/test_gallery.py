@@ -24,10 +24,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "names", lambda: SMALL)
 
 
-def measured(experiment: Experiment, only: str) -> Reproduction:
+def measured(experiment: Experiment, *only: str) -> Reproduction:
     return reproduction.execute(
         experiment,
-        only=[only],
+        only=only,
         drive=[],
         stand_in=[],
         traces=None,
@@ -126,16 +126,7 @@ def test_a_second_start_that_is_stopped_earlier_takes_nothing_away(
 ) -> None:
     monkeypatch.setattr(files, "names", lambda: ["pcdedup"])
     experiment = files.load("pcdedup")
-    whole = reproduction.execute(
-        experiment,
-        only=[],
-        drive=[],
-        stand_in=[],
-        traces=None,
-        quick=True,
-        watch=reproduction.Quiet(),
-        options={},
-    )
+    whole = measured(experiment)
     assert len(whole.results) > 3
 
     def start(figures: int, *, force: bool = False) -> tuple[str, int]:

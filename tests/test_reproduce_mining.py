@@ -33,7 +33,7 @@ generator = "correlated:read=1,requests=20000,span=64MiB,groups=100,members=4,co
 kind = "mine"
 members = ["cminer_copies", "clustered"]
 vary = { key = "mine.window", values = [32, 128] }
-options = { support = 0.002 }
+options = { region = 256 }
 """
 FIGURE = """
 title = "Memory"
@@ -64,9 +64,11 @@ def test_options_of_a_miner_are_varied_and_given(tmp_path: Path, ftlab: Command)
     assert set(peaks) == {(name, x) for name in ("cminer_copies", "clustered") for x in (32, 128)}
     # The same as `ftlab mine` of the part in front of the tested one, by the run's own option too.
     generator = "correlated:read=1,requests=20000,span=64MiB,groups=100,members=4,correlated=0.9"
-    part = ("--filter", "head:requests=10000", "--window", 128, "--support", 0.002)
+    part = ("--filter", "head:requests=10000", "--window", 128, "--region", 256)
     (alone,) = json.loads(ftlab("mine", generator, *part, "--json").out)["results"]
     assert peaks["clustered", 128] == alone["peak_bytes"]
+    (default,) = json.loads(ftlab("mine", generator, *part[:4], "--json").out)["results"]
+    assert alone["peak_bytes"] < default["peak_bytes"]
     assert peaks["cminer_copies", 128] > 2 * peaks["cminer_copies", 32]
     assert (tmp_path / "out" / "report.html").is_file()
 
@@ -86,4 +88,4 @@ def test_what_cannot_be_varied_is_refused(tmp_path: Path, old: str, new: str, se
 def test_workloads_are_not_varied(tmp_path: Path) -> None:
     text = EXPERIMENT.replace('kind = "mine"\nmembers = ["cminer_copies", "clustered"]', 'kind = "inspect"')
     with pytest.raises(InputError, match="workloads and drive files are as they are"):
-        files.read(written(tmp_path / "own", text.replace("options = { support = 0.002 }", "")))
+        files.read(written(tmp_path / "own", text.replace("options = { region = 256 }", "")))

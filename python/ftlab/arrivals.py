@@ -7,6 +7,7 @@ manifest says: spec, version, and checksums of what was read.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -77,7 +78,8 @@ class Arrivals:
         Names its other finished ones."""
         wanted = self._wanted()
         others = []
-        for place, written in _finished_runs(folder):
+        named = _named(folder)
+        for place, written in _finished_runs(folder, named):
             numbers = wanted.get(_identity(written) or "")
             if numbers is None:
                 version = "" if written["ftlab"] == __version__ else f" of ftlab {written['ftlab']}"
@@ -85,7 +87,7 @@ class Arrivals:
             elif numbers:
                 number = numbers.pop(0)
                 with store.refusals(self._called):
-                    _link(_own_files(folder, place), self.folder / self._places[number])
+                    _link(_own_files(folder, place, named), self.folder / self._places[number])
                     self.found[number] = self._found(number, written)
         return others
 
@@ -223,18 +225,17 @@ def _is_a_sweep(folder: Path) -> bool:
     return False
 
 
-def _finished_runs(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _finished_runs(folder: Path, named: set[str]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The runs of a sweep's folder that came to their end, whole or not as a sweep, with their manifests."""
-    named = _named(folder)
+    listed = sorted(folder / name for name in named if name.endswith(".parquet"))
+    tables = {run: list(paths) for run, paths in itertools.groupby(listed, key=lambda path: path.parent)}
     for place in sorted((folder / "runs").glob("[!.]*")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             written = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
             status = json.loads((place / "summary.json").read_text(encoding="utf-8"))["status"]
             known = isinstance(written, dict) and {"ftlab", "workload", "spec", "inputs"} <= written.keys()
             # What a machine without power has lost of a file is its content; a copy may lack the rest of one.
-            own = (folder / name for name in named if (folder / name).parent == place)
-            tables = {path for path in (*own, *place.iterdir()) if path.suffix == ".parquet"}
-            whole = all(parquet.is_whole(path) for path in tables)
+            whole = all(parquet.is_whole(path) for path in {*tables.get(place, ()), *place.glob("*.parquet")})
             if known and whole and status != _STOPPED:
                 yield place, written
 
@@ -248,10 +249,9 @@ def _identity(written: Mapping[str, Any]) -> str | None:
     return None if None in sums else json.dumps([written["ftlab"], written["workload"], spec, sums], sort_keys=True)
 
 
-def _own_files(folder: Path, place: Path) -> list[Path]:
+def _own_files(folder: Path, place: Path, named: set[str]) -> list[Path]:
     """The files of a run that ftlab wrote."""
     files = [path for path in place.iterdir() if path.is_file()]
-    named = _named(folder)
     return [path for path in files if path.relative_to(folder).as_posix() in named] if named else files
 
 
