@@ -10,7 +10,7 @@ import pytest
 
 import ftlab
 from conftest import Command
-from ftlab import comparison
+from ftlab import comparison, generate
 from ftlab.errors import InputError, Interrupted
 from ftlab.recording import contexts
 from ftlab.reproduction import answers, files, verdict, written
@@ -204,6 +204,40 @@ def test_what_is_wrong_in_a_file_is_named(folder: Path, file: str, old: str, new
     assert sentence in str(refusal.value)
     assert file in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("runs", "sentence"),
+    [
+        ('vary = { key = "mine.windw", values = [64] }', "one of mine.window, mine.region, mine.mass"),
+        ('vary = { key = "mine.cut", values = [1] }', "one of mine.window, mine.region, mine.mass"),
+        ('vary = { key = "map_cache", values = [1] }', "one of mine.window, mine.region, mine.mass"),
+        ("options = { windw = 64 }", "expected some of confidence, cut, gap"),
+        ("options = { part = 1 }", "expected some of confidence, cut, gap"),
+        (
+            'vary = { key = "mine.window", values = [64] }\noptions = { window = 64 }',
+            "expected no `window`, which is varied",
+        ),
+    ],
+)
+def test_settings_of_miners_are_checked_where_they_are_written(folder: Path, runs: str, sentence: str) -> None:
+    mine = f'[runs.mine]\nkind = "mine"\nmembers = ["clustered"]\n{runs}\n'
+    (folder / "experiment.toml").write_text(EXPERIMENT + mine)
+    with pytest.raises(InputError) as refusal:
+        files.read(folder)
+    assert sentence in str(refusal.value)
+    assert "experiment.toml: [runs.mine]" in str(refusal.value)
+
+
+def test_a_setting_that_the_miner_refuses_is_named_with_its_place(folder: Path, ftlab: Command) -> None:
+    mine = '[runs.mine]\nkind = "mine"\nmembers = ["clustered"]\nvary = { key = "mine.window", values = [1] }\n'
+    (folder / "experiment.toml").write_text(EXPERIMENT + mine)
+    figure = 'title = "t"\nsource = "s"\nruns = "mine"\nmetrics = ["pairs"]\ntolerance = "1%"\n'
+    figure += "[[expect]]\nx = 1\nvalue = 1\n"
+    (folder / "fig-3.toml").write_text(figure)
+    done = ftlab("reproduce", folder, "--only", "fig-3")
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert "runs `mine`: hot, clustered, mine.window = 1: window" in done.err
 
 
 def test_a_figure_without_a_word_of_the_source_is_refused(folder: Path) -> None:
@@ -435,9 +469,13 @@ def test_traces_take_the_place_of_generators(
     assert done.code == 0, done.err
     (stand_in,) = json.loads(done.out)["stand_ins"]
     assert (stand_in["kind"], stand_in["files"], stand_in["requests"]) == ("traces", ["hot.csv"], 10000)
-    # A folder without it: the generator, and every table says so.
-    done = ftlab("reproduce", folder, "--only", "fig-1", "--traces", folder)
-    assert "Hot: a generator" in done.out
+    # What lies beside a trace is none, and capitals are small letters.
+    (traces / "hot.csv").rename(traces / "HOT.CSV")
+    for beside in ("hot.csv.part", "HOT.csv.md5", "hot.csv.sha256"):
+        (traces / beside).write_text("no trace\n")
+    done = ftlab("reproduce", folder, "--only", "fig-1", "--traces", tmp_path / "traces", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["stand_ins"][0]["files"] == ["HOT.CSV"]
     # What lies somewhere without being asked for changes nothing.
     monkeypatch.setenv("FTLAB_TRACES", str(tmp_path / "traces"))
     done = ftlab("reproduce", folder, "--only", "fig-1")
@@ -643,12 +681,24 @@ def test_what_a_folder_of_traces_has_no_file_for_is_told(folder: Path, tmp_path:
     empty = tmp_path / "empty"
     empty.mkdir()
     asked = ("reproduce", folder, "--only", "fig-1", "--traces", empty)
-    done = ftlab(*asked, "--stand-in", "traces")
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert f"traces {empty}: no file for `hot`, expected **/hot" in done.err
+    for more in ((), ("--stand-in", "traces")):
+        done = ftlab(*asked, *more)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert f"traces {empty}: no file for `hot`, expected **/hot" in done.err
+    # Where another workload has one, a generator stands in for what is missing, and it is told.
+    cold = EXPERIMENT[EXPERIMENT.index("[workloads.hot]") : EXPERIMENT.index("[members.page]")].replace(
+        "hot.csv", "cold"
+    )
+    cold = cold.replace("workloads.hot", "workloads.cold").replace('"Hot"', '"Cold"')
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("[members.page]", f"{cold}[members.page]"))
+    (folder / "fig-1.toml").write_text(READS.replace("[[expect]]", '[[expect]]\nworkload = "hot"'))
+    (folder / "fig-2.toml").unlink()
+    generate("hotcold:read=0.5", empty / "hot.csv", span="32MiB", requests=26000)
     done = ftlab(*asked)
-    assert done.code == 0
-    assert f"traces {empty}: no file for `hot`, expected **/hot" in done.err
+    assert done.code == 0, done.err
+    assert f"traces {empty}: no file for `cold`, expected **/cold; another stand-in is taken" in done.err
+    assert "Hot: hot.csv: as recorded" in done.out
+    assert "Cold: a generator" in done.out
     done = ftlab("reproduce", "pblru", "--traces", empty)
     assert (done.code, done.err) == (2, f"ftlab: traces {empty}: experiment `pblru` takes none\n")
 

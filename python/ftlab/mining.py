@@ -64,7 +64,9 @@ class MiningOptions(Settings, RequestOptions, total=False):
 
 
 MINERS = ("clustered", "cminer", "exhaustive")
-_SETTINGS = frozenset(Settings.__annotations__)
+SETTINGS = frozenset(Settings.__annotations__)
+NUMBERS = ("window", "region", "mass", "region_pairs", "gap", "length", "support", "least", "confidence", "most")
+"""Settings that are numbers."""
 _OF_CMINER = ("gap", "length", "projection")
 _NUMBERS = ("support", "confidence", "mass")
 _SHARES = {"announced": "accesses", "seen": "pairs"}
@@ -148,7 +150,7 @@ def execute(
     if wrong := [name for name in miners if name not in MINERS]:
         raise InputError(f"miner {wrong[0]}: expected {', '.join(MINERS)}, some of them with commas between, or both")
     given = {key: value for key, value in options.items() if value is not None}
-    settings = {key: given.pop(key) for key in _SETTINGS if key in given}
+    settings = {key: given.pop(key) for key in SETTINGS if key in given}
     if "cminer" not in miners and (idle := next((key for key in _OF_CMINER if key in settings), None)):
         raise InputError(f"{idle} {settings[idle]}: only C-Miner has it: expected cminer among the miners")
     # JSON has no such numbers, so the core cannot refuse them in its own words.

@@ -198,7 +198,7 @@ def execute(
     if traces is not None:
         looked_for = _workloads(experiment, [figure for figure in figures if figure.on(standins.TRACES)])
         missing = _missing(experiment, looked_for, traces)
-        if standins.TRACES in stand_in and len(missing) == len(looked_for):
+        if len(missing) == len(looked_for):
             raise InputError("; ".join(missing) or f"experiment `{experiment.name}`: these figures need no trace")
     results: list[Result] = []
     failures: list[str] = []

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
+from ftlab import mining
 from ftlab.errors import InputError
 from ftlab.reproduction import arrays, memory_samples, metrics
 from ftlab.reproduction.checked_table import Table
@@ -31,6 +32,8 @@ from ftlab.reproduction.schema import (
     Workload,
 )
 
+MINE = "mine."
+"""A varied key of this beginning is a setting of the miner."""
 # What stands for the source of an ablation.
 _OURS = "not in the source: what makes the difference"
 
@@ -200,14 +203,27 @@ def _runs(name: str, table: Table, experiment: Experiment, workloads: Mapping[st
         raise table.wrong("vary", "nothing: recordings are as they are")
     if runs.key and runs.kind in ("inspect", "drive"):
         raise table.wrong("vary", "nothing: workloads and drive files are as they are")
-    if runs.kind == "mine" and runs.key and not runs.key.startswith("mine."):
-        raise table.wrong("vary", "an option of `ftlab mine`, as in `mine.window`")
+    if runs.kind == "mine" or runs.key.startswith(MINE):
+        _check_mining(runs, table)
     if runs.kind == "contexts":
         for workload in (workloads[name] for name in runs.workloads):
             if any(candidate.generator for found in workload.candidates.values() for candidate in found):
                 raise table.wrong("workloads", f"recordings, where `{workload.name}` has a generator")
     table.done()
     return runs
+
+
+def _check_mining(runs: Runs, table: Table) -> None:
+    """Refuses settings that a miner has not, or that are not for a group to say."""
+    varied = [f"{MINE}{name}" for name in mining.NUMBERS]
+    if runs.key and runs.key not in varied:
+        raise table.wrong("vary", f"an option of `ftlab mine` that is a number: one of {', '.join(varied)}")
+    if runs.kind == "mine":
+        known = sorted(mining.SETTINGS - {"parts", "part"})
+        if any(key not in known for key in runs.options):
+            raise table.wrong("options", f"some of {', '.join(known)}")
+        if runs.key.removeprefix(MINE) in runs.options:
+            raise table.wrong("options", f"no `{runs.key.removeprefix(MINE)}`, which is varied")
 
 
 def _figure(path: Path, experiment: Experiment) -> Figure:

@@ -20,8 +20,8 @@ from typing import Any, Protocol, cast
 
 from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
-from ftlab.errors import FtlabError, Interrupted
-from ftlab.reproduction import arrays, memory_samples, metrics
+from ftlab.errors import FtlabError, InputError, Interrupted
+from ftlab.reproduction import arrays, files, memory_samples, metrics
 from ftlab.reproduction.schema import Drive, Experiment, Member, Runs
 from ftlab.reproduction.standins import Prepared
 from ftlab.runs import Progress
@@ -29,8 +29,6 @@ from ftlab.spec import Spec, run_spec
 
 # Runs whose tables are in memory at a time.
 _BATCH = 24
-# A key of this beginning is a setting of the miner.
-_MINE = "mine."
 # And of this one of a generator in a closed loop.
 _WORKLOAD = "workload."
 # A share of the mapping units (4 KiB) that a run reads and writes.
@@ -181,7 +179,11 @@ class Laboratory:
             prepared = self.prepared[name]
             named, own = metrics.MINERS.get(miner, (miner, {}))
             options = {**self._settings(runs, x), **_part(prepared, part), **own}
-            found = mining.execute(str(prepared.path), options, None, miner=named, output=None, force=False)
+            try:
+                found = mining.execute(str(prepared.path), options, None, miner=named, output=None, force=False)
+            except InputError as error:
+                at = "" if x is None else f", {runs.key} = {x:g}"
+                raise InputError(f"runs `{runs.name}`: {name}, {miner}{at}: {error}") from None
             return _row(runs, name, miner, x, part, found.results[0])
 
         with ThreadPoolExecutor(self._workers()) as pool:
@@ -209,7 +211,7 @@ class Laboratory:
         """How correlations are mined: as the experiment says, but for what is varied."""
         # The core takes a whole number for a share, and not the other way round.
         whole = int(x) if x is not None and x == int(x) else x
-        varied = {runs.key.removeprefix(_MINE): whole} if runs.key.startswith(_MINE) else {}
+        varied = {runs.key.removeprefix(files.MINE): whole} if runs.key.startswith(files.MINE) else {}
         own = runs.options if runs.kind == "mine" else {}
         return {**self.experiment.mining, **own, **varied}
 
@@ -298,7 +300,7 @@ class Laboratory:
 
         changes = {key: _UNITS_SHARE.sub(units, value) for key, value in changes.items()}
         changes |= self._sized(prepared, x if runs.key == "map_cache" else 1.0)
-        if runs.key and runs.key != "map_cache" and not runs.key.startswith(_MINE):
+        if runs.key and runs.key != "map_cache" and not runs.key.startswith(files.MINE):
             changes[runs.key] = f"{x:g}"
         options: dict[str, Any] = {
             **self.experiment.options,

@@ -6,6 +6,7 @@ reads just that part. Part *i* of *n* are the requests from `(i - 1) · N / n` t
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,10 @@ from ftlab.reproduction import files, packing
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
+BESIDE = frozenset(
+    (".part", ".tmp", ".crdownload", ".aria2", ".torrent", ".md5", ".sha1", ".sha256", ".sha512", ".asc", ".sig")
+)
+"""Ends of the names of files that lie beside a trace and are none."""
 UNIT = 4096
 """Bytes of a mapping unit, which every drive of an experiment has."""
 
@@ -96,9 +101,19 @@ def _choose(experiment: Experiment, workload: Workload, kind: str, folder: Path 
 
 
 def found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
-    """The first file that a pattern matches, in the order of names."""
+    """The first file that a pattern matches, in the order of names; capitals and small letters are the same.
+
+    Files that lie beside a trace (`BESIDE`: what is still being downloaded, checksums, signatures) are passed over.
+    """
     for pattern in candidate.files:
-        matches = sorted(path for path in folder.glob(pattern) if path.is_file())
+        place, _, name = pattern.rpartition("/")
+        matches = sorted(
+            path
+            for path in folder.glob(f"{place}/*" if place else "*")
+            if fnmatch.fnmatchcase(path.name.lower(), name.lower())
+            and path.suffix.lower() not in BESIDE
+            and path.is_file()
+        )
         if matches:
             return (str(matches[0]),)
     return ()
