@@ -1,6 +1,7 @@
 """Keeps what a reproduction found for the pages of experiments: `python docs/record.py FOLDER`, made by `--out`.
 
 Several folders of one experiment, as of a drive each, become one record; a figure found twice is taken from the last.
+`--add` before them keeps what is recorded already of figures that no folder has, as long as the experiment has them.
 What was measured is judged by the experiment's files as they are now.
 `python docs/record.py` without a folder draws the picture of every record anew.
 """
@@ -24,7 +25,7 @@ from ftlab.reproduction.summary import of_figure
 PLACE = Path(__file__).parent / "experiments" / "recorded"
 
 
-def record(folders: list[Path]) -> Path:
+def record(folders: list[Path], *, add: bool = False) -> Path:
     """Writes the record; refuses folders of several experiments, and measurements that were cut short."""
     summaries = [json.loads((folder / "summary.json").read_text(encoding="utf-8")) for folder in folders]
     names = {summary["experiment"] for summary in summaries}
@@ -35,6 +36,14 @@ def record(folders: list[Path]) -> Path:
             raise SystemExit(f"{folder}: expected a whole measurement, this one is quick or was not finished")
     figures: dict[tuple[Any, ...], Any] = {}
     experiment = files.load(names.pop())
+    path = PLACE / f"{experiment.name}.json"
+    if add and path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))["figures"]
+        figures = {
+            (item["figure"], item["drive"], item["stand_in"]): item
+            for item in before
+            if item["figure"] in experiment.figures
+        }
     for summary in summaries:
         judged = summary | {"figures": [judge(experiment, figure) for figure in summary["figures"]]}
         for item in answers.shortened(judged)["figures"]:
@@ -45,7 +54,6 @@ def record(folders: list[Path]) -> Path:
         "date": datetime.now(UTC).date().isoformat(),
         "figures": list(figures.values()),
     }
-    path = PLACE / f"{found['experiment']}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     draw(path)
@@ -84,4 +92,6 @@ if __name__ == "__main__":
         for kept in sorted(PLACE.glob("*.json")):
             draw(kept)
     else:
-        sys.stdout.write(f"{record([Path(argument) for argument in sys.argv[1:]])}\n")
+        adds = sys.argv[1] == "--add"
+        given = [Path(argument) for argument in sys.argv[1 + adds :]]
+        sys.stdout.write(f"{record(given, add=adds)}\n")

@@ -175,7 +175,6 @@ def test_only_whole_measurements_of_one_experiment_are_recorded(
     monkeypatch.syspath_prepend(ROOT / "docs")
     import record
 
-    monkeypatch.setattr(record, "PLACE", tmp_path / "kept")
     whole = {"experiment": "cpftl", "version": "1", "quick": False, "complete": True, "figures": []}
     for name, change in (
         ("whole", {}),
@@ -185,7 +184,15 @@ def test_only_whole_measurements_of_one_experiment_are_recorded(
     ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "summary.json").write_text(json.dumps(whole | change))
+    there = json.loads((record.PLACE / "cpftl.json").read_text())
+    monkeypatch.setattr(record, "PLACE", tmp_path / "kept")
     assert json.loads(record.record([tmp_path / "whole"]).read_text())["figures"] == []
+    # Beside what is kept already, but for figures that the experiment no longer has.
+    gone = {**there["figures"][0], "figure": "fig-0"}
+    (record.PLACE / "cpftl.json").write_text(json.dumps({**there, "figures": [*there["figures"], gone]}))
+    added = json.loads(record.record([tmp_path / "whole"], add=True).read_text())
+    assert added["figures"] == there["figures"]
+    assert added["version"] == "1"
     for wrong in (["quick"], ["cut"], ["whole", "b"]):
         with pytest.raises(SystemExit, match="expected"):
             record.record([tmp_path / name for name in wrong])
