@@ -4,7 +4,7 @@
 
 use super::{Channel, Class};
 use crate::bank::CLOSED;
-use crate::channel::candidate::Candidate;
+use crate::channel::candidate::{Candidate, Oldest};
 use crate::memory::WriteCost;
 use crate::schedule::{Limit, Scheduler};
 use crate::{Memory, Ps};
@@ -100,21 +100,17 @@ impl Channel {
         if bank.owned {
             return false;
         }
-        let mut candidate = Candidate {
-            bank: index as u32,
-            hit: None,
-            other: None,
-        };
-        for (at, queued) in self.list(class).iter().enumerate() {
-            if queued.bank as usize != index {
-                continue;
-            }
+        let mut candidate = Candidate::new(index as u32);
+        for (slot, queued) in self.list(class).of_bank(index as u32) {
             let found = if queued.row == bank.open {
                 &mut candidate.hit
             } else {
                 &mut candidate.other
             };
-            found.get_or_insert(at as u32);
+            found.get_or_insert(Oldest {
+                sequence: queued.sequence,
+                slot,
+            });
             let is_settled = match memory.scheduler {
                 Scheduler::HitsFirst { limit: Limit::Never } => candidate.hit.is_some(),
                 Scheduler::HitsFirst { .. } => candidate.hit.is_some() && candidate.other.is_some(),
@@ -128,16 +124,14 @@ impl Channel {
         if candidate.hit.is_none() && candidate.other.is_none() {
             return false;
         }
-        let (at, hit, passes) = candidate.chosen(memory.scheduler, bank.passed);
-        let from = if hit { bank.next_column } else { bank.next_row };
+        let found = candidate.chosen(memory.scheduler, bank.passed);
+        let from = if found.hit { bank.next_column } else { bank.next_row };
         if from > now && !memory.look_ahead {
             self.by_bank.waits |= 1 << index;
             self.by_bank.until[index] = from;
             return false;
         }
-        let request = self.list(class)[at as usize];
-        self.claim(memory, request, hit, passes, now.max(from));
-        self.list_mut(class)[at as usize].owns = true;
+        self.claim(memory, class, found, now.max(from));
         true
     }
 }

@@ -1,0 +1,131 @@
+//! Requests that own their banks, reads and writes apart, by when they are ready for their column commands.
+//!
+//! Most become ready in the order in which they got their banks, so that one that comes is nearly always put at the end and one that
+//! goes is at the front.
+
+use std::collections::VecDeque;
+
+use crate::Ps;
+
+/// A request that owns its bank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pub sequence: u64,
+    /// Its slot in its queue.
+    pub slot: u32,
+    pub bank: u32,
+    pub row: u32,
+    pub write: bool,
+    /// Earliest column command.
+    pub ready: Ps,
+    pub since: Ps,
+}
+
+/// Where an owner is: whether among the writes, and its index there.
+pub(super) type At = (bool, usize);
+
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    /// Reads, writes: each by `ready`.
+    lists: [VecDeque<Owner>; 2],
+}
+
+impl Owners {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.lists.iter().all(VecDeque::is_empty)
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.lists[0].len() + self.lists[1].len()
+    }
+
+    #[inline]
+    pub fn writes(&self) -> usize {
+        self.lists[1].len()
+    }
+
+    #[inline]
+    pub fn add(&mut self, owner: Owner) -> At {
+        let list = &mut self.lists[usize::from(owner.write)];
+        let later = list.iter().rev().take_while(|other| other.ready > owner.ready).count();
+        let index = list.len() - later;
+        match later {
+            0 => list.push_back(owner),
+            _ => list.insert(index, owner),
+        }
+        (owner.write, index)
+    }
+
+    pub fn get(&self, (write, index): At) -> &Owner {
+        &self.lists[usize::from(write)][index]
+    }
+
+    pub fn of_bank(&self, bank: u32) -> Option<&Owner> {
+        self.lists.iter().flatten().find(|owner| owner.bank == bank)
+    }
+
+    #[inline]
+    pub fn remove(&mut self, (write, index): At) -> Owner {
+        let list = &mut self.lists[usize::from(write)];
+        let taken = if index == 0 {
+            list.pop_front()
+        } else {
+            list.remove(index)
+        };
+        taken.expect("the index of an owner")
+    }
+
+    /// The earliest `ready` of reads or of writes.
+    #[inline]
+    pub fn soonest(&self, write: bool) -> Ps {
+        let list = &self.lists[usize::from(write)];
+        list.front().map_or(Ps::MAX, |owner| owner.ready)
+    }
+
+    /// The oldest request of those that are ready at `now`: its sequence, and where it is.
+    #[inline]
+    pub fn oldest(&self, write: bool, now: Ps) -> Option<(u64, At)> {
+        let list = self.lists[usize::from(write)].iter().enumerate();
+        let ready = list.take_while(|(_, owner)| owner.ready <= now);
+        ready.map(|(index, owner)| (owner.sequence, (write, index))).min()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (At, &Owner)> {
+        let of = |write: bool| {
+            let list = self.lists[usize::from(write)].iter().enumerate();
+            list.map(move |(index, owner)| ((write, index), owner))
+        };
+        of(false).chain(of(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of three that are ready at 5, 5 and 9, the oldest at 5 is the one with the lower sequence, at 9 the third.
+    #[test]
+    fn the_oldest_that_is_ready_goes_first() {
+        let owner = |sequence, ready| Owner {
+            sequence,
+            slot: 0,
+            bank: 0,
+            row: 0,
+            write: true,
+            ready,
+            since: 0,
+        };
+        let mut owners = Owners::default();
+        owners.add(owner(1, 9));
+        owners.add(owner(7, 5));
+        owners.add(owner(3, 5));
+        assert_eq!((owners.soonest(true), owners.soonest(false)), (5, Ps::MAX));
+        assert_eq!(owners.oldest(true, 4), None);
+        assert_eq!(owners.oldest(true, 9).map(|(sequence, _)| sequence), Some(1));
+        let (sequence, at) = owners.oldest(true, 5).unwrap();
+        assert_eq!((sequence, owners.remove(at).sequence), (3, 3));
+        assert_eq!((owners.len(), owners.writes(), owners.soonest(true)), (2, 2, 5));
+    }
+}
