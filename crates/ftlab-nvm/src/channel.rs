@@ -195,8 +195,10 @@ impl Channel {
         }
     }
 
-    pub fn arrive(&mut self, access: Access) {
+    /// Whether it is the next to have a place: there is nothing to do for one that waits behind others.
+    pub fn arrive(&mut self, access: Access) -> bool {
         self.waiting.push_back(access);
+        self.waiting.len() == 1
     }
 
     /// From now on buffered writes go to the banks whenever no read waits: nothing more will arrive.

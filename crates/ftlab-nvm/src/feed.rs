@@ -1,7 +1,6 @@
 //! Who asks the memory: arrivals at given times (open loop), or cores that wait for what they asked (closed loop).
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use crate::Ps;
 
@@ -41,6 +40,7 @@ impl OpenLoop {
 }
 
 impl Feed for OpenLoop {
+    #[inline]
     fn next_at(&mut self) -> Option<Ps> {
         self.next.map(|step| step.time)
     }
@@ -63,10 +63,12 @@ impl Feed for OpenLoop {
 pub struct Cores {
     cores: Vec<Core>,
     outstanding: u32,
-    /// Completions to come: time and core.
-    completions: BinaryHeap<Reverse<(Ps, u64)>>,
-    /// When the next core issues, and which.
+    /// Completions to come: time and core, the first at the front. Nearly all come in this order.
+    completions: VecDeque<(Ps, u64)>,
+    /// When the next core issues, and which: ties go to the lower number.
     issue: Option<(Ps, usize)>,
+    /// Cores that may issue.
+    able: usize,
     /// Cores that have accesses left.
     busy: usize,
 }
@@ -77,6 +79,12 @@ struct Core {
     /// Earliest issue of `next`.
     from: Ps,
     under_way: u32,
+}
+
+impl Core {
+    fn is_able(&self, outstanding: u32) -> bool {
+        self.next.is_some() && self.under_way < outstanding
+    }
 }
 
 impl Cores {
@@ -92,58 +100,90 @@ impl Cores {
         };
         let cores: Vec<Core> = streams.into_iter().map(core).collect();
         let mut feed = Cores {
+            able: cores.iter().filter(|core| core.is_able(outstanding)).count(),
             busy: cores.iter().filter(|core| core.next.is_some()).count(),
             cores,
             outstanding,
-            completions: BinaryHeap::new(),
+            completions: VecDeque::new(),
             issue: None,
         };
         feed.issue = feed.first();
         feed
     }
 
-    /// The core that issues first, and when: ties go to the lower number.
     fn first(&self) -> Option<(Ps, usize)> {
-        let able = |core: &&Core| core.next.is_some() && core.under_way < self.outstanding;
+        let able = |core: &&Core| core.is_able(self.outstanding);
         let cores = self.cores.iter().enumerate().filter(|(_, core)| able(core));
         cores.map(|(index, core)| (core.from, index)).min()
+    }
+
+    /// One access of a core is done.
+    fn complete(&mut self, index: usize, at: Ps) {
+        let core = &mut self.cores[index];
+        let was_able = core.is_able(self.outstanding);
+        core.under_way -= 1;
+        core.from = core.from.max(at);
+        let turn = (core.from, index);
+        if was_able {
+            // It may issue later now.
+            if self.issue.is_some_and(|(_, first)| first == index) {
+                self.issue = self.first();
+            }
+        } else if core.next.is_some() {
+            self.able += 1;
+            self.issue = Some(self.issue.map_or(turn, |issue| issue.min(turn)));
+        }
     }
 }
 
 impl Feed for Cores {
+    #[inline]
     fn next_at(&mut self) -> Option<Ps> {
-        let completion = self.completions.peek().map(|Reverse((at, _))| *at);
-        let issue = self.issue.map(|(at, _)| at);
-        completion.into_iter().chain(issue).min()
+        match (self.completions.front(), self.issue) {
+            (Some(&(completion, _)), Some((issue, _))) => Some(completion.min(issue)),
+            (Some(&(at, _)), None) | (None, Some((at, _))) => Some(at),
+            (None, None) => None,
+        }
     }
 
+    #[inline]
     fn take(&mut self) -> Option<(u64, Step)> {
-        let issue = self.issue;
-        if let Some(&Reverse((at, tag))) = self.completions.peek()
-            && issue.is_none_or(|(time, _)| at <= time)
+        if let Some(&(at, tag)) = self.completions.front()
+            && self.issue.is_none_or(|(time, _)| at <= time)
         {
-            self.completions.pop();
-            let core = &mut self.cores[tag as usize];
-            core.under_way -= 1;
-            core.from = core.from.max(at);
-            self.issue = self.first();
+            self.completions.pop_front();
+            self.complete(tag as usize, at);
             return None;
         }
-        let (at, index) = issue?;
+        let (at, index) = self.issue?;
         let core = &mut self.cores[index];
         let step = core.next?;
         core.next = core.steps.next();
         core.under_way += 1;
         core.from = at.saturating_add(core.next.map_or(0, |next| next.time));
         self.busy -= usize::from(core.next.is_none());
-        self.issue = self.first();
+        let is_able = core.is_able(self.outstanding);
+        let turn = (core.from, index);
+        self.able -= usize::from(!is_able);
+        self.issue = match self.able {
+            0 => None,
+            1 if is_able => Some(turn),
+            _ => self.first(),
+        };
         Some((index as u64, step))
     }
 
+    #[inline]
     fn completed(&mut self, tag: u64, at: Ps) {
-        self.completions.push(Reverse((at, tag)));
+        let completion = (at, tag);
+        let later = self.completions.iter().rev().take_while(|&&other| other > completion);
+        match later.count() {
+            0 => self.completions.push_back(completion),
+            later => self.completions.insert(self.completions.len() - later, completion),
+        }
     }
 
+    #[inline]
     fn is_over(&mut self) -> bool {
         self.busy == 0
     }

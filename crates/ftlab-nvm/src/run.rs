@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cache::{Hierarchy, Levels};
-use crate::feed::{Cores, Feed, OpenLoop, Step, Stream};
+use crate::feed::{Cores, OpenLoop, Step, Stream};
 use crate::system::System;
 use crate::trace::{self, Format};
 use crate::{LATEST, Memory, Ps, TOO_LATE, generate, memory, presets, report};
@@ -136,13 +136,15 @@ pub fn run(spec: &RunSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Valu
             .collect();
         hierarchy = Some(shared);
     }
-    let mut feed: Box<dyn Feed> = match workload.is_open {
-        true => Box::new(OpenLoop::new(Box::new(workload.streams.into_iter().flatten()))),
-        false => Box::new(Cores::new(workload.streams, workload.outstanding)),
-    };
     let mut system = System::new(&memory);
     let started = std::time::Instant::now();
-    system.run(&memory, feed.as_mut(), &mut |_| (), go_on)?;
+    if workload.is_open {
+        let arrivals = workload.streams.into_iter().flatten();
+        system.run(&memory, &mut OpenLoop::new(Box::new(arrivals)), &mut |_| (), go_on)?;
+    } else {
+        let mut cores = Cores::new(workload.streams, workload.outstanding);
+        system.run(&memory, &mut cores, &mut |_| (), go_on)?;
+    }
     let wall = started.elapsed().as_secs_f64();
     let measured = report::measured(&memory, &system, true);
     let requests = measured["requests"].as_f64().unwrap_or(0.0);

@@ -37,11 +37,11 @@ impl System {
 
     /// Serves the whole feed. `each` sees every completion, in the order in which the controller learns of it; `go_on` is asked
     /// now and then whether to. A run that goes on beyond [`LATEST`] is refused.
-    pub fn run(
+    pub fn run<F: Feed>(
         &mut self,
         memory: &Memory,
-        feed: &mut dyn Feed,
-        each: &mut dyn FnMut(&Done),
+        feed: &mut F,
+        each: &mut impl FnMut(&Done),
         go_on: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
         let mut wakes = vec![Ps::MAX; self.channels.len()];
@@ -84,14 +84,16 @@ impl System {
             while feed.next_at() == Some(now) {
                 if let Some((tag, step)) = feed.take() {
                     let place = memory.map.place(step.address);
-                    self.channels[place.channel as usize].arrive(Access {
+                    let is_next = self.channels[place.channel as usize].arrive(Access {
                         tag,
                         arrived: now,
                         write: step.write,
                         line: step.address / memory.line_bytes,
                         place,
                     });
-                    wakes[place.channel as usize] = now;
+                    if is_next {
+                        wakes[place.channel as usize] = now;
+                    }
                 }
             }
             for (channel, wake) in self.channels.iter_mut().zip(&mut wakes) {
