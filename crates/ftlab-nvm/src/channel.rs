@@ -119,6 +119,8 @@ pub struct Channel {
     /// Whether writes are posted into a write buffer.
     posted: bool,
     waiting: VecDeque<Access>,
+    /// Whether the first that waits may find a place: it is new, or one was given up since it was looked at.
+    place_freed: bool,
     /// In the order of acceptance.
     reads: Queue,
     /// The write buffer, or empty where writes share the queue.
@@ -171,11 +173,12 @@ impl Channel {
             timeline: Timeline::new(banks),
             posted: memory.buffer > 0,
             waiting: VecDeque::new(),
+            place_freed: false,
             reads: Queue::new(banks),
             writes: Queue::new(banks),
             staged: Queue::new(banks),
             staged_of: vec![0; banks],
-            owners: Owners::default(),
+            owners: Owners::new(),
             writing: Vec::new(),
             works_until: 0,
             bus_free: 0,
@@ -198,7 +201,9 @@ impl Channel {
     /// Whether it is the next to have a place: there is nothing to do for one that waits behind others.
     pub fn arrive(&mut self, access: Access) -> bool {
         self.waiting.push_back(access);
-        self.waiting.len() == 1
+        let is_next = self.waiting.len() == 1;
+        self.place_freed |= is_next;
+        is_next
     }
 
     /// From now on buffered writes go to the banks whenever no read waits: nothing more will arrive.
@@ -226,11 +231,14 @@ impl Channel {
 
     /// Does what can be done at `now`; the time at which there may be more to do.
     pub fn step(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> Ps {
-        self.writing.retain(|&end| end > now);
+        if !self.writing.is_empty() {
+            self.writing.retain(|&end| end > now);
+        }
         loop {
-            let mut admitted = self.admit(memory, now, done);
+            if self.place_freed {
+                self.admit(memory, now, done);
+            }
             while self.stage(memory) {
-                admitted = true;
                 self.admit(memory, now, done);
             }
             let refreshed = self.refresh(memory, now);
@@ -249,7 +257,8 @@ impl Channel {
             } else {
                 self.claims(memory, now)
             };
-            if !(admitted || refreshed || paused || claimed) {
+            // What was admitted has been seen by all that follows it.
+            if !(refreshed || paused || claimed) {
                 return self.next_wake(memory, now);
             }
         }

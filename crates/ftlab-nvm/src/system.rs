@@ -53,7 +53,8 @@ impl System {
         let mut clock = 0;
         let mut rounds = 0u32;
         loop {
-            let arrival = feed.next_at().map_or(Ps::MAX, |at| at.min(LATEST));
+            let mut next = feed.next_at();
+            let arrival = next.map_or(Ps::MAX, |at| at.min(LATEST));
             if memory.refresh.is_some() && arrival < Ps::MAX {
                 self.skip_refreshes(memory, arrival, &mut wakes);
             }
@@ -81,7 +82,7 @@ impl System {
             if rounds.is_multiple_of(1 << 16) {
                 go_on()?;
             }
-            while feed.next_at() == Some(now) {
+            while next == Some(now) {
                 if let Some((tag, step)) = feed.take() {
                     let place = memory.map.place(step.address);
                     let is_next = self.channels[place.channel as usize].arrive(Access {
@@ -95,6 +96,7 @@ impl System {
                         wakes[place.channel as usize] = now;
                     }
                 }
+                next = feed.next_at();
             }
             for (channel, wake) in self.channels.iter_mut().zip(&mut wakes) {
                 if *wake <= now {
@@ -103,11 +105,12 @@ impl System {
                 }
             }
             clock = now;
-            for one in done.drain(..) {
-                self.measured.take(&one);
+            for one in &done {
+                self.measured.take(one);
                 feed.completed(one.tag, one.at);
-                each(&one);
+                each(one);
             }
+            done.clear();
         }
     }
 }

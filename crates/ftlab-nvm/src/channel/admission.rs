@@ -4,7 +4,9 @@ use super::{Access, Channel, Done, Queued};
 use crate::{Memory, Ps};
 
 impl Channel {
-    pub(super) fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+    /// Lets requests in until one finds no place.
+    pub(super) fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) {
+        self.place_freed = false;
         let mut any = false;
         while let Some(&access) = self.waiting.front() {
             let buffered = self.posted;
@@ -44,7 +46,6 @@ impl Channel {
             self.draining = true;
             self.counts.drains += 1;
         }
-        any
     }
 
     /// Requests that are still listed and have given up their places, in the write buffer or in the queue.

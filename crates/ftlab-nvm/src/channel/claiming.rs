@@ -100,6 +100,7 @@ impl Channel {
             bank.open = request.row;
         }
         bank.owned = true;
+        self.place_freed |= memory.frees_early;
         self.owners.add(Owner {
             sequence: request.sequence,
             slot: found.slot,

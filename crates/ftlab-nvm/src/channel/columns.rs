@@ -9,6 +9,9 @@ use super::owners;
 impl Channel {
     /// Sends the column command of the oldest owner that is ready, if the bus will be free for its data.
     pub(super) fn columns(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+        if self.next_column(memory) > now {
+            return false;
+        }
         let mut chosen: Option<(u64, owners::At)> = None;
         for write in [false, true] {
             if self.bus_from(memory, write) <= now
@@ -38,6 +41,7 @@ impl Channel {
         };
         let request = list.remove(owner.slot);
         debug_assert!(request.sequence == owner.sequence);
+        self.place_freed = true;
         let data_end = now + memory.column_latency(owner.write) + memory.t_burst;
         self.bus_free = data_end;
         self.works_until = self.works_until.max(data_end);
@@ -64,6 +68,7 @@ impl Channel {
     }
 
     /// Earliest column command of any owner.
+    #[inline]
     pub(super) fn next_column(&self, memory: &Memory) -> Ps {
         let first = |write: bool| self.owners.soonest(write).max(self.bus_from(memory, write));
         first(false).min(first(true))

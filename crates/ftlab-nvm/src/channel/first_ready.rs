@@ -149,6 +149,7 @@ impl Channel {
                 bank.passed = 0;
                 self.opened.rotate_left(1);
                 self.opened[3] = Some(now);
+                self.place_freed |= memory.frees_early;
                 self.owners.add(Owner::of(slot, &queued, now + memory.t_rcd, now));
             }
             Next::Close => {

@@ -24,13 +24,22 @@ pub(super) struct Owner {
 /// Where an owner is: whether among the writes, and its index there.
 pub(super) type At = (bool, usize);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Owners {
     /// Reads, writes: each by `ready`.
     lists: [VecDeque<Owner>; 2],
+    /// The earliest `ready` of each.
+    soonest: [Ps; 2],
 }
 
 impl Owners {
+    pub fn new() -> Self {
+        Owners {
+            lists: [VecDeque::new(), VecDeque::new()],
+            soonest: [Ps::MAX; 2],
+        }
+    }
+
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.lists.iter().all(VecDeque::is_empty)
@@ -55,6 +64,8 @@ impl Owners {
             0 => list.push_back(owner),
             _ => list.insert(index, owner),
         }
+        let soonest = &mut self.soonest[usize::from(owner.write)];
+        *soonest = (*soonest).min(owner.ready);
         (owner.write, index)
     }
 
@@ -74,14 +85,14 @@ impl Owners {
         } else {
             list.remove(index)
         };
+        self.soonest[usize::from(write)] = list.front().map_or(Ps::MAX, |owner| owner.ready);
         taken.expect("the index of an owner")
     }
 
     /// The earliest `ready` of reads or of writes.
     #[inline]
     pub fn soonest(&self, write: bool) -> Ps {
-        let list = &self.lists[usize::from(write)];
-        list.front().map_or(Ps::MAX, |owner| owner.ready)
+        self.soonest[usize::from(write)]
     }
 
     /// The oldest request of those that are ready at `now`: its sequence, and where it is.
@@ -117,7 +128,7 @@ mod tests {
             ready,
             since: 0,
         };
-        let mut owners = Owners::default();
+        let mut owners = Owners::new();
         owners.add(owner(1, 9));
         owners.add(owner(7, 5));
         owners.add(owner(3, 5));
