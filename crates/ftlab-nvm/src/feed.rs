@@ -1,8 +1,7 @@
 //! Who asks the memory: arrivals at given times (open loop), or cores that wait for what they asked (closed loop).
 
-use std::collections::VecDeque;
-
 use crate::Ps;
+use crate::ordered::Ordered;
 
 /// One access of a stream: a line, and the time that its core thinks before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +63,7 @@ pub struct Cores {
     cores: Vec<Core>,
     outstanding: u32,
     /// Completions to come: time and core, the first at the front. Nearly all come in this order.
-    completions: VecDeque<(Ps, u64)>,
+    completions: Ordered<(Ps, u64)>,
     /// When the next core issues, and which: ties go to the lower number.
     issue: Option<(Ps, usize)>,
     /// Cores that may issue.
@@ -104,7 +103,7 @@ impl Cores {
             busy: cores.iter().filter(|core| core.next.is_some()).count(),
             cores,
             outstanding,
-            completions: VecDeque::new(),
+            completions: Ordered::new(),
             issue: None,
         };
         feed.issue = feed.first();
@@ -139,7 +138,7 @@ impl Cores {
 impl Feed for Cores {
     #[inline]
     fn next_at(&mut self) -> Option<Ps> {
-        match (self.completions.front(), self.issue) {
+        match (self.completions.first(), self.issue) {
             (Some(&(completion, _)), Some((issue, _))) => Some(completion.min(issue)),
             (Some(&(at, _)), None) | (None, Some((at, _))) => Some(at),
             (None, None) => None,
@@ -148,10 +147,10 @@ impl Feed for Cores {
 
     #[inline]
     fn take(&mut self) -> Option<(u64, Step)> {
-        if let Some(&(at, tag)) = self.completions.front()
+        if let Some(&(at, tag)) = self.completions.first()
             && self.issue.is_none_or(|(time, _)| at <= time)
         {
-            self.completions.pop_front();
+            self.completions.remove(0);
             self.complete(tag as usize, at);
             return None;
         }
@@ -175,12 +174,7 @@ impl Feed for Cores {
 
     #[inline]
     fn completed(&mut self, tag: u64, at: Ps) {
-        let completion = (at, tag);
-        let later = self.completions.iter().rev().take_while(|&&other| other > completion);
-        match later.count() {
-            0 => self.completions.push_back(completion),
-            later => self.completions.insert(self.completions.len() - later, completion),
-        }
+        self.completions.insert((at, tag), |other| *other > (at, tag));
     }
 
     #[inline]

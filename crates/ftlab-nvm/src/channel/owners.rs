@@ -3,9 +3,8 @@
 //! Most become ready in the order in which they got their banks, so that one that comes is nearly always put at the end and one that
 //! goes is at the front.
 
-use std::collections::VecDeque;
-
 use crate::Ps;
+use crate::ordered::Ordered;
 
 /// A request that owns its bank.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +26,7 @@ pub(super) type At = (bool, usize);
 #[derive(Debug)]
 pub(super) struct Owners {
     /// Reads, writes: each by `ready`.
-    lists: [VecDeque<Owner>; 2],
+    lists: [Ordered<Owner>; 2],
     /// The earliest `ready` of each.
     soonest: [Ps; 2],
 }
@@ -35,58 +34,52 @@ pub(super) struct Owners {
 impl Owners {
     pub fn new() -> Self {
         Owners {
-            lists: [VecDeque::new(), VecDeque::new()],
+            lists: [Ordered::new(), Ordered::new()],
             soonest: [Ps::MAX; 2],
         }
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.lists.iter().all(VecDeque::is_empty)
+        self.len() == 0
     }
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.lists[0].len() + self.lists[1].len()
+        self.lists[0].items().len() + self.lists[1].items().len()
     }
 
     #[inline]
     pub fn writes(&self) -> usize {
-        self.lists[1].len()
+        self.lists[1].items().len()
     }
 
     #[inline]
     pub fn add(&mut self, owner: Owner) -> At {
         let list = &mut self.lists[usize::from(owner.write)];
-        let later = list.iter().rev().take_while(|other| other.ready > owner.ready).count();
-        let index = list.len() - later;
-        match later {
-            0 => list.push_back(owner),
-            _ => list.insert(index, owner),
-        }
+        let index = list.insert(owner, |other| other.ready > owner.ready);
         let soonest = &mut self.soonest[usize::from(owner.write)];
         *soonest = (*soonest).min(owner.ready);
         (owner.write, index)
     }
 
     pub fn get(&self, (write, index): At) -> &Owner {
-        &self.lists[usize::from(write)][index]
+        &self.lists[usize::from(write)].items()[index]
     }
 
     pub fn of_bank(&self, bank: u32) -> Option<&Owner> {
-        self.lists.iter().flatten().find(|owner| owner.bank == bank)
+        self.lists
+            .iter()
+            .flat_map(|list| list.items())
+            .find(|owner| owner.bank == bank)
     }
 
     #[inline]
     pub fn remove(&mut self, (write, index): At) -> Owner {
         let list = &mut self.lists[usize::from(write)];
-        let taken = if index == 0 {
-            list.pop_front()
-        } else {
-            list.remove(index)
-        };
-        self.soonest[usize::from(write)] = list.front().map_or(Ps::MAX, |owner| owner.ready);
-        taken.expect("the index of an owner")
+        let taken = list.remove(index);
+        self.soonest[usize::from(write)] = list.first().map_or(Ps::MAX, |owner| owner.ready);
+        taken
     }
 
     /// The earliest `ready` of reads or of writes.
@@ -98,14 +91,22 @@ impl Owners {
     /// The oldest request of those that are ready at `now`: its sequence, and where it is.
     #[inline]
     pub fn oldest(&self, write: bool, now: Ps) -> Option<(u64, At)> {
-        let list = self.lists[usize::from(write)].iter().enumerate();
-        let ready = list.take_while(|(_, owner)| owner.ready <= now);
-        ready.map(|(index, owner)| (owner.sequence, (write, index))).min()
+        let list = self.lists[usize::from(write)].items();
+        let mut oldest: Option<(u64, At)> = None;
+        for (index, owner) in list.iter().enumerate() {
+            if owner.ready > now {
+                break;
+            }
+            if oldest.is_none_or(|(sequence, _)| owner.sequence < sequence) {
+                oldest = Some((owner.sequence, (write, index)));
+            }
+        }
+        oldest
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (At, &Owner)> {
         let of = |write: bool| {
-            let list = self.lists[usize::from(write)].iter().enumerate();
+            let list = self.lists[usize::from(write)].items().iter().enumerate();
             list.map(move |(index, owner)| ((write, index), owner))
         };
         of(false).chain(of(true))
