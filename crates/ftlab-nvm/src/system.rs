@@ -89,7 +89,7 @@ impl System {
                         tag,
                         arrived: now,
                         write: step.write,
-                        line: step.address / memory.line_bytes,
+                        line: memory.map.line(step.address),
                         place,
                     });
                     if is_next {
