@@ -197,6 +197,12 @@ impl AddressMap {
         address >> self.line_bits
     }
 
+    /// The address of the line with this number.
+    #[inline]
+    pub fn address_of(&self, line: u64) -> u64 {
+        line << self.line_bits
+    }
+
     /// The bank in the whole memory: channel and bank in one number.
     pub fn flat_bank(&self, place: Place) -> usize {
         (place.bank << self.channel_bits | place.channel) as usize

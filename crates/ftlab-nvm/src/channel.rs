@@ -199,6 +199,7 @@ impl Channel {
     }
 
     /// Whether it is the next to have a place: there is nothing to do for one that waits behind others.
+    #[inline]
     pub fn arrive(&mut self, access: Access) -> bool {
         self.waiting.push_back(access);
         let is_next = self.waiting.len() == 1;

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cache::{Hierarchy, Levels};
-use crate::feed::{Cores, OpenLoop, Step, Stream};
+use crate::feed::{Cores, OpenLoop, Stream};
+use crate::misses::Misses;
 use crate::system::System;
 use crate::trace::{self, Format};
 use crate::{LATEST, Memory, Ps, TOO_LATE, generate, memory, presets, report};
@@ -132,7 +133,9 @@ pub fn run(spec: &RunSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Valu
         let shared = Rc::new(RefCell::new(caches));
         let streams = workload.streams.into_iter().enumerate();
         workload.streams = streams
-            .map(|(core, stream)| behind_caches(stream, core, Rc::clone(&shared), memory.line_bytes))
+            .map(|(core, stream)| -> Stream {
+                Box::new(Misses::new(stream, core, Rc::clone(&shared), memory.map.clone()))
+            })
             .collect();
         hierarchy = Some(shared);
     }
@@ -164,31 +167,6 @@ pub fn run(spec: &RunSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Valu
         }),
         "measured": measured,
         "perf": {"wall_s": wall, "requests_per_s": requests / wall.max(1e-9)},
-    }))
-}
-
-/// What of a core's accesses reaches memory: its misses, with the time that hits took as think time, and dirty lines.
-fn behind_caches(steps: Stream, core: usize, caches: Rc<RefCell<Hierarchy>>, line_bytes: u64) -> Stream {
-    let mut waited = 0;
-    Box::new(steps.flat_map(move |step| {
-        let asked = caches.borrow_mut().access(core, step.address / line_bytes, step.write);
-        waited = (waited + asked.latency).saturating_add(step.time).min(LATEST);
-        let mut out: [Option<Step>; 4] = [None; 4];
-        if asked.fill {
-            out[0] = Some(Step {
-                address: step.address,
-                write: false,
-                time: std::mem::take(&mut waited),
-            });
-        }
-        for (place, line) in out[1..].iter_mut().zip(asked.written) {
-            *place = line.map(|line| Step {
-                address: line * line_bytes,
-                write: true,
-                time: 0,
-            });
-        }
-        out.into_iter().flatten()
     }))
 }
 

@@ -58,7 +58,7 @@ impl System {
             if memory.refresh.is_some() && arrival < Ps::MAX {
                 self.skip_refreshes(memory, arrival, &mut wakes);
             }
-            let now = wakes.iter().copied().min().unwrap_or(Ps::MAX).min(arrival);
+            let now = wakes.iter().fold(arrival, |first, &wake| first.min(wake));
             if feed.is_over() {
                 if self.channels.iter().all(Channel::is_idle) {
                     let works = self.channels.iter().map(|channel| channel.works_until).max();
@@ -98,9 +98,9 @@ impl System {
                 }
                 next = feed.next_at();
             }
-            for (channel, wake) in self.channels.iter_mut().zip(&mut wakes) {
+            for (index, wake) in wakes.iter_mut().enumerate() {
                 if *wake <= now {
-                    *wake = channel.step(memory, now, &mut done);
+                    *wake = self.channels[index].step(memory, now, &mut done);
                     debug_assert!(*wake > now);
                 }
             }

@@ -49,6 +49,7 @@ impl Channel {
     }
 
     /// Requests that are still listed and have given up their places, in the write buffer or in the queue.
+    #[inline]
     pub(super) fn early(&self, memory: &Memory, buffered: bool) -> usize {
         if !memory.frees_early || memory.bank_queue > 0 {
             return 0;
@@ -68,6 +69,7 @@ impl Channel {
     }
 
     /// Sends one request on to the queue of its bank.
+    #[inline]
     pub(super) fn stage(&mut self, memory: &Memory) -> bool {
         if memory.bank_queue == 0 {
             return false;

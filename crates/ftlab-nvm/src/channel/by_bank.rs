@@ -17,6 +17,8 @@ pub(super) struct ByBank {
     is_used: bool,
     /// Only while buffered writes are not what is served: they share a limit.
     for_reads: bool,
+    /// A bit for each bank.
+    all: u64,
     /// Banks to look at.
     look: u64,
     /// Banks whose next request waits for the bank itself, and until when.
@@ -35,6 +37,7 @@ impl ByBank {
         ByBank {
             is_used: banks <= MOST && !alone && (!limited || reads_apart) && memory.pause_step == 0,
             for_reads: limited,
+            all: u64::MAX >> (MOST - banks.min(MOST)),
             look: 0,
             waits: 0,
             until: vec![0; banks],
@@ -84,13 +87,13 @@ impl Channel {
         }
         let looked = std::mem::take(&mut self.by_bank.look);
         self.by_bank.waits &= !looked;
-        let mut any = false;
-        let count = self.banks.len();
-        for bank in bits(looked).take_while(|&bank| bank < count) {
-            any |= self.give(memory, now, class, bank);
-        }
+        // Those that are left wait longer than now.
         for bank in bits(self.by_bank.waits) {
             self.claims_from = self.claims_from.min(self.by_bank.until[bank]);
+        }
+        let mut any = false;
+        for bank in bits(looked & self.by_bank.all) {
+            any |= self.give(memory, now, class, bank);
         }
         any
     }
@@ -129,6 +132,7 @@ impl Channel {
         if from > now && !memory.look_ahead {
             self.by_bank.waits |= 1 << index;
             self.by_bank.until[index] = from;
+            self.claims_from = self.claims_from.min(from);
             return false;
         }
         self.claim(memory, class, found, now.max(from));
