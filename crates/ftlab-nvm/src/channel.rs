@@ -286,7 +286,7 @@ impl Channel {
         if memory.pause_step > 0 {
             for bank in self.banks.iter().filter(|bank| bank.paused.is_some()) {
                 let free = bank.next_column.max(bank.next_row);
-                let power = self.writing.iter().copied().min().unwrap_or(Ps::MAX);
+                let power = self.power_from();
                 wake = wake.min(if free > now { free } else { power });
             }
         }

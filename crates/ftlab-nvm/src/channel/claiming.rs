@@ -15,6 +15,11 @@ impl Channel {
             return false;
         }
         let class = self.class(memory);
+        if class == Class::Writes && memory.cost == WriteCost::Line && !self.has_power(memory) {
+            // Whatever waits would write to the cells.
+            self.claims_from = self.power_from();
+            return false;
+        }
         self.gather(class, memory.scheduler == Scheduler::Fcfs);
         let mut any = false;
         for index in 0..self.candidates.len() {
@@ -31,8 +36,7 @@ impl Channel {
             let writes = self.list(class).get(found.slot).write;
             let writes_cells = closes_dirty || (writes && memory.cost == WriteCost::Line);
             if writes_cells && !self.has_power(memory) {
-                let first = self.writing.iter().copied().min().unwrap_or(Ps::MAX);
-                self.claims_from = self.claims_from.min(first);
+                self.claims_from = self.claims_from.min(self.power_from());
                 continue;
             }
             self.claim(memory, class, found, now.max(from));
@@ -110,6 +114,11 @@ impl Channel {
             ready,
             since: now,
         });
+    }
+
+    /// When the first of the writes to the cells ends.
+    pub(super) fn power_from(&self) -> Ps {
+        self.writing.iter().copied().min().unwrap_or(Ps::MAX)
     }
 
     /// Whether one more write to the cells may start.
