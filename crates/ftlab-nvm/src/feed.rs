@@ -182,3 +182,57 @@ impl Feed for Cores {
         self.busy == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cores with random think times, whose accesses take random times, beside a search through all cores and completions at each event.
+    #[test]
+    fn cores_issue_when_they_may_the_first_first() {
+        const OUTSTANDING: usize = 2;
+        let mut random = ftlab_core::Stream::new(3, "feed");
+        let thinks: Vec<Vec<Ps>> = (0..4).map(|_| (0..300).map(|_| random.below(6)).collect()).collect();
+        let stream = |times: &Vec<Ps>| -> Stream {
+            Box::new(times.clone().into_iter().map(|time| Step {
+                address: 0,
+                write: false,
+                time,
+            }))
+        };
+        let mut feed = Cores::new(thinks.iter().map(stream).collect(), OUTSTANDING as u32);
+        let mut from: Vec<Ps> = thinks.iter().map(|times| times[0]).collect();
+        let mut issued = [0usize; 4];
+        let mut under_way: Vec<(Ps, usize)> = Vec::new();
+        loop {
+            let may = |core: usize| {
+                let of_core = under_way.iter().filter(|access| access.1 == core);
+                issued[core] < 300 && of_core.count() < OUTSTANDING
+            };
+            let issue = (0..4).filter(|&core| may(core)).map(|core| (from[core], core)).min();
+            let completion = under_way.iter().copied().min();
+            let next = issue.map(|i| i.0).into_iter().chain(completion.map(|c| c.0)).min();
+            assert_eq!(feed.next_at(), next);
+            let taken = feed.take().map(|(tag, _)| tag as usize);
+            match (completion, issue) {
+                (None, None) => break,
+                (Some(done), issue) if issue.is_none_or(|i| done.0 <= i.0) => {
+                    assert_eq!(taken, None);
+                    let at = under_way.iter().position(|access| *access == done).unwrap();
+                    under_way.swap_remove(at);
+                    from[done.1] = from[done.1].max(done.0);
+                }
+                (_, Some((now, core))) => {
+                    assert_eq!(taken, Some(core));
+                    issued[core] += 1;
+                    from[core] = now + thinks[core].get(issued[core]).copied().unwrap_or(0);
+                    let done = (now + random.below(12), core);
+                    under_way.push(done);
+                    feed.completed(core as u64, done.0);
+                }
+                (Some(_), None) => unreachable!("the completion goes first"),
+            }
+        }
+        assert!(issued == [300; 4] && feed.is_over());
+    }
+}
