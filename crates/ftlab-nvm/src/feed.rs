@@ -122,13 +122,9 @@ impl Cores {
         let was_able = core.is_able(self.outstanding);
         core.under_way -= 1;
         core.from = core.from.max(at);
-        let turn = (core.from, index);
-        if was_able {
-            // It may issue later now.
-            if self.issue.is_some_and(|(_, first)| first == index) {
-                self.issue = self.first();
-            }
-        } else if core.next.is_some() {
+        // One that might have issued already would do so at `at` or later, so that nothing changes for it.
+        if !was_able && core.next.is_some() {
+            let turn = (core.from, index);
             self.able += 1;
             self.issue = Some(self.issue.map_or(turn, |issue| issue.min(turn)));
         }
