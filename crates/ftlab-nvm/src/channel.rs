@@ -37,7 +37,8 @@
 //! row back before a refresh is not charged. Time for arbitration.
 //!
 //! # Cost
-//! O(queue) per command.
+//! O(requests queued for the bank) per command. O(queue) with `fcfs`, `first_ready`, queues of banks, pausing, more than 64 banks, and where a limit on
+//! writes at once holds for what is being served.
 
 mod admission;
 mod by_bank;

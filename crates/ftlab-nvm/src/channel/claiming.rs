@@ -1,4 +1,4 @@
-//! Banks are given to requests.
+//! Banks are given to requests: which list is chosen from, all banks together, and what it means for a bank.
 
 use super::candidate::Found;
 use super::{Channel, Class, NOWHERE, Owner, Queue};
