@@ -103,7 +103,11 @@ impl Channel {
     /// The next command of a queued request, and when it can go out as far as bank and data bus go.
     fn next_of(&self, memory: &Memory, queued: &Queued) -> (Next, Ps) {
         let bank = &self.banks[queued.bank as usize];
-        let owner = self.owners.of_bank(queued.bank);
+        let owner = if bank.owned {
+            self.owners.of_bank(queued.bank)
+        } else {
+            None
+        };
         match owner {
             // The request that opened the row goes first.
             Some(_) if bank.open == CLOSED => (Next::Open, Ps::MAX),
