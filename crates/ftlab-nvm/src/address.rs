@@ -20,16 +20,49 @@ pub struct Place {
     pub column: u32,
 }
 
+/// Neighbouring bits of an address that are neighbouring bits of an index.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// As many ones as there are bits.
+    mask: u64,
+    /// The first of them in the address, and in the index.
+    from: u32,
+    to: u32,
+}
+
+impl Run {
+    #[inline]
+    fn gather(&self, address: u64) -> u64 {
+        (address >> self.from & self.mask) << self.to
+    }
+
+    #[inline]
+    fn scatter(&self, index: u64) -> u64 {
+        (index >> self.to & self.mask) << self.from
+    }
+}
+
+/// A function of several bits.
+#[derive(Clone, Copy, Debug)]
+struct Mixed {
+    mask: u64,
+    /// Its bit in the index of the bank.
+    bit: u32,
+    /// With elimination done: it alone has its pivot, and is the parity of these bits of the index.
+    reduced: u64,
+    of: u64,
+    pivot: u32,
+}
+
 #[derive(Clone, Debug)]
 pub struct AddressMap {
     /// Masks of the bank functions, channel bits first.
     pub functions: Vec<u64>,
-    /// Runs of address bits that no function took: (mask of the run after the shift, right shift, left shift).
-    runs: Vec<(u64, u32, u32)>,
-    /// The bit that each function took.
-    pivots: Vec<u32>,
-    /// The functions with elimination done: each alone has its pivot.
-    reduced: Vec<(u64, u64)>,
+    /// Address bits that no function took, which make column and row.
+    inside: Vec<Run>,
+    /// Functions that are one address bit each, which no elimination changes.
+    single: Vec<Run>,
+    mixed: Vec<Mixed>,
     channel_bits: u32,
     column_bits: u32,
     line_bits: u32,
@@ -75,21 +108,28 @@ impl AddressMap {
             reduced.push((rest, by));
             pivots.push(pivot);
         }
-        let mut runs: Vec<(u64, u32, u32)> = Vec::new();
+        let mut inside: Vec<Run> = Vec::new();
         let mut filled = 0;
-        let mut bit = line_bits;
-        while bit < top {
-            if pivots.contains(&bit) {
-                bit += 1;
-                continue;
+        for bit in (line_bits..top).filter(|bit| !pivots.contains(bit)) {
+            add_bit(&mut inside, bit, filled);
+            filled += 1;
+        }
+        let mut single: Vec<Run> = Vec::new();
+        let mut mixed: Vec<Mixed> = Vec::new();
+        for (bit, &mask) in functions.iter().enumerate() {
+            let ((reduced, of), pivot) = (reduced[bit], pivots[bit]);
+            let bit = bit as u32;
+            if reduced.is_power_of_two() && of == 1 << bit {
+                add_bit(&mut single, pivot, bit);
+            } else {
+                mixed.push(Mixed {
+                    mask,
+                    bit,
+                    reduced,
+                    of,
+                    pivot,
+                });
             }
-            let start = bit;
-            while bit < top && !pivots.contains(&bit) {
-                bit += 1;
-            }
-            let length = bit - start;
-            runs.push(((1u64 << length) - 1, start, filled));
-            filled += length;
         }
         let column_bits = row.trailing_zeros() - line_bits;
         if filled < column_bits {
@@ -106,9 +146,9 @@ impl AddressMap {
         }
         Ok(AddressMap {
             functions,
-            runs,
-            pivots,
-            reduced,
+            inside,
+            single,
+            mixed,
             channel_bits,
             column_bits,
             line_bits,
@@ -118,14 +158,12 @@ impl AddressMap {
 
     #[inline]
     pub fn place(&self, address: u64) -> Place {
-        let mut index = 0u32;
-        for (bit, mask) in self.functions.iter().enumerate() {
-            index |= ((address & mask).count_ones() & 1) << bit;
+        let gather = |runs: &[Run]| runs.iter().fold(0, |index, run| index | run.gather(address));
+        let mut index = gather(&self.single) as u32;
+        for function in &self.mixed {
+            index |= ((address & function.mask).count_ones() & 1) << function.bit;
         }
-        let mut inside = 0u64;
-        for &(mask, right, left) in &self.runs {
-            inside |= (address >> right & mask) << left;
-        }
+        let inside = gather(&self.inside);
         Place {
             channel: index & ((1 << self.channel_bits) - 1),
             bank: index >> self.channel_bits,
@@ -136,18 +174,33 @@ impl AddressMap {
 
     /// The address of a line: the inverse of `place`.
     pub fn address(&self, place: Place) -> u64 {
-        let inside = u64::from(place.row) << self.column_bits | u64::from(place.column);
-        let mut address = 0;
-        for &(mask, right, left) in &self.runs {
-            address |= (inside >> left & mask) << right;
-        }
         let index = u64::from(place.bank) << self.channel_bits | u64::from(place.channel);
-        for (&(mask, of), &pivot) in self.reduced.iter().zip(&self.pivots) {
-            let wanted = (index & of).count_ones() & 1;
-            let others = (address & mask & !(1 << pivot)).count_ones() & 1;
-            address |= u64::from(wanted ^ others) << pivot;
+        self.address_in(index, u64::from(place.row), u64::from(place.column))
+    }
+
+    /// The address of a line of a bank of the whole memory.
+    #[inline]
+    pub fn address_in(&self, flat_bank: u64, row: u64, column: u64) -> u64 {
+        let scatter = |runs: &[Run], index: u64| runs.iter().fold(0, |address, run| address | run.scatter(index));
+        let mut address = scatter(&self.inside, row << self.column_bits | column) | scatter(&self.single, flat_bank);
+        for function in &self.mixed {
+            let wanted = (flat_bank & function.of).count_ones() & 1;
+            let others = (address & function.reduced & !(1 << function.pivot)).count_ones() & 1;
+            address |= u64::from(wanted ^ others) << function.pivot;
         }
         address
+    }
+
+    /// The number of a line in the memory: its address without the bits inside it.
+    #[inline]
+    pub fn line(&self, address: u64) -> u64 {
+        address >> self.line_bits
+    }
+
+    /// The address of the line with this number.
+    #[inline]
+    pub fn address_of(&self, line: u64) -> u64 {
+        line << self.line_bits
     }
 
     /// The bank in the whole memory: channel and bank in one number.
@@ -157,7 +210,7 @@ impl AddressMap {
 
     /// The number of rows of a bank.
     pub fn rows(&self) -> u64 {
-        let bits: u32 = self.runs.iter().map(|(mask, _, _)| mask.count_ones()).sum();
+        let bits: u32 = self.inside.iter().map(|run| run.mask.count_ones()).sum();
         1 << (bits - self.column_bits)
     }
 
@@ -167,6 +220,18 @@ impl AddressMap {
         self.functions.iter().all(|mask| mask & inside == 0)
             && bytes.trailing_zeros() <= self.line_bits + self.column_bits
     }
+}
+
+/// Adds an address bit as a bit of an index, to the last run if it goes on with it.
+fn add_bit(runs: &mut Vec<Run>, from: u32, to: u32) {
+    if let Some(last) = runs.last_mut() {
+        let length = last.mask.count_ones();
+        if (last.from + length, last.to + length) == (from, to) {
+            last.mask = last.mask << 1 | 1;
+            return;
+        }
+    }
+    runs.push(Run { mask: 1, from, to });
 }
 
 #[cfg(test)]

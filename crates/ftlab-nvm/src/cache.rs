@@ -103,15 +103,17 @@ impl Hierarchy {
     }
 }
 
-/// One set-associative cache. Each set is a list, the most recently used first.
+/// One set-associative cache.
 #[derive(Debug)]
 struct Cache {
     sets: u64,
     ways: usize,
-    /// Line and whether it is dirty, set by set; `used[set]` of them count.
-    lines: Vec<(u64, bool)>,
-    used: Vec<u8>,
+    /// Set by set, the most recently used first: twice the line, plus one if it is dirty.
+    lines: Vec<u64>,
 }
+
+/// A way without a line: clean, of a line that no memory has.
+const EMPTY: u64 = u64::MAX - 1;
 
 impl Cache {
     fn new(bytes: u64, ways: usize, line: u64) -> Result<Self> {
@@ -124,27 +126,25 @@ impl Cache {
         Ok(Cache {
             sets,
             ways,
-            lines: vec![(0, false); sets as usize * ways],
-            used: vec![0; sets as usize],
+            lines: vec![EMPTY; sets as usize * ways],
         })
     }
 
     /// Whether the line was there, and the dirty line that it drove out.
+    #[inline]
     fn access(&mut self, line: u64, write: bool) -> (bool, Option<u64>) {
         let set = (line & (self.sets - 1)) as usize;
-        let used = self.used[set] as usize;
         let ways = &mut self.lines[set * self.ways..][..self.ways];
-        if let Some(at) = ways[..used].iter().position(|(held, _)| *held == line) {
-            ways[at].1 |= write;
-            ways[..=at].rotate_right(1);
-            return (true, None);
+        // The line comes first, and each moves on by one, to where the line was or out of the set.
+        let mut moved = line << 1 | u64::from(write);
+        for way in ways.iter_mut() {
+            moved = std::mem::replace(way, moved);
+            if moved >> 1 == line {
+                ways[0] |= moved & 1;
+                return (true, None);
+            }
         }
-        let out = (used == self.ways && ways[used - 1].1).then(|| ways[used - 1].0);
-        let now_used = (used + 1).min(self.ways);
-        self.used[set] = now_used as u8;
-        ways[..now_used].rotate_right(1);
-        ways[0] = (line, write);
-        (false, out)
+        (false, (moved & 1 == 1).then_some(moved >> 1))
     }
 }
 

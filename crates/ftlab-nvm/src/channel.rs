@@ -37,23 +37,29 @@
 //! row back before a refresh is not charged. Time for arbitration.
 //!
 //! # Cost
-//! O(queue) per command.
+//! O(requests queued for the bank) per command. O(queue) with `fcfs`, `first_ready`, queues of banks, pausing, more than 64 banks, and where a limit on
+//! writes at once holds for what is being served.
 
 mod admission;
 mod by_bank;
 mod candidate;
+mod claiming;
+mod columns;
 mod first_ready;
+mod owners;
 mod pausing;
+mod queue;
 mod refreshing;
 
 use std::collections::VecDeque;
 
 use by_bank::ByBank;
 use candidate::Candidate;
+use owners::{Owner, Owners};
+use queue::Queue;
 
 use crate::address::Place;
 use crate::bank::{Bank, CLOSED};
-use crate::memory::WriteCost;
 use crate::schedule::Scheduler;
 use crate::timeline::Timeline;
 use crate::{Memory, Ps};
@@ -92,18 +98,6 @@ struct Queued {
     line: u64,
 }
 
-/// A request that owns its bank.
-#[derive(Clone, Copy, Debug)]
-struct Owner {
-    sequence: u64,
-    bank: u32,
-    row: u32,
-    write: bool,
-    /// Earliest column command.
-    ready: Ps,
-    since: Ps,
-}
-
 /// What the channel has done besides what its banks count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -126,16 +120,16 @@ pub struct Channel {
     /// Whether writes are posted into a write buffer.
     posted: bool,
     waiting: VecDeque<Access>,
+    /// Whether the first that waits may find a place: it is new, or one was given up since it was looked at.
+    place_freed: bool,
     /// In the order of acceptance.
-    reads: Vec<Queued>,
+    reads: Queue,
     /// The write buffer, or empty where writes share the queue.
-    writes: Vec<Queued>,
+    writes: Queue,
     /// The queues of all banks in one, in the order in which they were filled.
-    staged: Vec<Queued>,
+    staged: Queue,
     staged_of: Vec<u32>,
-    owners: Vec<Owner>,
-    /// The earliest `ready` of owners that read, and of those that write; not kept for `first_ready`.
-    soonest: [Ps; 2],
+    owners: Owners,
     /// Ends of the writes to the cells that are under way.
     writing: Vec<Ps>,
     /// When the last data are over, every bank is free of its request and the last write to the cells ends that has started.
@@ -180,12 +174,12 @@ impl Channel {
             timeline: Timeline::new(banks),
             posted: memory.buffer > 0,
             waiting: VecDeque::new(),
-            reads: Vec::new(),
-            writes: Vec::new(),
-            staged: Vec::new(),
+            place_freed: false,
+            reads: Queue::new(banks),
+            writes: Queue::new(banks),
+            staged: Queue::new(banks),
             staged_of: vec![0; banks],
-            owners: Vec::new(),
-            soonest: [Ps::MAX; 2],
+            owners: Owners::new(),
             writing: Vec::new(),
             works_until: 0,
             bus_free: 0,
@@ -205,8 +199,13 @@ impl Channel {
         }
     }
 
-    pub fn arrive(&mut self, access: Access) {
+    /// Whether it is the next to have a place: there is nothing to do for one that waits behind others.
+    #[inline]
+    pub fn arrive(&mut self, access: Access) -> bool {
         self.waiting.push_back(access);
+        let is_next = self.waiting.len() == 1;
+        self.place_freed |= is_next;
+        is_next
     }
 
     /// From now on buffered writes go to the banks whenever no read waits: nothing more will arrive.
@@ -234,11 +233,14 @@ impl Channel {
 
     /// Does what can be done at `now`; the time at which there may be more to do.
     pub fn step(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> Ps {
-        self.writing.retain(|&end| end > now);
+        if !self.writing.is_empty() {
+            self.writing.retain(|&end| end > now);
+        }
         loop {
-            let mut admitted = self.admit(memory, now, done);
+            if self.place_freed {
+                self.admit(memory, now, done);
+            }
             while self.stage(memory) {
-                admitted = true;
                 self.admit(memory, now, done);
             }
             let refreshed = self.refresh(memory, now);
@@ -257,7 +259,8 @@ impl Channel {
             } else {
                 self.claims(memory, now)
             };
-            if !(admitted || refreshed || paused || claimed) {
+            // What was admitted has been seen by all that follows it.
+            if !(refreshed || paused || claimed) {
                 return self.next_wake(memory, now);
             }
         }
@@ -267,222 +270,6 @@ impl Channel {
     fn serves_writes(&self, memory: &Memory) -> bool {
         let reads_wait = !self.reads.is_empty() || !self.staged.is_empty();
         self.draining || (self.posted && !reads_wait && (memory.when_idle || self.flush))
-    }
-
-    /// Sends the column command of the oldest owner that is ready, if the bus will be free for its data.
-    fn columns(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
-        if self.next_column(memory) > now {
-            return false;
-        }
-        let mut oldest: Option<usize> = None;
-        for (index, owner) in self.owners.iter().enumerate() {
-            let can = self.column_from(memory, owner) <= now;
-            if can && oldest.is_none_or(|o| owner.sequence < self.owners[o].sequence) {
-                oldest = Some(index);
-            }
-        }
-        let Some(index) = oldest else {
-            return false;
-        };
-        self.send(memory, now, index, done);
-        true
-    }
-
-    /// Sends the column command of an owner.
-    fn send(&mut self, memory: &Memory, now: Ps, index: usize, done: &mut Vec<Done>) {
-        let owner = self.owners.swap_remove(index);
-        let alike = self.owners.iter().filter(|other| other.write == owner.write);
-        self.soonest[usize::from(owner.write)] = alike.map(|other| other.ready).min().unwrap_or(Ps::MAX);
-        let list = if memory.bank_queue > 0 {
-            self.staged_of[owner.bank as usize] -= 1;
-            &mut self.staged
-        } else if owner.write && self.posted {
-            &mut self.writes
-        } else {
-            &mut self.reads
-        };
-        let at = list.partition_point(|queued| queued.sequence < owner.sequence);
-        let request = list.remove(at);
-        debug_assert!(request.sequence == owner.sequence);
-        let data_end = now + memory.column_latency(owner.write) + memory.t_burst;
-        self.bus_free = data_end;
-        self.works_until = self.works_until.max(data_end);
-        self.counts.bus_busy += memory.t_burst;
-        match (owner.write, memory.t_wtr) {
-            (true, Some(turn)) => self.read_from = data_end + turn,
-            (true, None) => {}
-            (false, _) => self.write_from = (data_end + memory.t_rtw).saturating_sub(memory.t_cwl),
-        }
-        self.look_at(owner.bank);
-        let end = self.after_column(memory, owner, request.row, now, data_end);
-        if owner.write && self.posted {
-            if memory.bank_queue == 0 {
-                self.draining &= self.writes.len() > memory.low;
-            }
-        } else {
-            done.push(Done {
-                tag: request.tag,
-                at: end + memory.link,
-                arrived: request.arrived,
-                write: request.write,
-            });
-        }
-    }
-
-    /// Earliest column command of any owner.
-    fn next_column(&self, memory: &Memory) -> Ps {
-        let gate = |write: bool, turned: Ps| {
-            let bus = self.bus_free.saturating_sub(memory.column_latency(write));
-            self.soonest[usize::from(write)].max(bus).max(turned)
-        };
-        gate(false, self.read_from).min(gate(true, self.write_from))
-    }
-
-    /// Earliest column command of an owner, by its bank, the data bus and the turning of the bus.
-    fn column_from(&self, memory: &Memory, owner: &Owner) -> Ps {
-        let bus = self.bus_free.saturating_sub(memory.column_latency(owner.write));
-        let turned = if owner.write { self.write_from } else { self.read_from };
-        owner.ready.max(bus).max(turned)
-    }
-
-    /// What a column command means for its bank; when the request is done.
-    fn after_column(&mut self, memory: &Memory, owner: Owner, row: u32, now: Ps, data_end: Ps) -> Ps {
-        let bank = &mut self.banks[owner.bank as usize];
-        bank.owned = false;
-        bank.next_column = bank.next_column.max(now + memory.t_ccd);
-        let mut end = data_end;
-        match (owner.write, memory.cost) {
-            (false, _) => {
-                bank.counts.reads += 1;
-                bank.next_row = bank.next_row.max(now + memory.t_rtp);
-            }
-            (true, WriteCost::Line) => {
-                end = data_end + memory.t_wr;
-                bank.hold_until(end);
-                bank.wear_out(row);
-                if memory.at_once > 0 {
-                    self.writing.push(end);
-                }
-                if memory.pause_step > 0 {
-                    bank.writing = Some((data_end, end));
-                }
-            }
-            (true, WriteCost::Row) => {
-                bank.dirty = true;
-                bank.next_row = bank.next_row.max(data_end);
-            }
-            (true, WriteCost::Recovery) => {
-                bank.dirty = true;
-                bank.next_row = bank.next_row.max(data_end + memory.t_wr);
-            }
-        }
-        bank.counts.writes += u64::from(owner.write);
-        let freed = bank.next_column;
-        let (from, to) = bank.count_busy(owner.since, freed);
-        self.timeline.add(owner.bank, from, to);
-        let written = match (owner.write, memory.cost) {
-            (true, WriteCost::Recovery) => data_end + memory.t_wr,
-            _ => end,
-        };
-        self.works_until = self.works_until.max(written).max(to);
-        end
-    }
-
-    /// Gives free banks to queued requests; sets `claims_from`.
-    fn claims(&mut self, memory: &Memory, now: Ps) -> bool {
-        self.claims_from = Ps::MAX;
-        if now >= self.next_refresh {
-            return false;
-        }
-        let class = self.class(memory);
-        self.gather(class, memory.scheduler == Scheduler::Fcfs);
-        let mut any = false;
-        for index in 0..self.candidates.len() {
-            let candidate = self.candidates[index];
-            self.place_of[candidate.bank as usize] = NOWHERE;
-            let bank = &self.banks[candidate.bank as usize];
-            let (at, hit, passes) = candidate.chosen(memory.scheduler, bank.passed);
-            let from = if hit { bank.next_column } else { bank.next_row };
-            if from > now && !memory.look_ahead {
-                self.claims_from = self.claims_from.min(from);
-                continue;
-            }
-            let request = self.list(class)[at as usize];
-            let closes_dirty = !hit && bank.dirty && memory.cost == WriteCost::Row;
-            let writes_cells = closes_dirty || (request.write && memory.cost == WriteCost::Line);
-            if writes_cells && !has_power(memory, &self.writing, &self.owners) {
-                let first = self.writing.iter().copied().min().unwrap_or(Ps::MAX);
-                self.claims_from = self.claims_from.min(first);
-                continue;
-            }
-            self.claim(memory, request, hit, passes, now.max(from));
-            self.list_mut(class)[at as usize].owns = true;
-            any = true;
-        }
-        self.candidates.clear();
-        any
-    }
-
-    /// What the scheduler chooses from now.
-    fn class(&self, memory: &Memory) -> Class {
-        match (memory.bank_queue > 0, self.serves_writes(memory)) {
-            (true, _) => Class::Staged,
-            (false, true) => Class::Writes,
-            (false, false) => Class::Reads,
-        }
-    }
-
-    fn list_mut(&mut self, class: Class) -> &mut Vec<Queued> {
-        match class {
-            Class::Reads => &mut self.reads,
-            Class::Writes => &mut self.writes,
-            Class::Staged => &mut self.staged,
-        }
-    }
-
-    fn list(&self, class: Class) -> &[Queued] {
-        match class {
-            Class::Reads => &self.reads,
-            Class::Writes => &self.writes,
-            Class::Staged => &self.staged,
-        }
-    }
-
-    fn claim(&mut self, memory: &Memory, request: Queued, hit: bool, passes: bool, now: Ps) {
-        let bank = &mut self.banks[request.bank as usize];
-        let mut ready = now;
-        if hit {
-            bank.counts.hits += 1;
-            bank.passed = if passes { bank.passed + 1 } else { 0 };
-        } else {
-            bank.passed = 0;
-            if bank.open == CLOSED {
-                bank.counts.misses += 1;
-            } else {
-                bank.counts.conflicts += 1;
-                if bank.dirty && memory.cost == WriteCost::Row {
-                    ready += memory.t_wr;
-                    if memory.at_once > 0 {
-                        self.writing.push(ready);
-                    }
-                }
-                bank.clean();
-                ready += memory.t_rp;
-            }
-            ready += memory.t_rcd;
-            bank.open = request.row;
-        }
-        bank.owned = true;
-        let soonest = &mut self.soonest[usize::from(request.write)];
-        *soonest = (*soonest).min(ready);
-        self.owners.push(Owner {
-            sequence: request.sequence,
-            bank: request.bank,
-            row: request.row,
-            write: request.write,
-            ready,
-            since: now,
-        });
     }
 
     fn next_wake(&self, memory: &Memory, now: Ps) -> Ps {
@@ -500,22 +287,10 @@ impl Channel {
         if memory.pause_step > 0 {
             for bank in self.banks.iter().filter(|bank| bank.paused.is_some()) {
                 let free = bank.next_column.max(bank.next_row);
-                let power = self.writing.iter().copied().min().unwrap_or(Ps::MAX);
+                let power = self.power_from();
                 wake = wake.min(if free > now { free } else { power });
             }
         }
         wake
     }
-}
-
-/// Whether one more write to the cells may start.
-fn has_power(memory: &Memory, writing: &[Ps], owners: &[Owner]) -> bool {
-    if memory.at_once == 0 {
-        return true;
-    }
-    let about_to = match memory.cost {
-        WriteCost::Line => owners.iter().filter(|owner| owner.write).count(),
-        WriteCost::Row | WriteCost::Recovery => 0,
-    };
-    writing.len() + about_to < memory.at_once as usize
 }

@@ -10,9 +10,9 @@
 //! Parameters: `requests` [1e6], `read` [1] (share), `span` [the memory], `cores` [8], `outstanding` [16], `think` [0ns] between accesses of a
 //! core, `bank` (only addresses in this bank), and for an open loop `gap` (mean time between arrivals) with `arrivals` [constant] or poisson.
 
+use ftlab_core::Stream as Random;
 use ftlab_core::{Error, Result, units};
 
-use crate::address::Place;
 use crate::feed::{Step, Stream};
 use crate::{LATEST, Memory, Ps, TOO_LATE};
 
@@ -150,42 +150,67 @@ pub fn make(text: &str, memory: &Memory, seed: u64) -> Result<Made> {
 }
 
 fn stream(p: &Parameters, core: u64, memory: &Memory, seed: u64) -> Stream {
-    let mut random = ftlab_core::Stream::new(seed, &format!("nvm {core}"));
     let map = memory.map.clone();
-    let count = p.requests / p.cores + u64::from(core < p.requests % p.cores);
-    let (kind, read, think, gap, poisson, cores) = (p.kind, p.read, p.think, p.gap, p.poisson, p.cores);
     let banks = memory.banks_in_all() as u64;
     let lines = memory.row_bytes / memory.line_bytes;
     let rows = (p.span / memory.row_bytes / banks).max(1);
     let (line_bytes, span_lines) = (memory.line_bytes, p.span / memory.line_bytes);
-    let channels = u64::from(memory.channels);
-    let chain_bank = p.bank;
-    let at = move |bank: u64, row: u64, column: u64| {
-        map.address(Place {
-            channel: (bank % channels) as u32,
-            bank: (bank / channels) as u32,
-            row: row as u32,
-            column: column as u32,
-        })
-    };
-    let mut row = (0, 0);
+    let (cores, chain_bank) = (p.cores, p.bank);
+    let bank = move |random: &mut Random| chain_bank.unwrap_or_else(|| random.below(banks));
+    let random = Random::new(seed, &format!("nvm {core}"));
+    match (p.kind, chain_bank) {
+        (0, None) => {
+            let mut line = core * (span_lines / cores) % span_lines;
+            let address = move |_, _: &mut Random| {
+                let address = line * line_bytes;
+                line = if line + 1 == span_lines { 0 } else { line + 1 };
+                address
+            };
+            steps(p, core, random, address)
+        }
+        (0, Some(bank)) => {
+            let first = core * (rows / cores);
+            let address =
+                move |index, _: &mut Random| map.address_in(bank, (first + index / lines) % rows, index % lines);
+            steps(p, core, random, address)
+        }
+        (1, _) => {
+            let mut row = (0, 0);
+            let address = move |index, random: &mut Random| {
+                if index % lines == 0 {
+                    row = (bank(random), random.below(rows));
+                }
+                map.address_in(row.0, row.1, index % lines)
+            };
+            steps(p, core, random, address)
+        }
+        (2, _) => {
+            let address = move |_, random: &mut Random| {
+                let (bank, row) = (bank(random), random.below(rows));
+                map.address_in(bank, row, random.below(lines))
+            };
+            steps(p, core, random, address)
+        }
+        _ => {
+            let bank = chain_bank.unwrap_or(0);
+            let address = move |index, _: &mut Random| map.address_in(bank, (core + index * cores) % rows, 0);
+            steps(p, core, random, address)
+        }
+    }
+}
+
+/// The steps of a core at the addresses of a rule, which is asked for each index.
+fn steps(
+    p: &Parameters,
+    core: u64,
+    mut random: Random,
+    mut address: impl FnMut(u64, &mut Random) -> u64 + 'static,
+) -> Stream {
+    let count = p.requests / p.cores + u64::from(core < p.requests % p.cores);
+    let (read, think, gap, poisson) = (p.read, p.think, p.gap, p.poisson);
     let mut clock = 0.0f64;
     Box::new((0..count).map(move |index| {
-        let bank = |random: &mut ftlab_core::Stream| chain_bank.unwrap_or_else(|| random.below(banks));
-        let address = match kind {
-            0 => match chain_bank {
-                None => (core * (span_lines / cores) + index) % span_lines * line_bytes,
-                Some(bank) => at(bank, (core * (rows / cores) + index / lines) % rows, index % lines),
-            },
-            1 => {
-                if index % lines == 0 {
-                    row = (bank(&mut random), random.below(rows));
-                }
-                at(row.0, row.1, index % lines)
-            }
-            2 => at(bank(&mut random), random.below(rows), random.below(lines)),
-            _ => at(chain_bank.unwrap_or(0), (core + index * cores) % rows, 0),
-        };
+        let address = address(index, &mut random);
         let write = read < 1.0 && random.unit() >= read;
         let time = match gap {
             None => think,

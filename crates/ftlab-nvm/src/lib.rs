@@ -13,6 +13,8 @@ pub mod feed;
 pub mod fuzz;
 pub mod generate;
 pub mod memory;
+mod misses;
+mod ordered;
 pub mod presets;
 pub mod probe;
 pub mod report;

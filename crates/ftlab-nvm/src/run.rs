@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cache::{Hierarchy, Levels};
-use crate::feed::{Cores, Feed, OpenLoop, Step, Stream};
+use crate::feed::{Cores, OpenLoop, Stream};
+use crate::misses::Misses;
 use crate::system::System;
 use crate::trace::{self, Format};
 use crate::{LATEST, Memory, Ps, TOO_LATE, generate, memory, presets, report};
@@ -132,17 +133,21 @@ pub fn run(spec: &RunSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Valu
         let shared = Rc::new(RefCell::new(caches));
         let streams = workload.streams.into_iter().enumerate();
         workload.streams = streams
-            .map(|(core, stream)| behind_caches(stream, core, Rc::clone(&shared), memory.line_bytes))
+            .map(|(core, stream)| -> Stream {
+                Box::new(Misses::new(stream, core, Rc::clone(&shared), memory.map.clone()))
+            })
             .collect();
         hierarchy = Some(shared);
     }
-    let mut feed: Box<dyn Feed> = match workload.is_open {
-        true => Box::new(OpenLoop::new(Box::new(workload.streams.into_iter().flatten()))),
-        false => Box::new(Cores::new(workload.streams, workload.outstanding)),
-    };
     let mut system = System::new(&memory);
     let started = std::time::Instant::now();
-    system.run(&memory, feed.as_mut(), &mut |_| (), go_on)?;
+    if workload.is_open {
+        let arrivals = workload.streams.into_iter().flatten();
+        system.run(&memory, &mut OpenLoop::new(Box::new(arrivals)), &mut |_| (), go_on)?;
+    } else {
+        let mut cores = Cores::new(workload.streams, workload.outstanding);
+        system.run(&memory, &mut cores, &mut |_| (), go_on)?;
+    }
     let wall = started.elapsed().as_secs_f64();
     let measured = report::measured(&memory, &system, true);
     let requests = measured["requests"].as_f64().unwrap_or(0.0);
@@ -162,31 +167,6 @@ pub fn run(spec: &RunSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Valu
         }),
         "measured": measured,
         "perf": {"wall_s": wall, "requests_per_s": requests / wall.max(1e-9)},
-    }))
-}
-
-/// What of a core's accesses reaches memory: its misses, with the time that hits took as think time, and dirty lines.
-fn behind_caches(steps: Stream, core: usize, caches: Rc<RefCell<Hierarchy>>, line_bytes: u64) -> Stream {
-    let mut waited = 0;
-    Box::new(steps.flat_map(move |step| {
-        let asked = caches.borrow_mut().access(core, step.address / line_bytes, step.write);
-        waited = (waited + asked.latency).saturating_add(step.time).min(LATEST);
-        let mut out: [Option<Step>; 4] = [None; 4];
-        if asked.fill {
-            out[0] = Some(Step {
-                address: step.address,
-                write: false,
-                time: std::mem::take(&mut waited),
-            });
-        }
-        for (place, line) in out[1..].iter_mut().zip(asked.written) {
-            *place = line.map(|line| Step {
-                address: line * line_bytes,
-                write: true,
-                time: 0,
-            });
-        }
-        out.into_iter().flatten()
     }))
 }
 

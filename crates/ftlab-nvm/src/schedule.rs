@@ -29,7 +29,7 @@
 //! An unknown name is refused.
 //!
 //! # Cost
-//! O(queued requests) per decision.
+//! O(requests queued for a bank) per decision; O(queued requests) for `fcfs` and `first_ready`.
 //!
 //! # Source
 //! `hits_first` is FR-FCFS (Rixner et al., ISCA 2000) with row hits as what is first; `ready_first` is what the memory model Messier

@@ -37,11 +37,11 @@ impl System {
 
     /// Serves the whole feed. `each` sees every completion, in the order in which the controller learns of it; `go_on` is asked
     /// now and then whether to. A run that goes on beyond [`LATEST`] is refused.
-    pub fn run(
+    pub fn run<F: Feed>(
         &mut self,
         memory: &Memory,
-        feed: &mut dyn Feed,
-        each: &mut dyn FnMut(&Done),
+        feed: &mut F,
+        each: &mut impl FnMut(&Done),
         go_on: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
         let mut wakes = vec![Ps::MAX; self.channels.len()];
@@ -53,11 +53,12 @@ impl System {
         let mut clock = 0;
         let mut rounds = 0u32;
         loop {
-            let arrival = feed.next_at().map_or(Ps::MAX, |at| at.min(LATEST));
+            let mut next = feed.next_at();
+            let arrival = next.map_or(Ps::MAX, |at| at.min(LATEST));
             if memory.refresh.is_some() && arrival < Ps::MAX {
                 self.skip_refreshes(memory, arrival, &mut wakes);
             }
-            let now = wakes.iter().copied().min().unwrap_or(Ps::MAX).min(arrival);
+            let now = wakes.iter().fold(arrival, |first, &wake| first.min(wake));
             if feed.is_over() {
                 if self.channels.iter().all(Channel::is_idle) {
                     let works = self.channels.iter().map(|channel| channel.works_until).max();
@@ -81,31 +82,35 @@ impl System {
             if rounds.is_multiple_of(1 << 16) {
                 go_on()?;
             }
-            while feed.next_at() == Some(now) {
+            while next == Some(now) {
                 if let Some((tag, step)) = feed.take() {
                     let place = memory.map.place(step.address);
-                    self.channels[place.channel as usize].arrive(Access {
+                    let is_next = self.channels[place.channel as usize].arrive(Access {
                         tag,
                         arrived: now,
                         write: step.write,
-                        line: step.address / memory.line_bytes,
+                        line: memory.map.line(step.address),
                         place,
                     });
-                    wakes[place.channel as usize] = now;
+                    if is_next {
+                        wakes[place.channel as usize] = now;
+                    }
                 }
+                next = feed.next_at();
             }
-            for (channel, wake) in self.channels.iter_mut().zip(&mut wakes) {
+            for (index, wake) in wakes.iter_mut().enumerate() {
                 if *wake <= now {
-                    *wake = channel.step(memory, now, &mut done);
+                    *wake = self.channels[index].step(memory, now, &mut done);
                     debug_assert!(*wake > now);
                 }
             }
             clock = now;
-            for one in done.drain(..) {
-                self.measured.take(&one);
+            for one in &done {
+                self.measured.take(one);
                 feed.completed(one.tag, one.at);
-                each(&one);
+                each(one);
             }
+            done.clear();
         }
     }
 }

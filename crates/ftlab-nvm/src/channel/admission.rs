@@ -4,11 +4,13 @@ use super::{Access, Channel, Done, Queued};
 use crate::{Memory, Ps};
 
 impl Channel {
-    pub(super) fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
+    /// Lets requests in until one finds no place.
+    pub(super) fn admit(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) {
+        self.place_freed = false;
         let mut any = false;
         while let Some(&access) = self.waiting.front() {
             let buffered = self.posted;
-            let held = buffered && self.holds_write(access.line);
+            let held = buffered && self.holds_write(access.place.bank, access.line);
             let answered = match (buffered, access.write) {
                 (true, true) if held => {
                     self.counts.replaced += 1;
@@ -44,25 +46,30 @@ impl Channel {
             self.draining = true;
             self.counts.drains += 1;
         }
-        any
     }
 
     /// Requests that are still listed and have given up their places, in the write buffer or in the queue.
+    #[inline]
     pub(super) fn early(&self, memory: &Memory, buffered: bool) -> usize {
         if !memory.frees_early || memory.bank_queue > 0 {
             return 0;
         }
-        let owners = self.owners.iter();
-        owners.filter(|owner| (owner.write && self.posted) == buffered).count()
+        match (self.posted, buffered) {
+            (true, true) => self.owners.writes(),
+            (true, false) => self.owners.len() - self.owners.writes(),
+            (false, true) => 0,
+            (false, false) => self.owners.len(),
+        }
     }
 
     /// Whether a write of this line waits for its bank.
-    pub(super) fn holds_write(&self, line: u64) -> bool {
-        let staged = self.staged.iter().filter(|held| held.write);
-        self.writes.iter().chain(staged).any(|held| held.line == line)
+    fn holds_write(&self, bank: u32, line: u64) -> bool {
+        let is_it = |(_, held): (u32, &Queued)| held.write && held.line == line;
+        self.writes.of_bank(bank).any(is_it) || self.staged.of_bank(bank).any(is_it)
     }
 
     /// Sends one request on to the queue of its bank.
+    #[inline]
     pub(super) fn stage(&mut self, memory: &Memory) -> bool {
         if memory.bank_queue == 0 {
             return false;
@@ -70,11 +77,11 @@ impl Channel {
         let writes = self.serves_writes(memory);
         let list = if writes { &mut self.writes } else { &mut self.reads };
         let places = &self.staged_of;
-        let has_place = |queued: &Queued| (places[queued.bank as usize] as usize) < memory.bank_queue;
-        let Some(at) = list.iter().position(has_place) else {
+        let has_place = |(_, queued): &(u32, &Queued)| (places[queued.bank as usize] as usize) < memory.bank_queue;
+        let Some((slot, _)) = list.iter().find(has_place) else {
             return false;
         };
-        let queued = list.remove(at);
+        let queued = list.remove(slot);
         self.staged_of[queued.bank as usize] += 1;
         self.staged.push(Queued {
             sequence: self.sequence,

@@ -4,7 +4,7 @@
 
 use super::{Channel, Class};
 use crate::bank::CLOSED;
-use crate::channel::candidate::Candidate;
+use crate::channel::candidate::{Candidate, Oldest};
 use crate::memory::WriteCost;
 use crate::schedule::{Limit, Scheduler};
 use crate::{Memory, Ps};
@@ -17,6 +17,8 @@ pub(super) struct ByBank {
     is_used: bool,
     /// Only while buffered writes are not what is served: they share a limit.
     for_reads: bool,
+    /// A bit for each bank.
+    all: u64,
     /// Banks to look at.
     look: u64,
     /// Banks whose next request waits for the bank itself, and until when.
@@ -35,6 +37,7 @@ impl ByBank {
         ByBank {
             is_used: banks <= MOST && !alone && (!limited || reads_apart) && memory.pause_step == 0,
             for_reads: limited,
+            all: u64::MAX >> (MOST - banks.min(MOST)),
             look: 0,
             waits: 0,
             until: vec![0; banks],
@@ -84,13 +87,13 @@ impl Channel {
         }
         let looked = std::mem::take(&mut self.by_bank.look);
         self.by_bank.waits &= !looked;
-        let mut any = false;
-        let count = self.banks.len();
-        for bank in bits(looked).take_while(|&bank| bank < count) {
-            any |= self.give(memory, now, class, bank);
-        }
+        // Those that are left wait longer than now.
         for bank in bits(self.by_bank.waits) {
             self.claims_from = self.claims_from.min(self.by_bank.until[bank]);
+        }
+        let mut any = false;
+        for bank in bits(looked & self.by_bank.all) {
+            any |= self.give(memory, now, class, bank);
         }
         any
     }
@@ -100,21 +103,17 @@ impl Channel {
         if bank.owned {
             return false;
         }
-        let mut candidate = Candidate {
-            bank: index as u32,
-            hit: None,
-            other: None,
-        };
-        for (at, queued) in self.list(class).iter().enumerate() {
-            if queued.bank as usize != index {
-                continue;
-            }
+        let mut candidate = Candidate::new(index as u32);
+        for (slot, queued) in self.list(class).of_bank(index as u32) {
             let found = if queued.row == bank.open {
                 &mut candidate.hit
             } else {
                 &mut candidate.other
             };
-            found.get_or_insert(at as u32);
+            found.get_or_insert(Oldest {
+                sequence: queued.sequence,
+                slot,
+            });
             let is_settled = match memory.scheduler {
                 Scheduler::HitsFirst { limit: Limit::Never } => candidate.hit.is_some(),
                 Scheduler::HitsFirst { .. } => candidate.hit.is_some() && candidate.other.is_some(),
@@ -128,16 +127,15 @@ impl Channel {
         if candidate.hit.is_none() && candidate.other.is_none() {
             return false;
         }
-        let (at, hit, passes) = candidate.chosen(memory.scheduler, bank.passed);
-        let from = if hit { bank.next_column } else { bank.next_row };
+        let found = candidate.chosen(memory.scheduler, bank.passed);
+        let from = if found.hit { bank.next_column } else { bank.next_row };
         if from > now && !memory.look_ahead {
             self.by_bank.waits |= 1 << index;
             self.by_bank.until[index] = from;
+            self.claims_from = self.claims_from.min(from);
             return false;
         }
-        let request = self.list(class)[at as usize];
-        self.claim(memory, request, hit, passes, now.max(from));
-        self.list_mut(class)[at as usize].owns = true;
+        self.claim(memory, class, found, now.max(from));
         true
     }
 }

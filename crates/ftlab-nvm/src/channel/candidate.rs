@@ -3,23 +3,57 @@
 use super::{Channel, Class, NOWHERE};
 use crate::schedule::{Limit, Scheduler};
 
+/// A queued request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Oldest {
+    pub sequence: u64,
+    pub slot: u32,
+}
+
 /// What waits for one bank that nobody owns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub bank: u32,
-    pub hit: Option<u32>,
-    pub other: Option<u32>,
+    pub hit: Option<Oldest>,
+    pub other: Option<Oldest>,
+}
+
+/// Which request is next for a bank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub slot: u32,
+    pub hit: bool,
+    /// Whether it counts for the limit of hits.
+    pub passes: bool,
 }
 
 impl Candidate {
-    /// Which request is next for the bank, whether it is a hit, and whether it counts for the limit of hits.
-    pub(super) fn chosen(self, scheduler: Scheduler, passed: u32) -> (u32, bool, bool) {
+    pub(super) fn new(bank: u32) -> Self {
+        Candidate {
+            bank,
+            hit: None,
+            other: None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn chosen(self, scheduler: Scheduler, passed: u32) -> Found {
         let counts_all = matches!(scheduler, Scheduler::HitsFirst { limit: Limit::Run(_) });
+        let open = |hit: Oldest, passes: bool| Found {
+            slot: hit.slot,
+            hit: true,
+            passes,
+        };
+        let close = |other: Oldest| Found {
+            slot: other.slot,
+            hit: false,
+            passes: false,
+        };
         match (self.hit, self.other) {
-            (Some(hit), None) => (hit, true, counts_all),
-            (None, Some(other)) => (other, false, false),
+            (Some(hit), None) => open(hit, counts_all),
+            (None, Some(other)) => close(other),
             (Some(hit), Some(other)) => {
-                let passes = other < hit;
+                let passes = other.sequence < hit.sequence;
                 let closes = match scheduler {
                     Scheduler::Fcfs | Scheduler::ReadyFirst | Scheduler::FirstReady { .. } => passes,
                     Scheduler::HitsFirst { limit } => match limit {
@@ -29,9 +63,9 @@ impl Candidate {
                     },
                 };
                 if closes {
-                    (other, false, false)
+                    close(other)
                 } else {
-                    (hit, true, passes || counts_all)
+                    open(hit, passes || counts_all)
                 }
             }
             (None, None) => unreachable!("a candidate comes with its first request"),
@@ -51,7 +85,7 @@ impl Channel {
             Class::Writes => &self.writes,
             Class::Staged => &self.staged,
         };
-        for (index, queued) in list.iter().enumerate() {
+        for (slot, queued) in list.iter() {
             let bank = &self.banks[queued.bank as usize];
             if bank.owned || (queued.write && bank.paused.is_some()) {
                 // The head waits for its own bank only.
@@ -63,11 +97,7 @@ impl Channel {
             let at = &mut self.place_of[queued.bank as usize];
             if *at == NOWHERE {
                 *at = self.candidates.len() as u32;
-                self.candidates.push(Candidate {
-                    bank: queued.bank,
-                    hit: None,
-                    other: None,
-                });
+                self.candidates.push(Candidate::new(queued.bank));
             }
             let candidate = &mut self.candidates[*at as usize];
             let found = if bank.open == queued.row {
@@ -75,9 +105,10 @@ impl Channel {
             } else {
                 &mut candidate.other
             };
-            if found.is_none() {
-                *found = Some(index as u32);
-            }
+            found.get_or_insert(Oldest {
+                sequence: queued.sequence,
+                slot,
+            });
             if alone {
                 return;
             }

@@ -1,6 +1,6 @@
 //! The scheduler `first_ready`: commands to banks are chosen among, not requests.
 
-use super::{CLOSED, Channel, Class, Done, Owner, Queued};
+use super::{CLOSED, Channel, Class, Done, Owner, Queued, owners};
 use crate::schedule::Scheduler;
 use crate::{Memory, Ps};
 
@@ -29,34 +29,37 @@ impl Channel {
 
     /// Of requests for which a row was opened, the oldest whose command can go out.
     fn for_owners(&mut self, memory: &Memory, now: Ps, done: &mut Vec<Done>) -> bool {
-        let mut chosen: Option<usize> = None;
-        for index in 0..self.owners.len() {
-            let owner = self.owners[index];
+        let mut chosen: Option<(u64, owners::At)> = None;
+        for (at, owner) in self.owners.iter() {
             let bank = &self.banks[owner.bank as usize];
             let from = match bank.open {
                 CLOSED => self.open_from(memory, bank.next_row),
-                _ => self.column_from(memory, &owner),
+                _ => self.column_from(memory, owner),
             };
             if from > now {
                 self.claims_from = self.claims_from.min(from);
-            } else if chosen.is_none_or(|older| owner.sequence < self.owners[older].sequence) {
-                chosen = Some(index);
+            } else if chosen.is_none_or(|(older, _)| owner.sequence < older) {
+                chosen = Some((owner.sequence, at));
             }
         }
-        let Some(index) = chosen else {
+        let Some((_, at)) = chosen else {
             return false;
         };
-        let owner = &mut self.owners[index];
+        let owner = *self.owners.get(at);
         let bank = &mut self.banks[owner.bank as usize];
         if bank.open == CLOSED {
             bank.open = owner.row;
             bank.passed = 0;
-            owner.ready = now + memory.t_rcd;
+            self.owners.remove(at);
+            self.owners.add(Owner {
+                ready: now + memory.t_rcd,
+                ..owner
+            });
             self.opened.rotate_left(1);
             self.opened[3] = Some(now);
         } else {
             bank.passed += 1;
-            self.send(memory, now, index, done);
+            self.send(memory, now, at, done);
         }
         true
     }
@@ -74,33 +77,37 @@ impl Channel {
         let mut oldest = None;
         let mut chosen = None;
         let mut wake = self.claims_from;
-        for (at, queued) in self.list(class).iter().enumerate().filter(|(_, queued)| !queued.owns) {
+        for (slot, queued) in self.list(class).iter().filter(|(_, queued)| !queued.owns) {
             let (next, from) = self.next_of(memory, queued);
             let bank = &self.banks[queued.bank as usize];
             let is_spent = bank.open == queued.row && run.is_some_and(|run| bank.passed > run);
             if from > now {
                 wake = wake.min(from);
             } else if !is_spent {
-                chosen = Some((at, next));
+                chosen = Some((slot, next));
                 break;
             }
-            oldest.get_or_insert((at, next, from));
+            oldest.get_or_insert((slot, next, from));
         }
         self.claims_from = wake;
         let spent = oldest
             .filter(|(_, _, from)| *from <= now)
-            .map(|(at, next, _)| (at, next));
-        let Some((at, next)) = chosen.or(spent) else {
+            .map(|(slot, next, _)| (slot, next));
+        let Some((slot, next)) = chosen.or(spent) else {
             return false;
         };
-        self.issue(memory, now, class, (at, next), done);
+        self.issue(memory, now, class, (slot, next), done);
         true
     }
 
     /// The next command of a queued request, and when it can go out as far as bank and data bus go.
     fn next_of(&self, memory: &Memory, queued: &Queued) -> (Next, Ps) {
         let bank = &self.banks[queued.bank as usize];
-        let owner = self.owners.iter().find(|owner| owner.bank == queued.bank);
+        let owner = if bank.owned {
+            self.owners.of_bank(queued.bank)
+        } else {
+            None
+        };
         match owner {
             // The request that opened the row goes first.
             Some(_) if bank.open == CLOSED => (Next::Open, Ps::MAX),
@@ -108,8 +115,7 @@ impl Channel {
             Some(owner) => (Next::Close, bank.next_row.max(owner.ready).max(self.close_from)),
             None if bank.open == CLOSED => (Next::Open, self.open_from(memory, bank.next_row)),
             None if bank.open == queued.row => {
-                let hit = Owner::of(queued, bank.next_column, bank.next_column);
-                (Next::Column, self.column_from(memory, &hit))
+                (Next::Column, self.bus_from(memory, queued.write).max(bank.next_column))
             }
             None => (Next::Close, bank.next_row.max(self.close_from)),
         }
@@ -122,8 +128,8 @@ impl Channel {
             .max(after(self.opened[0], memory.t_faw))
     }
 
-    fn issue(&mut self, memory: &Memory, now: Ps, class: Class, (at, next): (usize, Next), done: &mut Vec<Done>) {
-        let queued = &mut self.list_mut(class)[at];
+    fn issue(&mut self, memory: &Memory, now: Ps, class: Class, (slot, next): (u32, Next), done: &mut Vec<Done>) {
+        let queued = self.list_mut(class).get_mut(slot);
         let is_first = !std::mem::replace(&mut queued.is_counted, true);
         queued.owns = next != Next::Close;
         let queued = *queued;
@@ -138,8 +144,8 @@ impl Channel {
             Next::Column => {
                 bank.owned = true;
                 bank.passed += 1;
-                self.owners.push(Owner::of(&queued, now, now));
-                self.send(memory, now, self.owners.len() - 1, done);
+                let at = self.owners.add(Owner::of(slot, &queued, now, now));
+                self.send(memory, now, at, done);
             }
             Next::Open => {
                 bank.owned = true;
@@ -147,7 +153,8 @@ impl Channel {
                 bank.passed = 0;
                 self.opened.rotate_left(1);
                 self.opened[3] = Some(now);
-                self.owners.push(Owner::of(&queued, now + memory.t_rcd, now));
+                self.place_freed |= memory.frees_early;
+                self.owners.add(Owner::of(slot, &queued, now + memory.t_rcd, now));
             }
             Next::Close => {
                 self.counts.closed_unserved += u64::from(bank.owned);
@@ -161,9 +168,10 @@ impl Channel {
 }
 
 impl Owner {
-    fn of(queued: &Queued, ready: Ps, since: Ps) -> Owner {
+    fn of(slot: u32, queued: &Queued, ready: Ps, since: Ps) -> Owner {
         Owner {
             sequence: queued.sequence,
+            slot,
             bank: queued.bank,
             row: queued.row,
             write: queued.write,

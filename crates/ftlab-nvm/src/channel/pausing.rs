@@ -1,6 +1,6 @@
 //! Writes to the cells that are paused for reads.
 
-use super::{Channel, has_power};
+use super::Channel;
 use crate::{Memory, Ps};
 
 impl Channel {
@@ -9,7 +9,8 @@ impl Channel {
         let writes_first = self.serves_writes(memory);
         let mut any = false;
         for index in 0..self.banks.len() {
-            let awaited = self.reads.iter().any(|read| read.bank as usize == index && !read.owns);
+            let awaited = self.reads.of_bank(index as u32).any(|(_, read)| !read.owns);
+            let has_power = self.has_power(memory);
             let bank = &mut self.banks[index];
             if let Some((start, end)) = bank.writing {
                 if end <= now {
@@ -36,7 +37,7 @@ impl Channel {
             if let Some(left) = bank.paused
                 && idle
                 && (!awaited || writes_first)
-                && has_power(memory, &self.writing, &self.owners)
+                && has_power
             {
                 let end = now + left;
                 bank.hold_until(end);
