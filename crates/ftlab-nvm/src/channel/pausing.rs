@@ -19,8 +19,9 @@ impl Channel {
                     if stop < end {
                         bank.writing = None;
                         bank.paused = Some(end - stop);
-                        bank.next_column = stop;
-                        bank.next_row = stop;
+                        // What the commands before the write ask for still holds.
+                        bank.next_column = bank.but_for_writing.0.max(stop);
+                        bank.next_row = bank.but_for_writing.1.max(stop);
                         bank.counts.pauses += 1;
                         bank.take_back_busy(end - stop);
                         self.timeline.take_back(index as u32, stop, end);
@@ -39,6 +40,7 @@ impl Channel {
                 && has_power(memory, &self.writing, &self.owners)
             {
                 let end = now + left;
+                bank.but_for_writing = (now, now);
                 bank.hold_until(end);
                 bank.paused = None;
                 bank.writing = Some((now, end));
