@@ -259,7 +259,7 @@ def test_rows_are_sampled_in_the_machines_own_memory(ftlab: Command) -> None:
 
 
 def test_banks_of_the_machine_follow_from_an_architecture_file(ftlab: Command, tmp_path: Path) -> None:
-    """With frames (root) every function tells banks apart; without them those within pages of 2 MiB; of small pages none."""
+    """By frames (root) every function tells banks apart; else those within pages of 2 MiB; of small pages none."""
     out = tmp_path / "here.toml"
     assert ftlab("nvm", "probe", "--memory", "archsampler", "--set", "geometry.banks=8", "--out", out).code == 0
     arguments = ("measure", "synthetic:8MiB", "--ratio", "10%", "--repeats", "1", "--memory", out)
@@ -306,7 +306,7 @@ def test_a_file_in_memory_is_mapped_in_place(ftlab: Command) -> None:
 
 
 def test_reviews_follow_their_window() -> None:
-    """Items lie together where the window is narrow; the same seed writes the same, and ratings say what their words do."""
+    """Items lie together where the window is narrow; the same seed writes the same; words say what ratings do."""
     from ftlab import reviews
 
     narrow, wide = (

@@ -27,11 +27,11 @@ VERDICTS = ("awful", "poor", "fair", "good", "great")
 def lines(count: int, *, window: float, words: int, seed: int) -> Iterator[str]:
     """So many lines `user,item,rating,time,text`, in the order of time.
 
-    Items are rated in proportion to Zipf's law (2000 items, exponent 1). The ratings of an item come within `window`, the share of the
-    file between its first and its last (1: anywhere; less: products come and go), around a place drawn for the item. An item has a mean
-    rating (normal, 4.0 ± 0.8), and each rating differs from it (± 0.9); it is rounded to 1 to 5. A text has `words` words: one in ten is that of its rating
-    (awful, poor, fair, good, great), the others follow Zipf's law over 5000. Not modelled: users who rate much, seasons,
-    ratings that follow the others.
+    Items are rated in proportion to Zipf's law (2000 items, exponent 1). The ratings of an item come within `window`,
+    the share of the file between its first and its last (1: anywhere; less: products come and go), around a place drawn
+    for the item. An item has a mean rating (normal, 4.0 ± 0.8), and each rating differs from it (± 0.9); it is rounded
+    to 1 to 5. A text has `words` words: one in ten is that of its rating (awful, poor, fair, good, great), the others
+    follow Zipf's law over 5000. Not modelled: users who rate much, seasons, ratings that follow the others.
     """
     if not 0 < window <= 1:
         raise InputError(f"window {window}: expected a share of the file above 0, at most 1")
@@ -54,9 +54,7 @@ def lines(count: int, *, window: float, words: int, seed: int) -> Iterator[str]:
         yield f"u{draw.randrange(10**6)},i{item},{rating},{1_100_000_000 + int(time * 3e8)},{' '.join(said)}"
 
 
-def write(
-    out: str | PathLike[str], *, count: int, window: float = 1.0, words: int = 20, seed: int = 0
-) -> None:
+def write(out: str | PathLike[str], *, count: int, window: float = 1.0, words: int = 20, seed: int = 0) -> None:
     """Writes so many reviews (`lines`) to a file, whole or not at all. The same in every run."""
     path = Path(out)
     unfinished = path.with_name(path.name + ".unfinished")

@@ -132,7 +132,9 @@ def _machine_facts(found: Figures) -> list[tuple[str, str]]:
     facts = [("pages", pages), ("node", node), ("banks", known)]
     if (pairs := banks["pairs"]) is not None:
         told = "" if pairs["are_told_apart"] else ": this machine's times do not tell them apart"
-        facts.append(("pairs", f"{pairs['different_banks_ns']:.0f} ns, of one bank {pairs['one_bank_ns']:.0f} ns{told}"))
+        facts.append(
+            ("pairs", f"{pairs['different_banks_ns']:.0f} ns, of one bank {pairs['one_bank_ns']:.0f} ns{told}")
+        )
     return facts
 
 

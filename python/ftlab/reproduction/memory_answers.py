@@ -6,7 +6,7 @@ hold it, and how often one sample by bank happens to be a third nearer than one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean
@@ -18,7 +18,8 @@ from ftlab.reproduction.schema import Runs
 
 Figures = Mapping[str, Any]
 
-# What a group may say, and its defaults. `reviews`, `window` and `words` as in `reviews.lines`; `files` of them are sampled, each as often.
+# What a group may say, and its defaults. `reviews`, `window` and `words` as in `reviews.lines`; `files` of them are
+# sampled, each as often.
 OPTIONS: dict[str, Any] = {
     "query": "average:3",
     "reviews": 1_000_000,
@@ -29,7 +30,7 @@ OPTIONS: dict[str, Any] = {
     "files": 2,
 }
 # Keys that may be varied, and how a value is written.
-VARIED = {"window": float, "ratio": lambda x: f"{x:g}%"}
+VARIED: Mapping[str, Callable[[float], Any]] = {"window": float, "ratio": lambda x: f"{x:g}%"}
 
 # The chapter's: a third less.
 NEARER = 2 / 3

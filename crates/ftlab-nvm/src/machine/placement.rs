@@ -155,7 +155,7 @@ mod tests {
         assert_eq!((found.row_bytes, found.page_bytes), (4096, SMALL));
         assert_eq!(
             found.bank_of(700),
-            (9999 * 4096 >> 13 & 1) | (9999 * 4096 >> 21 & 1) << 1
+            usize::from((9999 * 4096) & 0x2000 != 0) | (usize::from((9999 * 4096) & 0x20_0000 != 0) << 1)
         );
     }
 

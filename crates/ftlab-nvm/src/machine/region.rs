@@ -301,7 +301,7 @@ mod tests {
         region.bytes_mut().unwrap()[3 << 20] = 77;
         region.flush(0, 4 << 20);
         assert_eq!(region.bytes()[3 << 20], 77);
-        assert!(region.bytes().as_ptr().is_aligned_to_huge());
+        assert!((region.bytes().as_ptr() as u64).is_multiple_of(HUGE));
         let frames = region.frames().unwrap();
         assert_eq!(frames.len(), 1024);
         let known: Vec<u64> = frames.iter().flatten().copied().collect();
@@ -311,16 +311,6 @@ mod tests {
         // All or none, and no frame twice.
         assert!(known.is_empty() || known.len() == 1024);
         assert_eq!(distinct.len(), known.len());
-    }
-
-    trait Huge {
-        fn is_aligned_to_huge(self) -> bool;
-    }
-
-    impl Huge for *const u8 {
-        fn is_aligned_to_huge(self) -> bool {
-            (self as u64).is_multiple_of(HUGE)
-        }
     }
 
     #[test]
