@@ -99,7 +99,7 @@ def measure_page(found: Figures) -> str:
         f"{found['threads']} threads on {len(machine['cores'])} cores, in this machine's memory{where}",
         text.fact_lines(_machine_facts(found)),
     ]
-    header = ["scheme", "rows", "banks", "skew", "median", "quartiles", "over first", "quartiles", "rate"]
+    header = ["scheme", "rows", "banks", "skew", "least", "median", "quartiles", "over first", "quartiles", "rate"]
     blocks.append(show.text_table(header, [_measured_row(one) for one in schemes]))
     counted = [event for event in found["events"] if schemes[0]["counts"][event["name"]]["median"] is not None]
     if counted:
@@ -174,6 +174,7 @@ def _measured_row(one: Figures) -> list[str]:
         str(sample["rows"]),
         str(sample["banks_used"]),
         f"{sample['skew']:.2f}",
+        show.duration(min(wall["each"])),
         show.duration(wall["median"]),
         f"{show.duration(wall['first_quartile'])} to {show.duration(wall['third_quartile'])}",
         f"{over['median']:.3f}",
