@@ -259,11 +259,13 @@ pub fn in_place(path: &Path) -> Result<Option<&'static str>> {
     use std::os::unix::ffi::OsStrExt;
     let name = std::ffi::CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::input(format!("{}: expected a name without a zero byte", path.display())))?;
+    // A bare call: C libraries older than glibc 2.28 have no name for it.
     // Proof: both structures are plain data for which zeros are a value, the name ends with a zero byte, and the calls write to them only.
     let (extended, system) = unsafe {
         let mut extended: libc::statx = std::mem::zeroed();
         let mut system: libc::statfs = std::mem::zeroed();
-        let failed = libc::statx(
+        let failed = libc::syscall(
+            libc::SYS_statx,
             libc::AT_FDCWD,
             name.as_ptr(),
             0,
