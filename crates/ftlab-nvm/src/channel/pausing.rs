@@ -28,6 +28,8 @@ impl Channel {
                         if let Some(held) = self.writing.iter_mut().find(|held| **held == end) {
                             *held = stop;
                         }
+                        // One that stops at once leaves its power to the next.
+                        self.writing.retain(|&end| end > now);
                         self.claims_from = 0;
                         any = true;
                     }
