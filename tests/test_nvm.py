@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +234,109 @@ def test_this_machine_is_probed_or_says_why_not(ftlab: Command) -> None:
         assert found["why_not"]
 
 
+def test_rows_are_sampled_in_the_machines_own_memory(ftlab: Command) -> None:
+    """The same rows, whoever reads them: sums of their words agree; every run has a time."""
+    found = figures(ftlab, "measure", "synthetic:8MiB", "--ratio", "10%", "--repeats", "3", "--threads", "3")
+    schemes = {one["scheme"]: one for one in found["schemes"]}
+    assert list(schemes) == list(nvm.MEASURED)
+    # 1024 rows of 8 KiB: three of 32 of each of 32 strata.
+    assert {one["sample"]["rows"] for one in schemes.values()} == {96}
+    sums = {name: one["checksum"] for name, one in schemes.items()}
+    assert sums["contention_free"] == sums["balanced"] == sums["worst"] != sums["random"]
+    for one in schemes.values():
+        assert len(one["wall_ns"]["each"]) == 3
+        assert min(one["wall_ns"]["each"]) > 0
+    assert schemes["contention_free"]["over_first"]["median"] == 1
+    assert found["banks"]["known"] == "nothing"
+    page = ftlab("nvm", "measure", "synthetic:8MiB", "--ratio", "10%", "--repeats", "1", "--threads", "3").out
+    assert "not bank-aware, stratified statistics only" in page
+    assert "row hits are not counted" in page
+    assert all(
+        (count["median"] is None) == bool(count.get("why_not"))
+        for one in schemes.values()
+        for count in one["counts"].values()
+    )
+
+
+def test_banks_of_the_machine_follow_from_an_architecture_file(ftlab: Command, tmp_path: Path) -> None:
+    """By frames (root) every function tells banks apart; else those within pages of 2 MiB; of small pages none."""
+    out = tmp_path / "here.toml"
+    assert ftlab("nvm", "probe", "--memory", "archsampler", "--set", "geometry.banks=8", "--out", out).code == 0
+    arguments = ("measure", "synthetic:8MiB", "--ratio", "10%", "--repeats", "1", "--memory", out)
+    found = figures(ftlab, *arguments)
+    banks, rows = found["banks"], found["data"]["rows"]
+    assert banks["functions"] == ["0x2000", "0x4000", "0x8000"]
+    assert (banks["known"], banks["count"]) in (("physical", 8), ("within_pages", 8), ("nothing", 8))
+    if banks["known"] != "nothing":
+        assert found["machine"]["page_bytes"] >= 4096
+        assert banks["pairs"]["one_bank_ns"] > 0
+    by_bank = found["schemes"][0]["sample"]["by_bank"]
+    # A page of 2 MiB has as many rows of each bank.
+    assert len(set(by_bank)) == 1 or found["machine"]["page_bytes"] == 4096
+    assert sum(by_bank) == found["schemes"][0]["sample"]["rows"] <= rows
+
+
+def test_a_file_is_asked_in_memory_as_in_the_model(ftlab: Command, tmp_path: Path) -> None:
+    """Rows are drawn by the same seed, where both have rows of 8 KiB in 32 strata by number; so the estimates agree."""
+    made = tmp_path / "reviews.csv"
+    done = ftlab("nvm", "reviews", "--count", "30000", "--window", "0.1", "--words", "5", "--out", made)
+    assert done.err == f"ftlab: wrote {made}: 30000 reviews\n"
+    again = ftlab("nvm", "reviews", "--count", "30000", "--out", made)
+    assert again.code == 2
+    assert "--force" in again.err
+    for query in ("average:3", "count:great", "top:2,3"):
+        options = (made, "--ratio", "20%", "--query", query, "--scheme", "contention_free,random")
+        here = figures(ftlab, "measure", *options, "--repeats", "1")
+        model = figures(ftlab, "sample", *options, "--untimed")
+        for mine, other in zip(here["schemes"], model, strict=True):
+            assert mine["estimate"] == other["estimate"]
+
+
+def test_a_file_in_memory_is_mapped_in_place(ftlab: Command) -> None:
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or not os.access(shared, os.W_OK):
+        pytest.skip("no /dev/shm")
+    with tempfile.NamedTemporaryFile("w", dir=shared, suffix=".csv") as file:
+        file.write("a,b,5\n" * 200_000)
+        file.flush()
+        found = figures(ftlab, "measure", file.name, "--ratio", "100%", "--query", "average:3", "--repeats", "1")
+    assert (found["data"]["in_place"], found["machine"]["pages"]) == ("tmpfs", "file")
+    assert {one["estimate"]["value"] for one in found["schemes"]} == {5}
+    assert {one["estimate"]["records"] for one in found["schemes"]} == {200_000}
+
+
+def test_reviews_follow_their_window() -> None:
+    """Items lie together where the window is narrow; the same seed writes the same; words say what ratings do."""
+    from ftlab import reviews
+
+    narrow, wide = (
+        [line.split(",") for line in reviews.lines(4000, window=window, words=8, seed=3)] for window in (0.01, 1.0)
+    )
+    assert narrow == [line.split(",") for line in reviews.lines(4000, window=0.01, words=8, seed=3)]
+
+    def spread(lines: list[list[str]]) -> int:
+        places = [at for at, line in enumerate(lines) if line[1] == "i0"]
+        return max(places) - min(places)
+
+    assert spread(narrow) < 700 < 3000 < spread(wide)
+    assert all(int(line[2]) in range(1, 6) and len(line) == 5 for line in wide)
+    said = [word for line in wide if line[2] == "5" for word in line[4].split() if word in reviews.VERDICTS]
+    assert set(said) == {"great"}
+    times = [int(line[3]) for line in narrow]
+    assert times == sorted(times)
+
+
+def test_packets_with_a_program_counter_and_no_flags(ftlab: Command, tmp_path: Path) -> None:
+    """In nanoseconds 1 and 2, not at the program counters."""
+    trace = tmp_path / "gem5.csv"
+    trace.write_text("r,0,64,1000,4198400\nr,64,64,2000,4198396\n")
+    assert figures(ftlab, "run", trace)["measured"]["finished_ns"] < 1000
+    trace.write_text("r,0,64,1000,4198400\nr,64,64,2000,4198404\n")
+    done = ftlab("nvm", "run", trace)
+    assert done.code == 2
+    assert "can be flags and tick or tick and program counter" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -279,6 +384,15 @@ def test_this_machine_is_probed_or_says_why_not(ftlab: Command) -> None:
         (["sample", "synthetic:8KiB", "--ratio", "4%"], "expected at least two for each of 32 banks"),
         (["sample", "text.txt", "--ratio", "100%", "--query", "average:2"], "no record in the sampled rows"),
         (["convert", "random", "--to", "dramsim3", "--out", "new.trace"], "has no times"),
+        (["measure", "empty.trace", "--ratio", "4%"], "an empty file"),
+        (["measure", "no.csv", "--ratio", "4%"], "no.csv"),
+        (["measure", "synthetic:900TB", "--ratio", "4%"], "do not fit into the memory that is free"),
+        (["measure", "synthetic:1MiB", "--ratio", "4%", "--query", "count:a"], "synthetic data hold no records"),
+        (["measure", "synthetic:1MiB", "--ratio", "4%", "--node", "99"], "expected a node with cores"),
+        (["measure", "synthetic:1MiB", "--ratio", "4%", "--set", "geometry.banks=8"], "expected --memory FILE"),
+        (["measure", "synthetic:1MiB", "--ratio", "4%", "--scheme", "worse"], "unknown scheme `worse`"),
+        (["measure", "synthetic:1MiB", "--ratio", "50%", "--scheme", "one_bank"], "expected a lower --ratio"),
+        (["reviews", "--count", "10", "--window", "2", "--out", "new.trace"], "expected a share of the file above 0"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(

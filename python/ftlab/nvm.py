@@ -24,6 +24,8 @@ Changes = Mapping[str, object] | Iterable[str]
 
 MEMORY = "archsampler"
 SCHEMES = ("contention_free", "balanced", "random", "worst", "one_bank")
+# Those that sample all data; on a machine bank 0 may have fewer rows than are asked for.
+MEASURED = SCHEMES[:4]
 
 
 def run(
@@ -88,6 +90,47 @@ def sample(
         "untimed": untimed,
     }
     return dict(json.loads(_ftlab.nvm_sample(json.dumps(spec))))
+
+
+def measure(
+    data: str | PathLike[str],
+    memory: str | PathLike[str] | None = None,
+    *,
+    ratio: str | float,
+    schemes: Iterable[str] = MEASURED,
+    threads: int | None = None,
+    node: int | None = None,
+    repeats: int = 11,
+    query: str | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
+    set: Changes = (),
+    seed: int = 0,
+) -> Figures:
+    """Samples rows of `data` (a file, or `synthetic:SIZE`) in this machine's own memory; wall times of the threads.
+
+    `memory` is the file that `probe` makes: bank functions and row size of this machine. Without one, and where the
+    system hides frames and the functions need them, rows are chosen by their number: `banks.known` says which
+    (`physical`, `within_pages`, `nothing`). Every scheme runs `repeats` times, in turns, by `threads` threads
+    [as many as cores] on the cores of a NUMA `node` [the lowest].
+    """
+    if isinstance(schemes, str):
+        raise InputError(f"schemes {schemes!r}: expected a list of names")
+    spec = {
+        "data": fspath(data),
+        "memory": None if memory is None else fspath(memory),
+        "set": changes(set),
+        "schemes": list(schemes),
+        "ratio": share(ratio),
+        "threads": threads,
+        "node": node,
+        "repeats": repeats,
+        "query": query,
+        "level": level,
+        "replicates": replicates,
+        "seed": seed,
+    }
+    return dict(json.loads(_ftlab.nvm_measure(json.dumps(spec))))
 
 
 def convert(

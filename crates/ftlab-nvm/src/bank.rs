@@ -23,6 +23,8 @@ pub struct Bank {
     pub passed: u32,
     /// A write to the cells that may be paused: when it started and when it ends.
     pub writing: Option<(Ps, Ps)>,
+    /// Earliest next column command and precharge if that write were over.
+    pub but_for_writing: (Ps, Ps),
     /// What is left of a paused write.
     pub paused: Option<Ps>,
     pub counts: Counts,

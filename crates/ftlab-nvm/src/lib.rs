@@ -2,7 +2,7 @@
 //!
 //! Reading order: `memory` (what a memory file says), `address` (which bank and row an address is), `channel` (the controller),
 //! `system` (channels together, and who asks them), `run` (a trace or generator, start to end), `sampling` (ArchSampler).
-//! `probe` finds bank functions by timing.
+//! `probe` finds bank functions by timing, `machine` samples in this machine's own memory.
 //! Times are whole picoseconds inside, nanoseconds in files and results.
 
 pub mod address;
@@ -12,6 +12,7 @@ pub mod channel;
 pub mod feed;
 pub mod fuzz;
 pub mod generate;
+pub mod machine;
 pub mod memory;
 mod misses;
 mod ordered;

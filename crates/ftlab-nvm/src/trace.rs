@@ -9,11 +9,13 @@
 //! | `gem5` | `[ID,]r|w|u,ADDRESS,SIZE,[FLAGS,]TICK[,PC]`, as gem5's `decode_packet_trace.py` prints packets | picoseconds |
 //!
 //! What is dropped: data, flags, threads, and lines of gem5 with `u`, which are neither `ReadReq` nor `WriteReq` and are counted. Of two fields after
-//! gem5's size the first is read as flags. An access is to the line that its address lies in; one of gem5 that is longer is an access to each of
+//! gem5's size `packet` says what they are. An access is to the line that its address lies in; one of gem5 that is longer is an access to each of
 //! its lines. Empty lines and lines that start with `#` are skipped, a byte order mark at the start as well.
 //!
 //! # Errors
-//! Another form, a time that goes back, a time from 2^63 ps on, an address beyond 2^63.
+//! Another form, packets of gem5 that can be read in two ways, a time that goes back, a time from 2^63 ps on, an address beyond 2^63.
+
+mod packet;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -23,6 +25,7 @@ use ftlab_core::{Error, Result};
 
 use crate::feed::Step;
 use crate::{LATEST, Ps, TOO_LATE};
+use packet::{After, Reading, TwoFields};
 
 pub const FORMATS: [&str; 5] = ["dramsim3", "nvmain", "ramulator", "ramulator2", "gem5"];
 
@@ -53,6 +56,8 @@ struct Line {
     bytes: u64,
     /// In cycles, or in picoseconds.
     time: u64,
+    /// Of gem5.
+    after: Option<After>,
 }
 
 impl Format {
@@ -133,9 +138,10 @@ fn read_line(format: Format, line: &str) -> Option<Line> {
         write,
         bytes: 1,
         time,
+        after: None,
     };
     if format == Format::Gem5 {
-        return read_packet(line);
+        return packet::read(line);
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     match (format, words.as_slice()) {
@@ -149,36 +155,6 @@ fn read_line(format: Format, line: &str) -> Option<Line> {
         (Format::Ramulator2, [op, address]) => Some(of(number(address)?, write(op, "LD", "ST")?, 0)),
         _ => None,
     }
-}
-
-/// A packet of gem5. Its script prints the packet's number, flags and program counter only where the trace has them.
-fn read_packet(line: &str) -> Option<Line> {
-    let words: Vec<&str> = line.split(',').map(str::trim).collect();
-    let words = match words.as_slice() {
-        [id, rest @ ..] if id.parse::<u64>().is_ok() => rest,
-        all => all,
-    };
-    let [op, address, bytes, rest @ ..] = words else {
-        return None;
-    };
-    let write = match *op {
-        "r" => Some(false),
-        "w" => Some(true),
-        "u" => None,
-        _ => return None,
-    };
-    let time = match rest {
-        [tick] | [_, tick] | [_, tick, _] => tick.parse().ok()?,
-        _ => return None,
-    };
-    let bytes = bytes.parse().ok()?;
-    let is_sound = write.is_none() || (1..=1 << 20).contains(&bytes);
-    is_sound.then_some(Line {
-        address: number(address)?,
-        write,
-        bytes,
-        time,
-    })
 }
 
 /// Whether a line is of Ramulator 2's traces of commands to banks: `R 0,0,1,2,34,5`.
@@ -208,7 +184,9 @@ pub fn read(path: &Path, format: Option<Format>, cycle: Ps, line_bytes: u64) -> 
 
 /// The same of any reader; `path` is what errors call it.
 pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle: Ps, line_bytes: u64) -> Result<Trace> {
+    let is_given = format.is_some();
     let mut format = format;
+    let mut two = TwoFields::default();
     let mut steps: Vec<Step> = Vec::new();
     let (mut last, mut skipped) = (0, 0);
     for (index, line) in text.lines().enumerate() {
@@ -255,34 +233,26 @@ pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle:
                 of.name()
             )));
         };
+        if let Some(after) = found.after {
+            two.note_form(after);
+        }
         let Some(write) = found.write else {
             skipped += 1;
             continue;
         };
-        if found.time < last {
-            return Err(Error::input(format!(
-                "{}: the time goes back, from {last} to {} {}, expected arrivals in order",
-                place(),
-                found.time,
-                of.unit()
-            )));
-        }
+        let mut first = 0;
+        let time = match found.after {
+            // Which of two fields is the time is known at the end.
+            Some(after) => {
+                first = two.note_time(index + 1, after, found.time);
+                found.time
+            }
+            None => {
+                let time = in_order(of, cycle, last, found.time);
+                time.map_err(|said| Error::input(format!("{}: {said}", place())))?
+            }
+        };
         last = found.time;
-        let one = if of.counts_cycles() { cycle } else { 1 };
-        let time = found.time.checked_mul(one).filter(|&time| time < LATEST);
-        let time = time.ok_or_else(|| {
-            let each = if one > 1 {
-                format!(" of {one} ps")
-            } else {
-                String::new()
-            };
-            Error::input(format!(
-                "{}: {} {}{each} are too late, expected {TOO_LATE}",
-                place(),
-                found.time,
-                of.unit()
-            ))
-        })?;
         let (address, bytes) = (found.address, found.bytes);
         if address >= 1 << 63 {
             return Err(Error::input(format!(
@@ -298,8 +268,14 @@ pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle:
                 write,
                 time,
             });
+            if found.after.is_some() {
+                two.firsts.push(first);
+            }
             at += line_bytes;
         }
+    }
+    if format == Some(Format::Gem5) {
+        settle(&two, is_given, &mut steps).map_err(|said| Error::input(format!("{}{said}", path.display())))?;
     }
     match format {
         Some(format) if !steps.is_empty() => Ok(Trace { format, steps, skipped }),
@@ -308,6 +284,50 @@ pub fn read_from(text: impl BufRead, path: &Path, format: Option<Format>, cycle:
             path.display()
         ))),
     }
+}
+
+/// The time in picoseconds, or what is wrong with it.
+fn in_order(of: Format, cycle: Ps, last: u64, time: u64) -> std::result::Result<Ps, String> {
+    if time < last {
+        return Err(format!(
+            "the time goes back, from {last} to {time} {}, expected arrivals in order",
+            of.unit()
+        ));
+    }
+    let one = if of.counts_cycles() { cycle } else { 1 };
+    let ps = time.checked_mul(one).filter(|&time| time < LATEST);
+    ps.ok_or_else(|| {
+        let each = if one > 1 {
+            format!(" of {one} ps")
+        } else {
+            String::new()
+        };
+        format!("{time} {}{each} are too late, expected {TOO_LATE}", of.unit())
+    })
+}
+
+/// Gives packets of gem5 the times that they have when the trace is read as a whole.
+fn settle(two: &TwoFields, is_given: bool, steps: &mut [Step]) -> std::result::Result<(), String> {
+    let reading = match two.reading() {
+        Reading::Either if !is_given => {
+            return Err(
+                ": two fields after the size, of which neither goes back, can be flags and tick or tick and program counter, expected --format gem5 where they are flags and tick, or packets with all three"
+                    .into(),
+            );
+        }
+        Reading::Either => Reading::Flags,
+        reading => reading,
+    };
+    if let Some((line, from, to)) = two.wrong(&reading) {
+        let said = in_order(Format::Gem5, 1, from, to).err().unwrap_or_default();
+        return Err(format!(", line {line}: {said}"));
+    }
+    if reading == Reading::ProgramCounter {
+        for (step, &first) in steps.iter_mut().zip(&two.firsts) {
+            step.time = first;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -407,6 +427,38 @@ mod tests {
                 "{line}"
             );
         }
+    }
+
+    /// Flags and tick, or tick and program counter: ticks do not go back, and packets of one form have no flags or all have them.
+    #[test]
+    fn two_fields_are_what_the_trace_says() {
+        let times = |text: &str| -> Vec<Ps> { of(text).unwrap().steps.iter().map(|step| step.time).collect() };
+        assert_eq!(times("r,0,64,256,5\nr,0,64,0,6\nr,0,64,0,9\n"), [5, 6, 9]);
+        assert_eq!(
+            times("r,0,64,5,4198400\nr,0,64,6,4198800\nr,0,64,9,4198404\n"),
+            [5, 6, 9]
+        );
+        assert_eq!(times("r,0,64,5,0x401000\nr,0,128,6,0x400ffc\n"), [5, 6, 6]);
+        // A program counter of the kernel is later than all times.
+        assert_eq!(
+            times("r,0,64,5,18446744071579205632\nr,0,64,6,18446744071579205636\n"),
+            [5, 6]
+        );
+        // Some packets have no program counter, so that others have one and no flags.
+        assert_eq!(times("r,0,64,5\nr,0,64,6,4198400\nr,0,64,7,4198404\n"), [5, 6, 7]);
+        // Some have all three, so that others have flags.
+        assert_eq!(times("r,0,64,0,5\nr,0,64,2,6,4198400\nr,0,64,4,7\n"), [5, 6, 7]);
+        assert_eq!(times("r,0,64,0,5\nr,0,64,0,8\n"), [5, 8]);
+        let either = "r,0,64,1,5\nr,0,64,2,6\n";
+        let said = of(either).unwrap_err().to_string();
+        assert!(
+            said.contains("can be flags and tick or tick and program counter"),
+            "{said}"
+        );
+        let given = read_from(either.as_bytes(), Path::new("x"), Some(Format::Gem5), 1, 64).unwrap();
+        assert_eq!(given.steps[1].time, 6);
+        let said = of("r,0,64,5\nr,0,64,9,77\nr,0,64,8,78\n").unwrap_err().to_string();
+        assert!(said.contains("line 3: the time goes back, from 9 to 8 ps"), "{said}");
     }
 
     #[test]

@@ -166,6 +166,28 @@ fn a_read_pauses_a_write() {
     assert_eq!(times(&memory(&set), &asks), [0, 448]);
 }
 
+/// The same with 90 from column command to column command: the write's was at 100, so that the read hits at 190 and not at 174.
+/// A refresh at 1000 waits for the write to the cells, from 1024 to 1324, and for the closing of its row: 1334 + 200. A read at 1050 does not end the write any more.
+#[test]
+fn a_paused_write_leaves_other_times_in_force() {
+    let set = [
+        "write.buffer=4",
+        "write.high=1.0",
+        "write.low=0.0",
+        "write.pause_step=50ns",
+    ];
+    let asks = [write(0, 0, 1, 0), read(130, 0, 1, 1)];
+    assert_eq!(
+        times(&memory(&[&set[..], &["timing.t_ccd=90ns"]].concat()), &asks),
+        [0, 214]
+    );
+    let refresh = ["refresh.t_refi=1us", "refresh.t_rfc=200ns"];
+    let asks = [write(900, 0, 1, 0), read(1050, 0, 1, 1)];
+    let (found, system) = serve(&memory(&[&set[..], &refresh].concat()), &asks);
+    assert_eq!(found, [900, 1534 + 124]);
+    assert_eq!(system.channels[0].banks[0].counts.pauses, 0);
+}
+
 /// Refresh at 1000 for 200: a row that was open is closed by it, and a request that comes meanwhile waits.
 #[test]
 fn refresh_closes_rows_and_holds_requests() {

@@ -294,6 +294,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(options, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_run, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_sample, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_measure, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_probe, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ftlab_core::Error;
+use ftlab_nvm::machine::{self, MeasureSpec};
 use ftlab_nvm::probe::job::{self, ProbeSpec};
 use ftlab_nvm::run::{self, RunSpec};
 use ftlab_nvm::sampling::{self, SampleSpec};
@@ -28,6 +29,16 @@ pub fn nvm_sample(py: Python<'_>, spec: &str) -> PyResult<String> {
     let spec = SampleSpec::parse(spec).map_err(to_py)?;
     Ok(py
         .detach(|| sampling::sample(&spec, &mut go_on))
+        .map_err(to_py)?
+        .to_string())
+}
+
+/// A sample in this machine's own memory, with wall times, as JSON. `spec` is the JSON of `ftlab_nvm::machine::MeasureSpec`.
+#[pyfunction]
+pub fn nvm_measure(py: Python<'_>, spec: &str) -> PyResult<String> {
+    let spec = MeasureSpec::parse(spec).map_err(to_py)?;
+    Ok(py
+        .detach(|| machine::measure(&spec, &mut go_on))
         .map_err(to_py)?
         .to_string())
 }

@@ -112,6 +112,8 @@ memory = typer.Typer(
 )
 _add(memory, "run", nvm.run)
 _add(memory, "sample", nvm.sample)
+_add(memory, "measure", nvm.measure)
+_add(memory, "reviews", nvm.reviews)
 _add(memory, "convert", nvm.convert)
 _add(memory, "probe", nvm.probe)
 _add(memory, "list", nvm.list_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -88,15 +89,9 @@ def sample(
     """
     from ftlab import nvm
     from ftlab.cli import nvm_text, text
-    from ftlab.errors import InputError
 
-    schemes = nvm.SCHEMES if scheme == "all" else [name.strip() for name in scheme.split(",")]
-    if scheme == "all" and query:
-        # Rows of one bank say nothing of all data.
-        schemes = [name for name in schemes if name != "one_bank"]
-    twice = next((name for at, name in enumerate(schemes) if name in schemes[:at]), None)
-    if twice is not None:
-        raise InputError(f"--scheme {scheme}: {twice} is given twice")
+    # Rows of one bank say nothing of all data.
+    schemes = _schemes(scheme, nvm.MEASURED if query else nvm.SCHEMES)
     found = [
         nvm.sample(
             data,
@@ -120,6 +115,92 @@ def sample(
         text.put_json(found[0] if len(found) == 1 else found)
     else:
         text.put(nvm_text.sample_page(found))
+    return 0
+
+
+def measure(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, or synthetic:SIZE.")],
+    ratio: Annotated[str, typer.Option("--ratio", metavar="SHARE", help="Share of the rows: 4%, 4‰ or 0.04.")],
+    scheme: Annotated[
+        str,
+        typer.Option(
+            "--scheme",
+            metavar="NAME,...",
+            help="contention_free, balanced, random, worst, one_bank; several, or all: but one_bank.",
+        ),
+    ] = "all",
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="FILE.toml", help="Bank functions and row size, as `ftlab nvm probe` writes."),
+    ] = None,
+    set: Set = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="N", min=1, help="Threads that read. [as many as cores]")
+    ] = None,
+    node: Annotated[
+        int | None, typer.Option("--node", metavar="N", min=0, help="NUMA node of threads and data. [the lowest]")
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Runs of each scheme, in turns.")] = 11,
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query", metavar="WHAT", help="Question to a file: count:WORD, average:COLUMN, top:ITEM,RATING."
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Level of the intervals.")] = 0.95,
+    replicates: Annotated[
+        int, typer.Option("--replicates", metavar="N", min=0, help="Replicates of the bootstrap.")
+    ] = 1000,
+    seed: Seed = 0,
+    json: o.Json = False,
+) -> int:
+    """Sample rows in this machine's own memory: estimate with error bars, wall times, counters.
+
+    Example: ftlab nvm measure synthetic:1GiB --ratio 4% --memory here.toml
+    Example: ftlab nvm measure ratings.csv --ratio 4% --query average:3
+    """
+    from ftlab import nvm
+    from ftlab.cli import nvm_text, text
+
+    found = nvm.measure(
+        data,
+        memory,
+        ratio=ratio,
+        schemes=_schemes(scheme, nvm.MEASURED),
+        threads=threads,
+        node=node,
+        repeats=repeats,
+        query=query,
+        level=level,
+        replicates=replicates,
+        set=set or (),
+        seed=seed,
+    )
+    text.put_json(found) if json else text.put(nvm_text.measure_page(found))
+    return 0
+
+
+def reviews(
+    count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="Reviews to write.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write.")],
+    window: Annotated[
+        float,
+        typer.Option("--window", metavar="SHARE", help="Share of the file within which an item's reviews lie."),
+    ] = 1.0,
+    words: Annotated[int, typer.Option("--words", metavar="N", min=0, help="Words of a review.")] = 20,
+    seed: Seed = 0,
+    force: o.Force = False,
+) -> int:
+    """Write generated reviews to sample: user,item,rating,time,text, items by Zipf's law.
+
+    Example: ftlab nvm reviews --count 200000 --window 0.05 --out reviews.csv
+    """
+    from ftlab import reviews as made
+    from ftlab.cli import text
+
+    _check_output(out, force=force)
+    made.write(out, count=count, window=window, words=words, seed=seed)
+    text.note(f"wrote {out}: {count} reviews")
     return 0
 
 
@@ -189,6 +270,17 @@ def list_(json: o.Json = False) -> int:
     found = nvm.memories()
     text.put_json(found) if json else text.put(nvm_text.memories_page(found))
     return 0
+
+
+def _schemes(given: str, every: Sequence[str]) -> list[str]:
+    """Names of `all` or of a list, none of them twice."""
+    from ftlab.errors import InputError
+
+    schemes = list(every) if given == "all" else [name.strip() for name in given.split(",")]
+    twice = next((name for at, name in enumerate(schemes) if name in schemes[:at]), None)
+    if twice is not None:
+        raise InputError(f"--scheme {given}: {twice} is given twice")
+    return schemes
 
 
 def _check_output(out: Path, *, force: bool) -> None:

@@ -90,6 +90,99 @@ def sample_page(found: Sequence[Figures]) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
+def measure_page(found: Figures) -> str:
+    """Times of each scheme on this machine, estimates, counters, and what the machine did not tell."""
+    data, machine, schemes = found["data"], found["machine"], found["schemes"]
+    where = f", mapped in place ({data['in_place']})" if data["in_place"] else ""
+    blocks = [
+        f"{data['name']}: {data['rows']} rows of {show.size(data['row_bytes'])}, {100 * found['ratio']:g} % of them by "
+        f"{found['threads']} threads on {len(machine['cores'])} cores, in this machine's memory{where}",
+        text.fact_lines(_machine_facts(found)),
+    ]
+    header = ["scheme", "rows", "banks", "skew", "least", "median", "quartiles", "over first", "quartiles", "rate"]
+    blocks.append(show.text_table(header, [_measured_row(one) for one in schemes]))
+    counted = [event for event in found["events"] if schemes[0]["counts"][event["name"]]["median"] is not None]
+    if counted:
+        rows = [
+            [one["scheme"], *(show.count(one["counts"][event["name"]]["median"]) for event in counted)]
+            for one in schemes
+        ]
+        blocks.append(show.text_table(["scheme", *(event["name"] for event in counted)], rows))
+    if schemes[0]["estimate"]:
+        header = ["scheme", "estimate", "half-width", "bootstrap", "ten resamples (80 %)", "rows", "unused lines"]
+        blocks.append(show.text_table(header, [_estimate_row(one) for one in schemes]))
+    blocks.append("\n".join(f"note: {note}" for note in _machine_notes(found)))
+    return "\n\n".join(blocks)
+
+
+def _machine_facts(found: Figures) -> list[tuple[str, str]]:
+    machine, banks = found["machine"], found["banks"]
+    pages = {
+        "reserved": "reserved, of 2 MiB",
+        "transparent": f"transparent, of {show.size(machine['page_bytes'])}",
+        "file": f"of the file, of {show.size(machine['page_bytes'])}",
+    }[machine["pages"]]
+    functions = " ".join(banks["functions"])
+    known = {
+        "physical": f"{banks['count']}, by frames and {functions}",
+        "within_pages": f"{banks['count']} groups, by {functions} within pages: frames are hidden (root sees them)",
+        "nothing": f"unknown, {banks['count']} strata by number of row: not bank-aware, stratified statistics only",
+    }[banks["known"]]
+    node = f"{machine['node']} of {machine['nodes']}"
+    facts = [("pages", pages), ("node", node), ("banks", known)]
+    if (pairs := banks["pairs"]) is not None:
+        told = "" if pairs["are_told_apart"] else ": this machine's times do not tell them apart"
+        facts.append(
+            ("pairs", f"{pairs['different_banks_ns']:.0f} ns, of one bank {pairs['one_bank_ns']:.0f} ns{told}")
+        )
+    return facts
+
+
+def _machine_notes(found: Figures) -> list[str]:
+    machine, banks, first = found["machine"], found["banks"], found["schemes"][0]
+    notes = []
+    if found["memory"] is None:
+        notes.append("no memory file (--memory): `ftlab nvm probe --out FILE` finds bank functions where it can")
+    elif banks["known"] == "nothing":
+        notes.append("frames are hidden (root sees them), and no bank function keeps to address bits within a page")
+    if machine["is_virtual"] and banks["known"] != "nothing":
+        notes.append("a virtual machine: its frames need not be those of the memory")
+    for event in found["events"]:
+        count = first["counts"][event["name"]]
+        if count["median"] is not None:
+            notes.append(f"{event['name']}: {event['what']}")
+    hardware = {name: count for name, count in first["counts"].items() if name != "context_switches"}
+    missing = [name for name, count in hardware.items() if count["median"] is None]
+    if len(missing) == len(hardware):
+        notes.append(f"no hardware counters here ({hardware[missing[0]]['why_not']}), as in most virtual machines")
+    elif missing:
+        notes.append(f"not counted here: {', '.join(missing)}")
+    notes.append("row hits are not counted: the kernel has no event for the row buffers of memory")
+    if found["threads"] > len(machine["cores"]):
+        notes.append("more threads than cores: threads take turns on a core")
+    if not all(one["threads_bound"] for one in found["schemes"]):
+        notes.append("the system refused to bind threads to cores")
+    if not machine["caches_emptied"]:
+        notes.append("caches cannot be emptied on this processor: times are with rows that are in caches already")
+    return notes
+
+
+def _measured_row(one: Figures) -> list[str]:
+    wall, over, sample = one["wall_ns"], one["over_first"], one["sample"]
+    return [
+        one["scheme"],
+        str(sample["rows"]),
+        str(sample["banks_used"]),
+        f"{sample['skew']:.2f}",
+        show.duration(min(wall["each"])),
+        show.duration(wall["median"]),
+        f"{show.duration(wall['first_quartile'])} to {show.duration(wall['third_quartile'])}",
+        f"{over['median']:.3f}",
+        f"{over['first_quartile']:.3f} to {over['third_quartile']:.3f}",
+        show.rate(one["bytes_per_s"]),
+    ]
+
+
 def memories_page(found: Sequence[Figures]) -> str:
     header = ["memory", "banks", "row", "hit", "miss", "dirty conflict", "ceiling", "write cost", "scheduler"]
     rows = [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ftlab import mining
 from ftlab.errors import InputError
-from ftlab.reproduction import arrays, memory_samples, metrics
+from ftlab.reproduction import arrays, memory_answers, memory_samples, metrics
 from ftlab.reproduction.checked_table import Table
 from ftlab.reproduction.schema import (
     EXPERIMENT,
@@ -189,15 +189,18 @@ def _runs(name: str, table: Table, experiment: Experiment, workloads: Mapping[st
         values=vary.numbers("values") if vary else (),
         options=table.plain("options"),
     )
-    if runs.options and runs.kind not in ("mine", "sample", "array", "corpus"):
-        raise table.wrong("options", 'nothing, but of `kind = "mine"`, `"sample"`, `"array"` and `"corpus"`')
+    if runs.options and runs.kind not in ("mine", "sample", "answers", "array", "corpus"):
+        known = '`"mine"`, `"sample"`, `"answers"`, `"array"` and `"corpus"`'
+        raise table.wrong("options", f"nothing, but of the kinds {known}")
     if runs.kind == "sample":
         memory_samples.check(runs, table)
+    if runs.kind == "answers":
+        memory_answers.check(runs, table)
     if runs.kind in ("array", "corpus"):
         arrays.check(runs, table, experiment.members)
     if vary:
         vary.done()
-    if not runs.members and runs.kind in ("run", "contexts", "sample", "array", "corpus"):
+    if not runs.members and runs.kind in ("run", "contexts", "sample", "answers", "array", "corpus"):
         raise table.wrong("members", "at least one member")
     if runs.key and runs.kind == "contexts":
         raise table.wrong("vary", "nothing: recordings are as they are")

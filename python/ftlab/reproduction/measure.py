@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import FtlabError, InputError, Interrupted
-from ftlab.reproduction import arrays, files, memory_samples, metrics
+from ftlab.reproduction import arrays, files, memory_answers, memory_samples, metrics
 from ftlab.reproduction.schema import Drive, Experiment, Member, Runs
 from ftlab.reproduction.standins import Prepared
 from ftlab.runs import Progress
@@ -83,6 +83,8 @@ class Laboratory:
                 return self._inspect(runs)
             case "sample":
                 return self._samples(runs)
+            case "answers":
+                return self._answers(runs)
             case "array":
                 return self._arrays(runs)
             case "corpus":
@@ -99,6 +101,19 @@ class Laboratory:
             options, changes = memory_samples.varied(runs, x)
             changes = {**self.experiment.members[member].set, **changes}
             found = memory_samples.measured(options, _pairs(changes), self._workers())
+            rows.append(_row(runs, "", member, x, 0, found))
+        return rows
+
+    def _answers(self, runs: Runs) -> list[Row]:
+        """Answers from samples of generated reviews; members are memories, `x` is an option of the group."""
+        place = self.folder / "reviews"
+        place.mkdir(exist_ok=True)
+        rows = []
+        for member, x in itertools.product(runs.members, runs.values or (None,)):
+            self.watch.stage(f"answers ({runs.name}, {member})")
+            varied = {} if x is None else {runs.key: memory_answers.VARIED[runs.key](x)}
+            changes = _pairs(self.experiment.members[member].set)
+            found = memory_answers.measured({**runs.options, **varied}, changes, place, self._workers())
             rows.append(_row(runs, "", member, x, 0, found))
         return rows
 

@@ -13,7 +13,7 @@ from ftlab import show
 Found = Mapping[str, Any]
 Of = Callable[[Found], float | None]
 
-KINDS = ("run", "mine", "inspect", "contexts", "drive", "sample", "array", "corpus")
+KINDS = ("run", "mine", "inspect", "contexts", "drive", "sample", "answers", "array", "corpus")
 # What boxes are drawn of.
 LIFETIMES = ("lifetime_p10", "lifetime_p25", "lifetime_median", "lifetime_p75", "lifetime_p90")
 # What is compared where it is no configuration of a drive.
@@ -421,6 +421,25 @@ _ALL = (
             ("waited", "reads that found their disk at work", "share"),
             ("blocked", "blocked tasks", "share"),
         )
+    ),
+    Metric("answer_error", "answers", "mean error, rows drawn by bank", _place("error", "by_bank"), "share"),
+    Metric("answer_error_random", "answers", "mean error, rows drawn from all", _place("error", "random"), "share"),
+    Metric("answer_error_saved", "answers", "error saved by drawing by bank", _place("error_saved"), "share"),
+    Metric("answer_bound_saved", "answers", "half-width saved by drawing by bank", _place("bound_saved"), "share"),
+    Metric(
+        "answer_covered",
+        "answers",
+        "intervals that hold the true value, by bank",
+        _place("covered", "by_bank"),
+        "share",
+    ),
+    Metric("answer_covered_random", "answers", "the same, rows drawn from all", _place("covered", "random"), "share"),
+    Metric(
+        "answer_nearer",
+        "answers",
+        "single samples by bank that are a third nearer than one from all",
+        _place("nearer"),
+        "share",
     ),
     Metric("corpus_error", "corpus", "mean error of the largest groups", _place("error"), "share"),
     Metric("corpus_width", "corpus", "mean half-width over the value of the largest groups", _place("width"), "share"),

@@ -99,6 +99,7 @@ impl Channel {
             }
             (true, WriteCost::Line) => {
                 end = data_end + memory.t_wr;
+                bank.but_for_writing = (bank.next_column, bank.next_row);
                 bank.hold_until(end);
                 bank.wear_out(owner.row);
                 if memory.at_once > 0 {

@@ -20,14 +20,17 @@ impl Channel {
                     if stop < end {
                         bank.writing = None;
                         bank.paused = Some(end - stop);
-                        bank.next_column = stop;
-                        bank.next_row = stop;
+                        // What the commands before the write ask for still holds.
+                        bank.next_column = bank.but_for_writing.0.max(stop);
+                        bank.next_row = bank.but_for_writing.1.max(stop);
                         bank.counts.pauses += 1;
                         bank.take_back_busy(end - stop);
                         self.timeline.take_back(index as u32, stop, end);
                         if let Some(held) = self.writing.iter_mut().find(|held| **held == end) {
                             *held = stop;
                         }
+                        // One that stops at once leaves its power to the next.
+                        self.writing.retain(|&end| end > now);
                         self.claims_from = 0;
                         any = true;
                     }
@@ -40,6 +43,7 @@ impl Channel {
                 && has_power
             {
                 let end = now + left;
+                bank.but_for_writing = (now, now);
                 bank.hold_until(end);
                 bank.paused = None;
                 bank.writing = Some((now, end));

@@ -17,6 +17,8 @@ impl Channel {
         for bank in &mut self.banks {
             bank.clean();
             bank.open = CLOSED;
+            // The refresh waits for a write to the cells, which no read ends from now on.
+            bank.writing = None;
             bank.hold_until(start + takes);
         }
         self.next_refresh += every;

@@ -78,12 +78,48 @@ pub fn bank_of(memory: &Memory, row: u64) -> usize {
 
 pub fn choose(memory: &Memory, scheme: Scheme, rows: u64, ratio: f64, threads: usize, seed: u64) -> Choice {
     let banks = memory.banks_in_all();
-    let mut of_bank: Vec<Vec<u64>> = vec![Vec::new(); banks];
-    for row in 0..rows {
-        of_bank[bank_of(memory, row)].push(row);
+    let first_bank = |planned: u64| {
+        if memory.map.keeps_together(memory.row_bytes) {
+            let step = |row: u64| {
+                let place = Place {
+                    channel: 0,
+                    bank: 0,
+                    row: row as u32,
+                    column: 0,
+                };
+                memory.map.address(place) / memory.row_bytes
+            };
+            (0..planned.min(memory.map.rows())).map(step).collect()
+        } else {
+            (0..planned).map(|index| index * banks as u64).collect()
+        }
+    };
+    let data = Data {
+        rows,
+        banks,
+        bank_of: &|row| bank_of(memory, row),
+        first_bank: &first_bank,
+    };
+    choose_of(&data, scheme, ratio, threads, seed)
+}
+
+/// Rows of data, and the bank of each.
+pub struct Data<'a> {
+    pub rows: u64,
+    pub banks: usize,
+    pub bank_of: &'a dyn Fn(u64) -> usize,
+    /// So many rows of bank 0, for `one_bank`.
+    pub first_bank: &'a dyn Fn(u64) -> Vec<u64>,
+}
+
+pub fn choose_of(data: &Data<'_>, scheme: Scheme, ratio: f64, threads: usize, seed: u64) -> Choice {
+    let mut of_bank: Vec<Vec<u64>> = vec![Vec::new(); data.banks];
+    for row in 0..data.rows {
+        of_bank[(data.bank_of)(row)].push(row);
     }
     let rows_of_bank: Vec<u64> = of_bank.iter().map(|rows| rows.len() as u64).collect();
     let share = |rows: u64| ((ratio * rows as f64).round() as u64).max(2).min(rows);
+    let planned: u64 = rows_of_bank.iter().map(|&rows| share(rows)).sum();
     let mut random = Stream::new(seed, "nvm sample");
     let mut dealing = Stream::new(seed, "nvm deal");
     let mut lists: Vec<Vec<u64>> = vec![Vec::new(); threads];
@@ -94,28 +130,10 @@ pub fn choose(memory: &Memory, scheme: Scheme, rows: u64, ratio: f64, threads: u
     };
     match scheme {
         Scheme::Random => {
-            let planned: u64 = rows_of_bank.iter().map(|&rows| share(rows)).sum();
-            let all = draw((0..rows).collect(), planned, &mut random);
+            let all = draw((0..data.rows).collect(), planned, &mut random);
             in_turn(all, &mut lists);
         }
-        Scheme::OneBank => {
-            let planned: u64 = rows_of_bank.iter().map(|&rows| share(rows)).sum();
-            let bank = if memory.map.keeps_together(memory.row_bytes) {
-                let step = |row: u64| {
-                    let place = Place {
-                        channel: 0,
-                        bank: 0,
-                        row: row as u32,
-                        column: 0,
-                    };
-                    memory.map.address(place) / memory.row_bytes
-                };
-                (0..planned.min(memory.map.rows())).map(step).collect()
-            } else {
-                (0..planned).map(|index| index * banks as u64).collect()
-            };
-            in_turn(bank, &mut lists);
-        }
+        Scheme::OneBank => in_turn((data.first_bank)(planned), &mut lists),
         Scheme::ContentionFree | Scheme::Balanced | Scheme::Worst => {
             let drawn: Vec<Vec<u64>> = of_bank
                 .into_iter()
@@ -135,9 +153,9 @@ pub fn choose(memory: &Memory, scheme: Scheme, rows: u64, ratio: f64, threads: u
             }
         }
     }
-    let mut drawn = vec![0; banks];
+    let mut drawn = vec![0; data.banks];
     for row in lists.iter().flatten() {
-        drawn[bank_of(memory, *row)] += 1;
+        drawn[(data.bank_of)(*row)] += 1;
     }
     Choice {
         threads: lists,
@@ -182,6 +200,19 @@ fn draw(mut rows: Vec<u64>, count: u64, random: &mut Stream) -> Vec<u64> {
 
 /// Refuses what cannot be sampled.
 pub fn check(memory: &Memory, rows: u64, ratio: f64, threads: usize) -> Result<()> {
+    check_of(rows, memory.row_bytes, memory.banks_in_all() as u64, ratio, threads)?;
+    if rows * memory.row_bytes > memory.map.capacity {
+        return Err(Error::input(format!(
+            "{rows} rows of {} bytes: more than the memory has ({})",
+            memory.row_bytes,
+            ftlab_core::units::show_bytes(memory.map.capacity)
+        )));
+    }
+    Ok(())
+}
+
+/// The same of rows in some banks, whatever memory they are in.
+pub fn check_of(rows: u64, row_bytes: u64, banks: u64, ratio: f64, threads: usize) -> Result<()> {
     if !(ratio > 0.0 && ratio <= 1.0) {
         return Err(Error::input(format!(
             "--ratio {ratio}: expected more than 0 and at most 1 (100%)"
@@ -192,22 +223,12 @@ pub fn check(memory: &Memory, rows: u64, ratio: f64, threads: usize) -> Result<(
     }
     if rows > MOST_ROWS {
         return Err(Error::input(format!(
-            "{rows} rows of {} bytes: expected at most {MOST_ROWS}",
-            memory.row_bytes
+            "{rows} rows of {row_bytes} bytes: expected at most {MOST_ROWS}"
         )));
     }
-    let banks = memory.banks_in_all() as u64;
     if rows < banks * 2 {
         return Err(Error::input(format!(
-            "{rows} rows of {} bytes: expected at least two for each of {banks} banks",
-            memory.row_bytes
-        )));
-    }
-    if rows * memory.row_bytes > memory.map.capacity {
-        return Err(Error::input(format!(
-            "{rows} rows of {} bytes: more than the memory has ({})",
-            memory.row_bytes,
-            ftlab_core::units::show_bytes(memory.map.capacity)
+            "{rows} rows of {row_bytes} bytes: expected at least two for each of {banks} banks"
         )));
     }
     Ok(())

@@ -129,6 +129,23 @@ impl Rows {
     }
 }
 
+/// The same of data that lie in memory: the lines that start in a row, whole.
+pub fn starting_in(data: &[u8], row: u64, row_bytes: u64) -> &[u8] {
+    let start = (row * row_bytes) as usize;
+    let end = (start + row_bytes as usize).min(data.len());
+    let is_end = |&byte: &u8| byte == b'\n';
+    let from = match start {
+        0 => 0,
+        // A line that starts in the row follows a line end in the bytes from the one before it to its last but one.
+        _ => match data[start - 1..end - 1].iter().position(is_end) {
+            Some(at) => start + at,
+            None => return &[],
+        },
+    };
+    let rest = data[end - 1..].iter().position(is_end);
+    &data[from..rest.map_or(data.len(), |at| end + at)]
+}
+
 pub fn ask(query: &Query, text: &[u8]) -> Answer {
     let mut answer = Answer::default();
     for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -211,6 +228,8 @@ mod tests {
                     wanted,
                     "{text}, row {row}"
                 );
+                let in_memory = starting_in(text.as_bytes(), row, 8);
+                assert_eq!(std::str::from_utf8(in_memory).unwrap(), wanted, "{text}, row {row}");
             }
         }
         std::fs::remove_file(path).unwrap();
