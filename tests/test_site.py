@@ -49,14 +49,17 @@ def test_links_lead_to_files_from_a_disk_as_well(tmp_path: Any) -> None:
     (tmp_path / "docs").mkdir()
     for name, up in (("index.html", ""), ("docs/page.html", "./..")):
         (tmp_path / name).write_text(logo.format(up) + '<a href="other.html">')
-    config = '<script id="__config">{"annotate":null,"base":"/","search":"/assets/s.js"}</script>'
-    (tmp_path / "404.html").write_text(logo.format("/") + f'<link href="/site.css"><a href="/"><a href="#a">{config}')
     make_site.take_home(tmp_path)
     assert (tmp_path / "index.html").read_text() == logo.format("index.html") + '<a href="other.html">'
     assert (tmp_path / "docs" / "page.html").read_text() == logo.format("../index.html") + '<a href="other.html">'
-    found = (tmp_path / "404.html").read_text()
-    assert re.findall(r'href="([^"]*)"', found) == ["index.html", "site.css", "index.html", "#a"]
-    assert '"base":".","search":"assets/s.js"' in found
+
+
+def test_what_is_not_found_is_said_by_a_page_that_needs_no_other() -> None:
+    """A server shows it at every address, so that no link that is written in it would lead anywhere."""
+    page = (make_site.HERE / make_site.NOT_FOUND).read_text(encoding="utf-8")
+    assert not re.findall(r'\b(?:href|src)\s*=\s*"', page)
+    assert f'"{make_site.SHIM}"' in page
+    assert "<style>" in page
 
 
 def test_every_verb_has_a_manual_page_with_its_options() -> None:

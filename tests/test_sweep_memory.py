@@ -9,8 +9,8 @@ from pathlib import Path
 
 import ftlab
 from ftlab import grid, store, sweeping
-from ftlab.arrivals import SavedSummary
 from ftlab.comparison import Comparison
+from ftlab.saved import SavedRun
 
 # Bytes of a point: its place in the plan, its figures, and where its folder is. A summary alone takes 20,000.
 MOST_BYTES = 8_000
@@ -63,7 +63,7 @@ def test_what_lies_in_folders_is_what_the_runs_had(tmp_path: Path) -> None:
     apart = sweeping.execute(file.plan({}), title="")
     for mine, other in zip(result.points, apart.points, strict=True):
         (a,), (b,) = mine.runs, other.runs
-        assert isinstance(a.summary, SavedSummary)
+        assert isinstance(a, SavedRun)
         assert {**a.summary, "perf": None} == {**b.summary, "perf": None}
         assert mine.figure("waf") == other.figure("waf")
         assert a.digest.notes == tuple(b.summary["notes"])
