@@ -22,7 +22,7 @@ from ftlab.report import Chart, Section, Tile, page, quantity, run_facts, save_p
 # Points that a page shows one by one; of larger grids it has the best, and distributions of all.
 MOST_POINTS = 200
 # Warnings and notes of a page, each.
-_MOST_SENTENCES = 30
+_MOST_SENTENCES = 12
 
 
 def write(comparison: Comparison, folder: Path) -> None:
@@ -47,16 +47,16 @@ def write(comparison: Comparison, folder: Path) -> None:
     html = page(
         "comparison.html.j2",
         heading=comparison.title or f"{', '.join(workloads)} on {', '.join(drives)}",
-        subheading=f"{len(comparison.points)} points over {', '.join(comparison.keys)}",
+        subheading=f"{len(comparison.points):,} points over {', '.join(comparison.keys)}",
         facts=_comparison_facts(comparison, workloads, drives, alike),
         tiles=tiles(comparison, shown),
         notes=_first(
             list(dict.fromkeys(note for digest in comparison.digests for note in digest.notes)),
-            "the summaries of the runs have all",
+            "each is in the `summary.json` of its run",
         ),
         warnings=[
-            *_first([f"not finished: {failure}" for failure in comparison.failures], "the command has named them all"),
-            *_first([*comparison.endings, *comparison.cautions], "the summaries of the runs have all"),
+            *_first([f"not finished: {failure}" for failure in comparison.failures], "the command named all of them"),
+            *_first([*comparison.endings, *comparison.cautions], "each is in the `summary.json` of its run"),
         ],
         judged=comparison.judged,
         traces={name: trace_facts(trace) for name, trace in comparison.traces.items()},
@@ -83,7 +83,10 @@ def best_points(comparison: Comparison, shown: Sequence[Figure]) -> Comparison:
             if point.vary.get("workload") == workload and (value := point.figure(figure.name)[0]) is not None
         )
         choose = heapq.nsmallest if figure.better == "lower" else heapq.nlargest
-        ranked.append([i for _, i in choose(MOST_POINTS, of_workload)])
+        best = list(choose(MOST_POINTS, of_workload))
+        # Where even the last of them is as good as the first, the figure chooses nothing.
+        if best and best[0][0] != best[-1][0]:
+            ranked.append([i for _, i in best])
     in_turns = (i for places in itertools.zip_longest(*ranked) for i in places if i is not None)
     chosen = itertools.islice(dict.fromkeys([*in_turns, *range(len(comparison.points))]), MOST_POINTS)
     return replace(comparison, points=tuple(comparison.points[i] for i in sorted(chosen)))

@@ -158,7 +158,9 @@ class Threads:
             # Signals reach the main thread only; from here the core learns of them.
             if self._stop.is_set():
                 raise KeyboardInterrupt
-            self._told.put((number, *news))
+            # Nobody takes what is told where nobody watches.
+            if self._progress:
+                self._told.put((number, *news))
 
         (outcome,), _ = _ftlab.run_many([spec], 1, tell, members.registered())
         return outcome

@@ -106,11 +106,28 @@ def _first_to_write(folder: Path, own: Path) -> None:
 
 
 def _name_files(folder: Path) -> None:
-    """Enters every file into the manifest, so that nothing else is ever taken for ours."""
+    """Enters every file into the manifest, so that nothing else is ever taken for ours. They are written as they are
+    found, for a sweep has tens of thousands."""
     place = folder / "manifest.json"
     written = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {"schema": "ftlab.manifest/1"}
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} | {place.name}
-    _json(place, {**written, "files": sorted(names)})
+    facts = json.dumps({key: value for key, value in written.items() if key != "files"}, indent=2, ensure_ascii=False)
+    with place.open("w", encoding="utf-8") as file:
+        between = facts.removesuffix("\n}") + ',\n  "files": [\n'
+        for name in _files(folder):
+            file.write(f"{between}    {json.dumps(name, ensure_ascii=False)}")
+            between = ",\n"
+        file.write("\n  ]\n}\n")
+
+
+def _files(folder: Path, before: str = "") -> Iterator[str]:
+    """The files below a folder by their places in it, in order."""
+    with os.scandir(folder) as found:
+        names = sorted(f"{one.name}/" if one.is_dir(follow_symlinks=False) else one.name for one in found)
+    for name in names:
+        if name.endswith("/"):
+            yield from _files(folder / name, before + name)
+        elif (folder / name).is_file():
+            yield before + name
 
 
 def _foreign(folder: Path) -> list[Path]:

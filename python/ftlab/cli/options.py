@@ -26,7 +26,11 @@ def _names(what: str) -> Callable[[str], list[str]]:
 Drive = Annotated[
     str,
     typer.Option(
-        "--drive", "-d", help="Preset (see `ftlab list drives`) or drive file.", autocompletion=_names("drives")
+        "--drive",
+        "-d",
+        metavar="DRIVE",
+        help="Preset (see `ftlab list drives`) or drive file.",
+        autocompletion=_names("drives"),
     ),
 ]
 Vary = Annotated[
