@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +31,18 @@ def test_a_list_behind_a_paragraph_is_one() -> None:
 def test_a_bar_in_the_code_of_a_table_is_one() -> None:
     row = "| `--to a\\|b` or `c` | `<d>\\|e` |\n"
     assert make_site.as_on_github(row) == "| <code>--to a&#124;b</code> or `c` | <code>&lt;d&gt;&#124;e</code> |\n"
+
+
+@pytest.mark.parametrize("page", make_site.pages(), ids=str)
+def test_a_table_has_as_many_columns_as_its_header(page: Path) -> None:
+    """Otherwise it is shown as text, here and on forges."""
+    text, _ = make_site.text_of(page)
+    lines = re.sub(r"^```.*?^```", "", make_site.as_on_github(text), flags=re.DOTALL | re.MULTILINE).splitlines()
+    tables = [
+        (before, line) for before, line in itertools.pairwise(lines) if re.fullmatch(r"\|(\s*:?-+:?\s*\|)+", line)
+    ]
+    wrong = [before for before, line in tables if len(re.findall(r"(?<!\\)\|", before)) != line.count("|")]
+    assert wrong == []
 
 
 def test_a_page_that_loads_from_elsewhere_is_refused(tmp_path: Any) -> None:
