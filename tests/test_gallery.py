@@ -47,7 +47,7 @@ def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_
     assert done.code == 0, done.err
     assert "ftlab: program-contexts: measured\nftlab: pcdedup: measured\n" in done.err
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "What others have measured, measured again (a quick look)" in page
+    assert "Published figures, measured again (a quick look)" in page
     assert "<li>ftlab reproduce --all --quick --out gallery</li>" in page
     assert re.search(r"<li>20\d\d-\d\d-\d\d</li>", page)
     assert done.out.startswith("QUICK: traces are cut short. This is a look, no result.\n\nexperiment")

@@ -27,7 +27,7 @@ def reproduce(
     list_: Annotated[bool, typer.Option("--list", help="List the experiments, or the figures of this one.")] = False,
     all_: Annotated[
         bool,
-        typer.Option("--all", help="Every experiment, into one folder with an index (--out); goes on where it was."),
+        typer.Option("--all", help="Every experiment, into one folder with an index (--out); continues a stopped one."),
     ] = False,
     only: Only = None,
     drive: Annotated[

@@ -170,7 +170,7 @@ def write_index(folder: Path, entries: Sequence[Entry]) -> None:
     of = "1 experiment" if len(entries) == 1 else f"{len(entries)} experiments"
     html = report.page(
         "gallery.html.j2",
-        heading=f"What others have measured, measured again{look}",
+        heading=f"Published figures, measured again{look}",
         subheading=f"{sum(every.values())} figures and tables of {of}",
         facts=[
             f"ftlab reproduce --all {'--quick ' if quick else ''}--out {shlex.quote(folder.name)}",
