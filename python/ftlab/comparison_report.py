@@ -52,11 +52,11 @@ def write(comparison: Comparison, folder: Path) -> None:
         tiles=tiles(comparison, shown),
         notes=_first(
             list(dict.fromkeys(note for digest in comparison.digests for note in digest.notes)),
-            "each is in the `summary.json` of its run",
+            "each is in summary.json of its run",
         ),
         warnings=[
             *_first([f"not finished: {failure}" for failure in comparison.failures], "the command named all of them"),
-            *_first([*comparison.endings, *comparison.cautions], "each is in the `summary.json` of its run"),
+            *_first([*comparison.endings, *comparison.cautions], "each is in summary.json of its run"),
         ],
         judged=comparison.judged,
         traces={name: trace_facts(trace) for name, trace in comparison.traces.items()},
