@@ -276,7 +276,7 @@ def experiment_index(experiments: list[Experiment]) -> str:
 def at_a_glance(experiments: list[Experiment]) -> Iterator[str]:
     """How many verdicts of each kind every experiment has, on its first drive and with the stand-in that does best."""
     yield "| experiment | figures | " + " | ".join(verdict.SOURCE) + " | measured | with |\n"
-    yield "| --- " * (5 + len(verdict.SOURCE)) + "|\n"
+    yield "| --- " * (4 + len(verdict.SOURCE)) + "|\n"
     for experiment in experiments:
         found = recorded(experiment)
         if found:

@@ -13,7 +13,9 @@ from conftest import Command
 from ftlab import reproduction
 from ftlab.errors import InputError, Interrupted
 from ftlab.reproduction import Reproduction, files, gallery, verdict
-from ftlab.reproduction.schema import Experiment
+from ftlab.reproduction.journal import Journal
+from ftlab.reproduction.measure import Laboratory, Row
+from ftlab.reproduction.schema import Experiment, Runs
 
 SMALL = ["program-contexts", "pcdedup"]
 
@@ -24,7 +26,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "names", lambda: SMALL)
 
 
-def measured(experiment: Experiment, *only: str) -> Reproduction:
+def measured(experiment: Experiment, *only: str, journal: Journal | None = None) -> Reproduction:
     return reproduction.execute(
         experiment,
         only=only,
@@ -34,6 +36,7 @@ def measured(experiment: Experiment, *only: str) -> Reproduction:
         quick=True,
         watch=reproduction.Quiet(),
         options={},
+        journal=journal,
     )
 
 
@@ -44,7 +47,7 @@ def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_
     assert done.code == 0, done.err
     assert "ftlab: program-contexts: measured\nftlab: pcdedup: measured\n" in done.err
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "What others have measured, measured again (a quick look)" in page
+    assert "Published figures, measured again (a quick look)" in page
     assert "<li>ftlab reproduce --all --quick --out gallery</li>" in page
     assert re.search(r"<li>20\d\d-\d\d-\d\d</li>", page)
     assert done.out.startswith("QUICK: traces are cut short. This is a look, no result.\n\nexperiment")
@@ -84,7 +87,7 @@ def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_
 def test_what_was_stopped_goes_on_and_what_fails_stops_no_other(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def fails(experiment: Experiment) -> Reproduction:
+    def fails(experiment: Experiment, _journal: Journal) -> Reproduction:
         asked.append(experiment.name)
         if experiment.name == "program-contexts":
             raise InputError("no such recording")
@@ -130,7 +133,7 @@ def test_a_second_start_that_is_stopped_earlier_takes_nothing_away(
     assert len(whole.results) > 3
 
     def start(figures: int, *, force: bool = False) -> tuple[str, int]:
-        def measure(experiment: Experiment) -> Reproduction:
+        def measure(experiment: Experiment, _journal: Journal) -> Reproduction:
             raise Interrupted(stopped_after(experiment, whole, figures))
 
         told: list[str] = []
@@ -156,6 +159,57 @@ def test_a_second_start_that_is_stopped_earlier_takes_nothing_away(
     assert missing
     assert {(row["ours"], row["cause"]) for row in missing} == {("–", "")}
     assert start(1, force=True) == (gallery.STOPPED, 1)
+
+
+def test_what_was_stopped_goes_on_with_the_figures_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "names", lambda: ["pcdedup"])
+    experiment = files.load("pcdedup")
+    plain = Laboratory.rows
+    asked: list[str] = []
+    stop_at = 2
+
+    def rows(laboratory: Laboratory, runs: Runs) -> list[Row]:
+        if len(asked) == stop_at:
+            raise KeyboardInterrupt
+        asked.append(runs.name)
+        return plain(laboratory, runs)
+
+    monkeypatch.setattr(Laboratory, "rows", rows)
+
+    def start(out: Path) -> tuple[gallery.Entry, ...]:
+        def measure(experiment: Experiment, journal: Journal) -> Reproduction:
+            return measured(experiment, journal=journal)
+
+        return gallery.build(out, measure, quick=True, force=False, told=lambda _: None, failed=pytest.fail)
+
+    with pytest.raises(Interrupted):
+        start(tmp_path / "stopped")
+    first = list(asked)
+    assert len(first) == 2
+    # A file that is cut is no measurement.
+    cut, *_ = sorted((tmp_path / "stopped" / ".pcdedup.measured").iterdir())
+    whole = cut.read_text(encoding="utf-8")
+    cut.write_text(whole[: len(whole) // 2], encoding="utf-8")
+    stop_at = 10_000
+    start(tmp_path / "stopped")
+    again = asked[2:]
+    asked.clear()
+    start(tmp_path / "at-once")
+    assert len(set(asked)) == len(asked) > 3
+    assert sorted(again) == sorted({*asked} - {*first} | {cut.stem.split("~")[-1]})
+    assert not list(tmp_path.glob("*/.*"))
+    at_once = {path.relative_to(tmp_path / "at-once"): path for path in (tmp_path / "at-once").glob("pcdedup/*")}
+    assert len(at_once) > 8
+    for place, path in at_once.items():
+        assert path.read_bytes() == (tmp_path / "stopped" / place).read_bytes(), place
+    # What an experiment says of itself may change; then nothing of before is taken.
+    journal = Journal(tmp_path / "journal", experiment, quick=True)
+    other = Journal(tmp_path / "journal", experiment, quick=False)
+    journal.keep("own", "", replace(experiment.runs[first[0]], workloads=()), {}, [])
+    assert journal.found("own", "", replace(experiment.runs[first[0]], workloads=()), {}) == []
+    assert other.found("own", "", replace(experiment.runs[first[0]], workloads=()), {}) is None
 
 
 @pytest.mark.parametrize(

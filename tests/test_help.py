@@ -43,5 +43,7 @@ def test_an_example_is_a_line_and_every_option_says_what_it_does(
     for example in examples:
         assert re.fullmatch(r"Example: ftlab [^ ].*", example)
         assert example.count("ftlab ") == 1
+    # Types of Python are no words of a command line.
+    assert re.findall(r"<(?:str|path|file|int|float|list|Path)\b", shown) == []
     silent = [parameter.opts for parameter in command.params if not parameter.help]
     assert silent == []

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import ftlab
-from ftlab import plots, report, show
+from ftlab import comparison_report, plots, report, show
+from ftlab.comparison import Comparison, Point
 from ftlab.errors import InputError
 from ftlab.headline import BY_NAME
-from ftlab.plots import axes
+from ftlab.plots import axes, spread
 from ftlab.runs import Run
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -91,8 +93,8 @@ def test_what_reads_the_same_is_not_called_best() -> None:
     for point, iops in zip(comparison.points, (48_000.01, 48_000.02), strict=True):
         point.runs[0].summary["throughput"] = {"iops": iops, "bytes_per_s": iops * 4096}
     shown = [BY_NAME["iops"], BY_NAME["bytes_per_s"]]
-    assert not any(cell["best"] for row in report.comparison_rows(comparison, shown) for cell in row["cells"])
-    assert report.comparison_tiles(comparison, shown)[0].detail == "the same at every point"
+    assert not any(cell["best"] for row in comparison_report.rows(comparison, shown) for cell in row["cells"])
+    assert comparison_report.tiles(comparison, shown)[0].detail == "the same at every point"
 
 
 @pytest.mark.parametrize(
@@ -162,3 +164,47 @@ def test_a_lifetime_that_is_not_told_says_why_on_the_first_screen() -> None:
     rated = {"lifetime": {"tbw_bytes": 2e12, "dwpd": 1.0, "years": None, "pe_cycles": 3000, "warranty_years": 5}}
     tile = report.Tile("Endurance, at 3,000 cycles", "2 TBW", "1.00 drive writes a day over 5 years")
     assert report.run_tiles(rated) == [tile]
+
+
+def many(points: int, run: Run) -> Comparison:
+    """A grid of two keys; write amplification is 1 at the last of its points, and more before."""
+
+    def of(i: int) -> Run:
+        return replace(run, summary={**run.summary, "waf": {"total": 1 + (points - 1 - i) / 100, "host": 1.0}})
+
+    return Comparison(tuple(Point({"seed": str(i), "qd": str(i % 3)}, (of(i),)) for i in range(points)))
+
+
+def test_a_page_of_thousands_of_points_has_the_best_and_says_where_all_are(tmp_path: Path) -> None:
+    run = ftlab.run("uniform")
+    pages = {}
+    for points in (150, 1000, 3000):
+        (tmp_path / str(points)).mkdir()
+        report.write(many(points, run), tmp_path / str(points))
+        pages[points] = without_library((tmp_path / str(points) / "report.html").read_text(encoding="utf-8"))
+    assert "All points" in pages[150]
+    assert "left out" not in pages[150]
+    # What is best is there, in the order of the grid: figures that are alike everywhere choose nothing.
+    rows = re.findall(r'<tr>\s*<td class="key">(\d+)</td>', pages[3000])
+    assert len(rows) == comparison_report.MOST_POINTS
+    assert rows == [str(i) for i in range(2800, 3000)]
+    assert "200 of 3,000 points: those that are best in one of the columns." in pages[3000]
+    assert "<code>table.csv</code>" in pages[3000]
+    # The page does not grow with the grid.
+    assert abs(len(pages[3000]) - len(pages[1000])) < 5_000
+    # The charts have a box for each value of a key, or for ranges of values.
+    boxes = spread.table(many(3000, run), "waf")
+    assert boxes["value"].to_list()[0] == "seed 0 to 149"
+    assert boxes["value"].to_list()[-3:] == ["qd 0", "qd 1", "qd 2"]
+    assert boxes.height == 20 + 3
+    assert boxes["points"].to_list() == [150] * 20 + [1000] * 3
+    # Of 150 points, 31.00 less 0.01 each, from 30.99 down to 29.50.
+    assert boxes.row(0, named=True)["median"] == pytest.approx((30.99 + 29.50) / 2)
+
+
+def test_warnings_of_many_points_are_cut_and_counted(tmp_path: Path) -> None:
+    made = replace(many(2, ftlab.run("uniform")), failures=tuple(f"seed={i}: refused" for i in range(1000)))
+    report.write(made, tmp_path)
+    page = without_library((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert page.count("not finished: seed=") == 12
+    assert "and 988 more: the command named all of them" in page

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,18 @@ def test_a_bar_in_the_code_of_a_table_is_one() -> None:
     assert make_site.as_on_github(row) == "| <code>--to a&#124;b</code> or `c` | <code>&lt;d&gt;&#124;e</code> |\n"
 
 
+@pytest.mark.parametrize("page", make_site.pages(), ids=str)
+def test_a_table_has_as_many_columns_as_its_header(page: Path) -> None:
+    """Otherwise it is shown as text, here and on forges."""
+    text, _ = make_site.text_of(page)
+    lines = re.sub(r"^```.*?^```", "", make_site.as_on_github(text), flags=re.DOTALL | re.MULTILINE).splitlines()
+    tables = [
+        (before, line) for before, line in itertools.pairwise(lines) if re.fullmatch(r"\|(\s*:?-+:?\s*\|)+", line)
+    ]
+    wrong = [before for before, line in tables if len(re.findall(r"(?<!\\)\|", before)) != line.count("|")]
+    assert wrong == []
+
+
 def test_a_page_that_loads_from_elsewhere_is_refused(tmp_path: Any) -> None:
     page = tmp_path / "docs" / "page.html"
     page.parent.mkdir()
@@ -49,14 +63,17 @@ def test_links_lead_to_files_from_a_disk_as_well(tmp_path: Any) -> None:
     (tmp_path / "docs").mkdir()
     for name, up in (("index.html", ""), ("docs/page.html", "./..")):
         (tmp_path / name).write_text(logo.format(up) + '<a href="other.html">')
-    config = '<script id="__config">{"annotate":null,"base":"/","search":"/assets/s.js"}</script>'
-    (tmp_path / "404.html").write_text(logo.format("/") + f'<link href="/site.css"><a href="/"><a href="#a">{config}')
     make_site.take_home(tmp_path)
     assert (tmp_path / "index.html").read_text() == logo.format("index.html") + '<a href="other.html">'
     assert (tmp_path / "docs" / "page.html").read_text() == logo.format("../index.html") + '<a href="other.html">'
-    found = (tmp_path / "404.html").read_text()
-    assert re.findall(r'href="([^"]*)"', found) == ["index.html", "site.css", "index.html", "#a"]
-    assert '"base":".","search":"assets/s.js"' in found
+
+
+def test_what_is_not_found_is_said_by_a_page_that_needs_no_other() -> None:
+    """A server shows it at every address, so that no link that is written in it would lead anywhere."""
+    page = (make_site.HERE / make_site.NOT_FOUND).read_text(encoding="utf-8")
+    assert not re.findall(r'\b(?:href|src)\s*=\s*"', page)
+    assert f'"{make_site.SHIM}"' in page
+    assert "<style>" in page
 
 
 def test_every_verb_has_a_manual_page_with_its_options() -> None:

@@ -148,4 +148,4 @@ def test_a_folder_with_a_damaged_file_is_one_sentence(
 def test_a_report_has_each_run_once(tmp_path: Path, ftlab: Command) -> None:
     folder = lab.run("uniform").save(tmp_path / "a")
     done = ftlab("report", folder, folder, "--out", tmp_path / "b")
-    assert (done.code, done.err) == (2, f"ftlab: report {folder}: is named twice, expected each run once\n")
+    assert (done.code, done.err) == (2, f"ftlab: report {folder}: is given twice; expected each run once\n")

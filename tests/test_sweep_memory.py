@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import ftlab
-from ftlab import grid, store, sweeping
-from ftlab.arrivals import SavedSummary
-from ftlab.comparison import Comparison
+from ftlab import grid, runners, store, sweeping
+from ftlab.comparison import Comparison, Specs
+from ftlab.saved import SavedRun
+from ftlab.spec import run_spec
 
-# Bytes of a point: its place in the plan, its figures, and where its folder is. A summary alone takes 20,000.
-MOST_BYTES = 8_000
+# Bytes of a point: its place in the plan, its figures, and where its folder is. A summary takes 20,000, a spec 2,500.
+MOST_BYTES = 2_500
+# Bytes of a point at the most while table and report are made. A row of the page alone took 8,000.
+MOST_BYTES_OF_REPORT = 5_000
 
 
 def grid_of(points: int, folder: Path) -> grid.GridFile:
@@ -33,27 +36,40 @@ def kept(path):
 
     def look(result):
         gc.collect()
-        found.append((len(result.points), tracemalloc.get_traced_memory()[0]))
+        found.extend((len(result.points), tracemalloc.get_traced_memory()[0]))
+        tracemalloc.reset_peak()
 
     sweeping.execute(grid.read(path).plan({}), title="", out=path.with_suffix(".out"), show=look)
-    return found[0]
+    return *found, tracemalloc.get_traced_memory()[1]
 
 folder = Path(sys.argv[1])
 kept(folder / "4.toml")
 tracemalloc.start()
-print(*kept(folder / "20.toml"), *kept(folder / "120.toml"))
+for size in sys.argv[2:]:
+    print(*kept(folder / f"{size}.toml"))
 """
 
 
-def test_a_sweep_does_not_keep_the_summaries_of_its_runs(tmp_path: Path) -> None:
-    """Bytes that Python has allocated when the last run has come, in a process that does nothing else."""
-    for points in (4, 20, 120):
-        grid_of(points, tmp_path)
-    command = [sys.executable, "-c", MEASURE, str(tmp_path)]
+def measured(folder: Path, *sizes: int) -> list[tuple[int, int, int]]:
+    """Points, bytes when the last run has come, and at the most after it, in a process that does nothing else."""
+    for points in (4, *sizes):
+        grid_of(points, folder)
+    command = [sys.executable, "-c", MEASURE, str(folder), *map(str, sizes)]
     said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
-    few, bytes_of_few, many, bytes_of_many = map(int, said.split())
-    assert (few, many) == (20, 120)
-    assert (bytes_of_many - bytes_of_few) / (many - few) < MOST_BYTES
+    rows = [tuple(map(int, line.split())) for line in said.splitlines()]
+    return [(points, kept, most) for points, kept, most in rows]
+
+
+def test_a_sweep_keeps_little_of_its_runs(tmp_path: Path) -> None:
+    (few, kept_of_few, _), (many, kept_of_many, _) = measured(tmp_path, 100, 400)
+    assert (few, many) == (100, 400)
+    assert (kept_of_many - kept_of_few) / (many - few) < MOST_BYTES
+
+
+def test_a_report_of_many_points_takes_little_more(tmp_path: Path) -> None:
+    """Beyond what a page shows one by one."""
+    (few, _, most_of_few), (many, _, most_of_many) = measured(tmp_path, 250, 500)
+    assert (most_of_many - most_of_few) / (many - few) < MOST_BYTES_OF_REPORT
 
 
 def test_what_lies_in_folders_is_what_the_runs_had(tmp_path: Path) -> None:
@@ -63,7 +79,7 @@ def test_what_lies_in_folders_is_what_the_runs_had(tmp_path: Path) -> None:
     apart = sweeping.execute(file.plan({}), title="")
     for mine, other in zip(result.points, apart.points, strict=True):
         (a,), (b,) = mine.runs, other.runs
-        assert isinstance(a.summary, SavedSummary)
+        assert isinstance(a, SavedRun)
         assert {**a.summary, "perf": None} == {**b.summary, "perf": None}
         assert mine.figure("waf") == other.figure("waf")
         assert a.digest.notes == tuple(b.summary["notes"])
@@ -89,3 +105,34 @@ def test_a_digest_has_what_the_summary_has() -> None:
     assert run.digest.verdict == run.summary["verdict"]["sentence"]
     assert run.digest.complete
     assert not run.digest.has_trace
+
+
+def test_specs_come_back_as_they_were() -> None:
+    """Those that differ in a value, in the changes of their drive, and in the order of their keys."""
+    one = {
+        "seed": 1,
+        "drive": {"name": "tiny", "set": ["a=1"]},
+        "workload": {"generator": {"spec": "uniform"}},
+        "qd": None,
+    }
+    other = {**one, "drive": {"name": "tiny", "set": ["a=2"]}, "qd": 3}
+    turned = {"qd": None, **one}
+    specs = Specs(2)
+    for spec in (one, other, turned):
+        specs.add(spec)
+    specs.complete()
+    assert len(specs) == 6
+    wanted = [{**spec, "repeat": i} for spec in (one, other, turned) for i in range(2)]
+    assert [json.dumps(spec) for spec in specs] == [json.dumps(spec) for spec in wanted]
+    assert specs[-1] == wanted[-1]
+    assert specs[1:3] == wanted[1:3]
+
+
+def test_what_nobody_watches_is_not_kept() -> None:
+    """Long runs tell of themselves for hours."""
+    crew = runners.Threads(1)
+    with crew:
+        crew.start(0, run_spec("uniform:requests=2e4", "tiny", {"backend": "counting"}))
+        while crew.in_hand:
+            list(crew.ended(1.0))
+    assert crew._told.empty()

@@ -48,7 +48,7 @@ def test_nothing_varied_is_one_point() -> None:
 def test_a_key_or_value_given_twice_is_refused() -> None:
     with pytest.raises(InputError, match=r"`k\.a` is varied twice"):
         vary.grid(["k.a=1", "k.a=2"])
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="is given twice"):
         vary.grid({"k.a": [1, 1]})
 
 

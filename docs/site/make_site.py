@@ -35,10 +35,8 @@ SHIM_ELSEWHERE = re.compile(r"https?://[^\"'\s>]*/iframe-worker/shim\b")
 ELSEWHERE = re.compile(r"<(?:script|img|iframe|link rel=.stylesheet.)\s[^>]*(?:src|href)=.(https?://[^\"'\s>]+)")
 # The logo leads to a folder, which without a server is a list of files.
 LOGO = re.compile(r'(<a href=")[^"]*("[^>]*\bdata-md-component="logo")')
-# The page of what is not found has links from the root of a server, where the site need not lie.
-FROM_ROOT = re.compile(r'((?:href|src)=")/([^"]*")')
-SEARCH_AT_ROOT = re.compile(r'("search":\s*")/')
-BASE_AT_ROOT = re.compile(r'("base":\s*)"/"')
+# A server shows it in place of any page, at any depth and wherever the site lies, so it has no links of its own.
+NOT_FOUND = "404.html"
 # On the site notebooks are pages.
 TO_NOTEBOOK = re.compile(r"(\]\((?!https?:)[^)#\s]+)\.ipynb(?=[)#])")
 GUIDE_ROW = re.compile(r"^\| \[guide/[^\]]+\]\((guide/[^)]+)\)", re.MULTILINE)
@@ -183,9 +181,6 @@ def take_home(site: Path) -> None:
         up = "../" * (len(page.relative_to(site).parts) - 1)
         text = SHIM_ELSEWHERE.sub(up + SHIM, page.read_text(encoding="utf-8"))
         text = LOGO.sub(rf"\g<1>{up}index.html\g<2>", text)
-        if page == site / "404.html":
-            text = FROM_ROOT.sub(lambda link: link[1] + (link[2] if link[2] != '"' else 'index.html"'), text)
-            text = SEARCH_AT_ROOT.sub(r"\g<1>", BASE_AT_ROOT.sub(r'\g<1>"."', text))
         if found := ELSEWHERE.search(text):
             sys.exit(f"{page}: loads {found[1]}, and the site must do without a network")
         page.write_text(text, encoding="utf-8")
@@ -198,6 +193,7 @@ def main() -> None:
     if done.returncode:
         sys.exit(done.returncode)
     take_home(STAGE / "site")
+    shutil.copy(HERE / NOT_FOUND, STAGE / "site" / NOT_FOUND)
     shutil.rmtree(OUT / "site", ignore_errors=True)
     shutil.move(STAGE / "site", OUT / "site")
 

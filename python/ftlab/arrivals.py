@@ -7,24 +7,21 @@ manifest says: spec, version, and checksums of what was read.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ftlab import __version__, manifest, members, parquet, store
 from ftlab import tables as stands_for
 from ftlab.comparison import Comparison, Plan, folder_names
 from ftlab.errors import FtlabIOError, InputError, StoppedError
 from ftlab.runs import Run
-
-if TYPE_CHECKING:
-    import polars as pl
+from ftlab.saved import SavedRun
 
 # The status of a run that has something left to do.
 _STOPPED = "stopped"
@@ -44,7 +41,8 @@ class Arrivals:
         # Lists of tables that runs have: mostly one for all of them.
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         repeats = (spec.get("repeat", 0) for spec in made.specs)
-        self._places = [Path("runs") / name for name in folder_names(zip(made.points, repeats, strict=True))]
+        # Names and no paths, which take several times their memory.
+        self._places = [f"runs/{name}" for name in folder_names(zip(made.points, repeats, strict=True))]
 
     def keep(self, number: int, run: Run, machine: Mapping[str, Any] | None) -> Run:
         """Writes a run; its tables are read from there from now on."""
@@ -61,12 +59,12 @@ class Arrivals:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
         self.written += run.summary.get("status") != _STOPPED
-        return self._saved(run, number, tuple(run.tables))
+        return self._saved(number, tuple(run.tables), run)
 
     def finish(self, result: Comparison) -> None:
         """Writes the table and the report, and takes out stopped runs, which are no samples of their points."""
-        tables = [run.tables for point in result.points for run in point.runs]
-        places = [table.place for table in tables if isinstance(table, SavedTables)]
+        runs = (run for point in result.points for run in point.runs)
+        places = [run.place for run in runs if isinstance(run, SavedRun)]
         for place in {*self._places} - {*places}:
             shutil.rmtree(self.folder / place, ignore_errors=True)
         with store.refusals(self._called):
@@ -80,7 +78,7 @@ class Arrivals:
         others = []
         named = _named(folder)
         for place, written in _finished_runs(folder, named):
-            numbers = wanted.get(_identity(written) or "")
+            numbers = wanted.get(_identity(written) or b"")
             if numbers is None:
                 version = "" if written["ftlab"] == __version__ else f" of ftlab {written['ftlab']}"
                 others.append(f"{place.relative_to(folder).as_posix()}{version}")
@@ -88,12 +86,12 @@ class Arrivals:
                 number = numbers.pop(0)
                 with store.refusals(self._called):
                     _link(_own_files(folder, place, named), self.folder / self._places[number])
-                    self.found[number] = self._found(number, written)
+                    self.found[number] = self._found(number)
         return others
 
-    def _wanted(self) -> dict[str, list[int]]:
+    def _wanted(self) -> dict[bytes, list[int]]:
         """Every run of the plan by what it is known by; those of one spec that are not there yet."""
-        wanted: dict[str, list[int]] = {}
+        wanted: dict[bytes, list[int]] = {}
         for number, spec in enumerate(self._made.specs):
             given = stands_for.as_given(json.dumps(spec))
             origin = {"ftlab": __version__, "workload": self._made.labels[number], "spec": given}
@@ -101,74 +99,14 @@ class Arrivals:
                 wanted.setdefault(identity, []).extend([number] if number not in self.found else [])
         return wanted
 
-    def _found(self, number: int, written: Mapping[str, Any]) -> Run:
-        names = tuple(sorted(path.stem for path in (self.folder / self._places[number]).glob("*.parquet")))
-        run = Run(workload=written["workload"], spec=written["spec"], summary={}, tables={})
-        return self._saved(run, number, names)
+    def _found(self, number: int) -> Run:
+        tables = (self.folder / self._places[number]).glob("*.parquet")
+        return self._saved(number, tuple(sorted(path.stem for path in tables)))
 
-    def _saved(self, run: Run, number: int, names: tuple[str, ...]) -> Run:
-        """A run that is in its folder: in memory is where it lies, and what comparisons show of it."""
-        place, spec = self._places[number], self._made.specs[number]
+    def _saved(self, number: int, names: tuple[str, ...], run: Run | None = None) -> Run:
+        """A run that is in its folder; what comparisons show is taken from `run`, if that is at hand."""
         names = self._names.setdefault(names, names)
-        return replace(
-            run,
-            spec=spec if run.spec == spec else run.spec,
-            summary=SavedSummary(self, place),
-            tables=SavedTables(self, place, names),
-        )
-
-
-class SavedSummary(Mapping[str, Any]):
-    """The summary of a run that is in its folder: it is read when something is asked of it."""
-
-    __slots__ = ("_home", "_place")
-
-    def __init__(self, home: Arrivals, place: Path) -> None:
-        self._home, self._place = home, place
-
-    def __getitem__(self, key: str) -> Any:
-        return self._read()[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        return len(self._read())
-
-    def _read(self) -> dict[str, Any]:
-        place = self._home.folder / self._place / "summary.json"
-        file = place.stat()
-        return _summary(place, file.st_ino, file.st_mtime_ns)
-
-
-@lru_cache(maxsize=4)
-def _summary(place: Path, inode: int, written_ns: int) -> dict[str, Any]:
-    """A summary; the last few are remembered, as most who ask have several questions. Another sweep may write into the
-    same folder: a file is known by its number and time as well."""
-    read: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-    return read
-
-
-class SavedTables(Mapping[str, "pl.DataFrame"]):
-    """The tables of a run that is in its folder: each is read when it is asked for."""
-
-    __slots__ = ("_home", "_names", "place")
-
-    def __init__(self, home: Arrivals, place: Path, names: tuple[str, ...]) -> None:
-        self._home, self.place, self._names = home, place, names
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        import polars as pl
-
-        if name not in self._names:
-            raise KeyError(name)
-        return pl.read_parquet(self._home.folder / self.place / f"{name}.parquet")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+        return SavedRun(self, self._places[number], names, run.digest if run else None)
 
 
 @contextlib.contextmanager
@@ -240,13 +178,16 @@ def _finished_runs(folder: Path, named: set[str]) -> Iterator[tuple[Path, dict[s
                 yield place, written
 
 
-def _identity(written: Mapping[str, Any]) -> str | None:
-    """What a run is known by; None if something it read can't be known again, as standard input."""
+def _identity(written: Mapping[str, Any]) -> bytes | None:
+    """What a run is known by, as a checksum; None if something it read can't be known again, as standard input."""
     sums = [read.get("sha256") for read in written["inputs"]]
     spec = json.loads(json.dumps(written["spec"]))
     # Where a trace lies does not matter, only what is in it.
     (spec["workload"].get("trace") or {}).pop("paths", None)
-    return None if None in sums else json.dumps([written["ftlab"], written["workload"], spec, sums], sort_keys=True)
+    if None in sums:
+        return None
+    known = json.dumps([written["ftlab"], written["workload"], spec, sums], sort_keys=True)
+    return hashlib.sha256(known.encode()).digest()
 
 
 def _own_files(folder: Path, place: Path, named: set[str]) -> list[Path]:

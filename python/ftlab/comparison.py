@@ -6,11 +6,11 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, overload
 
 from ftlab import runs, vary
 from ftlab.errors import FtlabIOError, InputError, Interrupted, StoppedError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """One combination of the varied keys, with a run for each repetition that was finished."""
 
@@ -50,13 +50,63 @@ class Point:
         return vary.mean_and_ci95(values) if values else (None, None)
 
 
+class Specs(Sequence[Spec]):
+    """The specs of a grid in order, each with its repetitions. Thousands differ in few values: of each is kept what
+    differs from the first."""
+
+    def __init__(self, repeat: int) -> None:
+        self._repeat = repeat
+        self._first: Spec = {}
+        self._others: list[tuple[tuple[str, Any], ...] | Spec] = []
+        # What is equal is there once.
+        self._alike: dict[str, Any] = {}
+
+    def add(self, spec: Spec) -> None:
+        """One more, in all its repetitions."""
+        spec = {key: self._shared(value) for key, value in spec.items()}
+        self._first = self._first or spec
+        # Keys have an order, in manifests as well.
+        alike = list(spec) == list(self._first)
+        differing = ((key, value) for key, value in spec.items() if value is not self._first[key]) if alike else ()
+        self._others.append(tuple(differing) if alike else spec)
+
+    def complete(self) -> None:
+        """No more are added."""
+        self._alike.clear()
+
+    def __len__(self) -> int:
+        return len(self._others) * self._repeat
+
+    @overload
+    def __getitem__(self, number: int) -> Spec: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Spec]: ...
+
+    def __getitem__(self, number: int | slice) -> Spec | list[Spec]:
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        at, repeat = divmod(range(len(self))[number], self._repeat)
+        other = self._others[at]
+        return {**(other if isinstance(other, dict) else {**self._first, **dict(other)}), "repeat": repeat}
+
+    def _shared(self, value: Any) -> Any:
+        """A value that is the same object as an equal one before it; of a table so are its values."""
+        known = json.dumps(value)
+        if known not in self._alike:
+            self._alike[known] = (
+                {key: self._shared(inner) for key, inner in value.items()} if isinstance(value, dict) else value
+            )
+        return self._alike[known]
+
+
 @dataclass(frozen=True)
 class Plan:
     """The runs to make: their specs in order, and where in the grid each belongs."""
 
     points: list[dict[str, str]]
     labels: list[str]
-    specs: list[Spec]
+    specs: Sequence[Spec]
     repeat: int
     threads: int | None = None
     """Runs at once, at most; None: as many as there are cores."""
@@ -122,11 +172,13 @@ class Comparison:
     @property
     def summaries(self) -> list[Summary]:
         """The summary of every run, with `vary` and `repeat` added."""
-        return [
-            {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0)}
-            for point in self.points
-            for run in point.runs
-        ]
+        return list(self.each_summary())
+
+    def each_summary(self) -> Iterator[Summary]:
+        """`summaries`, of which one is in memory at a time."""
+        for point in self.points:
+            for run in point.runs:
+                yield {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0)}
 
     def table(self) -> pl.DataFrame:
         """A row per point: varied values, number of runs, means and `_ci95` half-widths of the headline figures."""
@@ -134,17 +186,18 @@ class Comparison:
 
         shown = worth_showing((f.name for f in FIGURES), self.digests)
         repeated = any(len(point.runs) > 1 for point in self.points)
-        rows = []
-        for point in self.points:
-            row: dict[str, object] = {**point.vary, "runs": len(point.runs)}
-            if self.judged:
-                row["verdict"] = point.verdict
-            for figure in shown:
-                row[figure.name], half_width = point.figure(figure.name)
-                if repeated:
-                    row[f"{figure.name}_ci95"] = half_width
-            rows.append(row)
-        return pl.DataFrame(rows, infer_schema_length=None)
+        # A column at a time: rows of thousands of points are large.
+        columns = {key: pl.Series(key, [point.vary.get(key) for point in self.points]) for key in self.keys}
+        columns["runs"] = pl.Series("runs", [len(point.runs) for point in self.points])
+        if self.judged:
+            columns["verdict"] = pl.Series("verdict", [point.verdict for point in self.points])
+        for figure in shown:
+            means, half_widths = zip(*(point.figure(figure.name) for point in self.points), strict=True)
+            columns[figure.name] = pl.Series(figure.name, means)
+            if repeated:
+                name = f"{figure.name}_ci95"
+                columns[name] = pl.Series(name, half_widths)
+        return pl.DataFrame(list(columns.values()))
 
     def plot(self, figure: str = "waf") -> alt.TopLevelMixin:
         """One headline figure over the varied keys."""
@@ -215,15 +268,13 @@ def parted(options: Mapping[str, Any], verb: str = "compare") -> tuple[dict[str,
 def laid_out(rows: Sequence[tuple[dict[str, str], str, Spec]], grid: Mapping[str, Any], verb: str = "compare") -> Plan:
     """The runs of points, each given with its label and with what is asked for (`spec.item`)."""
     asked = planned(verb, [row[2] for row in rows], grid)
-    made = Plan([], [], [], asked.repeat, asked.threads)
-    # Thousands of runs differ in few values: what is equal is there once.
-    alike: dict[str, Any] = {}
-    for (point, label, _), whole in zip(rows, asked.specs, strict=True):
-        spec = {key: alike.setdefault(json.dumps(value), value) for key, value in whole.items()}
-        for i in range(asked.repeat):
-            made.points.append(point)
-            made.labels.append(label)
-            made.specs.append({**spec, "repeat": i})
+    specs = Specs(asked.repeat)
+    made = Plan([], [], specs, asked.repeat, asked.threads)
+    for (point, label, _), spec in zip(rows, asked.specs, strict=True):
+        specs.add(spec)
+        made.points.extend([point] * asked.repeat)
+        made.labels.extend([label] * asked.repeat)
+    specs.complete()
     return made
 
 
@@ -269,9 +320,10 @@ def execute(
             # Short runs tell nothing of themselves.
             progress(number, "over", 1, 1, 0, math.nan, 0, 0.0)
 
-    wanted = [(number, spec) for number, spec in enumerate(made.specs) if number not in results]
+    numbers = [number for number in range(len(made.specs)) if number not in results]
+    wanted = ((number, made.specs[number]) for number in numbers)
     try:
-        interrupted = bool(wanted) and (runner or at_once(made.threads))(wanted, arrived, progress)
+        interrupted = bool(numbers) and (runner or at_once(made.threads))(wanted, arrived, progress)
     except FtlabIOError as error:
         if not shelf:
             raise

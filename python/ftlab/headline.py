@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -169,7 +170,8 @@ class Digest:
             verdict(summary),
             ending(summary),
             overload(summary),
-            tuple(summary.get("notes", ())),
+            # Most runs of a sweep have the same notes.
+            tuple(map(sys.intern, summary.get("notes", ()))),
             bool(summary.get("trace")),
         )
 

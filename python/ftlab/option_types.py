@@ -26,28 +26,28 @@ class _RunCompareSweep(TypedDict, total=False):
     """When the host sends the next request: `open` (by time stamps), `closed` (when one of `qd` completes) or `asap`.
     [a trace: open; a generator: what it says]"""
     qd: int
-    """Requests under way at once; makes arrivals `closed`."""
+    """Outstanding requests (queue depth); makes arrivals `closed`."""
     speedup: float
-    """Divide the time stamps by it; open arrivals. [1]"""
+    """Divide the time stamps by this factor; open arrivals. [1]"""
     until: Literal["steady"]
-    """Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued."""
+    """Continue after the workload's end until WAF is `steady`: a trace is repeated, a generator continued."""
     steady_width: float
-    """Most that half the width of WAF's 95 % interval may be, as a share of WAF, in a steady run. [0.02]"""
+    """Largest half-width of WAF's 95 % interval in a steady run, as a share of WAF. [0.02]"""
     repeat_trace: int
-    """Run the trace so many times, one pass behind the other. [1]"""
+    """Run the trace this many times, one pass after the other. [1]"""
     verify: bool
     """Check every read against what was written."""
     requests: bool
     """Keep a row per request, as the table `requests`."""
     streams: bool
-    """Keep what each stream of the placement gets and how long it lives, as the tables `streams`, `stream_lifetimes`,
+    """Keep the writes and lifetimes of each stream of the placement, as the tables `streams`, `stream_lifetimes`,
     `stream_contexts` and `stream_collections`."""
     tenants: Literal["stream", "volume", "pid", "label"]
     """Report the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes."""
     break_at: str
-    """Stop when it becomes true: `waf>3`."""
+    """Stop when this becomes true: `waf>3`."""
     power_cuts: int | Sequence[int]
-    """Cut the power after so many completed requests; the drive recovers and goes on (needs `ftl.checkpoint`)."""
+    """Cut the power after this many completed requests; the drive recovers and continues (needs `ftl.checkpoint`)."""
 
 
 class _RunCompareSweepMap(TypedDict, total=False):
@@ -73,14 +73,14 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     """How the devices of a trace lie on the drive: `side_by_side`, `merge` (at the same addresses), or one alone,
     `only:NAME`. [all, apart]"""
     time_unit: str
-    """Unit of the time stamps, where it is open, or other than a CSV's header says: `ps`, `ns`, `100ns`, `us`, `ms`,
-    `s`. [guessed]"""
+    """Unit of the time stamps; for formats without a fixed one, or to override a CSV header: `ps`, `ns`, `100ns`, `us`,
+    `ms`, `s`. [guessed]"""
     codes: str
-    """Which number means read, where it is open: `read=0` or `read=1`. [guessed]"""
+    """Which number means read, in formats with numbers: `read=0` or `read=1`. [guessed]"""
     address_unit: str
-    """Unit of the addresses, where it is open, or other than a CSV's header says: `512`, `4KiB`. [guessed]"""
+    """Unit of the addresses; for formats without a fixed one, or to override a CSV header: `512`, `4KiB`. [guessed]"""
     size_unit: str
-    """Unit of the sizes, where it is open, or other than a CSV's header says. [guessed]"""
+    """Unit of the sizes; for formats without a fixed one, or to override a CSV header. [guessed]"""
     columns: str
     """Names of the columns of a text without header, in their order (`time_s,op,offset,length`); `-` for a column that
     is left out."""
@@ -106,7 +106,7 @@ class _CompareSweepReproduce(TypedDict, total=False):
     """Options of compare, sweep, reproduce."""
 
     threads: int
-    """Runs at once, at most. [as many as there are cores]"""
+    """Largest number of concurrent runs. [as many as there are cores]"""
 
 
 class RunOptions(
@@ -119,12 +119,12 @@ class RunOptions(
     """What is left out gets the core's default, in brackets."""
 
     film: bool
-    """Keep what state each reclaim unit is in over time, as the tables `film_frames`, `film` and `film_frontiers`,
-    which the report plays."""
+    """Keep the state of each reclaim unit over time, as the tables `film_frames`, `film` and `film_frontiers`, which
+    the report plays."""
     trace_events: Source
-    """Write a timeline of dies and channels here, which Perfetto opens."""
+    """Write a timeline of dies and channels into this file, for Perfetto."""
     trace_events_limit: int
-    """Most events in that timeline. [1e6]"""
+    """Largest number of events in that timeline. [1e6]"""
     save_state: Source
     """Save the drive's state at the end."""
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -16,12 +17,10 @@ from markupsafe import Markup
 from ftlab import __version__, film, plots, show
 from ftlab.comparison import Comparison, Point
 from ftlab.headline import (
-    BY_NAME,
     LATENCY_PARTS,
     OPS,
     PARTS,
     PERCENTILES,
-    TERMINAL,
     Figure,
     Summary,
     ending,
@@ -32,10 +31,9 @@ from ftlab.headline import (
     trace_facts,
     verdict,
     worst_verdict,
-    worth_showing,
 )
 from ftlab.options import of
-from ftlab.plots import streams, theme, varied
+from ftlab.plots import streams, theme
 from ftlab.runs import Run
 
 # Wide charts take a row of the page; the others stand two by two.
@@ -59,13 +57,13 @@ class Chart:
     @property
     def spec(self) -> Markup:
         """Vega-Lite for the page, as wide as its place; colours come from the page."""
-        spec = self.figure.properties(width="container", height=self.height).to_dict()
+        spec = _vega_lite(self.figure.properties(width="container", height=self.height))
         spec.pop("config", None)
         return _script(spec)
 
     def png(self) -> bytes:
         """The chart as it stands alone."""
-        spec = plots.finished(self.figure, self.title, self.height).to_dict()
+        spec = _vega_lite(plots.finished(self.figure, self.title, self.height))
         return vl_convert.vegalite_to_png(json.dumps(spec), scale=2)
 
 
@@ -99,10 +97,12 @@ def balanced(charts: Sequence[Chart]) -> list[Chart]:
 
 def write(result: Run | Comparison, folder: Path) -> None:
     """Writes `report.html` and the PNGs of a run or of a comparison into a folder."""
+    from ftlab import comparison_report
+
     if isinstance(result, Run):
         write_run(result, folder)
     else:
-        write_comparison(result, folder)
+        comparison_report.write(result, folder)
 
 
 def write_run(run: Run, folder: Path) -> None:
@@ -118,7 +118,7 @@ def write_run(run: Run, folder: Path) -> None:
     ]
     sections = [Section(section.title, balanced(section.charts)) for section in sections]
     point = Point({}, (run,))
-    sections.append(Section("Streams", _stream_charts([point])))
+    sections.append(Section("Streams", stream_charts([point])))
     html = page(
         "run.html.j2",
         heading=run.workload,
@@ -147,48 +147,6 @@ def cautions(summary: Summary) -> list[str]:
 def assurance(summary: Summary) -> str | None:
     """The verdict, if it is a good one."""
     return verdict(summary) if worst_verdict([summary]) in ("steady", "no_writes") else None
-
-
-def write_comparison(comparison: Comparison, folder: Path) -> None:
-    """The page of a comparison."""
-    shown = worth_showing(TERMINAL, comparison.digests)
-    figures = [
-        figure for figure in shown if figure.name in ("waf", "write_p99_ns", "read_p99_ns", "iops", "bytes_per_s")
-    ]
-    figures += [f for f in shown if f.name == "wear_max" and len(figures) < 3]
-    headline = [
-        _figure_chart(comparison, figure, wide=len(figures) % 2 == 1 and i == 0) for i, figure in enumerate(figures)
-    ]
-    over_each_other, of_streams = _overlaid_charts(comparison), _stream_charts(comparison.points)
-    charts = [*headline, *over_each_other, *of_streams]
-    sections = [
-        Section("Figures by what was varied", headline),
-        Section("Streams", of_streams),
-        Section("Runs over each other", over_each_other),
-    ]
-    workloads = list(dict.fromkeys(run.workload for point in comparison.points for run in point.runs))
-    drives = list(dict.fromkeys(run.spec["drive"]["name"] for point in comparison.points for run in point.runs))
-    html = page(
-        "comparison.html.j2",
-        heading=comparison.title or f"{', '.join(workloads)} on {', '.join(drives)}",
-        subheading=f"{len(comparison.points)} points over {', '.join(comparison.keys)}",
-        facts=_comparison_facts(comparison, workloads, drives),
-        tiles=comparison_tiles(comparison, shown),
-        notes=list(dict.fromkeys(note for digest in comparison.digests for note in digest.notes)),
-        warnings=[
-            *(f"not finished: {failure}" for failure in comparison.failures),
-            *comparison.endings,
-            *comparison.cautions,
-        ],
-        judged=comparison.judged,
-        traces={name: trace_facts(trace) for name, trace in comparison.traces.items()},
-        sections=[section for section in sections if section.charts],
-        keys=comparison.keys,
-        figures=shown,
-        rows=comparison_rows(comparison, shown),
-        writers=streams.writers(comparison.points),
-    )
-    save_page(html, charts, folder)
 
 
 def run_charts(run: Run) -> list[Chart]:
@@ -253,66 +211,6 @@ def _lifetime_tiles(life: Mapping[str, Any]) -> list[Tile]:
     if life.get("years") is not None:
         return [Tile("Lifetime at this workload's rate", show.years(life["years"]), f"{written} {worn}; {daily}")]
     return [Tile(f"Endurance, {worn}", written, daily)]
-
-
-def comparison_tiles(comparison: Comparison, shown: Iterable[Figure]) -> list[Tile]:
-    """The best value of up to three figures, and which point has it."""
-    tiles: list[Tile] = []
-    names = {figure.name for figure in shown}
-    for name in ("waf", "write_p99_ns", "read_p99_ns", "bytes_per_s", "wear_max"):
-        if name not in names or len(tiles) == 3 or (name == "read_p99_ns" and "write_p99_ns" in names):
-            continue
-        figure = BY_NAME[name]
-        found = [(value, point) for point in comparison.points if (value := point.figure(name)[0]) is not None]
-        value, point = (min if figure.better == "lower" else max)(found, key=lambda pair: pair[0])
-        word = "Lowest" if figure.better == "lower" else "Highest"
-        title = varied.title(name)
-        shown_value = _quantity(value, figure)
-        if len(found) > 1 and all(_quantity(other, figure) == shown_value for other, _ in found):
-            tiles.append(Tile(title, shown_value, "the same at every point"))
-            continue
-        tiles.append(Tile(f"{word} {title if title[1:2].isupper() else title.lower()}", shown_value, point.label))
-    return tiles
-
-
-def comparison_rows(comparison: Comparison, shown: list[Figure]) -> list[dict[str, Any]]:
-    """The table of a comparison: per cell its text, the length of its bar, and whether it is the best of its column."""
-    columns = [_cells(comparison, figure) for figure in shown]
-    return [
-        {
-            "keys": list(point.vary.values()),
-            "verdict": show.words(point.verdict),
-            "runs": len(point.runs),
-            "cells": [column[i] for column in columns],
-        }
-        for i, point in enumerate(comparison.points)
-    ]
-
-
-def _cells(comparison: Comparison, figure: Figure) -> list[dict[str, Any]]:
-    """The cells of one figure, a cell for each point."""
-    column = [point.figure(figure.name) for point in comparison.points]
-    written = show.column(column, figure.unit)
-    # Only points of one workload compete with each other.
-    peers: dict[str | None, list[int]] = {}
-    for i, point in enumerate(comparison.points):
-        peers.setdefault(point.vary.get("workload"), []).append(i)
-    cells: list[dict[str, Any]] = [{"mean": "–", "interval": "", "bar": 0, "best": False} for _ in column]
-    for places in peers.values():
-        present = [v for j in places if (v := column[j][0]) is not None]
-        if not present:
-            continue
-        best = min(present) if figure.better == "lower" else max(present)
-        # What reads the same is equally good.
-        alike = {written[j] for j in places if column[j][0] == best}
-        differ = len({written[j] for j in places}) > 1
-        for i in places:
-            value = column[i][0]
-            mean, _, interval = written[i].replace(" us", " µs").partition(" ± ")
-            bar = 100 * value / max(present) if value and max(present) else 0
-            best_of_all = written[i] in alike and differ
-            cells[i] = {"mean": mean, "interval": interval, "bar": round(bar, 1), "best": best_of_all}
-    return cells
 
 
 def latency_rows(summary: Summary) -> dict[str, Any]:
@@ -399,49 +297,7 @@ def power_cut_table(summary: Summary) -> dict[str, Any]:
     return {"header": [name.removesuffix("_ns").replace("_", " ") for name in names], "rows": rows}
 
 
-def _comparison_facts(comparison: Comparison, workloads: list[str], drives: list[str]) -> list[str]:
-    repeats = max((len(point.runs) for point in comparison.points), default=0)
-    facts = [*(f"workload {w}" for w in workloads), *(f"drive {d}" for d in drives)]
-    # How all runs were made; what differs is in the table.
-    made = [run_facts(run) for point in comparison.points for run in point.runs]
-    facts += [fact for fact in (made[0] if made else []) if all(fact in other for other in made)]
-    return [*facts, f"{repeats} runs per point" if repeats > 1 else "one run per point"]
-
-
-def _figure_chart(comparison: Comparison, figure: Figure, *, wide: bool) -> Chart:
-    table = varied.table(comparison, figure.name)
-    drawn = varied.draw(table, comparison.keys, figure.name)
-    repeated = any(len(point.runs) > 1 for point in comparison.points)
-    better = "Lower is better." if figure.better == "lower" else "Higher is better."
-    caption = f"{better} Mean, with its 95 % confidence interval." if repeated else better
-    height = max(theme.HEIGHT, 17 * table.height) if varied.is_bars(table) else theme.HEIGHT
-    name = f"compare_{figure.name.removesuffix('_ns')}"
-    return Chart(name=name, title=varied.title(figure.name), caption=caption, figure=drawn, height=height, wide=wide)
-
-
-def _overlaid_charts(comparison: Comparison) -> list[Chart]:
-    charts = []
-    many = len(comparison.points) > varied.MOST_LINES
-    of = f"The first {varied.MOST_LINES} points" if many else "Every point"
-    series = varied.overlaid(comparison, "series")
-    if series is not None and series["waf"].is_finite().any():
-        figure = varied.waf_lines(series, comparison.keys)
-        caption = f"{of}, first repetition."
-        charts.append(
-            Chart(name="waf", title="Write amplification over time", caption=caption, figure=figure, wide=True)
-        )
-    latency = varied.overlaid(comparison, "latency")
-    for op in ("read", "write"):
-        figure_or_none = None if latency is None else varied.latency_lines(latency, op, comparison.keys)
-        if figure_or_none is not None:
-            caption = f"{of}, first repetition: latency at each percentile."
-            charts.append(
-                Chart(name=f"latency_{op}", title=f"Latency of {op}s", caption=caption, figure=figure_or_none)
-            )
-    return charts
-
-
-def _stream_charts(points: Sequence[Point]) -> list[Chart]:
+def stream_charts(points: Sequence[Point]) -> list[Chart]:
     """What streams get, of runs that kept it."""
     charts = []
     for kind in streams.KINDS:
@@ -487,6 +343,13 @@ def save_page(html: str, charts: Iterable[Chart], folder: Path) -> None:
         (folder / f"{chart.name}.png").write_bytes(chart.png())
 
 
+def _vega_lite(figure: Any) -> dict[str, Any]:
+    """A figure as Vega-Lite. Altair refuses more than 5,000 rows; lines of many runs have more, and a page has room."""
+    with alt.data_transformers.enable("default", max_rows=None):
+        spec: dict[str, Any] = figure.to_dict()
+    return spec
+
+
 def _script(value: object) -> Markup:
     """JSON inside a script element: nothing in it can end the element."""
     return Markup(json.dumps(value, ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\!--"))
@@ -514,5 +377,5 @@ def _duration(ns: float | None) -> str:
     return "–" if ns is None else show.duration(ns).replace("us", "µs")
 
 
-def _quantity(value: float, figure: Figure) -> str:
+def quantity(value: float, figure: Figure) -> str:
     return show.quantity(value, figure.unit).replace(" us", " µs")

@@ -11,7 +11,7 @@ import json
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
 
 Arrived = Callable[[Ended], None]
-Runner = Callable[[Sequence[tuple[int, Spec]], Arrived, Progress | None], bool]
+Runner = Callable[[Iterable[tuple[int, Spec]], Arrived, Progress | None], bool]
 """Makes the numbered runs, hands each over, and says whether Ctrl-C stopped them."""
 
 
@@ -71,12 +71,12 @@ class Crew(Protocol):
 def at_once(threads: int | None) -> Runner:
     """All runs in one call of the core, which looks at all before the first starts and keeps all in memory."""
 
-    def run(wanted: Sequence[tuple[int, Spec]], arrived: Arrived, progress: Progress | None) -> bool:
-        specs = [json.dumps(spec) for _, spec in wanted]
-        outcomes, interrupted = _ftlab.run_many(specs, threads, progress, members.registered())
+    def run(wanted: Iterable[tuple[int, Spec]], arrived: Arrived, progress: Progress | None) -> bool:
+        specs = {number: json.dumps(spec) for number, spec in wanted}
+        outcomes, interrupted = _ftlab.run_many(list(specs.values()), threads, progress, members.registered())
         if len(outcomes) < len(specs):
             raise outcomes[0] if isinstance(outcomes[0], BaseException) else RuntimeError("fewer outcomes than runs")
-        for (number, _), outcome in zip(wanted, outcomes, strict=True):
+        for number, outcome in zip(specs, outcomes, strict=True):
             arrived(Ended(number, outcome))
         return interrupted
 
@@ -86,7 +86,7 @@ def at_once(threads: int | None) -> Runner:
 def as_they_end(crew: Crew) -> Runner:
     """Each run is handed over when it ends, and no more are in hand than the crew has room for."""
 
-    def run(wanted: Sequence[tuple[int, Spec]], arrived: Arrived, progress: Progress | None) -> bool:
+    def run(wanted: Iterable[tuple[int, Spec]], arrived: Arrived, progress: Progress | None) -> bool:
         waiting = iter(wanted)
         try:
             while True:
@@ -158,7 +158,9 @@ class Threads:
             # Signals reach the main thread only; from here the core learns of them.
             if self._stop.is_set():
                 raise KeyboardInterrupt
-            self._told.put((number, *news))
+            # Nobody takes what is told where nobody watches.
+            if self._progress:
+                self._told.put((number, *news))
 
         (outcome,), _ = _ftlab.run_many([spec], 1, tell, members.registered())
         return outcome

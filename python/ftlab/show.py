@@ -7,9 +7,11 @@ suits, lifetimes in years.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 _FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9, 3600e9, 86_400e9)
 _PLAIN = re.compile(r"-?\d+(\.\d+)?")
@@ -152,6 +154,15 @@ def column(figures: Iterable[tuple[float | None, float | None]], unit: str) -> l
         return texts
     decimals = max((len(number.partition(".")[2]) for number in numbers), default=0)
     return [_fixed(*pair, decimals) for pair in pairs]
+
+
+def json_list(values: Iterable[object]) -> Iterator[str]:
+    """A list as `json.dumps(..., indent=2)` writes it, in pieces of which each has one value."""
+    between = "[\n"
+    for value in values:
+        yield between + textwrap.indent(json.dumps(value, indent=2, ensure_ascii=False), "  ")
+        between = ",\n"
+    yield "[]" if between == "[\n" else "\n]"
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:

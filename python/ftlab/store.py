@@ -8,12 +8,11 @@ import json
 import os
 import re
 import shutil
-import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import __version__, _ftlab, parquet
+from ftlab import __version__, _ftlab, parquet, show
 from ftlab.errors import FtlabError, FtlabIOError, InputError
 from ftlab.manifest import manifest
 from ftlab.runs import SCHEMA, Run
@@ -107,11 +106,28 @@ def _first_to_write(folder: Path, own: Path) -> None:
 
 
 def _name_files(folder: Path) -> None:
-    """Enters every file into the manifest, so that nothing else is ever taken for ours."""
+    """Enters every file into the manifest, so that nothing else is ever taken for ours. They are written as they are
+    found, for a sweep has tens of thousands."""
     place = folder / "manifest.json"
     written = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {"schema": "ftlab.manifest/1"}
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} | {place.name}
-    _json(place, {**written, "files": sorted(names)})
+    facts = json.dumps({key: value for key, value in written.items() if key != "files"}, indent=2, ensure_ascii=False)
+    with place.open("w", encoding="utf-8") as file:
+        between = facts.removesuffix("\n}") + ',\n  "files": [\n'
+        for name in _files(folder):
+            file.write(f"{between}    {json.dumps(name, ensure_ascii=False)}")
+            between = ",\n"
+        file.write("\n  ]\n}\n")
+
+
+def _files(folder: Path, before: str = "") -> Iterator[str]:
+    """The files below a folder by their places in it, in order."""
+    with os.scandir(folder) as found:
+        names = sorted(f"{one.name}/" if one.is_dir(follow_symlinks=False) else one.name for one in found)
+    for name in names:
+        if name.endswith("/"):
+            yield from _files(folder / name, before + name)
+        elif (folder / name).is_file():
+            yield before + name
 
 
 def _foreign(folder: Path) -> list[Path]:
@@ -160,28 +176,30 @@ def save_run(run: Run, folder: Path, *, report: bool = True, machine: Mapping[st
         pages.write_run(run, folder)
 
 
-def save_comparison(comparison: Comparison, folder: Path, places: Sequence[Path] | None = None) -> None:
+def save_comparison(comparison: Comparison, folder: Path, places: Sequence[str] | None = None) -> None:
     """Writes a comparison into an existing folder: its table and report, and a folder for every run under `runs`.
     `places`: those of the runs in it, if they are there already."""
-    from ftlab import report as pages
+    from ftlab import comparison_report
     from ftlab.comparison import folder_names
 
     runs = [(point, run) for point in comparison.points for run in point.runs]
     if places is None:
         names = folder_names((point.vary, run.spec.get("repeat", 0)) for point, run in runs)
-        places = [Path("runs") / name for name in names]
+        places = [f"runs/{name}" for name in names]
         for (_, run), place in zip(runs, places, strict=True):
             (folder / place).mkdir(parents=True, exist_ok=False)
             save_run(run, folder / place, report=False)
     summaries = (
-        {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0), "folder": place.as_posix()}
+        {**run.summary, "vary": point.vary, "repeat": run.spec.get("repeat", 0), "folder": place}
         for (point, run), place in zip(runs, places, strict=True)
     )
-    _json_list(folder / "summary.json", summaries)
+    with (folder / "summary.json").open("w", encoding="utf-8") as file:
+        file.writelines(show.json_list(summaries))
+        file.write("\n")
     table = comparison.table()
     table.write_csv(folder / "table.csv")
     parquet.write(table, folder / "table.parquet")
-    pages.write_comparison(comparison, folder)
+    comparison_report.write(comparison, folder)
 
 
 def load(folder: Path) -> Run | Comparison:
@@ -252,16 +270,6 @@ def _load_json(path: Path, folder: Path) -> Any:
 
 def _json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _json_list(path: Path, values: Iterable[object]) -> None:
-    """A list as `_json` writes it, of which only one value is in memory at a time."""
-    with path.open("w", encoding="utf-8") as file:
-        between = "[\n"
-        for value in values:
-            file.write(between + textwrap.indent(json.dumps(value, indent=2, ensure_ascii=False), "  "))
-            between = ",\n"
-        file.write("[]\n" if between == "[\n" else "\n]\n")
 
 
 def _replace(folder: Path, unfinished: Path, foreign: list[Path]) -> None:

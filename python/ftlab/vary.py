@@ -64,7 +64,7 @@ def grid(vary: Mapping[str, Sequence[object]] | Sequence[str]) -> Grid:
         if not values:
             raise InputError(f"vary `{key}`: expected at least one value")
         if len(set(values)) < len(values):
-            raise InputError(f"vary `{key}`: a value stands twice in {', '.join(values)}")
+            raise InputError(f"vary `{key}`: a value is given twice in {', '.join(values)}")
         spanned[key] = values
     return spanned
 

@@ -16,18 +16,18 @@ def _most(flag: str, help: str) -> Any:
 
 
 def contexts(
-    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="What `ftlab record` has made.")],
+    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="Recording made by `ftlab record`.")],
     *,
     replay: Annotated[
         str | None,
-        typer.Option("--replay", metavar="K=V,...", help="How it is replayed: page_cache=off, memory=1GiB."),
+        typer.Option("--replay", metavar="K=V,...", help="Options of the replay: page_cache=off, memory=1GiB."),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
             "--by",
             metavar="A,B,...",
-            help="Take together what goes through functions or programs, or to files (file:*.log); or `files`.",
+            help="Group contexts by functions, programs, or files (file:*.log); or `files`.",
         ),
     ] = None,
     rows: Annotated[int, _most("--rows", "Contexts to show, those that write most.")] = 16,

@@ -13,7 +13,7 @@ from ftlab.correlating import DEFAULTS
 @o.takes("compare", defaults=DEFAULTS, without=("requests",))
 def correlations(
     workload: Annotated[
-        list[str], typer.Argument(metavar="TRACE...", help="Traces, or generators; each is answered for itself.")
+        list[str], typer.Argument(metavar="TRACE...", help="Traces or generators; each is answered separately.")
     ],
     *,
     cache: Annotated[

@@ -21,7 +21,7 @@ def fit(
     ] = None,
     source: Annotated[str, typer.Option("--source", metavar="TEXT", help="Where the trace comes from.")] = "",
     check: Annotated[
-        bool, typer.Option("--check", help="Inspect trace and model, and print how far their figures are apart.")
+        bool, typer.Option("--check", help="Inspect trace and model, and print the error of each figure.")
     ] = False,
     seed: Annotated[
         int | None,
@@ -41,7 +41,7 @@ def fit(
     from ftlab.headline import reading_facts
 
     if out.suffix != ".toml":
-        raise InputError(f"output {out}: expected a name that ends in .toml, by which generators are told from traces")
+        raise InputError(f"output {out}: expected a name that ends in .toml, the mark of a generator")
     if check and "-" in workload:
         raise InputError("--check reads the trace a second time: expected a file instead of standard input")
     fitting.refuse_existing(out, force=force)

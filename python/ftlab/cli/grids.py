@@ -26,7 +26,7 @@ def make(
     json: bool,
     title: str = "",
     in_text: Callable[[Comparison], str] = text.comparison_text,
-    in_json: Callable[[Comparison], Any] = lambda result: result.summaries,
+    in_json: Callable[[Comparison], Any] = Comparison.each_summary,
     then: Then | None = None,
 ) -> int:
     """Makes the planned runs and shows them, as text or as JSON; gives the exit code.
@@ -63,7 +63,7 @@ def show(
     *,
     json: bool,
     in_text: Callable[[Comparison], str] = text.comparison_text,
-    in_json: Callable[[Comparison], Any] = lambda result: result.summaries,
+    in_json: Callable[[Comparison], Any] = Comparison.each_summary,
 ) -> None:
     """Prints the figures, and which runs failed."""
     if json:

@@ -21,13 +21,13 @@ def mrc(
     drive: o.Drive = "tiny",
     sizes: Annotated[
         str | None,
-        typer.Option("--sizes", metavar="A,B,...", help="As ftl.map_cache takes them: 64KiB,5%. [powers of two]"),
+        typer.Option("--sizes", metavar="A,B,...", help="Cache sizes, as of ftl.map_cache: 64KiB,5%. [powers of two]"),
     ] = None,
     *,
     options: dict[str, Any],
     measured: Annotated[
         Path | None,
-        typer.Option("--measured", metavar="DIR", help="Show these runs (a folder of run or compare) over the curve."),
+        typer.Option("--measured", metavar="DIR", help="Draw these runs (a folder of run or compare) on the curve."),
     ] = None,
     plugin: o.Plugin = None,
     out: o.Out = None,

@@ -27,10 +27,10 @@ def run(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A trace, or sequential, rows, random, chain.")],
     memory: Memory = "archsampler",
     set: Set = None,
-    caches: Annotated[bool, typer.Option("--caches", help="Put caches of 32 KiB, 256 KiB and 2 MiB in front.")] = False,
+    caches: Annotated[bool, typer.Option("--caches", help="Add caches of 32 KiB, 256 KiB and 2 MiB.")] = False,
     outstanding: Annotated[
         int | None,
-        typer.Option("--outstanding", metavar="N", min=1, help="Requests under way, where traces have no times. [16]"),
+        typer.Option("--outstanding", metavar="N", min=1, help="Outstanding requests, for traces without times. [16]"),
     ] = None,
     format: Format = None,
     cycle: Cycle = None,
@@ -65,7 +65,7 @@ def sample(
     set: Set = None,
     threads: Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads that read.")] = 8,
     outstanding: Annotated[
-        int, typer.Option("--outstanding", metavar="N", min=1, help="Requests of a thread under way.")
+        int, typer.Option("--outstanding", metavar="N", min=1, help="Outstanding requests of a thread.")
     ] = 16,
     think: Annotated[str, typer.Option("--think", metavar="TIME", help="Work of a thread on each line.")] = "0ns",
     write: Annotated[bool, typer.Option("--write", help="Write the rows (synthetic data).")] = False,
@@ -236,7 +236,9 @@ def probe(
         str | None, typer.Option("--memory", metavar="NAME", help="A simulated memory in place of this machine's.")
     ] = None,
     set: Set = None,
-    size: Annotated[str | None, typer.Option("--size", metavar="BYTES", help="Taken of this machine. [256MiB]")] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="BYTES", help="Memory to use on this machine. [256MiB]")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.toml", help="Write a memory file with what was found.")
     ] = None,

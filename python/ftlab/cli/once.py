@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from ftlab.errors import InputError
 
@@ -14,6 +14,13 @@ from ftlab.errors import InputError
 class Once(TyperCommand):
     """A verb that refuses a second value of an option which takes one, and of a key that is `--set`, and a path of no
     letters, which Python takes for the folder that one is in."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument):
+                # Help has the name alone, where Typer adds `<list[str]>`.
+                parameter.display_type_rich = lambda ctx: None  # type: ignore[method-assign]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """What stands behind the verb in its usage: `WORKLOAD...`, where Typer has `{WORKLOAD...}...`."""

@@ -26,19 +26,23 @@ def _names(what: str) -> Callable[[str], list[str]]:
 Drive = Annotated[
     str,
     typer.Option(
-        "--drive", "-d", help="Preset (see `ftlab list drives`) or drive file.", autocompletion=_names("drives")
+        "--drive",
+        "-d",
+        metavar="DRIVE",
+        help="Preset (see `ftlab list drives`) or drive file.",
+        autocompletion=_names("drives"),
     ),
 ]
 Vary = Annotated[
     list[str] | None,
     typer.Option("--vary", metavar="KEY=A,B,...", help="Compare values of a drive key or an option. Repeatable."),
 ]
-To = Annotated[str | None, typer.Option("--to", metavar="FORMAT", help="Form to write. [by the name's ending]")]
+To = Annotated[str | None, typer.Option("--to", metavar="FORMAT", help="Format to write. [by the name's ending]")]
 FormOptions = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="What the form leaves open: time_unit=us. Repeatable."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Setting of the format, such as time_unit=us. Repeatable."),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse what the form cannot hold instead of leaving it out.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse what the format cannot hold instead of leaving it out.")]
 Plugin = Annotated[
     list[str] | None,
     typer.Option("--plugin", metavar="FILE.py", help="Python file that adds policies (@ftlab.policy). Repeatable."),

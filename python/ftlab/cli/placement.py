@@ -19,7 +19,7 @@ def placement(
         typer.Option(
             "--scheme",
             metavar="NAME",
-            help="Only this scheme, beside none and the oracle: manual, fdp, vstream, fstream, autostream_sfr, "
+            help="Only this scheme, with none and the oracle: manual, fdp, vstream, fstream, autostream_sfr, "
             "autostream_mq, pcstream, sepbit or midas. Repeatable.",
         ),
     ] = None,
@@ -31,7 +31,7 @@ def placement(
     ] = False,
     daily_writes: Annotated[
         str | None,
-        typer.Option("--daily-writes", metavar="SIZE", help="Give lifetimes at what the host writes a day: 500GB."),
+        typer.Option("--daily-writes", metavar="SIZE", help="Give lifetimes at this amount of daily writes: 500GB."),
     ] = None,
     options: dict[str, Any],
     out: o.Out = None,

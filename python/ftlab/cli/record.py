@@ -28,9 +28,7 @@ def record(
     exact: Annotated[bool, typer.Option("--exact", help="Trace the program and miss no system call; slower.")] = False,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Record as always, and report how many of the writes that happened were seen; slower."
-        ),
+        typer.Option("--check", help="Report how many of all writes the recording has; slower."),
     ] = False,
     reads: Annotated[bool, typer.Option("--reads/--no-reads", help="Record reads as well.")] = True,
     content: Annotated[
@@ -42,7 +40,7 @@ def record(
     ] = 1024,
     from_: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FOLDER", help="Run nothing: finish a recording that was broken off."),
+        typer.Option("--from", metavar="FOLDER", help="Run nothing; finish an interrupted recording."),
     ] = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -60,7 +58,7 @@ def record(
 
     if from_ is not None:
         if command:
-            raise InputError(f"--from {from_}: runs nothing; expected no command beside it")
+            raise InputError(f"--from {from_}: runs nothing; expected no command")
         made = recording.recover(from_, out, force=force)
     else:
         with _output_as_errors() if json else contextlib.nullcontext():

@@ -26,7 +26,7 @@ def report(
 
     places = [folder.resolve() for folder in folders]
     if twice := [folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1]:
-        raise InputError(f"report {twice[-1]}: is named twice, expected each run once")
+        raise InputError(f"report {twice[-1]}: is given twice; expected each run once")
     loaded = [store.load(folder) for folder in folders]
     result: Run | Comparison
     if len(loaded) == 1:

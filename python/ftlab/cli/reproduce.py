@@ -11,6 +11,7 @@ from ftlab.cli import options as o
 
 if TYPE_CHECKING:
     from ftlab.reproduction import Reproduction
+    from ftlab.reproduction.journal import Journal
     from ftlab.reproduction.schema import Experiment
 
 Only = Annotated[
@@ -26,7 +27,7 @@ def reproduce(
     list_: Annotated[bool, typer.Option("--list", help="List the experiments, or the figures of this one.")] = False,
     all_: Annotated[
         bool,
-        typer.Option("--all", help="Every experiment, into one folder with an index (--out); goes on where it was."),
+        typer.Option("--all", help="Every experiment, into one folder with an index (--out); continues a stopped one."),
     ] = False,
     only: Only = None,
     drive: Annotated[
@@ -123,10 +124,18 @@ def _all(out: Path, *, quick: bool, force: bool, options: dict[str, Any]) -> int
 
     watch = reproduction_text.Watch()
 
-    def measure(experiment: Experiment) -> Reproduction:
+    def measure(experiment: Experiment, journal: Journal) -> Reproduction:
         try:
             return reproduction.execute(
-                experiment, only=[], drive=[], stand_in=[], traces=None, quick=quick, watch=watch, options=options
+                experiment,
+                only=[],
+                drive=[],
+                stand_in=[],
+                traces=None,
+                quick=quick,
+                watch=watch,
+                options=options,
+                journal=journal,
             )
         finally:
             watch.clear()
@@ -143,7 +152,7 @@ def _all(out: Path, *, quick: bool, force: bool, options: dict[str, Any]) -> int
     text.put(reproduction_text.gallery(entries))
     text.note(f"wrote {out / gallery.INDEX}")
     if interrupted:
-        text.note("interrupted; the same command goes on with the experiment that was stopped, from its beginning")
+        text.note("interrupted; the same command goes on with the figures that are missing")
         return INTERRUPTED
     failed += [failure for entry in entries for failure in entry.summary["failures"]]
     for sentence in failed:

@@ -24,7 +24,8 @@ def sample(
         typer.Option("--disk", metavar="DIR", help="A disk, below which FILES lie. [by file system] Repeatable."),
     ] = None,
     partition: Annotated[
-        str | None, typer.Option("--partition", metavar="SIZE", help="What is read at once. [64KiB]")
+        str | None,
+        typer.Option("--partition", metavar="SIZE", help="Size of a partition, the unit of sampling. [64KiB]"),
     ] = None,
     records: Annotated[
         str | None, typer.Option("--records", metavar="SHARE", help="Share of the records of each partition. [all]")
@@ -51,7 +52,7 @@ def sample(
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="N", help="Threads that count. [all cores]")
     ] = None,
-    depth: Annotated[int | None, typer.Option("--depth", metavar="N", help="Reads of a disk under way. [4]")] = None,
+    depth: Annotated[int | None, typer.Option("--depth", metavar="N", help="Outstanding reads of a disk. [4]")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
     force: o.Force = False,
     json: o.Json = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ftlab import show
@@ -38,7 +38,12 @@ def put(text: str) -> None:
 
 
 def put_json(value: object) -> None:
-    put(json.dumps(value, indent=2, ensure_ascii=False))
+    """Prints JSON; the values of an iterator one after another, as a list."""
+    if isinstance(value, Iterator):
+        sys.stdout.writelines(show.json_list(value))
+        put("")
+    else:
+        put(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def note(sentence: str) -> None:

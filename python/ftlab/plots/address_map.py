@@ -94,7 +94,7 @@ def alone(figures: Figures) -> alt.TopLevelMixin:
     """Both operations, one above the other, with title and light colours."""
     cells = table(figures)
     if cells is None:
-        raise InputError(f"plot `{NAME}`: this workload has no such figures")
+        raise InputError(f"plot `{NAME}`: the workload has no such figures")
     timed = figures["address_map"]["column_s"] is not None
     charts = [
         draw(cells, op, timed=timed).properties(title=f"{TITLE}, {op}s", width=theme.WIDTH, height=HEIGHT)

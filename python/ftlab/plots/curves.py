@@ -297,7 +297,7 @@ def alone(kind: str, inspections: Mapping[str, Figures]) -> alt.TopLevelMixin:
         raise InputError(f"unknown plot `{kind}` (known: {', '.join(KINDS)})")
     points = table(kind, inspections)
     if points is None:
-        raise InputError(f"plot `{kind}`: this workload has no such figures")
+        raise InputError(f"plot `{kind}`: the workload has no such figures")
     return plots.finished(draw(kind, points), KINDS[kind].title)
 
 

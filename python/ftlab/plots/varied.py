@@ -36,7 +36,7 @@ def table(comparison: Comparison, figure: str) -> pl.DataFrame:
         value, half_width = point.figure(figure)
         if value is None:
             continue
-        factor = _factor(figure)
+        factor = divisor(figure)
         row: dict[str, object] = {f"key{i}": v for i, v in enumerate(point.vary.values())}
         row |= {
             "label": point.label,
@@ -105,7 +105,7 @@ def _lines(data: pl.DataFrame, x: str, keys: list[str], rest: list[str], figure:
     )
     y = _y(data, figure)
     line = base.mark_line(point={"size": 60, "filled": True}).encode(y=y, tooltip=_tooltip(data, keys, figure))
-    return base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=_axis_title(figure)), y2="high:Q") + line
+    return base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", title=axis_title(figure)), y2="high:Q") + line
 
 
 def _y(data: pl.DataFrame, figure: str) -> alt.Y:
@@ -113,8 +113,8 @@ def _y(data: pl.DataFrame, figure: str) -> alt.Y:
     spread = pl.concat([data["low"], data["high"], data["value"]])
     low, high = float(spread.min()), float(spread.max())  # type: ignore[arg-type]
     if BY_NAME[figure].unit == "ns" and low > 0 and high > 20 * low:
-        return axes.duration("value", spread, alt.Y, _axis_title(figure))
-    return alt.Y("value:Q", title=_axis_title(figure), scale=axes.linear(spread), axis=_axis(figure))
+        return axes.duration("value", spread, alt.Y, axis_title(figure))
+    return alt.Y("value:Q", title=axis_title(figure), scale=axes.linear(spread), axis=axis_of(figure))
 
 
 def _bars(data: pl.DataFrame, y: str, keys: list[str], rest: list[str], figure: str) -> alt.LayerChart:
@@ -126,7 +126,7 @@ def _bars(data: pl.DataFrame, y: str, keys: list[str], rest: list[str], figure: 
     if rest:
         base = base.encode(yOffset=alt.YOffset("series:N", sort=data["series"].unique(maintain_order=True).to_list()))
     bars = base.mark_bar(height={"band": 0.82}).encode(
-        x=alt.X("value:Q", title=_axis_title(figure), axis=_axis(figure), scale=room),
+        x=alt.X("value:Q", title=axis_title(figure), axis=axis_of(figure), scale=room),
         color=_colour(data, rest, keys),
         tooltip=_tooltip(data, keys, figure),
     )
@@ -224,16 +224,16 @@ def _key(column: str, keys: list[str]) -> str:
     return keys[int(column.removeprefix("key"))]
 
 
-def _factor(figure: str) -> float:
+def divisor(figure: str) -> float:
     return {"B/s": 1e6, "TB": 1e12}.get(BY_NAME[figure].unit, 1.0)
 
 
-def _axis_title(figure: str) -> str:
+def axis_title(figure: str) -> str:
     unit = {"B/s": "MB/s", "TB": "TB"}.get(BY_NAME[figure].unit, "")
     return f"{title(figure)} ({unit})" if unit else title(figure)
 
 
-def _axis(figure: str) -> alt.Axis:
+def axis_of(figure: str) -> alt.Axis:
     if BY_NAME[figure].unit == "ns":
         return alt.Axis(grid=True, labelExpr=axes.DURATION)
     return alt.Axis(grid=True, format="~s" if BY_NAME[figure].unit == "/s" else "~g")

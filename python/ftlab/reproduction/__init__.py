@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
+    from ftlab.reproduction.journal import Journal
     from ftlab.runs import Progress
 
 SCHEMA = "ftlab.reproduction/1"
@@ -186,8 +187,9 @@ def execute(
     quick: bool,
     watch: Watch,
     options: Mapping[str, Any],
+    journal: Journal | None = None,
 ) -> Reproduction:
-    """Measures and judges. Raises `Interrupted` with what was finished."""
+    """Measures and judges. Raises `Interrupted` with what was finished, which a `journal` keeps for the next time."""
     threads = planned("reproduce", [], options).threads
     figures = _chosen("figure", only, experiment.figures)
     drives = _chosen("drive", drive, experiment.drives)
@@ -231,13 +233,17 @@ def execute(
                     of_drive = runs.kind in ("run", "drive")
                     if used.name not in runs.drives if of_drive else used not in (drives[:1] or [schema.NO_DRIVE]):
                         continue
-                    rows: list[Row] = []
-                    if not stopped and all(workload in prepared for workload in runs.workloads):
+                    there = all(workload in prepared for workload in runs.workloads)
+                    rows = (journal.found(kind, used.name, runs, prepared) if journal and there else None) or []
+                    if there and not rows and not stopped:
+                        failed = len(laboratory.failures)
                         try:
                             rows = laboratory.rows(runs)
+                            if journal and len(laboratory.failures) == failed:
+                                journal.keep(kind, used.name, runs, prepared, rows)
                         except KeyboardInterrupt as stop:
                             stopped = True
-                            rows = cast(list[Row], stop.result) if isinstance(stop, Interrupted) else []
+                            rows = cast(list[Row], stop.result) if isinstance(stop, Interrupted) else rows
                     title = used.title if of_drive else ""
                     of_runs = [figure for figure in of_kind if figure.runs == name]
                     results += [_result(figure, title, kind, prepared, rows, runs.values) for figure in of_runs]

@@ -1,7 +1,7 @@
 """Every experiment on one page: a folder for each, and `report.html`, the index by system, by verdict and by words.
 
-An experiment that the folder holds whole, measured by this version, is not measured again. One that was stopped is
-measured from its beginning, and what is there of it stays until there is as much. The index is written after each
+An experiment that the folder holds whole, measured by this version, is not measured again. One that was stopped goes on
+with what is missing: its measurements lie beside its folder until it is whole. The index is written after each
 experiment, from what the folders say.
 """
 
@@ -20,10 +20,12 @@ from ftlab import __version__, report, store
 from ftlab.errors import InputError, Interrupted
 from ftlab.report import Tile
 from ftlab.reproduction import Reproduction, answers, files, page
+from ftlab.reproduction.journal import Journal
 from ftlab.reproduction.schema import Experiment
 from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, REPRODUCED, SHAPE
 
-Measure = Callable[[Experiment], Reproduction]
+Measure = Callable[[Experiment, Journal], Reproduction]
+"""Measures an experiment but for what the journal has of it, and keeps there what is measured."""
 INDEX = "report.html"
 PICTURE = "source-and-ours.png"
 MEASURED, THERE = "measured", "is there"
@@ -75,8 +77,11 @@ def build(
         entry = None if force else kept(folder / name, experiment, quick=quick)
         stopped = False
         if entry is None:
+            journal = Journal(folder / f".{name}.measured", experiment, quick=quick)
+            if force:
+                journal.remove()
             try:
-                made = measure(experiment)
+                made = measure(experiment, journal)
             except Interrupted as stop:
                 stopped, made = True, stop.result  # type: ignore[assignment]
             except InputError as error:
@@ -88,6 +93,8 @@ def build(
                 with store.new_folder(folder / name, force=True) as unfinished:
                     page.save(made, unfinished)
                 entry = _entry(folder / name, experiment, STOPPED if stopped else MEASURED)
+            if made.complete and not stopped:
+                journal.remove()
         entries.append(entry)
         told(entry)
         write_index(folder, entries)
@@ -163,7 +170,7 @@ def write_index(folder: Path, entries: Sequence[Entry]) -> None:
     of = "1 experiment" if len(entries) == 1 else f"{len(entries)} experiments"
     html = report.page(
         "gallery.html.j2",
-        heading=f"What others have measured, measured again{look}",
+        heading=f"Published figures, measured again{look}",
         subheading=f"{sum(every.values())} figures and tables of {of}",
         facts=[
             f"ftlab reproduce --all {'--quick ' if quick else ''}--out {shlex.quote(folder.name)}",

@@ -47,11 +47,11 @@ options! {
         arrivals: Option<Arrivals> = None,
             opt("HOW").left_out("a trace: open; a generator: what it says").needs(Needs::Time);
 
-        /// Requests under way at once; makes arrivals `closed`.
+        /// Outstanding requests (queue depth); makes arrivals `closed`.
         qd: Option<u32> = None,
             opt("N").range(1, 1 << 20).needs(Needs::Time);
 
-        /// Divide the time stamps by it; open arrivals.
+        /// Divide the time stamps by this factor; open arrivals.
         speedup: f64 = 1.0, opt("F").above(0.0).needs(Needs::Stamps);
 
         /// Seed of every random stream.
@@ -63,18 +63,18 @@ options! {
         /// modulo the drive's size (a request over the end goes on at 0); `grow` makes the drive as large as the workload reaches.
         fit: Fit = Fit::Error, opt("HOW").of(MAPS).needs(Needs::Addresses);
 
-        /// Go on beyond the workload's own end until WAF is `steady`: a trace is repeated, a generator continued.
+        /// Continue after the workload's end until WAF is `steady`: a trace is repeated, a generator continued.
         ///
-        /// It ends when the run's verdict is *steady*, which is looked at when the workload is over once, and from then on whenever
-        /// the host has written a quarter more (of a trace: at ends of passes), or after 100 drive writes.
+        /// The run ends when its verdict is *steady*, or after 100 drive writes. The verdict is taken at the end of the workload, and from
+        /// then on whenever the host has written a quarter more (of a trace: at ends of passes).
         until: Option<Until> = None, opt("steady");
 
-        /// Most that half the width of WAF's 95 % interval may be, as a share of WAF, in a steady run.
+        /// Largest half-width of WAF's 95 % interval in a steady run, as a share of WAF.
         steady_width: f64 = 0.02, opt("W").above(0.0);
 
-        /// Run the trace so many times, one pass behind the other.
+        /// Run the trace this many times, one pass after the other.
         ///
-        /// Time goes on: the next pass begins after the trace's mean gap between requests. Filters begin anew with each pass.
+        /// Time continues: the next pass begins after the trace's mean gap between requests. Filters restart with each pass.
         repeat_trace: u64 = 1, opt("N").range(1, 1_000_000_000).needs(Needs::Trace);
 
         /// Transform the requests first, by filters in order: `lru:share=0.05`.
@@ -86,33 +86,33 @@ options! {
         /// Keep a row per request, as the table `requests`.
         requests: bool = false, opt("").needs(Needs::Time);
 
-        /// Keep what each stream of the placement gets and how long it lives, as the tables `streams`, `stream_lifetimes`,
+        /// Keep the writes and lifetimes of each stream of the placement, as the tables `streams`, `stream_lifetimes`,
         /// `stream_contexts` and `stream_collections`.
         streams: bool = false, opt("");
 
-        /// Keep what state each reclaim unit is in over time, as the tables `film_frames`, `film` and `film_frontiers`, which the report plays.
+        /// Keep the state of each reclaim unit over time, as the tables `film_frames`, `film` and `film_frontiers`, which the report plays.
         ///
         /// At most 241 frames, each of at most 1,024 tiles: where there are more reclaim units, neighbours share a tile.
         film: bool = false, opt("").of(ALONE);
 
         /// Report the write amplification of each tenant: by `stream`, `volume`, `pid` or `label` of the writes.
         ///
-        /// A unit is the tenant's that wrote it last; its survivors are charged to it, whoever made the collection necessary. What
-        /// preconditioning has placed, and what deduplication shares, is nobody's.
+        /// A unit belongs to the tenant that wrote it last; its survivors are charged to that tenant, whichever tenant caused the
+        /// collection. Data from preconditioning, and data shared by deduplication, belongs to no tenant.
         tenants: Option<Tenants> = None, opt("WHO");
 
-        /// Stop when it becomes true: `waf>3`.
+        /// Stop when this becomes true: `waf>3`.
         ///
         /// `NAME>NUMBER` or `NAME<NUMBER` with one of `waf`, `free`, `erases`, `retired`, `host_writes`, `read_us`, `write_us`.
         break_at: Option<String> = None, opt("CONDITION").flag("--break");
 
-        /// Cut the power after so many completed requests; the drive recovers and goes on (needs `ftl.checkpoint`).
+        /// Cut the power after this many completed requests; the drive recovers and continues (needs `ftl.checkpoint`).
         power_cuts: Vec<u64> = Vec::new(), opt("N").flag("--power-cut").range(1, u64::MAX);
 
-        /// Write a timeline of dies and channels here, which Perfetto opens.
+        /// Write a timeline of dies and channels into this file, for Perfetto.
         trace_events: Option<PathBuf> = None, opt("FILE").of(ALONE).needs(Needs::Time);
 
-        /// Most events in that timeline.
+        /// Largest number of events in that timeline.
         trace_events_limit: u64 = 1_000_000, opt("N").range(1, u64::MAX).of(ALONE).left_out("1e6").needs(Needs::Timeline);
 
         /// Save the drive's state at the end.
@@ -144,7 +144,7 @@ options! {
         /// Runs of each point, each with its own seed.
         repeat: u32 = 1, opt("N").of(GRIDS).home(Home::Grid).range(1, 1_000_000);
 
-        /// Runs at once, at most.
+        /// Largest number of concurrent runs.
         threads: Option<u32> = None,
             opt("N").of(MANY).home(Home::Grid).range(1, 1024).left_out("as many as there are cores");
     }

@@ -104,19 +104,19 @@ fn of_setting(setting: Setting) -> Opt {
             opt("UNIT")
                 .words(&["ps", "ns", "100ns", "us", "ms", "s"])
                 .left_out("guessed"),
-            "Unit of the time stamps, where it is open, or other than a CSV's header says: `ps`, `ns`, `100ns`, `us`, `ms`, `s`.",
+            "Unit of the time stamps; for formats without a fixed one, or to override a CSV header: `ps`, `ns`, `100ns`, `us`, `ms`, `s`.",
         ),
         Setting::Codes => (
             opt("read=0|1").words(&["read=0", "read=1"]).left_out("guessed"),
-            "Which number means read, where it is open: `read=0` or `read=1`.",
+            "Which number means read, in formats with numbers: `read=0` or `read=1`.",
         ),
         Setting::AddressUnit => (
             opt("BYTES").left_out("guessed"),
-            "Unit of the addresses, where it is open, or other than a CSV's header says: `512`, `4KiB`.",
+            "Unit of the addresses; for formats without a fixed one, or to override a CSV header: `512`, `4KiB`.",
         ),
         Setting::SizeUnit => (
             opt("BYTES").left_out("guessed"),
-            "Unit of the sizes, where it is open, or other than a CSV's header says.",
+            "Unit of the sizes; for formats without a fixed one, or to override a CSV header.",
         ),
         Setting::Columns => (
             opt("A,B,..."),
