@@ -177,7 +177,7 @@ def test_schemes_that_are_not_asked_for_do_not_run_and_the_help_names_them_all(f
     usual = [scheme.name for scheme in placing.choose(None)]
     assert usual == ["none", "manual", "autostream_sfr", "autostream_mq", "pcstream", "sepbit", "fk"]
     said = " ".join(ftlab("placement", "--help").out.replace("│", " ").split())
-    (names,) = re.findall(r"beside none and the oracle: (.*?)\. Repeatable", said)
+    (names,) = re.findall(r"with none and the oracle: (.*?)\. Repeatable", said)
     assert sorted(re.findall(r"[a-z_]+", names.replace(" or ", ", "))) == sorted(
         scheme.name for scheme in placing.SCHEMES if scheme.name not in ("none", "fk")
     )
