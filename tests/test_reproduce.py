@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,7 +14,7 @@ from conftest import Command
 from ftlab import comparison, generate
 from ftlab.errors import InputError, Interrupted
 from ftlab.recording import contexts
-from ftlab.reproduction import answers, files, verdict, written
+from ftlab.reproduction import answers, files, memory_answers, memory_samples, verdict, written
 
 # Small enough that a whole reproduction takes a moment: 24,000 requests on a drive of 32 MiB.
 EXPERIMENT = """
@@ -238,6 +239,30 @@ def test_a_setting_that_the_miner_refuses_is_named_with_its_place(folder: Path, 
     done = ftlab("reproduce", folder, "--only", "fig-3")
     assert (done.code, done.err.count("\n")) == (2, 1), done.err
     assert "runs `mine`: hot, clustered, mine.window = 1: window" in done.err
+
+
+@pytest.mark.parametrize(
+    ("figure", "module", "least"),
+    [
+        ("fig-2.5", memory_samples, {"banks": [4, 32], "ratios": ["2%", "8%"], "seeds": 1}),
+        ("fig-2.8", memory_answers, {"reviews": 100_000, "seeds": 20, "files": 1, "window": 0.3}),
+    ],
+)
+def test_a_look_draws_few_samples(
+    figure: str, module: ModuleType, least: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, object]] = []
+
+    def measured(options: dict[str, object], *_: object) -> dict[str, object]:
+        asked.append(options)
+        return {}
+
+    monkeypatch.setattr(module, "measured", measured)
+    for quick in (True, False):
+        asked.clear()
+        ftlab.reproduce("archsampler", only=[figure], quick=quick)
+        assert asked
+        assert all({key: options.get(key) for key in least} == least for options in asked) == quick
 
 
 def test_a_figure_without_a_word_of_the_source_is_refused(folder: Path) -> None:

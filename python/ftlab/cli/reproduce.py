@@ -41,7 +41,9 @@ def reproduce(
         Path | None,
         typer.Option("--traces", metavar="DIR", help="Folder with the original traces."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Short traces on the first drive: a look, no result.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Short traces and few samples on the first drive: a look, no result.")
+    ] = False,
     *,
     options: dict[str, Any],
     out: o.Out = None,

@@ -15,7 +15,7 @@ from ftlab.runs import Progress
 if TYPE_CHECKING:
     from ftlab.reproduction.gallery import Entry
 
-_QUICK = "QUICK: traces are cut short. This is a look, no result."
+_QUICK = "QUICK: traces are cut short and samples are few. This is a look, no result."
 
 
 class Watch:

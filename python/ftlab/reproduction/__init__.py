@@ -227,7 +227,7 @@ def execute(
                 if key in known:
                     prepared[name] = known[key]
             for used in drives or [schema.NO_DRIVE]:
-                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets)
+                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets, quick)
                 for name in dict.fromkeys(figure.runs for figure in of_kind):
                     runs = experiment.runs[name]
                     of_drive = runs.kind in ("run", "drive")

@@ -178,7 +178,7 @@ def write_index(folder: Path, entries: Sequence[Entry]) -> None:
             datetime.now(UTC).strftime("%Y-%m-%d"),
         ],
         tiles=[Tile(name, str(every[name]), detail) for name, detail in says.items() if every[name]],
-        warnings=["Quick: traces are cut short. This is a look, no result."] if quick else [],
+        warnings=["Quick: traces are cut short and samples are few. This is a look, no result."] if quick else [],
         notes=[],
         sections=[],
         entries=[_card(entry) for entry in entries],

@@ -68,6 +68,8 @@ class Laboratory:
     watch: Watch
     sets: dict[tuple[Any, ...], Path]
     """Sets of correlations that have been mined, which drives share."""
+    quick: bool = False
+    """A look: samples are of fewer points and seeds."""
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _summaries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -100,6 +102,7 @@ class Laboratory:
             self.watch.stage(f"samples ({runs.name}, {member})")
             options, changes = memory_samples.varied(runs, x)
             changes = {**self.experiment.members[member].set, **changes}
+            options = memory_samples.look(options) if self.quick else options
             found = memory_samples.measured(options, _pairs(changes), self._workers())
             rows.append(_row(runs, "", member, x, 0, found))
         return rows
@@ -113,7 +116,9 @@ class Laboratory:
             self.watch.stage(f"answers ({runs.name}, {member})")
             varied = {} if x is None else {runs.key: memory_answers.VARIED[runs.key](x)}
             changes = _pairs(self.experiment.members[member].set)
-            found = memory_answers.measured({**runs.options, **varied}, changes, place, self._workers())
+            options = {**runs.options, **varied}
+            options = memory_answers.look(options) if self.quick else options
+            found = memory_answers.measured(options, changes, place, self._workers())
             rows.append(_row(runs, "", member, x, 0, found))
         return rows
 
@@ -127,13 +132,14 @@ class Laboratory:
                 written = arrays.VARIED[runs.key].format(x)
                 varied = {runs.key: written if runs.key == "partition" else json.loads(written)}
             options = {**runs.options, **self.experiment.members[member].options, **varied}
-            found = arrays.measured(options, int(options.pop("seeds", 20)), self._workers())
+            seeds = int(options.pop("seeds", 20))
+            found = arrays.measured(options, min(seeds, 3) if self.quick else seeds, self._workers())
             rows.append(_row(runs, "", member, x, 0, found))
         return rows
 
     def _corpora(self, runs: Runs) -> list[Row]:
         """Samples of generated corpora; members are applications."""
-        options = {**arrays.CORPUS, **runs.options}
+        options = {**arrays.CORPUS, **runs.options, **({"seeds": 1} if self.quick else {})}
         place = self.folder / f"corpora-{options['size']}"
         if not place.exists():
             self.watch.stage(f"writing corpora of {options['size']} MB")

@@ -47,6 +47,12 @@ def check(runs: Runs, table: Table) -> None:
         raise table.wrong("vary", f"a `key` of {', '.join(VARIED)}")
 
 
+def look(options: Figures) -> dict[str, Any]:
+    """Options of a group for a look: a tenth of the reviews and of the seeds, in one file."""
+    chosen = {**OPTIONS, **options}
+    return {**chosen, "reviews": chosen["reviews"] // 10, "seeds": chosen["seeds"] // 10, "files": 1}
+
+
 def measured(options: Figures, changes: Sequence[str], folder: Path, threads: int) -> dict[str, Any]:
     """Errors of both ways to draw, with the banks that `changes` make; of `files` generated files."""
     chosen = {**OPTIONS, **options}

@@ -45,6 +45,13 @@ def check(runs: Runs, table: Table) -> None:
             raise table.wrong("options", f"`{key}` like {OPTIONS[key]!r}")
 
 
+def look(options: Figures) -> dict[str, Any]:
+    """Options of a group for a look: the ends of its grid, each once."""
+    chosen = {**OPTIONS, **options}
+    ends = {key: list(dict.fromkeys((chosen[key][0], chosen[key][-1]))) for key in ("banks", "ratios")}
+    return {**chosen, **ends, "seeds": 1}
+
+
 # How the value of a varied key is written; keys of a memory that are not here are times in nanoseconds.
 _WRITTEN = {"data": "synthetic:{:g}MiB", "controller.queue": "{:g}", "write.at_once": "{:g}"}
 
