@@ -50,7 +50,9 @@ def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_
     assert "Published figures, measured again (a quick look)" in page
     assert "<li>ftlab reproduce --all --quick --out gallery</li>" in page
     assert re.search(r"<li>20\d\d-\d\d-\d\d</li>", page)
-    assert done.out.startswith("QUICK: traces are cut short and samples are few. This is a look, no result.\n\nexperiment")
+    assert done.out.startswith(
+        "QUICK: traces are cut short and samples are few. This is a look, no result.\n\nexperiment"
+    )
     # Every link leads to a page, and to a place on it; every picture is there.
     body = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
     links = re.findall(r'(?:href|src)="([^"#]+)(?:#([^"]+))?"', body)

@@ -1,0 +1,191 @@
+"""Verdicts of figures by hand-made numbers: the rule of `ftlab.reproduction.verdict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import own_experiment
+from ftlab.errors import InputError
+from ftlab.reproduction import files, verdict, written
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An experiment of two figures."""
+    return own_experiment.written(tmp_path)
+
+
+HEAD = 'title = "t"\nsource = "s"\nruns = "maps"\nmetrics = ["response"]\ntolerance = "10%"\n'
+# The source: dftl takes twice page's time and cpftl half more, at 20 and 15 against 10.
+BOTH = """
+[[expect]]
+member = "dftl"
+as = "ratio"
+against = "page"
+value = 2.0
+[[expect]]
+member = "cpftl"
+as = "ratio"
+against = "page"
+value = 1.5
+"""
+
+
+def judged(folder: Path, text: str, **values: float | None) -> verdict.Judgement:
+    """The verdict on response times of members."""
+    (folder / "fig-1.toml").write_text(text)
+    figure = files.read(folder).figures["fig-1"]
+    measured = {("hot", member, None, "response"): value for member, value in values.items()}
+    return verdict.judge(figure, measured, figure.readings[0], [None])
+
+
+@pytest.mark.parametrize(
+    ("dftl", "cpftl", "expected"),
+    [
+        (20.0, 15.0, "reproduced"),
+        # 10 % of 2.0 and of 1.5: from 1.8 to 2.2 and from 1.35 to 1.65, the ends included.
+        (22.0, 13.5, "reproduced"),
+        # Beyond a tolerance, but both are slower and in the same order.
+        (22.1, 15.0, "shape"),
+        (50.0, 10.6, "shape"),
+        # A difference of less than a tenth of the source's, 0.5, is none; nor is that between the two.
+        (50.0, 10.4, "differs"),
+        (14.0, 13.4, "shape"),
+        (13.8, 13.4, "differs"),
+        # In the other order, though each is slower than page.
+        (15.0, 20.0, "differs"),
+        # cpftl's difference has the other sign; one without a difference has none.
+        (20.0, 9.0, "differs"),
+        (20.0, 10.0, "differs"),
+        (20.0, None, "not measured"),
+    ],
+)
+def test_verdicts_by_hand(folder: Path, dftl: float, cpftl: float | None, expected: str) -> None:
+    assert judged(folder, HEAD + BOTH, page=10.0, dftl=dftl, cpftl=cpftl).verdict == expected
+
+
+def test_a_stated_order_must_hold_even_when_every_number_is_met(folder: Path) -> None:
+    # 18 of 20 and 16.4 of 15 are within 10 %.
+    text = HEAD + BOTH + '[[claim]]\nsays = "dftl > cpftl > page"\n'
+    assert judged(folder, text, page=10.0, dftl=18.0, cpftl=16.4).verdict == "reproduced"
+    text = HEAD + BOTH + '[[claim]]\nsays = "cpftl > dftl"\n'
+    found = judged(folder, text, page=10.0, dftl=20.0, cpftl=15.0)
+    assert found.verdict == "differs"
+    assert found.broken == ("cpftl is not > dftl (response, hot)",)
+
+
+def test_orders_alone_are_a_figure_too(folder: Path) -> None:
+    text = HEAD + '[[claim]]\nsays = "page < cpftl < dftl"\n'
+    assert judged(folder, text, page=1.0, cpftl=2.0, dftl=3.0).verdict == "reproduced"
+    assert judged(folder, text, page=1.0, cpftl=2.0, dftl=2.0).verdict == "differs"
+    assert judged(folder, text, page=1.0, cpftl=2.0, dftl=None).verdict == "not measured"
+
+
+def test_orders_of_steps_compare_what_each_saves(folder: Path) -> None:
+    # From dftl's 20 to cpftl's 15 a quarter, from there to page's 10 a third.
+    text = HEAD + '[[claim]]\nsays = "cpftl->page > dftl->cpftl"\n'
+    assert judged(folder, text, page=10.0, cpftl=15.0, dftl=20.0).verdict == "reproduced"
+    assert judged(folder, text, page=12.0, cpftl=15.0, dftl=20.0).verdict == "differs"
+    assert judged(folder, text, page=12.0, cpftl=None, dftl=20.0).verdict == "not measured"
+    assert judged(folder, text, page=12.0, cpftl=15.0, dftl=0.0).verdict == "not measured"
+    both = HEAD.replace('["response"]', '["response", "hit_ratio"]')
+    text = both + '[[claim]]\nsays = "response > hit_ratio"\nmembers = ["dftl->cpftl"]\n'
+    (folder / "fig-1.toml").write_text(text)
+    figure = files.read(folder).figures["fig-1"]
+    measured = {("hot", name, None, "response"): value for name, value in (("dftl", 20.0), ("cpftl", 15.0))}
+    for least, expected in ((0.4, "reproduced"), (0.3, "differs")):
+        ratios = {("hot", name, None, "hit_ratio"): value for name, value in (("dftl", 0.5), ("cpftl", least))}
+        assert verdict.judge(figure, measured | ratios, "", [None]).verdict == expected
+    experiment = files.read(folder)
+    stated = "response > hit ratio (share saved, DFTL → CPFTL)".replace("response", "mean response time")
+    assert written.claim(experiment, experiment.figures["fig-1"].claims[0]) == stated
+
+
+def test_values_may_be_of_another_scale_but_must_be_as_unlike(folder: Path) -> None:
+    text = HEAD + "".join(
+        f'[[expect]]\nmember = "{name}"\nvalue = {value}\n' for name, value in (("page", 100), ("dftl", 1000))
+    )
+    assert judged(folder, text, page=100.0, dftl=1000.0).verdict == "reproduced"
+    # The source's smaller one is 90 % less, so ours must be 9 % less.
+    assert judged(folder, text, page=0.9, dftl=1.0).verdict == "shape"
+    assert judged(folder, text, page=0.92, dftl=1.0).verdict == "differs"
+
+
+def test_a_lone_value_has_no_shape(folder: Path) -> None:
+    text = HEAD + '[[expect]]\nmember = "page"\nvalue = 100\n'
+    assert judged(folder, text, page=90.0).verdict == "reproduced"
+    assert judged(folder, text, page=89.0).verdict == "differs"
+
+
+def test_ranges_points_and_changes(folder: Path) -> None:
+    text = HEAD + '[[expect]]\nmember = "page"\nvalue = [100, 200]\ntolerance = "0"\n'
+    assert judged(folder, text, page=150.0).verdict == "reproduced"
+    assert judged(folder, text, page=200.1).verdict == "differs"
+    # Half of it is a change of -50 %, and 0.1 less of a share 10 points.
+    text = HEAD + '[[expect]]\nmember = "dftl"\nas = "change"\nagainst = "page"\nvalue = -0.5\ntolerance = "1 points"\n'
+    assert judged(folder, text, page=8.0, dftl=4.0).verdict == "reproduced"
+    assert judged(folder, text, page=8.0, dftl=4.1).verdict == "shape"
+    text = text.replace('"change"', '"points"').replace("-0.5", "-0.1")
+    assert judged(folder, text, page=0.6, dftl=0.5).verdict == "reproduced"
+    assert judged(folder, text, page=0.6, dftl=0.7).verdict == "differs"
+    # Nothing over nothing is no change, something over nothing no number.
+    text = HEAD + '[[expect]]\nmember = "dftl"\nas = "change"\nagainst = "page"\nvalue = 0.0\n'
+    assert judged(folder, text, page=0.0, dftl=0.0).verdict == "reproduced"
+    assert judged(folder, text, page=0.0, dftl=1.0).verdict == "not measured"
+
+
+def test_each_way_of_reading_a_source_is_judged_for_itself(folder: Path) -> None:
+    (folder / "fig-1.toml").write_text(
+        HEAD
+        + '[[expect]]\nmember = "page"\nvalue = 100\nreading = "printed"\n'
+        + '[[expect]]\nmember = "page"\nvalue = 200\nreading = "swapped"\n'
+    )
+    figure = files.read(folder).figures["fig-1"]
+    assert figure.readings == ("printed", "swapped")
+    measured = {("hot", "page", None, "response"): 200.0}
+    verdicts = [verdict.judge(figure, measured, reading, [None]).verdict for reading in figure.readings]
+    assert verdicts == ["differs", "reproduced"]
+
+
+def test_what_lies_beyond_a_stated_bound_differs(folder: Path) -> None:
+    text = HEAD + '[[expect]]\nmember = "page"\nvalue = [0, 500]\ntolerance = "0"\n'
+    assert judged(folder, text, page=783.0).verdict == "differs"
+    assert judged(folder, text + "bound = true\n", page=783.0).broken == ("page is beyond the bound (response, hot)",)
+    assert judged(folder, text + "bound = true\n", page=500.0).verdict == "reproduced"
+
+
+def test_a_variant_judges_everything_with_another_member(folder: Path) -> None:
+    text = HEAD + '[variants."as printed"]\n[variants.other]\ndftl = "cpftl"\n'
+    text += (
+        '[[expect]]\nmember = "dftl"\nas = "ratio"\nagainst = "page"\nvalue = 2.0\n[[claim]]\nsays = "dftl > page"\n'
+    )
+    (folder / "fig-1.toml").write_text(text)
+    figure = files.read(folder).figures["fig-1"]
+    assert figure.readings == ("as printed", "other")
+    measured = {("hot", m, None, "response"): v for m, v in (("page", 1.0), ("dftl", 0.5), ("cpftl", 2.0))}
+    verdicts = [verdict.judge(figure, measured, reading, [None]).verdict for reading in figure.readings]
+    assert verdicts == ["differs", "reproduced"]
+    (folder / "fig-1.toml").write_text(text.replace('dftl = "cpftl"', 'dftl = "cpf"'))
+    with pytest.raises(InputError, match="`dftl` = 'cpf': expected one of page, dftl, cpftl"):
+        files.read(folder)
+
+
+def test_rising_and_falling(folder: Path) -> None:
+    figure = files.read(folder).figures["fig-2"]
+
+    def judge(*ratios: float) -> verdict.Judgement:
+        measured: dict[verdict.Key, float | None] = {}
+        for x, ratio in zip((1.0, 4.0), ratios, strict=True):
+            measured |= {("hot", "dftl", x, "hit_ratio"): ratio}
+            measured |= {("hot", "dftl", x, "response"): 1000.0, ("hot", "page", x, "response"): 1.0}
+        return verdict.judge(figure, measured, "", [1.0, 4.0])
+
+    assert judge(0.2, 0.3).verdict == "reproduced"
+    # What stays as it is does neither.
+    assert judge(0.2, 0.2).verdict == "differs"
+    assert judge(0.3, 0.2).verdict == "differs"
+
+
+# ---- whole reproductions
