@@ -57,6 +57,15 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
             "unknown `pge` (known: page, dftl, cpftl)",
         ),
         ("experiment.toml", 'miner = "clustered"', "", "`{set}` where a `miner` is named"),
+        ("experiment.toml", 'miner = "clustered"', 'miner = "apriori"', "expected one of clustered, cminer"),
+        ("experiment.toml", "parts = 2", "parts = 1", "`parts` = 1: expected at least 2 where sets are mined"),
+        (
+            "experiment.toml",
+            "[options]",
+            "[mining]\nwidow = 1\n[options]",
+            "`mining` = {'widow': 1}: expected some of conf",
+        ),
+        ("experiment.toml", "[options]", '[mining]\nwindow = "a"\n[options]', "expected a number for `window`"),
         ("experiment.toml", 'files = ["**/hot.csv"]', "", "either `files` or a `generator`"),
         ("experiment.toml", "sized = true", 'sized = true\nsizd = "x"', "unknown key `sizd` (known: title, preset"),
         (
@@ -176,6 +185,13 @@ def test_a_look_draws_few_samples(
         assert all({key: options.get(key) for key in least} == least for options in asked) == quick
 
 
+def test_a_set_that_cannot_be_mined_is_named(folder: Path, ftlab: Command) -> None:
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("[options]", "[mining]\nwindow = 1\n[options]"))
+    done = ftlab("reproduce", folder, "--only", "fig-1")
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+    assert "mining (window = 1) of hot by clustered: window" in done.err
+
+
 def test_a_figure_without_a_word_of_the_source_is_refused(folder: Path) -> None:
     (folder / "fig-3.toml").write_text(
         'title = "t"\nsource = "s"\nruns = "maps"\nmetrics = ["response"]\ntolerance = "1%"\n'
@@ -232,9 +248,10 @@ def test_traces_take_the_place_of_generators(
     assert done.code == 0, done.err
     (stand_in,) = json.loads(done.out)["stand_ins"]
     assert (stand_in["kind"], stand_in["files"], stand_in["requests"]) == ("traces", ["hot.csv"], 10000)
-    # What lies beside a trace is none, and capitals are small letters.
+    # What lies beside a trace is none, though it comes first by its name, and capitals are small letters.
+    (folder / "experiment.toml").write_text(EXPERIMENT.replace("**/hot.csv", "**/*hot.csv*"))
     (traces / "hot.csv").rename(traces / "HOT.CSV")
-    for beside in ("hot.csv.part", "HOT.csv.md5", "hot.csv.sha256"):
+    for beside in ("A-hot.csv.part", "A-HOT.csv.md5", "A-hot.csv.md"):
         (traces / beside).write_text("no trace\n")
     done = ftlab("reproduce", folder, "--only", "fig-1", "--traces", tmp_path / "traces", "--json")
     assert done.code == 0, done.err

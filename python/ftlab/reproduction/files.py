@@ -84,6 +84,7 @@ def read(place: Path) -> Experiment:
         runs={},
         figures={},
     )
+    _check_sets(experiment, head)
     workloads = {name: _workload(name, table, experiment) for name, table in head.tables("workloads")}
     runs = {name: _runs(name, table, experiment, workloads) for name, table in head.tables("runs")}
     head.done()
@@ -97,6 +98,20 @@ def read(place: Path) -> Experiment:
         if unknown:
             raise Table.of(path).wrong("shown_by", f"ablations of this experiment ({', '.join(ablations)})")
     return Experiment(**{**vars(whole), "figures": figures})
+
+
+def _check_sets(experiment: Experiment, head: Table) -> None:
+    """Refuses settings of mining that there are not, and an experiment that mines and has nothing in front to mine."""
+    known = sorted(mining.SETTINGS - {"parts", "part"})
+    if any(key not in known for key in experiment.mining):
+        raise head.wrong("mining", f"some of {', '.join(known)}")
+    for key, value in experiment.mining.items():
+        if key in mining.NUMBERS and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise head.wrong("mining", f"a number for `{key}`")
+    if any(member.miner for member in experiment.members.values()):
+        for key, parts in (("parts", experiment.parts), ("quick_parts", experiment.quick_parts)):
+            if parts < 2:
+                raise head.wrong(key, "at least 2 where sets are mined: one to mine, one to test")
 
 
 def _drive(name: str, table: Table) -> Drive:
@@ -122,7 +137,7 @@ def _member(name: str, table: Table) -> Member:
         name=name,
         title=table.text("title"),
         set=table.strings("set"),
-        miner=table.text("miner", ""),
+        miner=table.one_of("miner", mining.MINERS, ""),
         filters=table.texts("filters"),
         activity=table.text("activity", ""),
         by=table.texts("by"),

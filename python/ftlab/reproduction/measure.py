@@ -222,7 +222,11 @@ class Laboratory:
             path = self.folder / f"{number}.set"
             prepared = self.prepared[name]
             options = {**_part(prepared, part), **settings}
-            mining.execute(str(prepared.path), options, None, miner=miner, output=path, force=True)
+            try:
+                mining.execute(str(prepared.path), options, None, miner=miner, output=path, force=True)
+            except InputError as error:
+                given = ", ".join(f"{key} = {value}" for key, value in settings.items())
+                raise InputError(f"mining ({given}) of {name} by {miner}: {error}") from None
             self.sets[key] = path
 
         with ThreadPoolExecutor(self._workers()) as pool:

@@ -20,7 +20,22 @@ from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
 BESIDE = frozenset(
-    (".part", ".tmp", ".crdownload", ".aria2", ".torrent", ".md5", ".sha1", ".sha256", ".sha512", ".asc", ".sig")
+    [
+        ".part",
+        ".tmp",
+        ".crdownload",
+        ".aria2",
+        ".torrent",
+        ".md5",
+        ".sha1",
+        ".sha256",
+        ".sha512",
+        ".asc",
+        ".sig",
+        ".md",
+        ".html",
+        ".pdf",
+    ]
 )
 """Ends of the names of files that lie beside a trace and are none."""
 UNIT = 4096
@@ -103,7 +118,7 @@ def _choose(experiment: Experiment, workload: Workload, kind: str, folder: Path 
 def found(folder: Path, candidate: Candidate) -> tuple[str, ...]:
     """The first file that a pattern matches, in the order of names; capitals and small letters are the same.
 
-    Files that lie beside a trace (`BESIDE`: what is still being downloaded, checksums, signatures) are passed over.
+    Files that lie beside a trace (`BESIDE`: downloads under way, checksums, signatures, notes) are passed over.
     """
     for pattern in candidate.files:
         place, _, name = pattern.rpartition("/")
