@@ -3,6 +3,7 @@
 #   make demo       compare victim policies and over-provisioning on a bundled real trace, and ask what placement would bring to a
 #                   recorded database; writes out/demo/report.html and out/placement/report.html
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
+#   make test-crate CRATE=ftlab-ftl [ONLY=conformance]    the tests of one crate
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
 #   make bench-recording  what recording costs, and whether contexts are the same in every run, for docs/measured.md
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
@@ -40,7 +41,7 @@ TESTED  := --workspace --exclude ftlab-py --release --quiet
 # Python's tests in two processes, each file whole in one: examples of a page read what earlier ones wrote.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: all build demo test test-rust test-python test-long lint bench bench-recording docs notebooks man site wheel recordings clean
+.PHONY: all build demo test test-rust test-crate test-python test-long lint bench bench-recording docs notebooks man site wheel recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -81,6 +82,10 @@ test: test-rust test-python
 
 test-rust: build
 	$(CHECKED) cargo test $(TESTED)
+
+# Tests of one crate, with the libraries that are there already: make test-crate CRATE=ftlab-ftl ONLY=conformance
+test-crate:
+	$(CHECKED) cargo test --package $(CRATE) --release --quiet $(ONLY)
 
 test-python: build $(VENV)/stamp-dev
 	$(BIN)/python -m pytest $(PARALLEL)

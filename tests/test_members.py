@@ -119,6 +119,11 @@ def test_a_plugin_that_fails_is_one_sentence(tmp_path: Path, request: pytest.Fix
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "ZeroDivisionError" in done.err
     assert command("run", "uniform", "--plugin", tmp_path / "absent.py").code == 2
+    # A file that ends the program is not a run that was made.
+    plugin.write_text("import sys\nsys.exit(0)\n")
+    done = command("run", "uniform", "--plugin", plugin)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "broken.py: ends the program (SystemExit: 0)" in done.err
 
 
 def refused(tmp_path: Path, request: pytest.FixtureRequest, role: str, body: str) -> str:

@@ -113,5 +113,10 @@ def load(files: list[str]) -> None:
             runpy.run_path(file, run_name="ftlab_plugin")
         except Exception as error:
             raise InputError(f"{file}: {type(error).__name__}: {error}") from error
+        except SystemExit as end:
+            # Else the run would end here as if it had been made.
+            raise InputError(
+                f"{file}: ends the program (SystemExit: {end}); expected Python that enters policies"
+            ) from end
         if len(_registered) == before:
             raise InputError(f"{file}: enters no policy; expected a class under @ftlab.policy(role, name)")
