@@ -182,3 +182,12 @@ def test_mail_and_homes_share_what_lives(name: str, tmp_path: Path) -> None:
     done = ftlab.run(str(trace), drive="small", fit="compact", backend="counting", set=settings)
     found = done.summary["dedup"]
     assert (found["asked"], found["shared"]) == (naive.asked, naive.shared)
+
+
+def test_a_policy_that_was_asked_about_nothing_says_so() -> None:
+    told = "the dedup policy `page_dedup` was asked about nothing: no write filled a mapping unit (16 KiB)"
+    for unit, says in (("16KiB", True), ("4KiB", False)):
+        changes = {"geometry.page_size": "16KiB", "geometry.unit": unit, "ftl.dedup": "page_dedup"}
+        run = ftlab.run("mail:requests=5e3", drive="small", backend="counting", precondition="fill", set=changes)
+        assert any(note.startswith(told) for note in run.summary["notes"]) == says
+        assert (run.summary["dedup"]["asked"] == 0) == says

@@ -1,5 +1,6 @@
 //! The summary of a run: the same keys everywhere.
 
+use ftlab_core::units;
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::uncollected;
 use ftlab_drive::power::PowerCut;
@@ -50,7 +51,9 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     put("version", env!("CARGO_PKG_VERSION").into());
     put("complete", matches!(measured.end, End::Done | End::Steady).into());
     put("status", status(&measured.end).into());
-    put("notes", facts.notes.clone().into());
+    let mut notes = facts.notes.clone();
+    notes.extend(nothing_asked(ftl, config));
+    put("notes", notes.into());
     let is_known = placement::catalogue()
         .names()
         .contains(&config.ftl.placement.name.as_str());
@@ -285,6 +288,18 @@ fn waf<B: Backend>(ftl: &Ftl<B>) -> Value {
     }
     parts.insert("padding".into(), ratio(c.padding as f64, host));
     Value::Object(parts)
+}
+
+/// That a dedup policy had nothing to do, which compared policies would hide: all come out alike.
+fn nothing_asked<B: Backend>(ftl: &Ftl<B>, config: &DriveConfig) -> Option<String> {
+    let idle = config.ftl.dedup.name != "none" && ftl.counts.host_writes > 0 && ftl.counts.dedup_asked == 0;
+    idle.then(|| {
+        format!(
+            "the dedup policy `{}` was asked about nothing: no write filled a mapping unit ({}) with known contents",
+            config.ftl.dedup.name,
+            units::show_bytes(u64::from(config.layout.geometry.unit_bytes))
+        )
+    })
 }
 
 /// What the dedup policy was asked in the measurement, and what came of it.
