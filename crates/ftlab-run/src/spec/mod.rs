@@ -34,8 +34,9 @@ options! {
         /// The drive before the warm-up: `theory`, `fill`, `fill:share=S`, `scatter`, `none`, `state:PATH`, or `auto`: `theory`, but
         /// `fill` where the map is in flash.
         ///
-        /// `theory` is the steady state that theory gives for the victim policy, `fill` one sequential write of everything,
-        /// `fill:share=0.9` one of the last nine tenths, which the workload never touches and beside which it lies, `scatter` one in
+        /// `theory` is the steady state of the victim policy by theory. A policy that theory does not know starts from that of `greedy` and is
+        /// aged by two drive writes, which count as wear: to compare wear, use `fill` and `--warmup`. `fill` is one sequential write of
+        /// everything, `fill:share=0.9` one of the last nine tenths, which the workload never touches, `scatter` one in
         /// scattered order, `none` a fresh drive, `state:PATH` what `save_state` has saved. Where runs are compared and `auto`
         /// would give both `theory` and `fill`, all get `fill`.
         precondition: Precondition = Precondition::Auto, opt("HOW").of(MAPS);
