@@ -12,7 +12,7 @@
 //!   they take less than `low`.
 //!
 //! Data that was stored without a fingerprint is read, hashed and merged **out of line**: in idle moments, oldest
-//! first; and when a collection has read it anyway, before it would be moved.
+//! first; and when a collection has read it anyway, instead of moving it.
 //!
 //! # Parameters
 //! * `entries` (count, default a hundredth of the logical units; 0: any number), `eviction` (`count`, `lru` or `two_level`, default

@@ -1,7 +1,7 @@
 //! Random: copies of the values that are read most, on any chips.
 //!
 //! # Model
-//! As `rr_ssd`, but each copy lies on a chip that is drawn, each as likely, among those that hold none of the value.
+//! As `rr_ssd`, but the chip of each copy is drawn uniformly from those that hold no copy of the value.
 //!
 //! # Parameters
 //! * `when` (`end_of_day` or `on_line`, default `end_of_day`): at the end of a day all at once, or in idle moments as values become popular.

@@ -1,16 +1,19 @@
-//! RR-SSD: copies of the values that are read most, on the chips with the most space, the least wear and the least popular contents.
+//! RR-SSD: copies of the values that are read most, on the chips with the most space, the least wear and the least
+//! popular contents.
 //!
 //! # Model
-//! Every value (a unit that is stored, however many LPNs share it) has a counter of its reads, which stops at 63; writes do not count. Passes go
-//! from the most popular value down and give it copies, each on the chip that holds none yet and has the greatest S / (E × Pop): S its space,
-//! E the mean erases of its blocks, Pop the mean count of the values on it, one added to the last two. All copies together may take what deduplication
-//! saves, and `alpha` % more. On line the chip's load counts too: S / (E × Pop × QL). Then all counters begin at zero, and copies that are no
-//! longer asked for stay until their space is needed, the least popular first.
+//! Every value (a unit that is stored, however many LPNs share it) has a counter of its reads, which stops at 63;
+//! writes do not count. A pass makes copies of the values, the most popular first. Each copy goes to the chip that
+//! holds none of the value yet and has the greatest S / (E × Pop): S is its space, E the mean erases of its blocks, Pop
+//! the mean count of the values on it, one added to the last two. All copies together may take the space that
+//! deduplication saves, and `alpha` % more. On line, the chip's load counts too: S / (E × Pop × QL). After a pass all
+//! counters begin at zero. Copies that the next pass does not ask for stay until their space is needed; the least
+//! popular are dropped first.
 //!
-//! A read goes to the copy whose die has the fewest operations waiting or running when it is issued; of equal ones the first. When the last
-//! LPN of a value is overwritten or trimmed, all its copies are invalid.
+//! A read goes to the copy whose die has the fewest operations waiting or running when it is issued; among equal dies
+//! it goes to the first copy. When the last LPN of a value is overwritten or trimmed, all its copies are invalid.
 //!
-//! On a drive without deduplication every unit is a value of its own, and there is no space but that of `alpha`.
+//! On a drive without deduplication every unit is a value of its own, and the only space for copies is that of `alpha`.
 //!
 //! # Parameters
 //! * `when` (`end_of_day` or `on_line`, default `end_of_day`): at the end of a day all at once, or in idle moments as values become popular.

@@ -1,8 +1,8 @@
 //! Static: copies of the values that are read most, on the chips that follow.
 //!
 //! # Model
-//! As `rr_ssd`, but the copies of a value that lies on chip i go to the chips i + 1 to i + j (modulo their number). A chip without room is
-//! passed over; on line one that is not idle is waited for.
+//! As `rr_ssd`, but the copies of a value that lies on chip i go to the chips i + 1 to i + j (modulo their number). A
+//! chip without room is skipped. On line, the copy waits for a chip that is not idle.
 //!
 //! # Parameters
 //! * `when` (`end_of_day` or `on_line`, default `end_of_day`): at the end of a day all at once, or in idle moments as values become popular.
