@@ -1,8 +1,8 @@
 //! The first part of a stream.
 //!
 //! # Model
-//! Requests pass until a limit is reached; with several limits, the first that is. The request that reaches `bytes` passes
-//! whole.
+//! Requests pass until a limit is reached; with several limits, until the first one is reached. The request that
+//! reaches `bytes` passes whole.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |

@@ -1,10 +1,10 @@
 //! Addresses follow one another: what the same work would cost if it were sequential.
 //!
 //! # Model
-//! Each read, write and trim begins where the one before it ended, rounded up to `unit`; the first begins at address 0. One
-//! that would reach beyond `span` begins at address 0 again. Times, operations and lengths stay. With `pointer=operation`
-//! reads, writes and trims are three such sequences, each from address 0 on: what is written then has no holes where
-//! reads were, so that blocks die whole.
+//! Each read, write and trim begins where the one before it ended, rounded up to `unit`; the first begins at address 0.
+//! A request that would reach beyond `span` begins at address 0 again. Times, operations and lengths stay. With
+//! `pointer=operation` reads, writes and trims are three such sequences, each from address 0 on: written data then has
+//! no holes where reads were, so that whole blocks become invalid.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |

@@ -11,7 +11,7 @@
 //!
 //! At least one is needed.
 //! # Not modelled
-//! The state in which the dropped part would have left a drive: that is what a warm-up is for (`--warmup`).
+//! The state in which the dropped part would have left a drive: use a warm-up for that (`--warmup`).
 //! # Source
 //! tail(1).
 
