@@ -18,7 +18,7 @@
 //! | 7 gap | since the line before | s |
 //! | 8 sync | `True` or `False`: the SYNC flag | |
 //!
-//! D lines stand for requests unless `event` is C.
+//! D lines are taken as requests unless `event` is C.
 //!
 //! # What is dropped
 //! Lines of the other action; the gap, which follows from the times.

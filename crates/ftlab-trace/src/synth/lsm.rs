@@ -1,12 +1,12 @@
 //! A tree of sorted runs as a key-value store writes it, with contents: a pair goes through log, flush and compactions.
 //!
 //! # Model
-//! Keys are put by Zipf's law. Each put makes a new version of its pair, with a content of its own, and is written to
-//! the log. When the buffer is full, its newest versions are written in order of their keys (**flush**) as a run of
-//! level 0, and the log is trimmed. When a level has `fanout` runs, they are read and merged into one run of the next
-//! level (**compaction**), without the versions that newer ones replace. Then the merged runs are trimmed. So a version
-//! that is not replaced is written once by the log, once by the flush, and once by each of up to `levels` compactions.
-//! The last level merges its own runs: there a pair that is still valid is written again each time.
+//! Keys are put by Zipf's law. Each put makes a new version of its pair, with a content of its own. When the buffer is
+//! full, its puts are written to the log, and its newest versions are written in order of their keys (**flush**) as a
+//! run of level 0, and the log is trimmed. When a level has `fanout` runs, they are read and merged into one run of the
+//! next level (**compaction**), without the versions that newer ones replace. Then the merged runs are trimmed. So a
+//! version that is not replaced is written once by the log, once by the flush, and once by each of up to `levels`
+//! compactions. The last level merges its own runs: there a pair that is still valid is written again each time.
 //!
 //! Which pages and chunks are equal follows from the layout. Pairs of `pair` bytes lie one after the other or, with
 //! `aligned`, in blocks of 4 KiB whose rest is empty (RocksDB's `block_align`). The content of a chunk of 1 KiB is
