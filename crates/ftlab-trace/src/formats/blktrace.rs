@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(labels, ["dd", "dd", "jbd2/sda1-8", "unknown"]);
         let reason = opened.report().reason;
         assert!(
-            reason.ends_with("2 files merged by time; 1 empty files passed over"),
+            reason.ends_with("2 files merged by time; 1 empty files skipped"),
             "{reason}"
         );
         // One of them alone.
