@@ -141,8 +141,8 @@
 //! an entry each in its clean part and one in its dirty part is refused.
 //!
 //! # Cost
-//! A miss asks all filters at once: a few words for each 64 pages. Each change of an entry does the same. Mining
-//! takes 0.2 to 10 microseconds for each read in the buffer, by how often the same pages come together.
+//! A miss asks all filters at once: a few words for each 64 pages. Each change of an entry does the same. Mining takes
+//! 0.2 to 10 microseconds for each read in the buffer, depending on how often the same pages occur together.
 //!
 //! # Source
 //! Zhou, PhD thesis, University of Central Florida 2018, chapter 3. What is marked as assumed is not given there. Nor

@@ -34,7 +34,7 @@
 //!
 //! # Parameters
 //! * `gamma` (places, 0 to 100, default 0): how far off a prediction may be. The source's figures are for 0, 1, 4 and 16.
-//! * `buffer` (entries, at least 1, default 2048): of the learning buffer, 8 bytes each, all of which count against
+//! * `buffer` (entries, at least 1, default 2048): of the learning buffer, 8 bytes each; they count against
 //!   `ftl.map_cache`. 2048 units of 4 KiB are the 8 MiB of write buffer after which the public code learns.
 //! * `compact` (units, at least 1, default 1000000): written between compactions. In the public code, 1000 MB.
 //! * `group` (LPNs, 2 to 256, default 256): of a group, but no more than a translation page holds.

@@ -65,8 +65,8 @@
 //! Parameters outside their ranges; an unknown word.
 //!
 //! # Cost
-//! O(1) a unit placed, O(closed units) a collection, some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping unit, of
-//! which a drive that samples keeps less.
+//! O(1) a unit placed, O(closed units) a collection, some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping
+//! unit; a drive that samples needs less.
 //!
 //! # Source
 //! Oh et al., "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size

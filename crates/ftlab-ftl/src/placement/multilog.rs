@@ -31,8 +31,8 @@
 //! Counts of writes are halved once a level has as many as the drive has mapping units; the share of invalid units is a
 //! moving mean over about 16 collections of the level. Lambert's W is exact where the source approximates it. Space and
 //! valid units are those of the closed units of the pool that is collected. Reclaim units without invalid data are
-//! passed over, because collecting them gains nothing. Reclaim units of translation pages belong to the coldest level.
-//! The mean share of a level is 0 until one of its units is collected.
+//! skipped, because collecting them gains nothing. Reclaim units of translation pages belong to the coldest level. The
+//! mean share of a level is 0 until one of its units is collected.
 //!
 //! # Not modelled
 //! A limit on how often levels are balanced: here they are balanced at every collection.

@@ -7,7 +7,7 @@
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
-//! | `unit` | what is renumbered | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
+//! | `unit` | size of the units that are renumbered | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
 //! # Not modelled
 //! Untouched space between ranges, which a drive could use as over-provisioning. One bit a touched unit is kept in
 //! memory.

@@ -9,12 +9,12 @@
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `trace` | file of the other trace, in any format | | required |
-//! | `format` | its format, where the content does not tell | a name of `ftlab list formats` | by content |
+//! | `format` | its format, if it cannot be detected | a name of `ftlab list formats` | by content |
 //! | `addresses` | where it lies | `side_by_side` or `shared` | `side_by_side` |
 //! # Not modelled
 //! Mutual slowdown: each trace keeps its own arrivals.
 //! # Source
-//! What consolidating several servers on one drive does to it.
+//! Several servers consolidated on one drive.
 
 use std::path::{Path, PathBuf};
 

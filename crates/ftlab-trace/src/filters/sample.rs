@@ -8,7 +8,7 @@
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `rate` | share that passes | above 0, to 1 | 0.1 |
-//! | `by` | what is drawn | `request`, `page` | `request` |
+//! | `by` | what is sampled | `request`, `page` | `request` |
 //! | `unit` | address unit of `by=page`; large ones cut fewer requests | 512 B to 1 GiB | `4KiB` |
 //! | `seed` | of the draws | a whole number | the run's seed |
 //! # Not modelled

@@ -10,7 +10,7 @@
 //! | --- | --- | --- | --- |
 //! | `span` | where the addresses end | 512 B to 2^62 B | the end of what the stream reads and writes |
 //! | `pointer` | what follows one another: all requests (`shared`), or those of each operation | `shared`, `operation` | `shared` |
-//! | `unit` | what every request begins at a multiple of | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
+//! | `unit` | every request begins at a multiple of this | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
 //! # Not modelled
 //! Several sequential streams of one operation side by side. A request that is longer than `span` reaches beyond it.
 //! # Source

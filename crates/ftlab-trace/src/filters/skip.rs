@@ -5,7 +5,7 @@
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
-//! | `requests` | so many requests | a count such as `1e6` | no limit |
+//! | `requests` | number of requests | a count such as `1e6` | no limit |
 //! | `seconds` | time stamps below this | seconds, or a time such as `2h` | no limit |
 //! | `bytes` | until reads and writes amount to this | a size such as `10GiB` | no limit |
 //!

@@ -10,7 +10,7 @@
 //! | column | meaning | unit |
 //! | --- | --- | --- |
 //! | 1 version | of the record, skipped | |
-//! | 2 time | arrival, whole seconds | s, or `time_unit` (inferred: the file at hand spans 7 200) |
+//! | 2 time | arrival, whole seconds | s, or `time_unit` (inferred: the known file spans 7 200) |
 //! | 3 op | SCSI operation code, hexadecimal | |
 //! | 4 size | length | bytes |
 //! | 5 lbn | first block | 512 B |

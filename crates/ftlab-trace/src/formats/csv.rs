@@ -22,7 +22,7 @@
 //! | `pid` | process_id | process id; empty or 0 is none | |
 //! | `label` | file_type, kind, category; or else process, proc, comm, app, task | any words | |
 //! | `content` | | ids of the request's 4 KiB units, hexadecimal, between `+` or `;` | |
-//! | | action, event | letters of blkparse's events: one stands for a request, as in the format blkparse | |
+//! | | action, event | letters of blkparse's events: one is taken as the request, as in the format `blkparse` | |
 //! | | hash, md5, sha1, digest, fingerprint | a digest of the request, or one of each 4 KiB or 512 B, one after the other or between `+` or `;` | |
 //!
 //! A unit may follow any name of a time, an address or a size: `time_us`, `Time (100ns)`, `address_4k`, `offset_mib`,

@@ -1,8 +1,8 @@
 //! WiscSee's event lists.
 //!
 //! # Origin
-//! junhe/wiscsee (He et al., "The Unwritten Contract of Solid State Drives", EuroSys 2017): what its parser of blkparse's
-//! output writes for its simulator, `blkparse-events-for-ftlsim.txt`.
+//! junhe/wiscsee (He et al., "The Unwritten Contract of Solid State Drives", EuroSys 2017): the file that its parser of
+//! blkparse's output writes for its simulator, `blkparse-events-for-ftlsim.txt`.
 //!
 //! # Columns
 //! Between blanks:

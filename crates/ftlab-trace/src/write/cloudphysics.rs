@@ -6,7 +6,7 @@
 //! # Options
 //! | key | meaning | default |
 //! | --- | --- | --- |
-//! | `time_unit` | `ps`, `ns`, `us`, `ms` or `s`, whole numbers; a reader must be told unless it is s | `s` |
+//! | `time_unit` | `ps`, `ns`, `us`, `ms` or `s`, whole numbers; readers need `--time-unit` unless it is s | `s` |
 
 use ftlab_core::{OpKind, Result};
 
