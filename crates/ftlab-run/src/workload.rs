@@ -191,9 +191,10 @@ impl Workload {
                 "arrivals",
                 "its clients wait for their requests: `think` sets their pace",
             ),
-            () if !spec.power_cuts.is_empty() => {
-                ("power_cuts", "its clients would wait for requests that a power cut has lost")
-            }
+            () if !spec.power_cuts.is_empty() => (
+                "power_cuts",
+                "its clients would wait for requests that a power cut has lost",
+            ),
             () => return Ok(self),
         };
         Err(Error::input(format!("{option}: the workload is `transactions`: {why}")))

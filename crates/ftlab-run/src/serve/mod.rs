@@ -259,9 +259,7 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
     }
     say(match (&spec.image, spec.data.as_str(), spec.durable) {
         (Some(_), _, true) => "data lies in the image; flushed writes survive a power loss of this machine",
-        (Some(_), _, false) => {
-            "data lies in the image; acknowledged writes survive any end of this process"
-        }
+        (Some(_), _, false) => "data lies in the image; acknowledged writes survive any end of this process",
         (None, "discard", _) => "data goes nowhere: reads give zeros",
         (None, _, _) => "data lies in memory: nothing survives the end of this process",
     });
