@@ -1,5 +1,4 @@
-//! ASA-FTL: hot, warm and cold pages by the time since their last write, with class borders found by clustering a
-//! sample.
+//! ASA-FTL: hot, warm and cold pages by the time since their last write, with class borders found by clustering a sample.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written. The recency of a write (inter-reference recency) is the time since

@@ -1,5 +1,4 @@
-//! AutoStream multi-queue: streams by the write counts of address chunks; chunks that are no longer written are
-//! demoted.
+//! AutoStream multi-queue: streams by the write counts of address chunks; chunks that are no longer written are demoted.
 //!
 //! # Model
 //! The address space is cut into chunks of `chunk_kib`; there is a queue of chunks for each stream. Time is counted in chunks

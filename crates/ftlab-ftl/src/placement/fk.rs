@@ -1,5 +1,4 @@
-//! Future knowledge: data that will be invalidated together lies together. No real drive can do this; its WAF is nearly
-//! the best that placement can reach.
+//! Future knowledge: data that will be invalidated together lies together. No real drive can; its WAF is nearly the best that placement can reach.
 //!
 //! # Model
 //! Each write and each survivor goes to class `min(remaining lifespan / segment, classes - 1)`, where the remaining lifespan is

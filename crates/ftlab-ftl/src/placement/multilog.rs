@@ -1,5 +1,4 @@
-//! MultiLog: a log for each update frequency; units move up and down between the logs, and a model divides the space
-//! among them.
+//! MultiLog: a log for each update frequency; units move up and down between the logs, and a model divides the space among them.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written. Level 0 is the hottest log.

@@ -1,5 +1,4 @@
-//! Dynamic page replication (RRead, RWrite) with PBLRU: pages whose accesses are blocked by collection get copies on
-//! other chips.
+//! Dynamic page replication (RRead, RWrite) with PBLRU: pages whose accesses are blocked by collection get copies on other chips.
 //!
 //! # Model
 //! An access is **blocked** when the die it goes to has operations of collection, wear levelling or an erase waiting or

@@ -1,5 +1,4 @@
-//! RR-SSD: copies of the values that are read most, on the chips with the most space, the least wear and the least
-//! popular contents.
+//! RR-SSD: copies of the values that are read most, on the chips with the most space, the least wear and the least popular contents.
 //!
 //! # Model
 //! Every value (a unit that is stored, however many LPNs share it) has a counter of its reads, which stops at 63;

@@ -1,5 +1,4 @@
-//! CSV with named columns: the easiest form to write a trace in, and the form in which other tables of requests are
-//! read.
+//! CSV with named columns: the easiest form to write a trace in, and the form in which other tables of requests are read.
 //!
 //! # Origin
 //! ftlab's own (the bundled recordings are in it), and any table of requests whose header names its columns.

@@ -1,5 +1,4 @@
-//! Transactions of a database in a closed loop: clients, page locks and a buffer pool; misses of the pool go to the
-//! drive.
+//! Transactions of a database in a closed loop: clients, page locks and a buffer pool; misses of the pool go to the drive.
 //!
 //! # Model
 //! Each of `clients` thinks, draws a transaction of the `mix`, and makes its page accesses one after the other. Its
