@@ -220,7 +220,7 @@ def format_sections(row: Row) -> str:
     text = ""
     if row["open"]:
         options = ", ".join(f"`--{name.replace('_', '-')}`" for name in row["open"])
-        text += f"\n## What it leaves open\n\nSome points are guessed from the content, and reported; {options} set them.\n"
+        text += f"\n## What it leaves open\n\nGuessed from the content, and reported; {options} set it.\n"
     if row.get("writing"):
         text += f"\n## Writing\n\n{deeper(row['writing'].replace(chr(10) + '# ', chr(10) + '## '))}"
     if row.get("sample"):
