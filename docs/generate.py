@@ -185,17 +185,16 @@ def comment(line: str) -> str:
 
 FORMATS = """# Trace formats
 
-The format of a trace is detected from its content; `--as NAME` forces a format, and options of their own settle what
-the content leaves open ([traces](../guide/traces.md)). Files may be compressed with gzip, bzip2, xz or zstd. `-` reads
-standard input, and
-several files are merged by time. Times become nanoseconds since the first request, addresses become bytes. Several
-devices in one trace lie side by side, unless `--volumes merge` or `--volumes only:NAME` is given. Most of them can be
-written (`ftlab convert`).
+The format of a trace is detected from its content. `--as NAME` forces a format, and further options set what the
+content leaves open ([traces](../guide/traces.md)). Files may be compressed with gzip, bzip2, xz or zstd. `-` reads
+standard input, and several files are merged by time. Times become nanoseconds since the first request, addresses become
+bytes. Several devices in one trace lie side by side, unless `--volumes merge` or `--volumes only:NAME` is given. Most
+formats can be written as well (`ftlab convert`).
 """
 WORKLOADS = """# Generated workloads
 
-A generator is a workload that needs no file: `ftlab run uniform:read=0.7,requests=1e6`. Behind the kinds come
-named workloads, which are models of published figures: `ftlab inspect financial1`.
+A generator is a workload that needs no file: `ftlab run uniform:read=0.7,requests=1e6`. Named workloads, at the end of
+the list below, are models of published figures: `ftlab inspect financial1`.
 
 """
 
@@ -221,7 +220,7 @@ def format_sections(row: Row) -> str:
     text = ""
     if row["open"]:
         options = ", ".join(f"`--{name.replace('_', '-')}`" for name in row["open"])
-        text += f"\n## What it leaves open\n\nGuessed from the content and said; {options} set it.\n"
+        text += f"\n## What it leaves open\n\nGuessed from the content, and reported; {options} set it.\n"
     if row.get("writing"):
         text += f"\n## Writing\n\n{deeper(row['writing'].replace(chr(10) + '# ', chr(10) + '## '))}"
     if row.get("sample"):

@@ -105,7 +105,7 @@ def test_columns_with_a_bogus_word_are_refused(ftlab: Command, tmp_path: Path) -
     trace.write_text(ROW)
     done = ftlab("inspect", trace, "--columns", "time_us,op,adress,length")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "`adress` is no name of a column" in done.err
+    assert "`adress` is not the name of a column" in done.err
     done = ftlab("inspect", trace, "--filter", "sort")
     assert done.code == 2
     assert "--order time" in done.err

@@ -101,5 +101,5 @@ def test_fk_ideal_bounds_the_other_members(work: str, victim: str) -> None:
 
 
 def test_fk_ideal_is_no_drive() -> None:
-    with pytest.raises(InputError, match="has open units that no drive has: --backend counting"):
+    with pytest.raises(InputError, match="has more open units than a real drive: expected --backend counting"):
         ftlab.run("uniform:requests=100", drive="tiny", set={"ftl.placement": "fk:ideal=true"})

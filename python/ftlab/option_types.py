@@ -87,11 +87,11 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     event: str
     """Which event of a block-layer trace is the request: `Q` queued, `D` issued, `C` completed. [by content]"""
     op: str
-    """Operation of references of which the trace names none: `read`, `write` or `trim`. [read]"""
+    """Operation of requests in traces without operations: `read`, `write` or `trim`. [read]"""
     replay: str
     """How a recording is replayed: `page_cache=off`, `memory=1GiB,dirty_expire=5s`, `extents=real`."""
     order: str
-    """Requests in the order of their stamps or of the file: `time`, `file`. [by time for merged logs, else the
+    """Requests in the order of their time stamps or of the file: `time`, `file`. [by time for merged logs, else the
     file's]"""
 
 
@@ -169,7 +169,7 @@ class ServeOptions(_RunCompareSweepMapServe, total=False):
     size: str
     """Size of the drive for its clients; the drive gets as many blocks as that takes. [the drive's own]"""
     export: str | Sequence[str]
-    """Export a range of the drive under a name: `db=16GiB`; ranges lie one behind the other. [one without a name]"""
+    """Export a range of the drive under a name: `db=16GiB`; ranges lie one after the other. [one without a name]"""
     data: str
     """What becomes of data: `memory` (sparse, gone at the end) or `discard` (reads give zeros). [memory]"""
     image: Source

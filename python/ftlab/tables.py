@@ -1,14 +1,14 @@
 """Parquet and Arrow files as traces, and traces as Parquet and Arrow files.
 
-A file is told by its first bytes. Tables just as `ftlab` writes them (columns as those of `open_trace`, all there, in
-order of time) are read column by column; any other table is read as CSV with its columns' names, so that names, words
-and units mean what they mean there (docs/formats/csv.md). Names of volumes and labels come through whole, with
-quotes, line breaks and letters of any language; only blanks around them do not count. Either way a temporary file in
-a form of the core stands in for it while the work is done. Arrow streams, which have no index, are read into memory
-as a whole. A file that is cut or damaged is refused, and so is one with two columns of one name.
+A file is recognised by its first bytes. A table just as `ftlab` writes it (columns as those of `open_trace`, all there,
+in order of time) is read column by column. Any other table is read as CSV with its columns' names, so that names, words
+and units have the same meaning (docs/formats/csv.md). Names of volumes and labels are read whole, with quotes, line
+breaks and letters of any language; only blanks around them are ignored. In both cases the core reads a temporary file
+in one of its own forms. Arrow streams, which have no index, are read into memory as a whole. A file that is cut or
+damaged is refused, and so is one with two columns of the same name.
 
-Times of any zone are instants. Columns of bytes, of nested values (but ids of contents) and of decimals with more than
-38 digits are left out.
+Times of any zone are instants. Columns of bytes, of nested values (except ids of contents) and of decimals with more
+than 38 digits are left out.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
     }
     if ftl.has_uncharged_units() && (spec.backend == BackendKind::Timed || spec.save_state.is_some()) {
         return Err(Error::input(format!(
-            "placement policy `{}` has open units that no drive has: --backend counting, and no saved state",
+            "placement policy `{}` has more open units than a real drive: expected --backend counting and no saved state",
             prepared.config.ftl.placement.show()
         )));
     }
@@ -85,7 +85,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
     notes.extend(ftl.notes());
     if ftl.asks_for_future() {
         notes.push(format!(
-            "the placement `{}` was told when each write dies, which no drive can know",
+            "the placement `{}` knows when each write will be overwritten; no real drive can know this",
             prepared.config.ftl.placement.name
         ));
     }
@@ -383,7 +383,7 @@ pub(crate) fn warm_up(
     };
     match measured.end {
         End::Done => Err(Error::input(format!(
-            "the warm-up has used up the whole workload ({} requests): a shorter one, please",
+            "the warm-up took the whole workload ({} requests): expected a shorter warm-up",
             measured.requests
         ))),
         _ if own => Ok(measured.requests),

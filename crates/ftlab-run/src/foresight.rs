@@ -78,21 +78,21 @@ fn refuse_unknowable(spec: &RunSpec, prepared: &Prepared) -> Result<()> {
     };
     if spec.backend == BackendKind::Timed && ftl.buffer.policy.name != "none" {
         return refused(
-            "which with a write buffer can be told on the counting backend only: --backend counting, or buffer.policy=none",
+            "which with a write buffer works on the counting backend only: expected --backend counting, or buffer.policy=none",
         );
     }
     if spec.until.is_some() {
         return refused(
-            "for which the end of the workload must be known: --repeat-trace or --requests instead of --until",
+            "for which the end of the workload must be known: expected --repeat-trace or --requests instead of --until",
         );
     }
     if !spec.power_cuts.is_empty() {
-        return refused("but not what a power cut will lose: no --power-cut, please");
+        return refused("but not what a power cut will lose: expected no --power-cut");
     }
     if let WorkloadSpec::Trace(trace) = &spec.workload
         && trace.paths.iter().any(|path| ftlab_trace::is_stream(path))
     {
-        return refused("for which the workload is read twice: a file instead of standard input, please");
+        return refused("for which the workload is read twice: expected a file instead of standard input");
     }
     Ok(())
 }

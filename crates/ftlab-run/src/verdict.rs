@@ -157,7 +157,7 @@ impl Verdict {
         let carried = self.carried_over.unwrap_or(0.0);
         if carried > MOST_CARRIED_OVER {
             reasons.push(format!(
-                "{} of what was collected lately had been filled before the measurement",
+                "{} of the recently collected units had been filled before the measurement",
                 percent(carried)
             ));
             times = times.max(2.0);
@@ -524,7 +524,7 @@ mod tests {
         let verdict = judged(|_| 2.0, |_| 4);
         assert_eq!(verdict.word, Word::TooShort);
         assert!(
-            verdict.why.starts_with("10 % of what was collected lately"),
+            verdict.why.starts_with("10 % of the recently collected units"),
             "{}",
             verdict.why
         );

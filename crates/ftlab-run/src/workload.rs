@@ -191,9 +191,10 @@ impl Workload {
                 "arrivals",
                 "its clients wait for their requests: `think` sets their pace",
             ),
-            () if !spec.power_cuts.is_empty() => {
-                ("power_cuts", "its clients would wait for what a power cut has taken")
-            }
+            () if !spec.power_cuts.is_empty() => (
+                "power_cuts",
+                "its clients would wait for requests that a power cut has lost",
+            ),
             () => return Ok(self),
         };
         Err(Error::input(format!("{option}: the workload is `transactions`: {why}")))
@@ -418,7 +419,7 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
         let nothing: u64 = skipped.chain(left_out).map(|lines| lines.count).sum();
         let others = match nothing {
             0 => String::new(),
-            n => format!(" ({n} lines or records are none)"),
+            n => format!(" ({n} lines or records are not requests)"),
         };
         return Err(Error::input(format!(
             "{}: there is no request in it{others}, expected at least one",
@@ -574,7 +575,7 @@ mod tests {
     fn a_trace_without_a_request_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
-        for (rows, others) in [("", ""), ("0,write,0,0\n", " (1 lines or records are none)")] {
+        for (rows, others) in [("", ""), ("0,write,0,0\n", " (1 lines or records are not requests)")] {
             std::fs::write(&path, format!("time_us,op,offset,length\n{rows}")).unwrap();
             let spec = serde_json::json!({"drive": {"name": "tiny"}, "workload": {"trace": {"paths": [path]}}});
             let spec = parse_spec(&spec.to_string()).unwrap();

@@ -214,7 +214,7 @@ impl Files {
             reason += &format!("; {} files merged by time", files.len());
         }
         if empty > 0 {
-            reason += &format!("; {empty} empty files passed over");
+            reason += &format!("; {empty} empty files skipped");
         }
         Ok(Files {
             format: first.format.name.to_owned(),

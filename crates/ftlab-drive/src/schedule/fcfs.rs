@@ -1,8 +1,10 @@
 //! First come, first served: every die and every channel serves in order of readiness.
 //!
 //! # Model
-//! A die starts the operation that has been ready longest, whatever its class; a channel serves the die that has waited
-//! longest, whatever it waits for: with a command since its operation became ready, with data since it left the cells. Ties within a die go to the operation issued first, those on a channel to the lower die number.
+//! A die starts the operation that has been ready longest, whatever its class. A channel serves the die that has waited
+//! longest, with a command or with data. A command waits from the moment its operation is ready; data waits from the
+//! moment it has left the cells. Ties within a die go to the operation issued first, those on a channel to the lower
+//! die number.
 //! # Parameters
 //! None.
 //! # Not modelled

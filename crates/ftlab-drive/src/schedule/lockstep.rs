@@ -1,9 +1,9 @@
 //! Lockstep, as MQSim runs a channel: waiting data goes before any new command, and a chip works on one die at a time.
 //!
 //! # Model
-//! When a channel frees, waiting data-outs go before commands; so under load all chips of a channel transfer one after the
-//! other and then start reading together. A chip (way) with a busy die takes no command for its other dies. Classes are
-//! ordered as in `out_of_order`, without promotion of GC. No suspension.
+//! When a channel becomes free, waiting data-outs go before commands; so under load all chips of a channel transfer one
+//! after the other and then start reading together. A chip (way) with a busy die takes no command for its other dies.
+//! Classes are ordered as in `out_of_order`, without promotion of GC. No suspension.
 //! # Parameters
 //! None.
 //! # Not modelled

@@ -9,7 +9,7 @@
 //! # Parameters
 //! `gc_after` (operations, default 4, 0 = never): host writes that may overtake waiting GC work before it goes first.
 //! # Not modelled
-//! A bound on the waiting behind reads: reads that never stop starve writes and GC.
+//! A limit on the time that writes and GC wait behind reads: endless reads starve them.
 //! # Errors
 //! None.
 //! # Cost

@@ -7,7 +7,7 @@
 //! # Parameters
 //! None.
 //! # Not modelled
-//! A bound on the waiting of writes: reads that never stop starve them. Reads of GC rank with GC.
+//! A limit on the time that writes wait behind reads: endless reads starve them. Reads of GC rank with GC.
 //! # Errors
 //! None.
 //! # Cost

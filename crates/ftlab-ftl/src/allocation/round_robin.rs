@@ -1,7 +1,7 @@
 //! Round-robin allocation: each page goes to the lane after the last one.
 //!
 //! # Model
-//! Every frontier goes over the lanes in turn, in the plane order, one page at a time.
+//! Every frontier takes the lanes in turn, in the plane order, one page at a time.
 //!
 //! # Parameters
 //! * `order` (word, default `CWDP`): the order of channel, way, die and plane.

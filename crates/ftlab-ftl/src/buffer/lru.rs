@@ -1,16 +1,16 @@
 //! Write-back buffer with least-recently-used replacement.
 //!
 //! # Model
-//! Holds the most recently read or written units, clean and dirty. A write is acknowledged when its data is in the buffer;
-//! when the buffer is over its capacity the least recently used unit leaves, and is programmed if it is dirty: after a write
-//! when its request is over, after each unit that is read as far as clean units are the least recently used. A read of a held unit
-//! costs no flash operation. A flush programs dirty units in the order of their last writes.
+//! Holds the most recently read or written units, clean and dirty. A write is acknowledged when its data is in the
+//! buffer; A buffer over its capacity evicts the least recently used unit, and programs it if it is dirty. After a
+//! write this happens when the request is complete. Reads evict after each unit, as long as the least recently used
+//! unit is clean. A read hit costs no flash operation. A flush programs dirty units in the order of their last writes.
 //!
 //! # Parameters
 //! None; size and power-loss protection are `buffer.capacity`, less room for programs under way, and `buffer.power_loss_protected`.
 //!
 //! # Not modelled
-//! DRAM bandwidth and latency. A missed read enters the buffer at once, not when its data arrives.
+//! DRAM bandwidth and latency. The time until the data of a read miss arrives: it enters the buffer at once.
 //!
 //! # Errors
 //! None.

@@ -1,7 +1,8 @@
 //! No write buffer: a write completes when its pages are programmed.
 //!
 //! # Model
-//! Every request is programmed as it comes; its last page is padded if it is not full, because nothing may wait in memory.
+//! Every request is programmed as it arrives. Its last page is padded if it is not full, because no data may wait in
+//! memory.
 //!
 //! # Parameters
 //! None.

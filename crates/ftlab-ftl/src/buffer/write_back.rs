@@ -1,21 +1,22 @@
 //! Write-back buffer: units leave in the order of their first write, or a full buffer leaves at once, sorted.
 //!
 //! # Model
-//! A write is acknowledged when its data is in the buffer. An overwrite of a buffered unit replaces it (the first version is never
-//! programmed). A read of a dirty unit is served from the buffer. What no longer fits is programmed when the request is over,
-//! not unit by unit: until then the buffer holds more.
+//! A write is acknowledged when its data is in the buffer. An overwrite of a buffered unit replaces it (the first
+//! version is never programmed). A read of a dirty unit is served from the buffer. Units beyond the capacity are
+//! programmed when the request is complete, not unit by unit: until then the buffer holds more.
 //! * `order = age`: once more units are dirty than the buffer holds, the one that became dirty first is programmed. An
 //!   overwrite does not change its turn.
-//! * `order = lpn`: once more units are dirty than the buffer holds, `share` of them are programmed, in order of LPN: those of the
-//!   groups of 256 LPNs that have most dirty units, as many groups as are no more than that share, at least one. Consecutive
-//!   LPNs then lie in consecutive places, which mapping policies that store runs (`leaftl`, `sftl`) make shorter maps of. With
-//!   a share of 1, a unit that is overwritten often is programmed each time the buffer fills, however late it came.
+//! * `order = lpn`: once more units are dirty than the buffer holds, `share` of them are programmed, in order of LPN.
+//!   They are taken from the groups of 256 LPNs with the most dirty units: as many groups as do not exceed that share,
+//!   but at least one. Consecutive LPNs then lie in consecutive places, so that mapping policies that store runs
+//!   (`leaftl`, `sftl`) need less memory. With a share of 1, a unit that is overwritten often is programmed each time
+//!   the buffer fills, even if it was written last.
 //!
 //! Units that leave at a flush, or when the drive shuts down, leave in the same order.
 //!
 //! # Parameters
 //! * `order` (`age` or `lpn`, default `age`): in which units leave.
-//! * `share` (above 0, at most 1, default 1): of a full buffer, that leaves at once. Only with `order = lpn`.
+//! * `share` (above 0, at most 1, default 1): of a full buffer, programmed at once. Only with `order = lpn`.
 //!
 //! Size and power-loss protection are `buffer.capacity`, less room for programs under way, and `buffer.power_loss_protected`.
 //!
@@ -31,10 +32,10 @@
 //! O(1) per unit, one hash look-up; with `order = lpn`, O(log of the buffered units).
 //!
 //! # Source
-//! The write cache of the ATA and NVMe standards. Sorting: Sun et al., "LeaFTL", ASPLOS 2023. Its public code (platformxlab/LeaFTL,
-//! wiscsim) gives places in order of LPN to 7/8 of 8 MiB of dirty pages, the fullest groups of 256 first; that is
-//! `order=lpn,share=0.875`. There data that has a place may stay in the cache until it is its turn to leave; here it leaves
-//! at once.
+//! The write cache of the ATA and NVMe standards. Sorting: Sun et al., "LeaFTL", ASPLOS 2023. Its public code
+//! (platformxlab/LeaFTL, wiscsim) assigns places in order of LPN to 7/8 of 8 MiB of dirty pages, the fullest groups of
+//! 256 first; that is `order=lpn,share=0.875`. In that code, data that has a place may stay in the cache until its
+//! turn; here it leaves the buffer at once.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
-//! Write-through buffer: writes are programmed at once, reads may hit what was written or read lately.
+//! Write-through buffer: writes are programmed at once; reads may hit data that was recently written or read.
 //!
 //! # Model
-//! A write completes when its pages are programmed, as with `none`, and stays in the buffer clean; a read of a held unit
-//! costs no flash operation. Least recently used units leave.
+//! A write completes when its pages are programmed, as with `none`, and stays in the buffer clean. A read hit costs no
+//! flash operation. The least recently used unit is evicted.
 //!
 //! # Parameters
 //! None; the size is `buffer.capacity`.
 //!
 //! # Not modelled
-//! DRAM bandwidth and latency. A missed read enters the buffer at once, not when its data arrives.
+//! DRAM bandwidth and latency. The time until the data of a read miss arrives: it enters the buffer at once.
 //!
 //! # Errors
 //! None.

@@ -1,11 +1,12 @@
 //! CA-SSD: fingerprints of the values that were written or found last, in battery-backed memory.
 //!
 //! # Model
-//! Every unit is hashed by an engine of the controller. The table of fingerprints holds the values that were used last (value
-//! locality in time); a unit whose value is there is mapped to it, any other one is stored and enters the table, from which the
-//! least recently used leaves. Beside the map, the drive has inverse tables, from places to LPNs and from places to fingerprints, so that
-//! collection and overwrites find what refers to a page and which fingerprint is void; all of it lies in battery-backed memory.
-//! Its decisions are those of `page_dedup:eviction=lru`; its memory is larger.
+//! Every unit is hashed by an engine of the controller. The table of fingerprints holds the values that were used last
+//! (temporal value locality). A unit whose value is in the table is mapped to it. Any other unit is stored, and its
+//! fingerprint replaces the least recently used one. Beside the map, the drive has inverse tables, from places to LPNs
+//! and from places to fingerprints. With them, collection and overwrites find the LPNs that refer to a page and the
+//! fingerprint that becomes void. All tables lie in battery-backed memory. It decides as `page_dedup:eviction=lru`
+//! does, but needs more memory.
 //!
 //! What the authors of RR-SSD call CA-SSD is CAFTL's map with a hash engine:
 //! `caftl:sampling=false,crc=false,switch=false,out_of_line=false,entries=0`.
@@ -15,12 +16,13 @@
 //! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled
-//! Its single level of mapping: in this engine what is shared has a virtual page number, so that a collection changes one entry where
-//! CA-SSD changes those of all LPNs, in memory. A full table of fingerprints in flash behind the one in memory, which holds what
-//! leaves: here that is lost. Battery-backed memory is the drive's (`power_loss_protected`).
+//! The single level of mapping: here shared data has a virtual page number, so that a collection changes one entry
+//! where CA-SSD changes those of all LPNs, in memory. The full table of fingerprints in flash, which in CA-SSD holds
+//! what the table in memory evicts: here evicted fingerprints are lost. Battery-backed memory is the drive's
+//! (`power_loss_protected`).
 //!
 //! # Errors
-//! No engine.
+//! A count of 0 engines.
 //!
 //! # Cost
 //! O(1) a unit. 40 bytes a fingerprint; 8 bytes a raw unit for its first LPN and its fingerprint, 4 a logical unit to link those that

@@ -1,18 +1,18 @@
-//! CAFTL: deduplication inside the drive, of what can be hashed in time, and of the rest when there is nothing else to do.
+//! CAFTL: deduplication inside the drive, of what can be hashed in time, and of the rest when the drive is idle.
 //!
 //! # Model
-//! A unique unit is mapped directly; when a second LPN shares it, it becomes a virtual page, which collection moves by one update (the
-//! secondary map). The fingerprint store is small: whoever was found the fewest times leaves. Of the units that are written not all
-//! are hashed:
-//! * **Sampling**: of a request of several units one is hashed first, the one with the greatest first four bytes. If it is not in
-//!   the store, no other one of the request is hashed.
-//! * **Pre-hash** (`crc`): the CRC-32 of a unit is computed first, and the fingerprint only if the store has one with that CRC. Else the
-//!   unit is stored at once, and its fingerprint is computed later.
-//! * **Switch**: when so much of the write buffer's room for programs under way is taken (`high`), nothing is hashed until it is less than
-//!   `low`.
+//! A unique unit is mapped directly; when a second LPN shares it, it becomes a virtual page, which collection moves by
+//! one update (the secondary map). The fingerprint store is small: it evicts the fingerprint with the fewest hits. Not
+//! all units that are written are hashed:
+//! * **Sampling**: of a request of several units, the unit with the greatest first four bytes is hashed first. If it is
+//!   not in the store, no other unit of the request is hashed.
+//! * **Pre-hash** (`crc`): the CRC-32 of a unit is computed first, and the fingerprint only if the store has one with
+//!   that CRC. Otherwise the unit is stored at once, and its fingerprint is computed later.
+//! * **Switch**: when programs under way take the share `high` of their room in the write buffer, hashing stops until
+//!   they take less than `low`.
 //!
-//! What was stored without a fingerprint is read, hashed and merged **out of line**: oldest first, in idle moments; and when a collection
-//! has read it anyway, instead of moving it.
+//! Data that was stored without a fingerprint is read, hashed and merged **out of line**: in idle moments, oldest
+//! first; and when a collection has read it anyway, instead of moving it.
 //!
 //! # Parameters
 //! * `entries` (count, default a hundredth of the logical units; 0: any number), `eviction` (`count`, `lru` or `two_level`, default
@@ -21,18 +21,18 @@
 //! * `high`, `low` (shares, default 0.95 and 0.5): of the switch.
 //! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //! * `crc_us` (µs, default 1): time of a CRC, on an engine of its own.
-//! * `idle_us` (µs, default 1000): how long a lane must be idle for work out of line, and how often that is looked at.
+//! * `idle_us` (µs, default 1000): how long a lane must be idle for work out of line, and how often this is checked.
 //! * `idle_units` (count, default 1024): without time, an idle moment comes after so many host units. In each at most 32 units are
 //!   hashed.
 //!
 //! # Not modelled
-//! The first four bytes of a unit: its content id stands for them. The order of the store in segments and buckets. Pages of metadata
-//! that hold the LPN and fingerprint of each page. Without time or without a write buffer the switch is
-//! never off. Units of a request that leave the write buffer between those of others are sampled again. The engine's time for
-//! fingerprints computed later (they are counted).
+//! The first four bytes of a unit: its content id is used instead. The order of the store in segments and buckets.
+//! Pages of metadata that hold the LPN and fingerprint of each page. Without time or without a write buffer the switch
+//! is never off. Units of a request that leave the write buffer between those of others are sampled again. The engine's
+//! time for fingerprints computed later (they are counted).
 //!
 //! # Errors
-//! Another `eviction`; shares outside 0 to 1, or `low` above `high`; no engine.
+//! An unknown `eviction`; shares outside 0 to 1, or `low` above `high`; 0 engines.
 //!
 //! # Cost
 //! O(1) a unit, O(units of the request) for a sample. 40 bytes a fingerprint, 1 bit a logical unit (not yet hashed), both of the drive's memory.

@@ -1,21 +1,23 @@
 //! FineDedup: deduplication by quarters of a unit.
 //!
 //! # Model
-//! Each unit is cut into four chunks, each with a fingerprint, which stands for a chunk in a pack or for a quarter of a unit stored
-//! whole. A unit
-//! * of which all four are found side by side in one unit stored whole is mapped to that one;
-//! * of which none is found is stored whole (with `packing`; it goes out at once, as four chunks of one page do);
-//! * else consists of four chunks: those found, and new ones in the **chunk buffer**.
+//! Each unit is cut into four chunks, each with a fingerprint. A fingerprint refers to a chunk in a pack or to a
+//! quarter of a unit stored whole. A unit
+//! * whose four chunks are all found side by side in one unit stored whole is mapped to that unit;
+//! * of whose chunks none is found is stored whole (with `packing`; it is programmed at once, as four chunks of one
+//!   page are);
+//! * otherwise consists of four chunks: those found, and new ones in the **chunk buffer**.
 //!
-//! The chunk buffer has packs of four, of which one is kept free for a unit of four new chunks; of a buffer of one unit, none. New chunks of one unit go to one pack: to the fullest that has room for all of them, so
-//! that they are split only when no pack has; of equally full ones to the first. A pack is programmed when it is full; one whose chunks have all
-//! died leaves unprogrammed, while the room of single dead chunks is not used again. Without `packing` there is one pack, and every new chunk
-//! is put into it in turn.
+//! The chunk buffer has packs of four chunks. One pack is kept free for a unit of four new chunks, unless the buffer
+//! has one pack only. The new chunks of a unit go to one pack, the fullest that has room for all of them, and are split
+//! only if no pack has. Among equally full packs the first is taken. A pack is programmed when it is full. A pack whose
+//! chunks are all invalid is dropped without a program; the room of single invalid chunks is not used again. Without
+//! `packing` there is one pack, and every new chunk is put into it in turn.
 //!
-//! The **chunk read buffer** keeps the chunks that were read last; of a unit in chunks only pages with chunks that are not there are read.
-//! What is left of several packs is put together when it is collected (`repack`), or their pages are moved as they are; then packs are put
-//! together only where nothing else would free a page. The map of units and the map of chunks are tables 0 and 2
-//! of the mapping policy, so that `ftl.mapping = dftl` pages both.
+//! The **chunk read buffer** keeps the chunks that were read last. Of a unit in chunks, only pages with chunks that are
+//! not in this buffer are read. A collection joins the valid chunks of several packs into new packs (`repack`), or
+//! moves their pages as they are; then it joins packs only where nothing else would free a page. The map of units and
+//! the map of chunks are tables 0 and 2 of the mapping policy, so that `ftl.mapping = dftl` pages both.
 //!
 //! # Parameters
 //! * `entries` (count, default 262,144; 0: any number), `eviction` (`lru`, `count` or `two_level`, default `lru`), `second` (share,
@@ -27,20 +29,20 @@
 //! * `hash_us` (µs, default 10), `hash_units` (count, default 4): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled
-//! Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within one unit are both stored. Without
-//! protected memory the packs are programmed with every request that is not buffered, full or not: the document's drive
-//! has capacitors. What is read of units stored whole is not kept in the chunk read buffer. Writes whose quarters are not known are stored whole and
-//! not found again.
+//! Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within one unit are both
+//! stored. Without protected memory the packs are programmed with every request that is not buffered, full or not; the
+//! source's drive has capacitors. Data read from units stored whole is not kept in the chunk read buffer. Writes
+//! without known chunk contents are stored whole, and no later write finds them.
 //!
 //! # Errors
-//! Another `eviction`, no engine, a chunk buffer smaller than a unit or with more than 65,535 packs.
+//! An unknown `eviction`, 0 engines, a chunk buffer smaller than a unit or with more than 65,535 packs.
 //!
 //! # Cost
 //! O(packs) a unit stored in chunks; 40 bytes a fingerprint, and the two buffers.
 //!
 //! # Source
-//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), section 5.3, figures 28 to 31. Rule and room of the
-//! table are ours.
+//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), section 5.3, figures 28 to
+//! 31. The table's eviction and size are ours.
 
 use ftlab_core::index_list::IndexList;
 use ftlab_core::{Error, Lpn, Result};

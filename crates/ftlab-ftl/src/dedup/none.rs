@@ -1,7 +1,7 @@
 //! No deduplication.
 //!
 //! # Model
-//! Every unit is stored. A drive with this member keeps no virtual page numbers and pays nothing for the seam.
+//! Every unit is stored. A drive without deduplication keeps no virtual page numbers and pays nothing for them.
 //!
 //! # Parameters
 //! None.

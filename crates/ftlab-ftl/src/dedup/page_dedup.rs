@@ -1,30 +1,33 @@
 //! Page-based deduplication: every unit that is written is hashed, and looked up in one table of fingerprints.
 //!
 //! # Model
-//! A unit whose fingerprint is in the table is mapped to what that stands for; any other one is stored, and its fingerprint comes
-//! into the table. A fingerprint leaves when nothing refers to its data any more, or for a new one when the table is full:
-//! * `eviction = count`: whoever was found the fewest times leaves, of those the least recent.
-//! * `eviction = lru`: whoever was written or found least recently leaves.
-//! * `eviction = two_level`: new fingerprints are in a first level, and come to the front of a second one when they are found; the
-//!   first level's least recent leaves, and the second level's when it has more than its share. So data that has been
-//!   deduplicated can leave as well, as is right where a value repeats a few times only (the pairs of an LSM tree).
+//! A unit whose fingerprint is in the table is mapped to the data with that fingerprint. Any other unit is stored, and
+//! its fingerprint enters the table. A fingerprint is removed when nothing refers to its data any more. A full table
+//! evicts one for each new one:
+//! * `eviction = count`: the one with the fewest hits, among equals the least recent.
+//! * `eviction = lru`: the one that was written or found least recently.
+//! * `eviction = two_level`: new fingerprints enter the first level; a hit moves a fingerprint to the front of the
+//!   second level. The second level evicts its least recent fingerprint when it exceeds its share, otherwise the first
+//!   level does. So data that has been deduplicated can lose its fingerprint as well. This is right where a value
+//!   repeats only a few times (the pairs of an LSM tree).
 //!
-//! With `entries = 0` and contents that are known this is deduplication without any limit.
+//! With `entries = 0` and known contents this is deduplication without any limit.
 //!
 //! # Parameters
 //! * `entries` (count, default 65,536; 0: any number): fingerprints in the table, 40 bytes each.
 //! * `eviction` (`lru`, `count` or `two_level`, default `count`).
 //! * `second` (share, default 0.5): of the table, for the second level.
-//! * `prefetch` (bool, default false): when the host reads a page whose fingerprint had to leave, the fingerprint comes back with the page's
-//!   spare area: a program that copies reads first what it writes then.
+//! * `prefetch` (bool, default false): when the host reads a page whose fingerprint was evicted, the fingerprint
+//!   returns to the table from the page's spare area. This helps programs that copy data: they read first what they
+//!   then write.
 //! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled
-//! Collisions of fingerprints, and reading what was found to compare it. What is in the table of a power cut without protected
-//! memory: it is empty then.
+//! Collisions of fingerprints, and reading the data found to compare it. The contents of the table after a power cut
+//! without protected memory: it is empty then.
 //!
 //! # Errors
-//! Another `eviction` (`contexts` is `pcdedup`), a share outside 0 to 1, no engine.
+//! An unknown `eviction` (`contexts` belongs to `pcdedup`), a share outside 0 to 1, 0 engines.
 //!
 //! # Cost
 //! O(1) a unit; 40 bytes a fingerprint.

@@ -1,21 +1,23 @@
 //! PCDedup: fingerprints only for the program contexts that write duplicates.
 //!
 //! # Model
-//! A context is told by the call path of the write (`by = pc`). The **table of contexts** has for each of them the units that it wrote
-//! and what it was *worth*: 1 for each duplicate that it wrote, and 1 for each duplicate that another context wrote of what this one had
-//! stored. Worth and units are halved after every `halve` host units.
+//! A context is identified by the call path of the write (`by = pc`). The **table of contexts** holds, for each
+//! context, the units that it wrote and its *worth*: 1 for each duplicate that it wrote, and 1 for each duplicate that
+//! another context wrote of data that this one had stored. Worth and units are halved after every `halve` host units.
 //! * A context on the **blacklist** is not hashed.
-//! * A context comes onto it when it has written `trial` units or more and its worth is less than `rate` of them; and, with as many
-//!   written, when the last of its fingerprints had to leave for another context's.
-//! * After `reexamine` host units it comes off again, with nothing known of it, for a new trial.
-//! * When the table of fingerprints is full, the context that was worth least gives up its least recent one (`eviction = contexts`). With
-//!   another `eviction` the table is that of `page_dedup`; `two_level` is the document's "2-level LRU".
+//! * A context enters the blacklist when it has written `trial` units or more and its worth is less than `rate` of
+//!   them. It also enters when it has written as many and the last of its fingerprints was evicted for another
+//!   context's.
+//! * After `reexamine` host units it leaves the blacklist for a new trial, with its counts at zero.
+//! * A full table of fingerprints evicts the least recent fingerprint of the context with the lowest worth (`eviction =
+//!   contexts`). With another `eviction` the table is that of `page_dedup`; `two_level` is the source's "2-level LRU".
 //!
 //! **Hints**: units that the host marks are neither hashed nor shared: file-system metadata (`skip_metadata`: copies of a superblock are
 //! there to survive each other), or files with a label (`skip_labels`).
 //!
 //! # Parameters
-//! * `by` (`pc`, `label`, `pid`, `stream` or `volume`, default `pc`): what tells contexts apart; what has none is one context.
+//! * `by` (`pc`, `label`, `pid`, `stream` or `volume`, default `pc`): what identifies a context; all writes without one
+//!   share one context.
 //! * `entries` (count, default 65,536; 0: any number), `eviction` (`contexts`, `lru`, `count` or `two_level`, default `contexts`),
 //!   `second` (share, default 0.5): the table of fingerprints.
 //! * `blacklist` (bool, default true).
@@ -29,15 +31,16 @@
 //! A table of fingerprints in flash behind the one in memory. Collisions.
 //!
 //! # Errors
-//! Shares outside 0 to 1, no engine, labels that are no numbers.
+//! Shares outside 0 to 1, 0 engines, labels that are not numbers.
 //!
 //! # Cost
 //! O(log contexts) a unit; 40 bytes a fingerprint, 24 bytes a context.
 //!
 //! # Source
-//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2 and 6.2.3, figures 18, 20, 21 and 24.
-//! `trial`, `rate`, `halve`, `reexamine` and that a context is worth what others find of it are ours: the document says only that
-//! contexts with a low rate, and those without entries, are no longer hashed.
+//! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2 and 6.2.3,
+//! figures 18, 20, 21 and 24. `trial`, `rate`, `halve` and `reexamine` are ours, and so is counting duplicates that
+//! others write towards a context's worth. The source says only that contexts with a low rate, and those without
+//! entries, are no longer hashed.
 
 use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;

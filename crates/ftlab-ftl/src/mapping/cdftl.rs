@@ -3,23 +3,27 @@
 //! # Model
 //! * **Look-up**: an entry in the first level, or in a page of the second, is a hit; from the second level it is copied to the
 //!   first. A miss reads the translation page into the second level and copies the entry.
-//! * **Leaving the first level**: of the `window` least recent entries, the first clean one or one whose page is in the second
-//!   level (a dirty one is merged into that page, which becomes dirty). If there is none, the least recent entry is written back
-//!   with a read and a program of its page, and with it all dirty entries of that page in the first level.
-//! * **Leaving the second level**: the least recent page; a dirty one is programmed, without a read, as all of it is in memory.
-//! * **Split**: with `adapt` above 0 the levels share the cache by need. The keys that left the first level last, as many as take the
-//!   memory of a page, and the page that left the second last are remembered as ghosts: what either level would hold with one page
-//!   of memory more. Every `adapt` look-ups the level of which more was missed since gets a page of memory from the other, whose
-//!   least recent entries or page leave as above.
+//! * **Eviction from the first level**: the victim is the first of the `window` least recently used entries that is
+//!   clean or whose page is in the second level. A dirty victim is merged into that page, which becomes dirty. If there
+//!   is no such entry, the least recently used entry is written back with a read and a program of its translation page,
+//!   together with all dirty entries of that page in the first level.
+//! * **Eviction from the second level**: the least recently used page. A dirty page is programmed without a read,
+//!   because all of it is in memory.
+//! * **Split**: with `adapt` above 0 memory moves to the level that needs it more. Each level remembers as ghosts what
+//!   it would still hold with one more page of memory: the first level the keys that it evicted last, as many as fit in
+//!   a page; the second level the page that it evicted last. After every `adapt` look-ups the level with more misses on
+//!   its ghosts gets a page of memory from the other level, which evicts its least recently used entries or page as
+//!   above.
 //! * **Collection**: moved data changes entries and pages that are in memory; the rest is grouped by translation page, each
 //!   read and programmed once.
 //!
 //! # Parameters
 //! * `first_level` (share, above 0 and below 1, default 0.5): of `ftl.map_cache`, for single entries; with `adapt`, in the
 //!   beginning. Assumed.
-//! * `adapt` (look-ups, default 0): after so many the split may change by a page; 0: it is fixed, as in the version of 2011. What is
-//!   remembered for it, 4 bytes for each key and for the page, is taken from `ftl.map_cache`.
-//! * `window` (count, default 16, at least 1): entries looked at for one that costs nothing. Assumed.
+//! * `adapt` (look-ups, default 0): after so many the split may change by a page; 0: it is fixed, as in the version of
+//!   2011. The ghosts, 4 bytes for each key and for the page, take their memory from `ftl.map_cache`.
+//! * `window` (count, default 16, at least 1): entries that are examined for one whose eviction costs no flash
+//!   operation. Assumed.
 //! * `entry_bytes` (bytes, default 8): an entry of the first level, LPN and slot.
 //! * `serial` (bool, default false): as for `dftl`.
 //!
@@ -27,19 +31,20 @@
 //! * The rule by which the journal version (Wang, Qin, Chen, Shao and Yang, "An Adaptive Demand-Based Caching Mechanism for NAND Flash
 //!   Memory Storage Systems", ACM TODAES 22(1), 2016) adapts the split: only its abstract was at hand. `adapt` is ours, and off
 //!   by default, so a comparison with `cdftl` is one with the version of 2011.
-//! * `adapt` weighs reads of translation pages only, not what dirty entries and pages cost when they leave.
+//! * The write-backs of dirty entries and pages: `adapt` compares reads of translation pages only.
 //!
 //! # Errors
 //! A cache whose second level does not hold one page, or whose first does not hold two entries (or holds more than 2^28), is refused;
 //! so is `adapt` with entries larger than a page.
 //!
 //! # Cost
-//! As of `dftl`; entries that were looked at in vain are remembered. Pages are not copied: the simulator has the record.
+//! As for `dftl`. The search remembers the entries that it has examined in vain. Pages are not copied: the simulator
+//! has the record.
 //!
 //! # Source
-//! Qin, Wang, Liu, Shao and Guan, "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND Flash Memory
-//! Storage Systems", RTAS 2011. Remembering what has left to weigh two lists: Megiddo and Modha, "ARC", FAST 2003; comparing
-//! what a little more memory is worth to each: Gill and Modha, "SARC", USENIX 2005.
+//! Qin, Wang, Liu, Shao and Guan, "A Two-Level Caching Mechanism for Demand-Based Page-Level Address Mapping in NAND
+//! Flash Memory Storage Systems", RTAS 2011. Ghost lists that balance two levels: Megiddo and Modha, "ARC", FAST 2003;
+//! comparing what a little more memory is worth to each: Gill and Modha, "SARC", USENIX 2005.
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};

@@ -1,126 +1,152 @@
 //! CPFTL: entries that are read one after the other, wherever they lie, share a flash page; changed entries are kept apart.
 //!
 //! # Model
-//! * **Base ("SP")**: entries are cached, loaded ahead and written back as `tpftl` does it.
-//! * **Correlated translation pages**: a mining run gives groups of LPNs that are read soon after each other. Their entries are
-//!   programmed into pages of their own, the most supported groups first, 8 bytes for an LPN and its entry, up to
-//!   `page_lpns` in a page. They are written with the answer to the first read (from look-up `start` on), and again after a
-//!   power cut, when the directory is lost; and, with `renew`, those that were removed every `renew` look-ups, as after a mining
-//!   run that finds the same. An LPN that is not mapped then is left out.
-//! * **Mining during the run** (`online`): the LPNs of reads go into a buffer. When it is full it is mined as `ftlab mine` does it
-//!   with its miner `clustered`; with the answer to that read the pages there are are given up, those of the groups found are
-//!   written, and the buffer is empty again. After a power cut the groups mined are lost, as the buffer is; a set that was given
-//!   is not, until the first mining replaces it.
-//! * **Prediction directory**: of each page the smallest and largest LPN, a Bloom filter, hits and loads, within `directory` bytes
-//!   of `ftl.map_cache`. What does not fit, the least supported pages, is not kept.
-//! * **Read**: a miss reads each page whose filter matches, one after the other, until one holds the LPN; that brings the
-//!   entries of all the LPN's groups there into the cache, up to `load_limit` of it. If none does, the regular load follows.
-//! * **Write, trim, collection**: an entry that changes makes the pages that hold it stale, so they are given up whole. To know
-//!   which, each page whose filter matches is read (`write_check=load`) or given up unread (`directory`). A collection reads a page
-//!   once for all that it moved.
-//! * **Adaptive removal**, `removal=balance`: each page has an account of what it saves and costs in reads of flash, and goes when it is
-//!   `patience` behind. A read of it answers for one regular load, a second one of a request for the same translation page for none, and each request that finds an
-//!   unused entry which it brought for one more; as a regular load brings entries along too, with which it answers `u` more requests, an answer is worth
-//!   `1 / (1 + u)` loads. A read costs one, in vain too, and so does its program. All live pages together pay for the
-//!   memory that the directory and unused entries take: regular loads of entries that left the cache so lately that it would
-//!   still hold them, each counted twice, as what it brings along pushes out others. For that, keys that leave are kept, 4 bytes each, taken from
-//!   `ftl.map_cache`: all of up to 32, else one in four. One page, the best
-//!   supported, is tried first, and again when pages are renewed or mined anew, unless pages have lost a trial more than they may; every 512 look-ups, sooner where memory has cost `patience`, as many follow as can fail without all pages together losing more than a hundredth
-//!   of the regular loads so far and a tenth of the loads that writes did without (`dei=shared`); what pages have saved is added to that.
-//!   So a set that does not pay costs about a hundredth, and one that pays is in use the sooner the more it saves. The account does not
-//!   see everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups made while there was a page.
-//! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads a page goes when hits on entries that it brought are
-//!   fewer per load than hits on entries of the clean cache per regular load, in the last `removal_window` look-ups.
-//! * **Writes without reads** (`dei=shared`, ours, the default): changed entries stay among the others. A write that misses puts its entry
-//!   into the cache, and with it those that the rest of the request will need, just as a load would; as the request overwrites them,
-//!   nothing is read, unless selective prefetching would bring entries beyond the request along: then the load is made. So the cache
-//!   holds at every moment what `tpftl`'s holds, entry by entry, and without a set the policy never reads or writes more of the
-//!   map than `tpftl` does on the counting backend. With time it can, as misses share a load that is under way and a write that was put off makes none.
-//!   The write-back's read tells where the old data lies. `writes_deferred` are the loads saved, and those of translation pages that do not exist yet.
-//! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries in nodes by translation page, apart from the clean cache, up to `dirty_share` of the
-//!   entries' bytes. The least recent node is written with one read and one program and leaves; entries that were read since
-//!   their write go to the clean cache (`after_write_back`). For loading ahead an entry is cached wherever it is. With `skew`, a
-//!   node of fewer than `second_chance` entries whose translation page is among the frequently updated ones goes to the front
-//!   instead, once until it is changed again.
+//! * **Base ("SP")**: entries are cached, prefetched and written back as in `tpftl`.
+//! * **Correlated translation pages**: a mining run finds groups of LPNs that are read soon after each other. Their
+//!   entries are programmed into pages of their own, the groups with the highest support first. An LPN with its entry
+//!   takes 8 bytes; a page holds up to `page_lpns` of them. The pages are written with the answer to the first read,
+//!   from look-up `start` on. They are written again after a power cut, which loses the directory. With `renew`, pages
+//!   that were removed are written again every `renew` look-ups, as if a new mining run had found the same groups. LPNs
+//!   that are unmapped at that moment are left out.
+//! * **Mining during the run** (`online`): the LPNs of reads go into a buffer. A full buffer is mined as by the miner
+//!   `clustered` of `ftlab mine`. With the answer to that read the existing correlated pages are removed, the pages of
+//!   the new groups are written, and the buffer is emptied. A power cut loses the mined groups and the buffer. A set
+//!   that was given as a parameter survives it, until the first mining replaces it.
+//! * **Prediction directory**: for each page, the smallest and the largest LPN, a Bloom filter, and the counts of hits
+//!   and loads. It takes at most `directory` bytes of `ftl.map_cache`. Pages that do not fit, those with the least
+//!   support, are not kept.
+//! * **Read**: a miss reads the pages whose filters match, one after the other, until one holds the LPN. The entries of
+//!   all the LPN's groups on that page enter the cache, up to `load_limit` of it. If no page holds the LPN, the regular
+//!   load follows.
+//! * **Write, trim, collection**: a changed entry makes the pages that hold it stale, and a stale page is removed as a
+//!   whole. To find these pages, each page whose filter matches is read (`write_check=load`), or it is removed without
+//!   a read (`directory`). A collection reads a page once for all entries that it moved.
+//! * **Adaptive removal**, `removal=balance`: each page has a balance of the flash reads that it saves and costs. A
+//!   page whose balance falls `patience` reads behind is removed.
+//! * *Savings*: a read of the page that finds the LPN replaces one regular load; a second one of the same request for
+//!   the same translation page replaces none. Each request that hits an unused entry that the page brought replaces one
+//!   more load. A regular load also brings entries along, which answer `u` more requests, so each of these savings
+//!   counts as `1 / (1 + u)` loads.
+//! * *Costs*: each read of the page costs one, also a read in vain, and so does its program. All live pages together
+//!   pay for the memory of the directory and of unused entries. The price is the regular loads of entries that were
+//!   evicted so recently that this memory would still hold them. Each counts twice, because the entries that such a
+//!   load brings along evict others. To recognise these loads, evicted keys are remembered, 4 bytes each, taken from
+//!   `ftl.map_cache`: all of up to 32, otherwise one in four.
+//! * *Trials*: one page, the one with the most support, is tried first. It is tried again when pages are renewed or
+//!   mined anew, unless pages on trial have lost more than they may. Every 512 look-ups, or sooner where memory has
+//!   cost `patience`, more pages follow: as many as can fail without all pages together losing more than a hundredth of
+//!   the regular loads so far, a tenth of the loads that writes avoided (`dei=shared`), and what pages have saved. So a
+//!   set that does not pay costs about a hundredth, and a set that pays is in use sooner the more it saves. The balance
+//!   does not cover everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups
+//!   made while there was a page.
+//! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads, a page is removed if its entries
+//!   get fewer hits per load of the page than entries of the clean cache get per regular load, in the last
+//!   `removal_window` look-ups.
+//! * **Writes without reads** (`dei=shared`, ours, the default): changed entries stay among the others. A write that
+//!   misses puts its entry into the cache, together with the entries that the rest of the request will need, just as a
+//!   load would. The request overwrites these entries, so nothing is read. Only where selective prefetching would bring
+//!   entries beyond the request, the load is made. So the cache holds the same entries as `tpftl`'s at every moment,
+//!   and without a set the policy never reads or writes more of the map than `tpftl` on the counting backend. With time
+//!   it can: misses share a load that is under way, and a deferred write makes none. The read of the write-back shows
+//!   where the old data lies. `writes_deferred` counts the loads saved, and those of translation pages that do not
+//!   exist yet.
+//! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries are kept in nodes by translation page,
+//!   apart from the clean cache, up to `dirty_share` of the entries' bytes. The least recently used node is written
+//!   back with one read and one program, and is removed. Its entries that were read since their write move to the clean
+//!   cache (`after_write_back`). Prefetching takes an entry as cached in either place. With `skew`, a node of fewer
+//!   than `second_chance` entries whose translation page is frequently updated moves to the front instead of being
+//!   written back; it does so once, and again only after a further change.
 //!
 //! The steps of the published ablation: no set and `dei=off` (SP); a set with `directory=search,dei=off` (SP+CM or SP+CC, by the miner
 //! of the set); `dei=off` (with the predictor); `dei=on` (DEI); `dei=skew` (DEI S); all with `removal=regular`.
 //!
 //! # Parameters
 //! * `correlations` (file of `ftlab mine`, default none): the groups. LPNs beyond the drive are left out and counted.
-//! * `pairs` (default none): groups written here, key first, as in `1-900/4-30-31`; behind those of the file.
-//! * `start`, `renew` (look-ups, default 0): when the pages are first written, and how often removed ones again; 0: never again.
-//! * `online` (reads, default 0: never): the buffer's size in pages read, 4 bytes each; at least two windows. 131072 in the author's
-//!   emulator. `online_pages` (count, default 293, as published for the lowest support): the most pages that mined groups
-//!   become, for which the drive keeps room.
-//! * `support`, `least`, `confidence`, `window`, `region`, `mass`, `region_pairs`: of mining during the run, as for `ftlab mine` and with its
-//!   defaults (0.001, 2, 0, 512, 4096, 0.9, 4096).
-//! * `directory` (bytes, a share of `ftl.map_cache` or `search`; default 0.06): the most it may take; it takes what its live pages
-//!   need, and the entries have the rest. A filter costs 1.8 bytes for an LPN, an entry 6 and more. Published are 16 of 272 KiB, 0.059,
-//!   which hold 9,100 LPNs at the default `false_positive`. On real traces a larger one costs more than it brings (see the guide,
-//!   *Correlations in real traces*). `search` knows exactly which page holds what, in memory that is not counted.
-//! * `false_positive` (share, default 0.001): of a filter whose page is full; sizes all filters.
-//! * `filter_bits` (bits up to 2^24, default 0): size of a filter instead; 0: as `false_positive` says.
+//! * `pairs` (default none): further groups, written in the parameter itself, key first, as in `1-900/4-30-31`. They
+//!   follow those of the file.
+//! * `start`, `renew` (look-ups, default 0): when the pages are first written, and how often removed pages are written
+//!   again; 0: never again.
+//! * `online` (reads, default 0: never): the buffer's size in pages read, 4 bytes each; at least two windows. The
+//!   author's emulator has 131072. `online_pages` (count, default 293, as published for the lowest support): the most
+//!   correlated pages of mined groups. The drive reserves room for them.
+//! * `support`, `least`, `confidence`, `window`, `region`, `mass`, `region_pairs`: parameters of mining during the run,
+//!   with the meaning and the defaults that they have in `ftlab mine` (0.001, 2, 0, 512, 4096, 0.9, 4096).
+//! * `directory` (bytes, a share of `ftl.map_cache` or `search`; default 0.06): the largest size of the directory. It
+//!   takes only what its live pages need; cached entries use the rest. A filter takes 1.8 bytes for an LPN, a cached
+//!   entry 6 and more. The published size is 16 of 272 KiB, 0.059, which holds 9,100 LPNs at the default
+//!   `false_positive`. On real traces a larger directory costs more than it saves (see the guide, *Correlations in real
+//!   traces*). `search` knows exactly which page holds which LPN, in memory that is not counted.
+//! * `false_positive` (share, default 0.001): false positive rate of a filter whose page is full. It sets the size of
+//!   all filters.
+//! * `filter_bits` (bits up to 2^24, default 0): size of a filter; 0: the size follows from `false_positive`.
 //! * `fit` (`pages` or `filters`, default `pages`): when the directory is too small, keep fewer pages, or all with smaller filters.
 //!   The published sizes leave it open: 293 pages in 16 KiB have 40 bytes of filter each.
-//! * `page_lpns` (LPNs, default 0): most in a correlated page; 0: what a page has room for or, if the directory has no room for
-//!   even one filter of that size, what it has room for. A write removes fewer LPNs with a smaller page.
-//! * `bring` (`groups` or `keyed`, default `groups`): what a load brings beside the LPN: all its groups there, or the group whose key
-//!   it is. The text calls an LPN the key of its group and has a page that holds it bring "the correlated entries".
-//! * `load_limit` (share, above 0, default 0.25): of the clean cache that one load may fill, the best supported members first, one in
-//!   any case. Assumed: at the published sizes a load fills less than a tenth; a small cache would be flooded.
+//! * `page_lpns` (LPNs, default 0): most LPNs in a correlated page. 0: as many as a page has room for or, if the
+//!   directory has no room for even one filter of that size, as many as it has room for. With a smaller page, a write
+//!   removes fewer LPNs.
+//! * `bring` (`groups` or `keyed`, default `groups`): what a load brings beside the LPN: all its groups there, or the
+//!   group whose key it is. The source calls an LPN the key of its group, and says that a page that holds it brings
+//!   "the correlated entries".
+//! * `load_limit` (share, above 0, default 0.25): the largest share of the clean cache that one load may fill, members
+//!   with the most support first, and one member in any case. Assumed: at the published sizes a load fills less than a
+//!   tenth, but it would flood a small cache.
 //! * `write_check` (`load` or `directory`, default `load`).
 //! * `removal` (`balance`, `regular`, `off` or hits per load; default `balance`): the rule. `balance` is ours, `regular` and a fixed number of
 //!   hits per load are published. `patience` (reads, above 0, default 8): of `balance`. `removal_floor` (hits per load, default 0.1): the
 //!   least that the threshold of `regular` may be. `min_loads` (count, default 16), `removal_window` (look-ups, default 65536). Assumed.
-//! * `dei` (`off`, `shared`, `on` or `skew`, default `shared`): how changed entries are kept: as by `tpftl`; the same without the reads that
-//!   writes can do without; in an index of their own; in one that spares frequently updated pages (published). With caches of few
-//!   entries an index mostly saves more than `shared` where most requests are writes, and needs up to three times what `tpftl` needs
-//!   where most are reads (docs/measured.md). The parameters from here to `second_chance` are the index's.
-//! * `dirty_share` (share, above 0 and below 1, default 0.4): assumed. What changed entries do not use is the clean cache's; they
-//!   take more than their share while `margin` of the entries' bytes is used by nobody. On 44
-//!   excerpts of real traces with caches of 1, 4 and 16 % of the map, without a set, 0.3, 0.4, 0.5 and 0.8 need medians of 31, 33, 33 and 31 % fewer
-//!   reads and writes of the map than `tpftl`; 0.5 needs 5 % more once and 0.8 76 %, where 0.3 and 0.4 need fewer. 0.8 agrees
-//!   better with the source's TPC-C.
-//! * `margin` (share, default 0.0625, at most 1): changed entries beyond their share are written back when a load finds less than half of it
-//!   unused; 1: always, as if there were no such rule. Where the whole map is in memory but for this much, changed entries are written back at
-//!   their share, which `tpftl` then never does.
-//! * `after_write_back` (`room`, `read`, `clean` or `drop`, default `room`): which entries of a node go to the clean cache when it has
-//!   been written: those read since their write, and all while `margin` is unused; those read; all;
-//!   none. Where the whole map is in memory, collections write pages back all the same, for entries that nobody has asked for yet.
-//!   `read` is nearest to the text, which has changed entries removed because few are ever read again (8 to
-//!   17 % of the writes of Financial), to leave room for others. On eight runs of excerpts of real traces `drop` needs from 7 % fewer
-//!   to 5 % more translation reads than `read`, `clean` from 1 to 16 % more. Only where the same places are read and written
-//!   all the time is `clean` better.
-//! * `second_chance` (entries, default 16), `frequent` (default 0.05): below 1 the share of the translation pages that counts as
-//!   frequently updated, else the updates that make a page so. Assumed. Updates are counted during the run, in a byte each.
-//! * `write_miss` (`defer` or `load`, default `defer`): unless `dei=off`, whether a write of an entry that is in neither
-//!   structure reads its translation page, as with `tpftl`. Deferred, as in the published loop, a write reads nothing but
-//!   correlated pages, and the write-back's read tells where the old data lies. A deferred write is no hit, though nothing is read
-//!   for it; `writes_deferred` says how many they were, and `map_cache.unread_ratio` counts them beside the hits.
-//! * `own_blocks` (bool, default false): correlated pages fill reclaim units of their own, apart from translation pages; a page goes
-//!   whole, so such a unit is soon empty. The drive needs a free unit more for each pool and an open one more for each lane.
+//! * `dei` (`off`, `shared`, `on` or `skew`, default `shared`): how changed entries are kept: as in `tpftl` (`off`);
+//!   the same without the reads that writes can avoid (`shared`); in an index of their own (`on`); in an index that
+//!   spares frequently updated pages (`skew`, published). With caches of few entries, an index mostly saves more than
+//!   `shared` where most requests are writes. Where most are reads, it needs up to three times what `tpftl` needs
+//!   (docs/measured.md). The parameters from here to `second_chance` belong to the index.
+//! * `dirty_share` (share, above 0 and below 1, default 0.4): assumed. The clean cache uses what changed entries leave
+//!   free. Changed entries may take more than their share while `margin` of the entries' bytes is unused. On 44
+//!   excerpts of real traces with caches of 1, 4 and 16 % of the map, without a set, 0.3, 0.4, 0.5 and 0.8 need medians
+//!   of 31, 33, 33 and 31 % fewer reads and writes of the map than `tpftl`; In one case 0.5 needs 5 % more and in one
+//!   0.8 needs 76 % more, where 0.3 and 0.4 need fewer. 0.8 agrees better with the source's TPC-C.
+//! * `margin` (share, default 0.0625, at most 1): changed entries beyond their share are written back when a load finds
+//!   less than half of the margin unused; 1: always. Where all of the map but this margin is in memory, changed entries
+//!   are written back once they exceed their share; `tpftl` never does so there.
+//! * `after_write_back` (`room`, `read`, `clean` or `drop`, default `room`): which entries of a node go to the clean
+//!   cache after its write-back: those read since their write, and all while `margin` is unused (`room`); those read
+//!   (`read`); all (`clean`); none (`drop`). Where the whole map is in memory, collections still write pages back, for
+//!   entries that no request has asked for yet. `read` is nearest to the source, which removes changed entries to leave
+//!   room for others, because few are ever read again (8 to 17 % of the writes of Financial). On eight runs of excerpts
+//!   of real traces `drop` needs from 7 % fewer to 5 % more translation reads than `read`, `clean` from 1 to 16 % more.
+//!   `clean` is better only where the same addresses are read and written all the time.
+//! * `second_chance` (entries, default 16), `frequent` (default 0.05): below 1 the share of the translation pages that
+//!   counts as frequently updated, otherwise the number of updates that makes a page one of them. Assumed. Updates are
+//!   counted during the run, in a byte each.
+//! * `write_miss` (`defer` or `load`, default `defer`): what a write does whose entry is in neither structure, unless
+//!   `dei=off`. `load` reads its translation page, as `tpftl` does. `defer`, as in the published loop, reads nothing
+//!   but correlated pages, and the read of the write-back shows where the old data lies. A deferred write is no hit,
+//!   though nothing is read for it. `writes_deferred` is the number of deferred writes, and `map_cache.unread_ratio`
+//!   counts them with the hits.
+//! * `own_blocks` (bool, default false): correlated pages fill reclaim units of their own, apart from translation
+//!   pages; a page is removed as a whole, so such a unit is soon empty. The drive needs one more free unit for each
+//!   pool and one more open unit for each lane.
 //! * `request_prefetch`, `selective_prefetch`, `clean_first`, `batch`, `threshold`, `order`, `entry_bytes`, `node_bytes`, `serial`: as for
 //!   `tpftl`. Entries and nodes of the dirty entry index take as many bytes.
 //!
 //! # Not modelled
-//! That a drive without reading cannot tell which entries of a request are unmapped, and so not loaded ahead (`dei=shared`).
-//! The reads of translation pages that it takes to fill correlated pages: their entries are at hand. The time of mining during the run: the source does it when the drive is idle. Its memory, the buffer and the miner's own
-//! (`mining_peak_bytes`), is reported and not taken from `ftl.map_cache`: the source has memory beside it. Separate translation
-//! blocks by update frequency. Updates counted before the run. That old
-//! data of a deferred write counts as valid until the write-back: its place is known at once.
+//! Unmapped entries with `dei=shared`: a real drive that reads nothing cannot know which entries of a request are
+//! unmapped and so not prefetched. The reads of translation pages that filling correlated pages takes: the simulator
+//! has their entries. The time of mining during the run: the source mines when the drive is idle. The memory of mining,
+//! that is the buffer and the miner's own (`mining_peak_bytes`), is reported and not taken from `ftl.map_cache`: the
+//! source has memory beside it. Separate translation blocks by update frequency. Updates counted before the run. Old
+//! data of a deferred write that counts as valid until the write-back: here its place is known at once.
 //!
 //! # Errors
 //! A value out of range, a set mined in another unit than the drive's, a directory without room for one page, a buffer of less than two windows, or a cache that does not hold two nodes with
 //! an entry each in its clean part and one in its dirty part is refused.
 //!
 //! # Cost
-//! A miss asks all filters at once: a few words for each 64 pages. Each change of an entry does the same. Mining
-//! takes 0.2 to 10 microseconds for each read in the buffer, by how often the same pages come together.
+//! A miss asks all filters at once: a few words for each 64 pages. Each change of an entry does the same. Mining takes
+//! 0.2 to 10 microseconds for each read in the buffer, depending on how often the same pages occur together.
 //!
 //! # Source
-//! Zhou, PhD thesis, University of Central Florida 2018, chapter 3. What is marked as assumed is not given there, nor are the layout
-//! of a page and which of an LPN's groups a load brings.
+//! Zhou, PhD thesis, University of Central Florida 2018, chapter 3. What is marked as assumed is not given there. Nor
+//! are the layout of a page and which of an LPN's groups a load brings.
 
 mod balance;
 mod changed;

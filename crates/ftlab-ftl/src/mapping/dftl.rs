@@ -12,9 +12,10 @@
 //!   grouped by translation page, each of which is read and programmed once (batch updates).
 //!
 //! Replacement (`policy`):
-//! * `slru`: two segments of least recent use. A loaded entry enters the probationary one; a hit there lifts it into the
-//!   protected one (share `protected`), whose least recent entry comes down. Victims are the probationary least recent.
-//! * `lru`: one list.
+//! * `slru`: two segments in LRU order. A loaded entry enters the probationary segment. A hit there moves it to the
+//!   protected segment (share `protected`), whose least recently used entry moves back to the probationary one. The
+//!   victim is the least recently used probationary entry.
+//! * `lru`: one list in LRU order.
 //! * `flashsim_age`: the rule of FlashSim's source. A hit adds 1 to the entry's age; a loaded entry gets the greatest
 //!   protected age + 1; a probationary entry that is hit changes places with the protected entry of the lowest age if its own
 //!   is at least that; the victim is the probationary entry of the lowest age. It is nearer to frequency than to recency.
@@ -23,13 +24,13 @@
 //! * `policy` (`slru`, `lru` or `flashsim_age`; default `slru`).
 //! * `protected` (share, 0 to 1, default 0.8): of the cache, for `slru` and `flashsim_age`.
 //! * `batch` (bool, default false): write back all dirty entries of the evicted one's translation page.
-//! * `serial` (bool, default false): a miss begins to load when the write-back that made room is in flash, as in FlashSim; else
-//!   both run side by side.
+//! * `serial` (bool, default false): a miss starts its load when the write-back that made room is in flash, as in
+//!   FlashSim; otherwise both run in parallel.
 //! * `entry_bytes` (bytes, default 8): what a cached entry takes of `ftl.map_cache`: LPN and slot.
 //!
 //! # Not modelled
-//! That a cached row of chunks is wider than other entries. The time of searching the cache. FlashSim's omission of the dirty mark on entries whose data collection has moved, which
-//! loses updates.
+//! The larger size of a cached row of chunks. The time of searching the cache. FlashSim's omission of the dirty mark on
+//! entries whose data collection has moved, which loses updates.
 //!
 //! # Errors
 //! A cache of fewer than two entries is refused, and one of more than 2^28.
@@ -39,8 +40,8 @@
 //! when it is asked for. `flashsim_age` also takes two operations on trees. An entry takes 18 bytes of the simulator's memory.
 //!
 //! # Source
-//! Gupta, Kim and Urgaonkar, ASPLOS 2009. Shares and ages: FlashSim's source (`dftl.c`), which holds 6,552 + 1,640 entries.
-//! That a write-back takes one entry only: Zhou et al. (TPFTL), EuroSys 2015.
+//! Gupta, Kim and Urgaonkar, ASPLOS 2009. Shares and ages: FlashSim's source (`dftl.c`), which holds 6,552 + 1,640
+//! entries. A write-back of one entry only: Zhou et al. (TPFTL), EuroSys 2015.
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};

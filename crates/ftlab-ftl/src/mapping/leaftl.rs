@@ -4,9 +4,9 @@
 //! * **Segments**: LPNs are taken in groups of 256. A segment maps LPNs of one group to a line: place = intercept + slope × offset,
 //!   rounded. It takes 8 bytes: first offset 1, length 1, slope 2 (half precision), intercept 4. Places are numbered in the order
 //!   in which the drive fills its lanes (`Layout::striped`); virtual page numbers of deduplicated data are learned as well.
-//! * **Order**: lanes that collect their blocks each for itself are soon no longer filled in step, so that consecutive writes lie
-//!   far apart. With `geometry.reclaim = "superblock"` they stay in order: overwrites of every fourth unit in turn take 0.3 bytes a
-//!   unit there, and 7.9 on the same 8 dies with single blocks.
+//! * **Order**: if each lane collects its own blocks, the lanes are soon no longer filled in step, and consecutive
+//!   writes lie far apart. With `geometry.reclaim = "superblock"` they stay in order: overwrites of every fourth unit
+//!   in turn take 0.3 bytes a unit there, and 7.9 on the same 8 dies with single blocks.
 //! * **Kinds**: an accurate segment maps its LPNs exactly, and they are 1/slope apart (one by one where the slope is steeper than
 //!   1), which says which LPNs it maps. An approximate one is off by up to `gamma` places or has LPNs at uneven distances; its
 //!   LPNs are listed in the group's conflict buffer, a byte each and one for the list. No LPN is listed twice. The last bit of the
@@ -18,22 +18,23 @@
 //! * **Compaction**: every `compact` units written, groups in memory drop what newer segments have replaced, and lift segments
 //!   to the highest level where they do not overlap; the others when they are next in memory. A translation page whose segments
 //!   take more than a page is compacted at once and, if that is not enough, fitted anew.
-//! * **Misprediction**: a read whose predicted place is wrong reads the flash page there, whose spare area names the LPNs near it,
-//!   and then the right page: one more read of a data page (`spare_reads`), none if both places are in one flash page. A write or
-//!   trim must know the old place to invalidate it: if an approximate segment with `gamma` above 0 maps it, that page is read
-//!   (`check_writes`).
-//! * **Paging**: a translation page holds the groups of as many LPNs as fit if each is a segment alone, 8 bytes an LPN. What is not
-//!   in memory is loaded by the page, on writes also, and leaves by least recent use; a changed page is programmed then, without
-//!   a read. Learned segments of a page that is not in memory are merged into it with a read and a program.
+//! * **Misprediction**: a read whose predicted place is wrong reads the flash page there, whose spare area names the
+//!   LPNs near it, and then the right page: one more read of a data page (`spare_reads`), or none if both places are in
+//!   one flash page. A write or trim must know the old place to invalidate it: if an approximate segment with `gamma`
+//!   above 0 maps it, that page is read (`check_writes`).
+//! * **Paging**: a translation page holds the groups of as many LPNs as fit if each is a segment alone, 8 bytes an LPN.
+//!   Segments are loaded a translation page at a time, on writes also, and the least recently used page is evicted. A
+//!   changed page is then programmed without a read. New segments of a page that is not in memory are merged into it
+//!   with a read and a program.
 //! * **Collection**: moved entries go to the learning buffer as written ones do. A collection learns at most as many pages that
 //!   are not in memory as it has moved units.
-//! * **Trims**: the source has none. LPNs trimmed go through the learning buffer; runs of them become segments "not mapped", which
-//!   compaction drops where nothing lies below.
+//! * **Trims**: the source has none. Trimmed LPNs go through the learning buffer; runs of them become segments "not
+//!   mapped", which compaction drops where nothing lies below.
 //! * **Power cut**: segments are lost; the groups of a page are fitted anew from the record when it is next needed.
 //!
 //! # Parameters
 //! * `gamma` (places, 0 to 100, default 0): how far off a prediction may be. The source's figures are for 0, 1, 4 and 16.
-//! * `buffer` (entries, at least 1, default 2048): of the learning buffer, 8 bytes each, all of which count against
+//! * `buffer` (entries, at least 1, default 2048): of the learning buffer, 8 bytes each; they count against
 //!   `ftl.map_cache`. 2048 units of 4 KiB are the 8 MiB of write buffer after which the public code learns.
 //! * `compact` (units, at least 1, default 1000000): written between compactions. In the public code, 1000 MB.
 //! * `group` (LPNs, 2 to 256, default 256): of a group, but no more than a translation page holds.
@@ -42,12 +43,14 @@
 //! * `serial` (bool, default false): as for `dftl`.
 //!
 //! # Not modelled
-//! * Sorting the data is the buffer's business: the source programs its write buffer in LPN order, so that whatever was written
-//!   random becomes lines. That is `buffer.policy = "write_back:order=lpn,share=0.875"` with `buffer.capacity = "8MiB"`; a
-//!   comparison with any other buffer, or none, is not one with the source's drive. Without it the drive programs data in the
-//!   order in which it comes or leaves its buffer, and only learns in LPN order: random writes cost up to 8 bytes an LPN, twice a
-//!   plain table. Data written in order, or several streams of it with a frontier each, is learned as there.
-//! * Sorting what a collection moves: it goes in the order of places. Of what was sorted, runs stay.
+//! * Sorting host data is left to the write buffer. The source programs its write buffer in LPN order, so that random
+//!   writes become lines as well. That is `buffer.policy = "write_back:order=lpn,share=0.875"` with `buffer.capacity =
+//!   "8MiB"`; a comparison with any other buffer, or none, is not one with the source's drive. Without it the drive
+//!   programs data in the order in which it comes or leaves its buffer, and only learns in LPN order: random writes
+//!   cost up to 8 bytes an LPN, twice a plain table. Data that is written in order, also in several streams with a
+//!   frontier each, is learned as in the source.
+//! * Sorting the data that a collection moves: it is moved in the order of places. Data that was sorted before keeps
+//!   its runs.
 //! * Where nothing live lies at a predicted place, which may not be programmed at all, the read goes to the right page's die. The
 //!   spare area is taken to name all LPNs within `gamma` places, also those programmed later or in other blocks.
 //! * The time of fitting, look-up and compaction; memory that a collection's entries need beyond the buffer while they are learned.

@@ -5,11 +5,11 @@
 //!   `head_bytes` for each run. A run is a sequence of keys whose data lies at consecutive places in the order in which the
 //!   drive fills its lanes (`Layout::striped`), or that are all unmapped. Overwrites split runs and join them, so an update
 //!   changes the size of a cached page, and may push others out.
-//! * **Look-up**: a hit if the page is cached, or (for a read) the entry waits in the dirty buffer. A miss reads the page, and
-//!   takes in what the dirty buffer holds of it. Pages leave by least recent use.
-//! * **Eviction**: a clean page is dropped. A page with at most `sparse` dirty entries hands them to the dirty buffer, for
-//!   `buffered_bytes` each. Any other dirty page is programmed, without a read, as all of it is in memory. A full buffer
-//!   writes the entries of the page that has most of them there, with a read and a program.
+//! * **Look-up**: a hit if the page is cached, or (for a read) the entry is in the dirty buffer. A miss reads the page
+//!   and merges the entries that the dirty buffer holds for it. The least recently used page is evicted.
+//! * **Eviction**: a clean page is dropped. A page with at most `sparse` dirty entries moves them to the dirty buffer,
+//!   at `buffered_bytes` each. Any other dirty page is programmed without a read, because all of it is in memory. A
+//!   full buffer writes back the entries of the page that has the most entries in it, with a read and a program.
 //! * **Collection**: moved data changes cached pages and buffered entries in memory; the rest is grouped by translation page,
 //!   each read and programmed once, with the buffered entries of the page.
 //!
@@ -17,8 +17,8 @@
 //! * `buffer` (share, 0 to 0.5, default 0.1): of `ftl.map_cache`, for the dirty buffer. Assumed; not stated by the source.
 //! * `sparse` (count, default 8): most dirty entries of a page that go to the buffer. Assumed.
 //! * `buffered_bytes` (bytes, default 8): LPN and slot. Assumed.
-//! * `bitmap_bits` (1 or 2, default 1): 2 keeps a second bit that lets an overwrite inside a run leave the rest of it whole, so
-//!   that it costs one head and not two.
+//! * `bitmap_bits` (1 or 2, default 1): 2 keeps a second bit for each entry. An overwrite inside a run then leaves the
+//!   rest of the run whole, and costs one head instead of two.
 //! * `head_bytes` (bytes, default 4): the slot at which a run begins.
 //! * `serial` (bool, default false): as for `dftl`.
 //!

@@ -1,25 +1,28 @@
 //! TPFTL: entries are cached one by one but grouped by translation page, loaded ahead and written back together.
 //!
 //! # Model
-//! A *node* stands for a translation page with cached entries, which it keeps in the order of their use. Nodes are ordered by
-//! hotness: the mean, over a node's entries, of the look-up number of their last use, rounded down; of equals the lowest page is the coldest.
+//! A *node* holds the cached entries of one translation page, in LRU order. Nodes are ordered by hotness: the mean,
+//! over a node's entries, of the look-up number of their last use, rounded down. Among nodes of equal hotness, the one
+//! with the lowest page number is the coldest.
 //! * **Request-level prefetching** (`request_prefetch`): a miss loads, from the one translation page that it reads, every entry
 //!   that the rest of the host request will need there.
-//! * **Selective prefetching** (`selective_prefetch`): a counter goes up when a node is made and down when one goes. At
-//!   −`threshold` prefetching is switched on, at +`threshold` off, and the counter starts again at 0. While it is on, a miss also
-//!   loads as many following entries as preceding ones are cached without a gap.
-//! * Prefetching stays within the translation page. In a full cache it takes room from the one coldest node only, and stops when
-//!   that is empty. Prefetched entries enter at the least recent end of their node, the wanted one at the most recent end.
-//! * **Clean first** (`clean_first`): of the coldest node the least recent clean entry is given up; else its least recent one.
-//! * **Batch update** (`batch`): when a dirty entry must go, all dirty entries of its node are written with one read and one
-//!   program of the translation page; they stay, clean. When collection rewrites a translation page for entries that are not
-//!   cached, the node's dirty entries are written with it.
+//! * **Selective prefetching** (`selective_prefetch`): a counter goes up when a node is created and down when a node is
+//!   removed. At −`threshold` prefetching is switched on, at +`threshold` off, and the counter starts again at 0. While
+//!   it is on, a miss also loads as many following entries as preceding ones are cached without a gap.
+//! * Prefetching stays within the translation page. In a full cache it evicts entries of the coldest node only, and
+//!   stops when that node is empty. Prefetched entries enter at the least recent end of their node, the requested entry
+//!   at the most recent end.
+//! * **Clean first** (`clean_first`): the victim is the least recently used clean entry of the coldest node; if it has
+//!   no clean entry, its least recently used one.
+//! * **Batch update** (`batch`): when a dirty entry is evicted, all dirty entries of its node are written back with one
+//!   read and one program of the translation page. The others stay in the cache, clean. When collection rewrites a
+//!   translation page for entries that are not cached, the node's dirty entries are written with it.
 //!
 //! Unmapped entries are not prefetched.
 //!
 //! # Parameters
 //! * `request_prefetch`, `selective_prefetch`, `clean_first`, `batch` (bool, default true): the four techniques.
-//! * `threshold` (count, default 3, at least 1): of the selective prefetching's counter.
+//! * `threshold` (count, default 3, at least 1): limit of the counter of selective prefetching.
 //! * `order` (`mean` or `mru`, default `mean`): nodes by the mean hotness of their entries, or by their last use.
 //! * `entry_bytes` (bytes, default 6): a cached entry: 10 bits of offset, 4 bytes of slot, a dirty bit, rounded up.
 //! * `node_bytes` (bytes, default 16): a node. Assumed; the paper does not say.
@@ -32,11 +35,12 @@
 //! A cache that does not hold two nodes with an entry each is refused.
 //!
 //! # Cost
-//! As of `dftl`; a miss O(log nodes) beside it, for the coldest node. An entry takes 34 bytes of the simulator's memory.
+//! As for `dftl`; a miss takes O(log nodes) more, to find the coldest node. An entry takes 34 bytes of the simulator's
+//! memory.
 //!
 //! # Source
-//! Zhou, Wu, Wei, et al., "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory", EuroSys 2015. How
-//! hotness is counted is not said there; look-up numbers are ours.
+//! Zhou, Wu, Wei, et al., "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory", EuroSys 2015.
+//! The paper does not say how hotness is counted; look-up numbers are ours.
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};

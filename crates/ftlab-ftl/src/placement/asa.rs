@@ -1,28 +1,29 @@
-//! ASA-FTL: hot, warm and cold pages by how long ago they were written before, with borders found by clustering a sample.
+//! ASA-FTL: hot, warm and cold pages by the time since their last write, with class borders found by clustering a sample.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written. The recency of a write (inter-reference recency) is the time since
 //! the unit was written before.
-//! * **Criteria**: every `period` write requests k-means on a uniform sample of `sample` recencies since the last time finds
-//!   `classes` centres (at most 50 rounds, from evenly spaced quantiles), on log₂(1 + recency) or, with `scale = linear`, on the
-//!   recency itself. Before the first time everything is in the middle class.
-//! * **Host writes** go to the class with the nearest centre, the smallest being the hottest; what is written for the first time
-//!   to the coldest.
-//! * **Survivors** (`gc`): `age`: one whose mapping entry is cached goes to the class nearest to the time since it was written, but
-//!   never a hotter one than it comes from; one whose entry is not cached goes one class colder. `oob`: as if every entry
-//!   were cached, the time being in the spare area. `same`: back to the class it comes from. `cold`: to the coldest.
+//! * **Criteria**: after every `period` write requests, k-means finds `classes` centres (at most 50 rounds, from evenly
+//!   spaced quantiles) in a uniform sample of `sample` recencies of that period. It works on log₂(1 + recency) or, with
+//!   `scale = linear`, on the recency itself. Before the first time all writes go to the middle class.
+//! * **Host writes** go to the class with the nearest centre; the class with the smallest centre is the hottest. A
+//!   first write goes to the coldest class.
+//! * **Survivors** (`gc`): with `age`, a survivor whose mapping entry is cached goes to the class nearest to the time
+//!   since it was written, but never to a hotter one than it comes from; a survivor whose entry is not cached goes one
+//!   class colder. With `oob`, all are treated as cached, because the time is in the spare area. With `same`, they go
+//!   back to the class they come from; with `cold`, to the coldest.
 //!
-//! Class *i* is frontier *i*, 0 the hottest. Used with a map in flash (`ftl.mapping = dftl` in the source): each entry carries the
-//! time of its last write, which takes 4 bytes more in the cache and in translation pages of `dftl`, `tpftl`, `cdftl` and `cpftl`; with
-//! the whole map in memory every entry is cached.
+//! Class *i* is frontier *i*, 0 the hottest. Used with a map in flash (`ftl.mapping = dftl` in the source): each entry
+//! carries the time of its last write, which takes 4 more bytes in the cache and in translation pages of `dftl`,
+//! `tpftl`, `cdftl` and `cpftl`. With the whole map in memory every entry is cached.
 //!
 //! # Parameters
 //! * `classes` (count, default 3, 2 to 16), `sample` (count, default 100), `period` (write requests, default 5000).
 //! * `scale` (`log` or `linear`, default `log`), `gc` (`age`, `oob`, `same` or `cold`, default `age`).
 //!
 //! # Not modelled
-//! The time of clustering. The 4 bytes an entry with `sftl` and `leaftl`, which pack entries in ways that have no room for them. The
-//! source does not say where survivors go, nor what an entry takes; both are our reading.
+//! The time of clustering. The 4 bytes an entry with `sftl` and `leaftl`, which pack entries in ways that have no room
+//! for them. The source does not say where survivors go, nor how many bytes an entry takes; both are our reading.
 //!
 //! # Errors
 //! Parameters outside their ranges are refused.
@@ -31,8 +32,8 @@
 //! O(log classes) a write; O(sample × rounds) each period; 4 bytes a mapping unit in the simulator.
 //!
 //! # Source
-//! Xie, Chen and Roth, "ASA-FTL: An adaptive separation aware flash translation layer for solid state drives", Parallel Computing
-//! 61, 2017; and the authors' slides of it.
+//! Xie, Chen and Roth, "ASA-FTL: An adaptive separation aware flash translation layer for solid state drives", Parallel
+//! Computing 61, 2017; and the authors' slides on it.
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};

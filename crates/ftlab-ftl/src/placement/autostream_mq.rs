@@ -1,29 +1,30 @@
-//! AutoStream multi-queue: streams by how often chunks of addresses are written, which come down when they are left alone.
+//! AutoStream multi-queue: streams by the write counts of address chunks; chunks that are no longer written are demoted.
 //!
 //! # Model
 //! The address space is cut into chunks of `chunk_kib`; there is a queue of chunks for each stream. Time is counted in chunks
 //! touched by write requests.
-//! * **Promotion**: a touched chunk's count is incremented and it goes to the end of queue ⌊log(count)⌋, at most the last. A
-//!   chunk whose count exceeds that of all others is the hottest: the device's lifetime becomes the time between its last two
-//!   touches. The chunk expires a lifetime from now.
-//! * **Demotion**: after each touch, in every queue the chunk that was touched longest ago goes one queue down if it has expired, and
-//!   expires a lifetime from now. If it was the hottest, the next in its queue is.
+//! * **Promotion**: the count of a touched chunk is incremented, and the chunk goes to the end of queue ⌊log(count)⌋,
+//!   at most the last queue. A chunk whose count exceeds all others is the hottest; the time between its last two
+//!   touches becomes the device's lifetime. A touched chunk expires after one lifetime.
+//! * **Demotion**: after each touch, each queue is checked. If its least recently touched chunk has expired, it goes
+//!   one queue down, and expires again after one lifetime. If it was the hottest, the next chunk in its queue becomes
+//!   the hottest.
 //!
-//! The stream of a unit is the queue of its chunk; stream *i* is frontier *i*; survivors are left to the drive. As a chunk is touched
-//! before its units are placed, and its queue then follows from its count alone, demotion never shows in a stream; it is kept
-//! because the source has it.
+//! The stream of a unit is the queue of its chunk; stream *i* is frontier *i*; the drive places survivors
+//! (`gc.survivors`). A chunk is touched before its units are placed, and its queue then follows from its count alone.
+//! So demotion never changes a stream; it is kept because the source has it.
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 1 to 4,095).
 //! * `chunk_kib` (KiB, default 1024).
-//! * `log_base` (default 2): of the logarithm; the simulator of SepBIT's authors has e, and there a demoted chunk keeps its
-//!   stream until it is touched.
+//! * `log_base` (default 2): base of the logarithm. The simulator of SepBIT's authors uses e, and there a demoted chunk
+//!   keeps its stream until it is touched.
 //!
 //! # Not modelled
-//! Where it runs: between file system and device in the original, from the device's requests here.
+//! Its position between file system and device: here it sees the requests of the device.
 //!
 //! # Errors
-//! Parameters outside their ranges are refused, and chunks that are no whole number of mapping units.
+//! Parameters outside their ranges are refused, and chunks that are not a whole number of mapping units.
 //!
 //! # Cost
 //! O(streams) for each chunk that a request touches; 24 bytes of host memory a chunk.

@@ -1,24 +1,24 @@
 //! AutoStream SFR: streams by sequentiality, frequency and recency of the addresses that are written.
 //!
 //! # Model
-//! The address space is cut into chunks of `chunk_kib`. A write request counts in every chunk that it touches: the chunk's count is
-//! halved once for every `decay_mib` that the host has written since the chunk was written last, then incremented. The stream of a
-//! unit is ⌊log(count of its chunk)⌋, at most the last stream. A request that begins where the request before it ended is
-//! sequential: it takes that request's stream.
+//! The address space is cut into chunks of `chunk_kib`. A write request counts in every chunk that it touches: the
+//! chunk's count is halved once for every `decay_mib` of host writes since the chunk's last write, then incremented.
+//! The stream of a unit is ⌊log(count of its chunk)⌋, at most the last stream. A request that begins where the request
+//! before it ended is sequential: it takes that request's stream.
 //!
-//! Stream *i* is frontier *i*; survivors are left to the drive (`gc.survivors`).
+//! Stream *i* is frontier *i*; the drive places survivors (`gc.survivors`).
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 1 to 4,095).
 //! * `chunk_kib` (KiB, default 2048).
 //! * `decay_mib` (MiB of host writes, default 64).
-//! * `log_base` (default 2): of the logarithm; the simulator of SepBIT's authors has e.
+//! * `log_base` (default 2): base of the logarithm. The simulator of SepBIT's authors uses e.
 //!
 //! # Not modelled
-//! Where it runs: between file system and device in the original, from the device's requests here.
+//! Its position between file system and device: here it sees the requests of the device.
 //!
 //! # Errors
-//! Parameters outside their ranges are refused, and chunks that are no whole number of mapping units.
+//! Parameters outside their ranges are refused, and chunks that are not a whole number of mapping units.
 //!
 //! # Cost
 //! O(1) a unit; 8 bytes of host memory a chunk.

@@ -1,11 +1,11 @@
-//! Multiple Bloom filters: a unit is hot when recent filters, which count more, hold it.
+//! Multiple Bloom filters: a unit is hot when enough filters hold it; recent filters have more weight.
 //!
 //! # Model
-//! `filters` Bloom filters of `bits` bits with `hashes` hash functions each. A write is entered into the filter whose turn it is,
-//! or, if that holds the LPN already, into the first one after it that does not; then it is the next filter's turn. Every
-//! `decay` writes the filters age: the oldest is emptied and becomes the youngest. The youngest has weight 2, each older one
-//! 2 / `filters` less. A unit is hot if the weights of the filters that hold it add up to `threshold` or more. Hot writes go to
-//! frontier 1, all others and all survivors to frontier 0.
+//! `filters` Bloom filters of `bits` bits with `hashes` hash functions each. The filters take turns. A write is entered
+//! into the filter whose turn it is or, if that filter holds the LPN already, into the first one after it that does
+//! not. Every `decay` writes the filters age: the oldest is emptied and becomes the youngest. The youngest has weight
+//! 2, each older one 2 / `filters` less. A unit is hot if the weights of the filters that hold it add up to `threshold`
+//! or more. Hot writes go to frontier 1, all others and all survivors to frontier 0.
 //!
 //! # Parameters
 //! * `filters` (2 to 32, default 4), `bits` (1 to 2^24, default 2048), `hashes` (1 to 16, default 2).

@@ -1,9 +1,9 @@
 //! DAC (dynamic data clustering): a unit moves up a region with each overwrite and down with each collection.
 //!
 //! # Model
-//! Each unit is in one of `classes` regions, 0 the coldest. What is written for the first time goes to region 0; an overwritten
-//! unit goes to the region above its own; a survivor of collection to the one below. Region *i* is frontier *i*, for host
-//! writes and survivors alike.
+//! Each unit is in one of `classes` regions, 0 the coldest. A first write goes to region 0. An overwritten unit goes to
+//! the region above its own, a survivor of collection to the one below. Region *i* is frontier *i*, for host writes and
+//! survivors alike.
 //!
 //! With `promote_within` a unit goes up only if its old version lived for at most so many host units; with `demote_after` a
 //! survivor goes down only if it was written at least so long ago. Those are the time tests of the original; the
@@ -15,7 +15,7 @@
 //! * `demote_after` (host units, default 0: no test).
 //!
 //! # Not modelled
-//! Where the regions are kept: a byte a unit here.
+//! The place where a drive keeps the regions: here a byte a unit.
 //!
 //! # Errors
 //! A number of classes outside the range is refused.

@@ -1,11 +1,12 @@
 //! ETI (extent-based temperature identification): extents of the address space count the requests that write them.
 //!
 //! # Model
-//! The address space is one extent with counter 0 at first. A write request increments the counters (at most 15) of the extents
-//! that it covers whole; one that it covers in part is split at the request's bounds, as long as there are fewer than `extents`
-//! of them, and otherwise left as it is. Every `decay` requests all counters are halved and neighbours become one whose counters
-//! are equal or both below `threshold`. A host write goes to frontier 0 (hot) if its extent's counter is at `threshold` or above,
-//! to frontier 1 if it is below; survivors go to frontier 2.
+//! At first the address space is one extent with counter 0. A write request increments the counters (at most 15) of the
+//! extents that it covers completely. An extent that it covers in part is split at the request's bounds, as long as
+//! there are fewer than `extents` extents; otherwise it is left as it is. After every `decay` requests all counters are
+//! halved, and neighbouring extents are merged if their counters are equal or both below `threshold`. A host write goes
+//! to frontier 0 (hot) if its extent's counter is at `threshold` or above, otherwise to frontier 1. Survivors go to
+//! frontier 2.
 //!
 //! # Parameters
 //! * `extents` (count, default 1024), `decay` (requests, default 4096), `threshold` (1 to 15, default 4).

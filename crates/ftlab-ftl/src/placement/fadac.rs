@@ -1,10 +1,11 @@
-//! FADaC: the class of a unit is how many times ten times the average it has been written.
+//! FADaC: a unit's class rises with each factor of ten by which its write count exceeds the average.
 //!
 //! # Model
-//! Each unit has a counter: one up with each host write, one down with each collection that moves it. A fading average `F`
-//! follows the writes: `F ← F + 1/V − F/V` a unit, `V` the number of units that have been written and not trimmed since. The
-//! class of a unit with counter `c` is the number of times that `F` can be multiplied by `base` and still be at most `c`, at most
-//! `classes − 1`. Class *i* is frontier *i*, for host writes and survivors alike.
+//! Each unit has a counter. It rises by one with each host write and falls by one with each collection that moves the
+//! unit. A fading average `F` follows the writes: `F ← F + 1/V − F/V` a unit, where `V` is the number of units that
+//! have been written and not trimmed since. The class of a unit with counter `c` is the number of times that `F` can be
+//! multiplied by `base` without exceeding `c`, at most `classes − 1`. Class *i* is frontier *i*, for host writes and
+//! survivors alike.
 //!
 //! # Parameters
 //! * `classes` (count, default 6, 2 to 64).

@@ -1,27 +1,29 @@
 //! Flexible data placement (FDP): the host names a reclaim unit handle with each write.
 //!
 //! # Model
-//! The drive's lanes are dealt out to reclaim groups in turn (lane `l` is of group `l mod groups`), whose free units and victims are
-//! their own. A handle refers to one open reclaim unit on each lane of every group. A write goes to the reclaim unit that its
-//! placement identifier, a group and a handle, refers to; when that is full the controller takes the next one.
+//! The drive's lanes are assigned to reclaim groups in turn: lane `l` belongs to group `l mod groups`. Each group has
+//! its own free units and victims. A handle refers to one open reclaim unit on each lane of every group. A write goes
+//! to the reclaim unit that its placement identifier, a group and a handle, refers to; when that is full the controller
+//! takes the next one.
 //!
-//! With `by = stream` the identifier is the write's stream id: the handle in its low bits, as many as `handles` needs, the group
-//! above them. A write without one (id 0), or with one that names no handle or group of the drive, uses handle 0; the drive
-//! chooses the group then, by address, 16 mapping units each in turn. With `volume`, `pid` or `label` the host is one that gives each
-//! tenant a handle: the first tenant that writes gets handle 0, the next one handle 1, and after the last handle the first again; the
-//! drive chooses the group.
+//! With `by = stream` the identifier is the write's stream id: the handle in its low bits, as many as `handles` needs,
+//! and the group above them. A write without an identifier (id 0), or with one that names no handle or group of the
+//! drive, uses handle 0. The drive then chooses the group by address, 16 mapping units for each group in turn. With
+//! `volume`, `pid` or `label` the host gives each tenant a handle: the first tenant that writes gets handle 0, the next
+//! one handle 1, and after the last handle the first again. The drive chooses the group.
 //!
-//! `isolation` says what collection may mix. `initially`: survivors of all handles share one open unit on each lane of their group.
-//! `persistently`: survivors of a handle fill units of that handle alone, on a frontier of their own, and so does static wear
-//! levelling. `gc.survivors` has nothing to decide. Figures: writes whose identifier was refused (`invalid_ids`), and tenants seen; the
-//! summary has the statistics of the drive's log page as well (`fdp`: bytes of the host and of the media written, bytes of the media
-//! erased, counted from the end of the warm-up, without metadata).
+//! `isolation` says what collection may mix. `initially`: survivors of all handles share one open unit on each lane of
+//! their group. `persistently`: survivors of a handle fill units of that handle alone, on a frontier of their own, and
+//! static wear levelling does the same. `gc.survivors` has no effect. Figures: writes whose identifier was refused
+//! (`invalid_ids`), and tenants seen. The summary has the statistics of the drive's log page as well (`fdp`: bytes of
+//! the host and of the media written, bytes of the media erased, counted from the end of the warm-up, without
+//! metadata).
 //!
 //! # Parameters
 //! * `groups` (count, default 1, a divisor of the drive's lanes): reclaim groups.
 //! * `handles` (count, default 8, 1 to 128): reclaim unit handles.
 //! * `isolation` (`initially` or `persistently`, default `initially`): what collection may mix.
-//! * `by` (`stream`, `volume`, `pid` or `label`, default `stream`): what says whose a write is.
+//! * `by` (`stream`, `volume`, `pid` or `label`, default `stream`): what identifies the owner of a write.
 //!
 //! # Not modelled
 //! Reclaim Unit Handle Update (the host's order to begin a new unit): no record of a trace carries it. Events, which a host reads
@@ -29,15 +31,16 @@
 //! on one drive.
 //!
 //! # Errors
-//! A parameter outside its range. A host that puts more into a group than the group holds ends the run, as a drive that is full does.
+//! A parameter outside its range. A host that writes more into a group than the group holds ends the run, as a full
+//! drive does.
 //!
 //! # Cost
 //! O(1) per write; one open unit per handle and lane, one more per lane for survivors, or with `persistently` one for each
 //! handle.
 //!
 //! # Source
-//! NVM Express, TP4146 Flexible Data Placement (2022), part of the NVM Express Base Specification since 2.1 (2024). That a write
-//! with an invalid identifier uses handle 0 is how QEMU's emulated drive does it (`hw/nvme/ctrl.c`).
+//! NVM Express, TP4146 Flexible Data Placement (2022), part of the NVM Express Base Specification since 2.1 (2024).
+//! Handle 0 for writes with an invalid identifier: QEMU's emulated drive (`hw/nvme/ctrl.c`).
 
 use ftlab_core::{Error, LaneId, Layout, Lpn, Result};
 use serde::{Deserialize, Serialize};

@@ -1,18 +1,20 @@
-//! Future knowledge: data that will die together lies together. No real drive can; what it saves is nearly what placement can bring.
+//! Future knowledge: data that will be invalidated together lies together. No real drive can; its WAF is nearly the best that placement can reach.
 //!
 //! # Model
 //! Each write and each survivor goes to class `min(remaining lifespan / segment, classes - 1)`, where the remaining lifespan is
 //! the number of mapping units that the host will write until this version is overwritten or trimmed. Class 0 dies first; the
 //! last class takes everything that lives longer, or to the end of the workload.
 //!
-//! The future comes from a pass over the workload before the run: through warm-up, filters, fit and repeats, and through the
-//! write buffer where there is one. With a write buffer that takes the counting backend, because on the timed one the order
-//! in which units leave the buffer depends on time. What preconditioning by fill or theory has placed is classed when it
-//! survives a collection for the first time.
+//! The future comes from a pass over the workload before the run: through warm-up, filters, fit and repeats, and
+//! through the write buffer if there is one. With a write buffer, the policy needs the counting backend, because on the
+//! timed one the order in which units leave the buffer depends on time. Data that preconditioning by fill or theory has
+//! placed gets its class when it first survives a collection.
 //!
-//! With `ideal` (FK-ideal, counting backend only) a class is an interval of `segment` units in which its data dies, whenever it is
-//! written, and there are so many classes that few versions live beyond the last. The drive has further reclaim units, one
-//! for each class and lane: so many as are open are not charged to the spare, and the others are used for nothing else. So data lies together that dies together, at no cost, and only what outlives all classes is collected.
+//! With `ideal` (FK-ideal, counting backend only) a class is an interval of `segment` units: its data is invalidated
+//! within this interval, whenever it is written. There are so many classes that few versions live beyond the last. The
+//! drive has extra reclaim units, one for each class and lane. Open units are charged to these and not to the spare;
+//! the drive uses them for nothing else. So data that is invalidated together lies together at no cost, and only data
+//! that outlives all classes is collected.
 //!
 //! # Parameters
 //! * `classes` (count, default 6, 2 to 64): frontiers, each with an open reclaim unit on every lane. With `ideal` 2 to 4,096, by
@@ -24,9 +26,10 @@
 //! * `ideal` (true or false, default false): intervals of death instead of lifespans, and open units that are not charged.
 //!
 //! # Not modelled
-//! How anybody could know. It is no strict optimum: classes are limited, what outlives the workload is not told apart, and open
-//! units are charged to the spare, so that with few spare reclaim units a simpler scheme may do better (longer segments help
-//! there). On the timed backend a trim may overtake a write in the host link, where the pass before the run saw them in order.
+//! A way to know the future. The policy is no strict optimum: classes are limited, all data that outlives the workload
+//! has one class, and open units are charged to the spare. With few spare reclaim units a simpler scheme may do better
+//! (longer segments help there). On the timed backend a trim may overtake a write in the host link, where the pass
+//! before the run saw them in order.
 //!
 //! # Errors
 //! A parameter outside its range; `ideal` on the timed backend, or with a state to be saved; a run whose future cannot be known: the timed backend with a write buffer, power cuts, a

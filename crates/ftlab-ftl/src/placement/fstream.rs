@@ -1,22 +1,23 @@
 //! Streams by kind of file, as a file system assigns them (FStream): metadata in one stream, each kind of file in one of its own.
 //!
 //! # Model
-//! A write that is marked as file-system metadata (in a recording the blocks of the journal, `--replay journal=on`) goes to stream 1. A write
-//! with a label, which in a recording is the kind of file (`*.log`, `*.sst`, `MANIFEST-#`; with `--replay labels=role` what it is for:
-//! `write-ahead log`, `table`), goes to the stream of that kind: the
-//! kinds get the streams from 2 on in the order of their first writes. Kinds that come when all are given away, and writes without
-//! a label, go to the default stream, 0.
+//! A write that is marked as file-system metadata goes to stream 1. In a recording these are the blocks of the journal
+//! (`--replay journal=on`). A write with a label goes to the stream of that label. In a recording the label is the kind
+//! of file (`*.log`, `*.sst`, `MANIFEST-#`) or, with `--replay labels=role`, its role (`write-ahead log`, `table`).
+//! Kinds get the streams from 2 on, in the order of their first writes. Kinds that appear after all streams are in use,
+//! and writes without a label, go to the default stream, 0.
 //!
-//! Stream *i* is frontier *i*; survivors are left to the drive. Figures: kinds met, and the share of the writes that went to the
-//! default stream.
+//! Stream *i* is frontier *i*; the drive places survivors (`gc.survivors`). Figures: kinds seen, and the share of the
+//! writes that went to the default stream.
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 2 to 4,095): besides the default one.
 //!
 //! # Not modelled
-//! Streams of inodes, directories and bitmaps of their own, as no source tells metadata apart; names that an administrator gives
-//! streams to (in the source the names and endings are given when the file system is mounted, here all kinds take part until the streams are
-//! used up). Lifetimes: kinds that die alike do not share a stream, which `vstream:by=label` has them do.
+//! Separate streams for inodes, directories and bitmaps: no source distinguishes kinds of metadata. Names that an
+//! administrator assigns to streams: in the source the names and endings are given when the file system is mounted;
+//! here all kinds take part until the streams are used up. Lifetimes: kinds with similar lifetimes do not share a
+//! stream; with `vstream:by=label` they do.
 //!
 //! # Errors
 //! A count outside the range is refused.

@@ -8,9 +8,10 @@
 //! Write-lifetime hints that a recorded program gives by `fcntl` are streams as well: short is 1, medium 2, long 3, extreme 4, as the
 //! NVMe driver of Linux 4.13 to 5.17 had them.
 //!
-//! Of NVMe's streams directive that is: a stream opens with its first write, and its granularity (SGS) is the reclaim unit, one
-//! on each lane. `open` is the number of streams that may be open at once (with the default stream): beyond it the controller
-//! closes the one used least recently, whose open unit is left as it is, and which opens a new one when it is written again.
+//! The policy models these parts of NVMe's streams directive: a stream opens with its first write, and its granularity
+//! (SGS) is the reclaim unit, one on each lane. `open` is the number of streams that may be open at once (with the
+//! default stream). Beyond it the controller closes the least recently used stream. Its open unit is left as it is, and
+//! the stream opens a new one when it is written again.
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 1 to 4,095): streams of the device besides the default one.
@@ -18,13 +19,13 @@
 //! * `open` (count, default all, 2 to `streams` + 1): streams that may be open at once on a lane.
 //!
 //! # Not modelled
-//! Commands: allocation of streams to a namespace, and Release Identifier and Release Resources, which no record of a trace
-//! carries; what they do, closing the open unit of a stream, is what `open` does to the one used least recently. The stream write size (SWS): a
-//! page that a request leaves half full is padded or waits as without streams.
+//! Commands: allocation of streams to a namespace, and Release Identifier and Release Resources, which no record of a
+//! trace carries. Their effect, closing the open unit of a stream, is what `open` does to the least recently used
+//! stream. The stream write size (SWS): a page that a request leaves half full is padded or waits as without streams.
 //!
 //! # Errors
-//! A count outside the range is refused; so is `open` with `gc.survivors = stream`, where each collection would open its victim's
-//! stream again and close another one half empty.
+//! A count outside the range is refused; so is `open` with `gc.survivors = stream`, because each collection would open
+//! its victim's stream again and close another one half empty.
 //!
 //! # Cost
 //! O(1) per write; one open unit per stream and lane.

@@ -1,25 +1,26 @@
-//! MiDAS: a chain of groups, sized by a model of update intervals, with a filter for hot data before it.
+//! MiDAS: a chain of groups, sized by a model of update intervals, with a filter for hot data in front.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written; an epoch is `epoch` times the mapping units of the drive.
 //! * **Chain**: host writes go to group 1, survivors of group *i* to group *i + 1*; the last one keeps its own.
-//! * **Victims** (`victim = own`): the first group that has more than its share of the closed reclaim units gives up the
-//!   one that was closed first; if none has, the last group gives up the one that `last` chooses. `victim = drive` leaves
-//!   it to `ftl.victim`.
-//! * **Update intervals**: of a `sample` of the addresses, in bins of a reclaim unit; those of versions that were hot when
-//!   they were written apart.
-//! * **Model**: a version that is so old lies in the group that so much time leads to; from the shares that live on follow
-//!   the valid share of each group, the flow into the next, and the write amplification. The last group is taken for a
-//!   FIFO log that survivors pass through again; what outlives an epoch dies at a constant rate.
+//! * **Victims** (`victim = own`): the unit that was closed first in the first group that has more than its share of
+//!   the closed reclaim units. If no group has more, the victim is the unit of the last group that `last` chooses. With
+//!   `victim = drive`, `ftl.victim` chooses.
+//! * **Update intervals**: measured on a `sample` of the addresses, in bins of one reclaim unit. Versions that were hot
+//!   when they were written are counted separately.
+//! * **Model**: the age of a version determines the group in which it lies. The share of versions that survive to each
+//!   age gives the valid share of each group, the flow into the next group, and the write amplification. The last group
+//!   is modelled as a FIFO log that survivors pass through again. Versions that outlive an epoch are invalidated at a
+//!   constant rate.
 //! * **Search**: at the end of an epoch, groups are added one by one and their sizes varied, without a hot group and with
 //!   one of each of nine sizes; the best is applied if its write amplification is below the measured one.
 //! * **Irregular**: if the valid share of a group differs by more than 0.1 from what was predicted, it and all later ones
 //!   are merged for the next epoch.
 //! * **Hot group** (`hot`): a counter of two bits an address. It goes up by one when the unit is overwritten in group 1
-//!   sooner than reclaim units of the hot group get old, and down by one when it is overwritten later or elsewhere in the
-//!   chain, or copied. At 3 a unit is written to the hot group, whose survivors go to group 1. There is one only if at most
-//!   0.2 of its collected units are valid and at least 15 % of the host writes go there, as predicted and as measured;
-//!   once it measured worse, it is tried again four epochs later.
+//!   at an age below that of the hot group's reclaim units at collection. It goes down by one when the unit is
+//!   overwritten later, elsewhere in the chain, or copied. At 3 a unit is written to the hot group, whose survivors go
+//!   to group 1. The hot group exists only if at most 0.2 of its collected units are valid and at least 15 % of the
+//!   host writes go there, as predicted and as measured. If it measures worse, it is tried again four epochs later.
 //!
 //! Frontier 0 is the hot group, frontier *i* group *i*.
 //!
@@ -27,7 +28,7 @@
 //! * `groups` (count, default 5, 1 to 32): most groups of the chain. With the hot group that makes the six frontiers of
 //!   `sepbit`.
 //! * `sample` (share, default 0.01, above 0 to 1): of the addresses whose update intervals are kept.
-//! * `sample_least` (count, default 65,536): addresses that are sampled at least. Of few, one hot address more or less
+//! * `sample_least` (count, default 65,536): least number of sampled addresses. In a small sample, a single hot address
 //!   changes the distribution.
 //! * `epoch` (times the mapping units of the drive, default 4, above 0 to 100).
 //! * `last` (`greedy` or `cost_benefit`, default `greedy`): the rule of the last group.
@@ -36,34 +37,36 @@
 //! * `victim` (`own` or `drive`, default `own`).
 //!
 //! # Choices
-//! The description leaves open, and is decided here:
-//! * The drive begins with a chain of one, and the first search comes after a quarter of an epoch, or when 200 overwrites
-//!   have been sampled in an epoch. Until births have been known for two epochs, each interval counts for those that began
-//!   too early to be seen.
-//! * Sizes are shares of a pool's closed reclaim units, so that they hold for pools of any kind. A further group must save
-//!   half a per cent, as its open units cost spare.
-//! * What outlives an epoch makes up for the valid units that the intervals do not explain: its mean rest of life is their
-//!   number by the rate at which versions get so old.
-//! * The counters run without a hot group too, so that the model knows what it would hold; a hot unit that is overwritten
-//!   too late then goes down by two, as the hot group would have copied it. Overwriting a unit in the hot group leaves its
-//!   counter alone.
-//! * The size of the hot group is searched: `hot_share` and eight more, each 0.7 of the one before. Its age is the mean of
-//!   its collections since it was made, and without one its size by the hot writes, halfway from what was taken before.
-//! * Valid shares are measured of units that were opened in the second half of an epoch, when the drive has taken on its
-//!   sizes. What was predicted is renewed at the end of each epoch for the sizes that are kept.
-//! * Reclaim units that no group filled (translation pages) belong to the last one, as do those of a hot group that was
-//!   given up.
+//! The description leaves some points open. They are decided here as follows:
+//! * The drive begins with a chain of one, and the first search comes after a quarter of an epoch, or when 200
+//!   overwrites have been sampled in an epoch. Until write times have been recorded for two epochs, the intervals seen
+//!   also stand for those that began before recording.
+//! * Sizes are shares of a pool's closed reclaim units, so that they apply to pools of any kind. A further group must
+//!   save half a per cent, because its open units take spare.
+//! * Versions that outlive an epoch make up for the valid units that the intervals do not explain. Their mean remaining
+//!   life is their number divided by the rate at which versions reach that age.
+//! * The counters run without a hot group too, so that the model can predict its contents. A hot unit that is
+//!   overwritten too late then goes down by two, because the hot group would have copied it. An overwrite in the hot
+//!   group leaves the counter unchanged.
+//! * The size of the hot group is searched: `hot_share` and eight more, each 0.7 of the one before. Its age is the mean
+//!   age at its collections since it was created. Without a hot group it is the size divided by the rate of hot writes,
+//!   averaged with the previous estimate.
+//! * Valid shares are measured on units that were opened in the second half of an epoch, when the groups have reached
+//!   their sizes. Predictions for sizes that are kept are renewed at the end of each epoch.
+//! * Reclaim units that no group filled (translation pages) belong to the last one, and so do those of a hot group that
+//!   was dissolved.
 //!
 //! # Not modelled
-//! The time of the search. That the last group does better than the FIFO log for which the model takes it: its share comes
-//! out some per cent too small. Of small groups (two or three reclaim units) the stay is one half of a unit inexact.
+//! The time of the search. The last group collects better than the FIFO log of the model, so its share comes out some
+//! per cent too small. In small groups (two or three reclaim units), the modelled time in the group is wrong by up to
+//! half a unit.
 //!
 //! # Errors
 //! Parameters outside their ranges; an unknown word.
 //!
 //! # Cost
-//! O(1) a unit placed, O(closed units) a collection, some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping unit, of
-//! which a drive that samples keeps less.
+//! O(1) a unit placed, O(closed units) a collection, some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping
+//! unit; a drive that samples needs less.
 //!
 //! # Source
 //! Oh et al., "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size

@@ -1,10 +1,10 @@
 //! Multi-hash counters: a unit is hot when all the counters that its address hashes to are high.
 //!
 //! # Model
-//! A table of `counters` saturating counters of `bits` bits. A write increments those that `hashes` hash functions of the LPN
-//! name; the unit is hot if all of them then stand at `threshold` or more. After every `decay` writes all counters are halved.
-//! Hot writes go to frontier 1, all others and all survivors to frontier 0. Units whose counters meet by chance may be taken for
-//! hot.
+//! A table of `counters` saturating counters of `bits` bits. A write increments the counters that `hashes` hash
+//! functions of the LPN select. The unit is hot if all of them are then at `threshold` or more. After every `decay`
+//! writes all counters are halved. Hot writes go to frontier 1, all others and all survivors to frontier 0. A unit that
+//! shares its counters with others by chance may be taken for hot.
 //!
 //! # Parameters
 //! * `counters` (1 to 2^26, default 4096), `bits` (1 to 8, default 4), `hashes` (1 to 16, default 2).

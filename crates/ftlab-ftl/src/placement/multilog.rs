@@ -1,4 +1,4 @@
-//! MultiLog: a log for each frequency of updates; units climb and sink between logs, and space goes where theory says.
+//! MultiLog: a log for each update frequency; units move up and down between the logs, and a model divides the space among them.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written. Level 0 is the hottest log.
@@ -8,12 +8,12 @@
 //!   are less than `levels`; otherwise they stay.
 //! * **Host writes** climb one level with probability `max(0, 1 − interval / expected)`, where the interval is the time
 //!   since the unit was written before, and `expected` half the valid units of its level times 1 less the mean share of
-//!   invalid units that reclaim units of that level had when they were collected. Otherwise they stay. What is written for
-//!   the first time goes to level 0.
-//! * **Victims** (`victim = own`): level *i* has `v` valid units, the reclaim units `s` and the share `p` of host writes.
-//!   As a FIFO log under uniform writes it has the write amplification `F(α) = 1 / (1 − e)`, `α = s / v`, `e = exp(−α (1 −
-//!   e))`, by Lambert's W. The level at which a reclaim unit less costs least, by the derivative `p F'(α) / v`, gives up
-//!   the unit that was closed first. `victim = drive` leaves the choice to `ftl.victim`.
+//!   invalid units that reclaim units of that level had when they were collected. Otherwise they stay. A first write
+//!   goes to level 0.
+//! * **Victims** (`victim = own`): level *i* has `v` valid units, the reclaim units `s` and the share `p` of host
+//!   writes. As a FIFO log under uniform writes it has the write amplification `F(α) = 1 / (1 − e)`, `α = s / v`, `e =
+//!   exp(−α (1 − e))`, by Lambert's W. The victim is the unit that was closed first in the level that suffers least
+//!   from one reclaim unit less, by the derivative `p F'(α) / v`. With `victim = drive`, `ftl.victim` chooses.
 //!
 //! Level *i* is frontier *i*; host writes and survivors of a level share its open units.
 //!
@@ -29,12 +29,12 @@
 //!
 //! Counts of writes are halved once a level has as many as the drive has mapping units; the share of invalid units is a
 //! moving mean over about 16 collections of the level. Lambert's W is exact where the source approximates it. Space and
-//! valid units are those of the closed units of the pool that is collected. Units that are all
-//! valid are passed over, as moving them gains nothing. Reclaim units that the mechanism filled (translation pages) belong
-//! to the coldest level. Before anything of a level was collected its mean share is none.
+//! valid units are those of the closed units of the pool that is collected. Reclaim units without invalid data are
+//! skipped, because collecting them gains nothing. Reclaim units of translation pages belong to the coldest level. The
+//! mean share of a level is 0 until one of its units is collected.
 //!
 //! # Not modelled
-//! A bound on how often levels are balanced: here it is at every collection.
+//! A limit on how often levels are balanced: here they are balanced at every collection.
 //!
 //! # Errors
 //! `levels` outside its range; an unknown word.
@@ -43,8 +43,8 @@
 //! O(1) a unit placed, O(closed units) a collection; 5 bytes a mapping unit.
 //!
 //! # Source
-//! Stoica and Ailamaki, "Improving Flash Write Performance by Using Update Frequency", PVLDB 6(9), 2013; rules of climbing
-//! and opening as the simulator of SepBIT has them.
+//! Stoica and Ailamaki, "Improving Flash Write Performance by Using Update Frequency", PVLDB 6(9), 2013; rules of
+//! climbing and opening as in the simulator of SepBIT.
 
 use ftlab_core::{Error, Result, RuId, Stream};
 use serde::{Deserialize, Serialize};

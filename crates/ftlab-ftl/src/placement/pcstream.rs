@@ -1,31 +1,32 @@
-//! PCStream: a write's stream is that of its program context, and contexts with similar lifetimes share a stream.
+//! PCStream: a write goes to the stream of its program context, and contexts with similar lifetimes share a stream.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written.
-//! * **Live table**: for each range of `range_kib` of the address space, what was written into it: a record (context, time) for
-//!   each context, the time being the mean over its requests. It takes 12 bytes for each range and each record, at most
-//!   `live_mib`; the range that was written longest ago leaves.
-//! * **Lifetimes**: a request that overwrites units of a range gives the range's oldest record a death: its context's lifetime takes a
-//!   sample, now less the record's time, and the record goes. Then the request is recorded. A trim gives a sample likewise, once
-//!   for the units of a range that are trimmed with no write between them. Of a
-//!   context's samples the first eight are averaged; each later one weighs an eighth.
-//! * **Streams**: k-means on the lifetimes of the contexts (at most 100 rounds, from evenly spaced quantiles) makes `streams`
-//!   clusters; stream 1 is the one of the shortest. With no more contexts than streams each has its own. It is done anew when a
-//!   tenth of the contexts have come or have changed their lifetime by more than a tenth since the last time, and after 65,536
-//!   units where it has left contexts without a stream.
-//! * **A write** goes to its context's stream; with a context that has none yet, or with none at all, to stream 0.
-//! * **Attribute table**: `contexts` of them are remembered at 12 bytes each (0: all); the one that wrote longest ago leaves.
-//!   340 contexts are 4 KB, 1,020 are 12 KB.
+//! * **Live table**: for each range of `range_kib` of the address space, what was written into it: a record (context,
+//!   time) for each context, the time being the mean over its requests. It takes 12 bytes for each range and each
+//!   record, at most `live_mib`; beyond that the least recently written range is evicted.
+//! * **Lifetimes**: a request that overwrites units of a range ends the range's oldest record. The lifetime of the
+//!   record's context takes a sample, the present time less the record's time, and the record is removed. Then the new
+//!   request is recorded. A trim gives a sample likewise, once for the units of a range that are trimmed with no write
+//!   between them. The first eight samples of a context are averaged; each later one has a weight of an eighth.
+//! * **Streams**: k-means on the lifetimes of the contexts (at most 100 rounds, from evenly spaced quantiles) makes
+//!   `streams` clusters; stream 1 has the shortest lifetimes. With no more contexts than streams, each context has its
+//!   own stream. Clustering is repeated when a tenth of the contexts are new or have changed their lifetime by more
+//!   than a tenth since the last time. It is also repeated after 65,536 units if contexts without a stream were left.
+//! * **A write** goes to its context's stream. A write goes to stream 0 if its context has no stream yet, or if it has
+//!   no context.
+//! * **Attribute table**: `contexts` of them are remembered at 12 bytes each (0: all); beyond that the context that
+//!   wrote longest ago is evicted. 340 contexts are 4 KB, 1,020 are 12 KB.
 //!
-//! Stream *i* is frontier *i*. Survivors are left to the drive: `gc.survivors = internal` gives each stream an internal one, which is
-//! part of the system in its source.
+//! Stream *i* is frontier *i*. The drive places survivors. `gc.survivors = internal` gives each stream an internal one,
+//! as in the source.
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 1 to 4,095): besides the default stream.
 //! * `range_kib` (KiB, default 1024): one mapping unit makes the table exact.
 //! * `live_mib` (MiB, default 64), `contexts` (count, default 0: all).
-//! * `censored` (bool, default true): a context none of whose data has died yet takes the mean age of its records as its
-//!   lifetime, so that what is written once leaves stream 0.
+//! * `censored` (bool, default true): a context none of whose data has been invalidated yet takes the mean age of its
+//!   records as its lifetime. So data that is written once does not stay in stream 0.
 //! * `distance` (`linear` or `log`, default `linear`): of lifetimes.
 //! * `weight` (`contexts` or `writes`, default `contexts`): what counts in a cluster.
 //!
@@ -33,14 +34,15 @@
 //! The CPU time of finding a program context. Emptying the attribute table when a process ends.
 //!
 //! # Errors
-//! Parameters outside their ranges are refused, and ranges that are no whole number of mapping units.
+//! Parameters outside their ranges are refused, and ranges that are not a whole number of mapping units.
 //!
 //! # Cost
 //! O(records of a range) for each range that a request touches; clustering O(contexts × rounds), with `censored` also O(records).
 //!
 //! # Source
-//! Kim, Hahn, Lee, Kim and Kim, "Fully automatic stream management for multi-streamed SSDs using program contexts", FAST 2019, and
-//! Kim's dissertation on program contexts in flash storage. That the oldest record dies, the weights of samples and `censored` are ours.
+//! Kim, Hahn, Lee, Kim and Kim, "Fully automatic stream management for multi-streamed SSDs using program contexts",
+//! FAST 2019, and Kim's dissertation on program contexts in flash storage. Ending the oldest record, the weights of
+//! samples and `censored` are ours.
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};

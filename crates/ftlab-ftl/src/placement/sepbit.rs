@@ -1,12 +1,12 @@
-//! SepBIT: blocks are told apart by the time at which they will be invalidated, guessed from the past.
+//! SepBIT: blocks are separated by the time at which they will be invalidated, inferred from the past.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written. The lifespan of a version is the time from its writing to its
 //! overwriting.
-//! * **Host writes**: a unit whose old version lived for less than `l` goes to class 1, every other one (and what is written for
-//!   the first time) to class 2.
-//! * **Survivors**: those of class 1 go to class 3. Of the others, with `g` the time since the unit was written, those with
-//!   `g < 4 l` go to class 4, with `g < 16 l` to class 5, the rest to class 6.
+//! * **Host writes**: a unit whose old version lived for less than `l` goes to class 1. Every other unit, and a first
+//!   write, goes to class 2.
+//! * **Survivors**: those of class 1 go to class 3. The others are divided by the time `g` since the unit was written:
+//!   with `g < 4 l` to class 4, with `g < 16 l` to class 5, the rest to class 6.
 //! * **l** is the mean time from opening to collection of `segments` reclaim units of class 1, set anew after each `segments`
 //!   of them; infinite before the first.
 //!
@@ -14,13 +14,14 @@
 //! in one class (its UW).
 //!
 //! # Parameters
-//! * `host` (bool, default true): host writes are told apart.
-//! * `survivors` (bool, default true): survivors are told apart.
+//! * `host` (bool, default true): host writes are separated.
+//! * `survivors` (bool, default true): survivors are separated.
 //! * `segments` (count, default 16): collected units of class 1 over which `l` is averaged.
 //!
 //! # Not modelled
-//! The FIFO queue of recently written LPNs by which the paper finds lifespans below `l`: here the last write of every unit is
-//! kept, 4 bytes each, which decides the same. Reclaim units are the drive's, not segments of 512 MiB.
+//! The FIFO queue of recently written LPNs by which the paper finds lifespans below `l`: here the last write of every
+//! unit is kept, 4 bytes each, which leads to the same decisions. Reclaim units are the drive's, not segments of 512
+//! MiB.
 //!
 //! # Errors
 //! `segments = 0` is refused.

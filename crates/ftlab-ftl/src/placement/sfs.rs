@@ -1,18 +1,18 @@
-//! SFS: units go to groups of like hotness, whose borders follow the hotness of what lies in the reclaim units.
+//! SFS: units go to groups of similar hotness, whose borders follow the hotness of the closed reclaim units.
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written. The hotness of a unit is the number of its writes divided
 //! by the time since the last of them; that of a reclaim unit the sum of those numbers over its valid units, divided by
 //! the sum of those times.
-//! * **Borders** (iterative segment quantization): at each collection three rounds of k-means on the hotness of the closed
-//!   reclaim units of the pool that is collected move the centres of the `groups` groups, from where they were; the first
-//!   time from evenly spaced quantiles.
-//! * **Host writes and survivors** go to the group whose centre is nearest to the unit's hotness, which for a host write
-//!   counts the write and the time since the one before. What is written for the first time is the hottest.
-//! * **Victims** (`victim = own`, cost-hotness): the largest `(1 − u) / (u × hotness)`, with `u` the valid share and the
-//!   number of writes divided by the time since the reclaim unit's last program (`age = program`) or since the last writes
-//!   (`age = write`). A unit with `u = 0` wins, ties go to the fewest erases, then to the lowest id. `victim = drive`
-//!   leaves it to `ftl.victim`.
+//! * **Borders** (iterative segment quantization): at each collection, three rounds of k-means on the hotness of the
+//!   closed reclaim units of the collected pool move the centres of the `groups` groups. They start from the previous
+//!   centres, the first time from evenly spaced quantiles.
+//! * **Host writes and survivors** go to the group whose centre is nearest to the unit's hotness. The hotness of a host
+//!   write includes this write and the time since the one before. A first write is the hottest.
+//! * **Victims** (`victim = own`, cost-hotness): the largest `(1 − u) / (u × hotness)`, with `u` the valid share and
+//!   the number of writes divided by the time since the reclaim unit's last program (`age = program`) or since the last
+//!   writes (`age = write`). A unit with `u = 0` wins, ties go to the fewest erases, then to the lowest id. With
+//!   `victim = drive`, `ftl.victim` chooses.
 //!
 //! Group *i* is frontier *i*, 0 the hottest; host writes and survivors of a group share its open units.
 //!
@@ -23,14 +23,15 @@
 //! * `victim` (`own` or `drive`, default `own`).
 //!
 //! # Choices
-//! The source of the scheme is a file system that writes whole segments; here reclaim units are filled as data come.
-//! Before the first collection everything is in the hottest group. What was in the drive before it was asked counts as
-//! written once, at that time. Reclaim units without units of one owner (translation pages, shared values) have the
-//! hotness `1 / time since their last program`, which makes the rule cost-benefit. The source does not name a scale:
-//! `linear` puts nearly all into the coldest groups, as hotness has a long tail. Nor does it say whether a copy renews the
-//! time of a block: with `age = write` it does not, and cold units that have just been moved are the next victims again.
-//! Counts are never halved, so that in a long run the hotness of cold data falls behind as the square of its rate: the
-//! rule then collects cold units too full, and `victim = drive` with `cost_benefit` writes less (`docs/measured.md`).
+//! The source of the scheme is a file system that writes whole segments; here reclaim units are filled as data arrives.
+//! Before the first collection all data is in the hottest group. Data that was in the drive before the policy saw a
+//! request counts as written once, at that time. Reclaim units without units of one owner (translation pages, shared
+//! values) have the hotness `1 / time since their last program`, so that the rule is cost-benefit for them. The source
+//! does not name a scale: `linear` puts nearly all units into the coldest groups, because hotness has a long tail. Nor
+//! does it say whether a copy renews the time of a block: with `age = write` it does not, and cold units that have just
+//! been moved are the next victims again. Counts are never halved, so that in a long run the hotness of cold data falls
+//! behind as the square of its rate. The rule then collects cold units with too much valid data, and `victim = drive`
+//! with `cost_benefit` writes less (`docs/measured.md`).
 //!
 //! # Not modelled
 //! Delaying writes until a group has a segment full; the time of clustering; hotness of files.
@@ -43,7 +44,7 @@
 //!
 //! # Source
 //! Min, Kim, Cho, Lee and Eom, "SFS: Random Write Considered Harmful in Solid State Drives", FAST 2012; sums over valid
-//! blocks and the three rounds as the simulator of SepBIT has them.
+//! blocks and the three rounds as in the simulator of SepBIT.
 
 use ftlab_core::{Error, Lpn, Result, RuId};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,10 @@
-//! Two-level LRU: a unit is hot once it has been written again while it was remembered as a candidate.
+//! Two-level LRU: a unit becomes hot when it is written again while it is in the list of candidates.
 //!
 //! # Model
-//! Two lists of LPNs in order of last write. A write of an LPN in the hot list, or in the list of candidates, puts it at the
-//! front of the hot list; any other at the front of the candidates. What falls off the hot list becomes a candidate, what falls
-//! off the candidates is forgotten. Hot writes go to frontier 1, all others and all survivors to frontier 0.
+//! The policy keeps two lists of LPNs in order of last write. A write of an LPN in either list puts it at the front of
+//! the hot list. A write of any other LPN puts it at the front of the candidates. An LPN evicted from the hot list
+//! becomes a candidate; an LPN evicted from the candidates is forgotten. Hot writes go to frontier 1, all others and
+//! all survivors to frontier 0.
 //!
 //! # Parameters
 //! * `hot` (count, default 512) and `candidates` (count, default 1024): units in each list.

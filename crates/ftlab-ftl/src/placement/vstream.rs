@@ -2,25 +2,28 @@
 //!
 //! # Model
 //! Time is counted in mapping units that the host has written.
-//! * **Virtual streams** are what `by` says: the stream id of a write, or its label (the kind of file, in a recording), process or
-//!   volume. Any number of them is known, at 12 bytes each.
-//! * **Lifetimes** are measured on a sample of the addresses, one of `sample` mapping units, chosen by a hash of the address, at 12 bytes for
-//!   each that is written. When such a unit is overwritten or trimmed, its age is a sample for the virtual stream that wrote it. Of a
-//!   virtual stream's samples the first eight are averaged; each later one weighs an eighth. One none of whose data has died yet
-//!   takes the mean age of what it has written.
-//! * **Streams of the device**: every `remap` units, k-means on the lifetimes (at most 100 rounds, from evenly spaced quantiles) makes
-//!   `streams` clusters, of which stream 1 has the shortest. With no more virtual streams than that each has its own.
-//! * **A write** goes to the stream that its virtual one is mapped to; before it has been mapped, or without one (stream id 0, no label, no
-//!   process), to the default stream, 0. What is there already stays where it is when the map changes.
+//! * **Virtual streams** are identified by what `by` says: the stream id of a write, its label (in a recording the kind
+//!   of file), its process or its volume. Their number is not limited; each takes 12 bytes.
+//! * **Lifetimes** are measured on a sample of the addresses: one of `sample` mapping units, chosen by a hash of the
+//!   address. Each one that is written takes 12 bytes. When such a unit is overwritten or trimmed, its age is a sample
+//!   for the virtual stream that wrote it. The first eight samples of a virtual stream are averaged; each later one has
+//!   a weight of an eighth. A virtual stream none of whose data has been invalidated yet takes the mean age of its
+//!   data.
+//! * **Streams of the device**: every `remap` units, k-means on the lifetimes (at most 100 rounds, from evenly spaced
+//!   quantiles) makes `streams` clusters; stream 1 has the shortest lifetimes. With no more virtual streams than
+//!   clusters, each has its own stream.
+//! * **A write** goes to the stream to which its virtual stream is mapped. It goes to the default stream, 0, if its
+//!   virtual stream has not been mapped yet, or if it has none (stream id 0, no label, no process). Data that is in
+//!   flash already stays where it is when the map changes.
 //!
-//! Stream *i* is frontier *i*; survivors are left to the drive. Figures: virtual streams known, remappings, the share of the writes that
-//! went to the default stream, and sampled units.
+//! Stream *i* is frontier *i*; the drive places survivors (`gc.survivors`). Figures: virtual streams known, remappings,
+//! the share of the writes that went to the default stream, and sampled units.
 //!
 //! # Parameters
 //! * `streams` (count, default 8, 1 to 4,095): of the device, besides the default one.
 //! * `by` (`stream`, `label`, `pid` or `volume`, default `stream`): what a virtual stream is.
-//! * `sample` (count, default 16, at least 1): one of so many mapping units is watched.
-//! * `remap` (mapping units, default 16,384, at least 1): written between two remappings.
+//! * `sample` (count, default 16, at least 1): one of so many mapping units is sampled.
+//! * `remap` (mapping units, default 16,384, at least 1): units written between two remappings.
 //! * `distance` (`linear` or `log`, default `linear`): of lifetimes.
 //!
 //! # Not modelled

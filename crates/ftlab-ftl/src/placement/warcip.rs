@@ -1,15 +1,16 @@
 //! WARCIP: writes with similar rewrite intervals are clustered, and clusters split and merge with the load.
 //!
 //! # Model
-//! The rewrite interval of a host write is the time (host units) since the unit was written before, 0 for the first time, plus
-//! its penalty: a survivor of collection gets the time since it was written as penalty, which its next host write takes.
-//! * **Clusters**: at most `clusters`, each with a centre and a frontier of its own (1 and up). A write goes to the cluster with
-//!   the nearest centre, which becomes the mean of the intervals that have come to it since it was last sealed. It is sealed
-//!   after as many writes as a reclaim unit holds; the mean begins anew.
-//! * **Every `period` seals**: clusters that got less than a reclaim unit of writes since the last time are closed, at once if
-//!   they are empty, else when they are sealed next; if there is a closed one, a cluster that got more than half of
-//!   all writes is split: the new centre lies half-way to the next higher one (for the highest: to twice its own less the
-//!   next lower).
+//! The rewrite interval of a host write is the time (host units) since the unit was last written, 0 for a first write,
+//! plus a penalty. The penalty comes from collection: a survivor records the time since it was written, and its next
+//! host write adds it.
+//! * **Clusters**: at most `clusters`, each with a centre and a frontier of its own (1 and up). A write goes to the
+//!   cluster with the nearest centre. The centre becomes the mean of the intervals that have entered the cluster since
+//!   it was last sealed. A cluster is sealed after as many writes as a reclaim unit holds; then the mean begins anew.
+//! * **Every `period` seals**: clusters that got less than a reclaim unit of writes since the last time are closed, at
+//!   once if they are empty, otherwise when they are sealed next. If there is a closed cluster, a cluster that got more
+//!   than half of all writes is split: the new centre lies half-way to the next higher one. For the highest centre, it
+//!   is twice that centre less the next lower one.
 //! * **Survivors** go to frontier 0.
 //!
 //! # Parameters
@@ -17,7 +18,7 @@
 //! * `period` (seals, default 128).
 //!
 //! # Not modelled
-//! Reclaim units of a cluster on several lanes are not sealed one by one: writes are counted.
+//! Sealing the reclaim units of a cluster on several lanes one by one: here the writes of the cluster are counted.
 //!
 //! # Errors
 //! Parameters outside their ranges are refused.

@@ -1,7 +1,7 @@
 //! No replication: one copy of everything.
 //!
 //! # Model
-//! A unit has one place. A drive with this member keeps no virtual page numbers and pays nothing for the seam.
+//! A unit has one place. A drive without replication keeps no virtual page numbers and pays nothing for them.
 //!
 //! # Parameters
 //! None.

@@ -1,18 +1,18 @@
 //! Oracle: every read is served by the die with the least load, as if all of them held all data, at no cost.
 //!
 //! # Model
-//! What "ideal all-chip replication" could reach: a host read waits for, senses and sends from the die that has the fewest operations
-//! waiting or running when it is issued; of equal ones its own, or else the next one after it. No copy is ever written, and
-//! writes, collection and look-ups of the map are as without it.
+//! What "ideal all-chip replication" could reach: a host read is served by the die that has the fewest operations
+//! waiting or running when the read is issued. Among equal dies it is the one that holds the data, otherwise the next
+//! one after it. No copy is ever written. Writes, collection and look-ups of the map are as without replication.
 //!
 //! # Parameters
 //! None.
 //!
 //! # Not modelled
-//! That a read would overtake some of what it counts as load (a schedule that prefers reads); the load of channels. The choice is greedy: it may be
-//! worse for later requests, so that in a single run another policy may come out ahead. A die on which next to nothing has been written
-//! yet is not used. Reads of units that are assembled or programmed just now are served from the controller, as always. Without time it
-//! changes nothing.
+//! Reads that overtake some of the operations counted as load (a schedule that prefers reads); the load of channels.
+//! The choice is greedy: it may be worse for later requests, so that in a single run another policy may come out ahead.
+//! A die on which almost nothing has been written yet is not used. Reads of units that are being assembled or
+//! programmed are served from the controller, as always. Without time the policy has no effect.
 //!
 //! # Errors
 //! None.

@@ -1,23 +1,29 @@
-//! Dynamic page replication (RRead, RWrite) with PBLRU: what is blocked by collection gets copies on other chips.
+//! Dynamic page replication (RRead, RWrite) with PBLRU: pages whose accesses are blocked by collection get copies on other chips.
 //!
 //! # Model
-//! An access is **blocked** when the die it goes to has operations of collection, wear levelling or an erase waiting or running. Each page
-//! has its blocking probability, the share of its accesses that were blocked; a chip that of its reads.
+//! An access is **blocked** when the die it goes to has operations of collection, wear levelling or an erase waiting or
+//! running. The blocking probability of a page is the share of its accesses that were blocked; that of a chip is the
+//! share of its reads that were blocked.
 //!
-//! * **RWrite**: a write is programmed once. If that is not done within the deadline D and the die is blocked, one more copy is written on
-//!   another chip, drawn at random; and so on, up to `k` copies. The request is done with the first copy that is. All of them are the page's
-//!   *replica group*, until the page is written again.
-//! * **RRead**: a read goes to the first copy. If that is not done within D, the copy on the chip with the lowest blocking probability is
-//!   read as well; of two that differ by less than 0.05, the one on the die with fewer operations waiting. The first to complete is the
-//!   answer, and the others are cancelled or discarded.
-//! * A blocked read of a page without a group whose blocking probability is above `threshold` asks for a copy, in idle time. With
-//!   `history` the probability says nothing before the page has had so many accesses: by the letter, its first blocked read makes it 1.
-//! * **PBLRU**: groups are in the order of their last blocked access. The recency region holds `recency` of the replication space; what it
-//!   has no room for is the priority region. When all copies take more than the space, the group of the priority region with the lowest
-//!   blocking probability goes: that of the page and those of the chips of its further copies, summed, when it came there.
-//! * **Idle time**: a deferred copy is written when the lane has been idle for longer than a threshold, which follows from the histogram of the
-//!   lane's idle lengths in the last epoch: the smallest that delays normal accesses by no more than `delta` read times each; and
-//!   likewise for a second and further one in the same idle period.
+//! * **RWrite**: a write is programmed once. If the program is not complete within the deadline D and the die is
+//!   blocked, one more copy is written on another chip, drawn at random; and so on, up to `k` copies. The request
+//!   completes with the first copy that completes. All copies form the page's *replica group*, until the page is
+//!   written again.
+//! * **RRead**: a read goes to the first copy. If it is not complete within D, the copy on the chip with the lowest
+//!   blocking probability is read as well. If the probabilities of two chips differ by less than 0.05, the copy on the
+//!   die with fewer waiting operations is read. The first read to complete gives the answer, and the others are
+//!   cancelled or discarded.
+//! * A blocked read of a page without a group asks for a copy, to be written in idle time, if the page's blocking
+//!   probability is above `threshold`. With `history` the probability is used only after the page has had so many
+//!   accesses. Taken literally, a page's first blocked read makes the probability 1.
+//! * **PBLRU**: groups are ordered by their last blocked access. The recency region holds `recency` of the replication
+//!   space; the other groups form the priority region. When all copies take more than the space, the group of the
+//!   priority region with the lowest blocking probability is evicted. A group's probability is the sum of the page's
+//!   and those of the chips of its further copies, taken when the group entered the region.
+//! * **Idle time**: a deferred copy is written when the lane has been idle for longer than a threshold. The threshold
+//!   follows from the histogram of the lane's idle lengths in the last epoch: it is the smallest that delays normal
+//!   accesses by no more than `delta` read times each. The same holds for a second and further copy in the same idle
+//!   period.
 //!
 //! With `further = "idle"` the further copies of a write are deferred as well: then the write waits for its first program, and its group helps
 //! later reads only. The source has both (algorithm 2; section 4.2.2).
@@ -26,25 +32,29 @@
 //! * `k` (copies, default 4, 1 to 64): most copies of a page. 1: nothing is ever copied.
 //! * `deadline_us` (µs, default 800: twice the program time of the source's drive): D.
 //! * `further` (`at_deadline` or `idle`, default `at_deadline`): when further copies of a blocked write are written.
-//! * `blocked` (`internal` or `late`, default `internal`): whether a late write on a die without collection gets no copy, or one.
-//! * `eviction` (`priority` or `lru`, default `priority`): PBLRU, or the group that has not been used for longest.
+//! * `blocked` (`internal` or `late`, default `internal`): whether a late write on a die without collection gets no
+//!   copy (`internal`) or one (`late`).
+//! * `eviction` (`priority` or `lru`, default `priority`): PBLRU, or the least recently used group.
 //! * `space` (share of the logical units, default 0.1): for further copies. `recency` (share of that, default 0.5): the recency region.
 //! * `threshold` (share, default 0.05): blocking probability from which a read asks for a copy.
-//! * `history` (accesses, default 1, at least 1): of a page, before a read of it may ask for a copy.
-//! * `read_us`, `write_us` (µs, default 120 and 400): times of a read (the unit of idle lengths) and of a write, as the policy takes them.
-//! * `epoch_s` (s, default 60), `delta` (read times an access, default 0.05): of the idle times. `buckets` (count, default 1000): longest idle
-//!   length that is told apart, in read times.
+//! * `history` (accesses, default 1, at least 1): accesses that a page needs before a read of it may ask for a copy.
+//! * `read_us`, `write_us` (µs, default 120 and 400): times of a read (the unit of idle lengths) and of a write that
+//!   the policy assumes.
+//! * `epoch_s` (s, default 60), `delta` (read times an access, default 0.05): epoch and limit of the idle threshold.
+//!   `buckets` (count, default 1000): longest idle length that the histogram distinguishes, in read times.
 //!
 //! # Not modelled
-//! The queue of a chip in which a deferred copy waits for its data: it is read from flash again. Deferred reads of copies: a read that is
-//! late is tried at once. What the source does about wear in choosing chips: its appendix is not at hand. Copies and histograms are lost with
-//! power (copies in flash stay copies); a saved state holds the counts of pages only. Without time nothing is ever blocked.
+//! The queue of a chip in which a deferred copy waits for its data: the data is read from flash again. Deferred reads
+//! of copies: a late read tries another copy at once. The source's treatment of wear in choosing chips: its appendix is
+//! not at hand. A power cut loses the knowledge of copies and the histograms (copies in flash stay copies). A saved
+//! state holds the counts of pages only. Without time no access is ever blocked.
 //!
 //! # Errors
 //! Numbers out of range.
 //!
 //! # Cost
-//! O(copies) a read, O(log groups) a change. A look at all lanes every `read_us` of simulated time. 4 bytes a logical unit, some 100 a group.
+//! O(copies) a read, O(log groups) a change. A check of all lanes every `read_us` of simulated time. 4 bytes a logical
+//! unit, some 100 a group.
 //!
 //! # Source
 //! He, Yu and Zhou, "Improving Update-Intensive Workloads on Flash Disks through Exploiting Multi-Chip Parallelism", IEEE TPDS 26(1), 2015.

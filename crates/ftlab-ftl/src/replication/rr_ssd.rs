@@ -1,35 +1,41 @@
 //! RR-SSD: copies of the values that are read most, on the chips with the most space, the least wear and the least popular contents.
 //!
 //! # Model
-//! Every value (a unit that is stored, however many LPNs share it) has a counter of its reads, which stops at 63; writes do not count. Passes go
-//! from the most popular value down and give it copies, each on the chip that holds none yet and has the greatest S / (E × Pop): S its space,
-//! E the mean erases of its blocks, Pop the mean count of the values on it, one added to the last two. All copies together may take what deduplication
-//! saves, and `alpha` % more. On line the chip's load counts too: S / (E × Pop × QL). Then all counters begin at zero, and copies that are no
-//! longer asked for stay until their space is needed, the least popular first.
+//! Every value (a unit that is stored, however many LPNs share it) has a counter of its reads, which stops at 63;
+//! writes do not count. A pass makes copies of the values, the most popular first. Each copy goes to the chip that
+//! holds none of the value yet and has the greatest S / (E × Pop): S is its space, E the mean erases of its blocks, Pop
+//! the mean count of the values on it, one added to the last two. All copies together may take the space that
+//! deduplication saves, and `alpha` % more. On line, the chip's load counts too: S / (E × Pop × QL). After a pass all
+//! counters begin at zero. Copies that the next pass does not ask for stay until their space is needed; the least
+//! popular are dropped first.
 //!
-//! A read goes to the copy whose die has the fewest operations waiting or running when it is issued; of equal ones the first. When the last
-//! LPN of a value is overwritten or trimmed, all its copies are invalid.
+//! A read goes to the copy whose die has the fewest operations waiting or running when it is issued; among equal dies
+//! it goes to the first copy. When the last LPN of a value is overwritten or trimmed, all its copies are invalid.
 //!
-//! On a drive without deduplication every unit is a value of its own, and there is no space but that of `alpha`.
+//! On a drive without deduplication every unit is a value of its own, and the only space for copies is that of `alpha`.
 //!
 //! # Parameters
-//! * `when` (`end_of_day` or `on_line`, default `end_of_day`): at the end of a day all at once, or in idle moments as values become popular.
+//! * `when` (`end_of_day` or `on_line`, default `end_of_day`): copies are made all at once at the end of a day, or in
+//!   idle moments as values become popular.
 //! * `mirror` (bool, default true): at the end of a day a mirror of the drive serves the host until all copies are in flash; otherwise they
 //!   are made in idle moments of the next day.
 //! * `copies` (`linear`, `count` or `all`, default `linear`): copies of a value that was read *n* times: 1 + round(n (N − 1) / 63) of N chips, n + 1,
 //!   or N.
 //! * `alpha` (%, default 0): space for copies, of the workload's size, beyond what deduplication saves.
-//! * `workload_units` (units, default: those that hold something): the workload's size.
-//! * `day_s` (s, default 86400): length of a day. `day_units` (host units written, default none): the same by what is written; without
-//!   time, and by default, the logical units of the drive.
-//! * `idle_us` (µs, default 10000): how long a lane must be idle before a copy is made there on line, and how often that is looked at.
-//! * `idle_units` (host units, default 1024): without time, how often it is looked whether there is something to do.
+//! * `workload_units` (units, default: the units that hold data): the workload's size.
+//! * `day_s` (s, default 86400): length of a day. `day_units` (host units written, default none): length of a day in
+//!   host writes instead. Without time, the default is the logical units of the drive.
+//! * `idle_us` (µs, default 10000): how long a lane must be idle before a copy is made there on line, and how often
+//!   this is checked.
+//! * `idle_units` (host units, default 1024): without time, how often the policy checks whether there is something to
+//!   do.
 //!
 //! # Not modelled
-//! The load that is compared is the number of operations waiting or running on the die of each copy, whether or not a read would overtake
-//! them; the load of channels is left out. A copy takes a page of its own. Collection may bring copies of a value to one chip where a
-//! pool spans several. Counters in memory are lost with power; orders under way are not part of a saved state. The mirror itself: its
-//! cost and energy, and that it must be kept up to date.
+//! Load other than the number of operations waiting or running on the die of each copy: whether the read would overtake
+//! them, and the load of channels. Shared pages: a copy takes a page of its own. Separate chips after a collection: it
+//! may bring copies of a value to one chip if a pool spans several. A power cut loses the counters in memory; orders
+//! under way are not part of a saved state. The mirror itself: its cost and energy, and the work of keeping it up to
+//! date.
 //!
 //! # Errors
 //! Numbers out of range.
@@ -38,8 +44,9 @@
 //! O(copies) a read. At the end of a day O(units of the drive). A byte a logical unit and a byte a value.
 //!
 //! # Source
-//! Elyasi et al., "Content Popularity-Based Selective Replication for Read Redirection in SSDs". Its number of copies by popularity is not
-//! given ("the more popular, the more copies"); `linear` is ours. The ones that are added, ties, and idle times are ours.
+//! Elyasi et al., "Content Popularity-Based Selective Replication for Read Redirection in SSDs". Its number of copies
+//! by popularity is not given ("the more popular, the more copies"); `linear` is ours. Adding one to E and Pop, ties,
+//! and idle times are ours.
 
 use ftlab_core::Result;
 

@@ -1,27 +1,31 @@
 //! Static: copies of the values that are read most, on the chips that follow.
 //!
 //! # Model
-//! As `rr_ssd`, but the copies of a value that lies on chip i go to the chips i + 1 to i + j (modulo their number). A chip without room is
-//! passed over; on line one that is not idle is waited for.
+//! As `rr_ssd`, but the copies of a value that lies on chip i go to the chips i + 1 to i + j (modulo their number). A
+//! chip without room is skipped. On line, the copy waits for a chip that is not idle.
 //!
 //! # Parameters
-//! * `when` (`end_of_day` or `on_line`, default `end_of_day`): at the end of a day all at once, or in idle moments as values become popular.
+//! * `when` (`end_of_day` or `on_line`, default `end_of_day`): copies are made all at once at the end of a day, or in
+//!   idle moments as values become popular.
 //! * `mirror` (bool, default true): at the end of a day a mirror of the drive serves the host until all copies are in flash; otherwise they
 //!   are made in idle moments of the next day.
 //! * `copies` (`linear`, `count` or `all`, default `linear`): copies of a value that was read *n* times: 1 + round(n (N − 1) / 63) of N chips, n + 1,
 //!   or N.
 //! * `alpha` (%, default 0): space for copies, of the workload's size, beyond what deduplication saves.
-//! * `workload_units` (units, default: those that hold something): the workload's size.
-//! * `day_s` (s, default 86400): length of a day. `day_units` (host units written, default none): the same by what is written; without
-//!   time, and by default, the logical units of the drive.
-//! * `idle_us` (µs, default 10000): how long a lane must be idle before a copy is made there on line, and how often that is looked at.
-//! * `idle_units` (host units, default 1024): without time, how often it is looked whether there is something to do.
+//! * `workload_units` (units, default: the units that hold data): the workload's size.
+//! * `day_s` (s, default 86400): length of a day. `day_units` (host units written, default none): length of a day in
+//!   host writes instead. Without time, the default is the logical units of the drive.
+//! * `idle_us` (µs, default 10000): how long a lane must be idle before a copy is made there on line, and how often
+//!   this is checked.
+//! * `idle_units` (host units, default 1024): without time, how often the policy checks whether there is something to
+//!   do.
 //!
 //! # Not modelled
-//! The load that is compared is the number of operations waiting or running on the die of each copy, whether or not a read would overtake
-//! them; the load of channels is left out. A copy takes a page of its own. Collection may bring copies of a value to one chip where a
-//! pool spans several. Counters in memory are lost with power; orders under way are not part of a saved state. The mirror itself: its
-//! cost and energy, and that it must be kept up to date.
+//! Load other than the number of operations waiting or running on the die of each copy: whether the read would overtake
+//! them, and the load of channels. Shared pages: a copy takes a page of its own. Separate chips after a collection: it
+//! may bring copies of a value to one chip if a pool spans several. A power cut loses the counters in memory; orders
+//! under way are not part of a saved state. The mirror itself: its cost and energy, and the work of keeping it up to
+//! date.
 //!
 //! # Errors
 //! Numbers out of range.

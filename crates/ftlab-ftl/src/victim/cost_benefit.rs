@@ -1,4 +1,4 @@
-//! Cost-benefit victim selection: old units are collected while fuller than young ones.
+//! Cost-benefit victim selection: old units are collected with more valid data than young ones.
 //!
 //! # Model
 //! Reclaims the closed unit with the largest score; `u` is the fraction of valid mapping units, `age` the host units

@@ -7,7 +7,8 @@
 //! separation of hot and cold data.
 //!
 //! # Parameters
-//! * `d` (count, default 10, 1 to 65,536): units drawn per choice. Far more than there are closed units make it `greedy`.
+//! * `d` (count, default 10, 1 to 65,536): units drawn per choice. With many more draws than closed units, it is
+//!   `greedy`.
 //! * `replacement` (bool, default true): whether a unit may be drawn twice.
 //!
 //! # Not modelled

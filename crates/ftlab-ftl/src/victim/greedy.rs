@@ -8,8 +8,8 @@
 //! None.
 //!
 //! # Not modelled
-//! CPU time of the search. Under skewed writes greedy gives every unit the same valid level and so wastes a
-//! separation of hot and cold data; compare with `cost_benefit` before judging a placement policy.
+//! CPU time of the search. Under skewed writes, greedy brings all units to the same number of valid pages, and so gains
+//! little from a separation of hot and cold data; compare with `cost_benefit` before judging a placement policy.
 //!
 //! # Errors
 //! None.

@@ -2,13 +2,13 @@
 //!
 //! # Model
 //! Reclaims a closed unit drawn uniformly from all closed units of the pool. Under uniform random writes the write
-//! amplification is `1/(1−ρ)`: the upper end of what a sane policy does.
+//! amplification is `1/(1−ρ)`: no sensible policy is worse.
 //!
 //! # Parameters
 //! None.
 //!
 //! # Not modelled
-//! Redrawing when the drawn unit is full: a full victim is moved as it is, as the closed form assumes.
+//! Redrawing when the drawn unit is full: a full victim is relocated whole, as the closed form assumes.
 //!
 //! # Errors
 //! None.

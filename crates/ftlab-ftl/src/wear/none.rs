@@ -7,7 +7,7 @@
 //! None.
 //!
 //! # Not modelled
-//! Any attention to wear; the victim policy's tie rule (fewest erases) still applies.
+//! Wear; the victim policy's tie rule (fewest erases) still applies.
 //!
 //! # Errors
 //! None.

@@ -1,20 +1,21 @@
 //! The rule of DiskSim's SSD extension: a worn unit that has been freed gets the coldest data.
 //!
 //! # Model
-//! The remaining lifetime of a unit is `limit` less its erases. Dynamic wear levelling, and besides: after an erase, if the most worn free
-//! unit of the pool has less than `share` of the mean remaining lifetime of the pool (or, with `of = "limit"`, of the limit; or if the remaining
-//! lifetimes of the pool spread by more than `spread`, their standard deviation over their mean), the data of the coldest closed unit, the one that was
-//! written longest ago, moves to it (cause `wear`) and the cold unit becomes free.
+//! The remaining lifetime of a unit is `limit` less its erases. Free units are opened as in `dynamic`. In addition,
+//! after an erase the most worn free unit of the pool is examined. It counts as worn if it has less than `share` of the
+//! mean remaining lifetime of the pool (with `of = "limit"`, of the limit), or if the remaining lifetimes of the pool
+//! spread by more than `spread` (their standard deviation over their mean). Then the data of the coldest closed unit,
+//! the one that was written longest ago, moves to it (cause `wear`), and the cold unit becomes free.
 //!
 //! # Parameters
-//! * `limit` (erases, default 10,000, at least 1): that a unit endures, as the policy takes it.
-//! * `share` (default 0.85, 0 to 1): of the remaining lifetime; what has less is worn. 0: never.
+//! * `limit` (erases, default 10,000, at least 1): the endurance of a unit that the policy assumes.
+//! * `share` (default 0.85, 0 to 1): of the remaining lifetime; a unit with less is worn. 0: never.
 //! * `of` (`mean` or `limit`, default `mean`): what the share is of.
-//! * `spread` (default 0, at least 0): of remaining lifetimes; 0: does not count.
+//! * `spread` (default 0, at least 0): of remaining lifetimes; 0: not examined.
 //!
 //! # Not modelled
-//! The extension's rate limit, by which a worn unit is a victim less often: victims are chosen by `ftl.victim`. There the worn unit is the
-//! victim itself; here it is free already, and is taken next.
+//! The extension's rate limit, by which a worn unit is chosen as victim less often: here `ftl.victim` chooses victims.
+//! In the extension the worn unit is the victim itself; here it is free already, and is opened next.
 //!
 //! # Errors
 //! Numbers out of range.

@@ -1,22 +1,22 @@
 //! Static wear levelling: cold data is moved from the least worn unit to the most worn free one.
 //!
 //! # Model
-//! Dynamic wear levelling, and besides: every `interval` erases of a pool, if the most worn unit of the pool has been
-//! erased more than `threshold` times more often than the least worn closed unit, the data of the latter moves to the most
-//! worn free unit (cause `wear`) and the little-worn unit becomes free.
+//! Free units are opened as in `dynamic`. In addition, after every `interval` erases of a pool the most worn unit of
+//! the pool is compared with its least worn closed unit. If their erases differ by more than `threshold`, the data of
+//! the least worn unit moves to the most worn free unit (cause `wear`), and the least worn unit becomes free.
 //!
 //! # Parameters
 //! * `threshold` (erases, default 20): difference that starts a move.
-//! * `interval` (erases of the pool, default 64, at least 1): how often the difference is looked at.
+//! * `interval` (erases of the pool, default 64, at least 1): how often the difference is checked.
 //!
 //! # Not modelled
-//! Detecting that the data in the little-worn unit is cold: that it was not erased is taken as the sign.
+//! Detecting that the data in the least worn unit is cold: few erases are taken as the sign.
 //!
 //! # Errors
 //! An interval of 0 is refused.
 //!
 //! # Cost
-//! O(units of the pool) per look.
+//! O(units of the pool) per check.
 //!
 //! # Source
 //! The threshold scheme common to textbooks and drives, as described by Chang, Hsieh and Kuo, DAC 2007.

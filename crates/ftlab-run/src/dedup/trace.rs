@@ -46,11 +46,11 @@ pub fn count(spec: &RequestsSpec, memory: u64, observer: &mut (dyn Observer + Se
         let name = name.map_or("the workload".to_owned(), |file| file.clone());
         return Err(Error::input(match written.ids_read {
             0 => format!(
-                "{name}: its requests carry no content ids, so that duplicates cannot be told \
+                "{name}: its requests carry no content ids, so that duplicates cannot be counted \
                  (FIU and Android traces with digests, and recordings with contents, have them; --of files counts the bytes \
                  of the file itself)"
             ),
-            _ => format!("{name}: no write carries content ids, so that there is nothing to deduplicate"),
+            _ => format!("{name}: no write carries content ids, so there is nothing to deduplicate"),
         }));
     }
     let (values, rate) = written.sampling();

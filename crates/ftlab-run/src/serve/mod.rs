@@ -180,7 +180,7 @@ fn sized(drive: &DriveSpec, size: u64) -> Result<Vec<String>> {
             Err(error) => refused = Some(error),
         }
     }
-    Err(refused.unwrap_or_else(|| Error::input(format!("drive {}: no size would do", drive.name))))
+    Err(refused.unwrap_or_else(|| Error::input(format!("drive {}: no number of blocks gives this size", drive.name))))
 }
 
 /// Says so if the drive has more over-provisioning at this size than as a whole.
@@ -258,10 +258,8 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
         }
     }
     say(match (&spec.image, spec.data.as_str(), spec.durable) {
-        (Some(_), _, true) => "data lies in the image; what is flushed survives the power loss of this machine",
-        (Some(_), _, false) => {
-            "data lies in the image; what is acknowledged survives the end of this process, however it comes"
-        }
+        (Some(_), _, true) => "data lies in the image; flushed writes survive a power loss of this machine",
+        (Some(_), _, false) => "data lies in the image; acknowledged writes survive any end of this process",
         (None, "discard", _) => "data goes nowhere: reads give zeros",
         (None, _, _) => "data lies in memory: nothing survives the end of this process",
     });

@@ -27,7 +27,7 @@ options! {
         /// Size of the drive for its clients; the drive gets as many blocks as that takes.
         size: Option<String> = None, opt("SIZE").of(SERVE).left_out("the drive's own");
 
-        /// Export a range of the drive under a name: `db=16GiB`; ranges lie one behind the other.
+        /// Export a range of the drive under a name: `db=16GiB`; ranges lie one after the other.
         ///
         /// Requests of the n-th export have volume n, by which placement policies can tell them.
         export: Vec<String> = Vec::new(), opt("NAME=SIZE").of(SERVE).left_out("one without a name");
@@ -37,8 +37,8 @@ options! {
 
         /// Keep data in this file, at logical offsets; made if it is missing.
         ///
-        /// A write is in the page cache when it is acknowledged, so it survives the end of the server, however it comes. The map is
-        /// rebuilt from what the file holds when the drive is served again.
+        /// A write is in the page cache when it is acknowledged, so it survives any end of the server. The map is rebuilt
+        /// from the contents of the file when the drive is served again.
         image: Option<PathBuf> = None, opt("FILE").of(SERVE);
 
         /// Flush and FUA also synchronise the image, so that it survives the power loss of the machine.

@@ -111,7 +111,7 @@ fn requests(items: Vec<Item>, known: &[Opt]) -> Result<(Value, Vec<Idle>)> {
                 _ => false,
             };
             if idles {
-                idle.insert(option.name, "the workload is a trace, and it belongs to generators");
+                idle.insert(option.name, "the workload is a trace; the option belongs to generators");
             }
         }
         specs.push(spec);
@@ -151,7 +151,7 @@ impl Item {
                     trace.insert(name, value)
                 }
                 (Home::Trace, _) => {
-                    idle.insert(option.name, "the workload is a generator, and it belongs to traces");
+                    idle.insert(option.name, "the workload is a generator; the option belongs to traces");
                     None
                 }
                 (Home::Spec, _) => spec.insert(name, value),

@@ -128,7 +128,7 @@ fn of_setting(setting: Setting) -> Opt {
         ),
         Setting::Op => (
             opt("OP").words(&["read", "write", "trim"]).left_out("read"),
-            "Operation of references of which the trace names none: `read`, `write` or `trim`.",
+            "Operation of requests in traces without operations: `read`, `write` or `trim`.",
         ),
         Setting::Replay => (
             opt("K=V,..."),
@@ -138,7 +138,7 @@ fn of_setting(setting: Setting) -> Opt {
             opt("time|file")
                 .words(&["time", "file"])
                 .left_out("by time for merged logs, else the file's"),
-            "Requests in the order of their stamps or of the file: `time`, `file`.\n\nBy time they are sorted within a window of 16,384; in the file's order one that is stamped too early arrives with the one before.",
+            "Requests in the order of their time stamps or of the file: `time`, `file`.\n\nBy time they are sorted within a window of 16,384; in the file's order a request with a time stamp before its predecessor's arrives together with it.",
         ),
     };
     option.declared(setting.name(), help, &None::<String>)

@@ -8,8 +8,8 @@
 //! | --- | --- | --- | --- |
 //! | `unit` | the unit | 1 B to 1 GiB | `4KiB` |
 //! # Not modelled
-//! The read that comes before a write of part of a unit: it is in no trace. A request that grows loses its content ids,
-//! because the rest of its units is not known. One that would grow beyond 4 GiB keeps its last part unrounded.
+//! The read before a write of part of a unit: it is in no trace. A request that grows loses its content ids, because
+//! the rest of its units is not known. One that would grow beyond 4 GiB keeps its last part unrounded.
 //! # Source
 //! Our own; `bssplit` and `blockalign` of fio round their offsets the same way.
 

@@ -2,15 +2,15 @@
 //!
 //! # Model
 //! The units that reads and writes touch are numbered in the order of their addresses; distances within touched ranges
-//! stay. A trim keeps what is touched of it, and vanishes if nothing is. The stream is read once beforehand, as the filters
-//! in front give it.
+//! stay. A trim keeps the touched units in its range, and vanishes if there are none. The stream is read once
+//! beforehand, after the filters in front.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
-//! | `unit` | what is renumbered | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
+//! | `unit` | size of the units that are renumbered | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
 //! # Not modelled
-//! Untouched space between ranges, which a drive with over-provisioning by address space would gain from. One bit a touched
-//! unit is kept in memory.
+//! Untouched space between ranges, which a drive could use as over-provisioning. One bit a touched unit is kept in
+//! memory.
 //! # Source
 //! What `--fit compact` does to a trace that is larger than the drive.
 

@@ -2,14 +2,14 @@
 //!
 //! # Model
 //! A request is dropped if the same operation on the same volume, offset and length passed at most `within` before. A
-//! request that really is repeated later passes, and starts the time anew.
+//! request that is repeated later than that passes, and restarts the interval.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `within` | most time between the two rows | a time | `5ms` |
 //! # Not modelled
-//! Two rows of one request that differ in size, or of which the second was merged. Flushes pass always. At most 65,536
-//! requests are remembered, the latest: in a trace whose times are all alike the others count as long ago.
+//! Two rows of one request that differ in size, or of which the second was merged. Flushes always pass. Only the latest
+//! 65,536 requests are remembered: in a trace whose times are all equal, older ones count as expired.
 //! # Source
 //! The phone traces of Technion's mobile block I/O set, where up to a third of the rows repeat their predecessors within
 //! 5 ms.

@@ -1,12 +1,12 @@
 //! The first part of a stream.
 //!
 //! # Model
-//! Requests pass until a limit is reached; with several limits, the first that is. The request that reaches `bytes` passes
-//! whole.
+//! Requests pass until a limit is reached; with several limits, until the first one is reached. The request that
+//! reaches `bytes` passes whole.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
-//! | `requests` | so many requests | a count such as `1e6` | no limit |
+//! | `requests` | number of requests | a count such as `1e6` | no limit |
 //! | `seconds` | time stamps below this | seconds, or a time such as `2h` | no limit |
 //! | `bytes` | until reads and writes amount to this | a size such as `10GiB` | no limit |
 //!

@@ -1,20 +1,20 @@
 //! Another trace at the same time: both in order of time, as one stream.
 //!
 //! # Model
-//! The other trace is read as if it were opened by itself, its clock beginning at 0 with this one's; at equal times this stream
-//! goes first. Side by side, its addresses begin behind all of this stream's, at a multiple of 512 units, and its volumes have
-//! its name in front of theirs (`NAME:VOLUME`; those of this stream `this:VOLUME`). Sharing addresses, volumes of one name are
-//! one volume. The filter may be given several times, for several traces.
+//! The other trace is read as if it were opened by itself, and its clock begins at 0 together with this one's. At equal
+//! times this stream goes first. With `side_by_side`, its addresses begin behind all of this stream's, at a multiple of
+//! 512 units. Its volumes get its name in front of theirs (`NAME:VOLUME`; those of this stream are `this:VOLUME`). With
+//! `shared`, volumes of the same name are one volume. The filter may be given several times, for several traces.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `trace` | file of the other trace, in any format | | required |
-//! | `format` | its format, where the content does not tell | a name of `ftlab list formats` | by content |
+//! | `format` | its format, if it cannot be detected | a name of `ftlab list formats` | by content |
 //! | `addresses` | where it lies | `side_by_side` or `shared` | `side_by_side` |
 //! # Not modelled
-//! That the two would slow each other down: each keeps its own arrivals.
+//! Mutual slowdown: each trace keeps its own arrivals.
 //! # Source
-//! What consolidating several servers on one drive does to it.
+//! Several servers consolidated on one drive.
 
 use std::path::{Path, PathBuf};
 

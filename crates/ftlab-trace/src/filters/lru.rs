@@ -1,22 +1,23 @@
-//! A host's page cache in front of the drive: only what misses goes on.
+//! A host's page cache in front of the drive: only misses pass.
 //!
 //! # Model
 //! A cache of 4 KiB pages with least-recently-used replacement, filled by reads and writes alike, lies between the trace and
 //! the drive. It is empty at first.
 //!
-//! * **Reads**: pages in the cache vanish from the request; each run of missing pages goes on as a request of its own, with
+//! * **Reads**: cached pages vanish from the request. Each run of missing pages passes as a request of its own, with
 //!   the bytes of the original (`align` behind this filter rounds them out to pages).
-//! * **Writes** with `write=through` all go on as they are, and fill the cache. With `write=back` they make pages dirty (by
-//!   sectors of 512 B) and vanish. A dirty page that must leave is written at the time of the request that needs its place,
-//!   with its dirty bytes and with flags, stream, program context, process, label and content of its last writer. With
-//!   `cluster=run` the neighbours that the same request wrote and that are still dirty go with it, as one request, and stay
-//!   in the cache clean; with `cluster=page` each page goes alone. A write with the FUA flag goes on at once. With
-//!   `write=miss` writes are treated as reads: those that hit vanish and are never written.
-//! * **Trims** pass and drop what they cover from the cache, dirty or not.
+//! * **Writes** with `write=through` all pass as they are, and fill the cache. With `write=back` they make pages dirty
+//!   (by sectors of 512 B) and vanish. A dirty page that is evicted is written at the time of the request that needs
+//!   its place, with its dirty bytes and with flags, stream, program context, process, label and content of its last
+//!   writer. With `cluster=run` its neighbours that the same request wrote and that are still dirty are written with
+//!   it, as one request, and stay in the cache clean. With `cluster=page` each page is written alone. A write with the
+//!   FUA flag passes at once. With `write=miss` writes are treated as reads: those that hit vanish and are never
+//!   written.
+//! * **Trims** pass, and remove the pages that they cover from the cache, dirty or not.
 //! * **Flushes** pass. With `write=back,flush=write` they first write all dirty pages, those dirty for the longest time first.
-//! * **At the end** of `write=back`, `end=drop` leaves dirty pages unwritten, as they would be in the host's memory when
-//!   recording stops; a burst of writes at one moment would be no part of the workload. `end=flush` writes them at the time
-//!   of the last request.
+//! * **At the end** of `write=back`, `end=drop` leaves dirty pages unwritten, as they would stay in the host's memory
+//!   when recording stops: a burst of writes at one moment is no part of the workload. `end=flush` writes them at the
+//!   time of the last request.
 //!
 //! # Parameters
 //! | key | meaning | range | default |
@@ -31,9 +32,9 @@
 //!
 //! `share` needs a pass over the stream beforehand; `bytes` doesn't.
 //! # Not modelled
-//! Time in the cache: hits take none, and closed loops don't feel them. Periodic write-back and dirty limits, read-ahead,
-//! readers of raw devices. The read of the rest of a page that is written in part: such a page counts as cached whole. Ids of the
-//! chunks of pages that are written back. Memory is about 120 bytes per page that is cached.
+//! Time in the cache: hits take none, and do not slow a closed loop. Periodic write-back and dirty limits, read-ahead,
+//! readers of raw devices. The read of the rest of a page that is written in part: such a page counts as cached whole.
+//! Ids of the chunks of pages that are written back. Memory is about 120 bytes per page that is cached.
 //! # Source
 //! The evaluation of correlation-aware page-level mapping (CPFTL) puts "a host side LRU cache" of "5% of the total storage
 //! size" in front of its traces and gives their figures before and after:
@@ -44,14 +45,14 @@
 //! | WebSearch | 15.15/8.6 | 99.9 % | 2.99 ms | 17.5/9.8 | 99.9 % | 1.33 ms |
 //! | TPC-C | 8/8.2 | 65.7 % | 4.35 ms | 8/8 | 57.9 % | 3.7 ms |
 //!
-//! It does not say what becomes of writes. Their share grows (Financial's from 17.7 to 34.4 %) and Financial's reads become
-//! smaller: a cache that takes reads away and lets writes through does both. On the first 50,000 requests of
-//! Financial1 (58.4 % reads of 7.5 KiB) reads are 41.6 % of 6.3 KiB behind `through`, 73.5 % behind `back`, 71.6 % behind
-//! `miss`: writes of such workloads fall on pages that were just read or written, so a cache that may hold them back hides
-//! more of them than of the reads. Hence the default. Two things in the figures no filter gives: it cannot shrink the mean
-//! gap, as it takes requests away from the same span of time, and `through` cannot change the sizes of writes. So the
-//! figures behind the cache must be of another part of the traces, or of another clock; `ftlab` changes no times, and
-//! `head`, `skip` and `scale` do if asked.
+//! It does not say how the cache treats writes. Their share grows (Financial's from 17.7 to 34.4 %) and Financial's
+//! reads become smaller: a cache that takes reads away and lets writes through does both. On the first 50,000 requests
+//! of Financial1 (58.4 % reads of 7.5 KiB) reads are 41.6 % of 6.3 KiB behind `through`, 73.5 % behind `back`, 71.6 %
+//! behind `miss`: writes of such workloads fall on pages that were just read or written, so a cache that may hold them
+//! back hides more of them than of the reads. Hence the default. No filter gives two things in the figures. A filter
+//! cannot shrink the mean gap, because it removes requests from the same span of time, and `through` cannot change the
+//! sizes of writes. So the figures behind the cache must be of another part of the traces, or of another clock. The
+//! cache changes no times; `head`, `skip` and `scale` do.
 
 use std::ops::Range;
 

@@ -1,8 +1,9 @@
 //! Long pauses are cut short.
 //!
 //! # Model
-//! A pause between two requests that is longer than `gap` becomes `gap`; what follows comes earlier by the difference. For
-//! traces of several sessions that were put one behind the other, and for a drive that would idle for hours.
+//! A pause between two requests that is longer than `gap` becomes `gap`, and all later requests arrive earlier by the
+//! difference. This is meant for traces of several sessions one after the other, and for traces in which a drive would
+//! idle for hours.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |

@@ -1,9 +1,10 @@
 //! Requests that continue one another become one.
 //!
 //! # Model
-//! A read, write or trim that begins where the request just before it ends is joined to it, if operation, volume, flags,
-//! stream, program context, process and label are the same, it comes at most `gap` later, and both together are no longer
-//! than `size`. The whole has the time of its first part. Content ids are joined if the first part covers whole 4 KiB units.
+//! A read, write or trim that begins where the request just before it ends is joined to it, under these conditions:
+//! operation, volume, flags, stream, program context, process and label are the same; it arrives at most `gap` later;
+//! and both together are no longer than `size`. The joined request has the time of its first part. Content ids are
+//! joined if the first part covers whole 4 KiB units.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |

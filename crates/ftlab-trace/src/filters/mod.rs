@@ -1,11 +1,12 @@
 //! Transformers of request streams: one file per filter, one line each in the catalogue.
 //!
-//! A filter is written on one line, `NAME[:key=value,...]`; a value may hold commas itself (`only:op=read,write`). Several
-//! filters work one behind the other, in the order given. They see the stream before it is fitted to a drive: times in
-//! nanoseconds since the trace's start, addresses in bytes with the trace's devices laid out as `--volumes` says.
+//! A filter is written on one line, `NAME[:key=value,...]`; a value may hold commas itself (`only:op=read,write`).
+//! Several filters work one after the other, in the order given. They see the stream before it is fitted to a drive.
+//! Times are in nanoseconds since the trace's start. Addresses are in bytes, with the trace's devices laid out as
+//! `--volumes` says.
 //!
-//! Requests stay in order of time. Stream, program context, process, label and content of a request stay with it and with
-//! each of its parts; content ids stand for 4 KiB each, and a part has those of the units that begin in it.
+//! Requests stay in order of time. Stream, program context, process, label and content of a request stay with it and
+//! with each of its parts; a content id stands for 4 KiB, and a part keeps the ids of the units that begin in it.
 
 pub mod align;
 pub mod compact;

@@ -1,7 +1,7 @@
 //! Everything passes.
 //!
 //! # Model
-//! The stream as it is: what other filters are compared with (`--vary filter=none,lru`).
+//! The stream unchanged, for comparison with other filters (`--vary filter=none,lru`).
 //! # Parameters
 //! None.
 //! # Not modelled

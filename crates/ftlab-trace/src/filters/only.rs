@@ -12,7 +12,7 @@
 //!
 //! At least one is needed.
 //! # Not modelled
-//! Requests that depend on those left out come when they came.
+//! Dependencies: requests that waited for a removed one keep their arrival times.
 //! # Source
 //! Our own.
 

@@ -1,15 +1,16 @@
-//! The stream several times, one behind the other.
+//! The stream several times, one pass after the other.
 //!
 //! # Model
-//! Addresses stay. The next pass begins `gap` after the last request of the one before, and time goes on from there. The
-//! stream is opened anew for each pass, so nothing is kept in memory, and random draws of filters in front are the same.
+//! Addresses stay. The next pass begins `gap` after the last request of the one before, and time goes on from there.
+//! The stream is opened anew for each pass. So nothing is kept in memory, and filters in front make the same random
+//! draws.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `times` | passes | 1 to 1e9 | 2 |
 //! | `gap` | time between two passes | a time | `0s` |
 //! # Not modelled
-//! That a repetition finds its own data: what the first pass wrote, the second overwrites; reads repeat.
+//! New data in each pass: the second pass overwrites what the first one wrote, and reads repeat.
 //! # Source
 //! fio's `loops`.
 

@@ -1,19 +1,20 @@
 //! A random part of the requests, or of the addresses.
 //!
 //! # Model
-//! `by=request`: each request passes with probability `rate`, independently. `by=page`: an address unit passes if a hash of
-//! its number falls below `rate`, so a unit has its whole history or none; a request is cut to the units that pass, runs of
-//! neighbours together. Times stay; flushes pass always when pages are sampled.
+//! `by=request`: each request passes with probability `rate`, independently. `by=page`: an address unit passes if a
+//! hash of its number falls below `rate`, so a unit keeps its whole history or none of it. A request is cut to the
+//! units that pass; neighbouring units stay in one request. Times stay. With `by=page` flushes always pass.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `rate` | share that passes | above 0, to 1 | 0.1 |
-//! | `by` | what is drawn | `request`, `page` | `request` |
+//! | `by` | what is sampled | `request`, `page` | `request` |
 //! | `unit` | address unit of `by=page`; large ones cut fewer requests | 512 B to 1 GiB | `4KiB` |
 //! | `seed` | of the draws | a whole number | the run's seed |
 //! # Not modelled
-//! Sampled requests are neither a smaller system (queues are shorter, reuse distances stay) nor, by pages, the same sizes
-//! and sequences. A cache or drive scaled by `rate` sees the reuse of `by=page` as the whole sees the whole.
+//! Sampled requests are not a smaller system: queues are shorter, and reuse distances stay. Sampled pages do not keep
+//! request sizes and sequences. A cache or drive scaled by `rate` sees the same reuse with `by=page` as the full one
+//! sees in the full stream.
 //! # Source
 //! Hashed address sampling: Waldspurger et al., SHARDS, FAST 2015.
 

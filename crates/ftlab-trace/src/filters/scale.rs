@@ -1,16 +1,16 @@
 //! Time runs slower or faster.
 //!
 //! # Model
-//! Every time stamp is multiplied by `factor`, or divided by `speed`, and cut to whole nanoseconds. Order stays; requests
-//! whose distance falls below a nanosecond come to arrive together.
+//! Every time stamp is multiplied by `factor`, or divided by `speed`, and cut to whole nanoseconds. Order stays;
+//! requests less than a nanosecond apart then arrive together.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `factor` | time stamps are multiplied by it: 2 is half as fast | above 0 | 1 |
 //! | `speed` | time stamps are divided by it: 2 is twice as fast; instead of `factor` | above 0 | 1 |
 //! # Not modelled
-//! That a host with more or less to do would send other requests. Time stamps beyond 2^53 ns (104 days) lose their last
-//! bits where the factor is not a whole number.
+//! The host's reaction: with more or less load it would send other requests. Time stamps beyond 2^53 ns (104 days) lose
+//! their last bits where the factor is not a whole number.
 //! # Source
 //! fio's `replay_time_scale`; time scaling of traces is as old as their replay.
 

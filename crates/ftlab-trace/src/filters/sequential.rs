@@ -1,16 +1,16 @@
 //! Addresses follow one another: what the same work would cost if it were sequential.
 //!
 //! # Model
-//! Each read, write and trim begins where the one before it ended, rounded up to `unit`; the first begins at address 0. One
-//! that would reach beyond `span` begins at address 0 again. Times, operations and lengths stay. With `pointer=operation`
-//! reads, writes and trims are three such sequences, each from address 0 on: what is written then has no holes where
-//! reads were, so that blocks die whole.
+//! Each read, write and trim begins where the one before it ended, rounded up to `unit`; the first begins at address 0.
+//! A request that would reach beyond `span` begins at address 0 again. Times, operations and lengths stay. With
+//! `pointer=operation` reads, writes and trims are three such sequences, each from address 0 on: written data then has
+//! no holes where reads were, so that whole blocks become invalid.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `span` | where the addresses end | 512 B to 2^62 B | the end of what the stream reads and writes |
 //! | `pointer` | what follows one another: all requests (`shared`), or those of each operation | `shared`, `operation` | `shared` |
-//! | `unit` | what every request begins at a multiple of | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
+//! | `unit` | every request begins at a multiple of this | a power of two from 256 B to 16 MiB | the drive's mapping unit, else `4KiB` |
 //! # Not modelled
 //! Several sequential streams of one operation side by side. A request that is longer than `span` reaches beyond it.
 //! # Source

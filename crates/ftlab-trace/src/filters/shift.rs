@@ -47,7 +47,7 @@ impl Edit for Shift {
             if !(0..=HIGHEST).contains(&moved) {
                 let end = if moved < 0 { "below address 0" } else { "beyond 2^62" };
                 return Err(Error::input(format!(
-                    "filter `shift`: request {} at offset {} would come to lie {end}: expected another `offset`",
+                    "filter `shift`: request {} at offset {} would lie {end}: expected another `offset`",
                     self.passed + i as u64 + 1,
                     batch.offset[i]
                 )));
@@ -80,7 +80,7 @@ mod tests {
         );
         let error = failure(&["shift:offset=-4097B"], all);
         assert!(
-            error.contains("request 1 at offset 4096 would come to lie below address 0"),
+            error.contains("request 1 at offset 4096 would lie below address 0"),
             "{error}"
         );
     }

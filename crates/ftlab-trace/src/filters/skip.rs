@@ -5,13 +5,13 @@
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
-//! | `requests` | so many requests | a count such as `1e6` | no limit |
+//! | `requests` | number of requests | a count such as `1e6` | no limit |
 //! | `seconds` | time stamps below this | seconds, or a time such as `2h` | no limit |
 //! | `bytes` | until reads and writes amount to this | a size such as `10GiB` | no limit |
 //!
 //! At least one is needed.
 //! # Not modelled
-//! The state in which the dropped part would have left a drive: that is what a warm-up is for (`--warmup`).
+//! The state in which the dropped part would have left a drive: use a warm-up for that (`--warmup`).
 //! # Source
 //! tail(1).
 

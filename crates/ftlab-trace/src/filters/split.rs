@@ -8,7 +8,7 @@
 //! | --- | --- | --- | --- |
 //! | `size` | the longest request | 512 B to 4 GiB | `4KiB` |
 //! # Not modelled
-//! That a host may have few requests under way and would send the parts one after the other.
+//! Queue depth: a host with few requests under way would send the parts one after the other.
 //! # Source
 //! What a block layer does at `max_sectors_kb`, and a RAID at its chunks.
 

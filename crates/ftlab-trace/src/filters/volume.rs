@@ -1,16 +1,16 @@
 //! Only some of a trace's devices.
 //!
 //! # Model
-//! Requests to the volumes of these names pass, or to all but those. Addresses stay where the trace's volumes were laid
-//! out; `compact` behind this filter closes the gaps, and `--volumes only:NAME` reads one volume from its own byte 0. A name
-//! that never appears is an error at the stream's end.
+//! Requests to the volumes named in `only` pass, or to all volumes but those in `except`. Addresses stay where the
+//! trace's volumes were laid out; `compact` behind this filter closes the gaps, and `--volumes only:NAME` reads one
+//! volume from its own byte 0. A name that never appears is an error at the stream's end.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `only` | volumes that pass | names between commas, as the trace has them | |
 //! | `except` | volumes that don't; instead of `only` | names between commas | |
 //! # Not modelled
-//! That devices of one host share its memory and processors.
+//! Memory and processors that devices of one host share.
 //! # Source
 //! Our own.
 

@@ -13,10 +13,11 @@
 //! | 4 length | length | bytes |
 //! | 5 timestamp | arrival, since 1970 | µs, or `time_unit` |
 //!
-//! A header line is passed over.
+//! A header line is skipped.
 //!
 //! # What is dropped
-//! Columns behind the fifth. Requests of no bytes, counted. The volumes' capacities are in a file of their own and not read.
+//! Columns behind the fifth. Requests of no bytes, counted. The volumes' capacities, which are in a separate file, are
+//! not read.
 
 use ftlab_core::Result;
 

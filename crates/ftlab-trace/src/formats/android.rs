@@ -9,22 +9,22 @@
 //!
 //! | column | meaning | unit |
 //! | --- | --- | --- |
-//! | 1 time | since 1970; behind the point stands a whole number of ns without leading zeros, so that `.47` is 47 ns | s.ns |
+//! | 1 time | since 1970; the point is followed by a whole number of ns without leading zeros, so that `.47` is 47 ns | s.ns |
 //! | 2 op | `R` or `W` | |
 //! | 3 sector | first sector | 512 B |
 //! | 4 size | length of the whole request | bytes |
-//! | 5 process | its name, the label; blanks in it may stand as tabs | |
+//! | 5 process | its name, the label; blanks in it may appear as tabs | |
 //! | 6 device | the volume | |
 //! | 7 digest | MD5 of one page, in hexadecimal | |
 //!
 //! A request of N pages of 4 KiB has N rows, equal but for the digest, in the order of its pages. Rows of concurrent
-//! requests interleave, so a row belongs to the latest request that equals it and still lacks pages, among the last
-//! 32; a request that never becomes complete is given out with the ids it has. To count runs of equal rows instead, as
-//! is sometimes done, takes the pieces of an interleaved request for requests of the full size each, and two writes of
-//! one page for one.
+//! requests interleave. So a row belongs to the latest request, among the last 32, that equals it and still lacks
+//! pages. A request that never becomes complete is read with the ids it has. Some tools count runs of equal rows
+//! instead: they read each piece of an interleaved request as a request of full size, and two writes of one page as
+//! one.
 //!
-//! A content id is the first 8 bytes of the MD5. Where a process name with blanks has pushed the device or the digest out
-//! of its row, the device is the row's before, and the request has no ids from there on.
+//! A content id is the first 8 bytes of the MD5. A process name with blanks may push the device or the digest out of
+//! its row. Then the device is that of the row before, and the request has no ids from there on.
 //!
 //! # What is dropped
 //! All but the first 8 bytes of an MD5.

@@ -1,8 +1,9 @@
-//! Reference strings of the ARC paper: which blocks were asked for, in order; neither times nor operations.
+//! Reference strings of the ARC paper: the blocks that were requested, in order, without times and operations.
 //!
 //! # Origin
 //! Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003; `*.lis` files, as in
-//! moka-rs/cache-trace. P1 to P14 are disk accesses of Windows NT workstations, OLTP, DS1, S1 to S3 of databases and search.
+//! moka-rs/cache-trace. P1 to P14 are disk accesses of Windows NT workstations; OLTP, DS1 and S1 to S3 are of databases
+//! and search.
 //!
 //! # Columns
 //! | column | meaning | unit |
@@ -15,7 +16,7 @@
 //! Every reference is taken as a read unless `op` says otherwise. All times are 0.
 //!
 //! # What is dropped
-//! The third and fourth column. Requests of no blocks, counted.
+//! The third and fourth columns. Requests of no blocks, counted.
 
 use ftlab_core::{OpKind, Result};
 

@@ -10,28 +10,28 @@
 //! | column | meaning | unit |
 //! | --- | --- | --- |
 //! | 1 device | major,minor: the volume, shown as `8.16` | |
-//! | 2 cpu, 3 sequence | passed over | |
+//! | 2 cpu, 3 sequence | skipped | |
 //! | 4 time | since the start of the trace | s, nine decimals |
 //! | 5 pid | process id | |
 //! | 6 action | the event: `Q` queued, `D` issued to the driver, `C` completed, and others | |
 //! | 7 RWBS | operation and flags, see below | |
 //! | 8 sector | first sector | 512 B |
-//! | 9 `+`, 10 count | length; both are missing in a request without data, the `+` in what `-f` with `%S %n` prints | 512 B |
-//! | rest | `[process]`, the label; the error code in a C line; a time in parentheses before it is passed over | |
+//! | 9 `+`, 10 count | length; both are missing in a request without data; the `+` is missing in output of `-f` with `%S %n` | 512 B |
+//! | rest | `[process]`, the label; the error code in a C line; a time in parentheses before it is skipped | |
 //!
 //! RWBS: an optional `F` in front (flush before), then `R` read, `W` write, `D` discard, `F` flush or `N` no data, then any
 //! of `F` force unit access, `S` synchronous, `M` metadata, `A` ahead, `B` barrier (flush before, and durable). A flush
 //! before data becomes a request of its own at the same time.
 //!
-//! One event stands for a request, settable as `event`. By default D, which is what the device saw; but Q where the
-//! beginning of the file has fewer than half as many D as Q, because then most requests were merged by the traced machine's
-//! scheduler; C where there is neither. A Q of a stacked device (`A` lines) is one of the lower device as well: volumes tell
-//! them apart.
+//! One event is taken as the request; `event` selects it. The default is D, which is what the device received. It is Q
+//! if the beginning of the file has fewer than half as many D as Q, because then most requests were merged by the
+//! traced machine's scheduler. It is C if there is neither. A Q of a stacked device (`A` lines) is also one of the
+//! lower device: the volumes distinguish them.
 //!
 //! # What is dropped
-//! Other events, messages, plugging; the summary at the end; packet commands and requests without data that are no flush;
-//! completion errors. A request that was requeued was issued twice, and is read twice from D events. C lines name no
-//! process. Output of other columns (`-f`, `-F`) is refused; it is read as CSV when `columns` names them
+//! Other events, messages, plugging; the summary at the end; packet commands and requests without data that are no
+//! flush; completion errors. A requeued request was issued twice, and is read twice from D events. C lines name no
+//! process. Output with other columns (`-f`, `-F`) is refused; it is read as CSV when `columns` names them
 //! (`device,-,-,time_s,pid,event,rwbs,sector,sectors`).
 
 use ftlab_core::Result;

@@ -1,10 +1,10 @@
 //! blktrace binary: events of Linux's block layer, one file per CPU.
 //!
 //! # Origin
-//! `blktrace_api.h` of the Linux kernel (torvalds/linux, `include/uapi/linux/blktrace_api.h`) and of sdsc/blktrace; what the bits
-//! stand for is in torvalds/linux, `kernel/trace/blktrace.c`. Versions 7 and 8 (since Linux 6.19), in either byte order.
-//! `blktrace -d /dev/sda` writes `sda.blktrace.0`, `sda.blktrace.1` …: name them all, they are merged by time; one of them
-//! alone holds what that CPU saw. Files without a byte (of CPUs without events) are passed over.
+//! `blktrace_api.h` of the Linux kernel (torvalds/linux, `include/uapi/linux/blktrace_api.h`) and of sdsc/blktrace; the
+//! meaning of the bits is in torvalds/linux, `kernel/trace/blktrace.c`. Versions 7 and 8 (since Linux 6.19), in either
+//! byte order. `blktrace -d /dev/sda` writes `sda.blktrace.0`, `sda.blktrace.1` …, one for each CPU. Name them all:
+//! they are merged by time. Empty files (of CPUs without events) are skipped.
 //!
 //! # Columns
 //! | field | byte | byte in version 8 | unit |
@@ -22,17 +22,17 @@
 //! | length of the data behind the record, u16 | 46 | 50 | bytes |
 //! | record | 48 bytes | 64 bytes | |
 //!
-//! One `event` is taken as the request, by the rule of blkparse's text: D (issued to the driver), unless fewer than half as
-//! many are issued as queued, then Q; or C (completed) where there is neither. A discard is a trim, a flush before data is a
-//! request of its own; FUA, sync (but not of a read-ahead) and metadata become flags. Process names, which stand in records of
-//! their own, become labels by process id.
+//! One `event` is taken as the request, by the rule of `blkparse`: D (issued to the driver); Q if fewer than half as
+//! many are issued as queued; C (completed) if there is neither. A discard is a trim, and a flush before data is a
+//! request of its own. FUA, sync (but not of a read-ahead) and metadata become flags. Process names, which have records
+//! of their own, become labels by process id.
 //!
 //! Where a record does not begin with the mark, reading goes on at the next mark and the gap counts as one bad record.
 //!
 //! # What is dropped
-//! Other events (merges, plugs, splits, remaps and so on), commands passed through to the device, requests of no bytes and
-//! messages, all counted by kind. Sequence numbers, errors, control groups and the clock of the wall. A process id that is
-//! given to another process carries the later name from then on.
+//! Other events (merges, plugs, splits, remaps and so on), commands passed through to the device, requests of no bytes
+//! and messages, all counted by kind. Sequence numbers, errors, control groups and wall-clock times. A process id that
+//! is reused for another process carries the later name from then on.
 
 mod record;
 
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(labels, ["dd", "dd", "jbd2/sda1-8", "unknown"]);
         let reason = opened.report().reason;
         assert!(
-            reason.ends_with("2 files merged by time; 1 empty files passed over"),
+            reason.ends_with("2 files merged by time; 1 empty files skipped"),
             "{reason}"
         );
         // One of them alone.

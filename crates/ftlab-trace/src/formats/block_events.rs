@@ -139,7 +139,7 @@ impl Flushes {
         let mut text = String::new();
         if self.before_data > 0 {
             text += &format!(
-                "; {} of them ask for a flush before their data, which is read as a request more",
+                "; {} of them ask for a flush before their data, which is read as another request",
                 self.before_data
             );
         }

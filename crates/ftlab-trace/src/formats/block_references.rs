@@ -1,8 +1,9 @@
-//! Block references as 32-bit numbers without a header, little-endian: which blocks were asked for, in order.
+//! Block references as 32-bit numbers without a header, little-endian: the blocks that were requested, in order.
 //!
 //! # Origin
-//! Reference streams as simulators of caches dump them, one `uint32_t` after the other (numpy's `array.astype('<u4').tofile`, C's
-//! `fwrite`). Nothing in such a file tells what it is, so it is read only where the format is named: `--as block_references`.
+//! Reference streams as cache simulators dump them, one `uint32_t` after the other (numpy's
+//! `array.astype('<u4').tofile`, C's `fwrite`). Such a file cannot be detected, so the format must be named: `--as
+//! block_references`.
 //!
 //! # Columns
 //! | field | byte | unit |

@@ -9,15 +9,15 @@
 //!
 //! | column | meaning | unit |
 //! | --- | --- | --- |
-//! | 1 version | of the record, passed over | |
-//! | 2 time | arrival, whole seconds | s, or `time_unit` (inferred: the file at hand spans 7 200) |
+//! | 1 version | of the record, skipped | |
+//! | 2 time | arrival, whole seconds | s, or `time_unit` (inferred: the known file spans 7 200) |
 //! | 3 op | SCSI operation code, hexadecimal | |
 //! | 4 size | length | bytes |
 //! | 5 lbn | first block | 512 B |
 //!
 //! # What is dropped
-//! The version. Commands other than READ, WRITE and SYNCHRONIZE CACHE of 6, 10, 12 and 16 bytes are left out and counted
-//! (an UNMAP names its ranges outside the record); so are transfers of no bytes.
+//! The version. Commands other than READ, WRITE and SYNCHRONIZE CACHE of 6, 10, 12 and 16 bytes are left out and
+//! counted (the ranges of an UNMAP are outside the record); so are transfers of no bytes.
 
 use ftlab_core::{OpKind, Result};
 

@@ -1,7 +1,7 @@
-//! CSV with named columns: the easy form to write a trace in, and what other people's tables are read as.
+//! CSV with named columns: the easiest form to write a trace in, and the form in which other tables of requests are read.
 //!
 //! # Origin
-//! ftlab's own (the bundled recordings are in it), and any table of requests whose header says what its columns are.
+//! ftlab's own (the bundled recordings are in it), and any table of requests whose header names its columns.
 //!
 //! # Columns
 //! Named by the header line, or by the last comment (`#`) before the rows, in any order and letter case, between commas, tabs,
@@ -13,7 +13,7 @@
 //! | `op` | rw, rwbs, type, opcode, … | read, write, trim, flush or their first letters; discard or `d` is trim; RWBS letters as in blkparse's text; SCSI opcodes; 0 and 1 | |
 //! | `offset` | lba, slba, sector, lbn, blkno, block: 512 B; page: 4 KiB; address, position | where it begins; may be empty for a flush | bytes |
 //! | `length` | bytes; sectors, blocks: 512 B; pages: 4 KiB; size, count; nlb: 512 B, from 0 | may be empty for a flush | bytes |
-//! | | end, end_lba, last_sector, … in place of a length | the last unit of the request or the first behind it, by which more have whole numbers of eight | as the address |
+//! | | end, end_lba, last_sector, … in place of a length | the last unit of the request or the first one behind it: the choice that gives more lengths that are multiples of eight | as the address |
 //! | `flags` | | letters: `F` force unit access, `S` synchronous, `M` metadata; empty or `-` is none | |
 //! | `volume` | device, dev, disk, lun, asu, vm, minor, … | any word; behind a column host, hostname, server or major it is `host.volume` | |
 //! | `stream` | stream_id, placement_id | host stream or placement id | |
@@ -21,26 +21,26 @@
 //! | `pid` | process_id | process id; empty or 0 is none | |
 //! | `label` | file_type, kind, category; or else process, proc, comm, app, task | any words | |
 //! | `content` | | ids of the request's 4 KiB units, hexadecimal, between `+` or `;` | |
-//! | | action, event | letters of blkparse's events: one stands for a request, as in the format blkparse | |
+//! | | action, event | letters of blkparse's events: one is taken as the request, as in the format `blkparse` | |
 //! | | hash, md5, sha1, digest, fingerprint | a digest of the request, or one of each 4 KiB or 512 B, one after the other or between `+` or `;` | |
 //!
-//! Units may stand behind any name of a time, an address or a size: `time_us`, `Time (100ns)`, `address_4k`, `offset_mib`, `size_kb`.
-//! A comma is a decimal comma where it does not separate columns.
-//! SCSI opcodes are hexadecimal, with or without `0x`; but decimal where the rows have 40, 42, 136, 138 and the like and nothing that
-//! only hexadecimal has, such as 28, 2a or `0x`. A fraction of a unit counts where it makes whole bytes (`32.5` KiB are
-//! 33280 B); any other makes a bad line.
+//! A unit may follow any name of a time, an address or a size: `time_us`, `Time (100ns)`, `address_4k`, `offset_mib`,
+//! `size_kb`. A comma is a decimal comma where it does not separate columns. SCSI opcodes are hexadecimal, with or
+//! without `0x`. They are decimal if the rows have 40, 42, 136, 138 and the like and nothing that only hexadecimal has,
+//! such as 28, 2a or `0x`. A fraction of a unit is allowed if it makes whole bytes (`32.5` KiB are 33280 B); any other
+//! makes a bad line.
 //!
-//! What is set counts, also over a unit that a name says, bytes of `offset` and `length` among them; but codes are refused
-//! where no operation is one. What names leave open is guessed from up to 5000 rows and can be set: the unit of times from dates and rates, the units
-//! of addresses and sizes from what is a multiple of 512, codes of 0 and 1. Where requests begin where others end far more often
-//! in other units (bytes, sectors, 4 KiB) than in those, and no name says a unit, they are read so: byte addresses with sizes in
-//! sectors, or the reverse; `lba`, `block` and the like are only taken for sectors, not held to it. A file without a header is read when `columns`
-//! names its columns in these words, `-` passing one over.
+//! An option overrides a unit in a column's name, also the bytes of `offset` and `length`; but codes are refused if no
+//! operation is a code. Everything that names leave open is guessed from up to 5000 rows and can be set: the unit of
+//! times from dates and rates, the units of addresses and sizes from multiples of 512, codes of 0 and 1. Other units
+//! (bytes, sectors, 4 KiB) are taken if with them far more requests begin where others end, and no name says a unit:
+//! byte addresses with sizes in sectors, or the reverse. `lba`, `block` and the like suggest sectors but do not fix
+//! them. A file without a header is read when `columns` names its columns in these words; `-` skips one.
 //!
-//! A content id is the first 8 bytes of a digest; one digest of a request of several 4 KiB gives each its own id. A flush
-//! that RWBS letters put before data is a request of its own. A field in double quotes may hold separators, and quotes,
-//! each written as two (RFC 4180), but no line end.
-//! A trim of 4 GiB or more is read as parts of 2 GiB.
+//! A content id is the first 8 bytes of a digest; if a request of several 4 KiB has one digest, each unit gets an id of
+//! its own from it. A flush that RWBS letters put before data is a request of its own. A field in double quotes may
+//! hold separators, and quotes, each written as two (RFC 4180), but no line end. A trim of 4 GiB or more is read as
+//! parts of 2 GiB.
 //!
 //! # What is dropped
 //! Columns of other names, such as latencies; requests of no bytes; rows with an empty operation or `N`; the first of two

@@ -174,8 +174,8 @@ impl Names {
                 }
                 [one, two, ..] => {
                     return Err(format!(
-                        "`{one}` and `{two}` are both names for {what}: expected one (columns names them anew, with - for \
-                         one to be passed over)"
+                        "`{one}` and `{two}` are both names for {what}: expected one (the option `columns` can rename \
+                         them, and skip one with -)"
                     ));
                 }
             }
@@ -190,7 +190,7 @@ impl Names {
             let word = plain(name.as_bytes());
             if !word.is_empty() && meaning(&word).is_none() {
                 return Err(format!(
-                    "`{}` is no name of a column: expected - or names such as time_us, op, offset, length, volume, pid, \
+                    "`{}` is not the name of a column: expected - or names such as time_us, op, offset, length, volume, pid, \
                      process, label, flags, stream, pc, content",
                     name.trim()
                 ));

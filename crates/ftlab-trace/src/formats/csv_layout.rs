@@ -382,7 +382,7 @@ mod tests {
             "{doubled}"
         );
         let unknown = layout("1,r,0,1\n", Some("time_ns,op,offset,lenght")).unwrap_err();
-        assert!(unknown.starts_with("`lenght` is no name of a column"), "{unknown}");
+        assert!(unknown.starts_with("`lenght` is not the name of a column"), "{unknown}");
         let other = layout("time_ns,op,offset,length\n", Some("time_ns,op,length,offset")).unwrap_err();
         assert!(other.contains("expected the same names"), "{other}");
     }

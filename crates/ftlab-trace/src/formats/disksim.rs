@@ -13,7 +13,7 @@
 //! | 4 size | length | 512 B, or `size_unit` |
 //! | 5 flags | hexadecimal; bit 0: 0 = write, 1 = read, or `codes` | |
 //!
-//! How the units are told by the values, and DiskSim's form from MQSim's: `five_columns.rs`.
+//! Detection of the units from the values, and of DiskSim's form against MQSim's: `five_columns.rs`.
 //!
 //! # What is dropped
 //! The other flags (deadlines, synchronous, mapped: hints to the simulated disk scheduler) and columns behind the fifth,

@@ -17,13 +17,14 @@
 //! Times of version 3 count from the start of the run, in `time_unit`: µs, as fio 3.31 and later write and read them (`iolog.c`,
 //! `log_io_u` and `delay_since_ttime`; the HOWTO names no unit).
 //!
-//! Version 2 has no times but those of `wait`, whose documentation and code differ. By the HOWTO it is a time in µs "relative to the
-//! previous wait"; the code (`iolog.c`, `read_iolog_get`) waits until so many ms have passed since the start of the run, whatever was
-//! waited before (issues 247, 756 and 1568 of axboe/fio). So: waits that increase all along the first part of the file are
-//! moments since the start, in ms; otherwise each is a pause in µs. `time_unit` changes the unit, not the kind.
+//! Version 2 has no times but those of `wait`, whose documentation and code differ. The HOWTO says that it is a time in
+//! µs "relative to the previous wait". The code (`iolog.c`, `read_iolog_get`) waits until so many ms have passed since
+//! the start of the run, whatever was waited before (issues 247, 756 and 1568 of axboe/fio). So waits that increase
+//! throughout the first part of the file are taken as moments since the start, in ms; otherwise each is taken as a
+//! pause in µs. `time_unit` changes the unit, not this choice.
 //!
-//! Files are volumes. sync and datasync are flushes. fio appends to a log that exists: where a first line stands again in the middle,
-//! the next run follows the one before.
+//! Files are volumes. sync and datasync are flushes. fio appends to an existing log: a first line in the middle of a
+//! file begins another run, which follows the one before.
 //!
 //! # What is dropped
 //! add, open and close; waits in version 3, which fio ignores as well; sync_file_range; requests of no bytes; all counted. Names

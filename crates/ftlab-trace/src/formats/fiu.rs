@@ -19,15 +19,15 @@
 //! | 9 digest | MD5 in hexadecimal, or several one after the other | |
 //!
 //! # Content ids
-//! One id for each 4 KiB of a request, the last of which may be shorter. With one MD5 for each 4 KiB the id is its first
-//! 8 bytes. With one for each 512 B, as in `homes`, the id is a hash over the MD5s of those 4 KiB. With one digest for a
-//! request of several 4 KiB each id is a hash of it and of the place within the request.
+//! There is one id for each 4 KiB of a request; the last unit may be shorter. With one MD5 for each 4 KiB the id is its
+//! first 8 bytes. With one for each 512 B, as in `homes`, the id is a hash over the MD5s of those 4 KiB. With one
+//! digest for a request of several 4 KiB, each id is a hash of the digest and of the unit's place within the request.
 //!
-//! A request of less than 4 KiB, such as a row of 512 B, has one id, which stands for its own bytes only: it is never equal
-//! to that of 4 KiB which contain the same 512 B.
+//! A request of less than 4 KiB, such as a row of 512 B, has one id, for its own bytes only: it never equals the id of
+//! 4 KiB that contain the same 512 B.
 //!
 //! Rows of 512 B with equal time and process at adjacent addresses may be one request cut into sectors, or requests of
-//! their own: the format does not tell, so each row stays a request.
+//! their own. The format does not distinguish them, so each row stays a request.
 //!
 //! # What is dropped
 //! All but the first 8 bytes of an MD5.

@@ -99,7 +99,7 @@ pub(super) fn claim(sample: &Sample<'_>, dialect: Dialect) -> Option<Claim> {
     let likely = evidence.dialect(time_unit) == dialect && midas::trait_of(sample).is_none();
     let columns = match evidence.more_columns {
         0 => "five columns between blanks".to_owned(),
-        more => format!("five columns between blanks and {more} more, passed over"),
+        more => format!("five columns between blanks and {more} more, skipped"),
     };
     let made_up = match evidence.made_up() {
         Some(why) => format!("; times look made up ({why}), so their pace means nothing"),

@@ -40,8 +40,8 @@
 //! | ids of chunks, four for each content id (of 1 KiB), or eight or sixteen (512 and 256 B); 0 is unknown | u64 | |
 //!
 //! The first six are always there. The end block's columns are the number of requests as a u64; a file without an end
-//! block is cut off. A block of names has 1 in the place of the forms, and JSON like the header's instead of columns: names
-//! that follow on those so far, before they are needed.
+//! block is cut off. A block of names has 1 in the place of the forms, and JSON like the header's instead of columns.
+//! Its names follow those read so far, and come before the requests that use them.
 //!
 //! # What is dropped
 //! Nothing.

@@ -6,7 +6,8 @@
 //! Numbers are little-endian.
 //!
 //! # Columns
-//! Three headers exist. All begin and end with the mark `123456789abcdef0`, so that their length is where the second mark ends.
+//! Three headers exist. All begin and end with the mark `123456789abcdef0`, so that the end of the second mark gives
+//! their length.
 //!
 //! | header | bytes | says |
 //! | --- | --- | --- |

@@ -13,8 +13,9 @@
 //! | 4 size | length | bytes, or `size_unit` |
 //! | 5 stream | number of the host's stream; may be absent | |
 //!
-//! With its stream it has five columns like a DiskSim trace; it is told by times with a decimal point, sizes of at least 512,
-//! and a second column of 0, 1 and 3 with more than one of them, or with a stream above 1 beside it.
+//! With a stream the form has five columns like a DiskSim trace. It is recognised by times with a decimal point, sizes
+//! of at least 512, and a second column of 0, 1 and 3 that has more than one of these values, or that has a stream
+//! above 1 beside it.
 //!
 //! # What is dropped
 //! Columns behind the fifth. Type 2, which MiDAS does not use, and requests of no bytes are left out and counted.

@@ -19,8 +19,8 @@
 //! | 9 path | of the file, in lines of type `D` | |
 //!
 //! The label is the type of file: `metadata`, `journal`, the ending of the path with its dot (`.db-journal`), or `data`
-//! where there is none. Type `M` sets the METADATA flag as the letter in RWBS does. One event stands for a request, chosen
-//! as for blkparse and settable as `event`.
+//! where there is none. Type `M` sets the METADATA flag, as the letter in RWBS does. One event is taken as the request,
+//! chosen as for `blkparse`; `event` sets it.
 //!
 //! # What is dropped
 //! Other events, the process's name, the path up to its ending, requests without data that are no flush.

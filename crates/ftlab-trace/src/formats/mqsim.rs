@@ -12,7 +12,7 @@
 //! | 4 size | length | 512 B, or `size_unit` |
 //! | 5 type | 0 = write, 1 = read, or `codes` | |
 //!
-//! How the units are told by the values, and MQSim's form from SSDSim's and DiskSim's: `five_columns.rs`.
+//! Detection of the units from the values, and of MQSim's form against SSDSim's and DiskSim's: `five_columns.rs`.
 //!
 //! # What is dropped
 //! Columns behind the fifth. Requests of no bytes, counted.

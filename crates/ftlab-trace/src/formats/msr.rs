@@ -14,7 +14,7 @@
 //! | 6 Size | length | bytes |
 //! | 7 ResponseTime | of the traced system | 100 ns |
 //!
-//! A header line is passed over.
+//! A header line is skipped.
 //!
 //! # What is dropped
 //! The response time, which belongs to the traced disks and may be missing. Requests of no bytes, counted.

@@ -14,11 +14,11 @@
 //! | 5 created | arrival in the block layer: the request's time, since 1970 | s |
 //! | 6 to 8 | taken from the queue, issued to the eMMC, done | s |
 //!
-//! Requests stand in the order in which they left the queue, so arrivals are often a little out of order.
+//! Requests are in the order in which they left the queue, so arrivals are often slightly out of order.
 //!
-//! While a phone boots, its clock shows 1970 until it is set. A request created before it was set and taken from the queue
-//! after arrives when it was taken. A step of more than an hour on the unset clock is the reading of the real-time clock,
-//! not a pause, and counts as none.
+//! While a phone boots, its clock shows 1970 until it is set. A request that was created before the clock was set, and
+//! taken from the queue after that, arrives when it was taken. A step of more than an hour on the unset clock comes
+//! from reading the real-time clock. It is no pause, and is ignored.
 //!
 //! # What is dropped
 //! Column 2, the flags' other bits, and the times of issue and completion, which belong to the traced eMMC. Requests of no

@@ -15,12 +15,13 @@
 //! | number of the record that asks for the object next, i64, −1 for none | 16 | 19 | |
 //! | record | 24 bytes | 27 bytes | |
 //!
-//! Nothing marks the form: it is recognised by times that do not decrease and next accesses that lie ahead. That they lead to
-//! records of the same object makes it sure.
+//! The form has no mark. It is recognised by times that do not decrease and next accesses that lie ahead. Next accesses
+//! that lead to records of the same object confirm it.
 //!
-//! An id below 2^51 is an address in units of `address_unit` (512, 4096 or 1 bytes, by what follows what); others are hashes and
-//! get places by mixing their bits, without memory and with hardly any overlap.
-//! Operations: get, gets and read are reads; delete is a trim; others are writes. Without operations all are what `op` says.
+//! An id below 2^51 is an address in units of `address_unit` (512, 4096 or 1 bytes, by which requests follow each
+//! other). Other ids are hashes: they get addresses by mixing their bits, without memory and with hardly any overlap.
+//! Operations: get, gets and read are reads; delete is a trim; others are writes. Without operations, all requests are
+//! what `op` says.
 //!
 //! # What is dropped
 //! Next accesses. Objects of no bytes, counted.

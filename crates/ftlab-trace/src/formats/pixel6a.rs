@@ -8,12 +8,12 @@
 //!
 //! | column | meaning | unit |
 //! | --- | --- | --- |
-//! | 1 proces | `name-pid`, the pid missing in some: label and process id; `<...>` where the tracer knew no name | |
+//! | 1 proces | `name-pid`, in some rows without the pid: label and process id; `<...>` where the tracer knew no name | |
 //! | 2 device | volume | |
 //! | 3 rw_flag | `R` or `W` | |
 //! | 4 sector | first sector | 512 B |
 //! | 5 size | length | 512 B |
-//! | 6 timestamp | arrival; numbers of the tracer that passed through floating point, rounded back to its µs | s |
+//! | 6 timestamp | arrival; the tracer's numbers went through floating point, and are rounded back to its µs | s |
 //!
 //! # What is dropped
 //! Columns behind the sixth. Requests of no bytes, counted. A process whose name holds a comma makes a bad line.

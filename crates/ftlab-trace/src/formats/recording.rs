@@ -1,9 +1,9 @@
 //! Recordings of programs, as `ftlab record` makes them: calls on files, replayed into requests.
 //!
 //! # Origin
-//! ftlab; `ftlab_record::recording` has the form. A recording holds what a program asked of its files. What the device would have
-//! been asked follows from that through a model of the kernel's page cache and of a file system's extents: see
-//! [recording programs](../guide/recording.md) for both, and for the options.
+//! ftlab; `ftlab_record::recording` has the form. A recording holds a program's calls on files. A model of the kernel's
+//! page cache and of a file system's extents turns them into the requests that the device would get: see [recording
+//! programs](../guide/recording.md) for both, and for the options.
 //!
 //! # Columns
 //! | column | from |
@@ -14,7 +14,7 @@
 //! | flags | synchronous: a program waits for it |
 //! | pc | signature of the program context of the pages' last writer |
 //! | pid | its process |
-//! | label | the kind of file: `*.sst`, `MANIFEST-#`; with `labels=role` what files of the name are for, where that is known: `table` |
+//! | label | the kind of file: `*.sst`, `MANIFEST-#`; with `labels=role` the role of files of that name, where it is known: `table` |
 //! | stream | 1 (short) to 4 (extreme) by the write-lifetime hint of the file, where calls give any; 0 without |
 //! | content, chunk | ids of the pages and of their chunks (1 KiB, or what `ftlab record --chunk` said), where the recording has contents |
 //!
@@ -22,7 +22,7 @@
 //! (10%), `limit` (20%), `bandwidth` (1GB/s), `max_request` (512KiB), `extents` (simulated), `device`, `journal` (off), `labels` (kind).
 //!
 //! # What is dropped
-//! Threads, how long calls took; `ftlab contexts` has more of a recording.
+//! Threads, and the durations of calls. `ftlab contexts` shows more of a recording.
 
 use std::io::{self, Read};
 

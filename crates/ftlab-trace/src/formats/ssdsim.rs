@@ -13,7 +13,7 @@
 //! | 4 size | length | 512 B, or `size_unit` |
 //! | 5 operation | 0 = write, 1 = read, or `codes` | |
 //!
-//! How the units are told by the values, and SSDSim's form from MQSim's: `five_columns.rs`.
+//! Detection of the units from the values, and of SSDSim's form against MQSim's: `five_columns.rs`.
 //!
 //! # What is dropped
 //! Columns behind the fifth. Requests of no bytes, counted.

@@ -7,18 +7,18 @@
 //! # Columns
 //! | column | meaning | unit |
 //! | --- | --- | --- |
-//! | 1 Timestamp | arrival, since 1970; nine decimals of which the README calls six valid | s |
+//! | 1 Timestamp | arrival, since 1970; nine decimals, of which six are valid according to the README | s |
 //! | 2 Response | of the traced system; may be blank | s |
 //! | 3 IOType | `R`, `W` or blank | |
 //! | 4 LUN | volume | |
 //! | 5 Offset | first byte | bytes |
 //! | 6 Size | length | bytes |
 //!
-//! A header line is passed over.
+//! A header line is skipped.
 //!
 //! # What is dropped
-//! The response time: it belongs to the traced array. Requests whose type is blank are left out and counted, since nothing
-//! says what they did; so are requests of no bytes.
+//! The response time: it belongs to the traced array. Requests with a blank type are left out and counted, because
+//! their operation is not known; so are requests of no bytes.
 
 use ftlab_core::Result;
 

@@ -13,7 +13,7 @@
 //! | 4 IOType | 0 = read, 1 = write, or `codes` | |
 //! | 5 VolumeID | volume | |
 //!
-//! A header line is passed over. A copy of the set in circulation (cacheMon/cache_dataset) holds offsets in bytes: where all
+//! A header line is skipped. One published copy of the set (cacheMon/cache_dataset) has offsets in bytes. If all
 //! offsets, or all sizes, of the first lines are multiples of 512, that column is taken as bytes.
 //!
 //! # What is dropped

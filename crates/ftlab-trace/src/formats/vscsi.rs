@@ -22,8 +22,8 @@
 //! AE; cache synchronisation 35, 91 is a flush.
 //!
 //! # What is dropped
-//! All other commands, counted: the extents of UNMAP (42) and the length of WRITE SAME (41, 93) are in the data, which the
-//! trace does not carry. Reads and writes of no bytes, counted. Serial numbers and response times.
+//! All other commands, counted: the extents of UNMAP (42) and the length of WRITE SAME (41, 93) are in the data, which
+//! is not in the trace. Reads and writes of no bytes, counted. Serial numbers and response times.
 
 use ftlab_core::{Batch, OpKind, Result};
 

@@ -1,8 +1,8 @@
 //! WiscSee's event lists.
 //!
 //! # Origin
-//! junhe/wiscsee (He et al., "The Unwritten Contract of Solid State Drives", EuroSys 2017): what its parser of blkparse's
-//! output writes for its simulator, `blkparse-events-for-ftlsim.txt`.
+//! junhe/wiscsee (He et al., "The Unwritten Contract of Solid State Drives", EuroSys 2017): the file that its parser of
+//! blkparse's output writes for its simulator, `blkparse-events-for-ftlsim.txt`.
 //!
 //! # Columns
 //! Between blanks:
@@ -18,7 +18,7 @@
 //! | 7 gap | since the line before | s |
 //! | 8 sync | `True` or `False`: the SYNC flag | |
 //!
-//! D lines stand for requests unless `event` is C.
+//! D lines are taken as requests unless `event` is C.
 //!
 //! # What is dropped
 //! Lines of the other action; the gap, which follows from the times.

@@ -1,10 +1,11 @@
 //! Program contexts that differ in how much of what they write is duplicate.
 //!
 //! # Model
-//! Every offset that is a multiple of `align` and leaves room for the largest size is equally likely, whoever writes. Who writes is drawn
-//! by `writes`; context number n (from 1 on) has n as its program context. Of what context n writes, piece by piece of 4 KiB, the n-th
-//! share of `duplicates` has the content of an earlier piece: each of the context's last `distance` different contents is equally likely.
-//! The rest is like nothing before. Contexts have no contents in common.
+//! Every offset that is a multiple of `align` and leaves room for the largest size is equally likely, for every
+//! context. The context of each request is drawn by `writes`; context number n (from 1 on) has n as its program
+//! context. Context n writes in pieces of 4 KiB. The n-th share of `duplicates` of its pieces has the content of an
+//! earlier piece: each of the context's last `distance` different contents is equally likely. The other pieces have new
+//! contents. Contexts have no contents in common.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
@@ -12,8 +13,8 @@
 //! | `writes` | share of the requests of each context, between slashes | together 1 | equal |
 //! | `distance` | different contents of its own that a context repeats | 1 to 2^28 | 1000 |
 //! # Not modelled
-//! Lifetimes: what a duplicate repeats may have been overwritten everywhere, the sooner the smaller `span` is. Places of a context's own.
-//! Contents of chunks. A piece that is shorter than 4 KiB has an id that stands for it alone.
+//! Lifetimes: the data that a duplicate repeats may have been overwritten everywhere, the sooner the smaller `span` is.
+//! Separate address ranges for contexts. Contents of chunks. A piece shorter than 4 KiB has an id of its own.
 //! # Cost
 //! O(1) a piece; 8 bytes for each of the last `distance` contents of each context.
 //! # Source

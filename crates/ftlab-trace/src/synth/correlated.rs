@@ -1,25 +1,30 @@
 //! Reads that come in groups: places far apart that are read together, again and again.
 //!
 //! # Model
-//! There are `groups` groups of `members` places each; no place is in two groups. A share `clustered` of the groups lies in
-//! `region_pairs` pairs of regions, each group in one pair, its members in the one and the other region in turn; the members of
-//! the other groups lie anywhere. A *visit* reads all members of a group, which is chosen by Zipf's law with exponent `theta`
-//! (group 1 is the likeliest), in the order in which they were planted or, with `order=random`, in an order drawn for the visit.
-//! Between two members of a visit lie `gap` other reads, drawn anew each time; two visits whose turn comes at once push the later
-//! one back by a read. Members of visits are a share `correlated` of the reads in the long run: whenever none has its turn, and the
-//! visits so far fall behind that share by an amount that is drawn anew each time, a visit begins, perhaps within the gap of
-//! another; otherwise a background read follows.
+//! There are `groups` groups of `members` places each; no place is in two groups. A share `clustered` of the groups
+//! lies in `region_pairs` pairs of regions: each group lies in one pair, and its members alternate between the two
+//! regions. The members of the other groups lie anywhere.
 //!
-//! Background requests go to places of no group, evenly or by Zipf's law with exponent `background`; where a draw falls on
-//! a member, the next place that is none has its turn. Writes are background, but for a share `member_writes`, which goes to any
-//! member of a group chosen as for a visit. Trims are background. The label says which request is what: `first` of a visit,
-//! `later` member, `background`, `member write`.
+//! A *visit* reads all members of a group. The group is chosen by Zipf's law with exponent `theta` (group 1 is the
+//! likeliest). The members are read in the order in which they were planted or, with `order=random`, in an order drawn
+//! for the visit. Between two members of a visit lie `gap` other reads, drawn anew each time. If two visits are due for
+//! the same read, the later one is delayed by a read.
 //!
-//! **Planted bound.** Somebody who is told all groups, and who on the first member of a visit learns of the others, knows
-//! `later / (first + later)` = (k − 1) / k of the visits' reads beforehand, k being the mean members of a visit. So a cache too
-//! small to keep a group from one visit to the next, which loads a group with its first member, has a hit ratio of
-//! `correlated` × (k − 1) / k + (1 − `correlated`) × b on reads alone, b being what it has on the background. Without the groups
-//! it has (1 − `correlated`) × b, where `theta` is 0 and the groups are many.
+//! In the long run, members of visits are a share `correlated` of the reads. If no visit is due, and the visits so far
+//! are behind that share by an amount that is drawn anew each time, a visit begins, possibly within the gap of another
+//! one. Otherwise a background read follows.
+//!
+//! Background requests go to places of no group, evenly or by Zipf's law with exponent `background`. If a draw falls on
+//! a member, the next place that is not a member is taken. Writes are background requests, except for a share
+//! `member_writes`, which goes to any member of a group chosen as for a visit. Trims are background requests. The label
+//! gives the role of each request: `first` of a visit, `later` member, `background`, `member write`.
+//!
+//! **Planted bound.** A cache that knows all groups can predict the other members of a visit from its first member. It
+//! knows `later / (first + later)` = (k − 1) / k of the visits' reads beforehand, where k is the mean number of members
+//! of a visit. Take a cache that is too small to keep a group from one visit to the next, and that loads a group with
+//! its first member. Its hit ratio is `correlated` × (k − 1) / k + (1 − `correlated`) × b on reads alone, where b is
+//! its hit ratio on the background. Without the groups the hit ratio is (1 − `correlated`) × b, if `theta` is 0 and
+//! there are many groups.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
@@ -35,13 +40,13 @@
 //! | `background` | exponent of the other requests; 0 is uniform | 0 to 10 | 0 |
 //! | `member_writes` | share of the writes that goes to members | 0 to 1 | 0 |
 //! # Not modelled
-//! Groups that come up, change or die. A request's size does not depend on its place: where requests are larger than `align`, they
-//! may overlap. Visits that break off.
+//! Groups that appear, change or disappear. A request's size does not depend on its place: where requests are larger
+//! than `align`, they may overlap. Visits that break off.
 //! # Errors
 //! Groups that do not fit: they may take half of the places of the span.
 //! # Source
-//! Ours, as a truth to mine for. That correlated pages lie far apart, and in few pairs of regions: Zhou, PhD thesis, University of
-//! Central Florida 2018, chapter 3.
+//! Ours, as a known answer for miners. Correlated pages that lie far apart, in few pairs of regions: Zhou, PhD thesis,
+//! University of Central Florida 2018, chapter 3.
 
 use ftlab_core::{Batch, OpKind, Result, Stream};
 use rustc_hash::FxHashSet;

@@ -1,10 +1,10 @@
-//! A workload fitted to a trace or to published figures: what a model file says.
+//! A workload fitted to a trace or to published figures, described by a model file.
 //!
 //! # Model
-//! The object renewal model of `crate::model`: an episode as long as the trace is planned (every object's references, in
-//! order of time), then dealt out. A longer workload goes through further episodes over the same objects, each in another
-//! order. `footprint` makes more or fewer objects, and the episode and the distances longer or shorter by as much, so that
-//! miss ratios of caches with the same share of the footprint stay as they are.
+//! The object renewal model of `crate::model`: an episode as long as the trace is planned (every object's references,
+//! in order of time), then issued. A longer workload has further episodes over the same objects, each in another order.
+//! `footprint` scales the number of objects, and with it the length of the episode and the distances. So miss ratios of
+//! caches with the same share of the footprint stay the same.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
@@ -16,11 +16,11 @@
 //! | `qd` | closed loop with this many requests outstanding instead | 1 to 1048576 | 32 where the model has no times |
 //! | `seed` | of this workload | | the run's seed |
 //! # Not modelled
-//! What `crate::model` says. Flushes come behind writes, whatever they followed in the trace. A request longer than the
-//! cluster in which it begins reaches into what lies behind it.
+//! The points that `crate::model` names. Flushes follow writes, whatever they followed in the trace. A request longer
+//! than the cluster in which it begins reaches into the space behind it.
 //! # Cost
-//! 8 bytes a request and 32 an object of an episode, 4 bytes a touched page (12 with contents) times the model's room. A
-//! reference that is placed by its age looks at up to 40 earlier requests.
+//! 8 bytes a request and 32 an object of an episode, 4 bytes a touched page (12 with contents) times the model's room.
+//! A reference that is placed by its age examines up to 40 earlier requests.
 //! # Source
 //! What `crate::model` says.
 

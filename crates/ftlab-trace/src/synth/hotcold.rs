@@ -1,10 +1,10 @@
 //! A hot part and a cold part, each accessed evenly.
 //!
 //! # Model
-//! `hot = f/p`: a share f of the places takes a share p of the requests. Within each part all places are equally likely.
-//! With `spread` the hot places are strewn over the span by a fixed pseudo-random permutation; without it they lie at its
-//! start. Every request carries the truth about its place: stream 1 and label `hot`, or stream 2 and label `cold`, so that
-//! placement by hand can separate them.
+//! `hot = f/p`: a share f of the places takes a share p of the requests. Within each part all places are equally
+//! likely. With `spread` the hot places are strewn over the span by a fixed pseudo-random permutation; without it they
+//! lie at its start. Every request carries stream 1 and label `hot`, or stream 2 and label `cold`, so that the
+//! placement `manual` can separate them.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |

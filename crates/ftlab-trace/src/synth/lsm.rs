@@ -1,15 +1,17 @@
 //! A tree of sorted runs as a key-value store writes it, with contents: a pair goes through log, flush and compactions.
 //!
 //! # Model
-//! Keys are put by Zipf's law; each put makes a new version of its pair, with a content of its own. When the buffer is full, its puts
-//! stand in the log, and its newest versions are written in order of their keys (**flush**) as a run of level 0; the log is trimmed.
-//! When a level has `fanout` runs, they are read and merged into one run of the next level (**compaction**), without the versions that
-//! newer ones replace, and trimmed. So what is not replaced is written once by the log, once by the flush, and once by
-//! each of up to `levels` compactions. The last level merges its own runs: there a pair that is still alive is written again each time.
+//! Keys are put by Zipf's law. Each put makes a new version of its pair, with a content of its own. When the buffer is
+//! full, its puts are written to the log, and its newest versions are written in order of their keys (**flush**) as a
+//! run of level 0, and the log is trimmed. When a level has `fanout` runs, they are read and merged into one run of the
+//! next level (**compaction**), without the versions that newer ones replace. Then the merged runs are trimmed. So a
+//! version that is not replaced is written once by the log, once by the flush, and once by each of up to `levels`
+//! compactions. The last level merges its own runs: there a pair that is still valid is written again each time.
 //!
-//! What equals what follows from the layout. Pairs of `pair` bytes lie one after the other, or with `aligned` in blocks of 4 KiB,
-//! whose rest is empty (RocksDB's `block_align`). A chunk of 1 KiB is known by the parts of pairs in it, a page by its four chunks.
-//! * `log = record`: records of the log have a head, and are no copies of what tables hold.
+//! Which pages and chunks are equal follows from the layout. Pairs of `pair` bytes lie one after the other or, with
+//! `aligned`, in blocks of 4 KiB whose rest is empty (RocksDB's `block_align`). The content of a chunk of 1 KiB is
+//! given by the parts of pairs in it, the content of a page by its four chunks.
+//! * `log = record`: records of the log have a header, and are no copies of what tables hold.
 //! * `log = table`: the log has the layout of a table (the modified log), in the order of the puts.
 //! * `log = none`: there is none.
 //!

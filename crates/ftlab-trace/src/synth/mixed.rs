@@ -1,9 +1,9 @@
-//! Sequential runs among scattered requests.
+//! Sequential runs mixed with random requests.
 //!
 //! # Model
-//! A share `sequential` of the requests continues one of `streams` runs, chosen evenly; a run that has covered `run` bytes
-//! (or reaches the end of the span) jumps to a place drawn evenly. The other requests go to single places: evenly drawn,
-//! or by Zipf's law where `theta` is above 0.
+//! A share `sequential` of the requests continues one of `streams` runs, chosen uniformly. A run that has covered `run`
+//! bytes (or reaches the end of the span) continues at a place drawn uniformly. The other requests go to random places,
+//! drawn uniformly or, with `theta` above 0, by Zipf's law.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |

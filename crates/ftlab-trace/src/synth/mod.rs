@@ -15,15 +15,16 @@
 //! | `qd` | closed loop with this many requests outstanding | 32 |
 //! | `rate` | open loop with this many arrivals per second instead | |
 //! | `arrivals` | of the open loop: `exponential` gaps or `fixed` ones | `exponential` |
-//! | `flush` | a flush behind each so many writes, beyond the `requests`; 0 = never | 0 |
+//! | `flush` | a flush after every so many writes, in addition to the `requests`; 0 = never | 0 |
 //! | `seed` | of this workload | the run's seed |
 //!
-//! Operations, sizes, offsets and arrivals draw from streams of their own: changing the share of reads leaves the offsets
-//! as they were.
+//! Operations, sizes, offsets and arrivals draw from random streams of their own: a change of the share of reads leaves
+//! the offsets as they were.
 //!
-//! Four further kinds of names make whole requests rather than places for them, and have keys of their own: [`lsm`], a key-value
-//! store with contents; [`transactions`], clients of a database whose next request waits for their last; [`fitted`], a workload that a model
-//! file describes (a TOML with `kind = "fitted"` is one); and the [`named`] workloads, models that come with the program.
+//! Four further kinds generate whole requests, not only addresses, and have keys of their own: [`lsm`], a key-value
+//! store with contents; [`transactions`], clients of a database whose next request waits for their last; [`fitted`], a
+//! workload that a model file describes (a TOML with `kind = "fitted"` is one); and the [`named`] workloads, models
+//! that come with the program.
 
 pub mod contexts;
 pub mod correlated;

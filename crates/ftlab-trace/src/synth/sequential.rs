@@ -1,8 +1,8 @@
-//! Requests one behind the other.
+//! Requests one after the other in address order.
 //!
 //! # Model
-//! The span is divided into `streams` equal parts. Each stream goes through its part from start to end and begins again;
-//! requests are dealt to the streams in turn. Reads, writes and trims share the cursor.
+//! The span is divided into `streams` equal parts. Each stream goes through its part from start to end and begins
+//! again; requests are dealt to the streams in turn. Reads, writes and trims share one position.
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |

@@ -1,44 +1,49 @@
-//! Transactions of a database in a closed loop: clients, page locks and a buffer pool; what misses the pool goes to the drive.
+//! Transactions of a database in a closed loop: clients, page locks and a buffer pool; misses of the pool go to the drive.
 //!
 //! # Model
-//! Each of `clients` thinks, draws a transaction of the `mix`, and takes its page accesses one after the other; its next request comes
-//! when its last one has completed, so that a slower drive makes fewer transactions rather than a longer queue.
+//! Each of `clients` thinks, draws a transaction of the `mix`, and makes its page accesses one after the other. Its
+//! next request comes when its last one has completed, so that a slower drive leads to fewer transactions, not to a
+//! longer queue.
 //!
-//! * **Locks**: strict two-phase locking of pages of tables, shared or exclusive, first come, first served; a client that reads a page and
-//!   then writes it goes before those that wait. Who has waited for `timeout` gives up its locks and begins the same transaction anew
-//!   (**restart**). Pages of indexes are latched, not locked.
-//! * **Pool**: pages of `page` bytes, `pool` of them; the `policy` says which page leaves. A dirty one is written first, and whoever
-//!   needed the room waits for it, then for the read of its own page. Who needs a page that is being read or written waits for that. A
-//!   page that is new is not read. The pool starts warm: `warm` transactions have gone through it, which reached no drive.
+//! * **Locks**: strict two-phase locking of pages of tables, shared or exclusive, first come, first served; a client
+//!   that reads a page and then writes it goes before those that wait. A client that has waited for `timeout` releases
+//!   its locks and begins the same transaction anew (**restart**). Pages of indexes are latched, not locked.
+//! * **Pool**: `pool` pages of `page` bytes. The `policy` chooses the page to evict. A dirty page is written first, and
+//!   the client that needs the room waits for this write, then for the read of its own page. A client that needs a page
+//!   which is being read or written waits for that. A new page is not read. The pool starts warm: `warm` transactions
+//!   have gone through it without reaching a drive.
 //! * **Response time**: from a transaction's first access to its commit, restarts included.
 //!
-//! On a backend without time, and where the requests are written to a file, every request completes at once: the order of requests is then that
-//! of clients in turn. The summary's `transactions` has: transactions a second; response time, its mean, its 99th percentile and the mean of
-//! the slowest hundredth (at least one); restarts; lock waits; hits of the pool; and `busy`, the share of the time in which a die works, mean
-//! over the dies: for the host, its copies included, and for collection, mapping and erases (`internal`).
+//! On a backend without time, and where the requests are written to a file, every request completes at once. The
+//! clients' requests then come in turn. The summary's `transactions` has: transactions a second; response time, its
+//! mean, its 99th percentile and the mean of the slowest hundredth (at least one); restarts; lock waits; hits of the
+//! pool; and `busy`, the share of the time in which a die works, mean over the dies: for the host, its copies included,
+//! and for collection, mapping and erases (`internal`).
 //! # Parameters
 //! | key | meaning | range | default |
 //! | --- | --- | --- | --- |
 //! | `mix` | a mix of transactions (role `mix`): `tpcb`, `tpcc` or `tm1` | | `tpcb` |
-//! | `clients` | so many at once | 1 to 65536 | 10 |
+//! | `clients` | clients at once | 1 to 65536 | 10 |
 //! | `think` | mean time between a client's transactions, exponential; 0: none | up to 1 h | `0ns` |
 //! | `compute` | what a client does with each page, before its next | up to 1 h | `0ns` |
 //! | `transactions` | to commit | 1 to 2^32 | 20,000 |
 //! | `span` | the database: part of the drive, from its start: a share, or bytes | what the mix needs at least | 0.6 |
 //! | `page` | bytes of its pages | 512 B to 64 KiB, a power of two | 8 KiB |
 //! | `pool` | pages of the pool, or `1%`: of the database's | `clients` to less than the database | 1024 |
-//! | `policy` | which page leaves the pool (role `pool`): `lru`, `cflru`, `cflru_e` | | `lru` |
+//! | `policy` | which page the pool evicts (role `pool`): `lru`, `cflru`, `cflru_e` | | `lru` |
 //! | `timeout` | longest wait for a lock | 1 µs to 1 h | `50ms` |
 //! | `warm` | transactions before the first | up to 2^32 | as many as the pool has pages |
 //! | `seed` | of this workload | | the run's seed |
 //! # Not modelled
-//! Clients that wait for a processor: `compute` is the same for all, however many compute. The log, checkpoints and background writers; vacuum; undo of what was restarted, whose
-//! pages stay dirty. Locks of rows, deadlock detection (a deadlock ends by the time-out). Growth: a table that is appended to begins anew at its end.
+//! Clients that wait for a processor: `compute` is the same however many clients compute. The log, checkpoints and
+//! background writers; vacuum; undo of restarted transactions, whose pages stay dirty. Row locks, deadlock detection (a
+//! deadlock ends by the time-out). Growth: a table that is appended to begins anew at its end.
 //! # Cost
 //! 8 bytes a transaction, some 50 a page of the pool.
 //! # Source
-//! He, Yu and Zhou, IEEE TPDS 26(1), 2015, section 5.1 (ten clients, no think time, pages of 8 KiB, a pool of 1024 pages or 1 % of the database);
-//! what locks what, the time-out and the warm start are assumed: the source replays page accesses of PostgreSQL, which it does not publish.
+//! He, Yu and Zhou, IEEE TPDS 26(1), 2015, section 5.1 (ten clients, no think time, pages of 8 KiB, a pool of 1024
+//! pages or 1 % of the database); the locking rules, the time-out and the warm start are assumed: the source replays
+//! page accesses of PostgreSQL, which it does not publish.
 
 mod clients;
 mod locks;

@@ -1,7 +1,7 @@
 //! Writes reference strings in the form of the ARC paper; the columns are described with the
 //! [reader](crate::formats::arc).
 //!
-//! Blocks have 512 bytes. There are neither times nor operations in it: reads and writes become references, anything else
+//! Blocks have 512 bytes. The form has neither times nor operations: reads and writes become references, anything else
 //! is left out. The third column is 0, the fourth counts the references from 0.
 
 use ftlab_core::Result;

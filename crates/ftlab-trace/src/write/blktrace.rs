@@ -1,7 +1,8 @@
 //! Writes blktrace's binary form, version 7, little-endian; it is described with the [reader](crate::formats::blktrace).
 //!
 //! One file, as if all requests came from CPU 0; times are counted from 0. A volume called `major.minor` keeps these
-//! numbers, any other is a device of major number 259 (NVMe's). Labels have no place: names there belong to process ids.
+//! numbers, any other is a device of major number 259 (NVMe's). Labels are not written: names in this form belong to
+//! process ids.
 //!
 //! # Options
 //! | key | meaning | default |

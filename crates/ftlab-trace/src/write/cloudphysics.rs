@@ -1,12 +1,12 @@
 //! Writes CloudPhysics' vSCSI traces as CSV; the columns are described with the [reader](crate::formats::cloudphysics).
 //!
-//! Reads and writes are the SCSI commands 28 and 2a, flushes 35; trims have no place, since an UNMAP's ranges are outside
-//! the record.
+//! Reads and writes are the SCSI commands 28 and 2a, flushes 35; trims are not written, because an UNMAP's ranges are
+//! outside the record.
 //!
 //! # Options
 //! | key | meaning | default |
 //! | --- | --- | --- |
-//! | `time_unit` | `ps`, `ns`, `us`, `ms` or `s`, whole numbers; a reader must be told unless it is s | `s` |
+//! | `time_unit` | `ps`, `ns`, `us`, `ms` or `s`, whole numbers; readers need `--time-unit` unless it is s | `s` |
 
 use ftlab_core::{OpKind, Result};
 

@@ -1,10 +1,10 @@
 //! Writes fio's I/O logs, for `fio --read_iolog`; they are described with the [reader](crate::formats::fio).
 //!
-//! Each volume is a file: added and opened before its first request, closed at the end. Offsets and lengths are in bytes,
-//! times in µs. Times of version 3 begin at 1, because fio takes no pause behind a line of time 0. Version 2 has `wait`
-//! lines, which say in ms since the start when the next request is due: so fio's code has it, though the HOWTO says
-//! otherwise (issues 247, 756 and 1568 of axboe/fio); times are rounded down to 1 ms there. Trims and flushes (`sync`) are
-//! there; flags are not.
+//! Each volume is a file: added and opened before its first request, closed at the end. Offsets and lengths are in
+//! bytes, times in µs. Times of version 3 begin at 1, because fio takes no pause behind a line of time 0. Version 2 has
+//! `wait` lines, which give the time of the next request in ms since the start: fio's code reads them so, though the
+//! HOWTO says otherwise (issues 247, 756 and 1568 of axboe/fio). Times are rounded down to 1 ms there. Trims and
+//! flushes (`sync`) are written; flags are not.
 //!
 //! Source: axboe/fio, `iolog.c` and HOWTO (trace file format).
 //!

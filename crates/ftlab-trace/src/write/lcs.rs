@@ -1,9 +1,10 @@
 //! Writes libCacheSim's lcs, version 2; it is described with the [reader](crate::formats::lcs).
 //!
-//! Ids are sectors of 512 bytes, tenants volumes, times whole seconds. Operations are libCacheSim's read, write and delete
-//! (a trim). Next accesses are not known while writing: −1 everywhere, so policies that look ahead (Belady) need the file
-//! passed through libCacheSim's own converter first. Its header's totals are there when the file can be rewound; in a
-//! compressed file or a pipe they are 0, which readers take for unknown. Numbers of objects are not counted.
+//! Ids are sectors of 512 bytes, tenants volumes, times whole seconds. Operations are libCacheSim's read, write and
+//! delete (a trim). Next accesses are not known while writing: −1 everywhere, so policies that look ahead (Belady) need
+//! the file passed through libCacheSim's own converter first. The totals in the header are written if the file can be
+//! rewound. In a compressed file or a pipe they are 0, which readers take as unknown. Numbers of objects are not
+//! counted.
 
 use ftlab_core::{Batch, OpKind, Result};
 

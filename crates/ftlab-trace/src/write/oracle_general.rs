@@ -1,7 +1,7 @@
 //! Writes libCacheSim's oracleGeneral; it is described with the [reader](crate::formats::oracle_general).
 //!
 //! Ids are sectors of 512 bytes, times whole seconds. Next accesses are not known while writing: −1 everywhere, so
-//! policies that look ahead (Belady) need the file passed through libCacheSim's own converter first. The usual form tells
+//! policies that look ahead (Belady) need the file passed through libCacheSim's own converter first. The usual form has
 //! neither operations nor volumes.
 //!
 //! # Options

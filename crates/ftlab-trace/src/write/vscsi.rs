@@ -1,7 +1,7 @@
 //! Writes vSCSI traces, binary, version 2 or 1; they are described with the [reader](crate::formats::vscsi).
 //!
 //! Times are rounded down to 1 µs. Reads and writes are the SCSI commands READ (16) and WRITE (16), flushes SYNCHRONIZE
-//! CACHE; trims have no place, since an UNMAP's ranges are outside the record. Response times are 0.
+//! CACHE; trims are not written, because an UNMAP's ranges are outside the record. Response times are 0.
 //!
 //! # Options
 //! | key | meaning | default |

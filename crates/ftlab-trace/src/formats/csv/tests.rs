@@ -254,7 +254,7 @@ fn a_bogus_word_among_the_columns_is_named() {
     };
     let open = |text: &str| crate::open_bytes("t", text.into(), &options).err().unwrap().to_string();
     assert!(
-        open("1 r 0 512\n").starts_with("columns time_us,op,adress,length: `adress` is no name of a column"),
+        open("1 r 0 512\n").starts_with("columns time_us,op,adress,length: `adress` is not the name of a column"),
         "{}",
         open("1 r 0 512\n")
     );

@@ -201,8 +201,9 @@ impl Evidence {
         let default = list[0];
         if self.rows < ENOUGH || self.high <= self.low {
             let name = default.name();
-            let why =
-                format!("times {kind} are taken as {name}, the format's own, since too few lines or no span tell more");
+            let why = format!(
+                "times {kind} are taken as {name}, the format's own, because there are too few lines, or no time span, to decide"
+            );
             return (default, why);
         }
         let pace = |unit| self.pace(unit, size_unit);

@@ -1,14 +1,15 @@
 //! TM-1 (TATP): seven short transactions of a mobile network's register of subscribers, four fifths of them reads.
 //!
 //! # Model
-//! As many subscribers as the database has room for, each with 2.5 rows of access, 2.5 of special facilities and 3.75 of call forwarding on
-//! average, tables by subscriber, each behind an index; one more index by the subscriber's number. Subscribers are drawn by NURand. In percent:
-//! 35 GET_SUBSCRIBER_DATA, 10 GET_NEW_DESTINATION, 35 GET_ACCESS_DATA, 2 UPDATE_SUBSCRIBER_DATA, 14 UPDATE_LOCATION, 2 INSERT_CALL_FORWARDING, 2
-//! DELETE_CALL_FORWARDING. Rows that are inserted and deleted lie where the subscriber's are.
+//! As many subscribers as the database has room for, each with 2.5 rows of access, 2.5 of special facilities and 3.75
+//! of call forwarding on average, tables by subscriber, each behind an index; one more index by the subscriber's
+//! number. Subscribers are drawn by NURand. In percent: 35 GET_SUBSCRIBER_DATA, 10 GET_NEW_DESTINATION, 35
+//! GET_ACCESS_DATA, 2 UPDATE_SUBSCRIBER_DATA, 14 UPDATE_LOCATION, 2 INSERT_CALL_FORWARDING, 2 DELETE_CALL_FORWARDING.
+//! Inserted and deleted rows lie beside the subscriber's other rows.
 //! # Parameters
 //! None.
 //! # Not modelled
-//! Transactions that fail as a row is missing or there already: they touch the same pages.
+//! Transactions that fail because a row is missing or exists already: they touch the same pages.
 //! # Errors
 //! A database too small for one subscriber.
 //! # Cost

@@ -1,10 +1,11 @@
 //! TPC-B: one kind of transaction, which updates an account, its teller and its branch and appends to the history.
 //!
 //! # Model
-//! A branch has 10 tellers and 100,000 accounts; there are as many branches as the database has room for beside the history, which takes
-//! `history` of it. A transaction draws a teller, then an account: 85 of a hundred at the teller's branch, else at another one. It goes through the
-//! accounts' index to the account, updates it, the teller and the branch, in this order, and appends a row of history. All tellers of a branch
-//! lie on a page, and its own row on another, so that page locks hold up those of one branch only.
+//! A branch has 10 tellers and 100,000 accounts; there are as many branches as the database has room for beside the
+//! history, which takes the share `history`. A transaction draws a teller, then an account: 85 of a hundred at the
+//! teller's branch, the others at another branch. It goes through the accounts' index to the account, updates it, the
+//! teller and the branch, in this order, and appends a row of history. All tellers of a branch lie on one page, and the
+//! row of the branch on another, so that page locks delay transactions of the same branch only.
 //! # Parameters
 //! * `history` (share of the database, default 0.05, 0.01 to 0.5): pages of the history, which begins anew at its end.
 //! # Not modelled

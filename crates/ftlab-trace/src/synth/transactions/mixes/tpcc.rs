@@ -13,12 +13,13 @@
 //! * **Delivery**: in each district the oldest new order, its order, its lines and its customer change.
 //! * **Stock level**: a district and the lines of its last 20 orders are read, and the stock of each line, without locks.
 //!
-//! A warehouse and a district have a page each, so that page locks hold up nobody else. Everything else is found through indexes.
+//! A warehouse and a district have a page each, so that page locks delay no transaction of another one. Everything else
+//! is found through indexes.
 //! # Parameters
 //! None.
 //! # Not modelled
-//! Terminals bound to their warehouse; the hundredth of new orders that is rolled back; the index of new orders; growth beyond 3,000 orders a
-//! district, whose place is taken by new ones.
+//! Terminals bound to their warehouse; the hundredth of new orders that is rolled back; the index of new orders; growth
+//! beyond 3,000 orders a district: new orders take the place of old ones.
 //! # Errors
 //! A database too small for one warehouse (some 100 MiB).
 //! # Cost

@@ -1,8 +1,8 @@
-//! Clean first, least recently used: a clean page near the end leaves before a dirty one.
+//! Clean first, least recently used: a clean page near the end of the list is evicted before a dirty one.
 //!
 //! # Model
-//! The `window` least recently used pages are the clean-first region. Of it the least recently used clean page leaves; if all are
-//! dirty, the least recently used one.
+//! The `window` least recently used pages are the clean-first region. The victim is the least recently used clean page
+//! of this region; if all its pages are dirty, the least recently used page.
 //! # Parameters
 //! * `window` (share of the pool, default 0.5, 0 to 1): the clean-first region. 0: `lru`.
 //! # Not modelled

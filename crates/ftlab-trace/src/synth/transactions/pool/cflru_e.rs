@@ -1,9 +1,9 @@
 //! CFLRU/E: clean first, and of dirty pages the one whose accesses are blocked least.
 //!
 //! # Model
-//! As `cflru`; but if all pages of the clean-first region are dirty, the one with the lowest blocking probability leaves, ties the least
-//! recently used. The blocking probability of a page is the share of its requests to the drive, reads and writes, that took longer than
-//! `deadline_us`, since the workload began.
+//! As `cflru`; but if all pages of the clean-first region are dirty, the one with the lowest blocking probability is
+//! evicted, among equals the least recently used. The blocking probability of a page is the share of its requests to
+//! the drive, reads and writes, that took longer than `deadline_us`, since the workload began.
 //! # Parameters
 //! * `window` (share of the pool, default 0.5, 0 to 1): the clean-first region. 0: `lru`.
 //! * `deadline_us` (µs, default 800, above 0): a request that takes longer was blocked.

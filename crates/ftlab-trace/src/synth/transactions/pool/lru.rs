@@ -1,7 +1,7 @@
-//! Least recently used: the page that has not been used for longest leaves.
+//! Least recently used: the page that has not been used for longest is evicted.
 //!
 //! # Model
-//! Every access makes a page the most recently used; the one at the other end leaves, dirty or not.
+//! Every access makes a page the most recently used; the least recently used page is evicted, dirty or not.
 //! # Parameters
 //! None.
 //! # Not modelled
