@@ -74,6 +74,11 @@ class Specs(Sequence[Spec]):
         """No more are added."""
         self._alike.clear()
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Specs) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __len__(self) -> int:
         return len(self._others) * self._repeat
 
