@@ -48,9 +48,9 @@ def check(runs: Runs, table: Table) -> None:
 
 
 def look(options: Figures) -> dict[str, Any]:
-    """Options of a group for a look: a tenth of the reviews and of the seeds, in one file."""
+    """Options of a group for a look: a tenth of the reviews, a fortieth of the seeds, in one file."""
     chosen = {**OPTIONS, **options}
-    return {**chosen, "reviews": chosen["reviews"] // 10, "seeds": chosen["seeds"] // 10, "files": 1}
+    return {**chosen, "reviews": chosen["reviews"] // 10, "seeds": max(2, chosen["seeds"] // 40), "files": 1}
 
 
 def measured(options: Figures, changes: Sequence[str], folder: Path, threads: int) -> dict[str, Any]:
