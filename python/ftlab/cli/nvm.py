@@ -189,7 +189,7 @@ def reviews(
         float,
         typer.Option("--window", metavar="SHARE", help="Share of the time within which an item is reviewed."),
     ] = 1.0,
-    words: Annotated[int, typer.Option("--words", metavar="N", min=0, max=100_000, help="Words of a review.")] = 20,
+    words: Annotated[int, typer.Option("--words", metavar="N", min=0, help="Words of a review.")] = 20,
     seed: Seed = 0,
     force: o.Force = False,
 ) -> int:

@@ -237,16 +237,16 @@ fn power(key: &str, value: u64, most: u64) -> Result<u64> {
 }
 
 fn size(key: &str, text: &str, least: u64) -> Result<u64> {
-    let bytes = units::bytes(text).map_err(|e| Error::input(format!("{key}: {e}")))?;
     const MOST: u64 = 1 << 46;
-    if bytes.is_power_of_two() && (least..=MOST).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(Error::input(format!(
-        "{key} = {text}: expected a power of two from {} to {}",
-        units::show_bytes(least),
-        units::show_bytes(MOST)
-    )))
+    let bytes = units::bytes(text).ok();
+    let sound = bytes.filter(|bytes| bytes.is_power_of_two() && (least..=MOST).contains(bytes));
+    sound.ok_or_else(|| {
+        Error::input(format!(
+            "{key} = {text}: expected a size that is a power of two from {} to {}",
+            units::show_bytes(least),
+            units::show_bytes(MOST)
+        ))
+    })
 }
 
 fn time(key: &str, text: &str) -> Result<Ps> {
