@@ -194,6 +194,28 @@ def test_rows_that_all_say_the_same_have_no_reliable_error_bar(ftlab: Command, t
     assert "the error bar says nothing where all rows that were drawn say the same" in page
     whole = figures(ftlab, "sample", *arguments, "--ratio", "100%")["estimate"]
     assert (whole["value"], whole["half_width"], whole["is_reliable"]) == (24 * 512 + 100, 0, True)
+    assert whole["ten_resamples"] is None
+    assert "called 80 %, holds 64 %" in page
+
+
+def test_numbers_in_quotes_are_read(ftlab: Command, tmp_path: Path) -> None:
+    """Each line is 8 bytes: 1024 in a row, two rows of each of two banks."""
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text('a,"4.5"\n' * 4096)
+    arguments = (ratings, "--ratio", "100%", "--query", "average:2", "--set", "geometry.banks=2", "--untimed")
+    found = figures(ftlab, "sample", *arguments)["estimate"]
+    assert (found["value"], found["records"], found["rubbish_lines"]) == (4.5, 4096, 0)
+
+
+def test_a_refresh_writes_dirty_rows(ftlab: Command) -> None:
+    """By the row and in one bank each write is charged: refreshes close rows and can save none of that time."""
+    writes = ("random:requests=2000,read=0", "--memory", "stt-mram", "--set", "timing.t_wr=2us")
+    writes += ("--set", "geometry.banks=1")
+    plain = figures(ftlab, "run", *writes)["measured"]
+    refreshes = ("--set", "refresh.t_refi=2us", "--set", "refresh.t_rfc=100ns")
+    refreshed = figures(ftlab, "run", *writes, *refreshes)["measured"]
+    assert refreshed["refreshes"] > 1000
+    assert refreshed["finished_ns"] > plain["finished_ns"]
 
 
 def test_what_is_probed_can_be_sampled_in(ftlab: Command, tmp_path: Path) -> None:
@@ -392,7 +414,26 @@ def test_packets_with_a_program_counter_and_no_flags(ftlab: Command, tmp_path: P
         (["measure", "synthetic:1MiB", "--ratio", "4%", "--set", "geometry.banks=8"], "expected --memory FILE"),
         (["measure", "synthetic:1MiB", "--ratio", "4%", "--scheme", "worse"], "unknown scheme `worse`"),
         (["measure", "synthetic:1MiB", "--ratio", "50%", "--scheme", "one_bank"], "expected a lower --ratio"),
-        (["reviews", "--count", "10", "--window", "2", "--out", "new.trace"], "expected a share of the file above 0"),
+        (["reviews", "--count", "10", "--window", "2", "--out", "new.trace"], "expected a share of the time above 0"),
+        (["reviews", "--count", "10", "--words", "100001", "--out", "new.trace"], "of 0 to 100000 words"),
+        (["run", "random", "--set", "timing.t_ccd=0ns"], "timing.t_ccd = 0ns: expected at least 1ps"),
+        (["run", "random", "--set", "timing.t_rcd=0.4ps"], 'timing.t_rcd = 0.4ps: expected a time such as "14.16ns"'),
+        (
+            ["run", "random", "--set", "geometry.capacity=1EiB"],
+            "geometry.capacity = 1EiB: expected a size that is a power of two from",
+        ),
+        (["run", "octal.trace"], "octal.trace, line 2: `08 R`, expected `0xADDRESS R|W`"),
+        (["run", "still.trace"], "the first of two fields after the size is always the same and is read as flags"),
+        (["run", "."], "directory"),
+        (["sample", ".", "--ratio", "4%"], ".: is a directory, expected a file"),
+        (
+            ["sample", "text.txt", "--ratio", "100%", "--query", "count:here", "--replicates", "1"],
+            "--replicates 1: expected 0 (no bootstrap) or at least 40",
+        ),
+        (
+            ["measure", "text.txt", "--ratio", "100%", "--query", "count:here", "--level", "0.9999"],
+            "--replicates 1000: expected 0 (no bootstrap) or at least 20000",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(
@@ -404,6 +445,8 @@ def test_what_cannot_be_is_refused_in_a_sentence(
     Path("other.trace").write_text("time,op\n")
     Path("late.trace").write_text("0x40 READ 1\n0x40 READ 9223372036854776\n")
     Path("back.trace").write_text("0x40 READ 5\n0x40 READ 4\n")
+    Path("octal.trace").write_text("010 R\n08 R\n")
+    Path("still.trace").write_text("r,0,64,1000,4198400\nr,64,64,1000,4198396\n")
     Path("vector.trace").write_text("R 0,0,1,2,34,5\n")
     memory = nvm.probe("optane-like")["file"].replace('"0x400"', '"0x6000"').replace('"0x200"', '"0x2000"')
     Path("dependent.toml").write_text(memory.replace('"0x100"', '"0x4000"'))

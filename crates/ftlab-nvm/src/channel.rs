@@ -26,15 +26,15 @@
 //! With `t_wtr` no read's column command goes out until that long after the data of a write have ended, in the whole channel; with `t_rtw`
 //! the data of a write start no earlier than that long after those of a read.
 //!
-//! Refresh: from each multiple of `t_refi` on no bank is given away until none is owned. Then every open row is closed (as soon as it may be; `t_rp`), and
-//! when the last one is closed nothing is served for `t_rfc`.
+//! Refresh: from each multiple of `t_refi` on no bank is given away until none is owned. Then every open row is closed (as soon as it may be; `t_rp`, and where rows
+//! are what is written, `t_wr` before that for a dirty one, `at_once` of them at one time), and when the last one is closed nothing is served for `t_rfc`.
 //!
 //! At one instant arrivals come first, then a refresh, then column commands, and then banks are given away, all that can be at once; again, until
 //! nothing more happens.
 //!
 //! # Not modelled
-//! But for `first_ready`: the command bus and limits on activations (tFAW, tRRD). Bank groups, errors and retries. Writing a dirty
-//! row back before a refresh is not charged. Time for arbitration.
+//! But for `first_ready`: the command bus and limits on activations (tFAW, tRRD). Bank groups, errors and retries. Time
+//! for arbitration.
 //!
 //! # Cost
 //! O(requests queued for the bank) per command. O(queue) with `fcfs`, `first_ready`, queues of banks, pausing, more than 64 banks, and where a limit on

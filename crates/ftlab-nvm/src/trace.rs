@@ -2,11 +2,15 @@
 //!
 //! | format | line | time |
 //! | --- | --- | --- |
-//! | `dramsim3` | `0xADDRESS READ|WRITE CYCLE` | cycles |
+//! | `dramsim3` | `0xADDRESS READ|WRITE CYCLE`; hexadecimal without `0x` as well | cycles |
 //! | `nvmain` | `CYCLE R|W 0xADDRESS DATA [DATA] THREAD`, after a first line `NVMV1` | cycles |
-//! | `ramulator` | `0xADDRESS R|W` | none: the next when there is room |
+//! | `ramulator` | `0xADDRESS R|W`; decimal without `0x`, octal after a `0` | none: the next when there is room |
 //! | `ramulator2` | `LD|ST ADDRESS` (decimal or 0x) | none |
 //! | `gem5` | `[ID,]r|w|u,ADDRESS,SIZE,[FLAGS,]TICK[,PC]`, as gem5's `decode_packet_trace.py` prints packets | picoseconds |
+//!
+//! Addresses are read as each simulator reads them: DRAMsim3 by `is >> std::hex`, Ramulator 1 by `std::stoul(line, &pos, 0)`, Ramulator 2 by `std::stoll`.
+//! DRAMsim3's writes are `WRITE`, `write`, `P_MEM_WR` and `BOFF`; all else is a read to it, of which `READ`, `read`, `P_MEM_RD` and `P_FETCH` are
+//! taken here, so that a misspelt write is refused.
 //!
 //! What is dropped: data, flags, threads, and lines of gem5 with `u`, which are neither `ReadReq` nor `WriteReq` and are counted. Of two fields after
 //! gem5's size `packet` says what they are. An access is to the line that its address lies in; one of gem5 that is longer is an access to each of
@@ -89,7 +93,7 @@ impl Format {
         let of = |format: Format| read_line(format, line).is_some().then_some(format);
         match words.as_slice() {
             ["NVMV1"] => Some(Format::Nvmain),
-            [_, "READ" | "WRITE", _] => of(Format::Dramsim3),
+            [_, op, _] if dramsim3_write(op).is_some() => of(Format::Dramsim3),
             [_, "R" | "W", _, _, ..] => of(Format::Nvmain),
             [_, "R" | "W"] => of(Format::Ramulator),
             ["LD" | "ST", _] => of(Format::Ramulator2),
@@ -146,12 +150,12 @@ fn read_line(format: Format, line: &str) -> Option<Line> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match (format, words.as_slice()) {
         (Format::Dramsim3, [address, op, at]) => {
-            Some(of(number(address)?, write(op, "READ", "WRITE")?, at.parse().ok()?))
+            Some(of(hexadecimal(address)?, Some(dramsim3_write(op)?), at.parse().ok()?))
         }
         (Format::Nvmain, [at, op, address, _, ..]) if words.len() <= 6 => {
             Some(of(hexadecimal(address)?, write(op, "R", "W")?, at.parse().ok()?))
         }
-        (Format::Ramulator, [address, op]) => Some(of(number(address)?, write(op, "R", "W")?, 0)),
+        (Format::Ramulator, [address, op]) => Some(of(by_prefix(address)?, write(op, "R", "W")?, 0)),
         (Format::Ramulator2, [op, address]) => Some(of(number(address)?, write(op, "LD", "ST")?, 0)),
         _ => None,
     }
@@ -165,15 +169,36 @@ fn is_address_vector(line: &str) -> bool {
     matches!(op, "R" | "W") && vector.contains(',') && vector.split(',').all(|n| n.trim().parse::<i64>().is_ok())
 }
 
+/// Whether a command of DRAMsim3 writes.
+fn dramsim3_write(op: &str) -> Option<bool> {
+    match op {
+        "READ" | "read" | "P_MEM_RD" | "P_FETCH" => Some(false),
+        "WRITE" | "write" | "P_MEM_WR" | "BOFF" => Some(true),
+        _ => None,
+    }
+}
+
+fn without_prefix(word: &str) -> Option<&str> {
+    word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"))
+}
+
 fn number(word: &str) -> Option<u64> {
-    match word.strip_prefix("0x") {
+    match without_prefix(word) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => word.parse().ok(),
     }
 }
 
 fn hexadecimal(word: &str) -> Option<u64> {
-    u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()
+    u64::from_str_radix(without_prefix(word).unwrap_or(word), 16).ok()
+}
+
+/// As C reads a number in base 0: octal after a `0`.
+fn by_prefix(word: &str) -> Option<u64> {
+    match word.strip_prefix('0') {
+        Some(digits) if !digits.is_empty() && without_prefix(word).is_none() => u64::from_str_radix(digits, 8).ok(),
+        _ => number(word),
+    }
 }
 
 /// Reads a trace; `cycle` is the length of a cycle where the format counts cycles, `line` the bytes of a line.
@@ -320,7 +345,12 @@ fn settle(two: &TwoFields, is_given: bool, steps: &mut [Step]) -> std::result::R
     };
     if let Some((line, from, to)) = two.wrong(&reading) {
         let said = in_order(Format::Gem5, 1, from, to).err().unwrap_or_default();
-        return Err(format!(", line {line}: {said}"));
+        let other = if two.could_be_a_tick() {
+            "; the first of two fields after the size is always the same and is read as flags: a tick that never changes needs flags or no program counter"
+        } else {
+            ""
+        };
+        return Err(format!(", line {line}: {said}{other}"));
     }
     if reading == Reading::ProgramCounter {
         for (step, &first) in steps.iter_mut().zip(&two.firsts) {
@@ -331,161 +361,4 @@ fn settle(two: &TwoFields, is_given: bool, steps: &mut [Step]) -> std::result::R
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(text: &str) -> Result<Trace> {
-        let name = format!(
-            "ftlab-nvm-{:x}-{}",
-            std::process::id(),
-            text.len() * 31 + text.bytes().map(usize::from).sum::<usize>()
-        );
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, text).unwrap();
-        let trace = read(&path, None, 2_000, 64);
-        std::fs::remove_file(&path).unwrap();
-        trace
-    }
-
-    #[test]
-    fn each_form_is_recognised_and_read() {
-        let read = Step {
-            address: 64,
-            write: false,
-            time: 10_000,
-        };
-        let write = Step {
-            address: 4096,
-            write: true,
-            time: 20_000,
-        };
-        for (text, format) in [
-            ("0x41 READ 5\n0x1000 WRITE 10\n", Format::Dramsim3),
-            ("NVMV1\n5 R 0x41 00 0\n10 W 0x1000 00 00 0\n", Format::Nvmain),
-            ("r,65,8,256,10000\nw,4096,64,0,20000,77\n", Format::Gem5),
-        ] {
-            let trace = of(text).unwrap();
-            assert_eq!((trace.format, trace.steps), (format, vec![read, write]), "{text}");
-        }
-        let untimed = [Step { time: 0, ..read }, Step { time: 0, ..write }];
-        for (text, format) in [
-            ("0x41 R\n0x1000 W\n", Format::Ramulator),
-            ("LD 65\nST 0x1000\n", Format::Ramulator2),
-        ] {
-            let trace = of(text).unwrap();
-            assert_eq!((trace.format, trace.steps), (format, untimed.to_vec()), "{text}");
-        }
-    }
-
-    /// What is written is read back, in every format.
-    #[test]
-    fn what_is_written_is_read_back() {
-        let steps = [
-            Step {
-                address: 128,
-                write: false,
-                time: 4_000,
-            },
-            Step {
-                address: 1 << 33,
-                write: true,
-                time: 6_000,
-            },
-        ];
-        for name in FORMATS {
-            let format = Format::parse(name).unwrap();
-            let text: String = steps.iter().map(|step| format.line(step, 2_000) + "\n").collect();
-            let back = of(&text).unwrap();
-            let wanted = steps.map(|step| Step {
-                time: if format.is_timed() { step.time } else { 0 },
-                ..step
-            });
-            assert_eq!((back.format, back.steps), (format, wanted.to_vec()));
-        }
-    }
-
-    /// The number, flags and program counter are there or not; commands that are neither are counted; a byte order mark is none of it.
-    #[test]
-    fn packets_of_gem5_in_every_form() {
-        for line in [
-            "w,4096,64,20000",
-            "w,4096,64,0,20000",
-            "w,4096,64,0,20000,77",
-            "3,w,4096,64,20000",
-            "3,w,4096,64,0,20000",
-            "3,w,4096,64,0,20000,77",
-        ] {
-            let trace = of(&format!("\u{feff}u,64,64,0,9000\n{line}\nu,64,0,0,1\n")).unwrap();
-            let wanted = Step {
-                address: 4096,
-                write: true,
-                time: 20_000,
-            };
-            assert_eq!(
-                (trace.format, trace.steps, trace.skipped),
-                (Format::Gem5, vec![wanted], 2),
-                "{line}"
-            );
-        }
-    }
-
-    /// Flags and tick, or tick and program counter: ticks do not go back, and packets of one form have no flags or all have them.
-    #[test]
-    fn two_fields_are_what_the_trace_says() {
-        let times = |text: &str| -> Vec<Ps> { of(text).unwrap().steps.iter().map(|step| step.time).collect() };
-        assert_eq!(times("r,0,64,256,5\nr,0,64,0,6\nr,0,64,0,9\n"), [5, 6, 9]);
-        assert_eq!(
-            times("r,0,64,5,4198400\nr,0,64,6,4198800\nr,0,64,9,4198404\n"),
-            [5, 6, 9]
-        );
-        assert_eq!(times("r,0,64,5,0x401000\nr,0,128,6,0x400ffc\n"), [5, 6, 6]);
-        // A program counter of the kernel is later than all times.
-        assert_eq!(
-            times("r,0,64,5,18446744071579205632\nr,0,64,6,18446744071579205636\n"),
-            [5, 6]
-        );
-        // Some packets have no program counter, so that others have one and no flags.
-        assert_eq!(times("r,0,64,5\nr,0,64,6,4198400\nr,0,64,7,4198404\n"), [5, 6, 7]);
-        // Some have all three, so that others have flags.
-        assert_eq!(times("r,0,64,0,5\nr,0,64,2,6,4198400\nr,0,64,4,7\n"), [5, 6, 7]);
-        assert_eq!(times("r,0,64,0,5\nr,0,64,0,8\n"), [5, 8]);
-        let either = "r,0,64,1,5\nr,0,64,2,6\n";
-        let said = of(either).unwrap_err().to_string();
-        assert!(
-            said.contains("can be flags and tick or tick and program counter"),
-            "{said}"
-        );
-        let given = read_from(either.as_bytes(), Path::new("x"), Some(Format::Gem5), 1, 64).unwrap();
-        assert_eq!(given.steps[1].time, 6);
-        let said = of("r,0,64,5\nr,0,64,9,77\nr,0,64,8,78\n").unwrap_err().to_string();
-        assert!(said.contains("line 3: the time goes back, from 9 to 8 ps"), "{said}");
-    }
-
-    #[test]
-    fn a_long_access_is_one_to_each_line_and_rubbish_is_named_by_its_line() {
-        assert_eq!(of("r,100,100,0,5\n").unwrap().steps.len(), 3);
-        for (text, part) in [
-            ("", "no requests in it"),
-            ("hello world\n", "line 1: `hello world` is of no known format"),
-            (
-                "0x40 READ 5\n0x40 REED 6\n",
-                "line 2: `0x40 REED 6`, expected `0xADDRESS READ|WRITE CYCLE`",
-            ),
-            ("0x40 READ 5\n0x40 READ 4\n", "the time goes back, from 5 to 4 cycles"),
-            ("r,64,64,0,5\nr,64,64,0,4\n", "the time goes back, from 5 to 4 ps"),
-            (
-                "0x40 READ 4611686018427388\n",
-                "line 1: 4611686018427388 cycles of 2000 ps are too late, expected times before 2^63 ps",
-            ),
-            ("0x40 READ 18446744073709551615\n", "are too late"),
-            ("r,18446744073709551600,200,0,5\n", "expected less than 2^63"),
-            (
-                "R 0,0,1,2,34,5\n",
-                "Ramulator 2 reads as ReadWriteTrace, expected `LD|ST ADDRESS`",
-            ),
-        ] {
-            let said = of(text).unwrap_err().to_string();
-            assert!(said.contains(part), "{said}");
-        }
-    }
-}
+mod tests;

@@ -164,7 +164,7 @@ impl Reference<'_> {
         if !self.refresh_due(now) || !none_owned {
             return false;
         }
-        let mut start = now;
+        let mut start = self.dirty_rows_closed(now);
         for bank in &self.banks {
             let closing = if bank.open.is_some() { ns(self.m.t_rp) } else { 0 };
             start = start.max(bank.row_from.max(bank.cells.1).max(now) + closing);
@@ -182,6 +182,30 @@ impl Reference<'_> {
         }
         self.refreshed += 1;
         true
+    }
+
+    /// Nanosecond by nanosecond: a dirty row whose bank may close it begins its write when fewer than `at_once` are under way.
+    fn dirty_rows_closed(&self, now: u64) -> u64 {
+        let mut left: Vec<u64> = (self.banks.iter().filter(|bank| bank.dirty))
+            .map(|bank| bank.row_from)
+            .collect();
+        let mut under_way: Vec<u64> = Vec::new();
+        let mut closed = now;
+        for at in now.. {
+            if left.is_empty() {
+                break;
+            }
+            under_way.retain(|&end| end > at);
+            left.retain(|&from| {
+                let starts = from <= at && (self.m.at_once == 0 || under_way.len() < self.m.at_once as usize);
+                if starts {
+                    under_way.push(at + ns(self.m.t_wr));
+                    closed = closed.max(at + ns(self.m.t_wr + self.m.t_rp));
+                }
+                !starts
+            });
+        }
+        closed
     }
 
     fn send(&mut self, now: u64) -> bool {

@@ -199,6 +199,42 @@ fn refresh_closes_rows_and_holds_requests() {
     assert_eq!(system.channels[0].banks[0].counts.misses, 2);
 }
 
+/// A dirty row is written before a refresh closes it: due at 1000, closed at 1300 + 10, over at 1410; a read at 1001 then misses (124).
+/// With two dirty rows and one write at a time the second is written from 1300 on: 300 later. A row that was read only costs no write.
+#[test]
+fn a_refresh_waits_for_the_writes_of_dirty_rows() {
+    let set = ["write.cost=row", "refresh.t_refi=1us", "refresh.t_rfc=100ns"];
+    let asks = [write(0, 0, 1, 0), read(1001, 0, 1, 1)];
+    let (found, system) = serve(&memory(&set), &asks);
+    assert_eq!(found, [124, 1410 + 124]);
+    assert_eq!(system.channels[0].banks[0].wear[&1], 1);
+    // The column of the read is 1510, from the row's opening at 1410 on; before, the first write's 104 and the write to the cells.
+    assert_eq!(system.channels[0].banks[0].counts.busy, 1000 * (104 + 300 + 104));
+    assert_eq!(
+        times(&memory(&set), &[read(0, 0, 1, 0), read(1001, 0, 1, 1)]),
+        [124, 1110 + 124]
+    );
+    let two = [write(0, 0, 1, 0), write(0, 1, 1, 0), read(1001, 0, 1, 1)];
+    assert_eq!(times(&memory(&set), &two), [124, 128, 1410 + 124]);
+    let one = [&set[..], &["write.at_once=1"]].concat();
+    assert_eq!(times(&memory(&one), &two), [124, 128, 1710 + 124]);
+}
+
+/// Due at 1000: t_wr 400, t_rp 15, t_rfc 100, then a miss of 132 + 20 + 4. A read at 1001 takes 670, and 270 where the row is clean.
+#[test]
+fn a_read_after_such_a_refresh_takes_the_write_as_well() {
+    let set = [
+        "write.cost=row",
+        "refresh.t_refi=1us",
+        "refresh.t_rfc=100ns",
+        "timing.t_rp=15ns",
+        "timing.t_wr=400ns",
+        "timing.t_rcd=132ns",
+    ];
+    let takes = |first: Ask| times(&memory(&set), &[first, read(1001, 0, 1, 1)])[1] - 1001;
+    assert_eq!((takes(write(0, 0, 1, 0)), takes(read(0, 0, 1, 0))), (670, 270));
+}
+
 /// Sequential reads from eight cores keep the bus busy: a line each 4 ns, but for the first activation and the closing of rows.
 #[test]
 fn sequential_reads_reach_the_bandwidth_of_the_bus() {

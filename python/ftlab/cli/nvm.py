@@ -27,7 +27,9 @@ def run(
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="A trace, or sequential, rows, random, chain.")],
     memory: Memory = "archsampler",
     set: Set = None,
-    caches: Annotated[bool, typer.Option("--caches", help="Add caches of 32 KiB, 256 KiB and 2 MiB.")] = False,
+    caches: Annotated[
+        bool, typer.Option("--caches", help="Add caches of 32 KiB, 256 KiB and 2 MiB; cores look up a line at a time.")
+    ] = False,
     outstanding: Annotated[
         int | None,
         typer.Option("--outstanding", metavar="N", min=1, help="Outstanding requests, for traces without times. [16]"),
@@ -185,7 +187,7 @@ def reviews(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write.")],
     window: Annotated[
         float,
-        typer.Option("--window", metavar="SHARE", help="Share of the file within which an item's reviews lie."),
+        typer.Option("--window", metavar="SHARE", help="Share of the time within which an item is reviewed."),
     ] = 1.0,
     words: Annotated[int, typer.Option("--words", metavar="N", min=0, help="Words of a review.")] = 20,
     seed: Seed = 0,

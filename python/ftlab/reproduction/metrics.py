@@ -425,6 +425,10 @@ _ALL = (
     Metric("answer_error", "answers", "mean error, rows drawn by bank", _place("error", "by_bank"), "share"),
     Metric("answer_error_random", "answers", "mean error, rows drawn from all", _place("error", "random"), "share"),
     Metric("answer_error_saved", "answers", "error saved by drawing by bank", _place("error_saved"), "share"),
+    Metric("answer_bound", "answers", "mean half-width, rows drawn by bank", _place("bound", "by_bank"), "share"),
+    Metric(
+        "answer_bound_random", "answers", "mean half-width, rows drawn from all", _place("bound", "random"), "share"
+    ),
     Metric("answer_bound_saved", "answers", "half-width saved by drawing by bank", _place("bound_saved"), "share"),
     Metric(
         "answer_covered",

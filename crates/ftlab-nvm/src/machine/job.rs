@@ -24,6 +24,7 @@ use super::placement::{Known, Placement};
 use super::region::{self, Pages, Region};
 use super::running::{Run, run};
 use crate::Memory;
+use crate::sampling::bootstrap;
 use crate::sampling::choice::{self, Choice, Data, Scheme};
 use crate::sampling::estimate::{Asked, estimate};
 use crate::sampling::query::{Answer, Query};
@@ -155,12 +156,7 @@ pub fn measure(spec: &MeasureSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Res
 }
 
 fn check(spec: &MeasureSpec, schemes: &[Scheme]) -> Result<()> {
-    if !(spec.level > 0.0 && spec.level < 1.0) {
-        return Err(Error::input(format!(
-            "--level {}: expected a share between 0 and 1",
-            spec.level
-        )));
-    }
+    bootstrap::check(if spec.query.is_some() { spec.replicates } else { 0 }, spec.level)?;
     if spec.repeats == 0 || spec.repeats > 10_000 {
         return Err(Error::input(format!("--repeats {}: expected 1 to 10000", spec.repeats)));
     }

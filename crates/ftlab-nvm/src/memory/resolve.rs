@@ -30,6 +30,10 @@ pub(super) fn resolve(w: &Written) -> Result<Memory> {
     if t_burst == 0 {
         return Err(Error::input("timing.t_burst = 0ns: expected more than nothing"));
     }
+    let t_ccd = time("timing.t_ccd", &t.t_ccd)?;
+    if t_ccd == 0 {
+        return Err(Error::input("timing.t_ccd = 0ns: expected at least 1ps"));
+    }
     let cost = match w.write.cost.as_str() {
         "line" => WriteCost::Line,
         "row" => WriteCost::Row,
@@ -132,7 +136,7 @@ pub(super) fn resolve(w: &Written) -> Result<Memory> {
         t_cwl: time("timing.t_cwl", &t.t_cwl)?,
         t_rp: time("timing.t_rp", &t.t_rp)?,
         t_rtp: time("timing.t_rtp", &t.t_rtp)?,
-        t_ccd: time("timing.t_ccd", &t.t_ccd)?.max(1),
+        t_ccd,
         t_wr: time("timing.t_wr", &t.t_wr)?,
         t_burst,
         t_wtr: t.t_wtr.as_ref().map(|t| time("timing.t_wtr", t)).transpose()?,
@@ -233,22 +237,28 @@ fn power(key: &str, value: u64, most: u64) -> Result<u64> {
 }
 
 fn size(key: &str, text: &str, least: u64) -> Result<u64> {
-    let bytes = units::bytes(text).map_err(|e| Error::input(format!("{key}: {e}")))?;
-    if bytes.is_power_of_two() && bytes >= least && bytes <= 1 << 46 {
-        return Ok(bytes);
-    }
-    Err(Error::input(format!(
-        "{key} = {text}: expected a power of two of at least {}",
-        units::show_bytes(least)
-    )))
+    const MOST: u64 = 1 << 46;
+    let bytes = units::bytes(text).ok();
+    let sound = bytes.filter(|bytes| bytes.is_power_of_two() && (least..=MOST).contains(bytes));
+    sound.ok_or_else(|| {
+        Error::input(format!(
+            "{key} = {text}: expected a size that is a power of two from {} to {}",
+            units::show_bytes(least),
+            units::show_bytes(MOST)
+        ))
+    })
 }
 
 fn time(key: &str, text: &str) -> Result<Ps> {
-    let expected = || Error::input(format!("{key} = {text}: expected a time such as \"14.16ns\", up to 1s"));
+    let expected = || {
+        Error::input(format!(
+            "{key} = {text}: expected a time such as \"14.16ns\", 0ns or from 1ps to 1s"
+        ))
+    };
     picoseconds(text).ok_or_else(expected)
 }
 
-/// Picoseconds from "14.16ns", "3.9us", "625ps", up to a second.
+/// Picoseconds from "14.16ns", "3.9us", "625ps", up to a second, rounded to whole ones; nothing of a time between 0 and 1 ps.
 pub fn picoseconds(text: &str) -> Option<Ps> {
     let trimmed = text.trim();
     for (suffix, factor) in [("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12)] {
@@ -256,7 +266,8 @@ pub fn picoseconds(text: &str) -> Option<Ps> {
             && let Ok(value) = number.trim().parse::<f64>()
         {
             let ps = value * factor;
-            return (0.0..=1e12).contains(&ps).then_some(ps.round() as Ps);
+            // What is less than a picosecond would be no time at all.
+            return (ps == 0.0 || (1.0..=1e12).contains(&ps)).then_some(ps.round() as Ps);
         }
     }
     None

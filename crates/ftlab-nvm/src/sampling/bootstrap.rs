@@ -13,7 +13,7 @@
 //! # Cost
 //! O(replicates · rows).
 
-use ftlab_core::Stream;
+use ftlab_core::{Error, Result, Stream};
 
 use super::statistics::Stratum;
 
@@ -29,6 +29,23 @@ pub type Statistic = fn((f64, f64)) -> f64;
 pub const TOTAL: Statistic = |sums| sums.0;
 pub const RATIO: Statistic = |sums| sums.0 / sums.1;
 
+/// Refuses replicates of which the quantiles of a level cannot be told from the lowest and the highest.
+pub fn check(replicates: usize, level: f64) -> Result<()> {
+    if !(level > 0.0 && level < 1.0) {
+        return Err(Error::input(format!(
+            "--level {level}: expected a share between 0 and 1"
+        )));
+    }
+    // Such shares as 0.95 are no binary fractions.
+    let least = (2.0 / (1.0 - level) - 1e-6).ceil();
+    if replicates > 0 && (replicates as f64) < least {
+        return Err(Error::input(format!(
+            "--replicates {replicates}: expected 0 (no bootstrap) or at least {least}, so that one in each tail is outside of --level {level}"
+        )));
+    }
+    Ok(())
+}
+
 pub fn rescaled(strata: &[Stratum], of: Statistic, replicates: usize, level: f64, seed: u64) -> Option<Interval> {
     let mut values = replicate(strata, of, replicates, seed, true)?;
     values.sort_by(f64::total_cmp);
@@ -40,7 +57,11 @@ pub fn rescaled(strata: &[Stratum], of: Statistic, replicates: usize, level: f64
     })
 }
 
+/// None of data that were read whole, whose answer is exact.
 pub fn extremes(strata: &[Stratum], of: Statistic, seed: u64) -> Option<Interval> {
+    if strata.iter().all(is_whole) {
+        return None;
+    }
     let mut values = replicate(strata, of, 10, seed, false)?;
     values.sort_by(f64::total_cmp);
     Some(Interval {
@@ -49,10 +70,13 @@ pub fn extremes(strata: &[Stratum], of: Statistic, seed: u64) -> Option<Interval
     })
 }
 
+fn is_whole(stratum: &Stratum) -> bool {
+    stratum.rows == stratum.sample.len() as u64
+}
+
 /// One value for each replicate; each has a random stream of its own.
 fn replicate(strata: &[Stratum], of: Statistic, count: usize, seed: u64, rescale: bool) -> Option<Vec<f64>> {
     let strata: Vec<&Stratum> = strata.iter().filter(|stratum| stratum.rows > 0).collect();
-    let is_whole = |stratum: &Stratum| stratum.rows == stratum.sample.len() as u64;
     if strata.iter().any(|s| s.sample.len() < 2 && !is_whole(s)) {
         return None;
     }
@@ -133,11 +157,22 @@ mod tests {
             rescaled(&whole, TOTAL, 100, 0.95, 1),
             Some(Interval { low: 6.0, high: 6.0 })
         );
+        assert_eq!(extremes(&whole, TOTAL, 1), None);
+        assert!(extremes(&strata(), TOTAL, 1).is_some());
         let single = [Stratum {
             rows: 2,
             sample: vec![(1.0, 1.0)],
         }];
         assert_eq!(rescaled(&single, TOTAL, 100, 0.95, 1), None);
+        assert!(check(0, 0.95).is_ok() && check(40, 0.95).is_ok() && check(20, 0.9).is_ok());
+        for (replicates, level, part) in [
+            (1, 0.95, "at least 40"),
+            (39, 0.95, "at least 40"),
+            (1000, 0.999, "at least 2000"),
+            (10, 1.0, "--level 1"),
+        ] {
+            assert!(check(replicates, level).unwrap_err().to_string().contains(part));
+        }
         assert_eq!(
             rescaled(&strata(), RATIO, 100, 0.95, 1),
             rescaled(&strata(), RATIO, 100, 0.95, 1)

@@ -6,6 +6,7 @@ use ftlab_core::{Error, Result, error, units};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::bootstrap;
 use super::choice::{self, Choice, Scheme};
 use super::estimate::{Asked, estimate};
 use super::query::{self, Answer, Query, Rows};
@@ -58,12 +59,7 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
     let scheme = Scheme::parse(&spec.scheme)?;
     let query = spec.query.as_deref().map(Query::parse).transpose()?;
     let think = crate::time(&spec.think).map_err(|e| Error::input(format!("--think: {e}")))?;
-    if !(spec.level > 0.0 && spec.level < 1.0) {
-        return Err(Error::input(format!(
-            "--level {}: expected a share between 0 and 1",
-            spec.level
-        )));
-    }
+    bootstrap::check(if query.is_some() { spec.replicates } else { 0 }, spec.level)?;
     if spec.outstanding == 0 {
         return Err(Error::input("--outstanding 0: expected at least 1"));
     }

@@ -4,11 +4,11 @@
 //! Records are lines. A record belongs to the row in which it starts, so that a row gives the lines that start in it; of the last, what lies in the
 //! next row is read too. Every record belongs to exactly one row.
 //! * `count:WORD`: how often a word occurs (letters and digits; case does not matter). Total; denominator: words.
-//! * `average:COLUMN`: the mean of a column of comma-separated lines, from 1. Ratio; lines without a number there are counted and left out.
+//! * `average:COLUMN`: the mean of a column of comma-separated lines, from 1. Ratio; lines without a number there are counted and left out. A field in quotes, without a comma in them, is what they enclose.
 //! * `top:ITEM,RATING`: the items with the highest mean rating among those that occur most, one ratio for each.
 //!
 //! # Not modelled
-//! Quoted commas.
+//! Quoted commas: a quote that holds one is cut there.
 //!
 //! # Errors
 //! A file without any line that the query can use.
@@ -70,7 +70,14 @@ pub struct Rows {
 impl Rows {
     pub fn open(path: &Path, row_bytes: u64) -> Result<Rows> {
         let file = std::fs::File::open(path).map_err(|e| Error::io(path, &e))?;
-        let bytes = file.metadata().map_err(|e| Error::io(path, &e))?.len();
+        let about = file.metadata().map_err(|e| Error::io(path, &e))?;
+        if about.is_dir() {
+            return Err(Error::input(format!(
+                "{}: is a directory, expected a file",
+                path.display()
+            )));
+        }
+        let bytes = about.len();
         if bytes == 0 {
             return Err(Error::input(format!(
                 "{}: an empty file, expected data",
@@ -186,7 +193,9 @@ pub fn ask(query: &Query, text: &[u8]) -> Answer {
 }
 
 fn field(line: &str, column: usize) -> Option<&str> {
-    line.split(',').nth(column - 1).map(str::trim)
+    let field = line.split(',').nth(column - 1)?.trim();
+    let unquoted = field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    Some(unquoted.map_or(field, str::trim))
 }
 
 fn rating(line: &str, column: usize) -> Option<f64> {
@@ -244,6 +253,8 @@ mod tests {
             b"u,i,4.0,9\nrubbish\nu,j,x\nv,i,2,1\n",
         );
         assert_eq!((average.numerator, average.denominator, average.rubbish), (6.0, 2.0, 2));
+        let quoted = ask(&Query::parse("average:2").unwrap(), b"u,\"4.5\"\nv,\" 2 \"\nw,\"x\"\n");
+        assert_eq!((quoted.numerator, quoted.denominator, quoted.rubbish), (6.5, 2.0, 1));
         let top = ask(&Query::parse("top:2,3").unwrap(), b"u,i,4.0,9\nv,i,2,1\n,,\nv,j,5,1\n");
         assert_eq!(top.items["i"], (6.0, 2.0));
         assert_eq!((top.items.len(), top.rubbish), (2, 1));

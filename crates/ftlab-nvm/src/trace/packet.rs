@@ -6,7 +6,7 @@
 //! and flags that are always the same are no ticks.
 //!
 //! # Errors
-//! Two fields that can be either: flags and program counters that both never go back.
+//! Two fields that can be either: flags and program counters that both never go back. A tick that never changes beside program counters that go back.
 //!
 //! # Source
 //! gem5, `util/decode_packet_trace.py` and `src/proto/packet.proto`.
@@ -123,6 +123,11 @@ impl TwoFields {
             _ if by_tick => Reading::ProgramCounter,
             _ => Reading::Flags,
         }
+    }
+
+    /// Whether the first of two fields, although read as flags, could be a tick that never changes.
+    pub fn could_be_a_tick(&self) -> bool {
+        self.has_two && self.is_constant && !self.has_words && !self.has_three && self.wrong[1].is_none()
     }
 
     /// Where the time that is read is wrong: line, from, to.
