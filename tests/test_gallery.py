@@ -107,7 +107,7 @@ def test_what_was_stopped_goes_on_and_what_fails_stops_no_other(tmp_path: Path) 
     assert "pcdedup/report.html" in (tmp_path / "report.html").read_text(encoding="utf-8")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert " figures and tables of 1 experiment<" in page
-    says = "some of pcdedup, program-contexts"
+    says = "pcdedup (in part), program-contexts"
     assert gallery.missing(stop.value.result) == says  # type: ignore[attr-defined]
     assert f"Stopped before everything was measured. Not measured: {says}. The same command goes on" in page
     assert "failed: program-contexts: no such recording" in page

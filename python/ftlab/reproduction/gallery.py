@@ -116,7 +116,7 @@ def missing(entries: Sequence[Entry]) -> str:
     """What was not measured: the experiments without an entry, and those of which figures are missing."""
     there = {entry.experiment.name for entry in entries}
     begun = (entry for entry in entries if entry.says in (STOPPED, KEPT) or not entry.summary["complete"])
-    parts = [f"some of {entry.experiment.name}" for entry in begun]
+    parts = [f"{entry.experiment.name} (in part)" for entry in begun]
     return ", ".join([*parts, *(name for name in files.names() if name not in there)])
 
 
