@@ -7,6 +7,7 @@ python docs/generate.py --check    # 1 if a page is missing, stale or left over 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import sys
@@ -15,8 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import typer
+
+import ftlab
 from ftlab import _ftlab, options, show
 from ftlab.catalogue import entries
+from ftlab.cli import app
 from ftlab.options import Option
 from ftlab.plots import beside
 from ftlab.reproduction import answers, files, metrics, verdict, written
@@ -34,6 +39,18 @@ TYPES = Path("..") / "python" / "ftlab" / "option_types.py"
 KEYS = {"schedule": "schedule.policy", "buffer": "buffer.policy"}
 # Roles of the workload `transactions`, and its key.
 OF_TRANSACTIONS = {"mix": "mix", "pool": "policy"}
+# What policies need that the default drive lacks, for commands that run as they are printed: options and the reason.
+ROOM = {
+    **dict.fromkeys(("cdftl", "leaftl", "sftl"), ("--set ftl.map_cache=32KiB", "a larger map cache")),
+    **dict.fromkeys(
+        (
+            *("autostream_mq", "autostream_sfr", "dac", "fadac", "fdp", "fstream", "manual", "midas", "multilog"),
+            *("pcstream", "sepbit", "sfs", "vstream"),
+        ),
+        ("--set ftl.op_ratio=0.28", "more spare"),
+    ),
+    "tpcc": ("--drive small", "a larger drive"),
+}
 NOTE = "<!-- Made by `make docs`; change the source instead. -->\n"
 
 Row = dict[str, Any]
@@ -84,15 +101,24 @@ def page_name(members: list[Row]) -> str:
 def policy_page(members: list[Row]) -> str:
     """Synopsis, defaults and the docstring."""
     first = members[0]
-    key = KEYS.get(first["role"], f"ftl.{first['role']}")
     names = ", ".join(f"`{member['name']}`" for member in members)
-    defaults = ",".join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in first["parameters"].items())
-    example = first["name"] + (f":{defaults}" if defaults else "")
-    says = "The parameters are shown with their defaults." if defaults else "It has no parameters."
-    own = OF_TRANSACTIONS.get(first["role"])
-    run = f"transactions:{own}={example.split(',')[0]}" if own else f"WORKLOAD --set {key}={example}"
-    synopsis = f"```\nftlab run {run}\n```\n\n{says}\n"
+    says = "The parameters are shown with their defaults." if first["parameters"] else "It has no parameters."
+    if first["name"] in ROOM:
+        room, needed = ROOM[first["name"]]
+        says += f" It needs {needed} than the default: `{room}`."
+    synopsis = f"```\n{synopsis_of(first)}\n```\n\n{says}\n"
     return f"{NOTE}# {names} ({first['role']})\n\n{synopsis}\n{deeper(first['documentation'])}"
+
+
+def synopsis_of(policy: Row) -> str:
+    """A command that runs a policy with its defaults; on the default drive, or on one with the room that it needs."""
+    defaults = ",".join(f"{name}={json.dumps(value).strip(chr(34))}" for name, value in policy["parameters"].items())
+    example = policy["name"] + (f":{defaults}" if defaults else "")
+    room = f" {ROOM[policy['name']][0]}" if policy["name"] in ROOM else ""
+    if own := OF_TRANSACTIONS.get(policy["role"]):
+        return f"ftlab run transactions:{own}={example.split(',')[0]}{room}"
+    key = KEYS.get(policy["role"], f"ftl.{policy['role']}")
+    return f"ftlab run WORKLOAD{room} --set {key}={example}"
 
 
 def policy_index(policies: list[Row]) -> str:
@@ -413,6 +439,9 @@ SECTIONS = (
         "serve",
     ),
 )
+OF_COMMAND_LINE = """What these verbs take besides. In Python, `save(folder)` of what a function returns writes what
+`--out` does; `ftlab.sweep` has `out` itself, and takes the `client` of a Dask cluster in place of `on`.
+"""
 # Of each verb, the class with the types of its keyword arguments.
 CLASSES = {
     "run": "RunOptions",
@@ -434,7 +463,37 @@ def options_page() -> str:
         for option in options.of(verb).values():
             if option.home in homes:
                 page += option_row(option, verb)
-    return page
+    return page + command_line_options()
+
+
+def command_line_options() -> str:
+    """What the verbs of this page take besides, which the command line declares."""
+    declared = [(option.flag, option.help.replace("`", "")) for option in options.every()]
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for verb, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        own = [p for p in command.params if p.param_type_name == "option" and not p.hidden and p.help]
+        theirs = [p for p in own if any(p.opts[0] == flag and p.help.startswith(says) for flag, says in declared)]
+        for parameter in own if theirs else []:
+            if parameter not in theirs:
+                flag = ", ".join(reversed(parameter.opts)) + (f" {parameter.metavar}" if parameter.metavar else "")
+                found.setdefault((flag, parameter.name, parameter.help), []).append(verb)
+    text = f"\n## Of the command line\n\n{OF_COMMAND_LINE}\n"
+    text += "| option | in Python | of | meaning |\n| --- | --- | --- | --- |\n"
+    for (flag, name, says), verbs in found.items():
+        takers = [verb for verb in verbs if name in _parameters(verb)]
+        in_python = f"`{name}`" if takers else ""
+        if takers and takers != verbs:
+            in_python += f" ({', '.join(takers)})"
+        of = ", ".join(f"`{verb}`" for verb in verbs)
+        cells = [f"`{flag}`", in_python, of, says]
+        text += "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return text
+
+
+def _parameters(verb: str) -> list[str]:
+    """The arguments of the function of a verb's name, if there is one."""
+    found = getattr(ftlab, verb, None)
+    return [*inspect.signature(found).parameters] if inspect.isfunction(found) else []
 
 
 def option_row(option: Option, verb: str) -> str:

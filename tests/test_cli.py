@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Command
+from ftlab import comparison
 from ftlab.cli.progress import Line
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -48,8 +49,8 @@ def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...
     [
         (("run", "nofile.csv"), "ftlab: workload `nofile.csv`: no such file"),
         (("run", "uniform", "--drive", "tinny"), "ftlab: unknown drive `tinny`"),
-        (("run", "uniform", "--warmup", "4"), "ftlab: warmup `4`"),
-        (("run", "uniform", "--qd", "many"), "ftlab: qd many: expected a whole number from 1 to 1048576"),
+        (("run", "uniform", "--warmup", "4"), "ftlab: --warmup `4`"),
+        (("run", "uniform", "--qd", "many"), "ftlab: --qd many: expected a whole number from 1 to 1048576"),
         (("run", "uniform", "--bogus"), "ftlab: No such option: --bogus"),
         (("run",), "ftlab: Missing argument 'WORKLOAD...'"),
         (("run", "uniform", "--save-state"), "ftlab: --save-state writes DIR/state"),
@@ -60,20 +61,23 @@ def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...
             ("compare", "uniform", "--vary", "ftl.victm=a,b"),
             "ftlab: --set ftl.victm=a: unknown key in [ftl] `victm`; did you mean `victim`?",
         ),
-        (("compare", "uniform", "--repeat", "0"), "ftlab: repeat 0"),
+        (("compare", "uniform", "--repeat", "0"), "ftlab: --repeat 0"),
         (("sweep", "no.toml"), "ftlab: no.toml: No such file"),
         (("report", "nowhere"), "ftlab: nowhere: not a run folder"),
         (("list", "polices"), "ftlab: unknown list `polices`; did you mean `policies`?"),
         (("list", "nosuch"), "ftlab: unknown list `nosuch` (known: policies, drives, formats, workloads, filters, exp"),
-        (("run", "uniform", "--speedup", "nan"), "ftlab: speedup nan: expected a number above 0"),
-        (("run", "uniform", "--seed", "-1"), "ftlab: seed -1: expected a whole number of at least 0"),
-        (("run", "uniform", "--seed", str(1 << 64)), "ftlab: seed 1.8446744073709552e+19: expected a whole number"),
-        (("run", "uniform", "--qd", "-1"), "ftlab: qd -1: expected a whole number from 1 to 1048576"),
-        (("run", "uniform", "--power-cut", "0"), "ftlab: power_cuts 0: expected a whole number of at least 1"),
+        (("run", "uniform", "--speedup", "nan"), "ftlab: --speedup nan: expected a number above 0"),
+        (("run", "uniform", "--seed", "-1"), "ftlab: --seed -1: expected a whole number of at least 0"),
+        (("run", "uniform", "--seed", str(1 << 64)), "ftlab: --seed 1.8446744073709552e+19: expected a whole number"),
+        (("run", "uniform", "--qd", "-1"), "ftlab: --qd -1: expected a whole number from 1 to 1048576"),
+        (("run", "uniform", "--power-cut", "0"), "ftlab: --power-cut 0: expected a whole number of at least 1"),
         (("run", "uniform", "--break", "waf>nan"), "ftlab: break `waf>nan`: expected NAME>NUMBER"),
         (("compare", "uniform", "--vary", "set=1"), "ftlab: vary `set`: expected a key of the drive"),
-        (("compare", "uniform", "--threads", "0"), "ftlab: threads 0: expected a whole number from 1 to 1024"),
-        (("compare", "uniform", "--threads", "20000"), "ftlab: threads 20000: expected a whole number from 1 to 1024"),
+        (("compare", "uniform", "--threads", "0"), "ftlab: --threads 0: expected a whole number from 1 to 1024"),
+        (
+            ("compare", "uniform", "--threads", "20000"),
+            "ftlab: --threads 20000: expected a whole number from 1 to 1024",
+        ),
         (("contexts", "a.ftlrec", "--rows", "-1"), "ftlab: Invalid value for '--rows'"),
         (("contexts", "a.ftlrec", "--frames", "-1"), "ftlab: Invalid value for '--frames'"),
     ],
@@ -136,6 +140,9 @@ def test_sweep_is_a_comparison_from_a_file(ftlab: Command, tmp_path: Path) -> No
         ("workload = 3", "`workload` must be a text"),
         ('workload = "uniform"\nwork = 1', "unknown key `work`"),
         ('workload = "uniform"\nvary = 3', "`vary` must be a table of lists"),
+        ('workload = "uniform"\n[vary]\nseed = []', "vary `seed`: expected a list of values"),
+        ('workload = "uniform"\nseed = []', "seed []: expected a whole number of at least 0"),
+        ('workload = "uniform"\nseed = \n', "line 2, column 8: Invalid value; expected TOML, such as seed = 1"),
         ("workload = ", "Invalid value"),
     ],
 )
@@ -146,6 +153,22 @@ def test_a_wrong_grid_names_the_file(ftlab: Command, tmp_path: Path, text: str, 
     assert done.code == 2
     assert done.err.startswith(f"ftlab: {grid}: ")
     assert message in done.err
+
+
+def test_what_is_no_grid_is_said(ftlab: Command, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_bytes(b'workload = "uniform"\n# \xe4\n')
+    done = ftlab("sweep", grid)
+    says = "line 2: not UTF-8; expected a grid file, which is text in UTF-8"
+    assert (done.code, done.err) == (2, f"ftlab: {grid}: {says}\n")
+    done = ftlab("sweep", tmp_path)
+    assert (done.code, done.err) == (2, f"ftlab: {tmp_path}: a folder; expected a grid file, such as grid.toml\n")
+
+
+def test_words_of_a_list_begin_in_one_column(ftlab: Command) -> None:
+    header, _, *rows = ftlab("reproduce", "--list").out.splitlines()
+    place = header.index("description")
+    assert all(row[place - 1] == " " and row[place] != " " for row in rows)
 
 
 def test_report_draws_again_and_compares_saved_runs(ftlab: Command, tmp_path: Path) -> None:
@@ -173,6 +196,33 @@ def test_the_progress_line_has_rate_waf_and_time_to_go() -> None:
     assert re.search(r" \d\.\d\dk/s ", last)
     assert "WAF 2.346" in last
     assert "ETA 0:00" in last
+
+
+def test_the_progress_of_several_runs_is_told_in_runs() -> None:
+    stream = io.StringIO()
+    line = Line(8, stream)
+    time.sleep(0.05)
+    # A short run is told of at its end, without its requests.
+    for run in range(4):
+        line(run, "done", 1, 1, 0, float("nan"), 0, 0.0)
+    last = stream.getvalue().split("\x1b[2K")[-1]
+    assert re.match(r"run 4 of 8   50 %  [\d.]+ runs/s  ETA", last), last
+    assert "requests" not in last
+
+
+def test_a_terminal_shows_the_first_points_and_warnings_of_many(
+    ftlab: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = ",".join(str(seed) for seed in range(1, 101))
+    done = ftlab("compare", "uniform", "--vary", f"seed={seeds}")
+    table, more = done.out.split("\n\n")[:2]
+    assert len(table.splitlines()) == 2 + 60
+    assert more == "and 40 more points, in the order of the grid: all are in table.csv of --out DIR"
+    assert len(json.loads(ftlab("compare", "uniform", "--vary", f"seed={seeds}", "--json").out)) == 100
+    monkeypatch.setattr(comparison.Comparison, "cautions", [f"warning {i}" for i in range(100)])
+    lines = ftlab("compare", "uniform").out.splitlines()
+    assert sum("warning" in line for line in lines) == 12
+    assert "and 88 more: each is in summary.json of its run" in lines
 
 
 def test_help_reads_as_written(ftlab: Command) -> None:

@@ -615,7 +615,7 @@ def test_odd_files_are_counted(ftlab: Command, tmp_path: Path) -> None:
         (["FOLDER", "--requests", "5"], "requests: no effect here"),
         (["FOLDER", "--of", "trace"], "directory"),
         (["FOLDER", "FOLDER/none"], "none"),
-        (["nowhere"], "no such file, and no generator of that name"),
+        (["nowhere"], "nowhere: no such file or folder, and no generator of that name (known: uniform, "),
         (["nowhere", "--of", "files"], "nowhere"),
         (["RECORDING", "--cuts", "fixed:4KiB", "--of", "trace"], "cuts: no effect here"),
         (["RECORDING", "--filter", "nonsense"], "nonsense"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-import ftlab
+import ftlab as lab
+from conftest import Command
 
 ROOT = Path(__file__).parent.parent
 BESIDE = [ROOT / folder / "README.md" for folder in ("memories", "recipes", "recordings")]
@@ -26,6 +28,21 @@ def test_the_generated_pages_are_fresh() -> None:
     command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "policies").glob("*/*.md")), ids=lambda page: page.stem)
+def test_the_command_of_a_policy_runs_as_it_is_printed(ftlab: Command, page: Path) -> None:
+    printed = re.search(r"^```\nftlab (run .*)\n```$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert printed
+    words = shlex.split(printed[1])
+    if "WORKLOAD" in words:
+        words[words.index("WORKLOAD")] = "uniform:requests=300"
+        words += ["--backend", "counting"]
+    else:
+        # Further parameters of a policy of the workload follow its own.
+        words[1] += ",transactions=50,warm=10"
+    done = ftlab(*words)
+    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -51,7 +68,7 @@ def test_the_architecture_names_what_is_there() -> None:
 
 
 def test_one_version_stands_everywhere() -> None:
-    version = ftlab.__version__
+    version = lab.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert set(re.findall(r"ftlab-([\w.]+)-cp311", (ROOT / "README.md").read_text(encoding="utf-8"))) == {version}
     first = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -74,7 +91,7 @@ def test_every_dependency_has_a_reason() -> None:
 
 
 def test_every_figure_is_explained() -> None:
-    run = ftlab.run("uniform:read=0.5,requests=2000", drive="tiny", requests=True)
+    run = lab.run("uniform:read=0.5,requests=2000", drive="tiny", requests=True)
     explained = set(re.findall(r"[a-z][a-z0-9_]*", (ROOT / "docs" / "output.md").read_text(encoding="utf-8")))
     # Generators and policies have pages of their own; structures in memory are named by their policies.
     own = {"workload": None, "memory": None, "drive": run.summary["drive"] | {"policies": None}}

@@ -67,6 +67,17 @@ def test_of_points_that_were_stopped_in_the_warm_up_none_is_finished(tmp_path: P
     assert not any(json.loads(path.read_text())["complete"] for path in out.glob("runs/*/summary.json"))
 
 
+def test_ctrl_c_is_answered_before_what_is_finished_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = started("compare", *WARMS_UP, "--out", str(out), when=lambda: begun(tmp_path))
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, says = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert says.startswith("ftlab: stopping; what is finished is kept\n")
+    assert says.count("stopping") == 1
+
+
 def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = started(

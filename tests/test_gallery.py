@@ -49,6 +49,9 @@ def test_every_experiment_has_a_card_and_every_figure_a_row(ftlab: Command, tmp_
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Published figures, measured again (a quick look)" in page
     assert "<li>ftlab reproduce --all --quick --out gallery</li>" in page
+    assert "tables in the folder of its experiment" in page
+    assert "beside this page" not in page
+    assert "Not measured" not in page
     assert re.search(r"<li>20\d\d-\d\d-\d\d</li>", page)
     assert done.out.startswith(
         "QUICK: traces are cut short and samples are few. This is a look, no result.\n\nexperiment"
@@ -104,6 +107,10 @@ def test_what_was_stopped_goes_on_and_what_fails_stops_no_other(tmp_path: Path) 
     assert "pcdedup/report.html" in (tmp_path / "report.html").read_text(encoding="utf-8")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert " figures and tables of 1 experiment<" in page
+    says = "pcdedup (in part), program-contexts"
+    assert gallery.missing(stop.value.result) == says  # type: ignore[attr-defined]
+    assert f"Stopped before everything was measured. Not measured: {says}. The same command goes on" in page
+    assert "failed: program-contexts: no such recording" in page
     # One figure of several is not the whole, so it is measured again.
     assert gallery.kept(tmp_path / "pcdedup", files.load("pcdedup"), quick=True) is None
 

@@ -138,11 +138,11 @@ def test_what_has_no_arrivals_has_iops_and_no_percentiles(ftlab: Command, trace:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--timed", "--arrivals", "open"], "arrivals: no effect with `timed`, which runs a closed loop"),
-        (["--timed", "--speedup", "2"], "speedup: no effect with `timed`, which runs a closed loop"),
+        (["--timed", "--arrivals", "open"], "--arrivals: no effect with `timed`, which runs a closed loop"),
+        (["--timed", "--speedup", "2"], "--speedup: no effect with `timed`, which runs a closed loop"),
         (["--timed", "--backend", "timed"], "backend: no effect with `timed`, which counts first"),
-        (["--timed", "--qd", "0"], "qd 0: expected a whole number from 1 to "),
-        (["--qd", "8"], "qd: no effect here: the counting backend has no time"),
+        (["--timed", "--qd", "0"], "--qd 0: expected a whole number from 1 to "),
+        (["--qd", "8"], "--qd: no effect here: the counting backend has no time"),
         (["--daily-writes", "much"], "daily_writes `much`: expected what the host writes a day, such as 500GB"),
         (["--daily-writes", "0"], "daily_writes `0`: expected what the host writes a day, such as 500GB"),
     ],

@@ -67,7 +67,7 @@ def test_a_run_needs_a_request_and_what_looks_says_that_there_is_none(ftlab: Com
     assert refused(ftlab("run", "uniform:bytes=0x")).endswith("`bytes` = 0x: expected at least one request's")
     assert refused(ftlab("run", "none.csv")) == "none.csv: there is no request in it, expected at least one"
     said = refused(ftlab("run", "t.csv", "--filter", "head:requests=0"))
-    assert said == "filters head:requests=0: they let no request through, expected at least one"
+    assert said == "--filter head:requests=0: they let no request through, expected at least one"
     for verb in (("inspect", "none.csv"), ("convert", "none.csv", "x.csv")):
         done = ftlab(*verb)
         assert done.code == 0
@@ -128,8 +128,11 @@ def test_counts_of_a_drive_may_be_written_in_short(ftlab: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("run", "t.csv", "--address-unit", "-1"), "address_unit `-1`: expected 1 byte to 16 MiB, such as 512 or 4KiB"),
-        (("run", "t.csv", "--size-unit", "x"), "size_unit `x`: expected 1 byte to 16 MiB, such as 512 or 4KiB"),
+        (
+            ("run", "t.csv", "--address-unit", "-1"),
+            "--address-unit `-1`: expected 1 byte to 16 MiB, such as 512 or 4KiB",
+        ),
+        (("run", "t.csv", "--size-unit", "x"), "--size-unit `x`: expected 1 byte to 16 MiB, such as 512 or 4KiB"),
         (("mine", "t.csv", "-o", "no/x.set"), "output no/x.set: cannot be written: No such file or directory"),
         (("convert", "t.csv", "no/x.csv"), "output no/x.csv: cannot be written: No such file or directory"),
         (("convert", "t.csv", "t.csv", "--force"), "output t.csv: is what is read; expected another name"),

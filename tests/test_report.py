@@ -184,11 +184,10 @@ def test_a_page_of_thousands_of_points_has_the_best_and_says_where_all_are(tmp_p
         pages[points] = without_library((tmp_path / str(points) / "report.html").read_text(encoding="utf-8"))
     assert "All points" in pages[150]
     assert "left out" not in pages[150]
-    # What is best is there, in the order of the grid: figures that are alike everywhere choose nothing.
+    # What is best is there, best first: figures that are alike everywhere choose nothing.
     rows = re.findall(r'<tr>\s*<td class="key">(\d+)</td>', pages[3000])
-    assert len(rows) == comparison_report.MOST_POINTS
-    assert rows == [str(i) for i in range(2800, 3000)]
-    assert "200 of 3,000 points: those that are best in one of the columns." in pages[3000]
+    assert rows == [str(i) for i in reversed(range(2980, 3000))]
+    assert "20 of 3,000 points: the best 20 of each column that varies; by WAF, best first. All are in" in pages[3000]
     assert "<code>table.csv</code>" in pages[3000]
     # The page does not grow with the grid.
     assert abs(len(pages[3000]) - len(pages[1000])) < 5_000
@@ -200,6 +199,33 @@ def test_a_page_of_thousands_of_points_has_the_best_and_says_where_all_are(tmp_p
     assert boxes["points"].to_list() == [150] * 20 + [1000] * 3
     # Of 150 points, 31.00 less 0.01 each, from 30.99 down to 29.50.
     assert boxes.row(0, named=True)["median"] == pytest.approx((30.99 + 29.50) / 2)
+
+
+def test_the_best_points_are_those_of_each_column_and_ties_are_counted() -> None:
+    run = ftlab.run("uniform")
+
+    def of(waf: float, wear: int) -> Run:
+        return replace(run, summary={**run.summary, "waf": {"total": waf}, "wear": {"max": wear}})
+
+    # WAF falls along the grid; the most erases are 1 at its first 25 points.
+    points = [
+        Point({"workload": w, "qd": str(i)}, (of(2 - i / 1000, 1 if i < 25 else 2),)) for w in "ab" for i in range(150)
+    ]
+    shown = [BY_NAME["waf"], BY_NAME["wear_max"]]
+    best = comparison_report.best_points(Comparison(tuple(points)), shown)
+    last, first = [*reversed(range(130, 150))], [*reversed(range(20))]
+    assert [p.label for p in best.points] == [f"{w}, {i}" for w in "ab" for i in [*last, *first]]
+    assert best.says == (
+        "the best 20 of each column that varies, for each workload; by workload and WAF, best first. "
+        "Not listed, though equal to the last one listed: 5 more by erases max of a, 5 more by erases max of b"
+    )
+    tile = comparison_report.tiles(Comparison(tuple(points)), shown)[1]
+    assert (tile.title, tile.value, tile.detail) == ("Lowest erases max", "1", "a, 0, and 49 more")
+    # Where nothing differs there is no best.
+    alike = Comparison(tuple(Point({"qd": str(i)}, (run,)) for i in range(201)))
+    best = comparison_report.best_points(alike, shown)
+    assert [p.label for p in best.points] == [str(i) for i in range(20)]
+    assert best.says == "the first 20 in the order of the grid: no column differs between points"
 
 
 def test_warnings_of_many_points_are_cut_and_counted(tmp_path: Path) -> None:

@@ -488,9 +488,9 @@ def test_slow_and_dead_clients_stop_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--listen", "http://x"), "listen `http://x`: expected nbd+unix:///PATH"),
+        (("--listen", "http://x"), "--listen `http://x`: expected nbd+unix:///PATH"),
         (("--fault", "eoi"), "did you mean `eio`?"),
-        (("--pace", "warp"), "pace `warp`: expected real, none, or a factor"),
+        (("--pace", "warp"), "--pace `warp`: expected real, none, or a factor"),
         (("--size", "10B"), "expected a multiple of 4 KiB"),
         (("--fault", "torn-write@op=read"), "never strikes a read"),
         (("--record",), "expected --out DIR as well"),

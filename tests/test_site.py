@@ -45,6 +45,25 @@ def test_a_table_has_as_many_columns_as_its_header(page: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("page", make_site.pages(), ids=str)
+def test_items_of_inner_lists_are_indented_by_four(page: Path) -> None:
+    """Otherwise the site shows them as items of the outer list."""
+    assert make_site.shallow_items(make_site.text_of(page)[0]) == []
+
+
+def test_an_item_that_is_indented_by_two_is_found() -> None:
+    assert make_site.shallow_items("* a\n  * b\n    * c\n```\n  * d\n```\n") == ["  * b"]
+
+
+def test_a_map_of_no_pages_is_left_out(tmp_path: Path) -> None:
+    place = tmp_path / "sitemap.xml"
+    for text, stays in (("<urlset><url><loc>https://a.b/</loc></url></urlset>", True), ("<urlset></urlset>", False)):
+        place.write_text(text)
+        place.with_name("sitemap.xml.gz").write_bytes(b"")
+        make_site.drop_empty_map(tmp_path)
+        assert len([*tmp_path.iterdir()]) == 2 * stays
+
+
 def test_a_page_that_loads_from_elsewhere_is_refused(tmp_path: Any) -> None:
     page = tmp_path / "docs" / "page.html"
     page.parent.mkdir()

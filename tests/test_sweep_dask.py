@@ -316,6 +316,7 @@ def test_in_python_a_client_of_ones_own_is_used(cluster: Cluster, tmp_path: Path
     [
         ("", "on ``: expected local:N or the address of a Dask scheduler, such as tcp://HOST:8786"),
         ("local:0", "on `local:0`: expected local:N"),
+        ("local:100000", "on `local:100000`: expected at most 1,024 workers"),
         ("local:many", "on `local:many`: expected local:N"),
         ("local:", "on `local:`: expected local:N"),
         ("localhost:8786", "on `localhost:8786`: expected local:N or the address"),

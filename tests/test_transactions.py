@@ -137,9 +137,9 @@ def test_clean_first_writes_less() -> None:
 @pytest.mark.parametrize(
     ("workload", "options", "says"),
     [
-        (WORKLOAD, ["--qd", "4"], "qd: the workload is `transactions`: its `clients` say"),
-        (WORKLOAD, ["--arrivals", "closed"], "arrivals: the workload is `transactions`"),
-        (WORKLOAD, ["--filter", "compact"], "filters: the workload is `transactions`"),
+        (WORKLOAD, ["--qd", "4"], "--qd: the workload is `transactions`: its `clients` say"),
+        (WORKLOAD, ["--arrivals", "closed"], "--arrivals: the workload is `transactions`"),
+        (WORKLOAD, ["--filter", "compact"], "--filter: the workload is `transactions`"),
         (WORKLOAD, ["--warmup", "10%"], "not `transactions`"),
         ("transactions:mix=tpcx", [], "unknown mix policy `tpcx`"),
         ("transactions:clients=2,pool=1", [], "`pool` = 1: expected at least a page for each of 2 clients"),

@@ -100,12 +100,12 @@ def test_a_repeated_trace_is_one_pass_behind_the_other(tmp_path: Path) -> None:
 def test_what_cannot_go_on_is_refused(ftlab: Command, tmp_path: Path) -> None:
     path = trace(tmp_path / "t.csv", 10)
     for arguments, words in [
-        (("uniform", "--repeat-trace", "3"), "repeat_trace: no effect here: the workload is a generator"),
+        (("uniform", "--repeat-trace", "3"), "--repeat-trace: no effect here: the workload is a generator"),
         ((path, "--repeat-trace", "3", "--until", "steady"), "leave out repeat_trace"),
-        ((path, "--repeat-trace", "0"), "repeat_trace 0: expected a whole number from 1 to 1000000000"),
+        ((path, "--repeat-trace", "0"), "--repeat-trace 0: expected a whole number from 1 to 1000000000"),
         ((path, "--until", "stedy"), "did you mean `steady`?"),
-        ((path, "--steady-width", "0"), "steady_width 0"),
-        (("-", "--repeat-trace", "2"), "repeat_trace: the trace comes from a pipe and can be read once only"),
+        ((path, "--steady-width", "0"), "--steady-width 0"),
+        (("-", "--repeat-trace", "2"), "--repeat-trace: the trace comes from a pipe and can be read once only"),
     ]:
         done = ftlab("run", *arguments, "--drive", "tiny")
         assert (done.code, done.err.count("\n")) == (2, 1), done.err

@@ -27,6 +27,7 @@ STAGE = OUT / "site-work"
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^\s*```")
 ITEM = re.compile(r"^([*+-]|1\.) ")
+SHALLOW = re.compile(r"^ {1,3}([*+-]|\d+\.) ")
 CODE = re.compile(r"`([^`]+)`")
 BAR = "\\|"
 # What lets the search work on pages that are opened from a disk.
@@ -125,6 +126,18 @@ def as_on_github(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def shallow_items(text: str) -> list[str]:
+    """Items of inner lists that are indented by less than four spaces: the generator takes them for the outer one's."""
+    fenced = False
+    found = []
+    for line in text.splitlines():
+        if FENCE.match(line):
+            fenced = not fenced
+        elif not fenced and SHALLOW.match(line):
+            found.append(line)
+    return found
+
+
 def with_bars(code: re.Match[str]) -> str:
     """A piece of code in a table, as it is or with its escaped bars."""
     return f"<code>{escape(code[1], quote=False).replace(BAR, '&#124;')}</code>" if BAR in code[1] else code[0]
@@ -136,6 +149,8 @@ def stage() -> None:
     written = pages()
     for page in written:
         text, pictures = text_of(page)
+        if shallow := shallow_items(text):
+            sys.exit(f"{page}: `{shallow[0]}`: expected four spaces before an item of an inner list")
         for link, _ in LINK.findall(text):
             if link not in pictures:
                 carry(page, link)
@@ -186,6 +201,14 @@ def take_home(site: Path) -> None:
         page.write_text(text, encoding="utf-8")
 
 
+def drop_empty_map(site: Path) -> None:
+    """Takes the map for search engines out: without an address of the site it names no page."""
+    place = site / "sitemap.xml"
+    if place.is_file() and "<loc>" not in place.read_text(encoding="utf-8"):
+        for path in site.glob("sitemap.xml*"):
+            path.unlink()
+
+
 def main() -> None:
     stage()
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
@@ -193,6 +216,7 @@ def main() -> None:
     if done.returncode:
         sys.exit(done.returncode)
     take_home(STAGE / "site")
+    drop_empty_map(STAGE / "site")
     shutil.copy(HERE / NOT_FOUND, STAGE / "site" / NOT_FOUND)
     shutil.rmtree(OUT / "site", ignore_errors=True)
     shutil.move(STAGE / "site", OUT / "site")

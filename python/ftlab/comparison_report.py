@@ -6,23 +6,47 @@ grow with the grid.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ftlab import show
-from ftlab.comparison import Comparison
+from ftlab.comparison import Comparison, Point
 from ftlab.headline import BY_NAME, TERMINAL, Figure, trace_facts, worth_showing
 from ftlab.plots import spread, streams, theme, varied
 from ftlab.report import Chart, Section, Tile, page, quantity, run_facts, save_page, stream_charts
 
 # Points that a page shows one by one; of larger grids it has the best, and distributions of all.
 MOST_POINTS = 200
+# Of such grids, the best points of a column.
+_MOST_OF_COLUMN = 20
 # Warnings and notes of a page, each.
 _MOST_SENTENCES = 12
+
+
+@dataclass(frozen=True)
+class Best:
+    """The points that a page shows one by one."""
+
+    comparison: Comparison
+    """With these points only, in their order on the page."""
+    says: str
+    """Which they are, and in what order; empty: all, in the order of the grid."""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        return self.comparison.points
+
+
+class _Ranked(NamedTuple):
+    """The points of a workload by a figure, best first: of each the figure, negative where more is better, and its
+    place in the grid."""
+
+    figure: Figure
+    workload: str | None
+    order: list[tuple[float, int]]
 
 
 def write(comparison: Comparison, folder: Path) -> None:
@@ -63,33 +87,58 @@ def write(comparison: Comparison, folder: Path) -> None:
         sections=[section for section in sections if section.charts],
         keys=comparison.keys,
         figures=shown,
-        rows=rows(best, shown),
+        rows=rows(best.comparison, shown),
+        listed=best.says,
         points=len(comparison.points),
         writers=streams.writers(best.points),
     )
     save_page(html, charts, folder)
 
 
-def best_points(comparison: Comparison, shown: Sequence[Figure]) -> Comparison:
-    """The points that a page shows one by one, in their order: all, or those that are best in one of the figures."""
+def best_points(comparison: Comparison, shown: Sequence[Figure]) -> Best:
+    """The points that a page shows one by one. Of many the best of each column that varies, in the order of the first
+    such column; only points of one workload compete with each other."""
     if len(comparison.points) <= MOST_POINTS:
-        return comparison
-    ranked = []
-    # Only points of one workload compete with each other.
-    for figure, workload in itertools.product(shown, dict.fromkeys(p.vary.get("workload") for p in comparison.points)):
-        of_workload = (
-            (value, i)
-            for i, point in enumerate(comparison.points)
-            if point.vary.get("workload") == workload and (value := point.figure(figure.name)[0]) is not None
-        )
-        choose = heapq.nsmallest if figure.better == "lower" else heapq.nlargest
-        best = list(choose(MOST_POINTS, of_workload))
-        # Where even the last of them is as good as the first, the figure chooses nothing.
-        if best and best[0][0] != best[-1][0]:
-            ranked.append([i for _, i in best])
-    in_turns = (i for places in itertools.zip_longest(*ranked) for i in places if i is not None)
-    chosen = itertools.islice(dict.fromkeys([*in_turns, *range(len(comparison.points))]), MOST_POINTS)
-    return replace(comparison, points=tuple(comparison.points[i] for i in sorted(chosen)))
+        return Best(comparison, "")
+    peers: dict[str | None, list[int]] = {}
+    for i, point in enumerate(comparison.points):
+        peers.setdefault(point.vary.get("workload"), []).append(i)
+    ranked: list[_Ranked] = []
+    for figure, (workload, own) in itertools.product(shown, peers.items()):
+        sign = 1 if figure.better == "lower" else -1
+        values = ((comparison.points[i].figure(figure.name)[0], i) for i in own)
+        # The first in the grid wins a tie.
+        order = sorted((sign * value, i) for value, i in values if value is not None)
+        if order and order[0][0] != order[-1][0]:
+            ranked.append(_Ranked(figure, workload, order))
+    if not ranked:
+        first = replace(comparison, points=comparison.points[:_MOST_OF_COLUMN])
+        return Best(first, f"the first {_MOST_OF_COLUMN} in the order of the grid: no column differs between points")
+    each = max(1, min(_MOST_OF_COLUMN, MOST_POINTS // len(ranked)))
+    chosen = list(dict.fromkeys(i for one in ranked for _, i in one.order[:each]))[:MOST_POINTS]
+    leading = ranked[0].figure
+    workloads = {workload: place for place, workload in enumerate(peers)}
+    places = {i: place for one in ranked if one.figure is leading for place, (_, i) in enumerate(one.order)}
+    last = len(comparison.points)
+    chosen.sort(key=lambda i: (workloads[comparison.points[i].vary.get("workload")], places.get(i, last), i))
+    says = f"the best {each}" if each > 1 else "the best one"
+    says += " of each column that varies"
+    says += f", for each workload; by workload and {leading.title}" if len(peers) > 1 else f"; by {leading.title}"
+    says += ", best first"
+    if equal := _as_good(ranked, each, {*chosen}, with_workload=len(peers) > 1):
+        says += f". Not listed, though equal to the last one listed: {equal}"
+    return Best(replace(comparison, points=tuple(comparison.points[i] for i in chosen)), says)
+
+
+def _as_good(ranked: Sequence[_Ranked], each: int, listed: set[int], *, with_workload: bool) -> str:
+    """How many points that are not listed are equal to the last of the `each` best of a column."""
+    found = []
+    for figure, workload, order in ranked:
+        last = order[min(each, len(order)) - 1][0]
+        if more := sum(value == last and i not in listed for value, i in order):
+            found.append(f"{more:,} more by {figure.title}" + (f" of {workload}" if with_workload else ""))
+    left = len(found) - _MOST_SENTENCES
+    return ", ".join(found[:_MOST_SENTENCES]) + (f", and some of {left:,} more columns" if left > 0 else "")
 
 
 def _first(sentences: Sequence[str], where: str) -> list[str]:
@@ -111,10 +160,13 @@ def tiles(comparison: Comparison, shown: Iterable[Figure]) -> list[Tile]:
         word = "Lowest" if figure.better == "lower" else "Highest"
         title = varied.title(name)
         shown_value = quantity(value, figure)
-        if len(found) > 1 and all(quantity(other, figure) == shown_value for other, _ in found):
+        # What reads the same is equally good.
+        alike = sum(quantity(other, figure) == shown_value for other, _ in found)
+        if 1 < alike == len(found):
             made.append(Tile(title, shown_value, "the same at every point"))
             continue
-        made.append(Tile(f"{word} {title if title[1:2].isupper() else title.lower()}", shown_value, point.label))
+        where = point.label + (f", and {alike - 1:,} more" if alike > 1 else "")
+        made.append(Tile(f"{word} {title if title[1:2].isupper() else title.lower()}", shown_value, where))
     return made
 
 

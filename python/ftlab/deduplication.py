@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ftlab import _ftlab, tables
+from ftlab.catalogue import entries
 from ftlab.errors import InputError
 from ftlab.option_types import RequestOptions
 from ftlab.options import signed
@@ -115,12 +116,25 @@ def execute(
     if wrong := next(iter(given if kind == "files" else asked), None):
         other = "a trace, but files are looked at (of=trace)" if kind == "files" else "files, but a trace is looked at"
         raise InputError(f"{wrong}: no effect here: it belongs to {other}")
+    if kind == "trace" and of is None:
+        _expect_something(what)
     spec: Spec = {"of": {"requests": requests_spec(what, given)} if kind == "trace" else {"files": _files(what, asked)}}
     if memory is not None:
         spec["memory"] = str(memory)
     with tables.named_as_given():
         figures: Figures = tables.as_given(_ftlab.dedup(json.dumps(spec), progress))
     return Deduplication(name=workload_label(what), spec=tables.as_given(json.dumps(spec)), figures=figures)
+
+
+def _expect_something(what: Workload) -> None:
+    """Refuses a name that is no file, no folder and no generator."""
+    kinds = [row["name"] for row in entries("workloads")]
+    for part in parts(what):
+        path = Path(part)
+        if part != "-" and path.suffix != ".toml" and not path.exists() and part.partition(":")[0] not in kinds:
+            raise InputError(
+                f"{part}: no such file or folder, and no generator of that name (known: {', '.join(kinds)})"
+            )
 
 
 def kind_of(what: Workload) -> Kind:

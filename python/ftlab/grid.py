@@ -20,6 +20,7 @@ Paths are relative to the grid file.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ _OWN = ("title", "workload", "drive", "vary")
 class GridFile:
     """A grid file as it was read."""
 
+    path: Path
     title: str
     workloads: list[str]
     drive: str
@@ -55,17 +57,29 @@ class GridFile:
         given = {name: value for name, value in options.items() if value is not None}
         changes = [*pairs(self.options.get("set", ())), *pairs(given.get("set", ()))]
         asked = {**self.options, **given, "set": changes}
-        return comparison.plan(self.workloads, self.drive, self.vary, None, asked, "sweep")
+        try:
+            return comparison.plan(self.workloads, self.drive, self.vary, None, asked, "sweep")
+        except InputError as error:
+            # Of two places that a value may come from, the file is named.
+            own = self.options.keys() - given.keys()
+            if re.split("[ :]", str(error), maxsplit=1)[0] in own:
+                raise InputError(f"{self.path}: {error}") from None
+            raise
 
 
 def read(path: Path) -> GridFile:
     """Reads a grid file; unknown keys and values of a wrong kind are errors that name the file."""
     try:
         written = tomllib.loads(path.read_text(encoding="utf-8"))
+    except IsADirectoryError:
+        raise InputError(f"{path}: a folder; expected a grid file, such as grid.toml") from None
     except OSError as error:
         raise FtlabIOError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        line = 1 + error.object[: error.start].count(b"\n")
+        raise InputError(f"{path}: line {line}: not UTF-8; expected a grid file, which is text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {_of_toml(str(error))}") from None
     options = of("sweep")
     unknown = sorted(written.keys() - options.keys() - set(_OWN))
     if unknown:
@@ -73,9 +87,13 @@ def read(path: Path) -> GridFile:
     workloads = _texts(path, "workload", written.get("workload"))
     drive = _texts(path, "drive", written.get("drive", "tiny"))[0]
     vary = written.get("vary", {})
-    if not isinstance(vary, dict) or not all(isinstance(values, list) and values for values in vary.values()):
+    if not isinstance(vary, dict):
         raise InputError(f'{path}: `vary` must be a table of lists, e.g. "ftl.victim" = ["greedy", "fifo"]')
+    for key, values in vary.items():
+        if not (isinstance(values, list) and values):
+            raise InputError(f'{path}: vary `{key}`: expected a list of values, e.g. "ftl.victim" = ["greedy", "fifo"]')
     return GridFile(
+        path=path,
         title=str(written.get("title", path.stem)),
         workloads=[_beside(path, workload) for workload in workloads],
         drive=_beside(path, drive),
@@ -109,6 +127,15 @@ def sweep(
     folder = None if out is None else place(out, "output")
     hire = None if on is None and client is None else sweeping.on_dask(on, client)
     return sweeping.execute(grid.plan(options), title=grid.title, out=folder, force=force, resume=resume, hire=hire)
+
+
+def _of_toml(says: str) -> str:
+    """What the reader of TOML says, the line first and with what is expected there."""
+    place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", says)
+    if place is None:
+        return says
+    where = f"line {place[1]}, column {place[2]}" if place[1] else "end of the file"
+    return f"{where}: {says[: place.start()]}; expected TOML, such as seed = 1 or [vary]"
 
 
 def _texts(path: Path, key: str, value: object) -> list[str]:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9, 3600e9, 86_400e9)
 _PLAIN = re.compile(r"-?\d+(\.\d+)?")
@@ -165,13 +165,18 @@ def json_list(values: Iterable[object]) -> Iterator[str]:
     yield "[]" if between == "[\n" else "\n]"
 
 
-def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Aligned columns, the first `left` to the left and the others to the right."""
+def text_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, *, words: Collection[int] = ()
+) -> str:
+    """Aligned columns, the first `left` and those of `words` to the left, and the others to the right."""
     body = [list(row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(header, *body, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
-        padded = (c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
+        padded = (
+            c.ljust(w) if i < left or i in words else c.rjust(w)
+            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+        )
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(header), "  ".join("─" * w for w in widths), *map(line, body)])

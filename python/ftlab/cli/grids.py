@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ftlab import comparison, store
-from ftlab.cli import INTERRUPTED, WRONG_INPUT, progress, text
+from ftlab.cli import INTERRUPTED, WRONG_INPUT, progress, stopping, text
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import Interrupted
 
@@ -38,9 +38,10 @@ def make(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
         try:
-            result = comparison.execute(plan, progress=line, title=title)
-            if then:
-                result = then(result, _followed)
+            with stopping.announced():
+                result = comparison.execute(plan, progress=line, title=title)
+                if then:
+                    result = then(result, _followed)
         except Interrupted as stop:
             interrupted = True
             result = cast(Comparison, stop.result)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ftlab import _ftlab
+from ftlab.errors import InputError
 from ftlab.options import Option, whole, with_defaults
 
 
@@ -72,7 +73,11 @@ def takes(
     def taking(function: Callable[..., int]) -> Callable[..., int]:
         def command(**arguments: Any) -> int:
             options = given(**{name: arguments.pop(name) for name in declared})
-            return function(**arguments, options=options)
+            typed = [declared[name] for name in options]
+            try:
+                return function(**arguments, options=options)
+            except InputError as error:
+                raise InputError(_as_typed(str(error), typed)) from error
 
         parameters = []
         for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
@@ -86,6 +91,16 @@ def takes(
         return command
 
     return taking
+
+
+def _as_typed(sentence: str, typed: Iterable[Option]) -> str:
+    """A refusal that begins with the name of an option begins with its name on the command line, if it was typed there:
+    a grid file has names of its own."""
+    for option in typed:
+        rest = sentence.removeprefix(option.name)
+        if rest != sentence and rest.startswith((" ", ":")):
+            return f"{option.flag}{rest}"
+    return sentence
 
 
 def _counted(text: str) -> object:

@@ -59,12 +59,18 @@ class Line:
         if not several and phase != self._phase:
             self._phase, self._start = phase, (time.monotonic(), share, requests)
         # Files have bytes, of which each 4 KiB are told as a request.
-        done_so_far = show.size(done_bytes) if phase == "files" else f"{show.count(requests)} requests"
-        parts = [f"run {len(self._share)} of {self._runs}" if several else phase, done_so_far]
+        in_files = phase == "files"
+        parts = [f"run {len(self._share)} of {self._runs}" if several else phase]
         if share > 0:
-            parts.insert(1, f"{100 * share:3.0f} %")
-        if (rate := self._rate(requests)) > 0:
-            parts.append(show.rate(4096 * rate) if phase == "files" else f"{show.count(rate)}/s")
+            parts.append(f"{100 * share:3.0f} %")
+        if in_files or not several:
+            parts.append(show.size(done_bytes) if in_files else f"{show.count(requests)} requests")
+        # Short runs are told of at their end only, when their requests are not known: many are counted as runs.
+        if several and not in_files:
+            if (rate := self._runs * share / max(time.monotonic() - self._start[0], 1e-3)) > 0:
+                parts.append(f"{show.count(rate)} runs/s")
+        elif (rate := self._rate(requests)) > 0:
+            parts.append(show.rate(4096 * rate) if in_files else f"{show.count(rate)}/s")
         if waf == waf and not several:
             parts.append(f"WAF {waf:.3f}")
         parts.append(self._to_go(share))

@@ -59,7 +59,7 @@ def reproduce(
     import contextlib
 
     from ftlab import reproduction, store
-    from ftlab.cli import INTERRUPTED, WRONG_INPUT, reproduction_text, text
+    from ftlab.cli import INTERRUPTED, WRONG_INPUT, reproduction_text, stopping, text
     from ftlab.errors import InputError, Interrupted
     from ftlab.reproduction import files
 
@@ -82,16 +82,17 @@ def reproduce(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(store.new_folder(out, force=force)) if out else None
         try:
-            made = reproduction.execute(
-                files.load(experiment),
-                only=only or [],
-                drive=drive or [],
-                stand_in=stand_in or [],
-                traces=traces,
-                quick=quick,
-                watch=watch,
-                options=options,
-            )
+            with stopping.announced():
+                made = reproduction.execute(
+                    files.load(experiment),
+                    only=only or [],
+                    drive=drive or [],
+                    stand_in=stand_in or [],
+                    traces=traces,
+                    quick=quick,
+                    watch=watch,
+                    options=options,
+                )
         except Interrupted as stop:
             interrupted = True
             made = cast("Reproduction", stop.result)
@@ -120,7 +121,7 @@ def reproduce(
 def _all(out: Path, *, quick: bool, force: bool, options: dict[str, Any]) -> int:
     """The gallery."""
     from ftlab import reproduction
-    from ftlab.cli import INTERRUPTED, WRONG_INPUT, reproduction_text, text
+    from ftlab.cli import INTERRUPTED, WRONG_INPUT, reproduction_text, stopping, text
     from ftlab.errors import Interrupted
     from ftlab.reproduction import gallery
 
@@ -148,15 +149,17 @@ def _all(out: Path, *, quick: bool, force: bool, options: dict[str, Any]) -> int
     interrupted = False
     failed: list[str] = []
     try:
-        entries = gallery.build(out, measure, quick=quick, force=force, told=told, failed=failed.append)
+        with stopping.announced():
+            entries = gallery.build(out, measure, quick=quick, force=force, told=told, failed=failed.append)
     except Interrupted as stop:
         interrupted, entries = True, cast("tuple[gallery.Entry, ...]", stop.result)
     text.put(reproduction_text.gallery(entries))
     text.note(f"wrote {out / gallery.INDEX}")
     if interrupted:
-        text.note("interrupted; the same command goes on with the figures that are missing")
-        return INTERRUPTED
+        text.note(f"interrupted; not measured: {gallery.missing(entries)}; the same command goes on with that")
     failed += [failure for entry in entries for failure in entry.summary["failures"]]
     for sentence in failed:
         text.note(f"failed: {sentence}")
+    if interrupted:
+        return INTERRUPTED
     return WRONG_INPUT if failed else 0

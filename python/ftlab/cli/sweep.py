@@ -38,7 +38,7 @@ def sweep(
     """
     from ftlab import grid as grids_of_files
     from ftlab import members, sweeping
-    from ftlab.cli import INTERRUPTED, WRONG_INPUT, grids, progress, text
+    from ftlab.cli import INTERRUPTED, WRONG_INPUT, grids, progress, stopping, text
     from ftlab.errors import InputError, Interrupted
 
     if resume and out is None:
@@ -48,16 +48,17 @@ def sweep(
     members.load(plugin or [])
     file = grids_of_files.read(grid)
     try:
-        result = sweeping.execute(
-            file.plan(options),
-            title=file.title,
-            out=out,
-            force=force,
-            resume=resume,
-            hire=sweeping.on_dask(on, say=text.note) if on is not None else None,
-            watch=progress.shown,
-            show=partial(grids.show, json=json),
-        )
+        with stopping.announced():
+            result = sweeping.execute(
+                file.plan(options),
+                title=file.title,
+                out=out,
+                force=force,
+                resume=resume,
+                hire=sweeping.on_dask(on, say=text.note) if on is not None else None,
+                watch=progress.shown,
+                show=partial(grids.show, json=json),
+            )
     except Interrupted:
         text.note("interrupted; what was finished is kept" + (", and --resume goes on with it" if out else ""))
         return INTERRUPTED

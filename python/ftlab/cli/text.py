@@ -28,6 +28,9 @@ from ftlab.headline import (
 )
 from ftlab.runs import Run
 
+# Points and remarks that a terminal has room for.
+MOST_ROWS = 60
+_MOST_SENTENCES = 12
 TENANT_PARTS = ("total", "host", "gc", "wear")
 
 
@@ -215,12 +218,23 @@ def comparison_text(comparison: Comparison) -> str:
         header.insert(len(comparison.keys), "verdict")
         for point, row in zip(comparison.points, rows, strict=True):
             row.insert(len(comparison.keys), show.words(point.verdict))
+    more = len(rows) - MOST_ROWS
     blocks = [
-        show.text_table(header, rows, left=len(comparison.keys) + comparison.judged),
-        "\n".join([*comparison.endings, *comparison.cautions]),
-        *(f"{name}\n{trace_text(trace)}" for name, trace in comparison.traces.items()),
+        show.text_table(header, rows[:MOST_ROWS], left=len(comparison.keys) + comparison.judged),
+        f"and {more:,} more points, in the order of the grid: all are in table.csv of --out DIR" if more > 0 else "",
+        "\n".join(_first([*comparison.endings, *comparison.cautions], "each is in summary.json of its run")),
+        *_first(
+            [f"{name}\n{trace_text(trace)}" for name, trace in comparison.traces.items()],
+            "what was read of each is in summary.json of its run",
+        ),
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _first(texts: Sequence[str], where: str) -> list[str]:
+    """As many texts as a terminal has room for, and where the others are."""
+    left = len(texts) - _MOST_SENTENCES
+    return [*texts[:_MOST_SENTENCES], *([f"and {left:,} more: {where}"] if left > 0 else [])]
 
 
 def value_text(value: Any, indent: str = "") -> str:
@@ -249,8 +263,10 @@ def _records(rows: list[dict[str, Any]], indent: str) -> str:
         all(isinstance(v := row.get(c), (int, float)) and not isinstance(v, bool) for row in rows) for c in columns
     ]
     left = numeric.index(True) if True in numeric else len(columns)
-    return "\n".join(indent + line for line in show.text_table(columns, cells, left=left).splitlines())
+    words = [i for i, column in enumerate(columns) if column in _SENTENCES]
+    return "\n".join(indent + line for line in show.text_table(columns, cells, left=left, words=words).splitlines())
 
 
+_SENTENCES = ("summary", "description")
 # What is not named here stands in the middle, as it comes.
 _PLACES = {"role": -4, "name": -3, "ok": -2, "parameters": -1, "summary": 1, "description": 2}

@@ -30,6 +30,8 @@ def local_workers(on: str) -> int | None:
         workers = whole(number) if colon else 0
         if workers is not None and (0 < workers <= _LOCAL_AT_MOST or not colon):
             return workers
+        if workers is not None and workers > _LOCAL_AT_MOST:
+            raise InputError(f"on `{on}`: expected at most {_LOCAL_AT_MOST:,} workers")
     elif "://" in on:
         return None
     raise InputError(f"on `{on}`: expected local:N or the address of a Dask scheduler, such as tcp://HOST:8786")

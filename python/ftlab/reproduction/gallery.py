@@ -72,7 +72,9 @@ def build(
     with store.refusals(folder):
         folder.mkdir(parents=True, exist_ok=True)
     entries: list[Entry] = []
-    for name in files.names():
+    failures: list[str] = []
+    names = files.names()
+    for place, name in enumerate(names):
         experiment = files.load(name)
         entry = None if force else kept(folder / name, experiment, quick=quick)
         stopped = False
@@ -85,7 +87,10 @@ def build(
             except Interrupted as stop:
                 stopped, made = True, stop.result  # type: ignore[assignment]
             except InputError as error:
-                failed(f"{name}: {error}")
+                failures.append(f"{name}: {error}")
+                failed(failures[-1])
+                if entries:
+                    write_index(folder, entries, failures)
                 continue
             if stopped and not force and _measured(folder / name, experiment) > sum(r.complete for r in made.results):
                 entry = _entry(folder / name, experiment, KEPT)
@@ -97,10 +102,22 @@ def build(
                 journal.remove()
         entries.append(entry)
         told(entry)
-        write_index(folder, entries)
+        if stopped:
+            # Of an earlier start.
+            left = () if force else (kept(folder / n, files.load(n), quick=quick) for n in names[place + 1 :])
+            entries += [other for other in left if other is not None]
+        write_index(folder, entries, failures, stopped=stopped)
         if stopped:
             raise Interrupted(tuple(entries))
     return tuple(entries)
+
+
+def missing(entries: Sequence[Entry]) -> str:
+    """What was not measured: the experiments without an entry, and those of which figures are missing."""
+    there = {entry.experiment.name for entry in entries}
+    begun = (entry for entry in entries if entry.says in (STOPPED, KEPT) or not entry.summary["complete"])
+    parts = [f"{entry.experiment.name} (in part)" for entry in begun]
+    return ", ".join([*parts, *(name for name in files.names() if name not in there)])
 
 
 def kept(folder: Path, experiment: Experiment, *, quick: bool) -> Entry | None:
@@ -156,8 +173,8 @@ def rows(entries: Sequence[Entry]) -> Iterator[dict[str, str]]:
             yield {"experiment": entry.experiment.name, **found}
 
 
-def write_index(folder: Path, entries: Sequence[Entry]) -> None:
-    """The page: how many hold, a card for each experiment, and every figure with its verdict."""
+def write_index(folder: Path, entries: Sequence[Entry], failures: Sequence[str] = (), *, stopped: bool = False) -> None:
+    """The page: how many hold, a card for each experiment, every figure with its verdict, and what is missing."""
     every = sum((entry.counts for entry in entries), Counter[str]())
     says = {
         REPRODUCED: "every number within its tolerance",
@@ -178,7 +195,7 @@ def write_index(folder: Path, entries: Sequence[Entry]) -> None:
             datetime.now(UTC).strftime("%Y-%m-%d"),
         ],
         tiles=[Tile(name, str(every[name]), detail) for name, detail in says.items() if every[name]],
-        warnings=["Quick: traces are cut short and samples are few. This is a look, no result."] if quick else [],
+        warnings=_warnings(entries, failures, quick=quick, stopped=stopped),
         notes=[],
         sections=[],
         entries=[_card(entry) for entry in entries],
@@ -190,6 +207,15 @@ def write_index(folder: Path, entries: Sequence[Entry]) -> None:
     with store.refusals(folder):
         beside.write_text(html, encoding="utf-8")
         beside.replace(place)
+
+
+def _warnings(entries: Sequence[Entry], failures: Sequence[str], *, quick: bool, stopped: bool) -> list[str]:
+    """What a reader must know before the figures."""
+    warnings = ["Quick: traces are cut short and samples are few. This is a look, no result."] if quick else []
+    if left := missing(entries):
+        begin = "Stopped before everything was measured. " if stopped else ""
+        warnings.append(f"{begin}Not measured: {left}. The same command goes on with that.")
+    return [*warnings, *(f"failed: {sentence}" for sentence in failures)]
 
 
 def _card(entry: Entry) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""What is said at once when Ctrl-C comes: runs under way end at their next look, and what is finished is kept first."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+SENTENCE = "ftlab: stopping; what is finished is kept\n"
+
+
+@contextlib.contextmanager
+def announced() -> Iterator[None]:
+    """Within the block Ctrl-C and SIGTERM say that the command stops before they end it, the first time."""
+    begun = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            # The progress line may be half written: its stream is not touched.
+            os.write(2, (("\r\x1b[2K" if sys.stderr.isatty() else "") + SENTENCE).encode())
+        signal.default_int_handler(number, frame)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # Where it is ignored, as for what a shell runs in the background, it stays ignored.
+            if signal.getsignal(number) is signal.default_int_handler:
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
