@@ -55,7 +55,7 @@ def test_a_warm_up_without_end_is_refused(ftlab: Command) -> None:
     for amount in ("1e30x", "1e7x", "1e18", "nanx"):
         done = ftlab("run", "uniform:requests=50", "--drive", "tiny", "--warmup", amount)
         assert (done.code, done.err.count("\n")) == (2, 1)
-        assert done.err.startswith("ftlab: warmup ")
+        assert done.err.startswith("ftlab: --warmup ")
         assert "expected" in done.err
 
 

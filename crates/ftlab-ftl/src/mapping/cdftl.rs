@@ -20,8 +20,8 @@
 //! # Parameters
 //! * `first_level` (share, above 0 and below 1, default 0.5): of `ftl.map_cache`, for single entries; with `adapt`, in the
 //!   beginning. Assumed.
-//! * `adapt` (look-ups, default 0): after so many the split may change by a page; 0: it is fixed, as in the version of
-//!   2011. The ghosts, 4 bytes for each key and for the page, take their memory from `ftl.map_cache`.
+//! * `adapt` (look-ups, default 0): after so many the split may change by a page; 0: it is fixed, as in the version
+//!   of 2011. The ghosts, 4 bytes for each key and for the page, take their memory from `ftl.map_cache`.
 //! * `window` (count, default 16, at least 1): entries that are examined for one whose eviction costs no flash
 //!   operation. Assumed.
 //! * `entry_bytes` (bytes, default 8): an entry of the first level, LPN and slot.
