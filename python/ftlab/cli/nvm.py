@@ -15,6 +15,12 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the memory: timing.t_rcd=50ns. Repeatable."),
 ]
+Query = Annotated[
+    str | None,
+    typer.Option("--query", metavar="WHAT", help="Question to a file: count:WORD, average:COLUMN, top:ITEM,RATING."),
+]
+Level = Annotated[float, typer.Option("--level", metavar="SHARE", help="Level of the intervals.")]
+Replicates = Annotated[int, typer.Option("--replicates", metavar="N", min=0, help="Replicates of the bootstrap.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of every random stream.")]
 Format = Annotated[str | None, typer.Option("--format", metavar="NAME", help="Format of the trace. [as recognised]")]
 Cycle = Annotated[
@@ -71,16 +77,9 @@ def sample(
     ] = 16,
     think: Annotated[str, typer.Option("--think", metavar="TIME", help="Work of a thread on each line.")] = "0ns",
     write: Annotated[bool, typer.Option("--write", help="Write the rows (synthetic data).")] = False,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query", metavar="WHAT", help="Question to a file: count:WORD, average:COLUMN, top:ITEM,RATING."
-        ),
-    ] = None,
-    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Level of the intervals.")] = 0.95,
-    replicates: Annotated[
-        int, typer.Option("--replicates", metavar="N", min=0, help="Replicates of the bootstrap.")
-    ] = 1000,
+    query: Query = None,
+    level: Level = 0.95,
+    replicates: Replicates = 1000,
     untimed: Annotated[bool, typer.Option("--untimed", help="Only the estimate.")] = False,
     seed: Seed = 0,
     json: o.Json = False,
@@ -143,16 +142,9 @@ def measure(
         int | None, typer.Option("--node", metavar="N", min=0, help="NUMA node of threads and data. [the lowest]")
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Runs of each scheme, in turns.")] = 11,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query", metavar="WHAT", help="Question to a file: count:WORD, average:COLUMN, top:ITEM,RATING."
-        ),
-    ] = None,
-    level: Annotated[float, typer.Option("--level", metavar="SHARE", help="Level of the intervals.")] = 0.95,
-    replicates: Annotated[
-        int, typer.Option("--replicates", metavar="N", min=0, help="Replicates of the bootstrap.")
-    ] = 1000,
+    query: Query = None,
+    level: Level = 0.95,
+    replicates: Replicates = 1000,
     seed: Seed = 0,
     json: o.Json = False,
 ) -> int:

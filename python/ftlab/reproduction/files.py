@@ -34,6 +34,8 @@ from ftlab.reproduction.schema import (
 
 MINE = "mine."
 """A varied key of this beginning is a setting of the miner."""
+# Settings of the miner; which part is mined is for the experiment to say.
+_SETTINGS = sorted(mining.SETTINGS - {"parts", "part"})
 # What stands for the source of an ablation.
 _OURS = "not in the source: what makes the difference"
 
@@ -102,9 +104,8 @@ def read(place: Path) -> Experiment:
 
 def _check_sets(experiment: Experiment, head: Table) -> None:
     """Refuses settings of mining that there are not, and an experiment that mines and has nothing in front to mine."""
-    known = sorted(mining.SETTINGS - {"parts", "part"})
-    if any(key not in known for key in experiment.mining):
-        raise head.wrong("mining", f"some of {', '.join(known)}")
+    if any(key not in _SETTINGS for key in experiment.mining):
+        raise head.wrong("mining", f"some of {', '.join(_SETTINGS)}")
     for key, value in experiment.mining.items():
         if key in mining.NUMBERS and (isinstance(value, bool) or not isinstance(value, (int, float))):
             raise head.wrong("mining", f"a number for `{key}`")
@@ -237,9 +238,8 @@ def _check_mining(runs: Runs, table: Table) -> None:
     if runs.key and runs.key not in varied:
         raise table.wrong("vary", f"an option of `ftlab mine` that is a number: one of {', '.join(varied)}")
     if runs.kind == "mine":
-        known = sorted(mining.SETTINGS - {"parts", "part"})
-        if any(key not in known for key in runs.options):
-            raise table.wrong("options", f"some of {', '.join(known)}")
+        if any(key not in _SETTINGS for key in runs.options):
+            raise table.wrong("options", f"some of {', '.join(_SETTINGS)}")
         if runs.key.removeprefix(MINE) in runs.options:
             raise table.wrong("options", f"no `{runs.key.removeprefix(MINE)}`, which is varied")
 
