@@ -349,9 +349,12 @@ def test_the_page_of_a_trace(ftlab: Command, tmp_path: Path) -> None:
         "Smallest table",
     ):
         assert words in done.out
-    assert "note: ids stand for whole pages of 4 KiB and chunks of 1 KiB: other alignments and compression" in done.out
+    assert (
+        "note: ids name the contents of whole pages of 4 KiB and of chunks of 1 KiB: what other alignments or"
+        in done.out
+    )
     done = ftlab("dedup", RECORDING, "--requests", "5000")
-    assert "note: ids stand for whole pages of 4 KiB: smaller chunks, other alignments and compression" in done.out
+    assert "note: ids name the contents of whole pages of 4 KiB: what smaller chunks, other alignments or" in done.out
     assert {path.name for path in (tmp_path / "page").iterdir()} == {
         "dedup.json",
         "duplicates.png",

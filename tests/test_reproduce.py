@@ -481,6 +481,11 @@ def test_what_a_folder_of_traces_has_no_file_for_is_told(folder: Path, tmp_path:
     assert "Cold: a generator" in done.out
     done = ftlab("reproduce", "pblru", "--traces", empty)
     assert (done.code, done.err) == (2, f"ftlab: traces {empty}: experiment `pblru` takes none\n")
+    done = ftlab("reproduce", "cpftl", "--only", "table-3.3", "--traces", empty)
+    assert (done.code, done.err) == (
+        2,
+        f"ftlab: traces {empty}: experiment `cpftl`: no trace is needed for table-3.3\n",
+    )
 
 
 def test_a_damaged_trace_is_told_without_options_that_reproduce_lacks(

@@ -13,10 +13,9 @@ Figures = Mapping[str, Any]
 # Rows of contexts that are shown; the rest is in --json.
 _CONTEXTS = 10
 _BY_SIZE = ("written_before", "live")
-UNSEEN = "ids stand for whole pages of 4 KiB: smaller chunks, other alignments and compression cannot be told from them"
-UNSEEN_BELOW = (
-    "ids stand for whole pages of 4 KiB and chunks of {}: other alignments and compression cannot be told from them"
-)
+_KNOWN = "ids name the contents of whole pages of 4 KiB"
+UNSEEN = f"{_KNOWN}: what smaller chunks, other alignments or compression would save is not known"
+UNSEEN_BELOW = f"{_KNOWN} and of chunks of {{}}: what other alignments or compression would save is not known"
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,9 @@ def execute(
         looked_for = _workloads(experiment, [figure for figure in figures if figure.on(standins.TRACES)])
         missing = _missing(experiment, looked_for, traces)
         if len(missing) == len(looked_for):
-            raise InputError("; ".join(missing) or f"experiment `{experiment.name}`: these figures need no trace")
+            named = ", ".join(figure.name for figure in figures)
+            none = f"traces {traces}: experiment `{experiment.name}`: no trace is needed for {named}"
+            raise InputError("; ".join(missing) or none)
     results: list[Result] = []
     failures: list[str] = []
     known: dict[str, Prepared] = {}
