@@ -27,8 +27,8 @@
 //!
 //! # Not modelled
 //! The first four bytes of a unit: its content id is used instead. The order of the store in segments and buckets.
-//! Pages of metadata that hold the LPN and fingerprint of each page. Without time or without a write buffer the switch
-//! is never off. Units of a request that leave the write buffer between those of others are sampled again. The engine's
+//! Pages of metadata that hold the LPN and fingerprint of each page. Without time or without a write buffer hashing is
+//! never stopped. Units of a request that leave the write buffer between those of others are sampled again. The engine's
 //! time for fingerprints computed later (they are counted).
 //!
 //! # Errors
