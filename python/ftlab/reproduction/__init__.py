@@ -201,9 +201,10 @@ def execute(
         looked_for = _workloads(experiment, [figure for figure in figures if figure.on(standins.TRACES)])
         missing = _missing(experiment, looked_for, traces)
         if len(missing) == len(looked_for):
-            named = ", ".join(figure.name for figure in figures)
-            none = f"traces {traces}: experiment `{experiment.name}`: no trace is needed for {named}"
-            raise InputError("; ".join(missing) or none)
+            if missing:
+                raise InputError("; ".join(missing))
+            names = ", ".join(figure.name for figure in figures)
+            raise InputError(f"traces {traces}: experiment `{experiment.name}`: no trace is needed for {names}")
     results: list[Result] = []
     failures: list[str] = []
     known: dict[str, Prepared] = {}
