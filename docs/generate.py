@@ -272,7 +272,7 @@ What others have measured, as data: `ftlab reproduce NAME` measures it again and
 
 MEANS = (
     "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source, "
-    "and each difference at least a tenth as large as the source's; `differs`: else "
+    "and each difference from a tenth to ten times the source's; `differs`: else "
     "([the rule](../guide/reproducing.md#verdicts)). A cell has the quantity that is furthest from the source; all "
     "numbers of the source are in the sections below, all of ours in the report of a run (`--out`)."
 )

@@ -52,6 +52,14 @@ members = ["page", "dftl", "cpftl"]
 members = ["page", "dftl"]
 vary = { key = "map_cache", values = [1, 4] }
 """
+COLD = """
+[workloads.cold]
+title = "Cold"
+says = "fewer writes"
+[[workloads.cold.plain]]
+says = "a generator"
+generator = "hotcold:requests=26000,span=32MiB,read=0.9,rate=1k"
+"""
 READS = """
 title = "Reads of translation pages"
 source = "figure 1"

@@ -54,6 +54,9 @@ def judged(folder: Path, text: str, **values: float | None) -> verdict.Judgement
         (50.0, 10.4, "differs"),
         (14.0, 13.4, "shape"),
         (13.8, 13.4, "differs"),
+        # Ten times the source's difference of dftl is 10: up to 110 beside page's 10.
+        (110.0, 15.0, "shape"),
+        (110.1, 15.0, "differs"),
         # In the other order, though each is slower than page.
         (15.0, 20.0, "differs"),
         # cpftl's difference has the other sign; one without a difference has none.
@@ -134,6 +137,24 @@ def test_ranges_points_and_changes(folder: Path) -> None:
     text = HEAD + '[[expect]]\nmember = "dftl"\nas = "change"\nagainst = "page"\nvalue = 0.0\n'
     assert judged(folder, text, page=0.0, dftl=0.0).verdict == "reproduced"
     assert judged(folder, text, page=0.0, dftl=1.0).verdict == "not measured"
+
+
+def test_a_number_may_be_against_another_workload(tmp_path: Path) -> None:
+    folder = own_experiment.written(tmp_path)
+    (folder / "fig-2.toml").unlink()
+    cold = own_experiment.EXPERIMENT.replace("[members.page]", own_experiment.COLD + "\n[members.page]", 1)
+    (folder / "experiment.toml").write_text(cold)
+    text = HEAD + 'members = ["page"]\n[[expect]]\nworkload = "hot"\nas = "change"\nvalue = 0.5\n'
+    (folder / "fig-1.toml").write_text(text + 'against_workload = "cold"\n')
+    experiment = files.read(folder)
+    figure = experiment.figures["fig-1"]
+    measured = {("cold", "page", None, "response"): 10.0, ("hot", "page", None, "response"): 15.0}
+    assert verdict.judge(figure, measured, "", [None]).verdict == "reproduced"
+    assert verdict.judge(figure, measured | {("hot", "page", None, "response"): 9.0}, "", [None]).verdict == "differs"
+    assert written.what(experiment, figure, figure.expected[0]).endswith(", against Cold")
+    (folder / "fig-1.toml").write_text(text + 'against = "page"\nagainst_workload = "cold"\n')
+    with pytest.raises(InputError, match="expected the member, or `against_workload`, that"):
+        files.read(folder)
 
 
 def test_each_way_of_reading_a_source_is_judged_for_itself(folder: Path) -> None:

@@ -392,6 +392,7 @@ def _compared(made: Reproduction) -> Iterator[dict[str, Any]]:
                     "metric": expected.metric,
                     "meant": expected.meant,
                     "against": expected.against,
+                    "against_workload": expected.against_workload,
                     "reading": judgement.reading,
                     "source_low": expected.low,
                     "source_high": expected.high,

@@ -19,6 +19,7 @@ from ftlab.reproduction.written import Table
 Found = Mapping[str, Any]
 # Numbers of one kind that a cell holds.
 _MOST = 4
+_OF_A_POINT = ("workload", "member", "x", "metric", "as", "against", "against_workload", "source")
 
 
 def shortened(summary: Found) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def shortened(summary: Found) -> dict[str, Any]:
             {
                 **{key: figure[key] for key in ("figure", "drive", "stand_in", "verdict")},
                 "points": [
-                    {**{key: point[key] for key in ("workload", "member", "x", "metric", "as", "against", "source")}}
+                    {**{key: point[key] for key in _OF_A_POINT if key in point}}
                     | {"measured": _rounded(point["measured"]), "within": point["within"]}
                     for point in best(figure)["points"]
                 ],
@@ -222,7 +223,7 @@ def _source(experiment: Experiment, figure: Figure, found: Found, heads: Sequenc
     if len(figure.members) > 1:
         parts += [written.member_title(experiment, name) for name in members]
     parts += [f"at {item.x:g}"] if item.x is not None else []
-    parts += [f"against {written.member_title(experiment, item.against)}"] if item.against else []
+    parts += [written.base(experiment, item)]
     label = ", ".join(part for part in parts if part)
     values = "; ".join(written.source(_item(point)) for point in heads)
     return f"{label}: {values}" if label else values
@@ -294,6 +295,7 @@ def _item(point: Found) -> Expected:
         high=high,
         meant=point["as"],
         against=point["against"] or "",
+        against_workload=point.get("against_workload") or "",
         reading="",
         at="",
         tolerance=written.NO_TOLERANCE,

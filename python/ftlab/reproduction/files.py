@@ -354,8 +354,10 @@ def _expected(entry: Table, context: _Context) -> Expected:
     low, high = entry.interval("value")
     meant = entry.one_of("as", READINGS, "value")
     against = entry.one_of("against", ("", *context.members), "")
-    if (meant == "value") != (against == ""):
-        raise entry.wrong("against", "the member that a ratio, a change or points are against, and only then")
+    against_workload = entry.one_of("against_workload", ("", *context.workloads), "")
+    if (meant == "value") != (against == against_workload == "") or (against and against_workload):
+        says = "the member, or `against_workload`, that a ratio, a change or points are against, and only then"
+        raise entry.wrong("against", says)
     x = entry.number("x", float("nan"))
     if (x != x) != (not context.runs.values):
         raise entry.wrong("x", f"one of {context.runs.values}" if context.runs.values else "nothing: nothing is varied")
@@ -370,6 +372,7 @@ def _expected(entry: Table, context: _Context) -> Expected:
         high=high,
         meant=meant,
         against=against,
+        against_workload=against_workload,
         reading=entry.text("reading", ""),
         at=entry.text("at", ""),
         tolerance=_tolerance(entry, "tolerance", context.tolerance),

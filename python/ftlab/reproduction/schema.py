@@ -140,6 +140,8 @@ class Expected:
     """Where the source can be read in two ways: the way. A figure is judged by each."""
     at: str
     tolerance: Tolerance
+    against_workload: str = ""
+    """In place of `against`: the same member on this workload."""
     bound: bool = False
     """The source states it as an inequality: what lies beyond differs, whatever its shape."""
 

@@ -86,6 +86,7 @@ def _point(met: Any) -> Mapping[str, Any]:
         "metric": item.metric,
         "as": item.meant,
         "against": item.against or None,
+        "against_workload": item.against_workload or None,
         "source": item.low if item.low == item.high else [item.low, item.high],
         "at": item.at,
         "measured": met.measured,

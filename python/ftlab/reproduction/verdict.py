@@ -2,8 +2,8 @@
 
 * `reproduced`: every number of the source is met within its tolerance, and every order that it states holds.
 * `shape`: the orders hold, and what it states as an inequality; what the source puts in an order stands in the same
-  order in ours; and every difference (a change, a ratio, points) has the same sign. A difference of less than a tenth
-  of the source's is none.
+  order in ours; and every difference (a change, a ratio, points) has the same sign and lies within a tenth and ten
+  times the source's.
 * `differs`: else.
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
 
@@ -26,8 +26,8 @@ SHOWN, NOT_SHOWN = "shown", "not shown"
 GOOD = (REPRODUCED, SHAPE)
 SOURCE = (*GOOD, DIFFERS, NOT_MEASURED)
 """Verdicts on figures of a source, the best first."""
-LEAST = 0.1
-"""Share of the source's difference that ours must be to have its sign or its order."""
+LEAST, MOST = 0.1, 10
+"""Of the source's difference, what ours must be at least to have its sign or its order, and may be at most."""
 
 Key = tuple[str, str, float | None, str]
 """Workload, member, value of the varied key, metric."""
@@ -93,7 +93,8 @@ def quantity(item: Expected, measured: Measured) -> float | None:
     value = measured.get((item.workload, item.member, item.x, item.metric))
     if item.meant == "value" or value is None:
         return value
-    base = measured.get((item.workload, item.against, item.x, item.metric))
+    key = (item.against_workload or item.workload, item.against or item.member, item.x, item.metric)
+    base = measured.get(key)
     if base is None:
         return None
     if item.meant == "points":
@@ -184,6 +185,9 @@ def sign(item: Expected, measured: float | None) -> str:
     if (low > 0 and value <= 0) or (high < 0 and value >= 0):
         return "has the other sign"
     least = LEAST * (low if low > 0 else -high if high < 0 else 0)
+    most = MOST * max(abs(low), abs(high)) if low * high > 0 else float("inf")
+    if abs(value) > most:
+        return "is more than ten times the source's"
     return "is less than a tenth of the source's" if abs(value) < least else ""
 
 

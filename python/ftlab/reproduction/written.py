@@ -89,8 +89,15 @@ def what(experiment: Experiment, figure: Figure, item: Expected) -> str:
     parts = [title(experiment, item.workload, item.member)]
     parts += [metrics.BY_NAME[item.metric].title] if len(figure.metrics) > 1 else []
     parts += [f"at {item.x:g}"] if item.x is not None else []
-    parts += [f"against {member_title(experiment, item.against)}"] if item.against else []
+    parts += [base(experiment, item)]
     return ", ".join(part for part in parts if part) or figure.title
+
+
+def base(experiment: Experiment, item: Expected) -> str:
+    """What a difference is against; empty of a plain number."""
+    if item.against_workload:
+        return f"against {workload_title(experiment, item.against_workload)}"
+    return f"against {member_title(experiment, item.against)}" if item.against else ""
 
 
 def compared(made: Reproduction, result: Result, judgement: Judgement) -> Table:
