@@ -96,7 +96,12 @@ def test_every_experiment_that_comes_with_ftlab_loads_and_says_where_its_numbers
         ("fig-1.toml", 'runs = "maps"', 'runs = "map"', "`runs` = 'map': expected one of maps, sizes"),
         ("fig-1.toml", "translation_reads", "translation_read", "unknown `translation_read` (known: hit_ratio"),
         ("fig-1.toml", '"5 points"', '"5 apples"', "`tolerance` = '5 apples': expected a share such as `10%`"),
-        ("fig-1.toml", 'against = "dftl"\nvalue', "value", "`against`: expected the member, or `against_workload`, that a ratio"),
+        (
+            "fig-1.toml",
+            'against = "dftl"\nvalue',
+            "value",
+            "`against`: expected the member, or `against_workload`, that a ratio",
+        ),
         ("fig-1.toml", "value = -1", "value = [2, 1]", "`value` = [2, 1]: expected a number, or two"),
         ("fig-1.toml", "dftl > page", "dftl > pages", "`says` = 'dftl > pages': expected `a > b > c`"),
         ("fig-1.toml", "dftl > page", "dftl->pages > page", "`says` = 'dftl->pages > page': expected `a > b > c`"),
