@@ -46,7 +46,8 @@ def requests(frame: pl.DataFrame) -> Iterator[Request]:
             if offset % UNIT == 0 and (first + step + 1) * UNIT <= end:
                 contents[step] = content
                 four = tuple(chunks[4 * step : 4 * step + 4])
-                quarters[step] = four if four and all(four) else None
+                # A unit with one id only: each quarter is known by it and its place.
+                quarters[step] = four if four and all(four) else tuple(hash((content, n)) for n in range(4))
         yield Request(op, first, past - first, row.get("pc") or 0, contents, quarters)
 
 

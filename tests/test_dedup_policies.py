@@ -184,6 +184,17 @@ def test_mail_and_homes_share_what_lives(name: str, tmp_path: Path) -> None:
     assert (found["asked"], found["shared"]) == (naive.asked, naive.shared)
 
 
+def test_units_known_by_one_id_are_shared_whole_and_a_note_says_so(trace: Path) -> None:
+    runs = {
+        dedup: ftlab.run(str(trace), drive="small", fit="compact", backend="counting", set={"ftl.dedup": dedup})
+        for dedup in ("page_dedup:entries=0", "finededup:entries=0")
+    }
+    found = [run.summary["dedup"] for run in runs.values()]
+    assert found[0]["shared"] == found[1]["shared"] > 0
+    notes = [any("known by one id each" in note for note in run.summary["notes"]) for run in runs.values()]
+    assert notes == [False, True]
+
+
 def test_a_policy_that_was_asked_about_nothing_says_so() -> None:
     told = "the dedup policy `page_dedup` was asked about nothing: no write filled a mapping unit (16 KiB)"
     for unit, says in (("16KiB", True), ("4KiB", False)):

@@ -19,6 +19,11 @@ impl<B: Backend> Ftl<B> {
         own.into_iter().collect()
     }
 
+    /// What the dedup policy has to say of what it was asked.
+    pub fn dedup_note(&self) -> Option<String> {
+        self.roles.dedup.as_ref().and_then(|policy| policy.note())
+    }
+
     /// Figures that the policies report of themselves, by role.
     pub fn policy_reports(&self) -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
         let mut reports = vec![

@@ -53,6 +53,7 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     put("status", status(&measured.end).into());
     let mut notes = facts.notes.clone();
     notes.extend(nothing_asked(ftl, config));
+    notes.extend(ftl.dedup_note());
     put("notes", notes.into());
     let is_known = placement::catalogue()
         .names()

@@ -31,8 +31,9 @@
 //! # Not modelled
 //! Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within one unit are both
 //! stored. Without protected memory the packs are programmed with every request that is not buffered, full or not; the
-//! source's drive has capacitors. Data read from units stored whole is not kept in the chunk read buffer. Writes
-//! without known chunk contents are stored whole, and no later write finds them.
+//! source's drive has capacitors. Data read from units stored whole is not kept in the chunk read buffer. Of a unit that is
+//! known by one id only (traces with an id a page) a quarter equals the same quarter of units with this id and nothing else,
+//! so that copies are found whole; a note says so.
 //!
 //! # Errors
 //! An unknown `eviction`, 0 engines, a chunk buffer smaller than a unit or with more than 65,535 packs.
@@ -45,6 +46,7 @@
 //! 31. The table's eviction and size are ours.
 
 use ftlab_core::index_list::IndexList;
+use ftlab_core::request::paired;
 use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -141,11 +143,18 @@ struct FineDedup {
 struct Counts {
     /// Units by how many of their chunks were found.
     found: [u64; CHUNKS + 1],
+    /// Units whose quarters were not known by ids of their own.
+    known_whole: u64,
     /// Units with new chunks in one pack, and in several.
     in_one_pack: u64,
     in_several: u64,
     chunk_reads: u64,
     read_buffer_hits: u64,
+}
+
+/// Ids of the quarters of a unit that is known by one id.
+fn quarters_of(content: u64) -> [u64; CHUNKS] {
+    std::array::from_fn(|quarter| paired(content, quarter as u64))
 }
 
 fn place_of_quarter(lpn: Lpn, quarter: usize) -> Place {
@@ -226,6 +235,7 @@ impl DedupPolicy for FineDedup {
     fn report(&self) -> Vec<(&'static str, f64)> {
         let Counts {
             found,
+            known_whole,
             in_one_pack,
             in_several,
             chunk_reads,
@@ -240,12 +250,22 @@ impl DedupPolicy for FineDedup {
             ("two_found", found[2]),
             ("three_found", found[3]),
             ("four_found", found[4]),
+            ("known_whole", known_whole),
             ("in_one_pack", in_one_pack),
             ("in_several_packs", in_several),
             ("chunk_reads", chunk_reads),
             ("read_buffer_hits", read_buffer_hits),
         ];
         figures.map(|(name, count)| (name, count as f64)).to_vec()
+    }
+
+    fn note(&self) -> Option<String> {
+        let (whole, all) = (self.counts.known_whole, self.counts.found.iter().sum::<u64>());
+        (whole > 0).then(|| {
+            format!(
+                "{whole} of {all} units are known by one id each, not by quarters: `finededup` finds copies of them only whole"
+            )
+        })
     }
 
     fn packs(&self) -> u16 {
@@ -257,10 +277,9 @@ impl DedupPolicy for FineDedup {
     }
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
-        self.storing = write.quarters;
-        let Some(contents) = write.quarters else {
-            return Decision::Store;
-        };
+        self.counts.known_whole += u64::from(write.quarters.is_none());
+        let contents = write.quarters.unwrap_or_else(|| quarters_of(write.content));
+        self.storing = Some(contents);
         (0..CHUNKS).for_each(|_| self.hashing.hash(works));
         let places = contents.map(|content| self.table.find(content).map(|found| self.table.place(found)));
         let new = places.iter().filter(|place| place.is_none()).count();

@@ -151,6 +151,11 @@ pub trait DedupPolicy: Send {
         Vec::new()
     }
 
+    /// What a reader of the results must know of what was written, in one sentence.
+    fn note(&self) -> Option<String> {
+        None
+    }
+
     /// Packs of chunks that may be filled at once; 0: no unit is ever stored in chunks.
     fn packs(&self) -> u16 {
         0

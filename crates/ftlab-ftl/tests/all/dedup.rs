@@ -326,6 +326,21 @@ fn unique_data_cost_finededup_what_they_cost_the_plain_drive() {
     assert_eq!((fine.2, plain.2), ((6000, 6000 * 40_000), (0, 0)));
 }
 
+/// A trace with an id a page: what is equal whole is shared, nothing else, and a note says so.
+#[test]
+fn units_known_by_one_id_are_shared_whole() {
+    let mut ftl = drive_of(100, "finededup");
+    for (lpn, content) in [7, 8, 7, 9, 8].into_iter().enumerate() {
+        write(&mut ftl, lpn as u32, content);
+    }
+    assert_eq!((valid(&ftl), ftl.counts.dedup_hits), (3, 2));
+    assert_eq!((figure(&ftl, "known_whole"), figure(&ftl, "four_found")), (5, 2));
+    assert!(ftl.dedup_note().expect("it says so").starts_with("5 of 5 units"));
+    let mut ftl = drive_of(100, "finededup");
+    quarters(&mut ftl, 0, [1, 2, 3, 4]);
+    assert_eq!(ftl.dedup_note(), None);
+}
+
 /// Two units of which two quarters each are known: their four new ones share a page; each is read from two.
 #[test]
 fn new_chunks_of_two_units_fill_one_pack() {
