@@ -95,6 +95,14 @@ class _RunCompareSweepMapRequest(TypedDict, total=False):
     file's]"""
 
 
+class _RunCompareSweepServe(TypedDict, total=False):
+    """Options of run, compare, sweep, serve."""
+
+    faults: str | Sequence[str]
+    """Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely
+    (`drop-flush`)."""
+
+
 class _CompareSweep(TypedDict, total=False):
     """Options of compare, sweep."""
 
@@ -114,6 +122,7 @@ class RunOptions(
     _RunCompareSweep,
     _RunCompareSweepMap,
     _RunCompareSweepMapRequest,
+    _RunCompareSweepServe,
     total=False,
 ):
     """What is left out gets the core's default, in brackets."""
@@ -134,6 +143,7 @@ class CompareOptions(
     _RunCompareSweep,
     _RunCompareSweepMap,
     _RunCompareSweepMapRequest,
+    _RunCompareSweepServe,
     _CompareSweep,
     _CompareSweepReproduce,
     total=False,
@@ -146,6 +156,7 @@ class SweepOptions(
     _RunCompareSweep,
     _RunCompareSweepMap,
     _RunCompareSweepMapRequest,
+    _RunCompareSweepServe,
     _CompareSweep,
     _CompareSweepReproduce,
     total=False,
@@ -161,7 +172,7 @@ class ReproduceOptions(_CompareSweepReproduce, total=False):
     """What is left out gets the core's default, in brackets."""
 
 
-class ServeOptions(_RunCompareSweepMapServe, total=False):
+class ServeOptions(_RunCompareSweepMapServe, _RunCompareSweepServe, total=False):
     """What is left out gets the core's default, in brackets."""
 
     listen: str | Sequence[str]
@@ -181,9 +192,6 @@ class ServeOptions(_RunCompareSweepMapServe, total=False):
     pace: str
     """`real` (answers come when the drive would give them), `none` (at once), or a factor: 10 is ten times as fast.
     [real]"""
-    faults: str | Sequence[str]
-    """Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely
-    (`drop-flush`)."""
     control: Source
     """Socket for `ftlab ctl`: figures, faults and power cuts while it runs."""
     connections: int

@@ -56,6 +56,8 @@ pub struct DeviceGeometry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     Done,
+    /// It had no effect: a [fault](crate::faults) struck it.
+    Failed,
     /// The device takes no more writes; what it holds can still be read.
     WornOut,
 }

@@ -8,6 +8,7 @@ pub mod calendar;
 pub mod catalogue;
 pub mod device;
 pub mod error;
+pub mod faults;
 pub mod geometry;
 pub mod histogram;
 pub mod ids;

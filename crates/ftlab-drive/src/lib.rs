@@ -4,6 +4,7 @@ pub mod clocked;
 pub mod config;
 pub mod device;
 mod due;
+pub mod faulty;
 pub mod front;
 pub mod instrumented;
 mod new_file;

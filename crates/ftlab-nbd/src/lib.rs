@@ -10,7 +10,6 @@
 
 mod clock;
 mod engine;
-mod faults;
 pub mod fuzz;
 mod handshake;
 mod listen;
@@ -26,7 +25,6 @@ use ftlab_core::{BlockDevice, Completion, IoRequest};
 use serde_json::Value;
 
 pub use clock::Pace;
-pub use faults::Faults;
 pub use listen::Address;
 pub use report::Report;
 pub use server::{Options, serve};

@@ -77,6 +77,14 @@ pub mod error {
     pub const ENOSPC: u32 = 28;
     pub const ENOTSUP: u32 = 95;
     pub const ESHUTDOWN: u32 = 108;
+
+    pub fn of(failure: ftlab_core::faults::Failure) -> u32 {
+        match failure {
+            ftlab_core::faults::Failure::Io => EIO,
+            ftlab_core::faults::Failure::NoSpace => ENOSPC,
+            ftlab_core::faults::Failure::ReadOnly => EPERM,
+        }
+    }
 }
 
 /// Kinds of chunks of a structured reply, and the flag of the last one.

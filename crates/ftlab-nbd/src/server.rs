@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use ftlab_core::faults::Faults;
 use ftlab_core::{Error, Result};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::clock::{Clock, Pace};
 use crate::engine::Engine;
-use crate::faults::Faults;
 use crate::listen::{Address, Listener, Socket};
 use crate::report::Report;
 use crate::request::Message;

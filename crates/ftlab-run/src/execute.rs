@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use ftlab_core::{Catalogue, Error, Lpn, Result, error, units};
 use ftlab_drive::config::{self, presets};
+use ftlab_drive::faulty::Faulty;
 use ftlab_drive::front::timed_device;
 use ftlab_drive::timeline::Timeline;
 use ftlab_ftl::future::Future;
@@ -14,6 +15,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::foresight;
+use crate::injected::Injected;
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
 use crate::settling::{Look, Settles};
@@ -191,7 +193,15 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
                 let timeline = Timeline::create(path, geometry, spec.trace_events_limit)?;
                 device.front_mut().ftl.backend.observe(Some(Box::new(timeline)))?;
             }
-            let mut measured = time::time(&mut device, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
+            let mut injected = None;
+            let mut measured = if spec.faults.is_empty() {
+                time::time(&mut device, &mut workload, held, pace, spec.requests, &plan, &mut watch)?
+            } else {
+                let mut faulty = Faulty::new(&mut device, spec.own_faults()?);
+                let measured = time::time(&mut faulty, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
+                injected = Some(Injected::of(&faulty));
+                measured
+            };
             let mut front = device.into_front();
             let timeline = front.ftl.backend.observe(None);
             foresight::check(front.ftl.future_fault())?;
@@ -204,6 +214,9 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             );
             if let Some(transactions) = workload.transactions() {
                 summary["transactions"] = summary::transactions(transactions, Some((&stats, measured.sim_ns)));
+            }
+            if let Some(injected) = injected {
+                injected.tell(&mut summary);
             }
             let [dies, channels] = summary::utilisation(&stats);
             let blocks = summary::blocks(&front.ftl);

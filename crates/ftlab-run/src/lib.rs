@@ -8,6 +8,7 @@ mod execute;
 mod film;
 mod filtered;
 mod foresight;
+mod injected;
 mod latency;
 mod measure;
 mod members;

@@ -84,6 +84,9 @@ pub fn time<D: BlockDevice + Instrumented>(
             if done.status == Status::WornOut {
                 break 'run End::WornOut;
             }
+            if done.status == Status::Failed {
+                continue;
+            }
             tally.add(done, request);
             if series.due(tally.requests) {
                 let gauges = device.gauges();

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use ftlab_core::faults::{Target, Verdict};
+
 use crate::LiveDrive;
-use crate::faults::Verdict;
 use crate::protocol::{Command, allocation, command_flag, error};
 use crate::request::{Body, Request};
 use crate::store::{Refusal, Store};
@@ -70,7 +71,11 @@ impl<D: LiveDrive> Engine<'_, D> {
             }
             Command::Write => {
                 let all = request.data.len();
-                let taken = if verdict.torn { all / 2 / 512 * 512 } else { all };
+                let taken = if verdict.torn {
+                    Target::torn(all as u64) as usize
+                } else {
+                    all
+                };
                 self.store.write(offset, &request.data[..taken]).map_err(refused)?;
             }
             Command::Trim => {

@@ -15,13 +15,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use ftlab_core::faults::{Faults, Target};
 use ftlab_core::{Completion, OpKind};
 use rustc_hash::FxHashSet;
 use serde_json::json;
 
 use crate::LiveDrive;
 use crate::clock::Clock;
-use crate::faults::{Faults, Target};
 use crate::power_log::PowerLog;
 use crate::protocol::{Command, command_flag, error};
 use crate::report::Report;
@@ -278,6 +278,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             op: kind,
             offset: head.offset,
             length: u64::from(head.length),
+            fua: head.flags & command_flag::FUA != 0,
             now_ns: now,
         });
         if let Some(fault) = verdict.stuck_by {
@@ -285,7 +286,8 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             return;
         }
         let writes = matches!(head.command, Command::Write | Command::WriteZeroes);
-        if let Some(error) = verdict.error.or((self.worn_out && writes).then_some(error::EPERM)) {
+        let failure = verdict.failure.map(error::of);
+        if let Some(error) = failure.or((self.worn_out && writes).then_some(error::EPERM)) {
             self.report.failed(error);
             return request.answer(error, Body::None);
         }

@@ -87,6 +87,7 @@ impl MrcSpec {
             (run.trace_events.is_some(), "trace_events"),
             (run.break_at.is_some(), "break_at"),
             (!run.power_cuts.is_empty(), "power_cuts"),
+            (!run.faults.is_empty(), "faults"),
             (run.save_state.is_some(), "save_state"),
         ] {
             if given {

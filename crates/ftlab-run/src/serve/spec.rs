@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use ftlab_core::faults::Faults;
 use ftlab_core::{Error, Result, units};
-use ftlab_nbd::{Address, Export, Faults, Pace};
+use ftlab_nbd::{Address, Export, Pace};
 
 use crate::spec::option::{SERVE, opt, options};
 use crate::spec::{self, DriveSpec, Precondition};

@@ -9,6 +9,7 @@ mod values;
 use std::path::PathBuf;
 
 use ftlab_core::error::read_value;
+use ftlab_core::faults::Faults;
 use ftlab_core::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -109,6 +110,12 @@ options! {
 
         /// Cut the power after this many completed requests; the drive recovers and continues (needs `ftl.checkpoint`).
         power_cuts: Vec<u64> = Vec::new(), opt("N").flag("--power-cut").range(1, u64::MAX);
+
+        /// Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely (`drop-flush`).
+        ///
+        /// Kinds: `eio`, `enospc`, `stall=TIME`, `drop-flush`, `torn-write`, `readonly`. Conditions behind `@`, all of which must hold:
+        /// `op=read|write|trim|flush`, `lba=A-B` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME` (simulated).
+        faults: Vec<String> = Vec::new(), opt("FAULT").flag("--fault").needs(Needs::Time);
 
         /// Write a timeline of dies and channels into this file, for Perfetto.
         trace_events: Option<PathBuf> = None, opt("FILE").of(ALONE).needs(Needs::Time);
@@ -211,7 +218,12 @@ impl RunSpec {
         }
         ftlab_trace::filters::check(&self.filters)?;
         self.break_at.as_deref().map(BreakAt::parse).transpose()?;
+        self.own_faults()?;
         Ok(self)
+    }
+
+    pub(crate) fn own_faults(&self) -> Result<Faults> {
+        Faults::new(self.run_seed(), &self.faults)?.without_operator()
     }
 }
 

@@ -1,8 +1,10 @@
 //! The loop drives whatever is a block device: a drive, an array of drives, nothing at all.
 
+use ftlab_core::faults::Faults;
 use ftlab_core::{DeviceGeometry, IoRequest};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::device::Device;
+use ftlab_drive::faulty::Faulty;
 use ftlab_drive::front::{FtlFront, timed_device};
 use ftlab_drive::power::PowerCut;
 use ftlab_drive::timed::Timed;
@@ -279,4 +281,37 @@ fn a_power_cut_takes_the_whole_array() {
     for member in &array.members {
         member.front().ftl.check().unwrap();
     }
+}
+
+fn faulty(device: &mut Null, fault: &str) -> (Measured, u64) {
+    let mut device = Faulty::new(device, Faults::new(1, &[fault.to_owned()]).unwrap());
+    let measured = run(&mut device, "uniform:requests=1000", closed(1), &[]);
+    let failed = device.failed().map(|(_, count)| count).sum();
+    (measured, failed)
+}
+
+/// On a device that takes no time: stalls are all the time there is, and what fails is no request of the figures.
+#[test]
+fn faults_cost_what_they_say() {
+    let (stalled, failed) = faulty(&mut Null(Vec::new()), "stall=1us@count=300");
+    assert_eq!((stalled.requests, stalled.sim_ns, failed), (1000, 300_000, 0));
+    let (failing, failed) = faulty(&mut Null(Vec::new()), "eio@after=200,count=300");
+    assert_eq!((failing.requests, failed), (700, 300));
+    let (torn, failed) = faulty(&mut Null(Vec::new()), "torn-write");
+    assert_eq!((torn.requests, failed), (1000, 0));
+}
+
+/// A fault that never strikes changes no figure of any request.
+#[test]
+fn a_fault_that_never_strikes_changes_nothing() {
+    let config = config(&["ftl.checkpoint=4MiB", "ftl.op_ratio=0.4", "gc.hard=3"]);
+    let spec = "uniform:requests=3000,read=0.5";
+    let plain = run(&mut drive(&config), spec, closed(16), &[2000]);
+    let mut device = drive(&config);
+    let mut faulty = Faulty::new(&mut device, Faults::new(1, &["eio@after=5000".to_owned()]).unwrap());
+    let struck = run(&mut faulty, spec, closed(16), &[2000]);
+    assert_eq!(struck.sim_ns, plain.sim_ns);
+    let rows = |measured: Measured| format!("{:?}", measured.rows.map(RequestRows::table));
+    assert_eq!(struck.power_cuts.len(), 1);
+    assert_eq!(rows(struck), rows(plain));
 }

@@ -1,10 +1,10 @@
-//! Faults on demand: which requests fail, wait or are lied about.
+//! Faults on demand: which requests of a device fail, wait or are lied about.
 //!
 //! # Model
 //! A fault is `KIND[=VALUE][@CONDITION,...]`. Kinds:
 //! * `eio`: the request fails and reaches nothing. `enospc` the same by its name.
 //! * `stall=TIME`: the answer comes so much later (`stall=50ms`).
-//! * `stuck`: there is no answer until the fault is cleared; then the request is carried out.
+//! * `stuck`: there is no answer until the fault is cleared; then the request is carried out. A run has nobody who clears it.
 //! * `drop-flush`: a flush, or the FUA of a write, is acknowledged and not carried out.
 //! * `torn-write`: the first half of a write's sectors is written, and the whole acknowledged.
 //! * `readonly`: writes, trims and write-zeroes are refused.
@@ -16,18 +16,44 @@
 //! A write-zeroes is a trim here, as it is one for the drive.
 //!
 //! # Not modelled
-//! Faults of parts of the drive, such as a die.
+//! Faults of parts of the drive, such as a die. A request that fails takes no time.
 
 use std::str::FromStr;
 
-use ftlab_core::{Error, OpKind, Result, Stream, error, units};
 use serde_json::{Value, json};
 
-use crate::protocol::{self, SECTOR};
+use crate::{Error, OpKind, Result, Stream, error, units};
+
+/// Bytes of a sector.
+const SECTOR: u64 = 512;
+
+/// As what a request fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// EIO.
+    Io,
+    /// ENOSPC.
+    NoSpace,
+    /// EPERM: the drive takes no writes.
+    ReadOnly,
+}
+
+impl Failure {
+    pub const ALL: [Failure; 3] = [Failure::Io, Failure::NoSpace, Failure::ReadOnly];
+
+    /// The name of its error number.
+    pub fn name(self) -> &'static str {
+        match self {
+            Failure::Io => "EIO",
+            Failure::NoSpace => "ENOSPC",
+            Failure::ReadOnly => "EPERM",
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Fail(u32),
+    Fail(Failure),
     Stall(u64),
     Stuck,
     DropFlush,
@@ -92,8 +118,8 @@ impl FromStr for Fault {
             .split_once('=')
             .map_or((kind, None), |(name, value)| (name, Some(value)));
         let kind = match (name, value) {
-            ("eio", None) => Kind::Fail(protocol::error::EIO),
-            ("enospc", None) => Kind::Fail(protocol::error::ENOSPC),
+            ("eio", None) => Kind::Fail(Failure::Io),
+            ("enospc", None) => Kind::Fail(Failure::NoSpace),
             ("stall", Some(time)) => Kind::Stall(units::nanoseconds(time).map_err(|e| wrong(e.to_string()))?),
             ("stuck", None) => Kind::Stuck,
             ("drop-flush", None) => Kind::DropFlush,
@@ -162,13 +188,15 @@ pub struct Target {
     pub op: OpKind,
     pub offset: u64,
     pub length: u64,
+    /// Whether the request itself is to be durable when it is answered.
+    pub fua: bool,
     pub now_ns: u64,
 }
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    pub error: Option<u32>,
+    pub failure: Option<Failure>,
     pub stall_ns: u64,
     /// The number of the fault that holds it.
     pub stuck_by: Option<u64>,
@@ -233,6 +261,21 @@ impl Faults {
         before - self.active.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Refuses what only somebody beside a live drive could end.
+    pub fn without_operator(self) -> Result<Self> {
+        match self.active.iter().find(|active| active.fault.kind == Kind::Stuck) {
+            Some(stuck) => Err(Error::input(format!(
+                "fault `{}`: nobody clears it in a run, so that the run would never end; expected another kind",
+                stuck.fault.text
+            ))),
+            None => Ok(self),
+        }
+    }
+
     pub fn is_active(&self, number: u64) -> bool {
         self.active.iter().any(|active| active.number == number)
     }
@@ -244,8 +287,8 @@ impl Faults {
                 continue;
             }
             match active.fault.kind {
-                Kind::Fail(error) => verdict.error = verdict.error.or(Some(error)),
-                Kind::ReadOnly => verdict.error = verdict.error.or(Some(protocol::error::EPERM)),
+                Kind::Fail(failure) => verdict.failure = verdict.failure.or(Some(failure)),
+                Kind::ReadOnly => verdict.failure = verdict.failure.or(Some(Failure::ReadOnly)),
                 Kind::Stall(ns) => verdict.stall_ns += ns,
                 Kind::Stuck => verdict.stuck_by = verdict.stuck_by.or(Some(active.number)),
                 Kind::DropFlush => verdict.drop_flush = true,
@@ -270,10 +313,18 @@ impl Faults {
     }
 }
 
+impl Target {
+    /// Bytes of a write that reach the device of one that is torn: the first half of its sectors.
+    pub fn torn(length: u64) -> u64 {
+        length / 2 / SECTOR * SECTOR
+    }
+}
+
 impl Active {
     fn strikes(&mut self, target: &Target) -> bool {
         let fault = &self.fault;
-        let suits = fault.kind.suits(target.op);
+        let forces = target.fua || target.op == OpKind::Flush;
+        let suits = fault.kind.suits(target.op) && (forces || fault.kind != Kind::DropFlush);
         let there = fault.bytes.is_none_or(|(first, end)| {
             target.op != OpKind::Flush && target.offset < end && first < target.offset + target.length
         });
@@ -300,6 +351,7 @@ mod tests {
             op: OpKind::Write,
             offset,
             length: 4096,
+            fua: false,
             now_ns,
         }
     }
@@ -319,11 +371,28 @@ mod tests {
             (4096, 2000),
             (4096, 2000),
         ]
-        .map(|(offset, now)| faults.judge(&write(offset, now)).error.is_some())
+        .map(|(offset, now)| faults.judge(&write(offset, now)).failure.is_some())
         .into();
         // Too early, the first, left of it, right of it, struck, more than once.
         assert_eq!(struck, [false, false, false, false, true, false]);
         assert_eq!(faults.report()[0]["struck"], 1);
+    }
+
+    #[test]
+    fn only_what_is_to_be_durable_loses_its_flush() {
+        let mut faults = one("drop-flush");
+        let plain = write(0, 0);
+        assert_eq!(faults.judge(&plain), Verdict::default());
+        assert!(faults.judge(&Target { fua: true, ..plain }).drop_flush);
+        assert!(
+            faults
+                .judge(&Target {
+                    op: OpKind::Flush,
+                    ..plain
+                })
+                .drop_flush
+        );
+        assert_eq!(faults.report()[0]["struck"], 2);
     }
 
     #[test]
@@ -339,7 +408,7 @@ mod tests {
         // 1000 expected, with a standard deviation of 27: a correct draw fails once in 10^8.
         let count = draws(1).iter().filter(|&&ns| ns == 1_000_000).count();
         assert!((840..1160).contains(&count), "{count}");
-        assert!((0..100).all(|_| one("eio@p=0").judge(&write(0, 0)).error.is_none()));
+        assert!((0..100).all(|_| one("eio@p=0").judge(&write(0, 0)).failure.is_none()));
     }
 
     #[test]
@@ -370,7 +439,7 @@ mod tests {
     #[test]
     fn a_cleared_fault_stays_in_the_report() {
         let mut faults = one("readonly");
-        assert_eq!(faults.judge(&write(0, 0)).error, Some(protocol::error::EPERM));
+        assert_eq!(faults.judge(&write(0, 0)).failure, Some(Failure::ReadOnly));
         assert_eq!((faults.clear(Some(7)), faults.clear(Some(1))), (0, 1));
         assert_eq!(faults.judge(&write(0, 0)), Verdict::default());
         assert_eq!(faults.report()[0]["active"], false);
