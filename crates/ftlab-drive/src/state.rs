@@ -5,7 +5,7 @@
 //! A state is written to a neighbouring file and renamed, so that a full disk leaves nothing half written.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use ftlab_core::{Error, Result};
@@ -53,6 +53,16 @@ fn write(file: File, config: &DriveConfig, ftl: &mut Ftl<Counting>) -> std::io::
     let hash = *out.hash.finalize().as_bytes();
     out.inner.write_all(&hash)?;
     out.inner.into_inner().map_err(|e| e.into_error())?.sync_all()
+}
+
+/// The end of the hash of a saved state, by which other files may name it.
+pub fn name(path: &Path) -> Result<[u8; 16]> {
+    let mut file = File::open(path).map_err(|error| Error::io(path, &error))?;
+    let mut name = [0; 16];
+    file.seek(SeekFrom::End(-16))
+        .and_then(|_| file.read_exact(&mut name))
+        .map_err(|error| Error::io(path, &error))?;
+    Ok(name)
 }
 
 /// Loads a state and the drive it belongs to, without judging it.

@@ -1,13 +1,16 @@
 //! What the drive holds: bytes at logical offsets. The FTL knows where units lie in flash and nothing of what is in them.
 
+mod backing;
 mod discard;
 mod image;
+mod journal;
 mod memory;
 
 use std::io;
 
 pub use discard::Discard;
-pub use image::Image;
+pub use image::{Found, Image, beside};
+pub use journal::{Change, Past, StateId};
 pub use memory::Memory;
 
 /// Why data could not be taken.

@@ -5,20 +5,20 @@
 //! with the block `serve` beside: latencies asked of the drive against those delivered, faults, power cuts, connections.
 //!
 //! # Not modelled
-//! What a restart loses of the FTL: of an image only the data survive, and the map is rebuilt as by one sequential write of what the
-//! image holds.
+//! What a crash loses of the FTL ([`past`]).
 
 mod live;
+mod past;
 mod spec;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use ftlab_core::{Error, Lpn, OpKind, Result, units};
+use ftlab_core::{Error, Result, units};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::front::timed_device;
-use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
-use ftlab_nbd::store::{Discard, Image, Memory, Store};
+use ftlab_ftl::{Counting, Ftl};
+use ftlab_nbd::store::{Discard, Memory, Store};
 use ftlab_nbd::{Address, Export, Options, Pace, Report};
 use serde_json::json;
 
@@ -84,21 +84,21 @@ fn serve_on_this_thread(
     }
     notes.extend(ftl.notes());
     notes.extend(more_spare(spec, config)?);
-    let end = exports
-        .iter()
-        .map(|export| export.offset + export.size)
-        .max()
-        .unwrap_or(0);
-    let (mut store, found) = open_store(spec, end)?;
+    let end = end_of(&exports);
     let started = Instant::now();
-    precondition(&run, &mut ftl, &prepared, &mut watch, &mut notes)?;
-    if found {
-        let rebuilt = rebuild(&mut ftl, store.as_mut(), unit, end)?;
-        notes.push(format!(
-            "only the data of the image survived: the map was rebuilt from {} as by one sequential write",
-            units::show_bytes(rebuilt * unit)
-        ));
-    }
+    let mut fresh =
+        |ftl: &mut Ftl<Counting>, notes: &mut Vec<String>| precondition(&run, ftl, &prepared, &mut watch, notes);
+    let store: Box<dyn Store> = match (&spec.image, spec.data.as_str()) {
+        (Some(path), _) => Box::new(past::take_up(path, end, config, &mut ftl, &mut fresh, &mut notes)?),
+        (None, "discard") => {
+            fresh(&mut ftl, &mut notes)?;
+            Box::new(Discard)
+        }
+        _ => {
+            fresh(&mut ftl, &mut notes)?;
+            Box::new(Memory::new(end, spec.memory_limit_bytes()?))
+        }
+    };
     ftl.reset_counts();
     let before = Before {
         precondition_s: started.elapsed().as_secs_f64(),
@@ -132,7 +132,7 @@ fn serve_on_this_thread(
     })?;
     notes.extend(slowness(&report, pace));
     notes.extend(unsynchronised(&report));
-    Ok(outcome(
+    outcome(
         spec,
         &run,
         &prepared,
@@ -141,7 +141,13 @@ fn serve_on_this_thread(
         notes,
         before,
         started.elapsed().as_secs_f64(),
-    ))
+    )
+}
+
+/// The byte behind the last export.
+fn end_of(exports: &[Export]) -> u64 {
+    let ends = exports.iter().map(|export| export.offset + export.size);
+    ends.max().unwrap_or(0)
 }
 
 /// The run whose drive is served: the requests come from clients, so the workload stands for nothing.
@@ -194,44 +200,6 @@ fn more_spare(spec: &ServeSpec, config: &DriveConfig) -> Result<Option<String>> 
             units::show_bytes(u64::from(config.layout.slots_per_ru) * u64::from(config.layout.geometry.unit_bytes))
         )
     }))
-}
-
-/// Where data goes, and whether there was some.
-fn open_store(spec: &ServeSpec, size: u64) -> Result<(Box<dyn Store>, bool)> {
-    if let Some(path) = &spec.image {
-        let (image, found) = Image::open(path, size)?;
-        return Ok((Box::new(image), found));
-    }
-    Ok(match spec.data.as_str() {
-        "discard" => (Box::new(Discard), false),
-        _ => (Box::new(Memory::new(size, spec.memory_limit_bytes()?)), false),
-    })
-}
-
-/// Writes every unit of which the image holds something; how many there are.
-fn rebuild(ftl: &mut Ftl<Counting>, store: &mut dyn Store, unit: u64, end: u64) -> Result<u64> {
-    let (mut at, mut rebuilt) = (0, 0);
-    while at < end {
-        let (held, until) = store
-            .extent(at, end)
-            .map_err(|error| Error::Io(format!("image: {error}")))?;
-        if held {
-            for lpn in at / unit..until.div_ceil(unit) {
-                let request = HostRequest::whole(OpKind::Write, Lpn(lpn as u32), 1);
-                if ftl.admit(&request, Ticket::NONE) == Admitted::EndOfLife {
-                    return Err(Error::input(
-                        "image: the drive wears out before it holds the image's data",
-                    ));
-                }
-                rebuilt += 1;
-            }
-            // The next data may begin in the same unit.
-            at = until.div_ceil(unit) * unit;
-        } else {
-            at = until;
-        }
-    }
-    Ok(rebuilt)
 }
 
 /// Where the drive is, and how to attach it.
@@ -307,7 +275,8 @@ fn outcome(
     notes: Vec<String>,
     before: Before,
     wall_s: f64,
-) -> Outcome {
+) -> Result<Outcome> {
+    let config = &prepared.config;
     let Live {
         device,
         mut tally,
@@ -369,5 +338,13 @@ fn outcome(
     ];
     tables.extend(rows.map(|rows| rows.table()));
     tables.extend(arrivals.map(Arrivals::table));
-    Outcome { summary, tables }
+    if let Some(image) = &spec.image {
+        let kept = spec
+            .exports(u64::from(config.ftl.logical_units) * u64::from(config.layout.geometry.unit_bytes))
+            .and_then(|exports| past::keep(image, end_of(&exports), config, front.ftl.with_backend(Counting)));
+        if let (Err(why), Some(notes)) = (kept, summary["notes"].as_array_mut()) {
+            notes.push(format!("the state of the drive could not be saved beside its image: {why}").into());
+        }
+    }
+    Ok(Outcome { summary, tables })
 }

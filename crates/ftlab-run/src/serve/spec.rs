@@ -38,8 +38,8 @@ options! {
 
         /// Keep data in this file, at logical offsets; made if it is missing.
         ///
-        /// A write is in the page cache when it is acknowledged, so it survives any end of the server. The map is rebuilt
-        /// from the contents of the file when the drive is served again.
+        /// A write is in the page cache when it is acknowledged, so it survives any end of the server, and so does the map, in
+        /// FILE.state and FILE.journal. Without these the map is made from the data.
         image: Option<PathBuf> = None, opt("FILE").of(SERVE);
 
         /// Flush and FUA also synchronise the image, so that it survives the power loss of the machine.

@@ -1,0 +1,121 @@
+//! What a drive with an image was before it is served again: a saved state, and a journal of what came after it.
+//!
+//! # Model
+//! At an orderly end the state of the drive is saved beside the image (`FILE.state`), and the journal (`FILE.journal`) begins anew behind
+//! it. A drive that is served again goes on from that state, and writes and trims of the journal are carried out once more, in their order
+//! and without time. If there is no state, they begin on a drive as `precondition` says. Without a journal that belongs to the image,
+//! the map is made from the data, as by one sequential write.
+//!
+//! # Not modelled
+//! After a crash: when requests came, hence what collected in idle time and which requests were under way together; contents,
+//! so that data of the journal is shared with nothing on drives that deduplicate.
+
+use std::io;
+use std::path::Path;
+
+use ftlab_core::{Error, IoRequest, OpKind, Result, units};
+use ftlab_drive::config::DriveConfig;
+use ftlab_drive::state;
+use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
+use ftlab_nbd::store::{Change, Found, Image, Past, StateId, beside};
+
+const DATA_ONLY: &str = "only the data of the image survived";
+
+/// Makes a drive what it is before its first client, and adds notes on that.
+pub type Fresh<'a> = dyn FnMut(&mut Ftl<Counting>, &mut Vec<String>) -> Result<()> + 'a;
+
+/// Opens the image and brings `ftl` to where it was.
+pub fn take_up(
+    path: &Path,
+    size: u64,
+    config: &DriveConfig,
+    ftl: &mut Ftl<Counting>,
+    fresh: &mut Fresh<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Image> {
+    let (mut image, found) = Image::open(path, size)?;
+    let at = |error: io::Error| Error::io(path, &error);
+    let why = match found {
+        Found::Nothing => {
+            fresh(ftl, notes)?;
+            return Ok(image);
+        }
+        Found::Journal(past) => match goes_on(path, config, ftl, &past) {
+            Ok(from_state) => {
+                if !from_state {
+                    fresh(ftl, notes)?;
+                }
+                replay(ftl, config, &past.changes)?;
+                let start = if from_state {
+                    "its saved state"
+                } else {
+                    "a drive before its first client"
+                };
+                notes.push(format!(
+                    "the drive goes on from {start} and {} writes and trims of the journal",
+                    past.changes.len()
+                ));
+                return Ok(image);
+            }
+            Err(why) => why,
+        },
+        Found::Data => "no journal of it".to_owned(),
+    };
+    fresh(ftl, notes)?;
+    image.fold().map_err(at)?;
+    let changes = image.extents().map_err(at)?;
+    replay(ftl, config, &changes)?;
+    let bytes: u64 = changes.iter().map(|change| change.length).sum();
+    notes.push(format!(
+        "{DATA_ONLY} ({why}): the map was rebuilt from {} as by one sequential write",
+        units::show_bytes(bytes)
+    ));
+    Ok(image)
+}
+
+/// Loads the state that the journal goes on from, if it is one; why that cannot be done.
+fn goes_on(
+    image: &Path,
+    config: &DriveConfig,
+    ftl: &mut Ftl<Counting>,
+    past: &Past,
+) -> std::result::Result<bool, String> {
+    if past.since == StateId::default() {
+        return Ok(false);
+    }
+    let path = beside(image, "state");
+    if !state::name(&path).is_ok_and(|name| name == past.since) {
+        return Err("the state that its journal goes on from is gone".to_owned());
+    }
+    state::load_into(&path, config, ftl).map_err(|error| error.to_string())?;
+    Ok(true)
+}
+
+fn replay(ftl: &mut Ftl<Counting>, config: &DriveConfig, changes: &[Change]) -> Result<()> {
+    let shift = config.layout.geometry.unit_bytes.trailing_zeros();
+    for change in changes {
+        let op = if change.trim { OpKind::Trim } else { OpKind::Write };
+        // A request has at most 4 GiB, an extent may have more.
+        let mut at = change.offset;
+        while at < change.offset + change.length {
+            let length = (change.offset + change.length - at).min(1 << 30);
+            let request = HostRequest::of_bytes(&IoRequest::plain(op, at, length as u32), shift);
+            if ftl.admit(&request, Ticket::NONE) == Admitted::EndOfLife {
+                return Err(Error::input(
+                    "image: the drive wears out before it holds the image's data",
+                ));
+            }
+            at += length;
+        }
+    }
+    Ok(())
+}
+
+/// Saves the state of the drive beside its image, from which the next service goes on.
+pub fn keep(image: &Path, size: u64, config: &DriveConfig, mut ftl: Ftl<Counting>) -> Result<()> {
+    let (mut opened, _) = Image::open(image, size)?;
+    let path = beside(image, "state");
+    state::save(&path, config, &mut ftl)?;
+    let begun = opened.goes_on_from(state::name(&path)?);
+    begun.map_err(|error| Error::io(image, &error))
+}
