@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -127,3 +128,30 @@ def test_fio_trims_and_measures_the_model(tmp_path: Path) -> None:
     # No answer before the drive would have given it; what comes on top is the machine's.
     assert measured["min"] + said["jobs"][0]["read"]["slat_ns"]["max"] >= 40_000
     assert asked["p50_ns"] == pytest.approx(40_500, rel=0.02)
+
+
+def test_nbdkit_in_front_adds_tls(tmp_path: Path) -> None:
+    """The recipe of the guide: who has the key reaches the drive with all that it can, and nobody else does."""
+    for needed in ("nbdkit", "nbdinfo", "nbdcopy"):
+        if shutil.which(needed) is None:
+            pytest.skip(f"{needed} is not installed")
+    keys, front, pid = (tmp_path / name for name in ("keys.psk", "tls.sock", "pid"))
+    keys.write_text(f"alice:{'5a' * 32}\n")
+    with served(tmp_path, *FAST, "--size", "32MiB") as service:
+        tls = ("--tls=require", f"--tls-psk={keys}")
+        # It goes into the background once it listens.
+        tool(tmp_path, "nbdkit", "--unix", front, "--pidfile", pid, *tls, "nbd", f"socket={service.socket}")
+        try:
+            uri = f"nbds+unix://alice@/?socket={front}&tls-psk-file={keys}"
+            facts = json.loads(tool(tmp_path, "nbdinfo", "--json", uri))
+            assert facts["TLS"] is True
+            for wanted in ("can_flush", "can_fua", "can_trim", "can_zero"):
+                assert facts["exports"][0][wanted] is True, wanted
+            data = os.urandom(1 << 20)
+            (tmp_path / "in").write_bytes(data + bytes(31 << 20))
+            tool(tmp_path, "nbdcopy", tmp_path / "in", uri)
+            assert service.client().read(0, 1 << 20) == data
+            plain = subprocess.run(["nbdinfo", f"nbd+unix:///?socket={front}"], capture_output=True, text=True)
+            assert plain.returncode != 0
+        finally:
+            os.kill(int(pid.read_text()), signal.SIGTERM)
