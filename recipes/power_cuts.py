@@ -30,6 +30,7 @@ from pathlib import Path
 import ftlab
 
 ROWS_TEXT = "x" * 200
+COUNTED = "select count(*), coalesce(max(n), 0) from rows"
 PATIENCE_S = 20
 
 
@@ -47,6 +48,13 @@ def run(*command: object, check: bool = True, **how: object) -> str:
     if check and done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
     return done.stdout.strip()
+
+
+def whole(count: int, last: int) -> int:
+    """The last row, if none in front of it is missing."""
+    if count != last:
+        raise LostError(f"of the {last} rows up to the last one {last - count} are missing")
+    return last
 
 
 @contextmanager
@@ -83,14 +91,16 @@ def attached(folder: Path, *, new: bool) -> Iterator[Path]:
 
 
 class Sqlite:
-    """With a rollback journal. Not synchronous=FULL: the deletion of the journal, which commits, could be lost."""
+    """With a rollback journal. With synchronous=full the deletion of the journal, which commits, can be lost."""
+
+    synchronous = "extra"
 
     def __init__(self, mount: Path) -> None:
         self.file = mount / "rows.sqlite"
 
     def start(self, *, new: bool) -> None:
         self.rows = sqlite3.connect(self.file, isolation_level=None)
-        self.rows.execute("pragma synchronous=extra")
+        self.rows.execute(f"pragma synchronous={self.synchronous}")
         if new:
             self.rows.execute("create table rows (n integer primary key, text)")
 
@@ -98,7 +108,7 @@ class Sqlite:
         said = self.rows.execute("pragma integrity_check").fetchone()[0]
         if said != "ok":
             raise LostError(f"integrity_check: {said}")
-        return int(self.rows.execute("select coalesce(max(n), 0) from rows").fetchone()[0])
+        return whole(*self.rows.execute(COUNTED).fetchone())
 
     def insert(self, number: int) -> None:
         self.rows.execute("insert into rows values (?, ?)", (number, ROWS_TEXT))
@@ -145,7 +155,7 @@ class Postgresql:
     def check(self) -> int:
         try:
             self.sql("set enable_seqscan=off; select sum(length(text)) from rows where n >= 0")
-            return int(self.sql("select coalesce(max(n), 0) from rows"))
+            return whole(*map(int, self.sql(COUNTED).split("|")))
         except RuntimeError as error:
             raise LostError(str(error)) from error
 
@@ -201,7 +211,9 @@ def main() -> int:
     asked.add_argument("--seconds", type=float, default=2.0, help="of inserts before each cut")
     asked.add_argument("--lie", action="store_true", help="the drive drops flushes")
     asked.add_argument("--size", default="512MiB")
+    asked.add_argument("--synchronous", default=Sqlite.synchronous, help="SQLite's pragma")
     given = asked.parse_args()
+    Sqlite.synchronous = given.synchronous
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         # PostgreSQL's own user must get in.

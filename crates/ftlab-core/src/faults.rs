@@ -261,10 +261,6 @@ impl Faults {
         before - self.active.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.active.is_empty()
-    }
-
     /// Refuses what only somebody beside a live drive could end.
     pub fn without_operator(self) -> Result<Self> {
         match self.active.iter().find(|active| active.fault.kind == Kind::Stuck) {

@@ -84,7 +84,11 @@ fn serve_on_this_thread(
     }
     notes.extend(ftl.notes());
     notes.extend(more_spare(spec, config)?);
-    let end = end_of(&exports);
+    let end = exports
+        .iter()
+        .map(|export| export.offset + export.size)
+        .max()
+        .unwrap_or(0);
     let started = Instant::now();
     let mut fresh =
         |ftl: &mut Ftl<Counting>, notes: &mut Vec<String>| precondition(&run, ftl, &prepared, &mut watch, notes);
@@ -142,12 +146,6 @@ fn serve_on_this_thread(
         before,
         started.elapsed().as_secs_f64(),
     )
-}
-
-/// The byte behind the last export.
-fn end_of(exports: &[Export]) -> u64 {
-    let ends = exports.iter().map(|export| export.offset + export.size);
-    ends.max().unwrap_or(0)
 }
 
 /// The run whose drive is served: the requests come from clients, so the workload stands for nothing.
@@ -339,9 +337,7 @@ fn outcome(
     tables.extend(rows.map(|rows| rows.table()));
     tables.extend(arrivals.map(Arrivals::table));
     if let Some(image) = &spec.image {
-        let kept = spec
-            .exports(u64::from(config.ftl.logical_units) * u64::from(config.layout.geometry.unit_bytes))
-            .and_then(|exports| past::keep(image, end_of(&exports), config, front.ftl.with_backend(Counting)));
+        let kept = past::keep(image, config, front.ftl.with_backend(Counting));
         if let (Err(why), Some(notes)) = (kept, summary["notes"].as_array_mut()) {
             notes.push(format!("the state of the drive could not be saved beside its image: {why}").into());
         }

@@ -40,6 +40,7 @@ pub fn take_up(
             fresh(ftl, notes)?;
             return Ok(image);
         }
+        Found::Data => "no journal of it".to_owned(),
         Found::Journal(past) => match goes_on(path, config, ftl, &past) {
             Ok(from_state) => {
                 if !from_state {
@@ -57,12 +58,13 @@ pub fn take_up(
                 ));
                 return Ok(image);
             }
-            Err(why) => why,
+            Err(why) => {
+                image.fold().map_err(at)?;
+                why
+            }
         },
-        Found::Data => "no journal of it".to_owned(),
     };
     fresh(ftl, notes)?;
-    image.fold().map_err(at)?;
     let changes = image.extents().map_err(at)?;
     replay(ftl, config, &changes)?;
     let bytes: u64 = changes.iter().map(|change| change.length).sum();
@@ -112,8 +114,9 @@ fn replay(ftl: &mut Ftl<Counting>, config: &DriveConfig, changes: &[Change]) -> 
 }
 
 /// Saves the state of the drive beside its image, from which the next service goes on.
-pub fn keep(image: &Path, size: u64, config: &DriveConfig, mut ftl: Ftl<Counting>) -> Result<()> {
-    let (mut opened, _) = Image::open(image, size)?;
+pub fn keep(image: &Path, config: &DriveConfig, mut ftl: Ftl<Counting>) -> Result<()> {
+    let facts = std::fs::metadata(image).map_err(|error| Error::io(image, &error))?;
+    let (mut opened, _) = Image::open(image, facts.len())?;
     let path = beside(image, "state");
     state::save(&path, config, &mut ftl)?;
     let begun = opened.goes_on_from(state::name(&path)?);
