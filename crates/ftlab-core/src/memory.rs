@@ -60,6 +60,13 @@ pub fn huge<T: Clone>(value: T, len: usize) -> Vec<T> {
     array
 }
 
+/// Room for as many elements again, or `least`, in memory that the kernel is asked to back with huge pages.
+#[cold]
+pub fn double_huge<T>(array: &mut Vec<T>, least: usize) {
+    array.reserve_exact(array.len().max(least));
+    advise_huge(array);
+}
+
 /// Hints that the reserved memory of `array` should be backed by huge pages; without effect where they are off.
 #[expect(unsafe_code, reason = "madvise over memory that the vector owns")]
 fn advise_huge<T>(array: &mut Vec<T>) {

@@ -25,6 +25,8 @@ pub struct RequestContents {
     /// Bytes of the first unit that the request does not cover, and bytes of the request.
     head_skip: u32,
     bytes: u64,
+    /// Units that have an id of their own each, from the first on.
+    direct: u32,
 }
 
 impl RequestContents {
@@ -37,10 +39,13 @@ impl RequestContents {
 
     fn fill(&mut self, request: &HostRequest<'_>, unit_bytes: u32) {
         self.ids.clear();
-        self.ids.extend_from_slice(request.context.contents);
+        match *request.context.contents {
+            [only] => self.ids.push(only),
+            ref several => self.ids.extend_from_slice(several),
+        }
         self.id_bytes = request.context.content_bytes;
         self.chunks.clear();
-        if self.id_bytes == CONTENT_BYTES {
+        if !request.context.chunks.is_empty() && self.id_bytes == CONTENT_BYTES {
             self.chunks.extend_from_slice(request.context.chunks);
             let each = self.chunks.len() / self.ids.len().max(1);
             self.chunk_bytes = self.id_bytes / (each as u32).max(1);
@@ -48,6 +53,10 @@ impl RequestContents {
         self.unit_bytes = unit_bytes;
         self.head_skip = request.head_skip;
         self.bytes = request.bytes(unit_bytes);
+        self.direct = match self.id_bytes == unit_bytes && self.head_skip == 0 {
+            true => (self.bytes >> unit_bytes.trailing_zeros()) as u32,
+            false => 0,
+        };
     }
 
     /// Number of the request among those whose contents were known.
@@ -57,7 +66,15 @@ impl RequestContents {
 
     /// Content id of unit number `step` of the request; `None` where the request covers it in part, or where ids and units
     /// begin at different bytes.
+    #[inline]
     pub fn unit(&self, step: u32) -> Option<u64> {
+        if step < self.direct {
+            return self.ids.get(step as usize).copied();
+        }
+        self.unit_of_several(step)
+    }
+
+    fn unit_of_several(&self, step: u32) -> Option<u64> {
         let by_chunks = self.unit_bytes < self.id_bytes && !self.chunks.is_empty();
         let chunk = by_chunks.then(|| self.chunk(step, 0, self.unit_bytes)).flatten();
         chunk.or_else(|| self.piece(step, 0, self.unit_bytes))

@@ -34,9 +34,6 @@ use crate::victim::VictimPolicy;
 use crate::wear::{self, WearPolicy};
 use crate::{Now, victim};
 
-/// Units of one request of which the fingerprints are brought into the processor's cache ahead.
-const MOST_PREFETCHED: usize = 8;
-
 /// A flash translation layer on a backend.
 pub struct Ftl<B> {
     pub backend: B,
@@ -407,15 +404,6 @@ impl<B: Backend> Ftl<B> {
 
     pub fn deduplicates(&self) -> bool {
         self.roles.dedup.is_some()
-    }
-
-    /// As [`Ftl::prefetch_map`], for what the dedup policy will look up: where to look first, and `soon` what is found there.
-    pub fn prefetch_contents(&self, first: u32, contents: &[u64], soon: bool) {
-        if let Some(policy) = &self.roles.dedup {
-            for (lpn, &content) in (first..).zip(contents).take(MOST_PREFETCHED) {
-                policy.prefetch(Lpn(lpn), content, soon);
-            }
-        }
     }
 
     /// Where `lpn` lies, if its entry of the map names a slot.

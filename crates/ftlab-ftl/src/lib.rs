@@ -24,6 +24,7 @@ mod idle_merges;
 pub mod indirection;
 mod late_writes;
 mod learnt;
+mod look_ahead;
 pub mod mapping;
 mod old_versions;
 pub mod owner;

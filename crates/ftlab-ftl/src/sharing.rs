@@ -93,7 +93,6 @@ impl<B: Backend> Ftl<B> {
         let write = DedupWrite {
             lpn,
             content,
-            quarters: contents.quarters(step),
             contents,
             step,
             context,

@@ -160,11 +160,10 @@ pub fn count(
                 ftl.prefetch_old(first_unit(i + AHEAD_OLD));
             }
             if looks_up {
-                for (ahead, soon) in [(AHEAD_MAP, false), (AHEAD_OLD, true)] {
-                    if i + ahead < n {
-                        ftl.prefetch_contents(first_unit(i + ahead), batch.content_of(i + ahead), soon);
-                    }
-                }
+                ftl.prefetch_contents(|ahead| match i + ahead < n {
+                    true => (first_unit(i + ahead), batch.content_of(i + ahead)),
+                    false => (0, &[]),
+                });
             }
             let context = batch.context_of(i);
             let request = HostRequest::of_bytes(&batch.request(i, &context), shift);

@@ -47,7 +47,7 @@ use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Left, PlainEviction, Room};
+use super::fingerprints::{Fingerprints, Left, PlainEviction, Room};
 use super::hashing::{Hashing, nanoseconds};
 use super::units::{Looked, SavedUnits, Units};
 use super::{Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Merged, Setup, Work, a_hundredth};
@@ -314,8 +314,8 @@ impl DedupPolicy for Caftl {
         self.params.switch
     }
 
-    fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
-        self.units.prefetch(lpn, content, soon);
+    fn fingerprints(&self) -> Option<&Fingerprints> {
+        Some(&self.units.table)
     }
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
@@ -335,9 +335,9 @@ impl DedupPolicy for Caftl {
             _ => self.hash(write.content, works),
         }
         match self.units.look_up(write.content, 0) {
-            Looked::Shared { decision, left, .. } => {
+            Looked::Shared { of, left, .. } => {
                 self.left(left);
-                decision
+                Decision::Share(of)
             }
             Looked::New => Decision::Store,
         }

@@ -277,8 +277,9 @@ impl DedupPolicy for FineDedup {
     }
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
-        self.counts.known_whole += u64::from(write.quarters.is_none());
-        let contents = write.quarters.unwrap_or_else(|| quarters_of(write.content));
+        let quarters = write.quarters();
+        self.counts.known_whole += u64::from(quarters.is_none());
+        let contents = quarters.unwrap_or_else(|| quarters_of(write.content));
         self.storing = Some(contents);
         (0..CHUNKS).for_each(|_| self.hashing.hash(works));
         let places = contents.map(|content| self.table.find(content).map(|found| self.table.place(found)));

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Result, memory};
 use serde::{Deserialize, Serialize};
 
 pub use super::nodes::Place;
-use super::nodes::{NONE, Node, Nodes};
+use super::nodes::{By, NONE, Node, Nodes};
 
 /// Bytes of a fingerprint in a drive's memory: 20 of a SHA-1 digest, 4 of a place, 8 of the links of its list, 4 of its chain in
 /// the hash table, 4 of a count and a context.
@@ -75,6 +75,9 @@ pub struct Left {
 
 const MOST_COUNT: u32 = 255;
 
+/// A larger table grows as it is filled.
+const MOST_AT_ONCE: u32 = 1 << 20;
+
 #[derive(Clone, Copy, Debug)]
 struct List {
     front: u32,
@@ -105,6 +108,8 @@ pub struct Fingerprints {
     most: u32,
     second: u32,
     nodes: Nodes,
+    /// Neighbours of each node in its list, before and after it; empty where there is no bound.
+    links: Vec<[u32; 2]>,
     lists: Vec<List>,
     contexts: Vec<Context>,
     /// Contexts that have fingerprints here, the least worth first (only where they are the rule).
@@ -112,7 +117,7 @@ pub struct Fingerprints {
     pub evicted: u64,
 }
 
-/// A table as bytes: each list from its back to its front, and the worth of the contexts.
+/// A table as bytes: each list from its back to its front (one in any order where there is no bound), and the worth of the contexts.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     lists: Vec<Vec<(u64, Place, u32)>>,
@@ -131,20 +136,23 @@ impl Fingerprints {
             )));
         }
         let most = if room.entries == 0 { NONE } else { room.entries };
-        let lists = match room.eviction {
+        // Nobody leaves a table without a bound, so that no order needs to be kept.
+        let eviction = if most == NONE { Eviction::Lru } else { room.eviction };
+        let lists = match eviction {
             Eviction::Lru => 1,
             Eviction::Count => MOST_COUNT as usize + 1,
             Eviction::TwoLevel => 2,
             Eviction::Contexts => 0,
         };
         Ok(Fingerprints {
-            eviction: room.eviction,
+            eviction,
             most,
             second: match most {
                 NONE => NONE,
                 most => (f64::from(most) * room.second) as u32,
             },
-            nodes: Nodes::default(),
+            nodes: Nodes::with_room(room.entries.min(MOST_AT_ONCE)),
+            links: Vec::new(),
             lists: vec![List::default(); lists],
             contexts: Vec::new(),
             order: BTreeSet::new(),
@@ -163,16 +171,63 @@ impl Fingerprints {
     }
 
     pub fn clear(&mut self) {
-        self.nodes = Nodes::default();
+        let room = if self.is_bounded() { self.most } else { 0 };
+        self.nodes = Nodes::with_room(room.min(MOST_AT_ONCE));
+        self.links.clear();
         self.lists.fill(List::default());
         self.contexts.clear();
         self.order.clear();
     }
 
-    /// Brings what a write of this content over what is at `place` will touch into the processor's cache, in two steps.
+    /// Whether somebody may have to leave, in an order.
+    fn is_bounded(&self) -> bool {
+        self.most != NONE
+    }
+
+    /// Brings where a content is looked for, and a place, into the processor's cache.
     #[inline]
-    pub fn prefetch(&self, content: u64, place: Place, soon: bool) {
-        self.nodes.prefetch(content, place, soon);
+    pub fn prefetch_content(&self, content: u64) {
+        self.nodes.prefetch_chain(By::Content, content);
+    }
+
+    #[inline]
+    pub fn prefetch_place(&self, place: Place) {
+        self.nodes.prefetch_chain(By::Place, place);
+    }
+
+    /// The same of the first fingerprints there.
+    #[inline]
+    pub fn prefetch_at_content(&self, content: u64) {
+        self.nodes.prefetch_first(By::Content, content);
+    }
+
+    #[inline]
+    pub fn prefetch_at_place(&self, place: Place) {
+        self.nodes.prefetch_first(By::Place, place);
+    }
+
+    /// The same of what a hit touches beside the fingerprint. The place that it stands for.
+    #[inline]
+    pub fn prefetch_hit(&self, content: u64) -> Option<Place> {
+        let number = self.nodes.with_content(content)?;
+        self.prefetch_beside(number);
+        Some(self.nodes[number].place)
+    }
+
+    /// The same of what the end of the fingerprint at `place` touches.
+    #[inline]
+    pub fn prefetch_end(&self, place: Place) {
+        if let Some(number) = self.nodes.at_place(place) {
+            self.prefetch_beside(number);
+            self.nodes.prefetch_chain(By::Content, self.nodes[number].content);
+        }
+    }
+
+    #[inline]
+    fn prefetch_beside(&self, number: u32) {
+        for neighbour in self.links.get(number as usize).into_iter().flatten() {
+            memory::prefetch(&self.links, *neighbour as usize);
+        }
     }
 
     #[inline]
@@ -189,12 +244,9 @@ impl Fingerprints {
         self.nodes[found.0].context
     }
 
-    /// All contents, list by list.
+    /// All contents, in no order that means anything.
     pub fn contents(&self) -> impl Iterator<Item = u64> + '_ {
-        self.lists.iter().flat_map(|list| {
-            let node = |number: u32| self.nodes.get(number);
-            std::iter::successors(node(list.back), move |last| node(last.before)).map(|found| found.content)
-        })
+        self.nodes.in_use().map(|node| node.content)
     }
 
     /// Fingerprints of a context.
@@ -204,6 +256,9 @@ impl Fingerprints {
 
     /// A duplicate of the fingerprint has been written. Who had to leave, if a level was full.
     pub fn hit(&mut self, found: Found) -> Option<Left> {
+        if !self.is_bounded() {
+            return None;
+        }
         let Node { list, .. } = self.nodes[found.0];
         let to = match self.eviction {
             Eviction::Lru | Eviction::Contexts => list,
@@ -314,6 +369,11 @@ impl Fingerprints {
 
     fn evict(&mut self, number: u32) -> Left {
         self.evicted += 1;
+        // It may be the next one.
+        if let Some(&Node { content, place, .. }) = self.nodes.get(self.links[number as usize][0]) {
+            self.nodes.prefetch_chain(By::Content, content);
+            self.nodes.prefetch_chain(By::Place, place);
+        }
         self.remove(number)
     }
 
@@ -348,47 +408,58 @@ impl Fingerprints {
     }
 
     fn link(&mut self, number: u32, list: u32) {
+        if !self.is_bounded() {
+            return;
+        }
         let ends = &mut self.lists[list as usize];
         let old = std::mem::replace(&mut ends.front, number);
         ends.len += 1;
         if old == NONE {
             ends.back = number;
         } else {
-            self.nodes[old].before = number;
+            self.links[old as usize][0] = number;
         }
-        let node = &mut self.nodes[number];
-        (node.before, node.after, node.list) = (NONE, old, list);
+        if self.links.len() == number as usize {
+            self.links.push([NONE; 2]);
+        }
+        self.links[number as usize] = [NONE, old];
+        self.nodes[number].list = list;
     }
 
     fn unlink(&mut self, number: u32) {
-        let Node {
-            before, after, list, ..
-        } = self.nodes[number];
-        let ends = &mut self.lists[list as usize];
+        if !self.is_bounded() {
+            return;
+        }
+        let [before, after] = self.links[number as usize];
+        let ends = &mut self.lists[self.nodes[number].list as usize];
         ends.len -= 1;
         match before {
             NONE => ends.front = after,
-            before => self.nodes[before].after = after,
+            before => self.links[before as usize][1] = after,
         }
         match after {
             NONE => ends.back = before,
-            after => self.nodes[after].before = before,
+            after => self.links[after as usize][0] = before,
         }
     }
 
     /// The table for a saved state.
     pub fn to_saved(&self) -> impl Serialize + use<> {
+        let entry = |node: &Node| (node.content, node.place, node.context);
         let from_back = |list: &List| {
             let mut next = list.back;
             let mut entries = Vec::with_capacity(list.len as usize);
             while let Some(node) = self.nodes.get(next) {
-                entries.push((node.content, node.place, node.context));
-                next = node.before;
+                entries.push(entry(node));
+                next = self.links[next as usize][0];
             }
             entries
         };
         Saved {
-            lists: self.lists.iter().map(from_back).collect(),
+            lists: match self.is_bounded() {
+                true => self.lists.iter().map(from_back).collect(),
+                false => vec![self.nodes.in_use().map(entry).collect()],
+            },
             worth: self.contexts.iter().map(|context| context.worth).collect(),
             evicted: self.evicted,
         }
@@ -408,7 +479,8 @@ impl Fingerprints {
     pub fn take_over(&mut self, SavedTable(saved): SavedTable) -> std::result::Result<(), String> {
         let entries: usize = saved.lists.iter().map(Vec::len).sum();
         let lists = saved.lists.len();
-        if entries > self.most as usize || (self.eviction != Eviction::Contexts && lists != self.lists.len()) {
+        let by_list = self.is_bounded() && self.eviction != Eviction::Contexts;
+        if entries > self.most as usize || (by_list && lists != self.lists.len()) {
             return Err(format!(
                 "{entries} fingerprints in {lists} lists, which is no table with this room and rule"
             ));
@@ -480,7 +552,8 @@ mod tests {
                 };
                 self.worth[entry.2 as usize] += 1;
                 self.entries.push(entry);
-                if self.room.eviction == Eviction::TwoLevel && self.of_level(1) > self.second() {
+                let bounded = self.room.entries > 0;
+                if bounded && self.room.eviction == Eviction::TwoLevel && self.of_level(1) > self.second() {
                     let oldest = self
                         .entries
                         .iter()
@@ -490,7 +563,7 @@ mod tests {
                 }
                 return true;
             }
-            if self.entries.len() == self.room.entries as usize {
+            if self.room.entries > 0 && self.entries.len() == self.room.entries as usize {
                 self.entries.remove(self.victim());
             }
             self.entries.push((content, place, context, 0));
@@ -503,7 +576,7 @@ mod tests {
         let rules = [Eviction::Lru, Eviction::Count, Eviction::TwoLevel, Eviction::Contexts];
         for (eviction, entries) in rules
             .into_iter()
-            .flat_map(|rule| [1, 2, 7, 30].map(|entries| (rule, entries)))
+            .flat_map(|rule| [0, 1, 2, 7, 30].map(|entries| (rule, entries)))
         {
             let room = Room {
                 entries,

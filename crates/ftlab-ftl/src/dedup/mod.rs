@@ -11,6 +11,7 @@ use crate::Now;
 use crate::contents::RequestContents;
 use crate::indirection::{CHUNKS, ChunkId, ChunkRow, Indirection, Of, Vpn};
 use crate::request::WriteContext;
+use fingerprints::Fingerprints;
 
 pub mod ca_ssd;
 pub mod caftl;
@@ -21,7 +22,7 @@ mod nodes;
 pub mod none;
 pub mod page_dedup;
 pub mod pcdedup;
-mod units;
+pub(crate) mod units;
 
 /// A host write of a unit whose content is known, as a dedup policy sees it: when the unit leaves the write buffer, or when the
 /// request is admitted.
@@ -30,8 +31,6 @@ pub struct DedupWrite<'a> {
     pub lpn: Lpn,
     /// Content id of the unit.
     pub content: u64,
-    /// Content ids of its quarters, where the request says as much.
-    pub quarters: Option<[u64; CHUNKS]>,
     /// Contents of all units of the request that wrote it, and which of them this one is.
     pub contents: &'a RequestContents,
     pub step: u32,
@@ -41,6 +40,13 @@ pub struct DedupWrite<'a> {
     /// [asks](DedupPolicy::asks_pressure) and there is time and a write-back buffer.
     pub pressure: f64,
     pub now: Now,
+}
+
+impl DedupWrite<'_> {
+    /// Content ids of the unit's quarters, where the request says as much.
+    pub fn quarters(&self) -> Option<[u64; CHUNKS]> {
+        self.contents.quarters(self.step)
+    }
 }
 
 /// The packs that are being filled.
@@ -179,9 +185,10 @@ pub trait DedupPolicy: Send {
         [false; CHUNKS]
     }
 
-    /// A write of this content is about to come: brings what it will touch into the processor's cache, first where to look, and
-    /// `soon` before it what is found there. No effect on the model.
-    fn prefetch(&self, _lpn: Lpn, _content: u64, _soon: bool) {}
+    /// The table in which a write looks its unit up, so that a run that knows what comes next can have it in the processor's cache.
+    fn fingerprints(&self) -> Option<&Fingerprints> {
+        None
+    }
 
     /// Whether a collection puts together what is left of several packs. If not, their pages are moved as they are, as long as other
     /// victims free anything.

@@ -11,17 +11,16 @@ pub type Place = u64;
 /// No fingerprint.
 pub const NONE: u32 = u32::MAX;
 
+/// Half a line of the processor's cache, and never in two.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Node {
     pub content: u64,
     pub place: Place,
-    /// Neighbours in the node's list.
-    pub before: u32,
-    /// Of a node that is not in use: the next such.
-    pub after: u32,
+    /// Of a node that is not in use: [`NONE`].
     pub list: u32,
     pub context: u32,
-    /// The next node of each chain.
+    /// The next node of each chain. Of a node that is not in use, the first: the next such.
     next: [u32; 2],
 }
 
@@ -30,14 +29,17 @@ impl Node {
         Node {
             content,
             place,
-            before: NONE,
-            after: NONE,
             list: 0,
             context,
             next: [NONE; 2],
         }
     }
 
+    fn is_in_use(&self) -> bool {
+        self.list != NONE
+    }
+
+    #[inline]
     fn key(&self, by: By) -> u64 {
         match by {
             By::Content => self.content,
@@ -47,7 +49,7 @@ impl Node {
 }
 
 #[derive(Clone, Copy)]
-enum By {
+pub enum By {
     Content,
     Place,
 }
@@ -59,7 +61,7 @@ pub struct Nodes {
     nodes: Vec<Node>,
     unused: u32,
     count: u32,
-    /// First nodes of the chains, by the upper bits of a key's hash: 2^`bits` of each kind.
+    /// First nodes of the chains, by the upper bits of a key's hash: 2^`bits` of each kind, at least two for each node.
     first: [Vec<u32>; 2],
     bits: u32,
 }
@@ -72,6 +74,18 @@ impl Default for Nodes {
             count: 0,
             first: [vec![NONE; 1 << LEAST_BITS], vec![NONE; 1 << LEAST_BITS]],
             bits: LEAST_BITS,
+        }
+    }
+}
+
+impl Nodes {
+    /// For so many nodes, without a pause to grow.
+    pub fn with_room(count: u32) -> Self {
+        let bits = (u64::from(count).max(1 << (LEAST_BITS - 1)) - 1).ilog2() + 2;
+        Nodes {
+            first: [memory::huge(NONE, 1 << bits), memory::huge(NONE, 1 << bits)],
+            bits,
+            ..Nodes::default()
         }
     }
 }
@@ -112,37 +126,52 @@ impl Nodes {
         self.find(By::Place, place)
     }
 
-    /// Brings the heads of both chains into the processor's cache, and `soon` the nodes there.
+    /// All nodes that are in use.
+    pub fn in_use(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.is_in_use())
+    }
+
+    /// Brings the head of a key's chain into the processor's cache.
     #[inline]
-    pub fn prefetch(&self, content: u64, place: Place, soon: bool) {
-        for (by, key) in [(By::Content, content), (By::Place, place)] {
-            let (first, chain) = (&self.first[by as usize], self.chain(key));
-            if soon {
-                memory::prefetch(&self.nodes, first[chain] as usize);
-            } else {
-                memory::prefetch(first, chain);
-            }
-        }
+    pub fn prefetch_chain(&self, by: By, key: u64) {
+        memory::prefetch(&self.first[by as usize], self.chain(key));
+    }
+
+    /// The same of the first node there.
+    #[inline]
+    pub fn prefetch_first(&self, by: By, key: u64) {
+        self.prefetch(self.first[by as usize][self.chain(key)]);
+    }
+
+    /// The same of a node.
+    #[inline]
+    pub fn prefetch(&self, number: u32) {
+        memory::prefetch(&self.nodes, number as usize);
     }
 
     /// Takes in a node whose content and place are those of no other.
     pub fn add(&mut self, node: Node) -> u32 {
-        assert!(
+        debug_assert!(
             self.at_place(node.place).is_none(),
             "place {:#x} is in use and holds another content",
             node.place
         );
-        if self.count >> self.bits > 0 {
+        if self.count >> (self.bits - 1) > 0 {
             self.grow();
         }
         self.count += 1;
         let number = match self.nodes.get(self.unused as usize) {
-            Some(free) => std::mem::replace(&mut self.unused, free.after),
+            Some(free) => std::mem::replace(&mut self.unused, free.next[0]),
             None => self.nodes.len() as u32,
         };
         match self.nodes.get_mut(number as usize) {
             Some(place) => *place = node,
-            None => self.nodes.push(node),
+            None => {
+                if self.nodes.len() == self.nodes.capacity() {
+                    memory::double_huge(&mut self.nodes, 64);
+                }
+                self.nodes.push(node);
+            }
         }
         self.enter(By::Content, number);
         self.enter(By::Place, number);
@@ -155,7 +184,8 @@ impl Nodes {
         self.leave(By::Place, number);
         self.count -= 1;
         let node = self[number];
-        self[number].after = std::mem::replace(&mut self.unused, number);
+        self[number].list = NONE;
+        self[number].next[0] = std::mem::replace(&mut self.unused, number);
         node
     }
 
@@ -208,17 +238,13 @@ impl Nodes {
     #[cold]
     fn grow(&mut self) {
         self.bits += 1;
-        let mut in_use = vec![true; self.nodes.len()];
-        let mut unused = self.unused;
-        while let Some(node) = self.nodes.get(unused as usize) {
-            in_use[unused as usize] = false;
-            unused = node.after;
-        }
         for by in [By::Content, By::Place] {
-            self.first[by as usize] = vec![NONE; 1 << self.bits];
-            (0..self.nodes.len())
-                .filter(|&number| in_use[number])
-                .for_each(|number| self.enter(by, number as u32));
+            self.first[by as usize] = memory::huge(NONE, 1 << self.bits);
+            for number in 0..self.nodes.len() as u32 {
+                if self[number].is_in_use() {
+                    self.enter(by, number);
+                }
+            }
         }
     }
 }

@@ -36,10 +36,10 @@
 //! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2.1 (the baseline "dedup",
 //! figure 19), 5.2.2 (two levels, figure 24) and 6.2.3 (prefetching, an outlook). The share of the second level is ours.
 
-use ftlab_core::{Lpn, Result};
+use ftlab_core::Result;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{PlainEviction, Room};
+use super::fingerprints::{Fingerprints, PlainEviction, Room};
 use super::hashing::Hashing;
 use super::units::{Looked, Units};
 use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
@@ -98,16 +98,15 @@ impl DedupPolicy for PageDedup {
         report
     }
 
-    #[inline]
-    fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
-        self.units.prefetch(lpn, content, soon);
+    fn fingerprints(&self) -> Option<&Fingerprints> {
+        Some(&self.units.table)
     }
 
     #[inline]
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
         self.hashing.hash(works);
         match self.units.look_up(write.content, 0) {
-            Looked::Shared { decision, .. } => decision,
+            Looked::Shared { of, .. } => Decision::Share(of),
             Looked::New => Decision::Store,
         }
     }

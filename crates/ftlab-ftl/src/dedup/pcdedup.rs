@@ -42,12 +42,12 @@
 //! others write towards a context's worth. The source says only that contexts with a low rate, and those without
 //! entries, are no longer hashed.
 
-use ftlab_core::{Error, Lpn, Result};
+use ftlab_core::{Error, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fingerprints::{Eviction, Left, Room};
+use super::fingerprints::{Eviction, Fingerprints, Left, Room};
 use super::hashing::Hashing;
 use super::units::{Looked, SavedUnits, Units};
 use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
@@ -281,8 +281,8 @@ impl DedupPolicy for PcDedup {
         report
     }
 
-    fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
-        self.units.prefetch(lpn, content, soon);
+    fn fingerprints(&self) -> Option<&Fingerprints> {
+        Some(&self.units.table)
     }
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
@@ -302,17 +302,13 @@ impl DedupPolicy for PcDedup {
         self.learnt.contexts[number as usize].units += 1;
         self.hashing.hash(works);
         let decision = match self.units.look_up(write.content, number) {
-            Looked::Shared {
-                decision,
-                context,
-                left,
-            } => {
+            Looked::Shared { of, context, left } => {
                 self.credit(number);
                 if context != number {
                     self.credit(context);
                 }
                 self.left(left, tick);
-                decision
+                Decision::Share(of)
             }
             Looked::New => Decision::Store,
         };

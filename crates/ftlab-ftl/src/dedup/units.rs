@@ -4,8 +4,8 @@ use ftlab_core::{Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::Event;
 use super::fingerprints::{Fingerprints, Found, Left, Place, Room, SavedTable};
-use super::{Decision, Event};
 use crate::indirection::{Of, Vpn};
 
 /// Fingerprints of units, and the one that is being stored.
@@ -26,7 +26,7 @@ pub fn place_of(of: Of) -> Place {
     }
 }
 
-fn of_place(place: Place) -> Of {
+pub fn of_place(place: Place) -> Of {
     match place & 1 {
         0 => Of::Lpn(Lpn((place >> 1) as u32)),
         _ => Of::Vpn(Vpn((place >> 1) as u32)),
@@ -39,12 +39,8 @@ pub struct SavedUnits(SavedTable, u64, Vec<(Place, u64, u32)>, u64);
 
 /// What became of a unit whose fingerprint has been looked up.
 pub enum Looked {
-    /// It is mapped to what a fingerprint stands for, which was of this context.
-    Shared {
-        decision: Decision,
-        context: u32,
-        left: Option<Left>,
-    },
+    /// It is mapped to what lies there, whose fingerprint was of this context.
+    Shared { of: Of, context: u32, left: Option<Left> },
     /// It is stored, and its fingerprint comes into the table then.
     New,
 }
@@ -94,11 +90,6 @@ impl Units {
         self.gives_up(left)
     }
 
-    #[inline]
-    pub fn prefetch(&self, lpn: Lpn, content: u64, soon: bool) {
-        self.table.prefetch(content, place_of(Of::Lpn(lpn)), soon);
-    }
-
     /// Looks for the fingerprint of a unit that is written by `context`.
     #[inline]
     pub fn look_up(&mut self, content: u64, context: u32) -> Looked {
@@ -110,12 +101,13 @@ impl Units {
         self.shared(found)
     }
 
+    #[inline]
     fn shared(&mut self, found: Found) -> Looked {
         self.found += 1;
         let (place, context) = (self.table.place(found), self.table.context(found));
         let left = self.table.hit(found);
         Looked::Shared {
-            decision: Decision::Share(of_place(place)),
+            of: of_place(place),
             context,
             left: self.gives_up(left),
         }

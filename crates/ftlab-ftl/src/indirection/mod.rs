@@ -15,7 +15,7 @@ mod entries;
 mod gathered;
 mod saved;
 
-use ftlab_core::{Lpn, Slot};
+use ftlab_core::{Lpn, Slot, memory};
 
 use chains::{Chains, Left};
 pub use chunks::{CHUNKS, ChunkId, ChunkRow, Filling};
@@ -182,6 +182,13 @@ impl Indirection {
     /// References to the value.
     pub fn references(&self, vpn: Vpn) -> u32 {
         self.refs[vpn.at()]
+    }
+
+    /// Brings what is known of the value into the processor's cache; no effect on the model.
+    #[inline]
+    pub fn prefetch(&self, vpn: Vpn) {
+        memory::prefetch(&self.head, vpn.at());
+        memory::prefetch(&self.refs, vpn.at());
     }
 
     pub fn acquire(&mut self, vpn: Vpn) {

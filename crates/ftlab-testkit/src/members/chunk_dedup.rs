@@ -76,7 +76,7 @@ impl DedupPolicy for ChunkDedup {
     }
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
-        let Some(contents) = write.quarters else {
+        let Some(contents) = write.quarters() else {
             return Decision::Store;
         };
         works.extend((0..CHUNKS as u16).map(|engine| Work { engine, ns: 3_000 }));
