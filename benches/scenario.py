@@ -52,6 +52,10 @@ def _workload(scenario: dict[str, Any], folder: Path, *, tiny: bool) -> Path | s
     if "trace" in scenario:
         return _write_msr(folder / "bench.csv", **(scenario["tiny"] if tiny else scenario["trace"]))
     named: str = scenario["tiny"] if tiny else scenario["workload"]
+    if "written" in scenario:
+        path = folder / "bench.ftlab"
+        ftlab.generate(named, path, span=scenario["written"])
+        return path
     beside = HERE.parent / named
     return beside if beside.is_file() else named
 
