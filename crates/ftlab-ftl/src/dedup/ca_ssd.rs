@@ -5,7 +5,7 @@
 //! (temporal value locality). A unit whose value is in the table is mapped to it. Any other unit is stored, and its
 //! fingerprint replaces the least recently used one. Beside the map, the drive has inverse tables, from places to LPNs
 //! and from places to fingerprints. With them, collection and overwrites find the LPNs that refer to a page and the
-//! fingerprint that becomes void. All tables lie in battery-backed memory. It decides as `page_dedup:eviction=lru`
+//! fingerprint that becomes void. All tables lie in battery-backed memory. With as many entries it decides as `page_dedup:eviction=lru`
 //! does, but needs more memory.
 //!
 //! What the authors of RR-SSD call CA-SSD is CAFTL's map with a hash engine:
