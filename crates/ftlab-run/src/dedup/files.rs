@@ -27,6 +27,7 @@ const LEAST_HOLE: u64 = 1 << 16;
 /// Memory without which a way of cutting has no table worth the name.
 const LEAST_MEMORY: u64 = 1 << 18;
 const MOST_CUTS: usize = 64;
+const MOST_THREADS: usize = 1024;
 const PERIOD: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,8 +54,8 @@ impl FilesSpec {
         if self.paths.is_empty() {
             return Err(Error::input("no file or folder is named"));
         }
-        if self.threads == Some(0) {
-            return Err(Error::input("threads 0: expected at least 1"));
+        if let Some(threads) = self.threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+            return Err(Error::input(format!("threads {threads}: expected 1 to {MOST_THREADS}")));
         }
         Hash::parse(&self.hash)?;
         self.cuts().map(|_| self)
