@@ -13,6 +13,7 @@ mod engine;
 pub mod fuzz;
 mod handshake;
 mod listen;
+mod outbox;
 mod power_log;
 pub mod protocol;
 mod report;

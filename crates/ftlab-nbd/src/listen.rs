@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ftlab_core::{Error, Result};
+use rustix::net::{SendFlags, send};
 
 /// An address as NBD clients write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +170,15 @@ impl Socket {
             Socket::Unix(socket) => socket.shutdown(how),
             Socket::Tcp(socket) => socket.shutdown(how),
         };
+    }
+
+    /// Sends what the connection takes without waiting: how many bytes.
+    pub fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        Ok(match self {
+            Socket::Unix(socket) => send(socket, bytes, flags)?,
+            Socket::Tcp(socket) => send(socket, bytes, flags)?,
+        })
     }
 
     /// How long a read and a write may take; `None`: for ever.

@@ -1,17 +1,18 @@
 //! A request on its way from a connection to the engine, and its reply on the way back.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::outbox::{Outbox, Reply};
 use crate::protocol::RequestHead;
 
 /// What the engine hears.
 pub enum Message {
-    Request(Box<Request>),
+    /// Of one connection, in their order.
+    Requests(Vec<Box<Request>>),
     /// A command of an operator; the answer goes back.
     Command(String, Sender<Value>),
 }
@@ -28,20 +29,8 @@ pub struct Request {
     /// Of a write; of a read its room.
     pub data: Vec<u8>,
     pub arrived: Instant,
-    pub reply_to: Sender<Reply>,
+    pub outbox: Arc<Outbox>,
     pub permit: Permit,
-}
-
-/// The answer to a request.
-pub struct Reply {
-    pub head: RequestHead,
-    pub base: u64,
-    /// 0: done.
-    pub error: u32,
-    /// Data of a read, or the extents of a block status.
-    pub body: Body,
-    /// Given back when the reply is dropped, which is when it is on the wire.
-    _permit: Permit,
 }
 
 pub enum Body {
@@ -52,51 +41,96 @@ pub enum Body {
 }
 
 impl Request {
-    pub fn answer(self, error: u32, body: Body) {
+    /// Puts the answer where its client's wait, which must be sent if one is named.
+    #[must_use]
+    pub fn answer(self, error: u32, body: &Body) -> Option<Arc<Outbox>> {
         let reply = Reply {
             head: self.head,
             base: self.base,
             error,
             body,
-            _permit: self.permit,
         };
-        // A client that has gone away wants no answer.
-        let _ = self.reply_to.send(reply);
+        self.outbox.add(&reply, self.permit).then_some(self.outbox)
+    }
+
+    /// Answers without data, and sends it.
+    pub fn answer_now(self, error: u32) {
+        if let Some(outbox) = self.answer(error, &Body::None) {
+            outbox.send();
+        }
     }
 }
 
 /// What one connection may have under way: bytes and requests.
 #[derive(Default)]
 pub struct Budget {
-    taken: Mutex<(u64, usize)>,
+    taken: Mutex<Taken>,
     returned: Condvar,
-    gone: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Taken {
+    bytes: u64,
+    requests: usize,
+    /// The reader waits for room.
+    is_awaited: bool,
+    /// The connection ends.
+    is_over: bool,
 }
 
 impl Budget {
     const MOST_BYTES: u64 = 32 << 20;
     const MOST_REQUESTS: usize = 256;
 
-    /// Waits until there is room. A single request may always be under way, however large. `None`: the connection ends.
-    pub fn acquire(self: &Arc<Self>, bytes: u64) -> Option<Permit> {
-        let mut taken = self.taken.lock().ok()?;
-        while taken.1 > 0 && (taken.0 + bytes > Self::MOST_BYTES || taken.1 >= Self::MOST_REQUESTS) {
-            if self.gone.load(Ordering::Relaxed) > 0 {
-                return None;
-            }
-            taken = self.returned.wait(taken).ok()?;
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the return of room while `must` says so, or the connection ends.
+    fn wait_while<'a>(
+        &'a self,
+        mut taken: MutexGuard<'a, Taken>,
+        must: impl Fn(&Taken) -> bool,
+    ) -> MutexGuard<'a, Taken> {
+        while must(&taken) && !taken.is_over {
+            taken.is_awaited = true;
+            taken = self.returned.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
-        *taken = (taken.0 + bytes, taken.1 + 1);
+        taken.is_awaited = false;
+        taken
+    }
+
+    /// Waits until there is room, and calls `before` if it must. A single request may always be under way, however large. `None`: the
+    /// connection ends.
+    pub fn acquire(self: &Arc<Self>, bytes: u64, before: impl FnOnce()) -> Option<Permit> {
+        let is_full = |taken: &Taken| {
+            taken.requests > 0 && (taken.bytes + bytes > Self::MOST_BYTES || taken.requests >= Self::MOST_REQUESTS)
+        };
+        let mut taken = self.lock();
+        if is_full(&taken) {
+            drop(taken);
+            before();
+            taken = self.wait_while(self.lock(), is_full);
+        }
+        if is_full(&taken) {
+            return None;
+        }
+        taken.bytes += bytes;
+        taken.requests += 1;
         Some(Permit {
             budget: self.clone(),
             bytes,
         })
     }
 
+    /// Waits until all room has come back, or the connection ends.
+    pub fn wait_for_all(&self) {
+        drop(self.wait_while(self.lock(), |taken| taken.requests > 0));
+    }
+
     /// Whoever waits for room does so no longer.
     pub fn end(&self) {
-        self.gone.store(1, Ordering::Relaxed);
-        let _guard = self.taken.lock();
+        self.lock().is_over = true;
         self.returned.notify_all();
     }
 }
@@ -109,10 +143,12 @@ pub struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Ok(mut taken) = self.budget.taken.lock() {
-            *taken = (taken.0 - self.bytes, taken.1 - 1);
+        let mut taken = self.budget.lock();
+        taken.bytes -= self.bytes;
+        taken.requests -= 1;
+        if taken.is_awaited {
+            self.budget.returned.notify_all();
         }
-        self.budget.returned.notify_all();
     }
 }
 
@@ -123,10 +159,10 @@ mod tests {
     #[test]
     fn room_is_given_back_and_a_large_request_passes_alone() {
         let budget = Arc::new(Budget::default());
-        let large = budget.acquire(u64::from(u32::MAX)).unwrap();
+        let large = budget.acquire(u64::from(u32::MAX), || {}).unwrap();
         budget.end();
-        assert!(budget.acquire(1).is_none(), "no room beside it");
+        assert!(budget.acquire(1, || {}).is_none(), "no room beside it");
         drop(large);
-        assert!(budget.acquire(1).is_some());
+        assert!(budget.acquire(1, || {}).is_some());
     }
 }

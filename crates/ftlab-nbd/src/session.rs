@@ -1,23 +1,23 @@
-//! One connection: a thread that reads requests, and one that writes replies as they come, in any order.
+//! One connection: a thread that reads requests, and one for replies that the client is slow to take. Replies come in any order.
 
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Export;
 use crate::handshake::{Agreed, negotiate};
 use crate::listen::Socket;
-use crate::protocol::{
-    Command, MOST_PAYLOAD, REQUEST_BYTES, RequestHead, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, allocation, chunk,
-    error,
-};
-use crate::request::{Body, Budget, Message, Reply, Request};
+use crate::outbox::Outbox;
+use crate::protocol::{Command, MOST_PAYLOAD, REQUEST_BYTES, RequestHead, error};
+use crate::request::{Budget, Message, Request};
 
 /// A client that has not agreed on an export by then is gone.
 const NEGOTIATION: Duration = Duration::from_secs(10);
+/// Bytes that are read from a connection at once.
+const BUFFER: usize = 256 << 10;
 /// A client that takes nothing of its replies for so long is gone.
 const UNREAD: Duration = Duration::from_secs(30);
 
@@ -37,27 +37,22 @@ pub fn serve(socket: Socket, exports: &[Export], unit: u32, engine: &Sender<Mess
     let Some(agreed) = agreed else { return Ok(()) };
     socket.set_patience(None, Some(UNREAD))?;
     let budget = Arc::new(Budget::default());
-    let (reply_to, replies) = mpsc::channel();
-    let out = socket.another()?;
-    let writer_budget = budget.clone();
-    let writer = thread::Builder::new().name("nbd-replies".to_owned()).spawn(move || {
-        if write_replies(&out, &replies, agreed).is_err() {
-            out.shut(Shutdown::Both);
-        }
-        writer_budget.end();
-        // Replies that nobody will read give their room back as they are dropped.
-        drop(replies);
-    })?;
+    let outbox = Arc::new(Outbox::new(socket.another()?, agreed, budget.clone()));
+    let (slow, out) = (outbox.clone(), socket.another()?);
+    let own = thread::Builder::new()
+        .name("nbd-replies".to_owned())
+        .spawn(move || slow.send_slowly(out))?;
     let ended = read_requests(
         &socket,
         (&exports[agreed.export], epoch),
         agreed,
         &budget,
-        &reply_to,
+        &outbox,
         engine,
     );
-    drop(reply_to);
-    let _ = writer.join();
+    budget.wait_for_all();
+    outbox.complete();
+    let _ = own.join();
     socket.shut(Shutdown::Both);
     ended
 }
@@ -92,13 +87,17 @@ fn read_requests(
     (export, epoch): (&Export, u64),
     agreed: Agreed,
     budget: &Arc<Budget>,
-    reply_to: &Sender<Reply>,
+    outbox: &Arc<Outbox>,
     engine: &Sender<Message>,
 ) -> io::Result<()> {
-    let mut wire = BufReader::with_capacity(64 << 10, socket.another()?);
+    let mut incoming = Incoming {
+        wire: BufReader::with_capacity(BUFFER, socket.another()?),
+        together: Vec::new(),
+        engine,
+    };
     loop {
         let mut bytes = [0; REQUEST_BYTES];
-        if let Err(error) = wire.read_exact(&mut bytes) {
+        if let Err(error) = incoming.read(&mut bytes) {
             return match error.kind() {
                 io::ErrorKind::UnexpectedEof => Ok(()),
                 _ => Err(error),
@@ -125,13 +124,12 @@ fn read_requests(
             Command::Read if fault.is_none() => head.length,
             _ => 0,
         };
-        let Some(permit) = budget.acquire(u64::from(carried)) else {
-            return Ok(());
-        };
+        let permit = budget.acquire(u64::from(carried), || incoming.hand_over());
+        let Some(permit) = permit else { return Ok(()) };
         let mut data = Vec::new();
         if is_write {
             data = vec![0; carried as usize];
-            wire.read_exact(&mut data)?;
+            incoming.read(&mut data)?;
         }
         let request = Box::new(Request {
             head: RequestHead {
@@ -143,74 +141,49 @@ fn read_requests(
             epoch,
             data,
             arrived,
-            reply_to: reply_to.clone(),
+            outbox: outbox.clone(),
             permit,
         });
         match fault {
-            Some(error) => request.answer(error, Body::None),
-            None => {
-                if let Err(unsent) = engine.send(Message::Request(request))
-                    && let Message::Request(request) = unsent.0
-                {
-                    request.answer(error::ESHUTDOWN, Body::None);
-                }
+            Some(error) => request.answer_now(error),
+            None => incoming.together.push(request),
+        }
+    }
+}
+
+/// Requests on their way to the engine. What has come together goes together, so that the engine wakes up once for it.
+struct Incoming<'a> {
+    wire: BufReader<Socket>,
+    together: Vec<Box<Request>>,
+    engine: &'a Sender<Message>,
+}
+
+impl Incoming<'_> {
+    /// Reads from the connection. What has come before does not wait for it.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<()> {
+        if self.wire.buffer().len() < into.len() {
+            self.hand_over();
+        }
+        self.wire.read_exact(into)
+    }
+
+    fn hand_over(&mut self) {
+        if self.together.is_empty() {
+            return;
+        }
+        let requests = Message::Requests(std::mem::take(&mut self.together));
+        if let Err(unsent) = self.engine.send(requests)
+            && let Message::Requests(requests) = unsent.0
+        {
+            for request in requests {
+                request.answer_now(error::ESHUTDOWN);
             }
         }
     }
 }
 
-fn write_replies(socket: &Socket, replies: &Receiver<Reply>, agreed: Agreed) -> io::Result<()> {
-    let mut wire = BufWriter::with_capacity(64 << 10, socket.another()?);
-    while let Ok(reply) = replies.recv() {
-        write_reply(&mut wire, &reply, agreed)?;
-        // What has come meanwhile goes out by the same call.
-        while let Ok(reply) = replies.try_recv() {
-            write_reply(&mut wire, &reply, agreed)?;
-        }
-        wire.flush()?;
-    }
-    Ok(())
-}
-
-fn write_reply(wire: &mut impl Write, reply: &Reply, agreed: Agreed) -> io::Result<()> {
-    let cookie = reply.head.cookie.to_be_bytes();
-    let chunked = matches!(reply.head.command, Command::Read | Command::BlockStatus);
-    if !agreed.structured || !chunked {
-        wire.write_all(&SIMPLE_REPLY_MAGIC.to_be_bytes())?;
-        wire.write_all(&reply.error.to_be_bytes())?;
-        wire.write_all(&cookie)?;
-        return match &reply.body {
-            Body::Data(data) if reply.error == 0 => wire.write_all(data),
-            _ => Ok(()),
-        };
-    }
-    let mut head = |kind: u16, length: u32| -> io::Result<()> {
-        wire.write_all(&STRUCTURED_REPLY_MAGIC.to_be_bytes())?;
-        wire.write_all(&chunk::DONE.to_be_bytes())?;
-        wire.write_all(&kind.to_be_bytes())?;
-        wire.write_all(&cookie)?;
-        wire.write_all(&length.to_be_bytes())
-    };
-    match &reply.body {
-        _ if reply.error != 0 => {
-            head(chunk::ERROR, 6)?;
-            wire.write_all(&reply.error.to_be_bytes())?;
-            wire.write_all(&0u16.to_be_bytes())
-        }
-        Body::Data(data) => {
-            head(chunk::OFFSET_DATA, 8 + data.len() as u32)?;
-            wire.write_all(&(reply.head.offset - reply.base).to_be_bytes())?;
-            wire.write_all(data)
-        }
-        Body::Extents(extents) => {
-            head(chunk::BLOCK_STATUS, 4 + 8 * extents.len() as u32)?;
-            wire.write_all(&allocation::ID.to_be_bytes())?;
-            for (length, state) in extents {
-                wire.write_all(&length.to_be_bytes())?;
-                wire.write_all(&state.to_be_bytes())?;
-            }
-            Ok(())
-        }
-        Body::None => head(chunk::NONE, 0),
+impl Drop for Incoming<'_> {
+    fn drop(&mut self) {
+        self.hand_over();
     }
 }

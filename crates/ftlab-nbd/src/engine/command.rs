@@ -119,8 +119,9 @@ impl<D: LiveDrive> Engine<'_, D> {
         let all: Vec<_> = ops.chain(stuck).chain(std::mem::take(&mut self.held)).collect();
         let count = all.len();
         for request in all {
-            request.answer(error, Body::None);
+            self.reply(request, error, &Body::None);
         }
+        self.send_replies();
         count
     }
 }

@@ -112,7 +112,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         }
     }
 
-    pub(super) fn block_status(&mut self, request: Request) {
+    pub(super) fn block_status(&mut self, request: Box<Request>) {
         let (mut at, end) = (
             request.head.offset,
             request.head.offset + u64::from(request.head.length),
@@ -122,7 +122,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         while at < end && extents.len() < MOST_EXTENTS {
             let Ok((held, until)) = self.store.extent(at, end) else {
                 self.report.failed(error::EIO);
-                return request.answer(error::EIO, Body::None);
+                return self.reply(request, error::EIO, &Body::None);
             };
             let state = if held { 0 } else { allocation::HOLE | allocation::ZERO };
             extents.push(((until - at) as u32, state));
@@ -131,7 +131,7 @@ impl<D: LiveDrive> Engine<'_, D> {
                 break;
             }
         }
-        request.answer(0, Body::Extents(extents));
+        self.reply(request, 0, &Body::Extents(extents));
     }
 }
 

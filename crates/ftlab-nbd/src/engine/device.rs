@@ -129,6 +129,8 @@ impl<D: LiveDrive> Engine<'_, D> {
         let late_ns = self.clock.now_ns().saturating_sub(op.done_ns);
         let durable_now = op.forced || (op.kind == OpKind::Flush && op.request.is_some());
         if self.durable && durable_now && op.error == 0 {
+            // Nobody who has an answer waits for the disk.
+            self.send_replies();
             let before = Instant::now();
             if self.store.sync().is_err() {
                 op.error = error::EIO;
@@ -148,7 +150,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         } else {
             self.report.failed(op.error);
         }
-        request.answer(op.error, if op.error == 0 { op.body } else { Body::None });
+        self.reply(request, op.error, &op.body);
         if !self.held.is_empty() && self.clock.now_ns() >= self.ready_ns {
             self.take_up_held();
         }

@@ -12,6 +12,7 @@ mod places;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ use serde_json::json;
 
 use crate::LiveDrive;
 use crate::clock::Clock;
+use crate::outbox::Outbox;
 use crate::power_log::PowerLog;
 use crate::protocol::{Command, command_flag, error};
 use crate::report::Report;
@@ -87,6 +89,8 @@ pub struct Engine<'a, D> {
     /// The device takes no more writes.
     worn_out: bool,
     contents: Vec<u64>,
+    /// Clients with replies that are to be sent before the engine waits.
+    to_send: Vec<Arc<Outbox>>,
 }
 
 impl<'a, D: LiveDrive> Engine<'a, D> {
@@ -119,7 +123,16 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             flushing: false,
             worn_out: false,
             contents: Vec::new(),
+            to_send: Vec::new(),
         }
+    }
+
+    pub(super) fn reply(&mut self, request: Box<Request>, error: u32, body: &Body) {
+        self.to_send.extend(request.answer(error, body));
+    }
+
+    pub(super) fn send_replies(&mut self) {
+        self.to_send.drain(..).for_each(|outbox| outbox.send());
     }
 
     /// Serves until it is told to end, and everybody has gone.
@@ -129,6 +142,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         let mut ending: Option<Instant> = None;
         loop {
             self.take_time(&mut completions);
+            self.send_replies();
             let until = self.next_moment();
             match self.clock.wait(messages, until) {
                 Ok(None) => {}
@@ -150,7 +164,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
                 if self.doors.are_closed() {
                     let since = *ending.get_or_insert_with(Instant::now);
                     for (_, request) in std::mem::take(&mut self.stuck) {
-                        request.answer(error::ESHUTDOWN, Body::None);
+                        self.reply(request, error::ESHUTDOWN, &Body::None);
                     }
                     if since.elapsed() > FAREWELL {
                         self.doors.hang_up();
@@ -159,6 +173,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
                 }
             }
         }
+        self.send_replies();
         let synchronised = self.store.sync();
         self.report.faults = self.faults.report();
         self.report.data = json!({
@@ -224,11 +239,16 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
 
     fn hear(&mut self, message: Message) {
         match message {
-            // Sent before the power failed by a client that is gone: it must not change what new clients see.
-            Message::Request(request) if request.epoch != self.doors.epoch() => {
-                request.answer(error::ESHUTDOWN, Body::None);
+            Message::Requests(requests) => {
+                for request in requests {
+                    // Sent before the power failed by a client that is gone: it must not change what new clients see.
+                    if request.epoch == self.doors.epoch() {
+                        self.arrived(request);
+                    } else {
+                        self.reply(request, error::ESHUTDOWN, &Body::None);
+                    }
+                }
             }
-            Message::Request(request) => self.arrived(request),
             Message::Command(text, answer) => {
                 let said = self
                     .command(&text)
@@ -240,7 +260,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
 
     fn arrived(&mut self, request: Box<Request>) {
         if request.head.command == Command::BlockStatus {
-            return self.block_status(*request);
+            return self.block_status(request);
         }
         let units = self.changes(&request);
         let conflicts = units.clone().any(|unit| self.busy.contains(&unit));
@@ -289,13 +309,13 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         let failure = verdict.failure.map(error::of);
         if let Some(error) = failure.or((self.worn_out && writes).then_some(error::EPERM)) {
             self.report.failed(error);
-            return request.answer(error, Body::None);
+            return self.reply(request, error, &Body::None);
         }
         let mut fua = head.flags & command_flag::FUA != 0;
         if verdict.drop_flush {
             fua = false;
             if kind == OpKind::Flush {
-                return request.answer(0, Body::None);
+                return self.reply(request, 0, &Body::None);
             }
         }
         let units = self.changes(&request);
@@ -304,7 +324,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             Err(error) => {
                 self.undo(&units);
                 self.report.failed(error);
-                return request.answer(error, Body::None);
+                return self.reply(request, error, &Body::None);
             }
         };
         self.busy.extend(units.clone());

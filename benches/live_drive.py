@@ -1,0 +1,140 @@
+"""Measures a live drive beside nbdkit's memory plugin, and how exactly its answers come when the model says.
+
+    python benches/live_drive.py throughput      # 4 KiB at queue depth 32, data in memory, no delay
+    python benches/live_drive.py latency         # queue depth 1, a drive that reads in 25, 75 and 200 us
+
+`throughput`: fio reads and writes 4 KiB at random over 1 GiB that has been written, one connection, the two servers in turns. Printed is the
+median of the rounds, and the median of the ratios of each round.
+
+`latency`: what fio measures less what the model says of each read, at the median and the 99th percentile; and the same of a drive that answers at
+once, which is what the connection and the programs at both ends take. Needs fio and nbdkit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+MODELS_US = (25, 75, 200)
+AREA = "1g"
+
+
+@contextmanager
+def running(command: list[str], socket: Path) -> Iterator[subprocess.Popen[str]]:
+    """A server, from the time at which its socket is there; ended at the end."""
+    socket.unlink(missing_ok=True)
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(600):
+            if socket.exists():
+                break
+            if server.poll() is not None:
+                raise SystemExit(f"{command[0]} has ended: {server.communicate()[1]}")
+            time.sleep(0.05)
+        yield server
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def ours(socket: Path, *options: str) -> list[str]:
+    """The command of a live drive with its data in memory."""
+    program = Path(sys.executable).with_name("ftlab")
+    return [str(program), "serve", "--listen", f"nbd+unix:///{socket}", "--json", *options]
+
+
+def nbdkit(socket: Path) -> list[str]:
+    """The command of nbdkit's memory plugin."""
+    return ["nbdkit", "--foreground", "--unix", str(socket), "memory", AREA]
+
+
+def fio(socket: Path, *options: str) -> dict[str, Any]:
+    """What fio says of one job."""
+    job = ["--name=bench", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}", "--bs=4k", f"--size={AREA}"]
+    said = subprocess.run(["fio", *job, "--output-format=json", *options], capture_output=True, text=True, check=True)
+    figures: dict[str, Any] = json.loads(said.stdout[said.stdout.index("{") :])["jobs"][0]
+    return figures
+
+
+def rates(command: list[str], socket: Path, seconds: float) -> dict[str, float]:
+    """Reads and writes a second of one server."""
+    with running(command, socket):
+        fio(socket, "--rw=write", "--bs=1m", "--iodepth=4")
+        timed = ("--iodepth=32", "--time_based", f"--runtime={seconds}", "--norandommap")
+        return {kind: fio(socket, f"--rw=rand{kind}", *timed)[kind]["iops"] for kind in ("read", "write")}
+
+
+def throughput(folder: Path, rounds: int, seconds: float) -> None:
+    """Prints a row for each kind of request."""
+    socket = folder / "bench.sock"
+    servers = {"ftlab": ours(socket, "--drive", "bench-16g", "--pace", "none"), "nbdkit": nbdkit(socket)}
+    all_rates: dict[str, list[dict[str, float]]] = {name: [] for name in servers}
+    for _ in range(rounds):
+        for name, command in servers.items():
+            all_rates[name].append(rates(command, socket, seconds))
+    print("| 4 KiB, queue depth 32 | ftlab | nbdkit memory | ratio, median of the rounds | lowest to highest |")
+    print("|---|---|---|---|---|")
+    for kind in ("read", "write"):
+        both = [[rate[kind] for rate in all_rates[name]] for name in ("ftlab", "nbdkit")]
+        ratios = [our / other for our, other in zip(*both, strict=True)]
+        medians = [statistics.median(of_one) for of_one in both]
+        print(
+            f"| {kind}s a second | {medians[0]:,.0f} | {medians[1]:,.0f} "
+            f"| {statistics.median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f} |"
+        )
+
+
+def quantiles(socket: Path, seconds: float) -> dict[str, float]:
+    """Median and 99th percentile of fio's reads, from before the call to after it, in microseconds."""
+    percentiles = ("--percentile_list=50:99", "--lat_percentiles=1", "--clat_percentiles=0")
+    said = fio(socket, "--rw=randread", "--time_based", f"--runtime={seconds}", "--norandommap", *percentiles)
+    found = said["read"]["lat_ns"]["percentile"]
+    return {"p50": found["50.000000"] / 1e3, "p99": found["99.000000"] / 1e3}
+
+
+def latency(folder: Path, rounds: int, seconds: float) -> None:
+    """Prints a row for each latency of the model."""
+    socket = folder / "bench.sock"
+    plain = ["--drive", "bench-16g", "--precondition", "fill", "--set", "timing.transfer_mts=0"]
+    paces = [("none", 0), *(("real", us) for us in MODELS_US)]
+    measured: dict[int, list[dict[str, float]]] = {us: [] for _, us in paces}
+    for _ in range(rounds):
+        for pace, us in paces:
+            read = ["--set", f"timing.read=[{us}us]"] if us else []
+            with running(ours(socket, *plain, *read, "--pace", pace), socket):
+                measured[us].append(quantiles(socket, seconds))
+    print("| the model reads in | p50 measured | p99 measured | p50 beyond the model | p99 beyond the model |")
+    print("|---|---|---|---|---|")
+    for us, found in measured.items():
+        p50, p99 = (statistics.median(of_one[key] for of_one in found) for key in ("p50", "p99"))
+        said = f"{us} us" if us else "0 (answers at once)"
+        print(f"| {said} | {p50:.1f} us | {p99:.1f} us | {p50 - us:.1f} us | {p99 - us:.1f} us |")
+
+
+def main() -> None:
+    """Measures what is named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("what", choices=("throughput", "latency"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5)
+    arguments = parser.parse_args()
+    for program in ("fio", "nbdkit"):
+        if shutil.which(program) is None:
+            raise SystemExit(f"{program} is missing")
+    with tempfile.TemporaryDirectory() as folder:
+        measure = {"throughput": throughput, "latency": latency}[arguments.what]
+        measure(Path(folder), arguments.rounds, arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()
