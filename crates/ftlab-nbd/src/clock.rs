@@ -8,7 +8,6 @@
 
 use std::num::NonZeroU64;
 use std::str::FromStr;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use ftlab_core::Error;
@@ -87,8 +86,8 @@ impl Clock {
         self.virtual_ns = self.virtual_ns.max(now_ns);
     }
 
-    /// Waits for a message, but not beyond `until_ns`. An error: nobody can send any more.
-    pub fn wait<T>(&self, messages: &Receiver<T>, until_ns: Option<u64>) -> Result<Option<T>, RecvTimeoutError> {
+    /// Waits until something comes, but not beyond `until_ns`. `look` waits at most so long for it, and says whether it has come.
+    pub fn wait(&self, until_ns: Option<u64>, mut look: impl FnMut(Duration) -> bool) {
         let left = || match (self.pace, until_ns) {
             (Pace::Wall(factor), Some(until)) => {
                 Duration::from_nanos((until.saturating_sub(self.now_ns()) as f64 / factor) as u64).min(LONGEST)
@@ -97,19 +96,12 @@ impl Clock {
         };
         let wait = left();
         if wait > SPIN {
-            return match messages.recv_timeout(wait - SPIN) {
-                Ok(message) => Ok(Some(message)),
-                Err(RecvTimeoutError::Timeout) => Ok(None),
-                Err(gone) => Err(gone),
-            };
+            look(wait - SPIN);
+            return;
         }
-        while left() > Duration::ZERO {
-            if let Ok(message) = messages.try_recv() {
-                return Ok(Some(message));
-            }
+        while !look(Duration::ZERO) && left() > Duration::ZERO {
             std::hint::spin_loop();
         }
-        Ok(None)
     }
 }
 

@@ -9,11 +9,12 @@
 //! The transport's own time, which comes on top of the device's: the report tells both.
 
 mod clock;
+mod connection;
 mod engine;
 pub mod fuzz;
 mod handshake;
 mod listen;
-mod outbox;
+mod poll;
 mod power_log;
 pub mod protocol;
 mod report;

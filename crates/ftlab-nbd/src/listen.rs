@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -174,11 +175,15 @@ impl Socket {
 
     /// Sends what the connection takes without waiting: how many bytes.
     pub fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        Ok(match self {
-            Socket::Unix(socket) => send(socket, bytes, flags)?,
-            Socket::Tcp(socket) => send(socket, bytes, flags)?,
-        })
+        Ok(send(self, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
+    }
+
+    /// Whether reads wait for something to come, and writes for room.
+    pub fn set_waiting(&self, waits: bool) -> io::Result<()> {
+        match self {
+            Socket::Unix(socket) => socket.set_nonblocking(!waits),
+            Socket::Tcp(socket) => socket.set_nonblocking(!waits),
+        }
     }
 
     /// How long a read and a write may take; `None`: for ever.
@@ -192,6 +197,15 @@ impl Socket {
                 socket.set_read_timeout(read)?;
                 socket.set_write_timeout(write)
             }
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Unix(socket) => socket.as_fd(),
+            Socket::Tcp(socket) => socket.as_fd(),
         }
     }
 }

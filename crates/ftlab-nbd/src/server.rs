@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -15,8 +15,10 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::clock::{Clock, Pace};
-use crate::engine::Engine;
+use crate::connection::Connection;
+use crate::engine::{Clients, Engine};
 use crate::listen::{Address, Listener, Socket};
+use crate::poll::{Poll, Ringing, ringing};
 use crate::report::Report;
 use crate::request::Message;
 use crate::session;
@@ -112,7 +114,7 @@ impl Doors {
         Some((number, self.epoch()))
     }
 
-    fn let_out(&self, number: u64) {
+    pub fn let_out(&self, number: u64) {
         if let Ok(mut inside) = self.inside.lock() {
             inside.remove(&number);
         }
@@ -129,7 +131,8 @@ pub fn serve<D: LiveDrive>(drive: &mut D, options: Options, ready: &mut dyn FnMu
     let control = control.transpose()?;
     let addresses: Vec<Address> = listeners.iter().map(Listener::address).collect();
     let doors = Arc::new(Doors::new());
-    let (to_engine, messages) = mpsc::channel();
+    let poll = Poll::new().map_err(|error| Error::Io(format!("cannot wait for connections: {error}")))?;
+    let (to_engine, messages) = ringing(&poll);
     let unit = drive.geometry().unit_bytes;
     let exports: Arc<[Export]> = options.exports.into();
     let porter = Porter {
@@ -145,7 +148,17 @@ pub fn serve<D: LiveDrive>(drive: &mut D, options: Options, ready: &mut dyn FnMu
         .map_err(|error| Error::Io(format!("cannot start a thread: {error}")))?;
     ready(&addresses);
     let clock = Clock::start(options.pace);
-    let report = Engine::new(drive, options.store, options.durable, clock, &doors, options.faults).run(&messages);
+    let clients = Clients::new(poll);
+    let engine = Engine::new(
+        drive,
+        options.store,
+        options.durable,
+        clock,
+        &doors,
+        clients,
+        options.faults,
+    );
+    let report = engine.run(&messages);
     let _ = watching.join();
     Ok(report)
 }
@@ -156,7 +169,7 @@ struct Porter {
     exports: Arc<[Export]>,
     unit: u32,
     most: usize,
-    to_engine: Sender<Message>,
+    to_engine: Ringing<Message>,
 }
 
 impl Porter {
@@ -189,9 +202,17 @@ impl Porter {
         let (doors, exports, unit) = (self.doors.clone(), self.exports.clone(), self.unit);
         let to_engine = self.to_engine.clone();
         let started = thread::Builder::new().name("nbd-session".to_owned()).spawn(move || {
+            let mut socket = socket;
             // What a client does wrong on the wire ends its own connection and nothing else.
-            let _ = session::serve(socket, &exports, unit, &to_engine, epoch);
-            doors.let_out(number);
+            let agreed = session::agree(&mut socket, &exports, unit).ok().flatten();
+            let connection = agreed.map(|agreed| {
+                let export = exports[agreed.export].clone();
+                Box::new(Connection::new(socket, number, epoch, agreed, export))
+            });
+            let sent = connection.map(|connection| to_engine.send(Message::Connection(connection)));
+            if !matches!(sent, Some(Ok(()))) {
+                doors.let_out(number);
+            }
         });
         if started.is_err() {
             self.doors.let_out(number);
@@ -200,7 +221,7 @@ impl Porter {
 }
 
 /// Takes commands line by line, and answers each with a line of JSON.
-fn obey(socket: Socket, to_engine: &Sender<Message>) {
+fn obey(socket: Socket, to_engine: &Ringing<Message>) {
     let patience = Some(Duration::from_secs(10));
     let (Ok(()), Ok(mut out)) = (socket.set_patience(patience, patience), socket.another()) else {
         return;

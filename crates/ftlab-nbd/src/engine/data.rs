@@ -112,7 +112,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         }
     }
 
-    pub(super) fn block_status(&mut self, request: Box<Request>) {
+    pub(super) fn block_status(&mut self, request: &Request) {
         let (mut at, end) = (
             request.head.offset,
             request.head.offset + u64::from(request.head.length),

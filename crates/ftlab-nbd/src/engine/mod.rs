@@ -5,6 +5,7 @@
 //! completed them, and later if a fault says so. A flush covers what was acknowledged before it. Trims and write-zeroes of whole
 //! mapping units are trims of the device; write-zeroes at the edges of units, and where holes are forbidden, are writes.
 
+mod clients;
 mod command;
 mod data;
 mod device;
@@ -12,8 +13,7 @@ mod places;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use ftlab_core::faults::{Faults, Target};
@@ -23,13 +23,14 @@ use serde_json::json;
 
 use crate::LiveDrive;
 use crate::clock::Clock;
-use crate::outbox::Outbox;
+use crate::poll::next;
 use crate::power_log::PowerLog;
 use crate::protocol::{Command, command_flag, error};
 use crate::report::Report;
 use crate::request::{Body, Message, Request};
 use crate::server::Doors;
 use crate::store::Store;
+pub use clients::Clients;
 use places::Places;
 
 /// How long clients have to take their answers once the service is to end.
@@ -89,8 +90,9 @@ pub struct Engine<'a, D> {
     /// The device takes no more writes.
     worn_out: bool,
     contents: Vec<u64>,
-    /// Clients with replies that are to be sent before the engine waits.
-    to_send: Vec<Arc<Outbox>>,
+    clients: Clients,
+    /// Requests that have come and not entered yet.
+    incoming: Vec<Box<Request>>,
 }
 
 impl<'a, D: LiveDrive> Engine<'a, D> {
@@ -100,6 +102,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         durable: bool,
         clock: Clock,
         doors: &'a Doors,
+        clients: Clients,
         faults: Faults,
     ) -> Self {
         let unit = drive.geometry().unit_bytes;
@@ -123,16 +126,17 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             flushing: false,
             worn_out: false,
             contents: Vec::new(),
-            to_send: Vec::new(),
+            clients,
+            incoming: Vec::new(),
         }
     }
 
-    pub(super) fn reply(&mut self, request: Box<Request>, error: u32, body: &Body) {
-        self.to_send.extend(request.answer(error, body));
+    pub(super) fn reply(&mut self, request: &Request, error: u32, body: &Body) {
+        self.clients.answer(request, error, body);
     }
 
     pub(super) fn send_replies(&mut self) {
-        self.to_send.drain(..).for_each(|outbox| outbox.send());
+        self.clients.send(self.doors, &mut self.incoming);
     }
 
     /// Serves until it is told to end, and everybody has gone.
@@ -143,28 +147,37 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         loop {
             self.take_time(&mut completions);
             self.send_replies();
-            let until = self.next_moment();
-            match self.clock.wait(messages, until) {
-                Ok(None) => {}
-                Ok(Some(message)) => {
-                    self.hear(message);
-                    // What has come meanwhile enters at the same time, so that none waits for another's answer.
-                    while let Ok(message) = messages.try_recv() {
-                        self.hear(message);
-                    }
+            if self.incoming.is_empty() {
+                let until = self.next_moment();
+                let clients = &mut self.clients;
+                // Should the system refuse to wait, there is something to look for all the same.
+                self.clock.wait(until, |longest| clients.wait(longest).unwrap_or(true));
+                self.clients.read(self.doors.epoch(), &mut self.incoming);
+            }
+            // What has come meanwhile enters at the same time, so that none waits for another's answer.
+            for request in std::mem::take(&mut self.incoming) {
+                self.arrived(request);
+            }
+            let all_gone = loop {
+                match next(messages) {
+                    Ok(Some(message)) => self.hear(message),
+                    Ok(None) => break false,
+                    Err(()) => break self.clients.is_empty(),
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if all_gone {
+                break;
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
+                self.clients.look_for_slow();
                 if !self.drive.goes_on(self.clock.now_ns()) {
                     self.doors.close();
                 }
                 if self.doors.are_closed() {
                     let since = *ending.get_or_insert_with(Instant::now);
                     for (_, request) in std::mem::take(&mut self.stuck) {
-                        self.reply(request, error::ESHUTDOWN, &Body::None);
+                        self.reply(&request, error::ESHUTDOWN, &Body::None);
                     }
                     if since.elapsed() > FAREWELL {
                         self.doors.hang_up();
@@ -239,16 +252,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
 
     fn hear(&mut self, message: Message) {
         match message {
-            Message::Requests(requests) => {
-                for request in requests {
-                    // Sent before the power failed by a client that is gone: it must not change what new clients see.
-                    if request.epoch == self.doors.epoch() {
-                        self.arrived(request);
-                    } else {
-                        self.reply(request, error::ESHUTDOWN, &Body::None);
-                    }
-                }
-            }
+            Message::Connection(connection) => self.clients.enter(*connection, self.doors),
             Message::Command(text, answer) => {
                 let said = self
                     .command(&text)
@@ -260,7 +264,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
 
     fn arrived(&mut self, request: Box<Request>) {
         if request.head.command == Command::BlockStatus {
-            return self.block_status(request);
+            return self.block_status(&request);
         }
         let units = self.changes(&request);
         let conflicts = units.clone().any(|unit| self.busy.contains(&unit));
@@ -309,41 +313,45 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         let failure = verdict.failure.map(error::of);
         if let Some(error) = failure.or((self.worn_out && writes).then_some(error::EPERM)) {
             self.report.failed(error);
-            return self.reply(request, error, &Body::None);
+            return self.reply(&request, error, &Body::None);
         }
         let mut fua = head.flags & command_flag::FUA != 0;
         if verdict.drop_flush {
             fua = false;
             if kind == OpKind::Flush {
-                return self.reply(request, 0, &Body::None);
+                return self.reply(&request, 0, &Body::None);
             }
         }
         let units = self.changes(&request);
-        let body = match self.move_data(&mut request, &units, &verdict) {
-            Ok(body) => body,
-            Err(error) => {
-                self.undo(&units);
-                self.report.failed(error);
-                return self.reply(request, error, &Body::None);
-            }
-        };
-        self.busy.extend(units.clone());
-        let export = request.export;
-        let data = std::mem::take(&mut request.data);
+        // Before the data is moved: what is written behind it would have to wait until all of that is in memory.
         let op = self.ops.enter(Op {
-            request: Some(request),
+            request: None,
             kind,
-            body,
+            body: Body::None,
             error: 0,
             parts_left: 0,
             then_flush: fua && kind == OpKind::Trim,
             stall_ns: verdict.stall_ns,
             submitted_ns: u64::MAX,
             done_ns: now,
-            units,
+            units: units.clone(),
             covers: (kind == OpKind::Flush).then(|| self.log.as_ref().map_or(0, PowerLog::acknowledged)),
             forced: fua && kind == OpKind::Write,
         });
+        let body = match self.move_data(&mut request, &units, &verdict) {
+            Ok(body) => body,
+            Err(error) => {
+                self.ops.leave(op);
+                self.undo(&units);
+                self.report.failed(error);
+                return self.reply(&request, error, &Body::None);
+            }
+        };
+        self.busy.extend(units);
+        let export = request.export;
+        let data = std::mem::take(&mut request.data);
+        let entered = self.ops.get_mut(op);
+        (entered.request, entered.body) = (Some(request), body);
         self.submit_all(op, &head, kind, fua, &data, export);
         if self.ops.get(op).parts_left == 0 {
             self.finish(op, now);

@@ -33,6 +33,15 @@ impl<T> Places<T> {
         self.all[place].as_mut().expect("nothing has left this place")
     }
 
+    pub fn find_mut(&mut self, place: usize) -> Option<&mut T> {
+        self.all.get_mut(place)?.as_mut()
+    }
+
+    /// The numbers in use.
+    pub fn places(&self) -> Vec<usize> {
+        (0..self.all.len()).filter(|&place| self.all[place].is_some()).collect()
+    }
+
     pub fn leave(&mut self, place: usize) -> T {
         self.unused.push(place);
         self.all[place].take().expect("nothing leaves twice")
