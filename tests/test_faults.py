@@ -71,9 +71,20 @@ def test_a_torn_write_is_half_as_long(tmp_path: Path) -> None:
     assert lab.run(trace, faults="torn-write", **DRIVE).summary["counts"]["host_writes"] == 40
 
 
+def test_a_drive_takes_no_writes_after_its_rated_life() -> None:
+    keys = {"lifetime.pe_cycles": 4}
+    options = {"drive": "tiny", "precondition": "fill", "warmup": "0%", "set": keys}
+    worn = lab.run("uniform:requests=1e5", faults="readonly@wear=1", **options).summary
+    # Looked at every 64 requests, it has hardly gone beyond four erases for each reclaim unit.
+    assert 4 <= worn["wear"]["mean"] < 4.1
+    assert worn["counts"]["host_writes"] + worn["errors"]["EPERM"] == 100_000
+    assert lab.run("uniform:requests=1e4", faults="readonly@wear=1", **options).summary["errors"] == {}
+
+
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
+        ("readonly@wear=-1", "wear `-1`: expected a share of the rated P/E cycles, such as 0.9"),
         ("eoi", "unknown fault `eoi`; did you mean `eio`?"),
         ("stuck", "fault `stuck`: nobody clears it in a run"),
         ("eio@p=2", "p `2`: expected a share from 0 to 1"),

@@ -11,7 +11,9 @@
 //!
 //! Conditions, of which all must hold: `op=read|write|trim|flush`; `lba=A-B` (sectors of 512 bytes that the request touches, both ends
 //! included, or `lba=A`); `p=SHARE` of the requests, drawn from a stream of the fault's own; `after=N`: not the first N that the other
-//! conditions hold for; `count=N`: N times at most; `t=TIME`: not before this device time.
+//! conditions hold for; `count=N`: N times at most; `t=TIME`: not before this device time; `wear=SHARE`: not before the blocks have been
+//! through this share of the P/E cycles that they are rated for, in the mean since the drive was new (1: all of them). Wear is looked at
+//! every 64 requests.
 //!
 //! A write-zeroes is a trim here, as it is one for the drive.
 //!
@@ -83,7 +85,9 @@ const KINDS: [&str; 7] = [
     "torn-write",
     "readonly",
 ];
-const CONDITIONS: [&str; 6] = ["op", "lba", "p", "after", "count", "t"];
+const CONDITIONS: [&str; 7] = ["op", "lba", "p", "after", "count", "t", "wear"];
+/// So many requests pass between looks at the wear.
+const LOOK: u32 = 64;
 
 /// A fault as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +101,7 @@ struct Fault {
     after: u64,
     count: u64,
     from_ns: u64,
+    from_wear: f64,
 }
 
 impl FromStr for Fault {
@@ -138,6 +143,7 @@ impl FromStr for Fault {
             after: 0,
             count: u64::MAX,
             from_ns: 0,
+            from_wear: 0.0,
         };
         let mut given = Vec::new();
         for condition in conditions.split(',').filter(|part| !part.is_empty()) {
@@ -162,6 +168,10 @@ impl FromStr for Fault {
                 "after" => fault.after = units::count(value).map_err(|_| reason("a whole number"))?,
                 "count" => fault.count = units::count(value).map_err(|_| reason("a whole number"))?,
                 "t" => fault.from_ns = units::nanoseconds(value).map_err(|_| reason("a time, such as 60s"))?,
+                "wear" => {
+                    let share = value.parse().ok().filter(|share| (0.0..=1e6).contains(share));
+                    fault.from_wear = share.ok_or_else(|| reason("a share of the rated P/E cycles, such as 0.9"))?;
+                }
                 other => return Err(error::unknown("condition of a fault", other, &CONDITIONS)),
             }
         }
@@ -219,6 +229,9 @@ pub struct Faults {
     /// Those that were cleared: they stay in the report.
     cleared: Vec<(u64, String, u64)>,
     made: u64,
+    /// The wear when it was last looked at, and how many requests ago that was.
+    wear: f64,
+    unseen: u32,
 }
 
 impl Faults {
@@ -228,6 +241,8 @@ impl Faults {
             active: Vec::new(),
             cleared: Vec::new(),
             made: 0,
+            wear: 0.0,
+            unseen: LOOK,
         };
         for text in texts {
             faults.add(text)?;
@@ -239,6 +254,7 @@ impl Faults {
     pub fn add(&mut self, text: &str) -> Result<u64> {
         let fault = text.parse()?;
         self.made += 1;
+        self.unseen = LOOK;
         self.active.push(Active {
             number: self.made,
             fault,
@@ -276,10 +292,16 @@ impl Faults {
         self.active.iter().any(|active| active.number == number)
     }
 
-    pub fn judge(&mut self, target: &Target) -> Verdict {
+    /// `wear` measures the mean P/E cycles of the device's blocks since it was new, over those that they are rated for.
+    pub fn judge(&mut self, target: &Target, wear: impl FnOnce() -> f64) -> Verdict {
+        let waits = |active: &Active| active.fault.from_wear > self.wear;
+        if self.unseen >= LOOK && self.active.iter().any(waits) {
+            (self.wear, self.unseen) = (wear(), 0);
+        }
+        self.unseen = self.unseen.saturating_add(1);
         let mut verdict = Verdict::default();
         for active in &mut self.active {
-            if !active.strikes(target) {
+            if active.fault.from_wear > self.wear || !active.strikes(target) {
                 continue;
             }
             match active.fault.kind {
@@ -367,7 +389,7 @@ mod tests {
             (4096, 2000),
             (4096, 2000),
         ]
-        .map(|(offset, now)| faults.judge(&write(offset, now)).failure.is_some())
+        .map(|(offset, now)| faults.judge(&write(offset, now), || 0.0).failure.is_some())
         .into();
         // Too early, the first, left of it, right of it, struck, more than once.
         assert_eq!(struck, [false, false, false, false, true, false]);
@@ -378,14 +400,17 @@ mod tests {
     fn only_what_is_to_be_durable_loses_its_flush() {
         let mut faults = one("drop-flush");
         let plain = write(0, 0);
-        assert_eq!(faults.judge(&plain), Verdict::default());
-        assert!(faults.judge(&Target { fua: true, ..plain }).drop_flush);
+        assert_eq!(faults.judge(&plain, || 0.0), Verdict::default());
+        assert!(faults.judge(&Target { fua: true, ..plain }, || 0.0).drop_flush);
         assert!(
             faults
-                .judge(&Target {
-                    op: OpKind::Flush,
-                    ..plain
-                })
+                .judge(
+                    &Target {
+                        op: OpKind::Flush,
+                        ..plain
+                    },
+                    || 0.0
+                )
                 .drop_flush
         );
         assert_eq!(faults.report()[0]["struck"], 2);
@@ -396,7 +421,7 @@ mod tests {
         let draws = |seed| {
             let mut faults = Faults::new(seed, &["stall=1ms@p=0.25".to_owned()]).unwrap();
             (0..4000)
-                .map(|_| faults.judge(&write(0, 0)).stall_ns)
+                .map(|_| faults.judge(&write(0, 0), || 0.0).stall_ns)
                 .collect::<Vec<_>>()
         };
         assert_eq!(draws(1), draws(1));
@@ -404,7 +429,7 @@ mod tests {
         // 1000 expected, with a standard deviation of 27: a correct draw fails once in 10^8.
         let count = draws(1).iter().filter(|&&ns| ns == 1_000_000).count();
         assert!((840..1160).contains(&count), "{count}");
-        assert!((0..100).all(|_| one("eio@p=0").judge(&write(0, 0)).failure.is_none()));
+        assert!((0..100).all(|_| one("eio@p=0").judge(&write(0, 0), || 0.0).failure.is_none()));
     }
 
     #[test]
@@ -435,9 +460,26 @@ mod tests {
     #[test]
     fn a_cleared_fault_stays_in_the_report() {
         let mut faults = one("readonly");
-        assert_eq!(faults.judge(&write(0, 0)).failure, Some(Failure::ReadOnly));
+        assert_eq!(faults.judge(&write(0, 0), || 0.0).failure, Some(Failure::ReadOnly));
         assert_eq!((faults.clear(Some(7)), faults.clear(Some(1))), (0, 1));
-        assert_eq!(faults.judge(&write(0, 0)), Verdict::default());
+        assert_eq!(faults.judge(&write(0, 0), || 0.0), Verdict::default());
         assert_eq!(faults.report()[0]["active"], false);
+    }
+
+    /// Wear is looked at every 64 requests, and no longer once every fault that waits for it has seen its share.
+    #[test]
+    fn a_fault_may_wait_for_wear() {
+        let mut faults = one("readonly@wear=0.5,after=1");
+        let mut looks = 0;
+        let struck = (0..300).filter(|&number| {
+            let wear = || {
+                looks += 1;
+                if number < 100 { 0.4 } else { 0.5 }
+            };
+            faults.judge(&write(0, 0), wear).failure.is_some()
+        });
+        // From request 128 on it is known, and the first of them passes.
+        assert_eq!(struck.min(), Some(129));
+        assert_eq!(looks, 3);
     }
 }

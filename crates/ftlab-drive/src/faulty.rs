@@ -29,6 +29,7 @@ impl<D: BlockDevice + Instrumented> Driven for D {}
 pub struct Faulty<'a> {
     device: &'a mut dyn Driven,
     faults: Faults,
+    rated_pe_cycles: u32,
     /// By tag, of requests in the device.
     stalls: FxHashMap<u64, u64>,
     /// By time, then in the order in which they came.
@@ -39,10 +40,12 @@ pub struct Faulty<'a> {
 }
 
 impl<'a> Faulty<'a> {
-    pub fn new(device: &'a mut dyn Driven, faults: Faults) -> Self {
+    /// `rated_pe_cycles` is what the blocks are said to stand.
+    pub fn new(device: &'a mut dyn Driven, faults: Faults, rated_pe_cycles: u32) -> Self {
         Faulty {
             device,
             faults,
+            rated_pe_cycles,
             stalls: FxHashMap::default(),
             completed: BTreeMap::new(),
             came: 0,
@@ -65,14 +68,18 @@ impl<'a> Faulty<'a> {
         self.came += 1;
     }
 
-    fn at_once(&mut self, tag: u64, op: OpKind, status: Status, now_ns: u64) {
+    /// Answers without the device, after a stall.
+    fn answer(&mut self, tag: u64, op: OpKind, status: Status, now_ns: u64, stall_ns: u64) {
         self.complete(Completion {
             tag,
             op,
             status,
             submitted_ns: now_ns,
-            done_ns: now_ns,
-            parts: Breakdown::default(),
+            done_ns: now_ns + stall_ns,
+            parts: Breakdown {
+                queue_ns: stall_ns,
+                ..Breakdown::default()
+            },
         });
     }
 }
@@ -83,16 +90,18 @@ impl BlockDevice for Faulty<'_> {
     }
 
     fn submit(&mut self, tag: u64, io: &IoRequest<'_>, now_ns: u64) {
-        let verdict = self.faults.judge(&Target {
+        let target = Target {
             op: io.op,
             offset: io.offset,
             length: u64::from(io.length),
             fua: io.context.flags & flags::FUA != 0,
             now_ns,
-        });
+        };
+        let (device, rated) = (&self.device, f64::from(self.rated_pe_cycles));
+        let verdict = self.faults.judge(&target, || device.mean_erases() / rated);
         if let Some(failure) = verdict.failure {
             self.failed[failure as usize] += 1;
-            return self.at_once(tag, io.op, Status::Failed, now_ns);
+            return self.answer(tag, io.op, Status::Failed, now_ns, 0);
         }
         let torn = if verdict.torn {
             Target::torn(u64::from(io.length)) as u32
@@ -100,7 +109,7 @@ impl BlockDevice for Faulty<'_> {
             io.length
         };
         if (verdict.drop_flush && io.op == OpKind::Flush) || (torn == 0 && io.length > 0) {
-            return self.at_once(tag, io.op, Status::Done, now_ns + verdict.stall_ns);
+            return self.answer(tag, io.op, Status::Done, now_ns, verdict.stall_ns);
         }
         if verdict.stall_ns > 0 {
             self.stalls.insert(tag, verdict.stall_ns);
@@ -154,6 +163,10 @@ impl Instrumented for Faulty<'_> {
 
     fn tiles(&self, most: usize) -> Vec<Tile> {
         self.device.tiles(most)
+    }
+
+    fn mean_erases(&self) -> f64 {
+        self.device.mean_erases()
     }
 
     fn is_offline(&self) -> bool {

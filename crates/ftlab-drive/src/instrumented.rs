@@ -24,6 +24,11 @@ pub trait Instrumented {
         Vec::new()
     }
 
+    /// Mean erases of a reclaim unit since the drive was new.
+    fn mean_erases(&self) -> f64 {
+        0.0
+    }
+
     /// A mirror serves the host at present: the device is to be left alone until this is over.
     fn is_offline(&self) -> bool {
         false
@@ -97,6 +102,10 @@ impl<B: Clocked> Instrumented for Device<FtlFront<B>> {
 
     fn tiles(&self, most: usize) -> Vec<Tile> {
         tiles::tiles(&self.front().ftl, most)
+    }
+
+    fn mean_erases(&self) -> f64 {
+        self.front().ftl.units.mean_erases()
     }
 
     fn is_offline(&self) -> bool {

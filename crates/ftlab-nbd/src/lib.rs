@@ -55,6 +55,11 @@ pub trait LiveDrive: BlockDevice {
     /// A request of `length` bytes at `offset` has completed.
     fn completed(&mut self, done: &Completion, offset: u64, length: u32);
 
+    /// Mean P/E cycles of its blocks since it was new, over those that they are rated for.
+    fn wear(&self) -> f64 {
+        0.0
+    }
+
     /// Which version of a mapping unit the device holds: another after each write, the same again when a power cut has brought an
     /// older one back, 0 for none. `None` if it keeps no account: then its power cannot be cut.
     fn version(&self, unit: u64) -> Option<u32>;

@@ -197,7 +197,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             let mut measured = if spec.faults.is_empty() {
                 time::time(&mut device, &mut workload, held, pace, spec.requests, &plan, &mut watch)?
             } else {
-                let mut faulty = Faulty::new(&mut device, spec.own_faults()?);
+                let mut faulty = Faulty::new(&mut device, spec.own_faults()?, prepared.config.rated_pe_cycles);
                 let measured = time::time(&mut faulty, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
                 injected = Some(Injected::of(&faulty));
                 measured

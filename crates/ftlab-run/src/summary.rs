@@ -365,7 +365,7 @@ fn memory<B: Backend>(ftl: &Ftl<B>) -> Value {
 
 fn wear<B: Backend>(ftl: &Ftl<B>) -> Value {
     let erases: Vec<f64> = ftl.units.rus.iter().map(|ru| f64::from(ru.erases)).collect();
-    let mean = erases.iter().sum::<f64>() / erases.len() as f64;
+    let mean = ftl.units.mean_erases();
     let variance = erases.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / erases.len() as f64;
     json!({ "mean": mean, "max": erases.iter().copied().fold(0.0, f64::max), "std": variance.sqrt() })
 }

@@ -212,6 +212,12 @@ impl Units {
         Some(ru)
     }
 
+    /// Mean erases of a reclaim unit since the drive was new; a scan.
+    pub fn mean_erases(&self) -> f64 {
+        let all = self.rus.iter().map(|ru| f64::from(ru.erases)).sum::<f64>();
+        all / self.rus.len() as f64
+    }
+
     /// The free unit with the most erases; a scan, because only static wear levelling asks, and rarely.
     fn take_most_worn(&mut self, lane: LaneId) -> Option<u32> {
         let rus = &self.rus;

@@ -298,13 +298,14 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             Command::Flush => OpKind::Flush,
             _ => OpKind::Trim,
         };
-        let verdict = self.faults.judge(&Target {
+        let target = Target {
             op: kind,
             offset: head.offset,
             length: u64::from(head.length),
             fua: head.flags & command_flag::FUA != 0,
             now_ns: now,
-        });
+        };
+        let verdict = self.faults.judge(&target, || self.drive.wear());
         if let Some(fault) = verdict.stuck_by {
             self.stuck.push((fault, request));
             return;

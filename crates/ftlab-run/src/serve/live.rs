@@ -109,6 +109,10 @@ impl LiveDrive for Live<'_, '_> {
         }
     }
 
+    fn wear(&self) -> f64 {
+        self.device.mean_erases() / f64::from(self.config.rated_pe_cycles)
+    }
+
     fn version(&self, unit: u64) -> Option<u32> {
         let ftl = &self.device.front().ftl;
         (self.config.ftl.checkpoint_units > 0).then(|| ftl.stamp(Lpn(unit as u32)))

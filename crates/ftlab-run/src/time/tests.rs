@@ -284,7 +284,7 @@ fn a_power_cut_takes_the_whole_array() {
 }
 
 fn faulty(device: &mut Null, fault: &str) -> (Measured, u64) {
-    let mut device = Faulty::new(device, Faults::new(1, &[fault.to_owned()]).unwrap());
+    let mut device = Faulty::new(device, Faults::new(1, &[fault.to_owned()]).unwrap(), 1000);
     let measured = run(&mut device, "uniform:requests=1000", closed(1), &[]);
     let failed = device.failed().map(|(_, count)| count).sum();
     (measured, failed)
@@ -299,6 +299,20 @@ fn faults_cost_what_they_say() {
     assert_eq!((failing.requests, failed), (700, 300));
     let (torn, failed) = faulty(&mut Null(Vec::new()), "torn-write");
     assert_eq!((torn.requests, failed), (1000, 0));
+    // What the device is spared waits all the same, and all of it is waiting.
+    let mut null = Null(Vec::new());
+    let faults = ["drop-flush@op=flush", "stall=1us@op=flush"].map(str::to_owned);
+    let mut device = Faulty::new(&mut null, Faults::new(1, &faults).unwrap(), 1000);
+    let flush = IoRequest {
+        op: OpKind::Flush,
+        offset: 0,
+        length: 0,
+        context: &IoContext::NONE,
+    };
+    device.submit(7, &flush, 100);
+    let mut done = Vec::new();
+    device.advance(1100, &mut done);
+    assert_eq!((done[0].done_ns, done[0].parts.queue_ns), (1100, 1000));
 }
 
 /// A fault that never strikes changes no figure of any request.
@@ -308,7 +322,11 @@ fn a_fault_that_never_strikes_changes_nothing() {
     let spec = "uniform:requests=3000,read=0.5";
     let plain = run(&mut drive(&config), spec, closed(16), &[2000]);
     let mut device = drive(&config);
-    let mut faulty = Faulty::new(&mut device, Faults::new(1, &["eio@after=5000".to_owned()]).unwrap());
+    let mut faulty = Faulty::new(
+        &mut device,
+        Faults::new(1, &["eio@after=5000".to_owned()]).unwrap(),
+        1000,
+    );
     let struck = run(&mut faulty, spec, closed(16), &[2000]);
     assert_eq!(struck.sim_ns, plain.sim_ns);
     let rows = |measured: Measured| format!("{:?}", measured.rows.map(RequestRows::table));
