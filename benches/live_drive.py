@@ -3,11 +3,11 @@
     python benches/live_drive.py throughput      # 4 KiB at queue depth 32, data in memory, no delay
     python benches/live_drive.py latency         # queue depth 1, a drive that reads in 25, 75 and 200 us
 
-`throughput`: fio reads and writes 4 KiB at random over 1 GiB that has been written, one connection, the two servers in turns. Printed is the
-median of the rounds, and the median of the ratios of each round.
+`throughput`: fio reads and writes 4 KiB at random over 1 GiB that has been written, one connection, the two servers in
+turns. Printed is the median of the rounds, and the median of the ratios of each round.
 
-`latency`: what fio measures less what the model says of each read, at the median and the 99th percentile; and the same of a drive that answers at
-once, which is what the connection and the programs at both ends take. Needs fio and nbdkit.
+`latency`: what fio measures less what the model says of each read, at the median and the 99th percentile; and the same
+of a drive that answers at once, which is what the connection and the programs at both ends take. Needs fio and nbdkit.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ from typing import Any
 
 MODELS_US = (25, 75, 200)
 AREA = "1g"
+
+
+def say(line: str) -> None:
+    """A line of the table."""
+    sys.stdout.write(f"{line}\n")
 
 
 @contextmanager
@@ -82,13 +87,13 @@ def throughput(folder: Path, rounds: int, seconds: float) -> None:
     for _ in range(rounds):
         for name, command in servers.items():
             all_rates[name].append(rates(command, socket, seconds))
-    print("| 4 KiB, queue depth 32 | ftlab | nbdkit memory | ratio, median of the rounds | lowest to highest |")
-    print("|---|---|---|---|---|")
+    say("| 4 KiB, queue depth 32 | ftlab | nbdkit memory | ratio, median of the rounds | lowest to highest |")
+    say("|---|---|---|---|---|")
     for kind in ("read", "write"):
         both = [[rate[kind] for rate in all_rates[name]] for name in ("ftlab", "nbdkit")]
         ratios = [our / other for our, other in zip(*both, strict=True)]
         medians = [statistics.median(of_one) for of_one in both]
-        print(
+        say(
             f"| {kind}s a second | {medians[0]:,.0f} | {medians[1]:,.0f} "
             f"| {statistics.median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f} |"
         )
@@ -107,7 +112,13 @@ def latency(folder: Path, rounds: int, seconds: float) -> None:
     socket = folder / "bench.sock"
     # Nothing but the reading of the cells takes time.
     changes = ("timing.transfer=0.001ns/B", "timing.read_command=0ns", "host.bandwidth=1000GB/s", "host.read_setup=0ns")
-    plain = ["--drive", "bench-16g", "--precondition", "fill", *(part for change in changes for part in ("--set", change))]
+    plain = [
+        "--drive",
+        "bench-16g",
+        "--precondition",
+        "fill",
+        *(part for change in changes for part in ("--set", change)),
+    ]
     paces = [("none", 0), *(("real", us) for us in MODELS_US)]
     measured: dict[int, list[dict[str, float]]] = {us: [] for _, us in paces}
     for _ in range(rounds):
@@ -115,12 +126,12 @@ def latency(folder: Path, rounds: int, seconds: float) -> None:
             read = ["--set", f"timing.read={us or MODELS_US[0]}us"]
             with running(ours(socket, *plain, *read, "--pace", pace), socket):
                 measured[us].append(quantiles(socket, seconds))
-    print("| the model reads in | p50 measured | p99 measured | p50 beyond the model | p99 beyond the model |")
-    print("|---|---|---|---|---|")
+    say("| the model reads in | p50 measured | p99 measured | p50 beyond the model | p99 beyond the model |")
+    say("|---|---|---|---|---|")
     for us, found in measured.items():
         p50, p99 = (statistics.median(of_one[key] for of_one in found) for key in ("p50", "p99"))
         said = f"{us} us" if us else "0 (answers at once)"
-        print(f"| {said} | {p50:.1f} us | {p99:.1f} us | {p50 - us:.1f} us | {p99 - us:.1f} us |")
+        say(f"| {said} | {p50:.1f} us | {p99:.1f} us | {p50 - us:.1f} us | {p99 - us:.1f} us |")
 
 
 def main() -> None:

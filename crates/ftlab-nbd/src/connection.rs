@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// Takes what has come, by way of `room`; requests go to `out`.
-    pub fn read(&mut self, client: Client, room: &mut [u8], out: &mut Vec<Box<Request>>) {
+    pub fn read(&mut self, client: Client, room: &mut [u8], out: &mut Vec<Request>) {
         let large = self
             .arriving
             .as_mut()
@@ -162,7 +162,7 @@ impl Connection {
     }
 
     /// Takes requests from what had been read before, as far as there is room now; whether there was any.
-    pub fn take(&mut self, client: Client, out: &mut Vec<Box<Request>>) -> bool {
+    pub fn take(&mut self, client: Client, out: &mut Vec<Request>) -> bool {
         if self.input.is_empty() {
             return false;
         }
@@ -177,7 +177,7 @@ impl Connection {
     }
 
     /// How many of `bytes` have become requests, or parts of one.
-    fn parse(&mut self, bytes: &[u8], client: Client, out: &mut Vec<Box<Request>>) -> usize {
+    fn parse(&mut self, bytes: &[u8], client: Client, out: &mut Vec<Request>) -> usize {
         let mut taken = 0;
         while !self.has_ended {
             if let Some(write) = &mut self.arriving {
@@ -228,7 +228,7 @@ impl Connection {
         taken
     }
 
-    fn has_come(&mut self, request: Arriving, client: Client, out: &mut Vec<Box<Request>>) {
+    fn has_come(&mut self, request: Arriving, client: Client, out: &mut Vec<Request>) {
         let head = RequestHead {
             offset: request.head.offset.saturating_add(self.export.offset),
             ..request.head
@@ -236,14 +236,14 @@ impl Connection {
         let carried = carried(&request.head, request.fault);
         match request.fault {
             Some(error) => self.answer(&head, carried, error, &Body::None),
-            None => out.push(Box::new(Request {
+            None => out.push(Request {
                 head,
                 export: self.agreed.export,
                 client,
                 data: request.data,
                 carried,
                 arrived: request.at,
-            })),
+            }),
         }
     }
 

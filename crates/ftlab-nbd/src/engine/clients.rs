@@ -58,7 +58,7 @@ impl Clients {
     }
 
     /// Takes the requests that have come. Those that were sent before all connections were broken off are no longer wanted.
-    pub fn read(&mut self, epoch: u64, out: &mut Vec<Box<Request>>) {
+    pub fn read(&mut self, epoch: u64, out: &mut Vec<Request>) {
         for ready in std::mem::take(&mut self.ready) {
             let place = ready.key as usize;
             let Some((connection, _)) = self.all.find_mut(place) else {
@@ -97,7 +97,7 @@ impl Clients {
     }
 
     /// Sends the replies that wait, and takes requests for which there is room then. Who is through goes out.
-    pub fn send(&mut self, doors: &Doors, out: &mut Vec<Box<Request>>) {
+    pub fn send(&mut self, doors: &Doors, out: &mut Vec<Request>) {
         let touched = std::mem::take(&mut self.touched);
         for &place in &touched {
             let Some((connection, known)) = self.all.find_mut(place) else {

@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A request that the device works on.
 struct Op {
     /// `None`: a flush of the server's own.
-    request: Option<Box<Request>>,
+    request: Option<Request>,
     kind: OpKind,
     body: Body,
     error: u32,
@@ -80,10 +80,10 @@ pub struct Engine<'a, D> {
     /// Units that a request under way changes.
     busy: FxHashSet<u64>,
     /// Requests that wait for others on the same units, or for the drive to come back.
-    held: VecDeque<Box<Request>>,
+    held: VecDeque<Request>,
     /// Answers that a fault holds back.
     delayed: BinaryHeap<Reverse<(u64, usize)>>,
-    stuck: Vec<(u64, Box<Request>)>,
+    stuck: Vec<(u64, Request)>,
     /// After a power cut: when the drive takes requests again.
     ready_ns: u64,
     flushing: bool,
@@ -92,7 +92,7 @@ pub struct Engine<'a, D> {
     contents: Vec<u64>,
     clients: Clients,
     /// Requests that have come and not entered yet.
-    incoming: Vec<Box<Request>>,
+    incoming: Vec<Request>,
 }
 
 impl<'a, D: LiveDrive> Engine<'a, D> {
@@ -262,7 +262,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         }
     }
 
-    fn arrived(&mut self, request: Box<Request>) {
+    fn arrived(&mut self, request: Request) {
         if request.head.command == Command::BlockStatus {
             return self.block_status(&request);
         }
@@ -272,7 +272,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             let other = self.changes(held);
             other.start < units.end && units.start < other.end
         };
-        if self.clock.now_ns() < self.ready_ns || conflicts || self.held.iter().any(|held| behind(held)) {
+        if self.clock.now_ns() < self.ready_ns || conflicts || self.held.iter().any(behind) {
             self.report.held += 1;
             self.held.push_back(request);
             return;
@@ -289,7 +289,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         }
     }
 
-    fn begin(&mut self, mut request: Box<Request>) {
+    fn begin(&mut self, mut request: Request) {
         let now = self.clock.now_ns();
         let head = request.head;
         let kind = match head.command {
