@@ -33,7 +33,7 @@ struct Load {
     requests: usize,
 }
 
-/// A write whose data is coming.
+/// A request whose data is coming, or that has none.
 struct Arriving {
     head: RequestHead,
     fault: Option<u32>,
@@ -42,10 +42,17 @@ struct Arriving {
     at: Instant,
 }
 
+impl Arriving {
+    fn missing(&self) -> usize {
+        self.data.len() - self.filled
+    }
+}
+
 pub struct Connection {
     pub socket: Socket,
-    /// Its number at the doors, and how often all connections had been broken off when it was made.
+    /// Its number at the doors.
     pub number: u64,
+    /// How often all connections had been broken off when it was made.
     pub epoch: u64,
     agreed: Agreed,
     export: Export,
@@ -110,8 +117,13 @@ impl Connection {
         self.is_gone || (self.has_ended && self.under_way.requests == 0)
     }
 
+    /// A write whose data will not come is none.
     fn end(&mut self) {
         self.has_ended = true;
+        if let Some(write) = self.arriving.take() {
+            self.under_way.bytes -= carried(&write.head, write.fault);
+            self.under_way.requests -= 1;
+        }
     }
 
     /// Nobody answers it any more.
@@ -126,35 +138,25 @@ impl Connection {
 
     /// Takes what has come, by way of `room`; requests go to `out`.
     pub fn read(&mut self, client: Client, room: &mut [u8], out: &mut Vec<Request>) {
-        let large = self
-            .arriving
-            .as_mut()
-            .filter(|write| write.data.len() - write.filled >= DIRECT);
+        let large = self.arriving.as_mut().filter(|write| write.missing() >= DIRECT);
+        let is_large = large.is_some();
         let came = match large {
             Some(write) => self.socket.read(&mut write.data[write.filled..]),
             None => self.socket.read(room),
         };
         match came {
             Ok(0) => self.end(),
+            Ok(count) if is_large => {
+                self.arriving.iter_mut().for_each(|write| write.filled += count);
+                self.parse(&[], client, out);
+            }
+            Ok(count) if self.input.is_empty() => {
+                let taken = self.parse(&room[..count], client, out);
+                self.input.extend_from_slice(&room[taken..count]);
+            }
             Ok(count) => {
-                match self
-                    .arriving
-                    .as_mut()
-                    .filter(|write| write.data.len() - write.filled >= DIRECT)
-                {
-                    Some(write) => {
-                        write.filled += count;
-                        self.parse(&[], client, out);
-                    }
-                    None if self.input.is_empty() => {
-                        let taken = self.parse(&room[..count], client, out);
-                        self.input.extend_from_slice(&room[taken..count]);
-                    }
-                    None => {
-                        self.input.extend_from_slice(&room[..count]);
-                        self.take(client, out);
-                    }
-                }
+                self.input.extend_from_slice(&room[..count]);
+                self.take(client, out);
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.give_up(),
@@ -181,12 +183,11 @@ impl Connection {
         let mut taken = 0;
         while !self.has_ended {
             if let Some(write) = &mut self.arriving {
-                let wanted = &mut write.data[write.filled..];
-                let count = wanted.len().min(bytes.len() - taken);
-                wanted[..count].copy_from_slice(&bytes[taken..taken + count]);
+                let count = write.missing().min(bytes.len() - taken);
+                write.data[write.filled..][..count].copy_from_slice(&bytes[taken..][..count]);
                 write.filled += count;
                 taken += count;
-                if write.filled < write.data.len() {
+                if write.missing() > 0 {
                     break;
                 }
                 let write = self.arriving.take().expect("it has just been looked at");
@@ -327,5 +328,130 @@ fn write(wire: &mut Vec<u8>, head: &RequestHead, base: u64, error: u32, body: &B
             }
         }
         Body::None => begin(chunk::NONE, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    const CLIENT: Client = Client { place: 0, number: 0 };
+
+    /// A connection to 64 MiB, and the client's end of it.
+    fn pair() -> (Connection, UnixStream) {
+        let (ours, client) = UnixStream::pair().unwrap();
+        let export = Export {
+            name: String::new(),
+            offset: 1 << 20,
+            size: 64 << 20,
+        };
+        let ours = Connection::new(Socket::Unix(ours), 0, 0, Agreed::default(), export);
+        ours.socket.set_waiting(false).unwrap();
+        (ours, client)
+    }
+
+    fn head(command: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
+        let mut bytes = Vec::from(crate::protocol::REQUEST_MAGIC.to_be_bytes());
+        bytes.extend(0u16.to_be_bytes());
+        bytes.extend(command.to_be_bytes());
+        bytes.extend(cookie.to_be_bytes());
+        bytes.extend(offset.to_be_bytes());
+        bytes.extend(length.to_be_bytes());
+        bytes
+    }
+
+    fn read(connection: &mut Connection) -> Vec<Request> {
+        let (mut room, mut out) = (vec![0; 4096], Vec::new());
+        for _ in 0..100 {
+            if connection.listens() {
+                connection.read(CLIENT, &mut room, &mut out);
+            }
+        }
+        out
+    }
+
+    /// Wherever the bytes are cut, the same requests come of them.
+    #[test]
+    fn requests_come_in_any_pieces() {
+        let data: Vec<u8> = (0..1024u32).map(|number| number as u8).collect();
+        let wire = [head(1, 1, 0, 1024), data.clone(), head(0, 2, 512, 512)].concat();
+        for cut in [1, 27, 28, 29, 500, 1052, 1053, 1079] {
+            let (mut connection, mut client) = pair();
+            client.write_all(&wire[..cut]).unwrap();
+            let mut came = read(&mut connection);
+            client.write_all(&wire[cut..]).unwrap();
+            came.extend(read(&mut connection));
+            let seen: Vec<_> = came
+                .iter()
+                .map(|request| (request.head.cookie, request.head.offset))
+                .collect();
+            assert_eq!(seen, [(1, 1 << 20), (2, (1 << 20) + 512)], "cut at {cut}");
+            assert_eq!((&came[0].data, came[0].carried, came[1].carried), (&data, 1024, 512));
+        }
+    }
+
+    /// Beyond 256 requests nothing is taken until replies are sent, and then all of it is.
+    #[test]
+    fn what_is_under_way_is_bounded() {
+        let (mut connection, mut client) = pair();
+        let wire: Vec<u8> = (0..600).flat_map(|number| head(0, number, 0, 512)).collect();
+        client.write_all(&wire).unwrap();
+        let mut taken = read(&mut connection);
+        assert_eq!(taken.len(), MOST_REQUESTS);
+        assert!(!connection.listens());
+        let mut answered = 0;
+        while answered < 600 {
+            assert!(taken.len() <= MOST_REQUESTS);
+            for request in taken.split_off(taken.len() / 2) {
+                connection.answer(&request.head, request.carried, error::EIO, &Body::None);
+                answered += 1;
+            }
+            connection.send();
+            connection.take(CLIENT, &mut taken);
+            taken.extend(read(&mut connection));
+        }
+        let mut replies = vec![0; 600 * 16];
+        client.read_exact(&mut replies).unwrap();
+        assert!(!connection.has_unsent());
+    }
+
+    /// A client that takes nothing is not waited for; when it does, all of it arrives.
+    #[test]
+    fn replies_wait_for_a_slow_client() {
+        let (mut connection, mut client) = pair();
+        client.write_all(&head(0, 1, 0, 8 << 20)).unwrap();
+        let request = read(&mut connection).pop().unwrap();
+        let data: Vec<u8> = (0..8u32 << 20).map(|number| (number >> 9) as u8).collect();
+        connection.answer(&request.head, request.carried, 0, &Body::Data(data.clone()));
+        connection.send();
+        assert!(connection.has_unsent() && !connection.is_over());
+        let reader = std::thread::spawn(move || {
+            let mut all = vec![0; 16 + (8 << 20)];
+            client.read_exact(&mut all).map(|()| all)
+        });
+        while connection.has_unsent() {
+            connection.send();
+        }
+        assert_eq!(reader.join().unwrap().unwrap()[16..], data);
+    }
+
+    /// Who hangs up in the middle of a write is through when everything else is answered.
+    #[test]
+    fn a_write_that_breaks_off_is_none() {
+        let (mut connection, mut client) = pair();
+        client.write_all(&head(0, 1, 0, 512)).unwrap();
+        client
+            .write_all(&[head(1, 2, 0, 1 << 20), vec![7; 300_000 - 28]].concat()[..100])
+            .unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let came = read(&mut connection);
+        assert_eq!(came.len(), 1);
+        assert!(!connection.is_over());
+        connection.answer(&came[0].head, came[0].carried, error::EIO, &Body::None);
+        connection.send();
+        assert!(connection.is_over());
     }
 }
