@@ -78,18 +78,6 @@ impl Default for Nodes {
     }
 }
 
-impl Nodes {
-    /// For so many nodes, without a pause to grow.
-    pub fn with_room(count: u32) -> Self {
-        let bits = (u64::from(count).max(1 << (LEAST_BITS - 1)) - 1).ilog2() + 2;
-        Nodes {
-            first: [memory::huge(NONE, 1 << bits), memory::huge(NONE, 1 << bits)],
-            bits,
-            ..Nodes::default()
-        }
-    }
-}
-
 impl std::ops::Index<u32> for Nodes {
     type Output = Node;
 
@@ -108,6 +96,16 @@ impl std::ops::IndexMut<u32> for Nodes {
 }
 
 impl Nodes {
+    /// For so many nodes, without a pause to grow.
+    pub fn with_room(count: u32) -> Self {
+        let bits = (u64::from(count).max(1 << (LEAST_BITS - 1)) - 1).ilog2() + 2;
+        Nodes {
+            first: [memory::huge(NONE, 1 << bits), memory::huge(NONE, 1 << bits)],
+            bits,
+            ..Nodes::default()
+        }
+    }
+
     pub fn count(&self) -> u32 {
         self.count
     }
