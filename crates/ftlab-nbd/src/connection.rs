@@ -97,6 +97,12 @@ impl Connection {
         requests == 0 || (taken + bytes <= MOST_BYTES && requests < MOST_REQUESTS)
     }
 
+    /// Whether what is under way is what a client may have.
+    pub fn is_within_bounds(&self) -> bool {
+        let Load { bytes, requests } = self.under_way;
+        requests <= 1 || (bytes <= MOST_BYTES && requests <= MOST_REQUESTS)
+    }
+
     /// Whether anything that comes is of interest.
     pub fn listens(&self) -> bool {
         !self.has_ended && (self.arriving.is_some() || self.has_room(0)) && !self.waits_for_room()

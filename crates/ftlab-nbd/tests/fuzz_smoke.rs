@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use ftlab_core::Stream;
-use ftlab_nbd::fuzz::{fuzz_negotiation, fuzz_requests};
+use ftlab_nbd::fuzz::{fuzz_connection, fuzz_negotiation, fuzz_requests};
 use ftlab_nbd::protocol::{OPTION_MAGIC, REQUEST_MAGIC};
 
 const CASES: u32 = 20_000;
@@ -60,6 +60,62 @@ fn mutated(mut bytes: Vec<u8>, random: &mut Stream) -> Vec<u8> {
     bytes
 }
 
+/// Requests that lie on the export or beside it, the writes among them with their data.
+fn conversation(random: &mut Stream) -> Vec<u8> {
+    let mut bytes = vec![random.next_u64() as u8];
+    for _ in 0..=random.below(8) {
+        let command = [0, 0, 0, 1, 1, 1, 3, 4, 6, 7, 9, 2][random.below(12) as usize];
+        let offset = random.below(2100) * 512;
+        let mut length = [512, 4096, 512 * random.below(200), random.below(1 << 33)][random.below(4) as usize] as u32;
+        if command == 1 {
+            length = length.min(100_352);
+        }
+        bytes.extend(REQUEST_MAGIC.to_be_bytes());
+        bytes.extend(u16::to_be_bytes([0, 0, 1, 8][random.below(4) as usize]));
+        bytes.extend(u16::to_be_bytes(command));
+        bytes.extend(random.next_u64().to_be_bytes());
+        bytes.extend((if command == 3 { 0 } else { offset }).to_be_bytes());
+        bytes.extend((if command == 3 { 0 } else { length }).to_be_bytes());
+        if command == 1 {
+            bytes.extend(std::iter::repeat_n(7, length as usize));
+        }
+    }
+    bytes
+}
+
+fn converse(cases: u32) -> usize {
+    let mut random = Stream::new(3, "fuzz");
+    let each = (0..cases).map(|number| {
+        let said = conversation(&mut random);
+        // Every other as it should be, so that requests are taken.
+        fuzz_connection(&if number % 2 == 0 {
+            said
+        } else {
+            mutated(said, &mut random)
+        })
+    });
+    each.sum()
+}
+
+#[test]
+fn no_conversation_does_harm() {
+    let taken = converse(2000);
+    assert!(taken > 2000, "{taken} requests were taken");
+}
+
+#[test]
+#[ignore = "takes minutes: ten million messages; built with -Zsanitizer=address for what only that finds"]
+fn ten_million_messages_do_no_harm() {
+    let mut random = Stream::new(4, "fuzz");
+    for _ in 0..1_000_000 {
+        let said = negotiation(&mut random);
+        fuzz_negotiation(&mutated(said, &mut random));
+        let asked = requests(&mut random);
+        fuzz_requests(&mutated(asked, &mut random));
+    }
+    assert!(converse(2_200_000) > 2_000_000);
+}
+
 #[test]
 fn no_bytes_of_a_client_do_harm() {
     let mut random = Stream::new(1, "fuzz");
@@ -108,7 +164,7 @@ fn a_server_outlives_its_clients() {
 fn every_target_is_there_for_libfuzzer() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz");
     let listed = std::fs::read_to_string(format!("{folder}/Cargo.toml")).unwrap();
-    for name in ["nbd_negotiation", "nbd_requests"] {
+    for name in ["nbd_connection", "nbd_negotiation", "nbd_requests"] {
         assert!(
             listed.contains(&format!("name = \"{name}\"")),
             "fuzz/Cargo.toml lacks {name}"
