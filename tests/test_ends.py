@@ -126,3 +126,29 @@ main()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "ftlab: interrupted\n")
     assert not any(tmp_path.iterdir())
+
+
+IN_A_FINALISER = """
+import os, signal, time
+from ftlab.cli.stopping import announced
+
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+with announced():
+    try:
+        held = Held()
+        del held
+        time.sleep(20)
+        print("it went on")
+    except KeyboardInterrupt:
+        print("stopped")
+"""
+
+
+def test_ctrl_c_that_meets_a_finaliser_still_stops() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_A_FINALISER], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "stopped\n"
+    assert done.stderr.count("stopping") == 1

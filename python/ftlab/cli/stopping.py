@@ -10,7 +10,16 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+AGAIN_S = 0.05
 SENTENCE = "ftlab: stopping; what is finished is kept\n"
+
+
+def _is_finalising(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextlib.contextmanager
@@ -24,6 +33,12 @@ def announced() -> Iterator[None]:
             begun = True
             # The progress line may be half written: its stream is not touched.
             os.write(2, (("\r\x1b[2K" if sys.stderr.isatty() else "") + SENTENCE).encode())
+        if _is_finalising(frame):
+            # Python swallows what is raised there: the signal comes again when that is over.
+            again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+            return
         signal.default_int_handler(number, frame)
 
     before = {}
