@@ -149,6 +149,7 @@ with announced():
 
 
 def test_ctrl_c_that_meets_a_finaliser_still_stops() -> None:
-    done = subprocess.run([sys.executable, "-c", IN_A_FINALISER], capture_output=True, text=True, timeout=60, check=True)
+    command = [sys.executable, "-c", IN_A_FINALISER]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "stopped\n"
     assert done.stderr.count("stopping") == 1

@@ -75,8 +75,8 @@ pub fn fuzz_connection(bytes: &[u8]) -> usize {
     let name = crate::request::Client { place: 0, number: 0 };
     let (mut room, mut taken, mut heard) = (vec![0; 4096], Vec::new(), vec![0; 64 << 10]);
     let mut count = 0;
-    // From single bytes to 32 KiB, and no more than a thousand pieces.
-    let length = (1 << (step % 16)).max(bytes.len() / 1000);
+    // From single bytes to 32 KiB, and not many more than forty pieces.
+    let length = (1 << (step % 16)).max(bytes.len() / 40);
     for piece in bytes.chunks(length) {
         if client.write(piece).is_err() || connection.is_over() {
             break;
