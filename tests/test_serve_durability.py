@@ -224,3 +224,20 @@ def test_a_full_disk_gives_errors_and_keeps_what_was_acknowledged(tmp_path: Path
             assert all(client.read(step * 65536, 65536) == text for step, text in data.items())
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_data_that_neither_state_nor_journal_knows_gets_a_map(tmp_path: Path) -> None:
+    """Another program writes a MiB into the image between two services."""
+    image, size = tmp_path / "drive.img", ("--drive", "tiny")
+    with served(tmp_path, *FAST, "--image", image, *size) as service:
+        service.client().write(0, b"1" * UNIT)
+        service.end()
+    with image.open("r+b") as file:
+        file.seek(8 << 20)
+        file.write(b"2" * (1 << 20))
+    with served(tmp_path, *FAST, "--image", image, *size) as service:
+        client = service.client()
+        assert client.read(8 << 20, 1 << 20) == b"2" * (1 << 20)
+        summary = service.end()
+    assert summary["counts"]["unmapped_reads"] == 0
+    assert any(note.startswith("1 MiB of the image were in neither") for note in summary["notes"])

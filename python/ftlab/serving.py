@@ -106,7 +106,7 @@ def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         asked, delivered = latency["asked"], latency["delivered"]
         said.append(
             (
-                f"{op}s",
+                {"flush": "flushes"}.get(op, f"{op}s"),
                 f"{asked['count']:,}; asked of the drive p50 {show.named('p50_ns', asked['p50_ns'])}, "
                 f"p99 {show.named('p99_ns', asked['p99_ns'])}; "
                 f"delivered p50 {show.named('p50_ns', delivered['p50_ns'])}, "

@@ -3,7 +3,8 @@
 //! # Model
 //! At an orderly end the state of the drive is saved beside the image (`FILE.state`), and the journal (`FILE.journal`) begins anew behind
 //! it. A drive that is served again goes on from that state, and writes and trims of the journal are carried out once more, in their order
-//! and without time. If there is no state, they begin on a drive as `precondition` says. Without a journal that belongs to the image,
+//! and without time. Data that neither of them knows, as after a change of the image by others or damage to the journal, is then mapped as by one
+//! sequential write. If there is no state, they begin on a drive as `precondition` says. Without a journal that belongs to the image,
 //! the map is made from the data, as by one sequential write.
 //!
 //! # Not modelled
@@ -13,9 +14,10 @@
 use std::io;
 use std::path::Path;
 
-use ftlab_core::{Error, IoRequest, OpKind, Result, units};
+use ftlab_core::{Error, IoRequest, Lpn, OpKind, Result, units};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::state;
+use ftlab_ftl::record::Entry;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 use ftlab_nbd::store::{Change, Found, Image, Past, StateId, beside};
 
@@ -56,6 +58,8 @@ pub fn take_up(
                     "the drive goes on from {start} and {} writes and trims of the journal",
                     past.changes.len()
                 ));
+                let held = image.extents().map_err(at)?;
+                notes.extend(map_rest(ftl, config, &held)?);
                 return Ok(image);
             }
             Err(why) => {
@@ -111,6 +115,39 @@ fn replay(ftl: &mut Ftl<Counting>, config: &DriveConfig, changes: &[Change]) -> 
         }
     }
     Ok(())
+}
+
+/// Below this a file system may tell of data where a unit was trimmed.
+const LEAST_UNIT: u32 = 4096;
+
+/// Writes the units in which the image holds data and the drive none; what there is to say of it.
+fn map_rest(ftl: &mut Ftl<Counting>, config: &DriveConfig, held: &[Change]) -> Result<Option<String>> {
+    let unit = config.layout.geometry.unit_bytes;
+    if unit < LEAST_UNIT {
+        return Ok(None);
+    }
+    let bytes = u64::from(unit);
+    let units = held
+        .iter()
+        .flat_map(|data| data.offset / bytes..(data.offset + data.length).div_ceil(bytes));
+    let units = units.filter(|&unit| ftl.record.entry(Lpn(unit as u32)) == Entry::UNMAPPED);
+    let mut missing: Vec<Change> = units
+        .map(|unit| Change {
+            trim: false,
+            offset: unit * bytes,
+            length: bytes,
+        })
+        .collect();
+    missing.dedup_by_key(|change| change.offset);
+    replay(ftl, config, &missing)?;
+    let count = missing.len() as u64;
+    Ok((count > 0).then(|| {
+        format!(
+            "{} of the image were in neither state nor journal (another program has changed it, or they are of another image or damaged): mapped as \
+             by one sequential write",
+            units::show_bytes(count * bytes)
+        )
+    }))
 }
 
 /// Saves the state of the drive beside its image, from which the next service goes on.
