@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SendError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -174,14 +174,5 @@ impl<T> Drop for Ringing<T> {
     fn drop(&mut self) {
         self.sender = None;
         self.ring();
-    }
-}
-
-/// The next message, if there is one; an error: nobody can send any more.
-pub fn next<T>(receiver: &Receiver<T>) -> Result<Option<T>, ()> {
-    match receiver.try_recv() {
-        Ok(message) => Ok(Some(message)),
-        Err(TryRecvError::Empty) => Ok(None),
-        Err(TryRecvError::Disconnected) => Err(()),
     }
 }

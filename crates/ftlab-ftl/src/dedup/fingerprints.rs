@@ -5,11 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use ftlab_core::{Error, Result, memory};
+use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 pub use super::nodes::Place;
 use super::nodes::{By, NONE, Node, Nodes};
+
+mod ahead;
 
 /// Bytes of a fingerprint in a drive's memory: 20 of a SHA-1 digest, 4 of a place, 8 of the links of its list, 4 of its chain in
 /// the hash table, 4 of a count and a context.
@@ -75,8 +77,10 @@ pub struct Left {
 
 const MOST_COUNT: u32 = 255;
 
-/// A larger table grows as it is filled.
-const MOST_AT_ONCE: u32 = 1 << 20;
+/// Room that a table has from the start: a large one, or one without a bound, grows as it is filled.
+fn at_once(most: u32) -> u32 {
+    if most == NONE { 0 } else { most.min(1 << 20) }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct List {
@@ -151,7 +155,7 @@ impl Fingerprints {
                 NONE => NONE,
                 most => (f64::from(most) * room.second) as u32,
             },
-            nodes: Nodes::with_room(room.entries.min(MOST_AT_ONCE)),
+            nodes: Nodes::with_room(at_once(most)),
             links: Vec::new(),
             lists: vec![List::default(); lists],
             contexts: Vec::new(),
@@ -171,8 +175,7 @@ impl Fingerprints {
     }
 
     pub fn clear(&mut self) {
-        let room = if self.is_bounded() { self.most } else { 0 };
-        self.nodes = Nodes::with_room(room.min(MOST_AT_ONCE));
+        self.nodes = Nodes::with_room(at_once(self.most));
         self.links.clear();
         self.lists.fill(List::default());
         self.contexts.clear();
@@ -182,52 +185,6 @@ impl Fingerprints {
     /// Whether somebody may have to leave, in an order.
     fn is_bounded(&self) -> bool {
         self.most != NONE
-    }
-
-    /// Brings where a content is looked for, and a place, into the processor's cache.
-    #[inline]
-    pub fn prefetch_content(&self, content: u64) {
-        self.nodes.prefetch_chain(By::Content, content);
-    }
-
-    #[inline]
-    pub fn prefetch_place(&self, place: Place) {
-        self.nodes.prefetch_chain(By::Place, place);
-    }
-
-    /// The same of the first fingerprints there.
-    #[inline]
-    pub fn prefetch_at_content(&self, content: u64) {
-        self.nodes.prefetch_first(By::Content, content);
-    }
-
-    #[inline]
-    pub fn prefetch_at_place(&self, place: Place) {
-        self.nodes.prefetch_first(By::Place, place);
-    }
-
-    /// The same of what a hit touches beside the fingerprint. The place that it stands for.
-    #[inline]
-    pub fn prefetch_hit(&self, content: u64) -> Option<Place> {
-        let number = self.nodes.with_content(content)?;
-        self.prefetch_beside(number);
-        Some(self.nodes[number].place)
-    }
-
-    /// The same of what the end of the fingerprint at `place` touches.
-    #[inline]
-    pub fn prefetch_end(&self, place: Place) {
-        if let Some(number) = self.nodes.at_place(place) {
-            self.prefetch_beside(number);
-            self.nodes.prefetch_chain(By::Content, self.nodes[number].content);
-        }
-    }
-
-    #[inline]
-    fn prefetch_beside(&self, number: u32) {
-        for neighbour in self.links.get(number as usize).into_iter().flatten() {
-            memory::prefetch(&self.links, *neighbour as usize);
-        }
     }
 
     #[inline]

@@ -66,18 +66,6 @@ pub struct Nodes {
     bits: u32,
 }
 
-impl Default for Nodes {
-    fn default() -> Self {
-        Nodes {
-            nodes: Vec::new(),
-            unused: NONE,
-            count: 0,
-            first: [vec![NONE; 1 << LEAST_BITS], vec![NONE; 1 << LEAST_BITS]],
-            bits: LEAST_BITS,
-        }
-    }
-}
-
 impl std::ops::Index<u32> for Nodes {
     type Output = Node;
 
@@ -100,9 +88,11 @@ impl Nodes {
     pub fn with_room(count: u32) -> Self {
         let bits = (u64::from(count).max(1 << (LEAST_BITS - 1)) - 1).ilog2() + 2;
         Nodes {
+            nodes: Vec::new(),
+            unused: NONE,
+            count: 0,
             first: [memory::huge(NONE, 1 << bits), memory::huge(NONE, 1 << bits)],
             bits,
-            ..Nodes::default()
         }
     }
 
@@ -256,7 +246,7 @@ mod tests {
 
     #[test]
     fn both_indices_are_those_of_two_maps() {
-        let (mut nodes, mut random) = (Nodes::default(), Stream::new(3, "nodes"));
+        let (mut nodes, mut random) = (Nodes::with_room(0), Stream::new(3, "nodes"));
         let (mut by_content, mut by_place) = (FxHashMap::default(), FxHashMap::default());
         for step in 0..20_000u64 {
             // Keys of a few chains, so that they are long.

@@ -92,7 +92,9 @@ impl Clients {
             && connection.number == number
         {
             connection.answer(&request.head, request.carried, error, body);
-            self.touched.push(place);
+            if self.touched.last() != Some(&place) {
+                self.touched.push(place);
+            }
         }
     }
 

@@ -13,7 +13,7 @@ mod places;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use ftlab_core::faults::{Faults, Target};
@@ -23,7 +23,6 @@ use serde_json::json;
 
 use crate::LiveDrive;
 use crate::clock::Clock;
-use crate::poll::next;
 use crate::power_log::PowerLog;
 use crate::protocol::{Command, command_flag, error};
 use crate::report::Report;
@@ -159,10 +158,10 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
                 self.arrived(request);
             }
             let all_gone = loop {
-                match next(messages) {
-                    Ok(Some(message)) => self.hear(message),
-                    Ok(None) => break false,
-                    Err(()) => break self.clients.is_empty(),
+                match messages.try_recv() {
+                    Ok(message) => self.hear(message),
+                    Err(TryRecvError::Empty) => break false,
+                    Err(TryRecvError::Disconnected) => break self.clients.is_empty(),
                 }
             };
             if all_gone {
