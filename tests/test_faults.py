@@ -81,6 +81,27 @@ def test_a_drive_takes_no_writes_after_its_rated_life() -> None:
     assert lab.run("uniform:requests=1e4", faults="readonly@wear=1", **options).summary["errors"] == {}
 
 
+@pytest.mark.parametrize("fault", ["readonly@t=1ms", "readonly"])
+@pytest.mark.parametrize("workload", ["uniform:requests=2k", "70r30w", "trace"])
+def test_a_run_that_is_to_settle_ends_when_the_drive_takes_no_more_writes(
+    tmp_path: Path, fault: str, workload: str
+) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text(rows(*[("write", 4096 * step, 4096) for step in range(100)]))
+    spec = {"70r30w": "uniform:requests=2k,read=0.7", "trace": trace}.get(workload, workload)
+    done = lab.run(spec, until="steady", faults=fault, **DRIVE).summary
+    assert done["errors"]["EPERM"] > 0
+    assert done["status"] == "not steady"
+
+
+def test_requests_that_only_wait_for_their_stall_are_lost_with_the_power() -> None:
+    options = {"qd": 8, "power_cuts": 100, "set": {"ftl.checkpoint": "64MiB"}, **DRIVE}
+    for faults in ([], ["stall=10ms"]):
+        cut = lab.run("uniform:requests=200", faults=faults, **options).summary["power_cuts"][0]
+        # Of eight under way the hundredth has completed.
+        assert cut["lost_requests"] == 7, faults
+
+
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [

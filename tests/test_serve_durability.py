@@ -97,10 +97,10 @@ def test_a_drive_goes_on_with_its_map_and_its_wear(tmp_path: Path) -> None:
     state = Path(f"{image}.state").read_bytes()
     Path(f"{image}.state").unlink()
     summary = read_all()
-    assert "(the state that its journal goes on from is gone): the map was rebuilt from 4 KiB" in origin(summary)
+    assert "(the state that its journal goes on from is missing): the map was rebuilt from 4 KiB" in origin(summary)
     assert (summary["counts"]["unmapped_reads"], summary["wear"]["mean"]) == (units - 1, 0)
     Path(f"{image}.state").write_bytes(state)
-    assert "(the state that its journal goes on from is gone)" in origin(read_all())
+    assert "is not the state that the journal goes on from, or is damaged" in origin(read_all())
     Path(f"{image}.journal").unlink()
     assert "(no journal of it)" in origin(read_all())
     # A drive with another map cannot go on from the state.
@@ -241,3 +241,64 @@ def test_data_that_neither_state_nor_journal_knows_gets_a_map(tmp_path: Path) ->
         summary = service.end()
     assert summary["counts"]["unmapped_reads"] == 0
     assert any(note.startswith("1 MiB of the image were in neither") for note in summary["notes"])
+    assert any(note.startswith("another program has changed the image since") for note in summary["notes"])
+    # The end of that service knows the image as it is.
+    assert not any("the data is the image's" in note for note in kept(tmp_path, image, *size)["notes"])
+
+
+def test_what_was_trimmed_stays_so_where_files_have_no_holes(tmp_path: Path) -> None:
+    """A copy without holes holds zeros where units were trimmed."""
+    image, size = tmp_path / "drive.img", ("--drive", "tiny")
+    with served(tmp_path, *FAST, "--image", image, *size) as service:
+        client = service.client()
+        client.write(0, b"1" * UNIT * 8)
+        client.trim(0, UNIT * 4)
+        service.end()
+    copy = tmp_path / "copy.img"
+    subprocess.run(["cp", "--sparse=never", image, copy], check=True)
+    for kind in ("state", "journal"):
+        shutil.copy(f"{image}.{kind}", f"{copy}.{kind}")
+    with served(tmp_path, *FAST, "--image", copy, *size) as service:
+        client = service.client()
+        client.read(0, UNIT * 8)
+        summary = service.end()
+    assert summary["counts"]["unmapped_reads"] == 4
+    assert not any("were in neither" in note for note in summary["notes"])
+    assert any(note.startswith("the image is another file") for note in summary["notes"])
+
+
+def test_a_damaged_journal_says_what_it_lacks(tmp_path: Path) -> None:
+    image, size = tmp_path / "drive.img", ("--drive", "tiny")
+    with served(tmp_path, *FAST, "--image", image, *size) as service:
+        client = service.client()
+        for unit in range(10):
+            client.write(unit * UNIT, b"1" * UNIT)
+        service.process.kill()
+        service.process.wait()
+    journal = Path(f"{image}.journal")
+    entries = bytearray(journal.read_bytes())
+    entries[-7 * 16] ^= 1
+    journal.write_bytes(entries)
+    with served(tmp_path, *FAST, "--image", image, *size) as service:
+        assert service.client().read(0, UNIT * 10) == b"1" * UNIT * 10
+        summary = service.end()
+    assert origin(summary).endswith("and 3 writes and trims of the journal")
+    assert any(note.startswith("7 entries of the journal are damaged") for note in summary["notes"])
+    assert any(note.startswith("28 KiB of the image were in neither") for note in summary["notes"])
+    assert summary["counts"]["unmapped_reads"] == 0
+
+
+def test_a_state_is_not_made_anew_and_a_link_is_the_image(tmp_path: Path) -> None:
+    image, size = tmp_path / "drive.img", ("--drive", "tiny")
+    Path(f"{image}.state").touch()
+    first = kept(tmp_path, image, *size, "--precondition", "fill")
+    assert not any("could not be saved" in note for note in first["notes"])
+    link = tmp_path / "link.img"
+    link.symlink_to(image)
+    again = kept(tmp_path, link, *size, "--precondition", "fill")
+    assert origin(again).startswith("the drive goes on from its saved state and 0 writes")
+    assert "precondition: left out, as the drive goes on from its saved state" in again["notes"]
+    assert not Path(f"{link}.state").exists()
+    done = subprocess.run([*FTLAB, "serve", *size, "--image", ""], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "--image ``: expected the name of a file" in done.stderr

@@ -265,6 +265,12 @@ impl Faults {
         Ok(self.made)
     }
 
+    /// Whether a request may be acknowledged that was not carried out, or not all of it.
+    pub fn deceive(&self) -> bool {
+        let deceives = |active: &Active| matches!(active.fault.kind, Kind::DropFlush | Kind::TornWrite);
+        self.active.iter().any(deceives)
+    }
+
     /// Takes away one fault, or all; how many there were.
     pub fn clear(&mut self, number: Option<u64>) -> usize {
         let gone = |active: &Active| number.is_none_or(|number| number == active.number);

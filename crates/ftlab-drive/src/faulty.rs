@@ -175,7 +175,12 @@ impl Instrumented for Faulty<'_> {
 
     fn cut_power(&mut self) -> PowerCut {
         self.stalls.clear();
-        self.completed.clear();
-        self.device.cut_power()
+        // Nobody hears of what was only to be answered.
+        let unanswered = std::mem::take(&mut self.completed).len() as u64;
+        let cut = self.device.cut_power();
+        PowerCut {
+            lost_requests: cut.lost_requests + unanswered,
+            ..cut
+        }
     }
 }

@@ -14,8 +14,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file at `place`. What lies there already is replaced at the end if it begins with `mark`, as all files of this
-    /// kind do.
+    /// Begins a file at `place`. What lies there already is replaced at the end if it is empty or begins with `mark`, as all
+    /// files of this kind do.
     ///
     /// # Errors
     /// Something else lies at `place`, or no file can be made beside it.
@@ -45,7 +45,7 @@ impl Drop for NewFile {
     }
 }
 
-/// Refuses a place at which something lies that does not begin with `mark`.
+/// Refuses a place at which something lies that does not begin with `mark`. An empty file is nobody's.
 pub fn refuse_foreign(place: &Path, mark: &[u8]) -> Result<()> {
     let file = match File::open(place) {
         Ok(file) => file,
@@ -55,7 +55,7 @@ pub fn refuse_foreign(place: &Path, mark: &[u8]) -> Result<()> {
     let mut start = Vec::new();
     let read = file.take(mark.len() as u64).read_to_end(&mut start);
     read.map_err(|e| Error::io(place, &e))?;
-    if start == mark {
+    if start == mark || start.is_empty() {
         return Ok(());
     }
     Err(Error::input(format!(
@@ -81,6 +81,8 @@ mod tests {
             refused.ends_with("a: exists and is something else; expected a new name"),
             "{refused}"
         );
+        std::fs::write(&place, "").unwrap();
+        assert!(NewFile::begin(&place, b"ours").is_ok());
         std::fs::write(&place, "ours, old").unwrap();
         let (new, mut file) = NewFile::begin(&place, b"ours").unwrap();
         file.write_all(b"ours, half").unwrap();

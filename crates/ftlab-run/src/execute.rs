@@ -200,6 +200,12 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
                 let mut faulty = Faulty::new(&mut device, spec.own_faults()?, prepared.config.rated_pe_cycles);
                 let measured = time::time(&mut faulty, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
                 injected = Some(Injected::of(&faulty));
+                if spec.verify && faulty.faults().deceive() {
+                    notes.push(
+                        "verify: checks the drive behind the faults, hence not what they tear or drop of acknowledged requests"
+                            .to_owned(),
+                    );
+                }
                 measured
             };
             let mut front = device.into_front();

@@ -50,6 +50,11 @@ pub struct Settling {
     every: u64,
     finished: u64,
     look_at_writes: f64,
+    /// Requests and passes when the drive had last written something.
+    wrote_at: (u64, u64),
+    host_writes: u64,
+    /// Requests that failed since.
+    failed: u64,
 }
 
 impl Settling {
@@ -60,6 +65,9 @@ impl Settling {
             every: 1,
             finished: 0,
             look_at_writes: 0.0,
+            wrote_at: (0, 0),
+            host_writes: 0,
+            failed: 0,
         }
     }
 
@@ -86,6 +94,14 @@ impl Settling {
             Look::Pass => pass_ended,
             Look::Requests(least) => now.requests >= least,
         };
+        if now.host_writes > self.host_writes {
+            self.host_writes = now.host_writes;
+            self.wrote_at = (now.requests, finished);
+            self.failed = 0;
+        }
+        if now.host_writes > 0 && self.writes_no_more(now.requests, finished) {
+            return Some(End::Unsettled);
+        }
         if !due || (now.host_writes as f64) < self.look_at_writes {
             return None;
         }
@@ -95,6 +111,22 @@ impl Settling {
         match verdict.is_steady() {
             true => Some(End::Steady),
             false => spent.then_some(End::Unsettled),
+        }
+    }
+
+    /// A request has failed, after so many passes. The end of the run, if this is one.
+    pub fn failed(&mut self, finished: u64) -> Option<End> {
+        self.failed += 1;
+        self.writes_no_more(self.wrote_at.0, finished).then_some(End::Unsettled)
+    }
+
+    /// A drive that takes no more writes never settles.
+    fn writes_no_more(&self, requests: u64, finished: u64) -> bool {
+        let (since, passes) = self.wrote_at;
+        match self.asked.until {
+            None => false,
+            Some(Look::Pass) => finished > passes + 1,
+            Some(Look::Requests(least)) => requests - since + self.failed >= least,
         }
     }
 

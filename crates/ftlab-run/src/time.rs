@@ -85,6 +85,9 @@ pub fn time<D: BlockDevice + Instrumented>(
                 break 'run End::WornOut;
             }
             if done.status == Status::Failed {
+                if let Some(end) = settling.failed(feed.workload.passes()) {
+                    break 'run end;
+                }
                 continue;
             }
             tally.add(done, request);

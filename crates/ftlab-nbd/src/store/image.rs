@@ -1,20 +1,22 @@
 //! Data in a file at logical offsets: any tool can open the image. What is trimmed becomes a hole. A [journal](super::journal)
 //! beside it tells what was written and trimmed, and in which order.
 
-use std::fs::OpenOptions;
+use std::fs::{Metadata, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ftlab_core::{Error, Result};
 use rustix::fs::FlockOperation;
 
 use super::backing::Backing;
-use super::journal::{Change, Journal, Past, StateId, sync_folder};
+use super::journal::{Change, FileMark, Journal, Past, StateId, sync_folder};
 use super::{Refusal, Store};
 
 pub struct Image {
     file: Box<dyn Backing>,
     size: u64,
+    inode: u64,
     journal: Journal,
 }
 
@@ -25,7 +27,37 @@ pub enum Found {
     Nothing,
     /// There is data, and no journal of it.
     Data,
-    Journal(Past),
+    Journal(Past, Likeness),
+}
+
+/// Whether an image is what its journal was begun for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    Same,
+    /// Somebody else has changed it since the last service.
+    Changed,
+    /// It is another file: a copy, or another image by the same name.
+    Other,
+}
+
+impl Likeness {
+    fn of(image: &Metadata, past: &Past) -> Self {
+        let known = |ns: u64| ns > 0;
+        if past.of.inode != image.ino() {
+            return Likeness::Other;
+        }
+        // From the first change on it is the server that changes the image.
+        let untouched = past.changes.is_empty() && past.torn == 0 && known(past.of.changed_ns);
+        match untouched && past.of.changed_ns != changed_ns(image) {
+            true => Likeness::Changed,
+            false => Likeness::Same,
+        }
+    }
+}
+
+fn changed_ns(facts: &Metadata) -> u64 {
+    let ns = i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec());
+    u64::try_from(ns).unwrap_or(0)
 }
 
 impl Image {
@@ -53,30 +85,52 @@ impl Image {
             )));
         }
         let (journal, past) = Journal::open(&beside(path, "journal"), size)?;
-        file.set_len(size).map_err(|error| Error::io(path, &error))?;
+        if facts.len() != size {
+            file.set_len(size).map_err(|error| Error::io(path, &error))?;
+        }
         let file = Box::new(file);
-        let mut image = Image { file, size, journal };
+        let mut image = Image {
+            file,
+            size,
+            inode: facts.ino(),
+            journal,
+        };
         let found = match past {
-            Some(past) if existed && facts.len() > 0 => Found::Journal(past),
+            Some(past) if existed && facts.len() > 0 => {
+                let likeness = Likeness::of(&facts, &past);
+                Found::Journal(past, likeness)
+            }
             None if existed && facts.len() > 0 => Found::Data,
             _ => Found::Nothing,
         };
-        if !matches!(found, Found::Journal(_)) {
+        if !matches!(found, Found::Journal(..)) {
             image.fold().map_err(|error| Error::io(path, &error))?;
         }
-        sync_folder(path).map_err(|error| Error::io(path, &error))?;
+        sync_folder(&resolved(path)).map_err(|error| Error::io(path, &error))?;
         Ok((image, found))
     }
 
-    /// The journal begins anew behind a saved state of the drive.
-    pub fn goes_on_from(&mut self, state: StateId) -> io::Result<()> {
-        self.journal.begin(state, &[])
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The journal begins anew behind a saved state of the drive. Nothing may be written to the image `path` afterwards.
+    pub fn goes_on_from(&mut self, state: StateId, path: &Path) -> io::Result<()> {
+        let of = FileMark {
+            inode: self.inode,
+            changed_ns: changed_ns(&std::fs::metadata(path)?),
+        };
+        self.journal.begin(state, of, &[])
     }
 
     /// The journal begins anew with what the image holds.
     pub fn fold(&mut self) -> io::Result<()> {
         let changes = self.extents()?;
-        self.journal.begin(StateId::default(), &changes)
+        let of = FileMark {
+            inode: self.inode,
+            changed_ns: 0,
+        };
+        self.journal.begin(StateId::default(), of, &changes)
     }
 
     /// What the image holds, as writes in order of their places.
@@ -104,12 +158,16 @@ impl Image {
     }
 }
 
-/// What belongs to an image and lies beside it.
+/// What belongs to an image and lies beside it, under whatever link it is opened.
 pub fn beside(image: &Path, what: &str) -> PathBuf {
-    let mut name = image.as_os_str().to_owned();
+    let mut name = resolved(image).into_os_string();
     name.push(".");
     name.push(what);
     PathBuf::from(name)
+}
+
+fn resolved(image: &Path) -> PathBuf {
+    image.canonicalize().unwrap_or_else(|_| image.to_owned())
 }
 
 impl Store for Image {
@@ -161,11 +219,10 @@ mod tests {
             offset,
             length,
         });
-        let past = Past {
-            since: StateId::default(),
-            changes: vec![written, trimmed],
+        let Found::Journal(past, Likeness::Same) = found else {
+            panic!("{found:?}");
         };
-        assert_eq!(found, Found::Journal(past));
+        assert_eq!(past.changes, [written, trimmed]);
         let mut data = [1; 8192];
         image.read(65536, &mut data).unwrap();
         assert_eq!((data[0], data[4095], data[4096], data[8191]), (0, 0, 5, 5));
@@ -175,10 +232,43 @@ mod tests {
         assert!(Image::open(&path, 2 << 20).is_err(), "of another size");
         std::fs::remove_file(beside(&path, "journal")).unwrap();
         assert_eq!(Image::open(&path, 1 << 20).unwrap().1, Found::Data);
-        let Found::Journal(past) = Image::open(&path, 1 << 20).unwrap().1 else {
+        let Found::Journal(past, Likeness::Same) = Image::open(&path, 1 << 20).unwrap().1 else {
             panic!("the journal was not begun anew");
         };
         assert!(!past.changes.is_empty() && past.changes.iter().all(|change| !change.trim));
+    }
+
+    #[test]
+    fn what_others_did_to_an_image_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, copy, link] = ["drive.img", "copy.img", "link.img"].map(|name| folder.path().join(name));
+        let likeness = |path: &Path| match Image::open(path, 1 << 20).unwrap().1 {
+            Found::Journal(_, likeness) => likeness,
+            found => panic!("{found:?}"),
+        };
+        let end = || {
+            let mut image = Image::open(&path, 1 << 20).unwrap().0;
+            image.goes_on_from([1; 16], &path).unwrap();
+        };
+        let mut image = Image::open(&path, 1 << 20).unwrap().0;
+        image.write(0, &[1; 512]).unwrap();
+        drop(image);
+        assert_eq!(likeness(&path), Likeness::Same, "after a crash");
+        end();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(likeness(&path), Likeness::Same);
+        assert_eq!(likeness(&link), Likeness::Same, "under another name");
+        assert!(!folder.path().join("link.img.journal").exists());
+        // The clock of a file system may go in steps of some milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        std::os::unix::fs::FileExt::write_all_at(&OpenOptions::new().write(true).open(&path).unwrap(), b"x", 9)
+            .unwrap();
+        assert_eq!(likeness(&path), Likeness::Changed);
+        end();
+        assert_eq!(likeness(&path), Likeness::Same);
+        std::fs::copy(&path, &copy).unwrap();
+        std::fs::copy(beside(&path, "journal"), beside(&copy, "journal")).unwrap();
+        assert_eq!(likeness(&copy), Likeness::Other);
     }
 
     /// A file of which the host's power loss keeps any sectors that were not synchronised.
@@ -263,6 +353,7 @@ mod tests {
             let mut image = Image {
                 file: Box::new(data.clone()),
                 size: SIZE,
+                inode: std::fs::metadata(&path).unwrap().ino(),
                 journal: journal.on(Box::new(records.clone())),
             };
             // Per sector: what may be there. A synchronisation leaves one.
@@ -300,7 +391,7 @@ mod tests {
                 std::fs::write(name, left).unwrap();
             }
             let (mut image, found) = Image::open(&path, SIZE).unwrap();
-            let Found::Journal(past) = found else {
+            let Found::Journal(past, Likeness::Same) = found else {
                 panic!("seed {seed}: {found:?}");
             };
             let before = past.changes.len().min(changes.len());

@@ -1,13 +1,15 @@
 //! What was written to an image and trimmed, in order: a file beside it, from which the map is made again after a crash.
 //!
 //! # Format
-//! A head of 32 bytes: `FTLABJN1`, the size of the image in bytes, and the 16 bytes that name the state of the drive from which the
-//! records go on (zeros: none). Then records of 16 bytes: the first sector, with the highest bit set for a trim; the number of
+//! A head of 48 bytes: `FTLABJN2`, the size of the image in bytes, the 16 bytes that name the state of the drive from which the
+//! records go on (zeros: none), the inode of the image, and the time of its last change before the first record, in nanoseconds since
+//! 1970 (zero: not known). Then records of 16 bytes: the first sector, with the highest bit set for a trim; the number of
 //! sectors (4 bytes); a checksum over both and the record's number (4 bytes). All numbers are little-endian.
 //!
 //! # Model
 //! A record is in the page cache before the data is, so that what a client was told is always there after the end of the process.
-//! Records up to the first that is torn are believed; the rest belongs to requests that nobody was told of.
+//! Records up to the first that is torn are believed. After the end of the process the rest belongs to requests that nobody was told
+//! of, after a power loss of the host to such as were not synchronised; how many there are is told.
 //!
 //! # Not modelled
 //! The order among the records of a journal that was too long: it begins anew with what the image holds, as by one sequential write.
@@ -23,8 +25,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::backing::Backing;
 use crate::protocol::SECTOR;
 
-const MAGIC: &[u8; 8] = b"FTLABJN1";
-const HEAD: u64 = 32;
+const MAGIC: &[u8; 8] = b"FTLABJN2";
+/// What the journals of every version begin with.
+const ANY_VERSION: &[u8] = b"FTLABJN";
+const HEAD: u64 = 48;
 const RECORD: u64 = 16;
 const TRIM: u64 = 1 << 63;
 /// Records of a journal that begins anew: 256 MiB.
@@ -32,6 +36,13 @@ const MOST: u64 = 1 << 24;
 
 /// Names the saved state of a drive; zeros: none.
 pub type StateId = [u8; 16];
+
+/// Which file an image is, and when it was changed last, in nanoseconds since 1970 (zero: not known).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileMark {
+    pub inode: u64,
+    pub changed_ns: u64,
+}
 
 /// A write or a trim, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +57,11 @@ pub struct Change {
 pub struct Past {
     /// The state from which the changes go on.
     pub since: StateId,
+    /// The image as it was before the first change.
+    pub of: FileMark,
     pub changes: Vec<Change>,
+    /// Records from the first that is torn on.
+    pub torn: u64,
 }
 
 pub struct Journal {
@@ -65,7 +80,8 @@ impl Journal {
         let file = how.open(path).map_err(at)?;
         let mut bytes = Vec::new();
         (&file).read_to_end(&mut bytes).map_err(at)?;
-        if !bytes.is_empty() && !MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) {
+        let start = &bytes[..bytes.len().min(ANY_VERSION.len())];
+        if !ANY_VERSION.starts_with(start) {
             return Err(Error::input(format!(
                 "{}: is not the journal of an image; the image needs this name beside it",
                 path.display()
@@ -85,17 +101,21 @@ impl Journal {
             records,
         };
         if past.is_none() {
-            journal.begin(StateId::default(), &[]).map_err(at)?;
+            journal
+                .begin(StateId::default(), FileMark::default(), &[])
+                .map_err(at)?;
         }
         Ok((journal, past))
     }
 
-    /// Begins anew with `changes` behind a state. At every moment the old journal is there or the new one, whole.
-    pub fn begin(&mut self, since: StateId, changes: &[Change]) -> io::Result<()> {
+    /// Begins anew with `changes` of an image behind a state. At every moment the old journal is there or the new one, whole.
+    pub fn begin(&mut self, since: StateId, of: FileMark, changes: &[Change]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(HEAD as usize + changes.len() * RECORD as usize);
         bytes.extend(MAGIC);
         bytes.extend(self.size.to_le_bytes());
         bytes.extend(since);
+        bytes.extend(of.inode.to_le_bytes());
+        bytes.extend(of.changed_ns.to_le_bytes());
         for (number, change) in (0..).zip(changes) {
             bytes.extend(encoded(*change, number));
         }
@@ -180,8 +200,19 @@ fn past(bytes: &[u8], size: u64) -> Option<Past> {
             length,
         });
     }
-    let since = head[16..].try_into().ok()?;
-    Some(Past { since, changes })
+    let number = |at: usize| Some(u64::from_le_bytes(head[at..at + 8].try_into().ok()?));
+    let of = FileMark {
+        inode: number(32)?,
+        changed_ns: number(40)?,
+    };
+    let since = head[16..32].try_into().ok()?;
+    let torn = records.len() as u64 / RECORD - changes.len() as u64;
+    Some(Past {
+        since,
+        of,
+        changes,
+        torn,
+    })
 }
 
 #[cfg(test)]
@@ -212,10 +243,16 @@ mod tests {
         let past = past.unwrap();
         assert_eq!((past.changes.len(), past.changes[1]), (2, change(8, true)));
         assert_eq!(past.since, StateId::default());
-        journal.begin([7; 16], &[change(8, false)]).unwrap();
+        let of = FileMark {
+            inode: 3,
+            changed_ns: 4,
+        };
+        journal.begin([7; 16], of, &[change(8, false)]).unwrap();
         let since = Past {
             since: [7; 16],
+            of,
             changes: vec![change(8, false)],
+            torn: 0,
         };
         assert_eq!(Journal::open(&path, SIZE).unwrap().1, Some(since));
         assert_eq!(Journal::open(&path, 2 * SIZE).unwrap().1, None, "of another image");
@@ -240,9 +277,20 @@ mod tests {
         torn[(HEAD + RECORD) as usize + 3] ^= 1;
         std::fs::write(&path, &torn).unwrap();
         let (mut journal, past) = Journal::open(&path, SIZE).unwrap();
-        assert_eq!(past.unwrap().changes.len(), 1);
+        let past = past.unwrap();
+        assert_eq!((past.changes.len(), past.torn), (1, 3));
         journal.append(change(8, true)).unwrap();
-        assert_eq!(Journal::open(&path, SIZE).unwrap().1.unwrap().changes.len(), 2);
+        let past = Journal::open(&path, SIZE).unwrap().1.unwrap();
+        assert_eq!((past.changes.len(), past.torn), (2, 0));
+    }
+
+    #[test]
+    fn of_a_journal_of_another_version_nothing_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j");
+        std::fs::write(&path, [&b"FTLABJN1"[..], &[0; 40]].concat()).unwrap();
+        assert_eq!(Journal::open(&path, SIZE).unwrap().1, None);
+        assert_eq!(Journal::open(&path, SIZE).unwrap().1.unwrap().changes, []);
     }
 
     #[test]

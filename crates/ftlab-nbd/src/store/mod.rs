@@ -9,7 +9,7 @@ mod memory;
 use std::io;
 
 pub use discard::Discard;
-pub use image::{Found, Image, beside};
+pub use image::{Found, Image, Likeness, beside};
 pub use journal::{Change, Past, StateId};
 pub use memory::Memory;
 

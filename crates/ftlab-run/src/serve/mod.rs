@@ -31,7 +31,7 @@ use crate::members::Members;
 use crate::overload::Overload;
 use crate::sampler::Sampler;
 use crate::settling::{Settles, Settling};
-use crate::spec::{BackendKind, DriveSpec, GeneratorSpec, RunSpec, WorkloadSpec};
+use crate::spec::{BackendKind, DriveSpec, GeneratorSpec, Precondition, RunSpec, WorkloadSpec};
 use crate::summary::{self, Before, Facts};
 use crate::table::Outcome;
 use crate::time::Tally;
@@ -90,8 +90,11 @@ fn serve_on_this_thread(
         .max()
         .unwrap_or(0);
     let started = Instant::now();
-    let mut fresh =
-        |ftl: &mut Ftl<Counting>, notes: &mut Vec<String>| precondition(&run, ftl, &prepared, &mut watch, notes);
+    let mut is_fresh = false;
+    let mut fresh = |ftl: &mut Ftl<Counting>, notes: &mut Vec<String>| {
+        is_fresh = true;
+        precondition(&run, ftl, &prepared, &mut watch, notes)
+    };
     let store: Box<dyn Store> = match (&spec.image, spec.data.as_str()) {
         (Some(path), _) => Box::new(past::take_up(path, end, config, &mut ftl, &mut fresh, &mut notes)?),
         (None, "discard") => {
@@ -103,6 +106,9 @@ fn serve_on_this_thread(
             Box::new(Memory::new(end, spec.memory_limit_bytes()?))
         }
     };
+    if !is_fresh && spec.precondition != Precondition::None {
+        notes.push("precondition: left out, as the drive goes on from its saved state".to_owned());
+    }
     ftl.reset_counts();
     let before = Before {
         precondition_s: started.elapsed().as_secs_f64(),

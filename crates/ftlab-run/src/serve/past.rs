@@ -4,7 +4,7 @@
 //! At an orderly end the state of the drive is saved beside the image (`FILE.state`), and the journal (`FILE.journal`) begins anew behind
 //! it. A drive that is served again goes on from that state, and writes and trims of the journal are carried out once more, in their order
 //! and without time. Data that neither of them knows, as after a change of the image by others or damage to the journal, is then mapped as by one
-//! sequential write. If there is no state, they begin on a drive as `precondition` says. Without a journal that belongs to the image,
+//! sequential write; what of it is zeros may have been trimmed and stays unmapped. If there is no state, they begin on a drive as `precondition` says. Without a journal that belongs to the image,
 //! the map is made from the data, as by one sequential write.
 //!
 //! # Not modelled
@@ -19,7 +19,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::state;
 use ftlab_ftl::record::Entry;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
-use ftlab_nbd::store::{Change, Found, Image, Past, StateId, beside};
+use ftlab_nbd::store::{Change, Found, Image, Likeness, Past, StateId, Store, beside};
 
 const DATA_ONLY: &str = "only the data of the image survived";
 
@@ -43,7 +43,7 @@ pub fn take_up(
             return Ok(image);
         }
         Found::Data => "no journal of it".to_owned(),
-        Found::Journal(past) => match goes_on(path, config, ftl, &past) {
+        Found::Journal(past, likeness) => match goes_on(path, config, ftl, &past) {
             Ok(from_state) => {
                 if !from_state {
                     fresh(ftl, notes)?;
@@ -58,8 +58,8 @@ pub fn take_up(
                     "the drive goes on from {start} and {} writes and trims of the journal",
                     past.changes.len()
                 ));
-                let held = image.extents().map_err(at)?;
-                notes.extend(map_rest(ftl, config, &held)?);
+                notes.extend(doubt(&past, likeness));
+                notes.extend(map_rest(ftl, config, &mut image, path)?);
                 return Ok(image);
             }
             Err(why) => {
@@ -90,8 +90,14 @@ fn goes_on(
         return Ok(false);
     }
     let path = beside(image, "state");
+    if !path.exists() {
+        return Err("the state that its journal goes on from is missing".to_owned());
+    }
     if !state::name(&path).is_ok_and(|name| name == past.since) {
-        return Err("the state that its journal goes on from is gone".to_owned());
+        return Err(format!(
+            "{}: is not the state that the journal goes on from, or is damaged",
+            path.display()
+        ));
     }
     state::load_into(&path, config, ftl).map_err(|error| error.to_string())?;
     Ok(true)
@@ -117,28 +123,47 @@ fn replay(ftl: &mut Ftl<Counting>, config: &DriveConfig, changes: &[Change]) -> 
     Ok(())
 }
 
-/// Below this a file system may tell of data where a unit was trimmed.
-const LEAST_UNIT: u32 = 4096;
+/// What speaks against the journal that the drive goes on from.
+fn doubt(past: &Past, likeness: Likeness) -> Option<String> {
+    let what = match likeness {
+        _ if past.torn > 0 => format!(
+            "{} entries of the journal are damaged or lie behind one that is, and were left out",
+            past.torn
+        ),
+        Likeness::Same => return None,
+        Likeness::Changed => "another program has changed the image since".to_owned(),
+        Likeness::Other => {
+            "the image is another file than the one it belonged to (a copy, or another image)".to_owned()
+        }
+    };
+    Some(format!("{what}: the data is the image's, but map and wear may not be"))
+}
 
-/// Writes the units in which the image holds data and the drive none; what there is to say of it.
-fn map_rest(ftl: &mut Ftl<Counting>, config: &DriveConfig, held: &[Change]) -> Result<Option<String>> {
-    let unit = config.layout.geometry.unit_bytes;
-    if unit < LEAST_UNIT {
-        return Ok(None);
-    }
-    let bytes = u64::from(unit);
-    let units = held
+/// Writes the units in which the image holds data other than zeros and the drive none; what there is to say of it.
+fn map_rest(ftl: &mut Ftl<Counting>, config: &DriveConfig, image: &mut Image, path: &Path) -> Result<Option<String>> {
+    let bytes = u64::from(config.layout.geometry.unit_bytes);
+    let at = |error: io::Error| Error::io(path, &error);
+    let held = image.extents().map_err(at)?;
+    let mut units: Vec<u64> = held
         .iter()
-        .flat_map(|data| data.offset / bytes..(data.offset + data.length).div_ceil(bytes));
-    let units = units.filter(|&unit| ftl.record.entry(Lpn(unit as u32)) == Entry::UNMAPPED);
-    let mut missing: Vec<Change> = units
-        .map(|unit| Change {
-            trim: false,
-            offset: unit * bytes,
-            length: bytes,
-        })
+        .flat_map(|data| data.offset / bytes..(data.offset + data.length).div_ceil(bytes))
+        .filter(|&unit| ftl.record.entry(Lpn(unit as u32)) == Entry::UNMAPPED)
         .collect();
-    missing.dedup_by_key(|change| change.offset);
+    units.dedup();
+    let (mut missing, mut data) = (Vec::new(), vec![0; bytes as usize]);
+    for unit in units {
+        // The last unit may be one in part.
+        data.truncate((image.size() - unit * bytes) as usize);
+        image.read(unit * bytes, &mut data).map_err(at)?;
+        // Where a file system has no holes, or larger ones, what was trimmed is zeros.
+        if data.iter().any(|&byte| byte != 0) {
+            missing.push(Change {
+                trim: false,
+                offset: unit * bytes,
+                length: bytes,
+            });
+        }
+    }
     replay(ftl, config, &missing)?;
     let count = missing.len() as u64;
     Ok((count > 0).then(|| {
@@ -156,6 +181,6 @@ pub fn keep(image: &Path, config: &DriveConfig, mut ftl: Ftl<Counting>) -> Resul
     let (mut opened, _) = Image::open(image, facts.len())?;
     let path = beside(image, "state");
     state::save(&path, config, &mut ftl)?;
-    let begun = opened.goes_on_from(state::name(&path)?);
+    let begun = opened.goes_on_from(state::name(&path)?, image);
     begun.map_err(|error| Error::io(image, &error))
 }
