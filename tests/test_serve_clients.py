@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -102,18 +103,37 @@ def service_uri(folder: Path) -> str:
     return f"nbd+unix:///?socket={folder / 'drive.sock'}"
 
 
+def fio_verifies(folder: Path, connections: int, seed: int = 1) -> None:
+    """Random writes of 8 MiB by each connection, then each block's checksum is compared."""
+    job = folder / "job.fio"
+    common = f"ioengine=nbd\nuri={service_uri(folder)}\nbs=4k\niodepth=16\nverify=crc32c\ndo_verify=1\nsize=8m\n"
+    jobs = [f"[j{number}]\nrw=randwrite\noffset={number * 8}m\nfsync=64\n" for number in range(connections)]
+    job.write_text(f"[global]\nrandseed={seed}\n{common}\n{''.join(jobs)}")
+    tool(folder, "fio", "--output-format=terse", job)
+
+
 @pytest.mark.parametrize("connections", [1, 4])
 def test_fio_verifies_what_it_wrote(connections: int, tmp_path: Path) -> None:
-    job = tmp_path / "job.fio"
-    common = f"ioengine=nbd\nuri={service_uri(tmp_path)}\nbs=4k\niodepth=16\nverify=crc32c\ndo_verify=1\nsize=8m\n"
-    jobs = [f"[j{number}]\nrw=randwrite\noffset={number * 8}m\nfsync=64\n" for number in range(connections)]
-    job.write_text(f"[global]\n{common}\n{''.join(jobs)}")
     with served(tmp_path, *FAST) as service:
-        tool(tmp_path, "fio", "--output-format=terse", job)
+        fio_verifies(tmp_path, connections)
         summary = service.end()
     assert summary["serve"]["errors"] == {}
     assert summary["counts"]["host_write_requests"] >= connections * 2048
     assert summary["counts"]["host_flushes"] > 0
+
+
+@pytest.mark.long
+def test_fio_verifies_what_it_wrote_for_an_hour(tmp_path: Path) -> None:
+    """The drive is small enough to be collected all the time."""
+    end, rounds = time.monotonic() + 3600, 0
+    with served(tmp_path, *FAST, "--drive", "tiny", "--size", "32MiB") as service:
+        while time.monotonic() < end:
+            fio_verifies(tmp_path, rounds % 4 + 1, seed=rounds)
+            rounds += 1
+        summary = service.end()
+    assert summary["serve"]["errors"] == {}
+    assert summary["counts"]["host_write_requests"] >= rounds * 2048
+    assert summary["counts"]["erases"] > 0
 
 
 def test_fio_trims_and_measures_the_model(tmp_path: Path) -> None:
