@@ -150,6 +150,23 @@ def test_fio_trims_and_measures_the_model(tmp_path: Path) -> None:
     assert asked["p50_ns"] == pytest.approx(40_500, rel=0.02)
 
 
+def test_a_guest_uses_it_as_virtio_blk_and_nvme(tmp_path: Path) -> None:
+    """The recipe of the guide, under software emulation."""
+    recipe = Path(__file__).parents[1] / "recipes" / "guest.sh"
+    with served(tmp_path, *FAST, "--drive", "small") as service:
+        done = subprocess.run([recipe, service.uri], capture_output=True, text=True, timeout=320)
+        if done.returncode == 77:
+            pytest.skip(done.stderr.strip())
+        summary = service.end()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "GUEST: NVMe reads what virtio-blk wrote\nGUEST: trims reach the drive\n" in done.stdout
+    assert summary["serve"]["errors"] == {}
+    counts = summary["counts"]
+    assert counts["host_writes"] > 1024
+    assert counts["host_trims"] >= 1024
+    assert counts["host_flushes"] > 0
+
+
 def test_nbdkit_in_front_adds_tls(tmp_path: Path) -> None:
     """The recipe of the guide: who has the key reaches the drive with all that it can, and nobody else does."""
     for needed in ("nbdkit", "nbdinfo", "nbdcopy"):
