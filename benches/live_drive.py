@@ -2,12 +2,16 @@
 
     python benches/live_drive.py throughput      # 4 KiB at queue depth 32, data in memory, no delay
     python benches/live_drive.py latency         # queue depth 1, a drive that reads in 25, 75 and 200 us
+    python benches/live_drive.py files           # the drive as a file: `--fuse` beside nbdfuse
 
 `throughput`: fio reads and writes 4 KiB at random over 1 GiB that has been written, one connection, the two servers in
 turns. Printed is the median of the rounds, and the median of the ratios of each round.
 
 `latency`: what fio measures less what the model says of each read, at the median and the 99th percentile; and the same
-of a drive that answers at once, which is what the connection and the programs at both ends take. Needs fio and nbdkit.
+of a drive that answers at once, which is what the connection and the programs at both ends take.
+
+`files`: fio reads and writes 4 KiB directly, at queue depths 1 and 32, the file of `--fuse` and that of nbdfuse (four
+connections) in turns, no delay. Needs fio, nbdkit, nbdfuse.
 """
 
 from __future__ import annotations
@@ -99,6 +103,65 @@ def throughput(folder: Path, rounds: int, seconds: float) -> None:
         )
 
 
+@contextmanager
+def shown(folder: Path, how: str) -> Iterator[Path]:
+    """The file of a live drive, made in one way or the other."""
+    socket, place = folder / "bench.sock", folder / how
+    place.mkdir(exist_ok=True)
+    fuse = ("--fuse", str(place)) if how == "fuse" else ()
+    with running(ours(socket, "--drive", "bench-16g", "--pace", "none", *fuse), socket):
+        file = place / "disk"
+        if fuse:
+            yield file
+            return
+        file.touch()
+        other = subprocess.Popen(["nbdfuse", "-C", "4", file, f"nbd+unix:///?socket={socket}"])
+        try:
+            while file.stat().st_size == 0:
+                time.sleep(0.05)
+            yield file
+        finally:
+            subprocess.run(["fusermount3", "-u", file], check=True)
+            other.wait()
+
+
+def on_file(file: Path, seconds: float, kind: str, depth: int) -> dict[str, float]:
+    """Requests a second, and the median of their latency in microseconds."""
+    job = ["--name=bench", f"--filename={file}", "--ioengine=libaio", "--direct=1", "--bs=4k", f"--size={AREA}"]
+    timed = ["--time_based", f"--runtime={seconds}", "--norandommap", f"--rw=rand{kind}", f"--iodepth={depth}"]
+    # From before the call, since it may wait itself.
+    timed += ["--lat_percentiles=1", "--clat_percentiles=0"]
+    said = subprocess.run(["fio", *job, *timed, "--output-format=json"], capture_output=True, text=True, check=True)
+    found = json.loads(said.stdout[said.stdout.index("{") :])["jobs"][0][kind]
+    return {"iops": found["iops"], "p50": found["lat_ns"]["percentile"]["50.000000"] / 1e3}
+
+
+def files(folder: Path, rounds: int, seconds: float) -> None:
+    """Prints a row for each kind of request and queue depth."""
+    jobs = [(kind, depth) for depth in (1, 32) for kind in ("read", "write")]
+    ways = ("fuse", "nbdfuse")
+    measured: dict[tuple[str, str, int], list[dict[str, float]]] = {(way, *job): [] for way in ways for job in jobs}
+    for _ in range(rounds):
+        for way in ways:
+            with shown(folder, way) as file:
+                fill = ["--rw=write", "--bs=1m", f"--size={AREA}", "--direct=1", "--ioengine=libaio"]
+                subprocess.run(["fio", "--name=fill", f"--filename={file}", *fill], capture_output=True, check=True)
+                for job in jobs:
+                    measured[way, *job].append(on_file(file, seconds, *job))
+    titles = ("4 KiB, direct", "queue depth", "`--fuse`, a second", "nbdfuse, a second", "ratio", "lowest to highest")
+    say("| " + " | ".join((*titles, "p50", "p50 of nbdfuse")) + " |")
+    say("|---|---|---|---|---|---|---|---|")
+    for kind, depth in jobs:
+        both = [measured[way, kind, depth] for way in ways]
+        ratios = [our["iops"] / other["iops"] for our, other in zip(*both, strict=True)]
+        iops = [statistics.median(one["iops"] for one in of_way) for of_way in both]
+        p50 = [statistics.median(one["p50"] for one in of_way) for of_way in both]
+        say(
+            f"| {kind}s | {depth} | {iops[0]:,.0f} | {iops[1]:,.0f} | {statistics.median(ratios):.2f} "
+            f"| {min(ratios):.2f} to {max(ratios):.2f} | {p50[0]:.1f} us | {p50[1]:.1f} us |"
+        )
+
+
 def quantiles(socket: Path, seconds: float) -> dict[str, float]:
     """Median and 99th percentile of fio's reads, from before the call to after it, in microseconds."""
     percentiles = ("--percentile_list=50:99", "--lat_percentiles=1", "--clat_percentiles=0")
@@ -137,15 +200,15 @@ def latency(folder: Path, rounds: int, seconds: float) -> None:
 def main() -> None:
     """Measures what is named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("throughput", "latency"))
+    parser.add_argument("what", choices=("throughput", "latency", "files"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5)
     arguments = parser.parse_args()
-    for program in ("fio", "nbdkit"):
+    for program in ("fio", "nbdkit", "nbdfuse", "fusermount3"):
         if shutil.which(program) is None:
             raise SystemExit(f"{program} is missing")
     with tempfile.TemporaryDirectory() as folder:
-        measure = {"throughput": throughput, "latency": latency}[arguments.what]
+        measure = {"throughput": throughput, "latency": latency, "files": files}[arguments.what]
         measure(Path(folder), arguments.rounds, arguments.seconds)
 
 

@@ -192,6 +192,8 @@ class ServeOptions(_RunCompareSweepMapServe, _RunCompareSweepServe, total=False)
     pace: str
     """`real` (answers come when the drive would give them), `none` (at once), or a factor: 10 is ten times as fast.
     [real]"""
+    fuse: Source
+    """Empty folder in which each export appears as a file, by FUSE: `disk`, or the export's name."""
     control: Source
     """Socket for `ftlab ctl`: figures, faults and power cuts while it runs."""
     connections: int

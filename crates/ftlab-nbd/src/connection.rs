@@ -14,7 +14,7 @@ use crate::protocol::{
     Command, MOST_PAYLOAD, REQUEST_BYTES, RequestHead, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, allocation, chunk,
     error,
 };
-use crate::request::{Body, Client, Request};
+use crate::request::{Asker, Body, Client, Request};
 
 /// A client that takes nothing of its replies for so long is gone.
 const UNREAD: Duration = Duration::from_secs(30);
@@ -246,7 +246,7 @@ impl Connection {
             None => out.push(Request {
                 head,
                 export: self.agreed.export,
-                client,
+                asker: Asker::Connection(client),
                 data: request.data,
                 carried,
                 arrived: request.at,

@@ -1,4 +1,4 @@
-//! A block device served over NBD under the wall clock: the live drive.
+//! A block device served over NBD, and as files, under the wall clock: the live drive.
 //!
 //! # Model
 //! Connections ([`session`](self)) read requests and hand them to one engine, which owns the device and the data. A request enters
@@ -11,6 +11,7 @@
 mod clock;
 mod connection;
 mod engine;
+mod files;
 pub mod fuzz;
 mod handshake;
 mod listen;
@@ -27,6 +28,7 @@ use ftlab_core::{BlockDevice, Completion, IoRequest};
 use serde_json::Value;
 
 pub use clock::Pace;
+pub use files::Files;
 pub use listen::Address;
 pub use report::Report;
 pub use server::{Options, serve};

@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::clock::{Clock, Pace};
 use crate::connection::Connection;
 use crate::engine::{Clients, Engine};
+use crate::files::Files;
 use crate::listen::{Address, Listener, Socket};
 use crate::poll::{Poll, Ringing, ringing};
 use crate::report::Report;
@@ -38,6 +39,8 @@ pub struct Options {
     pub store: Box<dyn Store>,
     /// Flush and FUA also synchronise the store.
     pub durable: bool,
+    /// Folder in which the exports are files.
+    pub folder: Option<PathBuf>,
     /// Socket for commands of an operator.
     pub control: Option<PathBuf>,
     pub faults: Faults,
@@ -135,8 +138,11 @@ pub fn serve<D: LiveDrive>(drive: &mut D, options: Options, ready: &mut dyn FnMu
     let (to_engine, messages) = ringing(&poll);
     let unit = drive.geometry().unit_bytes;
     let exports: Arc<[Export]> = options.exports.into();
+    let files = options.folder.as_ref();
+    let files = files.map(|folder| Files::show(folder, exports.clone(), to_engine.clone()));
     let porter = Porter {
         doors: doors.clone(),
+        files: files.transpose()?,
         exports,
         unit,
         most: options.most_connections,
@@ -166,6 +172,9 @@ pub fn serve<D: LiveDrive>(drive: &mut D, options: Options, ready: &mut dyn FnMu
 /// Lets connections in.
 struct Porter {
     doors: Arc<Doors>,
+    /// They go when the doors close.
+    #[expect(dead_code, reason = "held until then")]
+    files: Option<Files>,
     exports: Arc<[Export]>,
     unit: u32,
     most: usize,

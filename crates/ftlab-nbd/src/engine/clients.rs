@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::connection::Connection;
 use crate::poll::{Interest, Poll, Ready};
-use crate::request::{Body, Client, Request};
+use crate::request::{Answer, Asker, Body, Client, Request};
 use crate::server::Doors;
 
 use super::places::Places;
@@ -16,6 +16,8 @@ const ROOM: usize = 256 << 10;
 pub struct Clients {
     poll: Poll,
     all: Places<(Connection, Interest)>,
+    /// Answers that programs wait for that use files.
+    files: Places<Answer>,
     ready: Vec<Ready>,
     /// Places of those with replies that are to be sent, or to be looked at otherwise.
     touched: Vec<usize>,
@@ -27,6 +29,7 @@ impl Clients {
         Clients {
             poll,
             all: Places::default(),
+            files: Places::default(),
             ready: Vec::new(),
             touched: Vec::new(),
             room: vec![0; ROOM],
@@ -50,6 +53,11 @@ impl Clients {
             self.all.leave(place);
             doors.let_out(number);
         }
+    }
+
+    /// A program waits for this answer.
+    pub fn waits(&mut self, answer: Answer) -> Asker {
+        Asker::File(self.files.enter(answer))
     }
 
     /// Waits at most so long for somebody; whether there is anything to do.
@@ -85,13 +93,16 @@ impl Clients {
         }
     }
 
-    /// Puts a reply where it waits to be sent; of a client that has gone, nowhere.
-    pub fn answer(&mut self, request: &Request, error: u32, body: &Body) {
-        let Client { place, number } = request.client;
+    /// Puts a reply where it waits to be sent; of a client that has gone, nowhere. Programs that use files have theirs at once.
+    pub fn answer(&mut self, request: &Request, error: u32, body: Body) {
+        let Client { place, number } = match request.asker {
+            Asker::Connection(client) => client,
+            Asker::File(place) => return self.files.leave(place)(error, body),
+        };
         if let Some((connection, _)) = self.all.find_mut(place)
             && connection.number == number
         {
-            connection.answer(&request.head, request.carried, error, body);
+            connection.answer(&request.head, request.carried, error, &body);
             if self.touched.last() != Some(&place) {
                 self.touched.push(place);
             }

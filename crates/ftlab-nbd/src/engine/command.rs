@@ -119,7 +119,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         let all: Vec<_> = ops.chain(stuck).chain(std::mem::take(&mut self.held)).collect();
         let count = all.len();
         for request in all {
-            self.reply(&request, error, &Body::None);
+            self.reply(&request, error, Body::None);
         }
         self.send_replies();
         // Sent before the power failed: it must not change what new clients see.

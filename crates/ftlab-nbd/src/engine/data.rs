@@ -122,7 +122,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         while at < end && extents.len() < MOST_EXTENTS {
             let Ok((held, until)) = self.store.extent(at, end) else {
                 self.report.failed(error::EIO);
-                return self.reply(request, error::EIO, &Body::None);
+                return self.reply(request, error::EIO, Body::None);
             };
             let state = if held { 0 } else { allocation::HOLE | allocation::ZERO };
             extents.push(((until - at) as u32, state));
@@ -131,7 +131,7 @@ impl<D: LiveDrive> Engine<'_, D> {
                 break;
             }
         }
-        self.reply(request, 0, &Body::Extents(extents));
+        self.reply(request, 0, Body::Extents(extents));
     }
 }
 

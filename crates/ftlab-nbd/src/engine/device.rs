@@ -150,7 +150,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         } else {
             self.report.failed(op.error);
         }
-        self.reply(&request, op.error, &op.body);
+        self.reply(&request, op.error, op.body);
         if !self.held.is_empty() && self.clock.now_ns() >= self.ready_ns {
             self.take_up_held();
         }

@@ -130,7 +130,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         }
     }
 
-    pub(super) fn reply(&mut self, request: &Request, error: u32, body: &Body) {
+    pub(super) fn reply(&mut self, request: &Request, error: u32, body: Body) {
         self.clients.answer(request, error, body);
     }
 
@@ -176,7 +176,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
                 if self.doors.are_closed() {
                     let since = *ending.get_or_insert_with(Instant::now);
                     for (_, request) in std::mem::take(&mut self.stuck) {
-                        self.reply(&request, error::ESHUTDOWN, &Body::None);
+                        self.reply(&request, error::ESHUTDOWN, Body::None);
                     }
                     if since.elapsed() > FAREWELL {
                         self.doors.hang_up();
@@ -252,6 +252,10 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
     fn hear(&mut self, message: Message) {
         match message {
             Message::Connection(connection) => self.clients.enter(*connection, self.doors),
+            Message::Asked(mut request, answer) => {
+                request.asker = self.clients.waits(answer);
+                self.arrived(*request);
+            }
             Message::Command(text, answer) => {
                 let said = self
                     .command(&text)
@@ -313,13 +317,13 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         let failure = verdict.failure.map(error::of);
         if let Some(error) = failure.or((self.worn_out && writes).then_some(error::EPERM)) {
             self.report.failed(error);
-            return self.reply(&request, error, &Body::None);
+            return self.reply(&request, error, Body::None);
         }
         let mut fua = head.flags & command_flag::FUA != 0;
         if verdict.drop_flush {
             fua = false;
             if kind == OpKind::Flush {
-                return self.reply(&request, 0, &Body::None);
+                return self.reply(&request, 0, Body::None);
             }
         }
         let units = self.changes(&request);
@@ -344,7 +348,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
                 self.ops.leave(op);
                 self.undo(&units);
                 self.report.failed(error);
-                return self.reply(&request, error, &Body::None);
+                return self.reply(&request, error, Body::None);
             }
         };
         self.busy.extend(units);

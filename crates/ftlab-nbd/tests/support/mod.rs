@@ -105,6 +105,7 @@ impl Server {
             store: Box::new(Memory::new(SIZE, 2 * SIZE)),
             durable: false,
             control: Some(control.clone()),
+            folder: None,
             faults: Faults::new(1, &[]).unwrap(),
             most_connections: 1000,
         };

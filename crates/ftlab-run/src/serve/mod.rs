@@ -19,7 +19,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::front::timed_device;
 use ftlab_ftl::{Counting, Ftl};
 use ftlab_nbd::store::{Discard, Memory, Store};
-use ftlab_nbd::{Address, Export, Options, Pace, Report};
+use ftlab_nbd::{Address, Export, Files, Options, Pace, Report};
 use serde_json::json;
 
 pub use spec::ServeSpec;
@@ -133,6 +133,7 @@ fn serve_on_this_thread(
         pace,
         store,
         durable: spec.durable,
+        folder: spec.fuse.clone(),
         control: spec.control.clone(),
         faults: spec.own_faults()?,
         most_connections: spec.connections as usize,
@@ -224,10 +225,26 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
             say(&format!(
                 "  qemu-system-x86_64 -drive file='{uri}',format=raw,if=virtio,discard=unmap"
             ));
-            say(&format!(
-                "  mkdir -p mnt; (nbdfuse -C 4 mnt/disk '{uri}' &); sleep 2; losetup -f --show --direct-io=on mnt/disk"
-            ));
+            // The file that comes below is nearer.
+            if spec.fuse.is_none() {
+                say(&format!(
+                    "  mkdir -p mnt; (nbdfuse -C 4 mnt/disk '{uri}' &); sleep 2; losetup -f --show --direct-io=on mnt/disk"
+                ));
+            }
         }
+    }
+    for (folder, export) in spec
+        .fuse
+        .iter()
+        .flat_map(|folder| exports.iter().map(move |export| (folder, export)))
+    {
+        let file = Files::path(folder, export);
+        say(&format!(
+            "{} as the file {}",
+            units::show_bytes(export.size),
+            file.display()
+        ));
+        say(&format!("  losetup -f --show --direct-io=on {}", file.display()));
     }
     say(match (&spec.image, spec.data.as_str(), spec.durable) {
         (Some(_), _, true) => "data lies in the image; flushed writes survive a power loss of this machine",

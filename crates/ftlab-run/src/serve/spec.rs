@@ -57,6 +57,11 @@ options! {
         /// must hold: `op=read|write|trim|flush`, `lba=A-B` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME`.
         faults: Vec<String> = Vec::new(), opt("FAULT").flag("--fault").of(SERVE);
 
+        /// Empty folder in which each export appears as a file, by FUSE: `disk`, or the export's name.
+        ///
+        /// Nearer to the drive than NBD for programs and for file systems on a loop device. Only the user who serves, and root, can use them.
+        fuse: Option<PathBuf> = None, opt("DIR").of(SERVE);
+
         /// Socket for `ftlab ctl`: figures, faults and power cuts while it runs.
         control: Option<PathBuf> = None, opt("SOCKET").of(SERVE);
 
