@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -227,23 +228,33 @@ def test_fio_verifies_direct_writes(tmp_path: Path, folder: Path) -> None:
     assert summary["counts"]["host_flushes"] > 0
 
 
+def run(*command: object) -> str:
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+@contextmanager
+def attached(file: Path, mounted: Path, *programs: str) -> Iterator[str]:
+    """A loop device on a file; what is mounted of it goes before it does."""
+    needed = ("losetup", "mount", *programs)
+    if os.geteuid() or not all(shutil.which(program) for program in needed):
+        pytest.skip(f"needs root, and {', '.join(needed)}")
+    try:
+        loop = run("losetup", "--find", "--show", "--direct-io=on", file).strip()
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no loop device: {error.stderr}")
+    mounted.mkdir(exist_ok=True)
+    try:
+        yield loop
+    finally:
+        subprocess.run(["umount", "--quiet", mounted], check=False)
+        run("losetup", "--detach", loop)
+
+
 def test_ext4_on_a_loop_device_on_it(tmp_path: Path, folder: Path) -> None:
     """What is deleted is trimmed, also in a file system on it."""
-    needed = ("losetup", "mkfs.ext4", "mount")
-    if os.geteuid() or not all(shutil.which(program) for program in needed):
-        pytest.skip("needs root, losetup and mkfs.ext4")
-
-    def run(*command: object) -> str:
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True, timeout=120).stdout
-
     mounted = tmp_path / "mounted"
-    mounted.mkdir()
     with served(tmp_path, *FAST, "--size", "64MiB", "--fuse", folder) as service:
-        try:
-            loop = run("losetup", "--find", "--show", "--direct-io=on", folder / "disk").strip()
-        except subprocess.CalledProcessError as error:
-            pytest.skip(f"no loop device: {error.stderr}")
-        try:
+        with attached(folder / "disk", mounted, "mkfs.ext4") as loop:
             run("mkfs.ext4", "-q", "-b", UNIT, loop)
             run("mount", "-o", "discard", loop, mounted)
             data = os.urandom(16 << 20)
@@ -255,9 +266,58 @@ def test_ext4_on_a_loop_device_on_it(tmp_path: Path, folder: Path) -> None:
             (mounted / "f").unlink()
             run("umount", mounted)
             run("fsck.ext4", "-f", "-n", loop)
-        finally:
-            subprocess.run(["umount", "--quiet", mounted], check=False)
-            run("losetup", "--detach", loop)
         summary = service.end()
     assert summary["serve"]["errors"] == {}
     assert summary["counts"]["host_trims"] >= 3000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("make", "check"),
+    [("mkfs.ext4 -q", "fsck.ext4 -f -n"), ("mkfs.btrfs -q", "btrfs check"), ("mkfs.xfs -q", "xfs_repair -n")],
+)
+def test_a_program_is_built_on_a_file_system_on_it(tmp_path: Path, folder: Path, make: str, check: str) -> None:
+    recipes = Path(__file__).parents[1] / "recipes"
+    mounted = tmp_path / "mounted"
+    with served(tmp_path, *FAST, "--fuse", folder) as service:
+        with attached(folder / "disk", mounted, make.split()[0], check.split()[0], "gcc", "make") as loop:
+            run(*make.split(), loop)
+            run("mount", "-o", "discard", loop, mounted)
+            run("bash", "-ec", f"here={recipes}; work={mounted}; source {recipes}/gcc-sources.sh")
+            run("make", "-C", mounted / "src", "PARTS=decompress/*.c compress/*.c", "FLAGS=-O1")
+            first = {path.name: path.read_bytes() for path in (mounted / "src").rglob("*.o")}
+            run("umount", mounted)
+            run(*check.split(), loop)
+            run("mount", "-o", "discard", loop, mounted)
+            assert {path.name: path.read_bytes() for path in (mounted / "src").rglob("*.o")} == first
+            assert len(first) >= 20
+            run("umount", mounted)
+        summary = service.end()
+    assert summary["serve"]["errors"] == {}
+
+
+@pytest.mark.long
+def test_trims_of_a_file_system_lower_write_amplification(tmp_path: Path, folder: Path) -> None:
+    """A third of what is on the drive is deleted. It is moved again and again, unless the drive knows."""
+    mounted = tmp_path / "mounted"
+    overwrites = "--name=x --rw=randwrite --bs=4k --size=256m --direct=1 --ioengine=libaio --iodepth=16 --norandommap"
+    waf = {}
+    for option in ("discard", "nodiscard"):
+        with served(tmp_path, *FAST, "--fuse", folder) as service:
+            with attached(folder / "disk", mounted, "mkfs.ext4", "fio") as loop:
+                run("mkfs.ext4", "-q", "-E", "nodiscard", loop)
+                run("mount", "-o", option, loop, mounted)
+                for name, size in (("kept", 256 << 20), ("old", 96 << 20), ("older", 96 << 20)):
+                    (mounted / name).write_bytes(os.urandom(size))
+                run("sync")
+                (mounted / "old").unlink()
+                (mounted / "older").unlink()
+                run("sync")
+                run("fio", f"--filename={mounted}/kept", "--io_size=384m", *overwrites.split())
+                service.command("reset")
+                run("fio", f"--filename={mounted}/kept", "--io_size=256m", *overwrites.split())
+                waf[option] = service.command("snapshot")["waf"]["total"]
+                run("umount", mounted)
+            service.end()
+    assert waf["discard"] < 1.3
+    assert waf["nodiscard"] > 1.6
