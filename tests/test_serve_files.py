@@ -221,7 +221,9 @@ def test_fio_verifies_direct_writes(tmp_path: Path, folder: Path) -> None:
         jobs = "".join(f"[j{number}]\noffset={number * 8}m\n" for number in range(4))
         job = tmp_path / "job.fio"
         job.write_text(f"[global]\nfilename={folder}/disk\n{common}\n{jobs}")
-        subprocess.run(["fio", "--output-format=terse", job], check=True, timeout=120, stdout=subprocess.DEVNULL)
+        # Where it fails, fio leaves a file in the folder it runs in.
+        command = ["fio", "--output-format=terse", job]
+        subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL, cwd=tmp_path)
         summary = service.end()
     assert summary["serve"]["errors"] == {}
     assert summary["counts"]["host_write_requests"] >= 4 * 2048
@@ -229,7 +231,8 @@ def test_fio_verifies_direct_writes(tmp_path: Path, folder: Path) -> None:
 
 
 def run(*command: object) -> str:
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True, timeout=300).stdout
+    words = list(map(str, command))
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
 @contextmanager
