@@ -8,7 +8,8 @@
 turns. Printed is the median of the rounds, and the median of the ratios of each round.
 
 `latency`: what fio measures less what the model says of each read, at the median and the 99th percentile; and the same
-of a drive that answers at once, which is what the connection and the programs at both ends take.
+of a drive that answers at once, which is what the connection and the programs at both ends take. The last column is how
+late the server sends its answers, by its own account.
 
 `files`: fio reads and writes 4 KiB directly, at queue depths 1 and 32, the file of `--fuse` and that of nbdfuse (four
 connections) in turns, no delay. Needs fio, nbdkit, nbdfuse.
@@ -187,14 +188,18 @@ def latency(folder: Path, rounds: int, seconds: float) -> None:
     for _ in range(rounds):
         for pace, us in paces:
             read = ["--set", f"timing.read={us or MODELS_US[0]}us"]
-            with running(ours(socket, *plain, *read, "--pace", pace), socket):
-                measured[us].append(quantiles(socket, seconds))
-    say("| the model reads in | p50 measured | p99 measured | p50 beyond the model | p99 beyond the model |")
-    say("|---|---|---|---|---|")
-    for us, found in measured.items():
-        p50, p99 = (statistics.median(of_one[key] for of_one in found) for key in ("p50", "p99"))
+            with running(ours(socket, *plain, *read, "--pace", pace), socket) as server:
+                found = quantiles(socket, seconds)
+                server.terminate()
+                late = json.loads(server.communicate()[0])["serve"]["late"]["p50_ns"] / 1e3
+                measured[us].append({**found, "late": late})
+    titles = ("the model reads in", "p50 measured", "p99 measured", "p50 beyond the model", "p99 beyond the model")
+    say("| " + " | ".join((*titles, "of the p50, the server's own lateness")) + " |")
+    say("|---|---|---|---|---|---|")
+    for us, rounds_of in measured.items():
+        p50, p99, late = (statistics.median(one[key] for one in rounds_of) for key in ("p50", "p99", "late"))
         said = f"{us} us" if us else "0 (answers at once)"
-        say(f"| {said} | {p50:.1f} us | {p99:.1f} us | {p50 - us:.1f} us | {p99 - us:.1f} us |")
+        say(f"| {said} | {p50:.1f} us | {p99:.1f} us | {p50 - us:.1f} us | {p99 - us:.1f} us | {late:.1f} us |")
 
 
 def main() -> None:

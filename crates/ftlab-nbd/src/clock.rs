@@ -2,7 +2,8 @@
 //!
 //! # Model
 //! With a wall clock the device's time is the time since the start, times the factor. Waiting sleeps until shortly before the moment and
-//! spins the rest, never longer than [`SPIN`]; the slack of the thread's timers is set to a nanosecond, as the usual 50 microseconds
+//! spins the rest, as long as this machine wakes up late from a short sleep, which is measured at the start, but at most
+//! [`MOST_SPIN`]; the slack of the thread's timers is set to a nanosecond, as the usual 50 microseconds
 //! would be the error of every completion. Without one, the device's time stands still while it has nothing to do, and goes on to
 //! the next completion while it has.
 
@@ -38,14 +39,19 @@ impl FromStr for Pace {
     }
 }
 
-/// What is left of a wait is spun away when it is shorter.
-const SPIN: Duration = Duration::from_micros(20);
+/// What is left of a wait is spun away when it is shorter than sleeps are late here, which is between these.
+const LEAST_SPIN: Duration = Duration::from_micros(20);
+const MOST_SPIN: Duration = Duration::from_micros(100);
+/// Sleeps from which their lateness is known.
+const SLEEPS: usize = 31;
+const SLEEP: Duration = Duration::from_micros(50);
 /// Longest wait at once: somebody may want the service to end.
 const LONGEST: Duration = Duration::from_millis(100);
 
 pub struct Clock {
     pace: Pace,
     started: Instant,
+    spin: Duration,
     /// The time without a wall clock.
     virtual_ns: u64,
 }
@@ -55,8 +61,13 @@ impl Clock {
     pub fn start(pace: Pace) -> Self {
         // Where it is refused, completions are late by the slack, which the report tells.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let spin = match pace {
+            Pace::Wall(_) => lateness_of_sleep().clamp(LEAST_SPIN, MOST_SPIN),
+            Pace::None => LEAST_SPIN,
+        };
         Clock {
             pace,
+            spin,
             started: Instant::now(),
             virtual_ns: 0,
         }
@@ -95,14 +106,27 @@ impl Clock {
             _ => LONGEST,
         };
         let wait = left();
-        if wait > SPIN {
-            look(wait - SPIN);
+        if wait > self.spin {
+            look(wait - self.spin);
             return;
         }
         while !look(Duration::ZERO) && left() > Duration::ZERO {
             std::hint::spin_loop();
         }
     }
+}
+
+/// By how much three of four short sleeps are late at most.
+fn lateness_of_sleep() -> Duration {
+    let mut late: Vec<Duration> = (0..SLEEPS)
+        .map(|_| {
+            let before = Instant::now();
+            std::thread::sleep(SLEEP);
+            before.elapsed().saturating_sub(SLEEP)
+        })
+        .collect();
+    late.sort_unstable();
+    late[SLEEPS * 3 / 4]
 }
 
 #[cfg(test)]
