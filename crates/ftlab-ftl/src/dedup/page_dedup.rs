@@ -7,8 +7,9 @@
 //! * `eviction = count`: the one with the fewest hits, among equals the least recent.
 //! * `eviction = lru`: the one that was written or found least recently.
 //! * `eviction = two_level`: new fingerprints enter the first level; a hit moves a fingerprint to the front of the
-//!   second level. The second level evicts its least recent fingerprint when it exceeds its share, otherwise the first
-//!   level does. So data that has been deduplicated can lose its fingerprint as well. This is right where a value
+//!   second level. A hit that makes the second level larger than its share evicts that level's least recent fingerprint,
+//!   also while the table is not full, as the levels are queues of their own. A new fingerprint in a full table evicts
+//!   the first level's. So data that has been deduplicated can lose its fingerprint as well. This is right where a value
 //!   repeats only a few times (the pairs of an LSM tree).
 //!
 //! With `entries = 0` and known contents this is deduplication without any limit.
