@@ -22,8 +22,22 @@ UNIT = 4096
 PUNCH_HOLE, ZERO_RANGE, KEEP_SIZE = 2, 16, 1
 
 
+@pytest.fixture(scope="session")
+def can_mount(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Containers may have the device and refuse the mount."""
+    place = tmp_path_factory.mktemp("fuse")
+    command = [*FTLAB, "serve", *FAST, "--listen", place.parent / "can-mount.sock", "--fuse", place]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stderr
+    said = next((line for line in process.stderr if "ready" in line or f"fuse {place}" in line), "")
+    process.terminate()
+    process.communicate(timeout=60)
+    if said.startswith("ftlab: fuse"):
+        pytest.skip(f"no FUSE: {said}")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, can_mount: None) -> Iterator[Path]:
     """Where the files are to appear. Nothing is left mounted there."""
     try:
         os.close(os.open("/dev/fuse", os.O_RDWR))
