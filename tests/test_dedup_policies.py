@@ -154,6 +154,7 @@ def test_a_saved_drive_goes_on_with_its_fingerprints(trace: Path, tmp_path: Path
         ("caftl:low=0.9,high=0.3", "low not above high"),
         ("caftl:hash_units=0", "expected at least 1"),
         ("ca_ssd:hash_us=-1", "expected 0 to 60000000 microseconds"),
+        ("ca_ssd:hash_us=1e300", "hash_us = 1e300, expected"),
         ("pcdedup:skip_labels=a-1", "`a` is no label's number"),
         ("pcdedup:skip_labels=-1", "skip_labels = -1: `` is no label's number: expected numbers from 0 to 65535"),
         ("pcdedup:skip_labels=99999999999", "`99999999999` is no label's number"),

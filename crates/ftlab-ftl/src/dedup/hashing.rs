@@ -65,7 +65,7 @@ impl Hashing {
 pub fn nanoseconds(policy: &str, key: &str, us: f64) -> Result<u64> {
     if !(0.0..=60e6).contains(&us) {
         return Err(Error::input(format!(
-            "dedup policy `{policy}`: {key} = {us}, expected 0 to 60000000 microseconds"
+            "dedup policy `{policy}`: {key} = {us:?}, expected 0 to 60000000 microseconds"
         )));
     }
     Ok((us * 1000.0).round() as u64)
