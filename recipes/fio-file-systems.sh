@@ -4,12 +4,14 @@
 #
 #     sudo recipes/fio-file-systems.sh [DIR]
 #
+# FTLAB names the command (`.venv/bin/ftlab` of this repository, else `ftlab`).
 # Leaves DIR/fio-ext4.ftlab.zst and DIR/fio-btrfs.ftlab.zst. As root, for the loop device. Debian: fio, nbdfuse (libnbd-bin), fuse3,
 # e2fsprogs, btrfs-progs. Ends with 77 where one of them is missing.
 set -euo pipefail
 into=${1:-out/recordings}
-ftlab=$(cd "$(dirname "$0")/.." && pwd)/.venv/bin/ftlab
-for program in fio nbdfuse fusermount3 losetup mkfs.ext4 mkfs.btrfs; do
+ftlab=${FTLAB:-$(cd "$(dirname "$0")/.." && pwd)/.venv/bin/ftlab}
+[ -x "$ftlab" ] || ftlab=ftlab
+for program in "$ftlab" fio nbdfuse fusermount3 losetup mkfs.ext4 mkfs.btrfs; do
     command -v "$program" >/dev/null || { echo "fio-file-systems: $program is missing" >&2; exit 77; }
 done
 mkdir -p "$into"

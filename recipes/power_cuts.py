@@ -176,6 +176,7 @@ class Postgresql:
                 time.sleep(0.1)
 
 
+PRAGMAS = ("off", "normal", "full", "extra")
 DATABASES: dict[str, Callable[[Path], Sqlite | Postgresql]] = {"sqlite": Sqlite, "postgresql": Postgresql}
 
 
@@ -211,8 +212,10 @@ def main() -> int:
     asked.add_argument("--seconds", type=float, default=2.0, help="of inserts before each cut")
     asked.add_argument("--lie", action="store_true", help="the drive drops flushes")
     asked.add_argument("--size", default="512MiB")
-    asked.add_argument("--synchronous", default=Sqlite.synchronous, help="SQLite's pragma")
+    asked.add_argument("--synchronous", choices=PRAGMAS, default=Sqlite.synchronous, help="SQLite's pragma")
     given = asked.parse_args()
+    if given.cuts < 1:
+        asked.error("--cuts: expected at least 1")
     Sqlite.synchronous = given.synchronous
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

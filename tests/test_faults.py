@@ -40,6 +40,23 @@ def test_faults_by_address_and_kind(tmp_path: Path) -> None:
     assert (found["counts"]["host_writes"], found["counts"]["host_reads"]) == (53, 1)
 
 
+def test_a_die_that_fails_takes_its_share_of_the_reads_along() -> None:
+    workload = "uniform:requests=40000,read=1"
+    fault = "die-fails@after=20000"
+    one, same = (lab.run(workload, faults=fault, seed=3, **DRIVE) for _ in range(2))
+    (told,) = one.summary["faults"]
+    dies = len(one.tables["dies"])
+    assert one.summary["faults"] == same.summary["faults"]
+    assert 0 <= told["die"] < dies
+    units = one.summary["drive"]["logical_units"]
+    assert told["lost_units"] == pytest.approx(units / dies, rel=0.05)
+    # Of 20,000 reads: 2,500 expected with a standard deviation below 50.
+    assert one.summary["errors"]["EIO"] == pytest.approx(20000 * told["lost_units"] / units, abs=250)
+    assert any(f"die {told['die']} failed" in note for note in one.summary["notes"])
+    with pytest.raises(InputError, match=f"expected 0 to {dies - 1}"):
+        lab.run(workload, faults=f"die-fails@die={dies}", **DRIVE)
+
+
 def test_a_stall_is_waiting_and_repeats_by_seed() -> None:
     # No two requests are under way at once, so that a stall delays its own request and nothing else.
     options = DRIVE | {"qd": 1}

@@ -227,6 +227,61 @@ def test_a_stall_is_added_to_what_the_drive_takes(tmp_path: Path) -> None:
     assert flushes["max_ns"] >= 300_000_000
 
 
+def test_a_die_takes_what_lay_on_it(tmp_path: Path) -> None:
+    with served(tmp_path, *FAST) as service:
+        client = service.client()
+        units = client.size // 4096
+        for unit in range(units):
+            client.write(unit * 4096, pattern(unit, 4096))
+        service.command("fault", "die-fails")
+
+        def is_whole(unit: int) -> bool:
+            try:
+                return client.read(unit * 4096, 4096) == pattern(unit, 4096)
+            except NbdError:
+                return False
+
+        lost = [unit for unit in range(units) if not is_whole(unit)]
+        (told,) = service.command("faults")
+        assert told["lost_units"] == len(lost)
+        # Of the four dies of `tiny`.
+        assert 0.2 < len(lost) / units < 0.3
+        first, second, third = (unit * 4096 for unit in lost[:3])
+        with pytest.raises(NbdError, match=f"^{EIO}$"):
+            client.write(first + 512, b"p" * 512)
+        with pytest.raises(NbdError, match=f"^{EIO}$"):
+            client.zero(first + 512, 512)
+        client.write(first, b"w" * 4096)
+        client.trim(second, 4096)
+        assert client.read(first, 4096) == b"w" * 4096
+        assert client.read(second, 4096) == bytes(4096)
+        # Whoever moves what is lost does not make it readable.
+        readable = next(unit for unit in range(units) if unit not in lost) * 4096
+        for _ in range(3 * units):
+            client.write(readable, b"x" * 4096)
+        with pytest.raises(NbdError, match=f"^{EIO}$"):
+            client.read(third, 4096)
+        summary = service.end()
+    assert summary["counts"]["gc_collections"] > 0
+    # Whatever was not whole was an error.
+    assert summary["serve"]["errors"] == {"EIO": len(lost) + 3}
+    assert any(f"die {told['die']} failed" in note for note in summary["notes"])
+
+
+def test_a_dropped_flush_is_an_answer_that_the_drive_knows_nothing_of(tmp_path: Path) -> None:
+    with served(tmp_path, "--fault", "drop-flush", "--fault", "stall=300ms@op=flush,count=1") as service:
+        client = service.client()
+        began = time.monotonic()
+        client.flush()
+        assert time.monotonic() - began >= 0.3
+        client.flush()
+        summary = service.end()
+    flushes = summary["serve"]["latency"]["flush"]["asked"]
+    assert flushes["count"] == 2
+    assert flushes["max_ns"] == 300_000_000
+    assert summary["counts"]["host_flushes"] == 0
+
+
 def cut(service: Service) -> dict[str, int]:
     """Cuts the power; connections go with it."""
     answer: dict[str, int] = service.command("power-cut")
@@ -331,6 +386,21 @@ def test_a_drive_that_lies_about_flushes_loses_what_they_promised(tmp_path: Path
         assert service.client().read(0, 8192) == bytes(8192)
 
 
+def test_trims_of_nothing_bring_nothing_back(tmp_path: Path) -> None:
+    with served(tmp_path, *FAST, *RECOVERS, *VOLATILE) as service:
+        client = service.client()
+        client.trim(0, 4 * 4096)
+        client.zero(8 * 4096, 4 * 4096)
+        assert cut(service)["units_brought_back"] == 0
+        client = service.client()
+        client.write(0, b"a" * 4096)
+        client.flush()
+        client.trim(0, 4 * 4096)
+        assert cut(service)["units_brought_back"] == 1
+        assert service.client().read(0, 4096) == b"a" * 4096
+        service.end()
+
+
 def test_protected_drives_lose_nothing_and_others_cannot_be_cut(tmp_path: Path) -> None:
     with served(tmp_path, *FAST, *RECOVERS, *buffered(protected=True)) as service:
         service.client().write(0, b"a" * 8192)
@@ -420,6 +490,10 @@ def test_slow_and_dead_clients_stop_nobody(tmp_path: Path) -> None:
     ("options", "words"),
     [
         (("--listen", "http://x"), "--listen `http://x`: expected nbd+unix:///PATH"),
+        (("--listen", "nbd+unix:///db?socket=/tmp/s"), "names of exports are given by export"),
+        (("--listen", "nbd+unix:///?foo=bar"), "expected nbd+unix:///PATH"),
+        (("--export", "a\nb=1MiB"), "without control characters"),
+        (("--fault", "eio@op=\udcff"), "`eio@op=…`: expected UTF-8"),
         (("--fault", "eoi"), "did you mean `eio`?"),
         (("--pace", "warp"), "--pace `warp`: expected real, none, or a factor"),
         (("--size", "10B"), "expected a multiple of 4 KiB"),
@@ -437,6 +511,50 @@ def test_what_cannot_be_served_is_one_sentence(options: tuple[str, ...], words: 
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    taken, image = tmp_path / "taken", tmp_path / "image"
+    taken.write_text("mine")
+    for where, words in [
+        (("--listen", str(taken)), f"--listen {taken}: a file that is no socket"),
+        (("--listen", str(tmp_path / "s"), "--control", str(taken)), f"--control {taken}: a file that is no socket"),
+    ]:
+        asked = [*FTLAB, "serve", *where, "--image", str(image)]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert [left.name for left in tmp_path.iterdir()] == ["taken"]
+
+
+def test_names_with_blanks_can_be_attached_as_printed(tmp_path: Path) -> None:
+    place = tmp_path / "a b"
+    with served(tmp_path, *FAST, "--listen", str(place), "--export", "my db=1MiB") as service:
+        assert any(f"nbd+unix:///my%20db?socket={tmp_path}/a%20b" in line for line in service.said)
+
+
+def test_what_is_put_at_out_meanwhile_stays_and_the_results_as_well(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with served(tmp_path, *FAST, "--out", out) as service:
+        out.mkdir()
+        (out / "thesis.txt").write_text("precious")
+        service.process.send_signal(signal.SIGTERM)
+        _, err = service.process.communicate(timeout=60)
+    assert service.process.returncode == 2
+    assert f"output {out}: something has been put there meanwhile; what was made lies in {out}.1" in err
+    assert (out / "thesis.txt").read_text() == "precious"
+    assert [path.name for path in out.iterdir()] == ["thesis.txt"]
+    assert (tmp_path / "out.1" / "summary.json").exists()
+
+
+def test_a_signal_after_the_end_was_asked_for_loses_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with served(tmp_path, *FAST, "--out", out) as service:
+        service.command("stop")
+        while service.socket.exists():
+            time.sleep(0.01)
+        service.end()
+    assert (out / "summary.json").exists()
 
 
 def test_a_large_drive_can_be_served_small(tmp_path: Path) -> None:

@@ -44,11 +44,18 @@ def serve_spec(drive: Source, options: Mapping[str, Any]) -> Spec:
 
 def execute(spec: Spec, say: Callable[[str], object], progress: Progress | None) -> Run:
     """Serves one finished spec."""
-    with _terminated():
-        outcome = _ftlab.serve(json.dumps(spec), say, progress, members.registered())
-    kept = {"drive": spec["drive"], "seed": spec["seed"], "precondition": spec["precondition"]}
-    served = {key: value for key, value in spec.items() if key not in kept}
-    return from_outcome(LABEL, {**kept, "workload": {"live": served}}, outcome)
+    with _asked_to_end() as asked:
+
+        def look(*news: Any) -> None:
+            if progress is not None:
+                progress(*news)
+            if asked():
+                raise KeyboardInterrupt
+
+        outcome = _ftlab.serve(json.dumps(spec), say, look, members.registered())
+        kept = {"drive": spec["drive"], "seed": spec["seed"], "precondition": spec["precondition"]}
+        served = {key: value for key, value in spec.items() if key not in kept}
+        return from_outcome(LABEL, {**kept, "workload": {"live": served}}, outcome)
 
 
 def control(place: Source) -> Callable[[str], Any]:
@@ -62,38 +69,57 @@ def control(place: Source) -> Callable[[str], Any]:
         if "\n" in text:
             raise InputError("command: expected one line")
         try:
+            said = f"{text}\n".encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"command `{text[: error.start]}…`: expected UTF-8") from None
+        try:
             with socket.socket(socket.AF_UNIX) as line:
                 line.settimeout(60)
                 line.connect(str(place))
-                line.sendall(f"{text}\n".encode())
+                line.sendall(said)
                 answer = line.makefile(encoding="utf-8").readline()
         except OSError as error:
             raise FtlabIOError(f"control {place}: {error.strerror or error}") from None
         if not answer:
             raise FtlabIOError(f"control {place}: the service has ended")
-        said = json.loads(answer)
-        if isinstance(said, dict) and "error" in said:
-            raise InputError(str(said["error"]))
-        return said
+        answered = json.loads(answer)
+        if isinstance(answered, dict) and "error" in answered:
+            raise InputError(str(answered["error"]))
+        return answered
 
     return command
 
 
 @contextmanager
-def _terminated() -> Iterator[None]:
-    """SIGTERM ends a service as Ctrl-C does: in order, and with its figures."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _asked_to_end() -> Iterator[Callable[[], bool]]:
+    """Whether a Ctrl-C or SIGTERM has come: the service looks, and ends in order and with its figures.
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    Raised where it comes, it would take these along when it is late. The second is raised.
+    """
+    come: list[int] = []
 
-    before = signal.signal(signal.SIGTERM, end)
+    def end(number: int, frame: FrameType | None) -> None:
+        come.append(number)
+        if len(come) > 1:
+            signal.default_int_handler(number, frame)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # Where it is ignored, as for what a shell runs in the background, it stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, end)
     try:
-        yield
+        yield lambda: bool(come)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _struck(fault: Mapping[str, Any]) -> str:
+    if "die" in fault:
+        return f"die {fault['die']} failed, {fault['lost_units']:,} units were lost"
+    return f"struck {fault['struck']:,} request{'' if fault['struck'] == 1 else 's'}"
 
 
 def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -117,7 +143,7 @@ def rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     if served["errors"]:
         errors = ", ".join(f"{count:,} {name}" for name, count in served["errors"].items())
         said.append(("errors", errors))
-    said += [("fault", f"{fault['fault']}: struck {fault['struck']:,} times") for fault in served["faults"]]
+    said += [("fault", f"{fault['fault']}: {_struck(fault)}") for fault in served["faults"]]
     said += [
         (
             "power cut",

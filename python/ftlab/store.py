@@ -42,11 +42,10 @@ def new_folder(
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output {folder}: exists and is not a folder")
-    foreign: list[Path] = []
     if folder.is_dir() and any(folder.iterdir()):
         if not force:
             raise InputError(f"output {folder}: exists and is not empty; {advice}")
-        foreign = _foreign(folder)
+        _foreign(folder)
     unfinished = folder.parent / f".{folder.name}.unfinished-{os.getpid()}"
     with refusals(folder):
         if unfinished.exists() and unfinished not in _open:
@@ -59,7 +58,13 @@ def new_folder(
         with refusals(folder):
             yield unfinished
             _name_files(unfinished)
-            _replace(folder, unfinished, foreign)
+            try:
+                _replace(folder, unfinished, force=force)
+            except InputError as error:
+                # Its place was taken while it was made.
+                beside = next(name for i in itertools.count(1) if not (name := _numbered(folder, i)).exists())
+                unfinished.rename(beside)
+                raise InputError(f"{error}; what was made lies in {beside}") from None
     except BaseException:
         if kept is None or not kept():
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -272,10 +277,17 @@ def _json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _replace(folder: Path, unfinished: Path, foreign: list[Path]) -> None:
-    """Puts `unfinished` in the place of `folder`, with what is `foreign` in that.
+def _replace(folder: Path, unfinished: Path, *, force: bool) -> None:
+    """Puts `unfinished` in the place of `folder`, with what is foreign in that now.
 
     An old folder goes only when the new one is there."""
+    foreign: list[Path] = []
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"output {folder}: a file has been put there meanwhile")
+    if folder.is_dir() and any(folder.iterdir()):
+        if not force:
+            raise InputError(f"output {folder}: something has been put there meanwhile")
+        foreign = _foreign(folder)
     taken = next((place for place in foreign if (unfinished / place).exists()), None)
     if taken is not None:
         raise InputError(f"output {folder}: {taken} in it is not ours and would be replaced; give another folder")

@@ -94,7 +94,7 @@ def exporter(place: Source, address: str) -> Iterator[str]:
     from prometheus_client.registry import Collector
 
     host, colon, digits = address.rpartition(":")
-    if not (colon and host and digits.isdecimal() and int(digits) < 1 << 16):
+    if not (colon and host and host.isprintable() and digits.isdecimal() and int(digits) < 1 << 16):
         raise InputError(f"metrics `{address}`: expected HOST:PORT, such as 127.0.0.1:9464")
 
     class Drive(Collector):

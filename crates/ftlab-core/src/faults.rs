@@ -8,17 +8,18 @@
 //! * `drop-flush`: a flush, or the FUA of a write, is acknowledged and not carried out.
 //! * `torn-write`: the first half of a write's sectors is written, and the whole acknowledged.
 //! * `readonly`: writes, trims and write-zeroes are refused.
+//! * `die-fails`: once, before a request; then requests fail with EIO that need what lay on the die.
 //!
 //! Conditions, of which all must hold: `op=read|write|trim|flush`; `lba=A-B` (sectors of 512 bytes that the request touches, both ends
 //! included, or `lba=A`); `p=SHARE` of the requests, drawn from a stream of the fault's own; `after=N`: not the first N that the other
 //! conditions hold for; `count=N`: N times at most; `t=TIME`: not before this device time; `wear=SHARE`: not before the blocks have been
 //! through this share of the P/E cycles that they are rated for, in the mean since the drive was new (1: all of them). Wear is looked at
-//! every 64 requests.
+//! every 64 requests. `die-fails` takes `t`, `wear` and `after`, and `die=N`, without which the die is drawn.
 //!
 //! A write-zeroes is a trim here, as it is one for the drive.
 //!
 //! # Not modelled
-//! Faults of parts of the drive, such as a die. A request that fails takes no time.
+//! A request that fails takes no time. Faults of channels, blocks and pages.
 
 use std::str::FromStr;
 
@@ -61,13 +62,14 @@ enum Kind {
     DropFlush,
     TornWrite,
     ReadOnly,
+    DieFails,
 }
 
 impl Kind {
     /// Whether it may strike such a request.
     fn suits(self, op: OpKind) -> bool {
         match self {
-            Kind::Fail(_) | Kind::Stall(_) | Kind::Stuck => true,
+            Kind::Fail(_) | Kind::Stall(_) | Kind::Stuck | Kind::DieFails => true,
             // The FUA of a write is a flush of its own.
             Kind::DropFlush => matches!(op, OpKind::Flush | OpKind::Write | OpKind::Trim),
             Kind::TornWrite => op == OpKind::Write,
@@ -76,7 +78,7 @@ impl Kind {
     }
 }
 
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "eio",
     "enospc",
     "stall",
@@ -84,8 +86,11 @@ const KINDS: [&str; 7] = [
     "drop-flush",
     "torn-write",
     "readonly",
+    "die-fails",
 ];
-const CONDITIONS: [&str; 7] = ["op", "lba", "p", "after", "count", "t", "wear"];
+const CONDITIONS: [&str; 8] = ["op", "lba", "p", "after", "count", "t", "wear", "die"];
+/// Those of the failure of a die, which happens to the drive and not to a request.
+const CONDITIONS_OF_DIES: [&str; 4] = ["after", "t", "wear", "die"];
 /// So many requests pass between looks at the wear.
 const LOOK: u32 = 64;
 
@@ -102,6 +107,7 @@ struct Fault {
     count: u64,
     from_ns: u64,
     from_wear: f64,
+    die: Option<u32>,
 }
 
 impl FromStr for Fault {
@@ -116,8 +122,8 @@ impl FromStr for Fault {
                     CONDITIONS.join(", ")
                 )));
             }
-            Some((kind, conditions)) => (kind, conditions),
-            None => (text, ""),
+            Some((kind, conditions)) => (kind, conditions.split(',').collect()),
+            None => (text, Vec::new()),
         };
         let (name, value) = kind
             .split_once('=')
@@ -130,6 +136,7 @@ impl FromStr for Fault {
             ("drop-flush", None) => Kind::DropFlush,
             ("torn-write", None) => Kind::TornWrite,
             ("readonly", None) => Kind::ReadOnly,
+            ("die-fails", None) => Kind::DieFails,
             ("stall", None) => return Err(wrong("expected stall=TIME, such as stall=50ms".to_owned())),
             (name, Some(_)) if KINDS.contains(&name) => return Err(wrong(format!("`{name}` takes no value"))),
             _ => return Err(error::unknown("fault", name, &KINDS)),
@@ -141,12 +148,13 @@ impl FromStr for Fault {
             bytes: None,
             share: 1.0,
             after: 0,
-            count: u64::MAX,
+            count: if kind == Kind::DieFails { 1 } else { u64::MAX },
             from_ns: 0,
             from_wear: 0.0,
+            die: None,
         };
         let mut given = Vec::new();
-        for condition in conditions.split(',').filter(|part| !part.is_empty()) {
+        for condition in conditions {
             let Some((name, value)) = condition.split_once('=') else {
                 return Err(wrong(format!("condition `{condition}`: expected NAME=VALUE")));
             };
@@ -155,12 +163,20 @@ impl FromStr for Fault {
                 return Err(wrong(format!("`{name}` is given twice")));
             }
             given.push(name);
+            let suits = if kind == Kind::DieFails {
+                CONDITIONS_OF_DIES.contains(&name)
+            } else {
+                name != "die"
+            };
+            if CONDITIONS.contains(&name) && !suits {
+                return Err(wrong(format!("`{name}` has no meaning here")));
+            }
             match name {
                 "op" => {
                     let op = OpKind::ALL.into_iter().find(|op| op.name() == value);
                     fault.op = Some(op.ok_or_else(|| reason("read, write, trim or flush"))?);
                 }
-                "lba" => fault.bytes = Some(sectors(value).ok_or_else(|| reason("A-B or A, in sectors"))?),
+                "lba" => fault.bytes = Some(sectors(value).ok_or_else(|| reason("A-B or A, in sectors below 2^55"))?),
                 "p" => {
                     let share = value.parse().ok().filter(|share| (0.0..=1.0).contains(share));
                     fault.share = share.ok_or_else(|| reason("a share from 0 to 1"))?;
@@ -168,6 +184,7 @@ impl FromStr for Fault {
                 "after" => fault.after = units::count(value).map_err(|_| reason("a whole number"))?,
                 "count" => fault.count = units::count(value).map_err(|_| reason("a whole number"))?,
                 "t" => fault.from_ns = units::nanoseconds(value).map_err(|_| reason("a time, such as 60s"))?,
+                "die" => fault.die = Some(value.parse().map_err(|_| reason("the number of a die"))?),
                 "wear" => {
                     let share = value.parse().ok().filter(|share| (0.0..=1e6).contains(share));
                     fault.from_wear = share.ok_or_else(|| reason("a share of the rated P/E cycles, such as 0.9"))?;
@@ -192,6 +209,21 @@ fn sectors(text: &str) -> Option<(u64, u64)> {
     (first <= last).then_some((first * SECTOR, end))
 }
 
+impl Fault {
+    /// # Errors
+    /// A die that a drive of so many does not have.
+    fn fits(&self, dies: u32) -> Result<()> {
+        match self.die {
+            Some(die) if die >= dies => Err(Error::input(format!(
+                "fault `{}`: die `{die}`: expected 0 to {}",
+                self.text,
+                dies.saturating_sub(1)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A request as faults see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
@@ -212,6 +244,15 @@ pub struct Verdict {
     pub stuck_by: Option<u64>,
     pub drop_flush: bool,
     pub torn: bool,
+    /// A die that fails before the request.
+    pub failed_die: Option<FailedDie>,
+}
+
+/// Which die failed, by which fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedDie {
+    pub fault: u64,
+    pub die: u32,
 }
 
 struct Active {
@@ -225,9 +266,13 @@ struct Active {
 /// The faults of a drive.
 pub struct Faults {
     seed: u64,
+    /// Dies of the drive; 0: it has none that fail.
+    dies: u32,
     active: Vec<Active>,
     /// Those that were cleared: they stay in the report.
     cleared: Vec<(u64, String, u64)>,
+    /// Dies that failed, each with the units that could not be read then.
+    failed_dies: Vec<(FailedDie, u64)>,
     made: u64,
     /// The wear when it was last looked at, and how many requests ago that was.
     wear: f64,
@@ -238,8 +283,10 @@ impl Faults {
     pub fn new(seed: u64, texts: &[String]) -> Result<Self> {
         let mut faults = Faults {
             seed,
+            dies: 0,
             active: Vec::new(),
             cleared: Vec::new(),
+            failed_dies: Vec::new(),
             made: 0,
             wear: 0.0,
             unseen: LOOK,
@@ -250,9 +297,22 @@ impl Faults {
         Ok(faults)
     }
 
+    /// The same of a drive with so many dies.
+    ///
+    /// # Errors
+    /// A die that it does not have.
+    pub fn of_drive(mut self, dies: u32) -> Result<Self> {
+        self.active.iter().try_for_each(|active| active.fault.fits(dies))?;
+        self.dies = dies;
+        Ok(self)
+    }
+
     /// Adds a fault; its number.
     pub fn add(&mut self, text: &str) -> Result<u64> {
-        let fault = text.parse()?;
+        let fault: Fault = text.parse()?;
+        if self.dies > 0 {
+            fault.fits(self.dies)?;
+        }
         self.made += 1;
         self.unseen = LOOK;
         self.active.push(Active {
@@ -317,9 +377,29 @@ impl Faults {
                 Kind::Stuck => verdict.stuck_by = verdict.stuck_by.or(Some(active.number)),
                 Kind::DropFlush => verdict.drop_flush = true,
                 Kind::TornWrite => verdict.torn = true,
+                // Of several at one request the first; the others follow at the next.
+                Kind::DieFails if verdict.failed_die.is_some() => active.struck = 0,
+                Kind::DieFails => {
+                    let dies = u64::from(self.dies.max(1));
+                    let die = active.fault.die.unwrap_or_else(|| active.random.below(dies) as u32);
+                    verdict.failed_die = Some(FailedDie {
+                        fault: active.number,
+                        die,
+                    });
+                }
             }
         }
         verdict
+    }
+
+    /// A die has failed, after which so many units can't be read.
+    pub fn die_failed(&mut self, failed: FailedDie, lost_units: u64) {
+        self.failed_dies.push((failed, lost_units));
+    }
+
+    /// Whether requests may need what is lost.
+    pub fn has_failed_dies(&self) -> bool {
+        !self.failed_dies.is_empty()
     }
 
     /// Every fault with how often it struck.
@@ -333,11 +413,31 @@ impl Faults {
             .map(|(number, text, struck)| json!({"number": number, "fault": text, "struck": struck, "active": false}));
         let mut all: Vec<Value> = active.chain(cleared).collect();
         all.sort_by_key(|fault| fault["number"].as_u64());
+        for (failed, lost_units) in &self.failed_dies {
+            if let Some(fault) = all.iter_mut().find(|fault| fault["number"] == failed.fault) {
+                (fault["die"], fault["lost_units"]) = (failed.die.into(), (*lost_units).into());
+            }
+        }
         Value::Array(all)
     }
 }
 
 impl Target {
+    /// Mapping units whose data the request needs: of a read all that it touches, of a write those that it covers in part.
+    pub fn needs(&self, unit_bytes: u64) -> impl Iterator<Item = u64> + use<> {
+        let (start, end) = (self.offset, self.offset + self.length);
+        let (first, last) = (start / unit_bytes, end.saturating_sub(1) / unit_bytes);
+        let touched = match self.op {
+            OpKind::Read | OpKind::Write if self.length > 0 => first..last + 1,
+            _ => 0..0,
+        };
+        let writes = self.op == OpKind::Write;
+        let starts_inside = !start.is_multiple_of(unit_bytes);
+        let ends_inside = !end.is_multiple_of(unit_bytes);
+        let covered = move |unit| !(unit == first && starts_inside || unit == last && ends_inside);
+        touched.filter(move |&unit| !(writes && covered(unit)))
+    }
+
     /// Bytes of a write that reach the device of one that is torn: the first half of its sectors.
     pub fn torn(length: u64) -> u64 {
         length / 2 / SECTOR * SECTOR
@@ -355,14 +455,16 @@ impl Active {
         if !suits || !there || fault.op.is_some_and(|op| op != target.op) || target.now_ns < fault.from_ns {
             return false;
         }
+        let drawn = fault.share >= 1.0 || (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 <= fault.share;
+        if !drawn || fault.share == 0.0 {
+            return false;
+        }
         self.met += 1;
         if self.met <= fault.after || self.struck >= fault.count {
             return false;
         }
-        let drawn = fault.share >= 1.0 || (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 <= fault.share;
-        let strikes = drawn && fault.share > 0.0;
-        self.struck += u64::from(strikes);
-        strikes
+        self.struck += 1;
+        true
     }
 }
 
@@ -435,6 +537,12 @@ mod tests {
         // 1000 expected, with a standard deviation of 27: a correct draw fails once in 10^8.
         let count = draws(1).iter().filter(|&&ns| ns == 1_000_000).count();
         assert!((840..1160).contains(&count), "{count}");
+        // `after` counts those that are drawn as well.
+        let mut late = Faults::new(1, &["stall=1ms@p=0.25,after=900".to_owned()]).unwrap();
+        let late = (0..4000)
+            .filter(|_| late.judge(&write(0, 0), || 0.0).stall_ns > 0)
+            .count();
+        assert_eq!(late, count - 900);
         assert!((0..100).all(|_| one("eio@p=0").judge(&write(0, 0), || 0.0).failure.is_none()));
     }
 
@@ -452,6 +560,11 @@ mod tests {
             ("eio@op=reed", "read, write, trim or flush"),
             ("eio@when=1", "unknown condition"),
             ("eio@", "expected a condition after `@`"),
+            ("die-fails@op=read", "`op` has no meaning here"),
+            ("die-fails@die=x", "the number of a die"),
+            ("eio@die=1", "`die` has no meaning here"),
+            ("eio@op=read,", "condition ``: expected NAME=VALUE"),
+            ("eio@lba=0-18446744073709551615", "in sectors below 2^55"),
             ("eio@p=0.1,p=0.2", "`p` is given twice"),
             ("torn-write@op=read", "`torn-write` never strikes a read"),
             ("readonly@op=flush", "`readonly` never strikes a flush"),
@@ -461,6 +574,45 @@ mod tests {
             let error = text.parse::<Fault>().unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
+    }
+
+    #[test]
+    fn a_die_fails_once() {
+        let mut faults = one("die-fails@t=1us,die=3").of_drive(4).unwrap();
+        let mut dies = [0, 2000, 3000].map(|now| faults.judge(&write(0, now), || 0.0).failed_die);
+        assert_eq!(dies, [None, Some(FailedDie { fault: 1, die: 3 }), None]);
+        faults.die_failed(dies[1].take().unwrap(), 17);
+        let report = faults.report();
+        assert_eq!((&report[0]["die"], &report[0]["lost_units"]), (&json!(3), &json!(17)));
+        let wrong = one("die-fails@die=4").of_drive(4).err().unwrap().to_string();
+        assert!(wrong.contains("expected 0 to 3"), "{wrong}");
+        assert!(faults.add("die-fails@die=4").is_err());
+        // Each fault has its own draw, and two that are due come one after the other.
+        let texts = ["die-fails".to_owned(), "die-fails".to_owned()];
+        let mut both = Faults::new(5, &texts).unwrap().of_drive(1 << 20).unwrap();
+        let [first, second, none] = [0; 3].map(|now| both.judge(&write(0, now), || 0.0).failed_die);
+        assert_eq!((first.unwrap().fault, second.unwrap().fault, none), (1, 2, None));
+        assert_ne!(first.unwrap().die, second.unwrap().die);
+    }
+
+    #[test]
+    fn a_write_needs_what_it_covers_in_part() {
+        let needs = |op, offset, length| {
+            let target = Target {
+                op,
+                offset,
+                length,
+                ..write(0, 0)
+            };
+            target.needs(4096).collect::<Vec<_>>()
+        };
+        assert_eq!(needs(OpKind::Read, 4095, 4098), [0, 1, 2]);
+        assert_eq!(needs(OpKind::Read, 4096, 4096), [1]);
+        assert!(needs(OpKind::Write, 4096, 8192).is_empty());
+        assert_eq!(needs(OpKind::Write, 512, 12288), [0, 3]);
+        assert_eq!(needs(OpKind::Write, 0, 512), [0]);
+        assert!(needs(OpKind::Trim, 0, 512).is_empty());
+        assert!(needs(OpKind::Read, 0, 0).is_empty());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A device some of whose requests fail, wait or are answered falsely.
 //!
 //! # Model
-//! Each request is judged when it is submitted. One that fails does not reach the device and is answered at once. A stalled one is
+//! Each request is judged when it is submitted; before it, a die fails whose time has come. One that fails does not reach the device and is answered at once. A stalled one is
 //! carried out as ever, and its completion comes later by the stall, which counts as waiting (`queue_ns`).
 //!
 //! # Not modelled
@@ -98,7 +98,16 @@ impl BlockDevice for Faulty<'_> {
             now_ns,
         };
         let (device, rated) = (&self.device, f64::from(self.rated_pe_cycles));
-        let verdict = self.faults.judge(&target, || device.mean_erases() / rated);
+        let mut verdict = self.faults.judge(&target, || device.mean_erases() / rated);
+        if let Some(failed) = verdict.failed_die {
+            let lost = self.device.fail_die(failed.die);
+            self.faults.die_failed(failed, lost);
+        }
+        if self.faults.has_failed_dies() && verdict.failure.is_none() {
+            let unit = u64::from(self.device.geometry().unit_bytes);
+            let is_lost = target.needs(unit).any(|unit| self.device.is_lost(unit));
+            verdict.failure = is_lost.then_some(Failure::Io);
+        }
         if let Some(failure) = verdict.failure {
             self.failed[failure as usize] += 1;
             return self.answer(tag, io.op, Status::Failed, now_ns, 0);
@@ -171,6 +180,18 @@ impl Instrumented for Faulty<'_> {
 
     fn is_offline(&self) -> bool {
         self.device.is_offline()
+    }
+
+    fn dies(&self) -> u32 {
+        self.device.dies()
+    }
+
+    fn fail_die(&mut self, die: u32) -> u64 {
+        self.device.fail_die(die)
+    }
+
+    fn is_lost(&self, unit: u64) -> bool {
+        self.device.is_lost(unit)
     }
 
     fn cut_power(&mut self) -> PowerCut {

@@ -1,5 +1,6 @@
 //! What a run reads off a device besides its completions, and what it may do to it.
 
+use ftlab_core::Lpn;
 use ftlab_ftl::{Backend, Ftl};
 
 use crate::clocked::Clocked;
@@ -31,6 +32,21 @@ pub trait Instrumented {
 
     /// A mirror serves the host at present: the device is to be left alone until this is over.
     fn is_offline(&self) -> bool {
+        false
+    }
+
+    /// The dies that may fail; 0 of a device without flash.
+    fn dies(&self) -> u32 {
+        0
+    }
+
+    /// A die fails: how many mapping units can't be read now (`ftlab_ftl::Ftl::fail_die`).
+    fn fail_die(&mut self, _die: u32) -> u64 {
+        0
+    }
+
+    /// Whether what the mapping unit holds can't be read, because its die failed.
+    fn is_lost(&self, _unit: u64) -> bool {
         false
     }
 
@@ -110,6 +126,18 @@ impl<B: Clocked> Instrumented for Device<FtlFront<B>> {
 
     fn is_offline(&self) -> bool {
         self.front().ftl.is_offline()
+    }
+
+    fn dies(&self) -> u32 {
+        self.front().ftl.layout.geometry.total_dies()
+    }
+
+    fn fail_die(&mut self, die: u32) -> u64 {
+        self.front_mut().ftl.fail_die(die)
+    }
+
+    fn is_lost(&self, unit: u64) -> bool {
+        self.front().ftl.is_lost(Lpn(unit as u32))
     }
 
     /// # Panics

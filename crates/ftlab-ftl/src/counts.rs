@@ -62,6 +62,8 @@ pub struct Counts {
     pub dedup_hits: u64,
     /// Time of the controller's engines for them.
     pub dedup_work_ns: u64,
+    /// Flash pages read in idle moments for fingerprints that were left out when a unit was stored.
+    pub dedup_page_reads: u64,
     /// Host reads of units with several copies, and host reads that went first to another copy than the value's first, or, by an
     /// oracle, to another die.
     pub copied_reads: u64,

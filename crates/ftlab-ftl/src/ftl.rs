@@ -18,6 +18,7 @@ use crate::frontier::{Frontier, Frontiers, NO_RU};
 use crate::future::Future;
 use crate::gc::{Gathering, Job, Moving};
 use crate::indirection::Indirection;
+use crate::lost::Lost;
 use crate::mapping::{self, MappingPolicy};
 use crate::pages_to_read::PagesToRead;
 use crate::placement::{self, PlacementPolicy};
@@ -64,6 +65,8 @@ pub struct Ftl<B> {
     pub(crate) indirection: Indirection,
     pub(crate) recovery: Option<Recovery>,
     pub(crate) versions: Option<Versions>,
+    /// From the first failure of a die on.
+    pub(crate) lost: Option<Box<Lost>>,
     pub(crate) gc: GcState,
     pub(crate) buffering: Buffering,
     /// Contents of the requests that units in the write buffer came with, on drives that deduplicate.
@@ -249,6 +252,7 @@ impl Ftl<Counting> {
             versions: config
                 .verify
                 .then(|| Versions::new(config.logical_units, layout.slots())),
+            lost: None,
             gc: GcState {
                 jobs: vec![None; pools.len()],
                 waits_for_idle: vec![false; pools.len()],
@@ -326,6 +330,7 @@ impl<B: Backend> Ftl<B> {
             indirection: self.indirection,
             recovery: self.recovery,
             versions: self.versions,
+            lost: self.lost,
             gc: self.gc,
             buffering: self.buffering,
             contents: self.contents,

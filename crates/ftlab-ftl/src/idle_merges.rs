@@ -70,6 +70,7 @@ impl<B: Backend> Ftl<B> {
             if self.being_filled(page) {
                 continue;
             }
+            self.counts.dedup_page_reads += 1;
             if !B::TIMED {
                 self.assert_written(page);
                 continue;

@@ -25,6 +25,7 @@ pub mod indirection;
 mod late_writes;
 mod learnt;
 mod look_ahead;
+mod lost;
 pub mod mapping;
 mod old_versions;
 pub mod owner;

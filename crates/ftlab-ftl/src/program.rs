@@ -200,12 +200,14 @@ impl<B: Backend> Ftl<B> {
             let backend = &self.backend;
             let slots = base as usize..(base + self.layout.slots_per_ru) as usize;
             let stamps = self.versions.as_ref().map(|versions| versions.stamps(slots.clone()));
+            let lost = self.lost.as_ref().map(|lost| lost.of(slots.clone()));
             let owners = &self.record.owners;
             let range = slots.start as u32..slots.end as u32;
             let content = |spares| Content {
                 owners: owners[slots].to_vec(),
                 stamps: stamps.unwrap_or_default(),
                 spares,
+                lost: lost.unwrap_or_default(),
             };
             recovery.reused(ru, range, content, |id| backend.is_done(id));
         }
@@ -240,6 +242,7 @@ impl<B: Backend> Ftl<B> {
         self.record.prefetch_fill(slot);
         self.record.set_owner(slot, owner);
         self.record.set_valid(slot);
+        self.lost_or_not(slot, false);
         self.units.add_valid(ru, 1);
         self.counts.programmed[cause as usize] += 1;
         if let Some(versions) = &mut self.versions

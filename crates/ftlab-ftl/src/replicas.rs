@@ -149,6 +149,7 @@ impl<B: Backend> Ftl<B> {
             ((None, source), Of::Lpn(lpn)) => (self.make_value(lpn, source)?, source),
             ((None, _), Of::Vpn(_)) => return None,
         };
+        let is_lost = further.from_flash && self.is_value_lost(vpn);
         if further.from_flash {
             self.read_for_copy(source, place);
         }
@@ -159,6 +160,7 @@ impl<B: Backend> Ftl<B> {
             class,
             Ticket::NONE,
         );
+        self.lost_or_not(slot, is_lost);
         self.roles.further += 1;
         self.counts.replica_programs += 1;
         if let Some(versions) = &mut self.versions {

@@ -29,7 +29,7 @@ use serde_json::Value;
 
 pub use clock::Pace;
 pub use files::Files;
-pub use listen::Address;
+pub use listen::{Address, Sockets};
 pub use report::Report;
 pub use server::{Options, serve};
 
@@ -60,6 +60,16 @@ pub trait LiveDrive: BlockDevice {
     /// Mean P/E cycles of its blocks since it was new, over those that they are rated for.
     fn wear(&self) -> f64 {
         0.0
+    }
+
+    /// A die fails: how many mapping units can't be read now.
+    fn fail_die(&mut self, _die: u32) -> u64 {
+        0
+    }
+
+    /// Whether what a mapping unit holds can't be read, because its die failed.
+    fn is_lost(&self, _unit: u64) -> bool {
+        false
     }
 
     /// Which version of a mapping unit the device holds: another after each write, the same again when a power cut has brought an

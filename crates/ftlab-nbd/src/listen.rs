@@ -1,17 +1,28 @@
 //! Where a server listens, and connections of either kind.
 
-use std::fmt;
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use ftlab_core::{Error, Result};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use rustix::net::{SendFlags, send};
+
+/// What stands as it is in the paths of an NBD URI.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
 
 /// An address as NBD clients write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,17 +39,20 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
             Error::input(format!(
-                "listen `{text}`: expected nbd+unix:///PATH, or nbd://HOST:PORT"
+                "listen `{text}`: expected nbd+unix:///PATH, or nbd://HOST:PORT; names of exports are given by export"
             ))
         };
         if let Some(rest) = text.strip_prefix("nbd+unix://") {
-            let path = match rest.split_once("?socket=") {
-                Some((_, path)) => path,
+            let path = match rest.split_once('?') {
+                Some(("" | "/", query)) => query.strip_prefix("socket=").ok_or_else(wrong)?,
+                Some(_) => return Err(wrong()),
                 None => rest,
             };
             return match path.is_empty() || path == "/" {
                 true => Err(wrong()),
-                false => Ok(Address::Unix(PathBuf::from(path))),
+                false => Ok(Address::Unix(
+                    OsString::from_vec(percent_decode_str(path).collect()).into(),
+                )),
             };
         }
         if let Some(rest) = text.strip_prefix("nbd://") {
@@ -59,12 +73,46 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Address {
+    /// How clients name an export there.
+    pub fn uri(&self, export: &str) -> String {
+        let export = percent_encode(export.as_bytes(), PLAIN);
         match self {
-            Address::Unix(path) => write!(f, "nbd+unix:///?socket={}", path.display()),
-            Address::Tcp(place) => write!(f, "nbd://{place}"),
+            Address::Unix(path) => {
+                let path = percent_encode(path.as_os_str().as_bytes(), PLAIN);
+                format!("nbd+unix:///{export}?socket={path}")
+            }
+            Address::Tcp(place) => format!("nbd://{place}/{export}"),
         }
+    }
+
+    fn place(&self) -> Cow<'_, str> {
+        match self {
+            Address::Unix(path) => path.to_string_lossy(),
+            Address::Tcp(place) => place.into(),
+        }
+    }
+}
+
+/// The sockets of a server. They are opened before anything else is touched, so that a place that cannot be had costs nothing;
+/// whoever comes before the server is ready waits.
+pub struct Sockets {
+    pub(crate) listeners: Vec<Listener>,
+    /// For commands of an operator.
+    pub(crate) control: Option<Listener>,
+}
+
+impl Sockets {
+    /// # Errors
+    /// A place where something else lies or listens, or that the system refuses.
+    pub fn open(listen: &[Address], control: Option<&Path>) -> Result<Self> {
+        let opened = listen.iter().map(|address| Listener::open("listen", address));
+        let listeners = opened.collect::<Result<_>>()?;
+        let control = control.map(|path| Listener::open("control", &Address::Unix(path.to_owned())));
+        Ok(Sockets {
+            listeners,
+            control: control.transpose()?,
+        })
     }
 }
 
@@ -75,11 +123,12 @@ pub enum Listener {
 }
 
 impl Listener {
-    pub fn open(address: &Address) -> Result<Self> {
-        let refused = |error: io::Error| Error::Io(format!("listen {address}: {error}"));
+    /// `option` is what asked for it.
+    fn open(option: &str, address: &Address) -> Result<Self> {
+        let refused = |error: io::Error| Error::Io(format!("{option} {}: {error}", address.place()));
         let listener = match address {
             Address::Unix(path) => {
-                take_away_stale(path)?;
+                take_away_stale(option, path)?;
                 Listener::Unix(UnixListener::bind(path).map_err(refused)?, path.clone())
             }
             Address::Tcp(place) => Listener::Tcp(TcpListener::bind(place).map_err(refused)?),
@@ -132,19 +181,19 @@ impl Drop for Listener {
 }
 
 /// A socket that nobody listens at any more is in the way; anything else there is left alone.
-fn take_away_stale(path: &std::path::Path) -> Result<()> {
+fn take_away_stale(option: &str, path: &Path) -> Result<()> {
     let Ok(facts) = path.symlink_metadata() else {
         return Ok(());
     };
     if !facts.file_type().is_socket() {
         return Err(Error::input(format!(
-            "listen {}: a file that is no socket lies there",
+            "{option} {}: a file that is no socket lies there",
             path.display()
         )));
     }
     if UnixStream::connect(path).is_ok() {
         return Err(Error::input(format!(
-            "listen {}: another server listens there",
+            "{option} {}: another server listens there",
             path.display()
         )));
     }
@@ -242,7 +291,13 @@ mod tests {
         for text in ["nbd+unix:///?socket=/a/b", "nbd+unix:///a/b", "/a/b"] {
             assert_eq!(text.parse::<Address>().unwrap(), unix, "{text}");
         }
-        assert_eq!(unix.to_string(), "nbd+unix:///?socket=/a/b");
+        assert_eq!(unix.uri(""), "nbd+unix:///?socket=/a/b");
+        let spaced = Address::Unix("/a b".into());
+        assert_eq!(spaced.uri("x?y/z"), "nbd+unix:///x%3Fy/z?socket=/a%20b");
+        for text in ["nbd+unix:///?socket=/a%20b", "nbd+unix:///a%20b", "/a b"] {
+            assert_eq!(text.parse::<Address>().unwrap(), spaced, "{text}");
+        }
+        assert_eq!(Address::Tcp("[::1]:7".to_owned()).uri("e"), "nbd://[::1]:7/e");
         assert_eq!(
             "nbd://[::1]:7".parse::<Address>().unwrap(),
             Address::Tcp("[::1]:7".to_owned())
@@ -255,6 +310,8 @@ mod tests {
             "nbd://a:99999",
             "nbd+unix://",
             "http://a:1",
+            "nbd+unix:///?foo=/a",
+            "nbd+unix:///export?socket=/a",
             "a",
         ] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
@@ -266,12 +323,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         std::fs::write(&path, "mine").unwrap();
-        assert!(Listener::open(&Address::Unix(path.clone())).is_err());
+        assert!(Sockets::open(&[], Some(&path)).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"mine");
         std::fs::remove_file(&path).unwrap();
         drop(UnixListener::bind(&path).unwrap());
-        let first = Listener::open(&Address::Unix(path.clone())).unwrap();
-        assert!(Listener::open(&Address::Unix(path.clone())).is_err());
+        let first = Sockets::open(&[], Some(&path)).unwrap();
+        assert!(Sockets::open(&[], Some(&path)).is_err());
         drop(first);
         assert!(!path.exists());
     }

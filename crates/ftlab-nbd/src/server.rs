@@ -18,7 +18,7 @@ use crate::clock::{Clock, Pace};
 use crate::connection::Connection;
 use crate::engine::{Clients, Engine};
 use crate::files::Files;
-use crate::listen::{Address, Listener, Socket};
+use crate::listen::{Address, Listener, Socket, Sockets};
 use crate::poll::{Poll, Ringing, ringing};
 use crate::report::Report;
 use crate::request::Message;
@@ -33,7 +33,7 @@ const MOST_COMMAND: u64 = 4096;
 
 /// How a drive is served.
 pub struct Options {
-    pub listen: Vec<Address>,
+    pub sockets: Sockets,
     pub exports: Vec<Export>,
     pub pace: Pace,
     pub store: Box<dyn Store>,
@@ -41,8 +41,6 @@ pub struct Options {
     pub durable: bool,
     /// Folder in which the exports are files.
     pub folder: Option<PathBuf>,
-    /// Socket for commands of an operator.
-    pub control: Option<PathBuf>,
     pub faults: Faults,
     pub most_connections: usize,
 }
@@ -126,12 +124,7 @@ impl Doors {
 
 /// Serves `drive` until it says that it does not go on, or an operator stops it. `ready` is told where it listens.
 pub fn serve<D: LiveDrive>(drive: &mut D, options: Options, ready: &mut dyn FnMut(&[Address])) -> Result<Report> {
-    let listeners = options.listen.iter().map(Listener::open).collect::<Result<Vec<_>>>()?;
-    let control = options
-        .control
-        .as_ref()
-        .map(|path| Listener::open(&Address::Unix(path.clone())));
-    let control = control.transpose()?;
+    let Sockets { listeners, control } = options.sockets;
     let addresses: Vec<Address> = listeners.iter().map(Listener::address).collect();
     let doors = Arc::new(Doors::new());
     let poll = Poll::new().map_err(|error| Error::Io(format!("cannot wait for connections: {error}")))?;

@@ -50,6 +50,9 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
     let mut prepared = workload::prepare(spec)?;
     let mut notes = std::mem::take(&mut prepared.notes);
     let prepared = Arc::new(prepared);
+    let faults = spec
+        .own_faults()?
+        .of_drive(prepared.config.layout.geometry.total_dies())?;
     let mut power_cuts = spec.power_cuts.clone();
     power_cuts.sort_unstable();
     if !power_cuts.is_empty() && prepared.config.ftl.checkpoint_units == 0 {
@@ -197,7 +200,7 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             let mut measured = if spec.faults.is_empty() {
                 time::time(&mut device, &mut workload, held, pace, spec.requests, &plan, &mut watch)?
             } else {
-                let mut faulty = Faulty::new(&mut device, spec.own_faults()?, prepared.config.rated_pe_cycles);
+                let mut faulty = Faulty::new(&mut device, faults, prepared.config.rated_pe_cycles);
                 let measured = time::time(&mut faulty, &mut workload, held, pace, spec.requests, &plan, &mut watch)?;
                 injected = Some(Injected::of(&faulty));
                 if spec.verify && faulty.faults().deceive() {

@@ -23,10 +23,7 @@ impl Injected {
     /// The blocks `faults` and `errors`, and a note for each fault.
     pub fn tell(self, summary: &mut Value) {
         if let Some(notes) = summary["notes"].as_array_mut() {
-            for fault in self.faults.as_array().into_iter().flatten() {
-                let text = fault["fault"].as_str().unwrap_or_default();
-                notes.push(format!("fault `{text}`: struck {} requests", fault["struck"]).into());
-            }
+            notes.extend(notes_of(&self.faults).map(Value::from));
             for (name, count) in &self.errors {
                 notes.push(
                     format!("{count} requests failed ({name}) without effect; no latency and no bytes count for them")
@@ -37,4 +34,18 @@ impl Injected {
         summary["faults"] = self.faults;
         summary["errors"] = self.errors.into();
     }
+}
+
+/// A note for each fault of a report.
+pub fn notes_of(faults: &Value) -> impl Iterator<Item = String> {
+    faults.as_array().into_iter().flatten().map(|fault| {
+        let text = fault["fault"].as_str().unwrap_or_default();
+        match fault.get("die") {
+            Some(die) => format!(
+                "fault `{text}`: die {die} failed, {} units were lost",
+                fault["lost_units"]
+            ),
+            None => format!("fault `{text}`: struck {} requests", fault["struck"]),
+        }
+    })
 }

@@ -310,6 +310,7 @@ fn dedup<B: Backend>(ftl: &Ftl<B>) -> Value {
         "asked": c.dedup_asked,
         "shared": c.dedup_hits,
         "shared_share": ratio(c.dedup_hits as f64, c.dedup_asked as f64),
+        "idle_reads": c.dedup_page_reads,
         "work_ns": ratio(c.dedup_work_ns as f64, c.dedup_asked as f64),
         "values": ftl.indirection().in_use_count().0,
         "rows": ftl.indirection().in_use_count().1,

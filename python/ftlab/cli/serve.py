@@ -38,7 +38,7 @@ def serve(
     import tempfile
 
     from ftlab import members, serving, store, watching
-    from ftlab.cli import text
+    from ftlab.cli import stopping, text
     from ftlab.errors import InputError
 
     members.load(plugin or [])
@@ -61,6 +61,7 @@ def serve(
             text.note(line)
 
         result = serving.execute(spec, say, None)
+        stack.enter_context(stopping.postponed())
         if json:
             text.put_json(result.summary)
         else:

@@ -23,6 +23,26 @@ def _is_finalising(frame: FrameType | None) -> bool:
 
 
 @contextlib.contextmanager
+def postponed() -> Iterator[None]:
+    """Within the block the first Ctrl-C or SIGTERM says that it is at its end anyway; the second ends it."""
+
+    def first(number: int, _: FrameType | None) -> None:
+        os.write(2, b"ftlab: writing what came of it; once more ends this\n")
+        signal.signal(number, signal.default_int_handler)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is signal.default_int_handler:
+                before[number] = signal.signal(number, first)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
 def announced() -> Iterator[None]:
     """Within the block Ctrl-C and SIGTERM say that the command stops before they end it, the first time."""
     begun = False

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ftlab.watching import Pace
 
 OPS = ("read", "write", "trim", "flush")
-LINE = ("time", *(f"{op}s/s" for op in OPS), "data/s", "p99 read", "p99 write", "WAF", "free", "busy", "map hits")
+RATES = ("reads/s", "writes/s", "trims/s", "flushes/s")
+LINE = ("time", *RATES, "data/s", "p99 read", "p99 write", "WAF", "free", "busy", "map hits")
 # Lines after which the names of the columns are said again.
 PAGE = 20
 

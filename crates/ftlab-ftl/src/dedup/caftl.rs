@@ -249,10 +249,15 @@ impl Caftl {
         }
     }
 
+    /// A unit stored without a fingerprint has been read, and is hashed; it may be overwritten before the fingerprint is known.
+    fn examine(&mut self, works: &mut Vec<Work>) {
+        self.figures.examined += 1;
+        self.hashing.hash(works);
+    }
+
     /// The fingerprint of a unit stored without one is known now: where else its content lies, or else it comes into the store.
     fn hashed(&mut self, lpn: Lpn) -> Option<Of> {
         let content = self.unhashed.contents.remove(&lpn.0)?;
-        self.figures.examined += 1;
         let into = self.units.elsewhere(content);
         if into.is_none() {
             let left = self.units.knows(content, lpn);
@@ -389,7 +394,7 @@ impl DedupPolicy for Caftl {
         }
         let lpn = self.unhashed.next()?;
         self.unhashed.examined = Some(lpn);
-        self.hashing.hash(works);
+        self.examine(works);
         Some(IdleWork::Examine { lpn: Lpn(lpn) })
     }
 
@@ -401,7 +406,7 @@ impl DedupPolicy for Caftl {
         if !self.unhashed.contents.contains_key(&lpn.0) {
             return None;
         }
-        self.hashing.hash(works);
+        self.examine(works);
         self.hashed(lpn)
     }
 

@@ -88,11 +88,9 @@ impl<B: Backend> Ftl<B> {
         };
         let in_slot = self.indirection.members(value).len().max(1);
         let is_all_of_it = parts.len() == in_slot && parts.iter().all(|part| part.slot == first.slot);
-        let into = if is_all_of_it {
-            None
-        } else {
-            self.indirection.new_gathering()
-        };
+        // What is lost must not take others along.
+        let alone = is_all_of_it || parts.iter().any(|part| self.is_slot_lost(part.slot));
+        let into = if alone { None } else { self.indirection.new_gathering() };
         let Some(into) = into else {
             // Also when no number is left for a gathering.
             return parts.iter().all(|part| {

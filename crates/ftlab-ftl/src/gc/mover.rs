@@ -168,6 +168,7 @@ impl<B: Backend> Ftl<B> {
             self.touch(place);
         }
         let new = self.append(place, packed, cause, Class::Gc, Ticket::NONE);
+        self.lost_or_not(new, self.is_slot_lost(slot));
         match lpn {
             Some(lpn) => {
                 debug_assert_eq!(

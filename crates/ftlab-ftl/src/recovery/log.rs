@@ -102,9 +102,24 @@ pub(crate) struct Content {
     pub owners: Vec<u32>,
     pub stamps: Vec<u32>,
     pub spares: Vec<(u32, Spare)>,
+    /// Which of them were lost; empty: none.
+    pub lost: Vec<bool>,
 }
 
 impl Recovery {
+    /// What waits for its erase, and fulfils `is_there` by slot, is lost.
+    pub fn lose(&mut self, layout: &Layout, is_there: impl Fn(Slot) -> bool) {
+        for (&ru, ghosts) in &mut self.ghosts {
+            let first = layout.first_slot(RuId(ru)).0;
+            for content in ghosts.iter_mut().filter_map(|ghost| ghost.content.as_mut()) {
+                content.lost.resize(content.owners.len(), false);
+                for (slot, lost) in (first..).zip(&mut content.lost) {
+                    *lost |= is_there(Slot(slot));
+                }
+            }
+        }
+    }
+
     pub fn new(layout: &Layout) -> Self {
         Recovery {
             base: vec![0; (layout.slots() as usize).div_ceil(64)],

@@ -34,6 +34,9 @@ impl<B: Backend> Ftl<B> {
                 if let Some(versions) = &mut self.versions {
                     versions.restore(at, &content.stamps);
                 }
+                if let Some(lost) = &mut self.lost {
+                    lost.restore(at, content.owners.len(), &content.lost);
+                }
                 recovery.take_spares(at as u32..(at + content.owners.len()) as u32);
                 recovery.spares.extend(content.spares);
             }

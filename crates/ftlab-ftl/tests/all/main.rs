@@ -9,6 +9,7 @@ mod determinism;
 mod erases;
 mod gathering;
 mod leaftl;
+mod lost;
 mod page_reads;
 mod placement_powers;
 mod placements;

@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::request::Body;
 
 use super::Engine;
-use super::data::restore;
+use super::data::{holds, restore};
 
 impl<D: LiveDrive> Engine<'_, D> {
     /// A command of an operator.
@@ -86,10 +86,14 @@ impl<D: LiveDrive> Engine<'_, D> {
         let lost = self.give_up(error::ESHUTDOWN);
         let loss = self.drive.cut_power();
         let back = log.fail(|unit| self.drive.version(unit).unwrap_or(0));
-        let (bytes, units) = (log.unit_bytes(), back.len());
-        let mut refused = 0;
+        let bytes = log.unit_bytes();
+        let (mut units, mut refused) = (0u64, 0u64);
         for (unit, data) in back {
-            refused += u64::from(!restore(self.store.as_mut(), unit * bytes, bytes, data.as_deref()));
+            // Trims of what held nothing have changed nothing.
+            if !holds(self.store.as_mut(), unit * bytes, bytes, data.as_deref()) {
+                units += 1;
+                refused += u64::from(!restore(self.store.as_mut(), unit * bytes, bytes, data.as_deref()));
+            }
         }
         self.log = Some(log);
         self.ready_ns = now + loss.recovery_ns;

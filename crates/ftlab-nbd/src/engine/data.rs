@@ -135,6 +135,17 @@ impl<D: LiveDrive> Engine<'_, D> {
     }
 }
 
+/// Whether the store already has this data; `None`: a hole.
+pub(super) fn holds(store: &mut dyn Store, offset: u64, bytes: u64, data: Option<&[u8]>) -> bool {
+    match data {
+        Some(data) => {
+            let mut held = vec![0; data.len()];
+            store.read(offset, &mut held).is_ok() && held == data
+        }
+        None => matches!(store.extent(offset, offset + bytes), Ok((false, end)) if end == offset + bytes),
+    }
+}
+
 /// Puts older data back; `false` if the store refuses it.
 pub(super) fn restore(store: &mut dyn Store, offset: u64, bytes: u64, data: Option<&[u8]>) -> bool {
     match data {

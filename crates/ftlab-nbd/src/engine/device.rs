@@ -127,7 +127,7 @@ impl<D: LiveDrive> Engine<'_, D> {
             self.busy.remove(&unit);
         }
         let late_ns = self.clock.now_ns().saturating_sub(op.done_ns);
-        let durable_now = op.forced || (op.kind == OpKind::Flush && op.request.is_some());
+        let durable_now = op.forced || (op.covers.is_some() && op.request.is_some());
         if self.durable && durable_now && op.error == 0 {
             // Nobody who has an answer waits for the disk.
             self.send_replies();

@@ -16,7 +16,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use ftlab_core::faults::{Faults, Target};
+use ftlab_core::faults::{Failure, Faults, Target};
 use ftlab_core::{Completion, OpKind};
 use rustc_hash::FxHashSet;
 use serde_json::json;
@@ -52,7 +52,7 @@ struct Op {
     done_ns: u64,
     /// Units that it changes, where that is logged.
     units: std::ops::Range<u64>,
-    /// Acknowledgements that it covers, of a flush.
+    /// Acknowledgements that it covers, of a flush that is carried out.
     covers: Option<u64>,
     forced: bool,
 }
@@ -283,6 +283,21 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         self.begin(request);
     }
 
+    /// That a request fails which needs what was lost with a die.
+    fn lost(&self, target: &Target, command: Command) -> Option<Failure> {
+        let op = if command == Command::WriteZeroes {
+            OpKind::Write
+        } else {
+            target.op
+        };
+        let unit = u64::from(self.drive.geometry().unit_bytes);
+        let is_lost = self.faults.has_failed_dies()
+            && Target { op, ..*target }
+                .needs(unit)
+                .any(|unit| self.drive.is_lost(unit));
+        is_lost.then_some(Failure::Io)
+    }
+
     fn take_up_held(&mut self) {
         let waiting = std::mem::take(&mut self.held);
         for request in waiting {
@@ -309,23 +324,25 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             now_ns: now,
         };
         let verdict = self.faults.judge(&target, || self.drive.wear());
+        if let Some(failed) = verdict.failed_die {
+            let lost = self.drive.fail_die(failed.die);
+            self.faults.die_failed(failed, lost);
+        }
         if let Some(fault) = verdict.stuck_by {
             self.stuck.push((fault, request));
             return;
         }
         let writes = matches!(head.command, Command::Write | Command::WriteZeroes);
-        let failure = verdict.failure.map(error::of);
-        if let Some(error) = failure.or((self.worn_out && writes).then_some(error::EPERM)) {
+        let failure = verdict.failure.or_else(|| self.lost(&target, head.command));
+        if let Some(error) = failure
+            .map(error::of)
+            .or((self.worn_out && writes).then_some(error::EPERM))
+        {
             self.report.failed(error);
             return self.reply(&request, error, Body::None);
         }
-        let mut fua = head.flags & command_flag::FUA != 0;
-        if verdict.drop_flush {
-            fua = false;
-            if kind == OpKind::Flush {
-                return self.reply(&request, 0, Body::None);
-            }
-        }
+        let fua = head.flags & command_flag::FUA != 0 && !verdict.drop_flush;
+        let dropped = kind == OpKind::Flush && verdict.drop_flush;
         let units = self.changes(&request);
         // Before the data is moved: what is written behind it would have to wait until all of that is in memory.
         let op = self.ops.enter(Op {
@@ -339,7 +356,7 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             submitted_ns: u64::MAX,
             done_ns: now,
             units: units.clone(),
-            covers: (kind == OpKind::Flush).then(|| self.log.as_ref().map_or(0, PowerLog::acknowledged)),
+            covers: (kind == OpKind::Flush && !dropped).then(|| self.log.as_ref().map_or(0, PowerLog::acknowledged)),
             forced: fua && kind == OpKind::Write,
         });
         let body = match self.move_data(&mut request, &units, &verdict) {
@@ -356,7 +373,11 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         let data = std::mem::take(&mut request.data);
         let entered = self.ops.get_mut(op);
         (entered.request, entered.body) = (Some(request), body);
-        self.submit_all(op, &head, kind, fua, &data, export);
+        if dropped {
+            entered.submitted_ns = now;
+        } else {
+            self.submit_all(op, &head, kind, fua, &data, export);
+        }
         if self.ops.get(op).parts_left == 0 {
             self.finish(op, now);
         }

@@ -10,7 +10,7 @@ use ftlab_core::faults::Faults;
 use ftlab_core::{BlockDevice, Breakdown, Completion, DeviceGeometry, IoRequest, Status};
 use ftlab_nbd::protocol::{OPTION_MAGIC, REQUEST_MAGIC};
 use ftlab_nbd::store::Memory;
-use ftlab_nbd::{Address, Export, LiveDrive, Options, Pace, PowerLoss, Report};
+use ftlab_nbd::{Address, Export, LiveDrive, Options, Pace, PowerLoss, Report, Sockets};
 use serde_json::{Value, json};
 
 pub const SIZE: u64 = 1 << 20;
@@ -95,7 +95,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         let (socket, control) = (folder.path().join("s"), folder.path().join("c"));
         let options = Options {
-            listen: vec![Address::Unix(socket.clone())],
+            sockets: Sockets::open(&[Address::Unix(socket.clone())], Some(&control)).unwrap(),
             exports: vec![Export {
                 name: String::new(),
                 offset: 0,
@@ -104,7 +104,6 @@ impl Server {
             pace: Pace::None,
             store: Box::new(Memory::new(SIZE, 2 * SIZE)),
             durable: false,
-            control: Some(control.clone()),
             folder: None,
             faults: Faults::new(1, &[]).unwrap(),
             most_connections: 1000,

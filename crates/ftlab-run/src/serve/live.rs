@@ -113,6 +113,14 @@ impl LiveDrive for Live<'_, '_> {
         self.device.mean_erases() / f64::from(self.config.rated_pe_cycles)
     }
 
+    fn fail_die(&mut self, die: u32) -> u64 {
+        self.device.fail_die(die)
+    }
+
+    fn is_lost(&self, unit: u64) -> bool {
+        self.device.is_lost(unit)
+    }
+
     fn version(&self, unit: u64) -> Option<u32> {
         let ftl = &self.device.front().ftl;
         (self.config.ftl.checkpoint_units > 0).then(|| ftl.stamp(Lpn(unit as u32)))

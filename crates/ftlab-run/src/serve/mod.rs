@@ -19,13 +19,14 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::front::timed_device;
 use ftlab_ftl::{Counting, Ftl};
 use ftlab_nbd::store::{Discard, Memory, Store};
-use ftlab_nbd::{Address, Export, Files, Options, Pace, Report};
+use ftlab_nbd::{Address, Export, Files, Options, Pace, Report, Sockets};
 use serde_json::json;
 
 pub use spec::ServeSpec;
 
 use crate::Observer;
 use crate::execute::precondition;
+use crate::injected;
 use crate::measure::{End, Measured};
 use crate::members::Members;
 use crate::overload::Overload;
@@ -89,6 +90,8 @@ fn serve_on_this_thread(
         .map(|export| export.offset + export.size)
         .max()
         .unwrap_or(0);
+    let faults = spec.own_faults()?.of_drive(config.layout.geometry.total_dies())?;
+    let sockets = Sockets::open(&spec.addresses()?, spec.control.as_deref())?;
     let started = Instant::now();
     let mut is_fresh = false;
     let mut fresh = |ftl: &mut Ftl<Counting>, notes: &mut Vec<String>| {
@@ -128,19 +131,19 @@ fn serve_on_this_thread(
     let started = Instant::now();
     let pace = spec.pace()?;
     let options = Options {
-        listen: spec.addresses()?,
+        sockets,
         exports: exports.clone(),
         pace,
         store,
         durable: spec.durable,
         folder: spec.fuse.clone(),
-        control: spec.control.clone(),
-        faults: spec.own_faults()?,
+        faults,
         most_connections: spec.connections as usize,
     };
     let report = ftlab_nbd::serve(&mut live, options, &mut |addresses| {
         announce(spec, &exports, addresses, say)
     })?;
+    notes.extend(injected::notes_of(&report.faults));
     notes.extend(slowness(&report, pace));
     notes.extend(unsynchronised(&report));
     outcome(
@@ -215,7 +218,7 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
             name => format!(" `{name}`"),
         };
         for address in addresses {
-            let uri = uri(address, &export.name);
+            let uri = address.uri(&export.name);
             say(&format!("{} on {uri}{name}", units::show_bytes(export.size)));
             say(&format!("  nbdinfo '{uri}'"));
             say(&format!(
@@ -256,13 +259,6 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
         say(&format!("control: ftlab ctl {} snapshot", control.display()));
     }
     say("ready; Ctrl-C ends it");
-}
-
-fn uri(address: &Address, name: &str) -> String {
-    match address {
-        Address::Unix(path) => format!("nbd+unix:///{name}?socket={}", path.display()),
-        Address::Tcp(place) => format!("nbd://{place}/{name}"),
-    }
 }
 
 /// Says so when answers came later than the drive's own latencies excuse.

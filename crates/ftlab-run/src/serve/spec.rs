@@ -53,8 +53,8 @@ options! {
 
         /// Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely (`drop-flush`).
         ///
-        /// Kinds: `eio`, `enospc`, `stall=TIME`, `stuck`, `drop-flush`, `torn-write`, `readonly`. Conditions behind `@`, all of which
-        /// must hold: `op=read|write|trim|flush`, `lba=A-B` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME`.
+        /// Kinds: `eio`, `enospc`, `stall=TIME`, `stuck`, `drop-flush`, `torn-write`, `readonly`, `die-fails`. Conditions behind `@`, all of which
+        /// must hold: `op=read|write|trim|flush`, `lba=A-B` or `lba=A` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME`, `wear=SHARE`, `die=N` (of `die-fails`).
         faults: Vec<String> = Vec::new(), opt("FAULT").flag("--fault").of(SERVE);
 
         /// Empty folder in which each export appears as a file, by FUSE: `disk`, or the export's name.
@@ -147,6 +147,11 @@ impl ServeSpec {
             if name.len() > 4096 || all.iter().any(|(known, _)| known == name) {
                 return Err(Error::input(format!("export `{text}`: the name is taken or too long")));
             }
+            if name.contains(char::is_control) {
+                return Err(Error::input(format!(
+                    "export {text:?}: expected a name without control characters"
+                )));
+            }
             all.push((name.to_owned(), size("export", bytes)?));
         }
         Ok(all)
@@ -237,6 +242,8 @@ mod tests {
         let exports = spec.exports(4 << 20).unwrap();
         assert_eq!((exports[1].offset, exports[1].size), (1 << 20, 2 << 20));
         assert!(spec.exports(2 << 20).is_err());
+        let broken = parsed(r#", "export": ["a\nb=1MiB"]"#).unwrap_err().to_string();
+        assert!(broken.contains("control characters"), "{broken}");
         assert_eq!(parsed("").unwrap().exports(4 << 20).unwrap()[0].size, 4 << 20);
     }
 }

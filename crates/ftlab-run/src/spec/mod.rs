@@ -113,8 +113,8 @@ options! {
 
         /// Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely (`drop-flush`).
         ///
-        /// Kinds: `eio`, `enospc`, `stall=TIME`, `drop-flush`, `torn-write`, `readonly`. Conditions behind `@`, all of which must hold:
-        /// `op=read|write|trim|flush`, `lba=A-B` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME` (simulated).
+        /// Kinds: `eio`, `enospc`, `stall=TIME`, `drop-flush`, `torn-write`, `readonly`, `die-fails`. Conditions behind `@`, all of which must hold:
+        /// `op=read|write|trim|flush`, `lba=A-B` or `lba=A` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME` (simulated), `wear=SHARE`, `die=N` (of `die-fails`).
         faults: Vec<String> = Vec::new(), opt("FAULT").flag("--fault").needs(Needs::Time);
 
         /// Write a timeline of dies and channels into this file, for Perfetto.
@@ -234,8 +234,19 @@ pub fn parse_spec(json: &str) -> Result<RunSpec> {
 
 /// Reads any spec from JSON, unchecked. What is wrong with its keys is said without a position: the user never saw this text.
 pub(crate) fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
-    let value: Value = serde_json::from_str(json).map_err(|e| Error::input(format!("{what}: {e}")))?;
+    let value: Value = serde_json::from_str(json).map_err(|e| Error::input(misread(what, json, &e)))?;
     read_value(value)
+}
+
+/// What is wrong with a text that is no JSON. Python writes bytes of names that are not UTF-8 as halves of surrogate pairs.
+fn misread(what: &str, json: &str, error: &serde_json::Error) -> String {
+    let before = json
+        .get(..error.column())
+        .filter(|_| error.to_string().contains("surrogate"));
+    match before.and_then(|before| before.rsplit('"').next()) {
+        Some(text) => format!("`{}…`: expected UTF-8", text.split("\\ud").next().unwrap_or_default()),
+        None => format!("{what}: {error}"),
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +269,14 @@ mod tests {
         assert_eq!(spec.backend, BackendKind::Timed);
         assert_eq!(spec.precondition, Precondition::Auto);
         assert_eq!((spec.speedup, spec.seed, spec.fit), (1.0, 1, Fit::Error));
+    }
+
+    #[test]
+    fn what_is_not_utf_8_is_shown_up_to_there() {
+        let refused = parse_spec(r#"{"drive": {"name": "tiny\udcff.toml"}}"#)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(refused, "`tiny…`: expected UTF-8");
     }
 
     #[test]
