@@ -168,3 +168,12 @@ def test_they_can_be_written_to_a_file(tmp_path: Path) -> None:
     found = run(workload, backend="counting", precondition="fill")["transactions"]["pool"]
     reads = int((frame["op"] == "read").sum())
     assert (reads, frame.height - reads) == (found["reads"], found["writes"])
+
+
+def test_transactions_that_take_no_time_have_no_rate(ftlab: Command) -> None:
+    # Every page that is asked for lies in the pool after the warm-up.
+    workload = "transactions:mix=tm1,span=10MiB,pool=1279,transactions=1000,warm=100000"
+    done = ftlab("run", workload, "--set", "ftl.op_ratio=0.2")
+    assert done.code == 0, done.err
+    (row,) = [line for line in done.out.splitlines() if line.split()[:1] == ["-"]]
+    assert "0 ns" in row

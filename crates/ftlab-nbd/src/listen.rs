@@ -174,7 +174,10 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listener::Unix(_, path) = self {
+        if let Listener::Unix(_, path) = self
+            // What somebody else has put there stays.
+            && path.symlink_metadata().is_ok_and(|facts| facts.file_type().is_socket())
+        {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -331,5 +334,10 @@ mod tests {
         assert!(Sockets::open(&[], Some(&path)).is_err());
         drop(first);
         assert!(!path.exists());
+        let second = Sockets::open(&[], Some(&path)).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        drop(second);
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
     }
 }

@@ -161,7 +161,8 @@ def _transactions(summary: Mapping[str, Any]) -> str:
         return "\n".join(facts)
     names = ("mean_ns", "p50_ns", "p99_ns", "worst_percent_mean_ns", "max_ns")
     header = ["transactions/s", "mean", "p50", "p99", "mean of the slowest 1 %", "max"]
-    row = [show.count(found["per_second"]), *(show.quantity(response[name], "ns") for name in names)]
+    rate = "-" if found["per_second"] is None else show.count(found["per_second"])
+    row = [rate, *(show.quantity(response[name], "ns") for name in names)]
     kinds = [
         [kind["name"], show.count(kind["committed"]), show.quantity(kind["mean_ns"], "ns")] for kind in found["kinds"]
     ]

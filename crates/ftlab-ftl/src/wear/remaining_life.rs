@@ -1,7 +1,7 @@
 //! The rule of DiskSim's SSD extension: a worn unit that has been freed gets the coldest data.
 //!
 //! # Model
-//! The remaining lifetime of a unit is `limit` less its erases. Free units are opened as in `dynamic`. In addition,
+//! The remaining lifetime of a unit is `limit` less its erases, and at least 0. Free units are opened as in `dynamic`. In addition,
 //! after an erase the most worn free unit of the pool is examined. It counts as worn if it has less than `share` of the
 //! mean remaining lifetime of the pool (with `of = "limit"`, of the limit), or if the remaining lifetimes of the pool
 //! spread by more than `spread` (their standard deviation over their mean). Then the data of the coldest closed unit,
@@ -92,7 +92,7 @@ impl WearPolicy for RemainingLife {
     fn due(&mut self, units: &Units, pool: usize) -> Option<RuId> {
         let of_pool = || units.pools[pool].lanes.iter().flat_map(|&lane| units.of_lane(lane));
         let in_state = |state| of_pool().filter(move |ru| units.rus[ru.at()].state == state);
-        let remains = |ru: RuId| f64::from(self.params.limit) - f64::from(units.rus[ru.at()].erases);
+        let remains = |ru: RuId| f64::from(self.params.limit.saturating_sub(units.rus[ru.at()].erases));
         let most_worn = in_state(RuState::Free).map(remains).min_by(f64::total_cmp)?;
         let (count, sum, squares) = of_pool().fold((0.0, 0.0, 0.0), |(count, sum, squares), ru| {
             (count + 1.0, sum + remains(ru), squares + remains(ru).powi(2))
@@ -159,6 +159,9 @@ mod tests {
         assert_eq!(due(41, r#"{"limit": 100, "share": 0, "spread": 0.2}"#), None);
         assert_eq!(due(42, r#"{"limit": 100, "share": 0, "spread": 0.2}"#), Some(RuId(2)));
         assert_eq!(due(42, r#"{"limit": 100, "share": 0}"#), None);
+        // Beyond the limit nothing is left, and a share of 0 is never undercut.
+        assert_eq!(due(500, r#"{"limit": 100, "share": 0}"#), None);
+        assert_eq!(due(500, r#"{"limit": 100}"#), Some(RuId(2)));
     }
 
     #[test]
