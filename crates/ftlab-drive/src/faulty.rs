@@ -1,7 +1,8 @@
 //! A device some of whose requests fail, wait or are answered falsely.
 //!
 //! # Model
-//! Each request is judged when it is submitted; before it, a die fails whose time has come. One that fails does not reach the device and is answered at once. A stalled one is
+//! Each request is judged when it is submitted; before it, a die fails whose time has come. A request that fails does not reach the
+//! device and is answered at once. A stalled one is
 //! carried out as ever, and its completion comes later by the stall, which counts as waiting (`queue_ns`).
 //!
 //! # Not modelled
@@ -180,10 +181,6 @@ impl Instrumented for Faulty<'_> {
 
     fn is_offline(&self) -> bool {
         self.device.is_offline()
-    }
-
-    fn dies(&self) -> u32 {
-        self.device.dies()
     }
 
     fn fail_die(&mut self, die: u32) -> u64 {

@@ -35,11 +35,6 @@ pub trait Instrumented {
         false
     }
 
-    /// The dies that may fail; 0 of a device without flash.
-    fn dies(&self) -> u32 {
-        0
-    }
-
     /// A die fails: how many mapping units can't be read now (`ftlab_ftl::Ftl::fail_die`).
     fn fail_die(&mut self, _die: u32) -> u64 {
         0
@@ -126,10 +121,6 @@ impl<B: Clocked> Instrumented for Device<FtlFront<B>> {
 
     fn is_offline(&self) -> bool {
         self.front().ftl.is_offline()
-    }
-
-    fn dies(&self) -> u32 {
-        self.front().ftl.layout.geometry.total_dies()
     }
 
     fn fail_die(&mut self, die: u32) -> u64 {
