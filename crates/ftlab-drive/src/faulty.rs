@@ -2,8 +2,8 @@
 //!
 //! # Model
 //! Each request is judged when it is submitted; before it, a die fails whose time has come. A request that fails does not reach the
-//! device and is answered at once. A stalled one is
-//! carried out as ever, and its completion comes later by the stall, which counts as waiting (`queue_ns`).
+//! device and is answered at once. A stalled one is carried out as ever, and its completion comes later by the stall, which counts as
+//! waiting (`queue_ns`).
 //!
 //! # Not modelled
 //! What a host does about an error: it goes on as if it had been answered.
