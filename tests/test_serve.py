@@ -421,6 +421,24 @@ def test_equal_data_is_shared_by_its_content(tmp_path: Path) -> None:
     assert (summary["dedup"]["asked"], summary["dedup"]["shared"]) == (32, 28)
 
 
+@pytest.mark.parametrize("policy", ["page_dedup", "ca_ssd", "pcdedup", "caftl"])
+def test_what_an_image_held_before_is_shared_afterwards(tmp_path: Path, policy: str) -> None:
+    drive = (*FAST, *RECOVERS, "--set", f"ftl.dedup={policy}", "--image", tmp_path / "image")
+    with served(tmp_path, *drive) as service:
+        client = service.client()
+        client.write(0, b"a" * 4096)
+        client.flush()
+        service.end()
+    with served(tmp_path, *drive) as service:
+        client = service.client()
+        client.write(4096, b"a" * 4096)
+        client.flush()
+        cut(service)
+        assert service.client().read(0, 8192) == b"a" * 8192
+        summary = service.end()
+    assert summary["dedup"]["shared"] == 1
+
+
 def test_a_worn_out_drive_refuses_writes_and_keeps_what_it_has(tmp_path: Path) -> None:
     wears = ("--set", "ftl.erase_limit=3", *RECOVERS)
     with served(tmp_path, *FAST, *wears) as service:

@@ -11,7 +11,7 @@ use ftlab_core::{Lpn, RuId};
 use crate::backend::{Backend, Counting, Ticket};
 use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
-use crate::indirection::SECTIONS;
+use crate::indirection::{Of, SECTIONS};
 use crate::record::Target;
 use crate::translation::Translation;
 use crate::units::Units;
@@ -131,7 +131,36 @@ impl Ftl<Counting> {
         self.roles.idle_at = due(get_u64(input)?);
         self.roles.merge_at = due(get_u64(input)?);
         self.count_further();
+        self.stamp_contents();
         Ok(())
+    }
+
+    /// In checked runs: what new writes may share has the stamp of its content.
+    fn stamp_contents(&mut self) {
+        let Some(mut versions) = self.versions.take() else {
+            return;
+        };
+        let known = self.roles.dedup.as_ref().map(|policy| policy.contents());
+        for (of, content) in known.into_iter().flatten() {
+            match of {
+                Of::Lpn(lpn) if lpn.0 < self.config.logical_units => {
+                    let slot = self.record.entry(lpn).as_slot();
+                    slot.into_iter().for_each(|slot| versions.holds(slot, content));
+                }
+                Of::Vpn(vpn) if self.indirection.is_used(vpn) => {
+                    let slots = self.indirection.copies_of(vpn);
+                    slots.for_each(|slot| versions.holds(slot, content));
+                }
+                _ => {}
+            }
+        }
+        self.versions = Some(versions);
+        for lpn in (0..self.config.logical_units).map(Lpn) {
+            let stamp = self.stamp_of(self.record.entry(lpn));
+            if let Some(versions) = &mut self.versions {
+                versions.recovered(lpn, stamp);
+            }
+        }
     }
 
     /// Reads a state saved by a drive of the same layout and policies into this new drive.

@@ -75,6 +75,11 @@ impl Versions {
         self.slot[slot.at()] = self.storing;
     }
 
+    /// A loaded drive holds this content in `slot`.
+    pub fn holds(&mut self, slot: Slot, content: u64) {
+        self.slot[slot.at()] = content_stamp(content);
+    }
+
     pub fn moved(&mut self, from: Slot, to: Slot) {
         self.slot[to.at()] = self.slot[from.at()];
     }

@@ -433,6 +433,12 @@ impl DedupPolicy for Caftl {
         self.units.table.bytes() + waiting
     }
 
+    fn contents(&self) -> Vec<(Of, u64)> {
+        let unhashed = self.unhashed.contents.iter();
+        let unhashed = unhashed.map(|(&lpn, &content)| (Of::Lpn(Lpn(lpn)), content));
+        self.units.contents().into_iter().chain(unhashed).collect()
+    }
+
     fn save(&self) -> Vec<u8> {
         let rest = (&self.unhashed, self.figures, self.is_off);
         learnt::save(&(self.hashing.count, self.units.to_saved(), rest))
@@ -444,7 +450,7 @@ impl DedupPolicy for Caftl {
         self.hashing.count = hashes;
         self.units.take_over(units)?;
         self.crcs.clear();
-        let contents: Vec<u64> = self.units.table.contents().collect();
+        let contents: Vec<u64> = self.units.table.contents().map(|(content, _)| content).collect();
         contents.into_iter().for_each(|content| self.entered(content));
         (self.unhashed, self.figures, self.is_off) = (unhashed, figures, is_off);
         Ok(())

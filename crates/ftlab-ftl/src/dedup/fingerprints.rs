@@ -201,9 +201,9 @@ impl Fingerprints {
         self.nodes[found.0].context
     }
 
-    /// All contents, in no order that means anything.
-    pub fn contents(&self) -> impl Iterator<Item = u64> + '_ {
-        self.nodes.in_use().map(|node| node.content)
+    /// All contents with their places, in no order that means anything.
+    pub fn contents(&self) -> impl Iterator<Item = (u64, Place)> + '_ {
+        self.nodes.in_use().map(|node| (node.content, node.place))
     }
 
     /// Fingerprints of a context.
@@ -584,7 +584,7 @@ mod tests {
                 }
                 let mut kept: Vec<(u64, Place)> = table
                     .contents()
-                    .map(|content| (content, table.place(table.find(content).unwrap())))
+                    .map(|(content, _)| (content, table.place(table.find(content).unwrap())))
                     .collect();
                 let mut expected: Vec<_> = naive.entries.iter().map(|entry| (entry.0, entry.1)).collect();
                 kept.sort_unstable();

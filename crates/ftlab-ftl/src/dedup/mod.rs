@@ -248,6 +248,11 @@ pub trait DedupPolicy: Send {
         Vec::new()
     }
 
+    /// Contents that are known of stored units: a checked run of a loaded drive holds what is shared with them against these.
+    fn contents(&self) -> Vec<(Of, u64)> {
+        Vec::new()
+    }
+
     /// Takes over what [`DedupPolicy::save`] wrote.
     ///
     /// # Errors

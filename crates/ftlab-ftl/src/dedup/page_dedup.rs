@@ -133,6 +133,10 @@ impl DedupPolicy for PageDedup {
         self.units.table.bytes() + self.beside_bytes
     }
 
+    fn contents(&self) -> Vec<(Of, u64)> {
+        self.units.contents()
+    }
+
     fn save(&self) -> Vec<u8> {
         learnt::save(&(self.hashing.count, self.units.to_saved()))
     }

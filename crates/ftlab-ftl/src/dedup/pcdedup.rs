@@ -340,6 +340,10 @@ impl DedupPolicy for PcDedup {
         self.units.table.bytes() + 24 * self.learnt.contexts.len() as u64
     }
 
+    fn contents(&self) -> Vec<(Of, u64)> {
+        self.units.contents()
+    }
+
     fn save(&self) -> Vec<u8> {
         learnt::save(&(self.hashing.count, self.units.to_saved(), &self.learnt))
     }

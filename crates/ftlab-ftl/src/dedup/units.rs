@@ -177,6 +177,14 @@ impl Units {
         self.given_up.iter_mut().for_each(FxHashMap::clear);
     }
 
+    /// Contents that are known, with what holds them.
+    pub fn contents(&self) -> Vec<(Of, u64)> {
+        let given_up = self.given_up.iter().flatten();
+        let given_up = given_up.map(|(&place, &(content, _))| (content, place));
+        let all = self.table.contents().chain(given_up);
+        all.map(|(content, place)| (of_place(place), content)).collect()
+    }
+
     pub fn report(&self) -> Vec<(&'static str, f64)> {
         let mut report = vec![
             ("duplicates", self.found as f64),
