@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
@@ -16,6 +15,7 @@ from ftlab.option_types import ServeOptions
 from ftlab.options import signed
 from ftlab.reading import Source
 from ftlab.runs import Progress, Run, from_outcome
+from ftlab.signals import handled
 from ftlab.spec import Spec, drive_spec, pairs, planned
 
 if TYPE_CHECKING:
@@ -103,17 +103,8 @@ def _asked_to_end() -> Iterator[Callable[[], bool]]:
         if len(come) > 1:
             signal.default_int_handler(number, frame)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # Where it is ignored, as for what a shell runs in the background, it stays ignored.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, end)
-    try:
+    with handled(end, own=True):
         yield lambda: bool(come)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _struck(fault: Mapping[str, Any]) -> str:

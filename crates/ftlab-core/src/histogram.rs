@@ -68,10 +68,11 @@ impl Histogram {
         self.max
     }
 
-    /// The value at quantile `q` in [0, 1], to three digits; 0 when empty. What lies beyond an hour is not told apart: the maximum.
+    /// The value at quantile `q` in [0, 1], to three digits; 0 when empty. Where some lie beyond 73 minutes, what lies beyond an hour is
+    /// not told apart: the maximum.
     pub fn quantile(&self, q: f64) -> u64 {
         match self.hdr().value_at_quantile(q) {
-            beyond if beyond >= HIGHEST_NS => self.max,
+            beyond if beyond >= HIGHEST_NS && self.max > LAST_NS => self.max,
             within => within.min(self.max),
         }
     }
@@ -152,9 +153,28 @@ mod tests {
         assert_eq!(ours.count(), library.len());
         for q in [0.0, 0.1, 0.5, 0.99, 0.999, 1.0] {
             let theirs = library.value_at_quantile(q);
-            let told = if theirs >= HIGHEST_NS { u64::MAX } else { theirs };
+            let is_beyond = theirs >= HIGHEST_NS && ours.max() > LAST_NS;
+            let told = if is_beyond { u64::MAX } else { theirs };
             assert_eq!(ours.quantile(q), told.min(ours.max()));
         }
+    }
+
+    #[test]
+    fn quantiles_beyond_the_range_are_the_maximum() {
+        let hour = 3_600_000_000_000;
+        let of = |values: [u64; 2]| {
+            let mut h = Histogram::default();
+            values.iter().for_each(|&value| h.record(value));
+            [h.quantile(0.5), h.quantile(1.0)]
+        };
+        assert_eq!(of([2 * hour, 3 * hour]), [3 * hour; 2]);
+        assert_eq!(of([1000, 2 * hour]), [1000, 2 * hour]);
+        // Up to 73 minutes they are told apart.
+        let [middle, last] = of([hour / 60 * 61, hour / 60 * 70]);
+        assert!(
+            middle.abs_diff(hour / 60 * 61) < hour / 900 && last == hour / 60 * 70,
+            "{middle} {last}"
+        );
     }
 
     #[test]

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from ftlab.signals import handled
+
 AGAIN_S = 0.05
 SENTENCE = "ftlab: stopping; what is finished is kept\n"
 
@@ -30,16 +32,8 @@ def postponed() -> Iterator[None]:
         os.write(2, b"ftlab: writing what came of it; once more ends this\n")
         signal.signal(number, signal.default_int_handler)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is signal.default_int_handler:
-                before[number] = signal.signal(number, first)
-    try:
+    with handled(first):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -61,14 +55,5 @@ def announced() -> Iterator[None]:
             return
         signal.default_int_handler(number, frame)
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # Where it is ignored, as for what a shell runs in the background, it stays ignored.
-            if signal.getsignal(number) is signal.default_int_handler:
-                before[number] = signal.signal(number, stop)
-    try:
+    with handled(stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
