@@ -40,6 +40,9 @@ pub mod flags {
     pub const SYNC: u8 = 2;
     /// File-system metadata.
     pub const METADATA: u8 = 4;
+    /// The contents are those of whole mapping units, from the first that the request touches on, what it does not cover of them
+    /// included.
+    pub const WHOLE_UNITS: u8 = 8;
 }
 
 /// Bytes that one content id of a trace stands for.

@@ -106,6 +106,32 @@ pub struct Ticket(pub u32);
 impl Ticket {
     /// Nobody waits for this operation.
     pub const NONE: Ticket = Ticket(u32::MAX);
+    /// Set in a ticket that is followed; all others are smaller.
+    const FOLLOWED: u32 = 1 << 31;
+
+    /// No request waits for the operation itself, but for a join that carries this ticket, and of whichever completes first the
+    /// time it took is the ticket's.
+    pub fn followed(self) -> Ticket {
+        Ticket(self.0 | Ticket::FOLLOWED)
+    }
+
+    /// A request waits for the operations that carry it.
+    #[inline(always)]
+    pub fn is_awaited(self) -> bool {
+        self.0 < Ticket::FOLLOWED
+    }
+
+    /// Both are of one request, whether it waits for the operation or follows it.
+    #[inline(always)]
+    pub fn is_of(self, other: Ticket) -> bool {
+        (self.0 ^ other.0) & !Ticket::FOLLOWED == 0
+    }
+
+    /// The number by which the request is known.
+    #[inline(always)]
+    pub fn number(self) -> u32 {
+        self.0 & !Ticket::FOLLOWED
+    }
 }
 
 /// What the FTL asks to be told: that a timer has run out, or that what it waited for has completed.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use ftlab_core::request::{CONTENT_BYTES, paired as mix, together};
+use ftlab_core::request::{CONTENT_BYTES, flags, paired as mix, together};
 
 use crate::request::HostRequest;
 
@@ -22,7 +22,7 @@ pub struct RequestContents {
     /// Bytes of an id and of a mapping unit.
     id_bytes: u32,
     unit_bytes: u32,
-    /// Bytes of the first unit that the request does not cover, and bytes of the request.
+    /// Bytes of the first unit of which nothing is said, and bytes of which something is.
     head_skip: u32,
     bytes: u64,
     /// Units that have an id of their own each, from the first on.
@@ -51,8 +51,11 @@ impl RequestContents {
             self.chunk_bytes = self.id_bytes / (each as u32).max(1);
         }
         self.unit_bytes = unit_bytes;
-        self.head_skip = request.head_skip;
-        self.bytes = request.bytes(unit_bytes);
+        let whole = request.context.flags & flags::WHOLE_UNITS != 0;
+        (self.head_skip, self.bytes) = match whole {
+            true => (0, u64::from(request.units) * u64::from(unit_bytes)),
+            false => (request.head_skip, request.bytes(unit_bytes)),
+        };
         self.direct = match self.id_bytes == unit_bytes && self.head_skip == 0 {
             true => (self.bytes >> unit_bytes.trailing_zeros()) as u32,
             false => 0,

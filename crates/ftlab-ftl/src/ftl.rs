@@ -483,6 +483,11 @@ impl<B: Backend> Ftl<B> {
         &self.indirection
     }
 
+    /// Whether a read of `lpn` finds data, in flash or in the write buffer.
+    pub fn holds(&self, lpn: Lpn) -> bool {
+        self.record.entry(lpn) != Entry::UNMAPPED || self.buffer.held(lpn).is_some()
+    }
+
     /// Stamp of the data that a read of `lpn` returns, 0 for none (checked runs only).
     pub fn stamp(&self, lpn: Lpn) -> u32 {
         if self.versions.is_none() {
@@ -506,6 +511,13 @@ impl<B: Backend> Ftl<B> {
                 .map_or(0, |slot| versions.of_slot(slot)),
             Target::Chunks(row) => versions.of_chunks(self.chunk_stamps(self.indirection.row(row))),
         }
+    }
+
+    /// Whether the same data lies behind both, as far as a checked run knows.
+    pub(crate) fn holds_the_same(&self, one: Entry, other: Entry) -> bool {
+        let [one, other] = [one, other].map(|entry| self.stamp_of(entry));
+        let known = |stamp| self.versions.as_ref().map_or(0, |versions| versions.known(stamp));
+        one == other || known(one) == known(other)
     }
 
     /// Hands a notice of the backend to whoever asked for it.

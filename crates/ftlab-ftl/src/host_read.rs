@@ -34,6 +34,9 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             let end = request.first.0 + request.units;
             self.look_up(0, request.first.0..end, end, Why::HostRead, ticket);
+            if !self.roles.is_none() {
+                self.look_up_behind(request.first.0..end, ticket);
+            }
         }
         let unit_bytes = self.layout.geometry.unit_bytes;
         let mut pages = (request.units > 1).then(|| std::mem::take(&mut self.pages_to_read));
@@ -50,15 +53,7 @@ impl<B: Backend> Ftl<B> {
             if step + 1 == request.units {
                 wanted -= request.tail_skip;
             }
-            let target = self.record.entry(lpn).target();
-            if !self.plain_mapping
-                && matches!(target, Target::Vpn(_) | Target::Chunks(_))
-                && let Some(pages) = &mut pages
-            {
-                // The look-up of a value may write translation pages, for which a collection moves what is to be read.
-                self.read_pages(pages, ticket);
-            }
-            let slot = match target {
+            let slot = match self.record.entry(lpn).target() {
                 Target::Unmapped => {
                     self.counts.unmapped_reads += 1;
                     if let Some(versions) = &self.versions {
@@ -71,11 +66,11 @@ impl<B: Backend> Ftl<B> {
                     if self.roles.tells_reads {
                         self.tell_read(Of::Vpn(vpn));
                     }
-                    self.read_indirect(lpn, vpn, wanted, ticket);
+                    self.read_value(lpn, vpn, wanted, pages.as_mut(), ticket);
                     continue;
                 }
                 Target::Chunks(row) => {
-                    self.read_chunks(lpn, row, wanted, ticket);
+                    self.read_chunks(lpn, row, wanted, pages.as_mut(), ticket);
                     continue;
                 }
             };
@@ -196,7 +191,7 @@ impl<B: Backend> Ftl<B> {
 
     /// A unit of a page that is still being assembled may be waiting for its own source (a copy of garbage collection).
     pub(crate) fn wait_for_inputs(&mut self, page: u32, ticket: Ticket) {
-        if B::TIMED && ticket != Ticket::NONE {
+        if B::TIMED && ticket.is_awaited() {
             let ru = self.layout.ru_of(Slot(page * self.layout.units_per_page));
             let open = &self.frontiers.open[self.units.rus[ru.at()].place as usize];
             if !open.inputs.is_empty() {

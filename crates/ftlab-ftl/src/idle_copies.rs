@@ -126,6 +126,7 @@ impl<B: Backend> Ftl<B> {
             Some(IdleWork::Copy { of, lane }) => {
                 if let Some(lane) = lane.or_else(|| self.idle_lane_for(of, idle_ns)) {
                     let further = Further {
+                        ticket: Ticket::NONE,
                         of,
                         lane,
                         class: Class::Gc,
@@ -188,12 +189,20 @@ impl<B: Backend> Ftl<B> {
         vpn.filter(|&vpn| self.indirection.copy_count(vpn) > 0)
     }
 
-    /// Gives up one of several copies.
+    /// Gives up one of several copies: the one that is named, unless another lies on a die that has failed.
     fn drop_copy(&mut self, of: Of, copy: u8) {
         let Some(vpn) = self.vpn_of(of) else { return };
         let mut slots = std::mem::take(&mut self.roles.slots);
         self.indirection.copies_into(vpn, &mut slots);
-        if let Some(&slot) = slots.get(usize::from(copy)).filter(|_| slots.len() > 1) {
+        let named = slots.get(usize::from(copy)).filter(|_| slots.len() > 1);
+        let slot = named.map(|&named| {
+            slots
+                .iter()
+                .copied()
+                .find(|&slot| self.is_slot_lost(slot))
+                .unwrap_or(named)
+        });
+        if let Some(slot) = slot {
             self.indirection.drop_copy(vpn, slot);
             self.roles.further -= 1;
             self.invalidate(slot);

@@ -112,7 +112,7 @@ impl<B: Backend> Ftl<B> {
             return;
         }
         assert!(
-            self.stamp_of(own) == self.stamp_of(other),
+            self.holds_the_same(own, other),
             "{lpn:?} is merged with {into:?}, which holds something else"
         );
         if !self.plain_mapping {

@@ -175,6 +175,7 @@ impl<B: Backend> Ftl<B> {
         };
         self.roles.slots = slots;
         let further = Further {
+            ticket: race.ticket.map_or(Ticket::NONE, Ticket::followed),
             of: Of::Lpn(race.lpn),
             lane: lane?,
             class: Class::HostWrite,

@@ -4,7 +4,7 @@
 //! Every page of the die loses what it holds, present and older versions alike; pages that are still being assembled in the controller
 //! do not. A spare die takes its place at once, so that lanes, blocks and counts stay what they are. A unit whose every place is lost
 //! can't be read; it stays lost wherever collection moves it, and through power cuts, until it is written or trimmed. The dedup policy
-//! forgets its fingerprints, so that nothing new comes to share what is lost. What a read cache holds can be read until it leaves it.
+//! forgets its fingerprints, so that nothing new comes to share what is lost, and what is known of values is put into the journal. What a read cache holds can be read until it leaves it.
 //!
 //! # Not modelled
 //! Translation pages, journal and checkpoints are not lost: a controller keeps them on two dies. Parity over dies. The time in which
@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use ftlab_core::{Layout, Lpn, Slot};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Ticket};
 use crate::ftl::Ftl;
 use crate::indirection::Vpn;
 use crate::record::Target;
@@ -34,7 +34,7 @@ impl Lost {
         }
     }
 
-    fn has(&self, slot: Slot) -> bool {
+    pub fn has(&self, slot: Slot) -> bool {
         self.slots[slot.0 as usize / 64] >> (slot.0 % 64) & 1 == 1
     }
 
@@ -81,6 +81,10 @@ impl<B: Backend> Ftl<B> {
         self.lost = Some(lost);
         if let Some(dedup) = self.roles.dedup.as_mut() {
             dedup.forget();
+        }
+        // Which copies are left must not depend on what a power cut forgets.
+        if !self.end_of_life && self.journals_values() && self.program_packs(Ticket::NONE) {
+            self.write_journal(Ticket::NONE);
         }
         let units = (0..self.config.logical_units).filter(|&lpn| self.is_lost(Lpn(lpn)));
         units.count() as u64

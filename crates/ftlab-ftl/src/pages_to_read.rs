@@ -1,6 +1,9 @@
 //! The flash pages that a host read needs: each once, however its units alternate between them.
 
+use ftlab_core::Slot;
 use rustc_hash::FxHashMap;
+
+use crate::indirection::ChunkId;
 
 /// So many pages are looked through one by one; more have a table.
 const FEW: usize = 32;
@@ -13,6 +16,15 @@ pub(crate) struct PagesToRead {
     places: FxHashMap<u32, usize>,
     /// A page holds several units, so that one may be met again.
     shared: bool,
+    /// What several units of the request may share, and how many bytes of it they take.
+    met: FxHashMap<Shared, u32>,
+}
+
+/// What units share that are stored once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shared {
+    Unit(Slot),
+    Chunk(ChunkId),
 }
 
 impl PagesToRead {
@@ -30,6 +42,16 @@ impl PagesToRead {
             Some(last) if last.0 == page => last.1 += bytes,
             Some(_) if self.shared => self.add_known(page, bytes),
             _ => self.pages.push((page, bytes)),
+        }
+    }
+
+    /// The request takes `bytes` of what lies in `page`; as many are taken already if another of its units shares that.
+    pub fn add_shared(&mut self, page: u32, bytes: u32, what: Shared) {
+        let taken = self.met.entry(what).or_default();
+        let more = bytes.saturating_sub(*taken);
+        *taken += more;
+        if more > 0 {
+            self.add_known(page, more);
         }
     }
 
@@ -58,12 +80,30 @@ impl PagesToRead {
         if !self.places.is_empty() {
             self.places.clear();
         }
+        if !self.met.is_empty() {
+            self.met.clear();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A unit that occurs again costs nothing more, but for what it takes beyond the first.
+    #[test]
+    fn what_is_shared_is_read_once() {
+        let mut pages = PagesToRead::new(1);
+        for bytes in [1000, 4096, 4096] {
+            pages.add_shared(7, bytes, Shared::Unit(Slot(7)));
+            pages.add_shared(9, 1024, Shared::Chunk(ChunkId(3)));
+        }
+        pages.add_shared(9, 1024, Shared::Chunk(ChunkId(4)));
+        assert_eq!(pages.iter().collect::<Vec<_>>(), [(7, 4096), (9, 2048)]);
+        pages.clear();
+        pages.add_shared(7, 4096, Shared::Unit(Slot(7)));
+        assert_eq!(pages.iter().collect::<Vec<_>>(), [(7, 4096)]);
+    }
 
     /// Units by turns of 300 pages, each a fourth time at last: every page once, in the order of the first, with all its bytes.
     #[test]

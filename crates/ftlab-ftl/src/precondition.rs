@@ -147,9 +147,24 @@ impl Ftl<Counting> {
         let reserve = (kept * lanes.len() as u32).div_ceil(of_pool);
         let reserve = reserve.min(free.saturating_sub(share.count.div_ceil(per_ru)));
         let closed = free - reserve;
-        let counts = self.valid_counts(law, closed, share.count, per_ru);
+        let slots = closed * per_ru;
+        // Where collection is to keep all of the spare free, the others are full, of which theory says nothing.
+        let is_full = share.count >= slots;
+        let (counts, waf) = match is_full {
+            true => {
+                // The emptiest are the oldest.
+                let full = (0..closed)
+                    .rev()
+                    .map(|index| share.count.saturating_sub(index * per_ru).min(per_ru));
+                (full.collect(), 1.0)
+            }
+            false => (
+                self.valid_counts(law, closed, share.count, per_ru),
+                theory_waf(law, share.count, closed, per_ru),
+            ),
+        };
         let scatter = Scatter::new(share.count, random);
-        let pass_ticks = f64::from(closed) * f64::from(per_ru) / theory_waf(law, share.count, closed, per_ru);
+        let pass_ticks = f64::from(slots) / waf;
         let mut next = 0;
         let mut lpns = Vec::with_capacity(per_ru as usize);
         for (index, &count) in counts.iter().enumerate() {

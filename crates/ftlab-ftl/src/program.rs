@@ -226,11 +226,13 @@ impl<B: Backend> Ftl<B> {
             } else if (class as u8) < open.class as u8 {
                 open.class = class;
             }
-            if ticket != Ticket::NONE {
+            if ticket.is_awaited() {
                 debug_assert!(
-                    open.ticket == Ticket::NONE || open.ticket == ticket,
+                    !open.ticket.is_awaited() || open.ticket == ticket,
                     "two requests wait for one page"
                 );
+                open.ticket = ticket;
+            } else if open.ticket == Ticket::NONE {
                 open.ticket = ticket;
             }
             if cause == Cause::Host {
@@ -303,7 +305,7 @@ impl<B: Backend> Ftl<B> {
             if std::mem::take(&mut open.copied) && (self.config.gc.preemptible || self.config.gc.background) {
                 self.gc.strays.push(program);
             }
-            if op.class == Class::HostWrite && !self.plain_buffer && op.ticket == Ticket::NONE {
+            if op.class == Class::HostWrite && !self.plain_buffer && !op.ticket.is_awaited() {
                 self.buffering.in_flight.push_back(program);
             }
         }

@@ -82,6 +82,7 @@ pub(crate) struct ReadRace {
     untried: Vec<Slot>,
     bytes: u32,
     after_ns: u64,
+    ticket: Option<Ticket>,
 }
 
 impl<B: Backend> Ftl<B> {
@@ -135,12 +136,13 @@ impl<B: Backend> Ftl<B> {
         let hedge = plan.hedge_after_ns.filter(|_| races);
         match hedge.and_then(|after_ns| self.roles.reads.begin().map(|key| (after_ns, key))) {
             Some((after_ns, key)) => {
-                let read = self.issue_host_read(page, bytes, Ticket::NONE);
+                let read = self.issue_host_read(page, bytes, ticket.followed());
                 let won = Some(Notice::Won { race: key });
                 let join = self.backend.join(&[read], Need::First, ticket, won);
                 let order = &self.roles.plan.order;
                 if let Some(race) = self.roles.reads.get(key) {
                     (race.join, race.vpn, race.bytes, race.after_ns) = (join, vpn, bytes, after_ns);
+                    race.ticket = Some(ticket);
                     race.reads.clear();
                     race.reads.push(read);
                     race.untried.clear();
@@ -176,7 +178,8 @@ impl<B: Backend> Ftl<B> {
                 self.counts.hedged_reads += 1;
                 self.counts.reads_tried_twice += u64::from(race.reads.len() == 1);
                 self.counts.reads_tried_thrice += u64::from(race.reads.len() == 2);
-                let read = self.issue_host_read(self.layout.page_of(slot), race.bytes, Ticket::NONE);
+                let ticket = race.ticket.map_or(Ticket::NONE, Ticket::followed);
+                let read = self.issue_host_read(self.layout.page_of(slot), race.bytes, ticket);
                 self.backend.join_more(race.join, read);
                 race.reads.push(read);
             }

@@ -12,11 +12,13 @@ use crate::replication::{CopyPlan, Event, Of, Wait, WriteOf};
 use crate::request::WriteContext;
 use ftlab_core::{LaneId, Lpn, Slot};
 
-/// A further copy, for which nobody's request waits.
+/// A further copy, for which nobody's request waits by itself.
 pub(crate) struct Further {
     pub of: Of,
     pub lane: LaneId,
     pub class: Class,
+    /// Of the request that goes on when this copy is in flash first, [followed](Ticket::followed).
+    pub ticket: Ticket,
     /// The data has left the controller's memory and must be read.
     pub from_flash: bool,
 }
@@ -40,7 +42,7 @@ impl<B: Backend> Ftl<B> {
     /// Programs `lpn` once, as a unit of its own. False at end of life.
     pub(crate) fn program_single(&mut self, lpn: Lpn, frontier: Frontier, plan: &CopyPlan, ticket: Ticket) -> bool {
         let race = self.begin_write_race(lpn, plan, ticket);
-        let waits = if race.is_some() { Ticket::NONE } else { ticket };
+        let waits = if race.is_some() { ticket.followed() } else { ticket };
         let was_direct = self.record.entry(lpn).as_slot().is_some();
         let stored = self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, waits);
         if stored && was_direct {
@@ -88,8 +90,9 @@ impl<B: Backend> Ftl<B> {
             };
             let cause = if copy == 0 { Cause::Host } else { Cause::Replication };
             let waits = match race {
+                Some(_) => ticket.followed(),
                 None if copy == 0 || plan.wait == Wait::All => ticket,
-                _ => Ticket::NONE,
+                None => Ticket::NONE,
             };
             let slot = self.append(place, Packed::from(Owner::Vpn(vpn)), cause, Class::HostWrite, waits);
             self.stamp_slot(slot);
@@ -158,7 +161,7 @@ impl<B: Backend> Ftl<B> {
             Packed::from(Owner::Vpn(vpn)),
             Cause::Replication,
             class,
-            Ticket::NONE,
+            further.ticket,
         );
         self.lost_or_not(slot, is_lost);
         self.roles.further += 1;

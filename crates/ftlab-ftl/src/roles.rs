@@ -46,6 +46,8 @@ pub struct Roles {
     pub(crate) packs: Vec<PackPlace>,
     /// Buffer of the works of a question to the dedup policy.
     pub(crate) works: Vec<Work>,
+    /// Works of the request whose number this is, as operations.
+    pub(crate) request_works: (u64, Vec<OpId>),
     /// Buffer of the units that a collection is about to move, with their places.
     pub(crate) collected: Vec<(Slot, Lpn)>,
     pub(crate) released: Released,

@@ -1,7 +1,7 @@
 //! Deduplication in the mechanism: what the policy is asked, and units that come to share what is stored.
 
-use crate::backend::{Backend, Ticket};
-use crate::dedup::{Decision, DedupWrite, Event, Merged, Packs};
+use crate::backend::{Backend, OpId, Ticket};
+use crate::dedup::{After, Decision, DedupWrite, Event, Merged, Packs};
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
 use crate::indirection::{ChunkId, Of, Vpn};
@@ -49,6 +49,10 @@ impl<B: Backend> Ftl<B> {
         let stored = match self.decide(lpn, context, ticket) {
             Decision::Share(of) if self.share(lpn, of, ticket) => {
                 self.counts.dedup_hits += 1;
+                let shared = self.stamp_of(self.record.entry(lpn));
+                if let Some(versions) = &mut self.versions {
+                    versions.shares(shared);
+                }
                 true
             }
             Decision::Chunks(sources) => match self.store_chunks(lpn, frontier, sources, ticket) {
@@ -87,6 +91,7 @@ impl<B: Backend> Ftl<B> {
             return Decision::Store;
         };
         let contents = self.contents.get(list);
+        let request = contents.number();
         let step = lpn.0 - context.request_first.0;
         let mut works = std::mem::take(&mut self.roles.works);
         works.clear();
@@ -104,8 +109,20 @@ impl<B: Backend> Ftl<B> {
         self.counts.dedup_asked += 1;
         self.counts.dedup_work_ns += works.iter().map(|work| work.ns).sum::<u64>();
         if B::TIMED {
+            let (number, begun) = &mut self.roles.request_works;
+            if *number != request {
+                *number = request;
+                begun.clear();
+            }
             for work in &works {
-                let id = self.backend.compute(work.engine, work.ns, &[], ticket);
+                let before = match work.after {
+                    After::Nothing => None,
+                    After::Previous => begun.last(),
+                    After::OfRequest(number) => begun.get(usize::from(number)),
+                };
+                let before: Option<OpId> = before.copied();
+                let id = self.backend.compute(work.engine, work.ns, before.as_slice(), ticket);
+                begun.push(id);
                 self.map_ready.push(id);
             }
         }

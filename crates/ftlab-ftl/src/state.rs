@@ -91,12 +91,12 @@ impl Ftl<Counting> {
         let mut sections: [Vec<u32>; SECTIONS] = Default::default();
         for section in &mut sections {
             let length = get_u32(input)? as usize;
-            // Four chunks a value or row are the most.
-            if length as u64 > 4 * u64::from(self.layout.slots()) + 64 {
+            // Four counts a value or row are the most.
+            let most = u64::from(self.roles.most_values(&self.layout)) + u64::from(self.roles.most_rows(&self.config));
+            if length as u64 > 4 * most {
                 return Err(wrong(format!("a table of values with {length} numbers")));
             }
-            section.resize(length, 0);
-            get_all(input, section)?;
+            *section = get_many(input, length)?;
         }
         let values = self.indirection.restore(sections);
         values.map_err(|fault| wrong(format!("values: {fault}")))?;
@@ -131,11 +131,10 @@ impl Ftl<Counting> {
         self.roles.idle_at = due(get_u64(input)?);
         self.roles.merge_at = due(get_u64(input)?);
         self.count_further();
-        self.stamp_contents();
         Ok(())
     }
 
-    /// In checked runs: what new writes may share has the stamp of its content.
+    /// In checked runs: what new writes may share has the stamp of its content, and if that is not known, one of its own.
     fn stamp_contents(&mut self) {
         let Some(mut versions) = self.versions.take() else {
             return;
@@ -154,8 +153,27 @@ impl Ftl<Counting> {
                 _ => {}
             }
         }
+        for vpn in self.indirection.in_use() {
+            let members = self.indirection.members(vpn).iter().copied();
+            match self.indirection.first_slot(vpn) {
+                Some(slot) if members.len() > 0 => versions.holds_gathered(slot, members),
+                _ if self.indirection.gathered_in(vpn).is_none() => {
+                    versions.holds_some(&self.indirection.copies_of(vpn).collect::<Vec<_>>());
+                }
+                _ => {}
+            }
+        }
         self.versions = Some(versions);
         for lpn in (0..self.config.logical_units).map(Lpn) {
+            let entry = self.record.entry(lpn);
+            let chunks = match entry.target() {
+                Target::Chunks(row) => Some(self.chunk_stamps(self.indirection.row(row))),
+                _ => None,
+            };
+            if let Some(versions) = &mut self.versions {
+                versions.holds_some(entry.as_slot().as_slice());
+                chunks.into_iter().for_each(|chunks| versions.holds_chunks(chunks));
+            }
             let stamp = self.stamp_of(self.record.entry(lpn));
             if let Some(versions) = &mut self.versions {
                 versions.recovered(lpn, stamp);
@@ -219,6 +237,7 @@ impl Ftl<Counting> {
         if !self.roles.is_none() {
             self.load_values(input)?;
         }
+        self.stamp_contents();
         self.tell_all_places();
         Ok(())
     }
@@ -352,6 +371,17 @@ fn get_u64(input: &mut dyn Read) -> io::Result<u64> {
     let mut bytes = [0; 8];
     input.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// So many numbers; a length that is wrong takes no more memory than there is input.
+fn get_many(input: &mut dyn Read, length: usize) -> io::Result<Vec<u32>> {
+    let mut values = Vec::new();
+    while values.len() < length {
+        let (known, more) = (values.len(), (length - values.len()).min(1 << 20));
+        values.resize(known + more, 0);
+        get_all(input, &mut values[known..])?;
+    }
+    Ok(values)
 }
 
 fn get_all(input: &mut dyn Read, values: &mut [u32]) -> io::Result<()> {

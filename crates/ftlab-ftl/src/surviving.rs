@@ -191,11 +191,17 @@ impl<B: Backend> Ftl<B> {
         let per_page = self.layout.units_per_page;
         let mut gathered = recovery.base_values.gathered.clone();
         let (indirection, record) = (&mut self.indirection, &self.record);
+        let is_lost = |slot: Slot| self.lost.as_ref().is_some_and(|lost| lost.has(slot));
         let found = |indirection: &mut Indirection, slot: Slot, units: &mut FxHashSet<Slot>| {
             if matches!(recovery.spares.get(&slot.0), Some(Spare::Was(..))) {
                 units.insert(slot);
             } else if let Owner::Vpn(vpn) = Owner::from(record.owner(slot)) {
-                indirection.recover(vpn, Some(slot));
+                // The newest place, unless that lay on a die that failed: a number is not used again before the next checkpoint, so
+                // that all places hold the same.
+                let is_good = |place: Slot| !is_lost(place);
+                if is_good(slot) || !indirection.first_slot(vpn).is_some_and(is_good) {
+                    indirection.recover(vpn, Some(slot));
+                }
             }
         };
         recovery.replay(&self.layout, |event| match event {

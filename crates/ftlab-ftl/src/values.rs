@@ -5,6 +5,7 @@ use crate::dedup;
 use crate::ftl::Ftl;
 use crate::indirection::{CHUNKS, ChunkRow, Of, Released, Vpn};
 use crate::mapping::Why;
+use crate::pages_to_read::{PagesToRead, Shared};
 use crate::record::{Entry, Target};
 use crate::replication::Event;
 use ftlab_core::{Lpn, Slot};
@@ -115,12 +116,39 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Reads a unit behind a virtual page number.
-    pub(crate) fn read_indirect(&mut self, lpn: Lpn, vpn: Vpn, bytes: u32, ticket: Ticket) {
-        if !self.plain_mapping {
-            self.look_up(1, vpn.0..vpn.0 + 1, vpn.0 + 1, Why::HostRead, ticket);
+    /// Looks up where the values and rows lie that units of a read refer to.
+    pub(crate) fn look_up_behind(&mut self, units: std::ops::Range<u32>, ticket: Ticket) {
+        for lpn in units.map(Lpn) {
+            if !self.plain_buffer && self.buffer.held(lpn).is_some() {
+                continue;
+            }
+            match self.record.entry(lpn).target() {
+                Target::Unmapped | Target::Slot(_) => {}
+                Target::Vpn(vpn) => self.look_up(1, vpn.0..vpn.0 + 1, vpn.0 + 1, Why::HostRead, ticket),
+                Target::Chunks(row) => {
+                    self.look_up(2, row..row + 1, row + 1, Why::HostRead, ticket);
+                    self.look_up_values(self.indirection.row(row), ticket);
+                }
+            }
         }
-        self.read_copies(lpn, vpn, bytes, ticket);
+    }
+
+    /// Reads a unit behind a virtual page number, with others of its request if `pages` are gathered.
+    pub(crate) fn read_value(
+        &mut self,
+        lpn: Lpn,
+        vpn: Vpn,
+        bytes: u32,
+        pages: Option<&mut PagesToRead>,
+        ticket: Ticket,
+    ) {
+        match (pages, self.indirection.first_slot(vpn)) {
+            (Some(pages), Some(slot)) if self.roles.replication.is_none() => {
+                self.check_read(lpn, slot);
+                pages.add_shared(self.layout.page_of(slot), bytes, Shared::Unit(slot));
+            }
+            _ => self.read_copies(lpn, vpn, bytes, ticket),
+        }
     }
 
     /// Looks up each value that holds some of `chunks` once, but for those that are being filled in the controller.
@@ -138,15 +166,17 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// Reads a unit that is stored as chunks: each page that holds some of them once.
-    pub(crate) fn read_chunks(&mut self, lpn: Lpn, row: u32, bytes: u32, ticket: Ticket) {
-        if !self.plain_mapping {
-            self.look_up(2, row..row + 1, row + 1, Why::HostRead, ticket);
-        }
+    /// Reads a unit that is stored as chunks: each page that holds some of them once, and with others of its request if `pages`
+    /// are gathered.
+    pub(crate) fn read_chunks(
+        &mut self,
+        lpn: Lpn,
+        row: u32,
+        bytes: u32,
+        pages: Option<&mut PagesToRead>,
+        ticket: Ticket,
+    ) {
         let chunks = self.indirection.row(row);
-        if !self.plain_mapping {
-            self.look_up_values(chunks, ticket);
-        }
         if let Some(versions) = &self.versions {
             let found = versions.of_chunks(self.chunk_stamps(chunks));
             versions.check(lpn, found, format_args!("from its chunks"));
@@ -155,16 +185,29 @@ impl<B: Backend> Ftl<B> {
             Some(dedup) => dedup.read_buffered(chunks),
             None => [false; CHUNKS],
         };
+        let gathers = pages.is_some();
         let mut slots = std::mem::take(&mut self.roles.slots);
         slots.clear();
         let wanted = chunks.into_iter().zip(held).filter(|(_, is_held)| !is_held);
-        slots.extend(wanted.filter_map(|(chunk, _)| self.indirection.first_slot(chunk.value())));
+        let in_flash = wanted.filter_map(|(chunk, _)| Some((chunk, self.indirection.first_slot(chunk.value())?)));
+        let of_chunk = bytes / CHUNKS as u32;
+        match pages {
+            Some(pages) => {
+                for (chunk, slot) in in_flash {
+                    slots.push(slot);
+                    pages.add_shared(self.layout.page_of(slot), of_chunk, Shared::Chunk(chunk));
+                }
+            }
+            None => slots.extend(in_flash.map(|(_, slot)| slot)),
+        }
         // The rest lies in memory: the policy's, or a pack that is being filled.
         self.counts.buffer_read_hits += (CHUNKS - slots.len()) as u64;
-        slots.sort_unstable_by_key(|slot| slot.0);
-        let per_page = self.layout.units_per_page;
-        for run in slots.chunk_by(|a, b| a.0 / per_page == b.0 / per_page) {
-            self.issue_host_read(run[0].0 / per_page, bytes / CHUNKS as u32 * run.len() as u32, ticket);
+        if !gathers {
+            slots.sort_unstable_by_key(|slot| slot.0);
+            let per_page = self.layout.units_per_page;
+            for run in slots.chunk_by(|a, b| a.0 / per_page == b.0 / per_page) {
+                self.issue_host_read(run[0].0 / per_page, of_chunk * run.len() as u32, ticket);
+            }
         }
         self.roles.slots = slots;
     }

@@ -1,7 +1,7 @@
 //! Checked runs: every slot carries a stamp of the data in it, and every read is held against the last write.
 
 use ftlab_core::{Lpn, Slot};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::indirection::{CHUNKS, ChunkId, Vpn};
 
@@ -27,6 +27,10 @@ pub struct Versions {
     filling: FxHashMap<Vpn, u32>,
     /// The unit that four chunks make.
     units: FxHashMap<ChunkStamps, u32>,
+    /// Stamps of units of a loaded drive of which it is not known what they hold.
+    unknown: FxHashSet<u32>,
+    /// What such units turned out to hold when a unit came to share them.
+    turned_out: FxHashMap<u32, u32>,
     last: u32,
     /// Stamp that the last write replaced.
     before: u32,
@@ -43,6 +47,8 @@ impl Versions {
             gatherings: Vec::new(),
             filling: FxHashMap::default(),
             units: FxHashMap::default(),
+            unknown: FxHashSet::default(),
+            turned_out: FxHashMap::default(),
             last: 0,
             before: 0,
             storing: 0,
@@ -51,9 +57,13 @@ impl Versions {
 
     /// The host has written a new version, which is stored at once unless [`Versions::storing`] says otherwise.
     pub fn written(&mut self, lpn: Lpn) {
-        self.last = (self.last.wrapping_add(1) & !PACK).max(1);
+        self.last = self.next();
         self.before = std::mem::replace(&mut self.lpn[lpn.at()], self.last);
         self.storing = self.last;
+    }
+
+    fn next(&self) -> u32 {
+        (self.last.wrapping_add(1) & !PACK).max(1)
     }
 
     /// The host has written data with a known content: equal contents have equal stamps.
@@ -80,6 +90,48 @@ impl Versions {
         self.slot[slot.at()] = content_stamp(content);
     }
 
+    fn new_unknown(&mut self) -> u32 {
+        self.last = self.next();
+        self.unknown.insert(self.last);
+        self.last
+    }
+
+    /// A loaded drive holds one unit in all of `slots`; if it is not known which, it is told from all others.
+    pub fn holds_some(&mut self, slots: &[Slot]) {
+        if slots.iter().any(|slot| self.slot[slot.at()] == 0) {
+            let stamp = self.new_unknown();
+            slots.iter().for_each(|slot| self.slot[slot.at()] = stamp);
+        }
+    }
+
+    /// A loaded drive holds chunks of these values in `slot`.
+    pub fn holds_gathered(&mut self, slot: Slot, values: impl Iterator<Item = Vpn>) {
+        let with_stamps = values.map(|value| (value, std::array::from_fn(|_| self.new_unknown())));
+        let all = with_stamps.collect();
+        self.gatherings.push(all);
+        self.gathered(slot);
+    }
+
+    /// A unit of a loaded drive consists of these chunks.
+    pub fn holds_chunks(&mut self, chunks: ChunkStamps) {
+        if !self.units.contains_key(&chunks) {
+            let stamp = self.new_unknown();
+            self.units.insert(chunks, stamp);
+        }
+    }
+
+    /// The unit that is being stored comes to share what has the stamp `shared`: if that was not known, it is now.
+    pub fn shares(&mut self, shared: u32) {
+        if self.unknown.remove(&shared) {
+            self.turned_out.insert(shared, self.storing);
+        }
+    }
+
+    /// A stamp, of a unit of a loaded drive by what it turned out to hold.
+    pub fn known(&self, stamp: u32) -> u32 {
+        self.turned_out.get(&stamp).copied().unwrap_or(stamp)
+    }
+
     pub fn moved(&mut self, from: Slot, to: Slot) {
         self.slot[to.at()] = self.slot[from.at()];
     }
@@ -89,7 +141,7 @@ impl Versions {
     pub fn check(&self, lpn: Lpn, found: u32, place: std::fmt::Arguments<'_>) {
         let expected = self.lpn[lpn.at()];
         assert!(
-            expected == found,
+            expected == found || self.known(expected) == self.known(found),
             "{lpn:?} reads version {found} {place}, the last written is {expected}"
         );
     }
@@ -180,7 +232,13 @@ impl Versions {
 
     /// The unit that is being stored consists of these chunks.
     pub fn stored_as(&mut self, chunks: ChunkStamps) {
-        self.units.insert(chunks, self.storing);
+        match self.units.get(&chunks).copied() {
+            Some(unit) if self.unknown.contains(&unit) => self.shares(unit),
+            Some(unit) if self.known(unit) == self.storing => {}
+            _ => {
+                self.units.insert(chunks, self.storing);
+            }
+        }
     }
 
     /// The unit that these chunks make, 0 for none that was ever stored.

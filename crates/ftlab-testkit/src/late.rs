@@ -83,7 +83,7 @@ impl Late {
             dependents: Vec::new(),
         });
         self.pending += 1;
-        if ticket != Ticket::NONE {
+        if ticket.is_awaited() {
             *self.waiting.entry(ticket.0).or_default() += 1;
         }
         if needed == 0 {
@@ -128,7 +128,7 @@ impl Late {
             }
             Work::Join { ticket, notice } => (ticket, notice),
         };
-        if ticket != Ticket::NONE {
+        if ticket.is_awaited() {
             *self.waiting.get_mut(&ticket.0).expect("issued with this ticket") -= 1;
         }
         self.notices.extend(notice);
@@ -283,7 +283,7 @@ impl Backend for Late {
     fn barrier(&mut self, ticket: Ticket) {
         let pending = self.of_block.iter().flatten().copied();
         let programs: Vec<u32> = pending.filter(|&id| self.kind(id) == FlashOpKind::Program).collect();
-        if !programs.is_empty() && ticket != Ticket::NONE {
+        if !programs.is_empty() && ticket.is_awaited() {
             self.push(
                 Work::Join { ticket, notice: None },
                 &programs,

@@ -187,7 +187,9 @@ impl DriveConfig {
         let unit = u64::from(g.unit_bytes);
         let gc = &self.ftl.gc;
         let effective = self.effective_spare_of(space);
-        let waf = |law| effective.map(|e| theory::waf(law, e.rho, layout.slots_per_ru));
+        // Nothing is known of the pages of a map in flash, which are collected as well.
+        let plain = effective.filter(|_| self.has_map_in_memory());
+        let waf = |law| plain.map(|e| theory::waf(law, e.rho, layout.slots_per_ru));
         json!({
             "name": self.name,
             "description": self.description,

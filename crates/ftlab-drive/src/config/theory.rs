@@ -1,6 +1,7 @@
 //! What theory says a drive must measure: `ftlab theory --drive`.
 
 use ftlab_core::theory::{self, EffectiveSpare, VictimLaw};
+use ftlab_ftl::mapping::tables_in_flash;
 use serde_json::{Map, Value, json};
 
 use super::DriveConfig;
@@ -13,12 +14,19 @@ impl DriveConfig {
     pub fn victim_law(&self) -> Option<VictimLaw> {
         VictimLaw::of(&self.ftl.victim, DEFAULT_D)
     }
+
+    /// No table of the map is paged from flash.
+    pub(super) fn has_map_in_memory(&self) -> bool {
+        tables_in_flash(&self.ftl.mapping, false, false) == 0
+    }
 }
 
 /// Spare, write amplification, unloaded latencies and ceilings of `config`. Times in nanoseconds, rates per second.
 pub fn theory_report(config: &DriveConfig) -> Value {
     let space = config.space();
     let effective = config.effective_spare();
+    // Nothing is known of the pages of a map in flash, which are collected as well.
+    let plain = effective.as_ref().filter(|_| config.has_map_in_memory());
     json!({
         "drive": config.name,
         "raw_units": space.raw,
@@ -37,9 +45,13 @@ pub fn theory_report(config: &DriveConfig) -> Value {
             "op_ratio": e.op_ratio,
         })),
         "tolerance": tolerance(config, effective.as_ref()),
-        "waf": effective.map(|e| write_amplification(config, e.rho)),
+        "waf": match plain {
+            Some(e) => write_amplification(config, e.rho),
+            None if effective.is_some() => json!("not known where the map lies in flash, whose pages are written and collected as well"),
+            None => Value::Null,
+        },
         "latency": latency(config),
-        "ceilings": ceilings(config, effective.as_ref()),
+        "ceilings": ceilings(config, plain),
     })
 }
 

@@ -187,7 +187,7 @@ impl Timed {
         op.notice = 0;
         let ticket = std::mem::replace(&mut op.ticket, NONE);
         let (state, kind, die) = (op.state, op.kind, op.die);
-        if ticket != NONE {
+        if Ticket(ticket).is_awaited() {
             let state = self.tickets.at(ticket);
             state.path.charge(Part::Queue, self.now);
             self.ticket_step(ticket);
@@ -220,9 +220,11 @@ impl Timed {
     /// A new operation carries `ticket`: its way begins with what has happened to the ticket so far.
     #[inline]
     pub(super) fn begin_path(&mut self, index: u32, ticket: Ticket) -> &mut Path {
-        let state = self.tickets.known(ticket);
-        debug_assert!(!state.sealed, "ticket {} is sealed", ticket.0);
-        state.remaining += 1;
+        let state = self.tickets.known(Ticket(ticket.number()));
+        if ticket.is_awaited() {
+            debug_assert!(!state.sealed, "ticket {} is sealed", ticket.0);
+            state.remaining += 1;
+        }
         let mut path = state.path;
         path.charge(Part::Queue, self.now);
         if index as usize >= self.paths.len() {
@@ -416,12 +418,11 @@ impl Timed {
         }
         let now = self.now;
         let from = self.ops.at(source);
-        let (class, cause, internal, same) = (
-            from.class,
-            from.cause,
-            from.is_internal(),
-            from.ticket == self.ops.at(waiter).ticket,
-        );
+        let (class, cause, internal) = (from.class, from.cause, from.is_internal());
+        let (of, by) = (Ticket(from.ticket), Ticket(to.ticket));
+        // The number of a ticket that was followed may have been given out again.
+        let same = of.is_of(by)
+            && (of == by || self.paths[source as usize].began_ns() == self.paths[waiter as usize].began_ns());
         let to = self.ops.at_mut(waiter);
         if matches!(to.kind, Kind::JoinAll | Kind::JoinFirst) {
             to.class = class;
@@ -444,10 +445,13 @@ impl Timed {
         self.path(waiter).charge(part, now);
     }
 
-    /// An operation with a ticket completes: its path is the ticket's so far.
+    /// An operation with a ticket completes: its path is the ticket's so far, unless that only follows it.
     #[inline]
     pub(super) fn end_path(&mut self, index: u32, ticket: u32) {
         let now = self.now;
+        if !Ticket(ticket).is_awaited() {
+            return self.path(index).charge(Part::Queue, now);
+        }
         let class = self.ops.at(index).class;
         let kind = self.ops.at(index).kind;
         let state = self.tickets.at(ticket);

@@ -24,6 +24,11 @@ impl Path {
         self.until_ns = now;
     }
 
+    /// When the way began.
+    pub fn began_ns(&self) -> u64 {
+        self.until_ns - self.parts.total_ns()
+    }
+
     /// The operation leaves its die, for which it needed so much cell time and so much of the channel; the rest went in waiting
     /// for the channel, and for others of its batch.
     #[inline]

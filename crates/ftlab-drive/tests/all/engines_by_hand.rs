@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use ftlab_core::Breakdown;
-use ftlab_core::{IoContext, Lpn, OpKind};
+use ftlab_core::{IoContext, Lpn, OpKind, PolicySpec};
 use ftlab_drive::timed::{Event, TicketInfo, Timed};
 use ftlab_ftl::dedup::{Decision, DedupPolicy, DedupWrite, Event as Told, Work};
 use ftlab_ftl::indirection::Of;
@@ -82,7 +82,7 @@ struct Hashing {
 impl DedupPolicy for Hashing {
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
         self.asked = write.content;
-        works.push(Work { engine: 0, ns: 12_000 });
+        works.push(Work::new(0, 12_000));
         match self.known {
             Some((content, of)) if content == write.content => Decision::Share(of),
             _ => Decision::Store,
@@ -131,4 +131,41 @@ fn a_program_waits_for_its_hash_and_a_hit_for_nothing_else() {
         ..Breakdown::default()
     };
     assert_eq!((write(0), write(1)), (stored, shared));
+}
+
+/// Four units on four lanes, one engine, of a request whose sample is its second unit. Whether the others are hashed is known with the
+/// sample's fingerprint, and a fingerprint is computed when the CRC asks for it; a page on an idle die then takes 20 + 512 + 5000.
+#[test]
+fn units_wait_for_the_sample_of_their_request() {
+    const PROGRAM_NS: u64 = 20 + 512 + 5000;
+    for (crc, first_ns, again_ns) in [
+        // The second time the sample is found, and the other three are hashed one after the other.
+        ("crc=false", 12_000, 4 * 12_000),
+        // The first CRC says that nothing is the same. The second time it leads to the sample's fingerprint; then come three CRCs.
+        ("crc=true", 1000, 1000 + 12_000 + 3 * 1000),
+    ] {
+        let mut case = Case::plain_lanes(4, 20, 8, 1);
+        let spec = format!("caftl:entries=0,out_of_line=false,switch=false,{crc}");
+        case.config.dedup = PolicySpec::parse(&spec).expect("a spec of the test's own");
+        case.config.allocation = PolicySpec::named("CWDP");
+        let backend = timed(&case.layout, &plain_timing(), "out_of_order");
+        let mut ftl = case.build(Overrides::default()).unwrap().with_backend(backend);
+        for (lpn, ready_ns) in [(0, first_ns), (8, again_ns)] {
+            let context = IoContext {
+                contents: &[1, 9, 2, 3],
+                content_bytes: 512,
+                ..IoContext::NONE
+            };
+            let request = HostRequest {
+                context: &context,
+                ..HostRequest::whole(OpKind::Write, Lpn(lpn), 4)
+            };
+            let began_ns = ftl.backend.now_ns();
+            let ticket = open(&mut ftl.backend);
+            ftl.admit(&request, ticket);
+            ftl.backend.seal(ticket);
+            let took_ns = run(&mut ftl.backend)[0].1 - began_ns;
+            assert_eq!(took_ns, ready_ns + PROGRAM_NS, "{crc}, LPN {lpn}");
+        }
+    }
 }

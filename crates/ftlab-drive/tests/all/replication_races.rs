@@ -1,7 +1,7 @@
 //! Copies on the timed backend: writes that race a blocked die and copies in idle time, to the nanosecond.
 
 use crate::support::*;
-use ftlab_core::{BlockDevice, Completion, IoRequest, LaneId, Lpn, OpKind, PolicySpec};
+use ftlab_core::{BlockDevice, Breakdown, Completion, IoRequest, LaneId, Lpn, OpKind, PolicySpec};
 use ftlab_drive::device::Device;
 use ftlab_drive::front::FtlFront;
 use ftlab_drive::timed::Timed;
@@ -82,6 +82,11 @@ fn device(orders: Orders) -> Device<FtlFront<Timed>> {
 
 /// Submits at `now` and runs until so many requests have completed; tags and times of completion.
 fn run(device: &mut Device<FtlFront<Timed>>, requests: &[(OpKind, u64)], now: u64) -> Vec<(u64, u64)> {
+    let done = completions(device, requests, now);
+    done.iter().map(|done| (done.tag, done.done_ns)).collect()
+}
+
+fn completions(device: &mut Device<FtlFront<Timed>>, requests: &[(OpKind, u64)], now: u64) -> Vec<Completion> {
     for (tag, &(op, lpn)) in requests.iter().enumerate() {
         device.submit(tag as u64, &IoRequest::plain(op, lpn * 512, 512), now);
     }
@@ -89,7 +94,7 @@ fn run(device: &mut Device<FtlFront<Timed>>, requests: &[(OpKind, u64)], now: u6
     while out.len() < requests.len() {
         device.advance_to_completion(None, &mut out).expect("under way");
     }
-    out.iter().map(|done| (done.tag, done.done_ns)).collect()
+    out
 }
 
 fn lanes_of(ftl: &Ftl<Timed>, lpn: u32) -> Vec<u32> {
@@ -126,6 +131,40 @@ fn a_late_write_is_done_with_its_copy_on_an_idle_die() {
     let ftl = &device.front().ftl;
     assert_eq!(lanes_of(ftl, 8), [0, 2], "the loser stays a copy");
     assert_eq!((ftl.counts.hedged_writes, ftl.counts.replica_programs), (1, 1));
+}
+
+/// Where a write's time went is what the copy that was in flash first says: the third write of `BUSY` by its own program, which waits
+/// behind two others, by the copy on an idle die that it got after 10 us, or by the second of two copies.
+#[test]
+fn the_parts_of_a_racing_write_are_those_of_the_copy_that_won() {
+    let hedged = |late: Vec<u32>, after_ns| Orders {
+        hedge_after_ns: Some(after_ns),
+        late,
+        ..Orders::default()
+    };
+    let two = Orders {
+        copies: 2,
+        wait: Wait::First,
+        ..Orders::default()
+    };
+    let cases = [
+        (hedged(vec![], 10_000), 2 * PROGRAM_NS),
+        (hedged(vec![2], 10_000), 10_000),
+        (two, 0),
+    ];
+    for (orders, queue_ns) in cases {
+        let mut device = device(orders);
+        let done = completions(&mut device, &BUSY, 0);
+        let racing = done.iter().find(|done| done.tag == 2).expect("it has completed");
+        let wanted = Breakdown {
+            queue_ns,
+            flash_ns: 500_000,
+            transfer_ns: PROGRAM_NS - 500_000,
+            ..Breakdown::default()
+        };
+        assert_eq!(racing.parts, wanted);
+        assert_eq!(racing.parts.total_ns(), racing.done_ns - racing.submitted_ns);
+    }
 }
 
 /// The first further copy is put on die 3, which has a program to do before; the second, 10 us later, on die 2.

@@ -4,15 +4,16 @@
 //! A unique unit is mapped directly; when a second LPN shares it, it becomes a virtual page, which collection moves by
 //! one update (the secondary map). The fingerprint store is small: it evicts the fingerprint with the fewest hits. Not
 //! all units that are written are hashed:
-//! * **Sampling**: of a request of several units, the unit with the greatest first four bytes is hashed first. If it is
+//! * **Sampling**: of a request of several units, the unit with the greatest sample (32 bits of it) is hashed first. If it is
 //!   not in the store, no other unit of the request is hashed.
 //! * **Pre-hash** (`crc`): the CRC-32 of a unit is computed first, and the fingerprint only if the store has one with
 //!   that CRC. Otherwise the unit is stored at once, and its fingerprint is computed later.
-//! * **Switch**: when programs under way take the share `high` of their room in the write buffer, hashing stops until
-//!   they take less than `low`.
+//! * **Switch**: when programs under way take the share `high` of their room in the write buffer or more, hashing stops until
+//!   they take `low` or less.
 //!
 //! Data that was stored without a fingerprint is read, hashed and merged **out of line**: in idle moments, oldest
-//! first; and when a collection has read it anyway, instead of moving it.
+//! first; and when a collection has read it anyway, instead of moving it. What is found then is a hit of its fingerprint, as at
+//! writing.
 //!
 //! # Parameters
 //! * `entries` (count, default a hundredth of the logical units; 0: any number), `eviction` (`count`, `lru` or `two_level`, default
@@ -21,12 +22,12 @@
 //! * `high`, `low` (shares, default 0.95 and 0.5): of the switch.
 //! * `hash_us` (µs, default 12), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //! * `crc_us` (µs, default 1): time of a CRC, on an engine of its own.
-//! * `idle_us` (µs, default 1000): how long a lane must be idle for work out of line, and how often this is checked.
-//! * `idle_units` (count, default 1024): without time, an idle moment comes after so many host units. In each at most 32 units are
-//!   hashed.
+//! * `idle_us` (µs, default 1000, at least 1): how long a lane must be idle for work out of line, and how often this is checked.
+//! * `idle_units` (count, default 1024): without time, an idle moment comes after so many host units. In each at most 64 units are
+//!   hashed, or 32 if all of them are merged.
 //!
 //! # Not modelled
-//! The first four bytes of a unit: its content id is used instead. The order of the store in segments and buckets.
+//! The first four bytes of a unit, which the source samples: the lower 32 bits of its content id stand for them. The order of the store in segments and buckets.
 //! Pages of metadata that hold the LPN and fingerprint of each page. Without time or without a write buffer hashing is
 //! never stopped. Units of a request that leave the write buffer between those of others are sampled again. The engine's
 //! time for fingerprints computed later (they are counted).
@@ -50,7 +51,7 @@ use serde::{Deserialize, Serialize};
 use super::fingerprints::{Fingerprints, Left, PlainEviction, Room};
 use super::hashing::{Hashing, nanoseconds};
 use super::units::{Looked, SavedUnits, Units};
-use super::{Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Merged, Setup, Work, a_hundredth};
+use super::{After, Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Merged, Setup, Work, a_hundredth};
 use crate::indirection::Of;
 use crate::{Now, learnt};
 
@@ -102,6 +103,9 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
             params.low, params.high
         )));
     }
+    if params.idle_us < 1.0 {
+        return Err(fault(format!("idle_us = {}, expected 1 to 60000000", params.idle_us)));
+    }
     if params.idle_units == 0 {
         return Err(fault("idle_units = 0, expected at least 1".to_owned()));
     }
@@ -112,10 +116,11 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     };
     let hashing = Hashing::new("caftl", params.hash_us, params.hash_units)?;
     Ok(Box::new(Caftl {
-        crc: params.crc.then_some(Work {
-            engine: hashing.engine_after(),
-            ns: nanoseconds("caftl", "crc_us", params.crc_us)?,
-        }),
+        crc: params.crc.then_some(Work::new(
+            hashing.engine_after(),
+            nanoseconds("caftl", "crc_us", params.crc_us)?,
+        )),
+        nobody: Work::new(hashing.engine_after() + 1, 0),
         idle_ns: nanoseconds("caftl", "idle_us", params.idle_us)?.max(1),
         hashing,
         units: Units::new("caftl", room)?,
@@ -134,6 +139,8 @@ struct Caftl {
     params: Params,
     hashing: Hashing,
     crc: Option<Work>,
+    /// No time, of an engine that nobody uses.
+    nobody: Work,
     idle_ns: u64,
     units: Units,
     /// CRCs of the store, each with the fingerprints that have it.
@@ -155,6 +162,8 @@ struct Sample {
     request: u64,
     step: u32,
     is_duplicate: bool,
+    /// The work of the request with which this is known.
+    known: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -209,7 +218,10 @@ impl Caftl {
     /// Whether the switch lets units be hashed.
     fn is_on(&mut self, taken: f64) -> bool {
         if self.params.switch {
-            self.is_off = taken > if self.is_off { self.params.low } else { self.params.high };
+            self.is_off = match self.is_off {
+                true => taken > self.params.low,
+                false => taken >= self.params.high,
+            };
         }
         !self.is_off
     }
@@ -228,8 +240,10 @@ impl Caftl {
             .units()
             .max_by_key(|&(step, content)| (first_bytes(content), !step));
         let (step, content) = greatest.unwrap_or((write.step, write.content));
-        self.hash(content, works);
+        let before = works.len();
+        self.hash(content, After::Nothing, works);
         let sample = Sample {
+            known: (works.len() - before - 1) as u8,
             request,
             step,
             is_duplicate: self.units.table.find(content).is_some(),
@@ -239,10 +253,12 @@ impl Caftl {
     }
 
     /// Computes a fingerprint: at once, or later where no other can be the same by its CRC.
-    fn hash(&mut self, content: u64, works: &mut Vec<Work>) {
-        works.extend(self.crc);
-        if self.crc.is_none() || self.crcs.contains_key(&crc_of(content)) {
-            self.hashing.hash(works);
+    fn hash(&mut self, content: u64, after: After, works: &mut Vec<Work>) {
+        works.extend(self.crc.map(|crc| Work { after, ..crc }));
+        if self.crc.is_none() {
+            self.hashing.hash_after(after, works);
+        } else if self.crcs.contains_key(&crc_of(content)) {
+            self.hashing.hash_after(After::Previous, works);
         } else {
             self.figures.by_crc += 1;
             self.hashing.hash_later();
@@ -258,12 +274,15 @@ impl Caftl {
     /// The fingerprint of a unit stored without one is known now: where else its content lies, or else it comes into the store.
     fn hashed(&mut self, lpn: Lpn) -> Option<Of> {
         let content = self.unhashed.contents.remove(&lpn.0)?;
-        let into = self.units.elsewhere(content);
-        if into.is_none() {
-            let left = self.units.knows(content, lpn);
-            self.entered(content);
-            self.left(left);
-        }
+        let (into, left) = match self.units.elsewhere(content) {
+            Some((of, left)) => (Some(of), left),
+            None => {
+                let left = self.units.knows(content, lpn);
+                self.entered(content);
+                (None, left)
+            }
+        };
+        self.left(left);
         into
     }
 
@@ -331,13 +350,21 @@ impl DedupPolicy for Caftl {
         }
         let sampled = self.params.sampling && write.context.request_units > 1;
         let sample = sampled.then(|| self.sample_of(write, works));
+        if let Some(sample) = sample.filter(|_| works.is_empty()) {
+            // What becomes of the unit is known with the sample of its request, which was hashed with another unit.
+            works.push(Work {
+                after: After::OfRequest(sample.known),
+                ..self.nobody
+            });
+        }
         match sample {
             Some(sample) if sample.step == write.step => {}
             Some(sample) if !sample.is_duplicate => {
                 self.figures.by_sample += 1;
                 return self.pass(write.content);
             }
-            _ => self.hash(write.content, works),
+            Some(sample) => self.hash(write.content, After::OfRequest(sample.known), works),
+            None => self.hash(write.content, After::Nothing, works),
         }
         match self.units.look_up(write.content, 0) {
             Looked::Shared { of, left, .. } => {

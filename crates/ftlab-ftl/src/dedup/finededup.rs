@@ -10,7 +10,8 @@
 //!
 //! The chunk buffer has packs of four chunks. One pack is kept free for a unit of four new chunks, unless the buffer
 //! has one pack only. The new chunks of a unit go to one pack, the fullest that has room for all of them, and are split
-//! only if no pack has. Among equally full packs the first is taken. A pack is programmed when it is full. A pack whose
+//! over two only if no pack has: the emptiest takes what it can and is programmed, the rest goes on by the same rule. Among equally
+//! full packs the first is taken. A pack is programmed when it is full. A pack whose
 //! chunks are all invalid is dropped without a program; the room of single invalid chunks is not used again. Without
 //! `packing` there is one pack, and every new chunk is put into it in turn.
 //!
@@ -29,7 +30,8 @@
 //! * `hash_us` (µs, default 10), `hash_units` (count, default 4): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled
-//! Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within one unit are both
+//! The order in which the old version of a unit is let go: after the fingerprints of its new one are in the table, where the policies of
+//! whole units let it go before. Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within one unit are both
 //! stored. Without protected memory the packs are programmed with every request that is not buffered, full or not; the
 //! source's drive has capacitors. Data read from units stored whole is not kept in the chunk read buffer. Of a unit that is
 //! known by one id only (traces with an id a page) a quarter equals the same quarter of units with this id and nothing else,
@@ -198,27 +200,24 @@ impl FineDedup {
 
     /// The packs for `new` chunks of one unit, and how many of them are needed.
     fn packs_for(&self, packs: Packs<'_>, new: u32) -> ([u16; CHUNKS], u32) {
-        let mut taken = [(0, 0); CHUNKS];
+        let mut taken = [0; CHUNKS];
         let (mut chosen, mut used) = ([0; CHUNKS], 0);
         let mut left = new;
         while left > 0 {
-            let room = |number: u16| {
-                let here = taken[..used].iter().any(|&(other, _)| other == number);
-                if here { 0 } else { CHUNKS as u32 - packs.filled(number) }
+            // A pack that is filled is programmed, and the next chunk begins a new one in its place.
+            let room = |number: u16| match taken[..used].contains(&number) {
+                true => CHUNKS as u32,
+                false => CHUNKS as u32 - packs.filled(number),
             };
             let numbers = 0..self.packs;
             let fits = numbers.clone().filter(|&number| room(number) >= left);
-            // Where none has room for all of them, the one with the most room takes what it can.
+            // Where none has room for all of them, the one with the most room takes what it can; the rest fits into what it leaves.
             let pack = fits.min_by_key(|&number| room(number));
-            let pack = pack.or_else(|| numbers.max_by_key(|&number| room(number)));
+            let pack = pack.or_else(|| numbers.rev().max_by_key(|&number| room(number)));
             let pack = pack.expect("there is a pack");
-            // A pack that is filled is programmed, and the next chunk begins a new one in its place.
-            let takes = match room(pack) {
-                0 => left,
-                room => room.min(left),
-            };
+            let takes = room(pack).min(left);
             (0..takes).for_each(|step| chosen[(new - left + step) as usize] = pack);
-            taken[used] = (pack, takes);
+            taken[used] = pack;
             used += 1;
             left -= takes;
         }

@@ -2,7 +2,7 @@
 
 use ftlab_core::{Error, Result};
 
-use super::Work;
+use super::{After, Work};
 
 /// Engines side by side; each fingerprint goes to the next of them.
 #[derive(Clone, Debug)]
@@ -35,10 +35,17 @@ impl Hashing {
     /// One more fingerprint.
     #[inline]
     pub fn hash(&mut self, works: &mut Vec<Work>) {
+        self.hash_after(After::Nothing, works);
+    }
+
+    /// One more fingerprint, which is computed when `after` has ended.
+    #[inline]
+    pub fn hash_after(&mut self, after: After, works: &mut Vec<Work>) {
         self.count += 1;
         works.push(Work {
             engine: self.next,
             ns: self.ns,
+            after,
         });
         self.next = if self.next + 1 == self.engines {
             0

@@ -65,6 +65,27 @@ impl Packs<'_> {
 pub struct Work {
     pub engine: u16,
     pub ns: u64,
+    pub after: After,
+}
+
+/// What must have ended before a work can begin, beside the earlier works of its engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum After {
+    Nothing,
+    /// The work that was asked for before it.
+    Previous,
+    /// Work number n of the request, counted over its units.
+    OfRequest(u8),
+}
+
+impl Work {
+    pub fn new(engine: u16, ns: u64) -> Self {
+        Work {
+            engine,
+            ns,
+            after: After::Nothing,
+        }
+    }
 }
 
 /// One chunk of a unit.

@@ -24,7 +24,8 @@
 //! * `trial` (count, default 1,000), `rate` (share, default 0.02), `halve` (host units, default 100,000; 0: never), `reexamine` (host
 //!   units, default 1,000,000; 0: never).
 //! * `prefetch` (bool, default false): as in `page_dedup`.
-//! * `skip_metadata` (bool, default false), `skip_labels` (numbers of labels joined by `-`, default none).
+//! * `skip_metadata` (bool, default false), `skip_labels` (numbers of labels joined by `-`, default none; numbered from 0
+//!   in the order in which the workload first has them).
 //! * `hash_us` (µs, default 10), `hash_units` (count, default 1): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled

@@ -81,10 +81,13 @@ impl Units {
     /// The host reads what lies at `of`: its fingerprint comes back, if it had to leave. Who had to leave for it.
     pub fn read(&mut self, of: Of) -> Option<Left> {
         let place = place_of(of);
-        let (content, context) = self.given_up.as_mut()?.remove(&place)?;
+        let given_up = self.given_up.as_mut()?;
+        let &(content, context) = given_up.get(&place)?;
+        // Another place of the same content has the fingerprint at present.
         if self.table.find(content).is_some() {
             return None;
         }
+        given_up.remove(&place);
         self.prefetched += 1;
         let left = self.table.insert(content, place, context);
         self.gives_up(left)
@@ -113,9 +116,13 @@ impl Units {
         }
     }
 
-    /// Where the content of an examined unit lies, if its fingerprint is there.
-    pub fn elsewhere(&self, content: u64) -> Option<Of> {
-        self.table.find(content).map(|found| of_place(self.table.place(found)))
+    /// Where the content of an examined unit lies, if its fingerprint is there; that is a hit of it. Who had to leave, if a level
+    /// was full.
+    pub fn elsewhere(&mut self, content: u64) -> Option<(Of, Option<Left>)> {
+        let found = self.table.find(content)?;
+        let of = of_place(self.table.place(found));
+        let left = self.table.hit(found);
+        Some((of, self.gives_up(left)))
     }
 
     /// The unit that is written next is stored without a fingerprint.

@@ -59,7 +59,7 @@ impl<B: Backend> Ftl<B> {
             Of::Lpn(other) => self.record.entry(other),
         };
         assert!(
-            self.stamp_of(Entry::slot(slot)) == self.stamp_of(other),
+            self.holds_the_same(Entry::slot(slot), other),
             "{lpn:?} is merged with {into:?}, which holds something else"
         );
         let vpn = match (other.target(), into) {

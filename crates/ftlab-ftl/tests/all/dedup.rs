@@ -8,7 +8,11 @@ use ftlab_testkit::{Case, Late};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 fn drive_of(units: u32, dedup: &str) -> Ftl<Counting> {
-    let mut case = Case::plain(4 + units / 16, 32, 1);
+    drive_with(4 + units / 16, units, dedup)
+}
+
+fn drive_with(blocks: u32, units: u32, dedup: &str) -> Ftl<Counting> {
+    let mut case = Case::plain(blocks, 32, 1);
     case.config.logical_units = units;
     case.config.dedup = PolicySpec::parse(dedup).expect("a spec of the test's own");
     case.config.buffer.power_loss_protected = true;
@@ -596,5 +600,163 @@ fn what_was_stored_before_a_drive_was_saved_is_shared_afterwards() {
         }
         assert!(after.counts.dedup_hits > 0, "{dedup}");
         assert_eq!(content_of(&after, 0), content_of(&after, 60), "{dedup}");
+    }
+}
+
+/// Units of pieces that are shared before and after a drive is saved: every read of a checked run finds what was written last.
+#[test]
+fn chunks_that_were_stored_before_a_drive_was_saved_are_shared_afterwards() {
+    for (seed, dedup) in [
+        "finededup:entries=0,chunk_buffer_kib=16",
+        "finededup:entries=0,chunk_buffer_kib=16,repack=false",
+        "finededup:entries=30,packing=false",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut draw = Stream::new(seed as u64, "saved chunks");
+        let mut ftl = drive_with(11, 200, dedup);
+        let (mut hits, mut moved) = (0, 0);
+        for _ in 0..12 {
+            for _ in 0..800 {
+                let pieces = std::array::from_fn(|_| 7919 * (1 + draw.below(25)));
+                let among = if draw.below(6) == 0 { 200 } else { 60 };
+                let lpn = draw.below(among) as u32;
+                match draw.below(10) {
+                    0 => request(&mut ftl, OpKind::Trim, lpn, 1),
+                    1..7 => quarters(
+                        &mut ftl,
+                        lpn,
+                        [
+                            pieces[0],
+                            1 << 40 | draw.next_u64() >> 30,
+                            pieces[1],
+                            draw.next_u64() >> 30,
+                        ],
+                    ),
+                    7 => quarters(
+                        &mut ftl,
+                        lpn,
+                        [100, 101, 102, 103].map(|piece| 7919 * (piece + 4 * draw.below(3))),
+                    ),
+                    _ => quarters(&mut ftl, lpn, pieces),
+                }
+                request(&mut ftl, OpKind::Read, lpn, 1);
+            }
+            request(&mut ftl, OpKind::Read, 0, 200);
+            (hits, moved) = (hits + ftl.counts.dedup_hits, moved + ftl.counts.programmed[1]);
+            ftl.shut_down();
+            let mut saved = Vec::new();
+            ftl.save(&mut saved).expect("memory takes everything");
+            ftl = drive_with(11, 200, dedup);
+            ftl.load(&mut saved.as_slice()).expect("what was saved");
+            ftl.resume();
+            ftl.check().expect("a sound drive");
+            request(&mut ftl, OpKind::Read, 0, 200);
+        }
+        assert!(hits > 100 && moved > 100, "{dedup}: {hits} found, {moved} moved");
+    }
+}
+
+/// Units of one request that share what is stored are read together, whether it is a unit or its quarters.
+#[test]
+fn what_units_of_a_request_share_is_read_once() {
+    for dedup in [
+        "page_dedup",
+        "finededup:read_buffer_kib=0",
+        "finededup:read_buffer_kib=0,packing=false",
+    ] {
+        let mut ftl = drive_of(100, dedup);
+        for lpn in 0..4 {
+            quarters(&mut ftl, lpn, [5, 6, 7, 8]);
+        }
+        quarters(&mut ftl, 4, [9, 10, 11, 12]);
+        let before = ftl.counts.data_page_reads;
+        request(&mut ftl, OpKind::Read, 0, 5);
+        assert_eq!(ftl.counts.data_page_reads - before, 2, "{dedup}");
+    }
+}
+
+/// A drive that was saved and loaded goes on as the one that was not: what members know of contents is in the state.
+#[test]
+fn every_member_goes_on_from_a_saved_state() {
+    for name in ftlab_ftl::dedup::catalogue().names() {
+        let mut draw = Stream::new(7, name);
+        let mut ftl = drive_with(24, 400, name);
+        let mut go = |ftls: &mut [&mut Ftl<Counting>]| {
+            for _ in 0..2500 {
+                let units = 1 + draw.below(4) as u32;
+                let lpn = draw.below(u64::from(400 - units)) as u32;
+                let contents: Vec<u64> = (0..4 * units)
+                    .map(|_| 7919 * (1 + draw.below(3) * draw.below(60)))
+                    .collect();
+                let context = IoContext {
+                    pc: 1 + draw.below(3),
+                    ..IoContext::NONE
+                };
+                let trims = draw.below(12) == 0;
+                for ftl in ftls.iter_mut() {
+                    match trims {
+                        true => request(ftl, OpKind::Trim, lpn, units),
+                        false => write_by(ftl, lpn, &contents, 4, context),
+                    }
+                    request(ftl, OpKind::Read, lpn, 1);
+                }
+            }
+        };
+        go(&mut [&mut ftl]);
+        ftl.shut_down();
+        let mut saved = Vec::new();
+        ftl.save(&mut saved).expect("memory takes everything");
+        let mut again = drive_with(24, 400, name);
+        again.load(&mut saved.as_slice()).expect("what was saved");
+        ftl.reset_counts();
+        again.reset_counts();
+        go(&mut [&mut ftl, &mut again]);
+        assert_eq!(ftl.counts, again.counts, "{name}");
+        assert_eq!(ftl.policy_reports(), again.policy_reports(), "{name}");
+        assert!(name == "none" || ftl.counts.dedup_hits > 0, "{name}");
+    }
+}
+
+/// A fingerprint that had to leave comes back with a read, also after a read at which another place of its content had it.
+#[test]
+fn a_read_in_vain_does_not_keep_a_fingerprint_away() {
+    let mut ftl = drive_of(100, "page_dedup:entries=2,eviction=lru,prefetch=true");
+    for (lpn, content) in [(0, 1), (1, 2), (2, 3), (3, 1)] {
+        write(&mut ftl, lpn, content);
+    }
+    request(&mut ftl, OpKind::Read, 0, 1);
+    write(&mut ftl, 4, 4);
+    write(&mut ftl, 5, 5);
+    request(&mut ftl, OpKind::Read, 0, 1);
+    write(&mut ftl, 7, 1);
+    assert_eq!(ftl.counts.dedup_hits, 1);
+}
+
+/// A host that knows what a unit holds after a write of a part of it says so, and the unit is shared.
+#[test]
+fn a_unit_written_in_part_is_shared_where_its_content_is_known() {
+    for (known, hits) in [(false, 0), (true, 2)] {
+        let mut ftl = drive_of(100, "page_dedup:entries=0");
+        write(&mut ftl, 0, 77);
+        write(&mut ftl, 1, 5);
+        write(&mut ftl, 2, 6);
+        let unit_bytes = ftl.layout.geometry.unit_bytes;
+        let context = IoContext {
+            contents: &[77, 77],
+            content_bytes: unit_bytes,
+            flags: if known { flags::WHOLE_UNITS } else { 0 },
+            ..IoContext::NONE
+        };
+        let request = HostRequest {
+            context: &context,
+            head_skip: unit_bytes / 2,
+            tail_skip: unit_bytes / 2,
+            ..HostRequest::whole(OpKind::Write, Lpn(1), 2)
+        };
+        ftl.admit(&request, Ticket::NONE);
+        assert_eq!(ftl.counts.dedup_hits, hits, "{known}");
+        self::request(&mut ftl, OpKind::Read, 0, 3);
     }
 }

@@ -4,7 +4,8 @@
 use crate::common::{config, one_lane, write};
 use crate::waf::{Frontiers, Hot, Run, compare};
 use ftlab_core::theory::VictimLaw;
-use ftlab_ftl::{Ftl, Ticket};
+use ftlab_ftl::{Ftl, Overrides, Ticket};
+use ftlab_testkit::Case;
 
 /// 2,000 blocks read up to 1 % off: the mean-field limits are those of many blocks.
 #[test]
@@ -69,4 +70,25 @@ fn sequential_overwrite_amplifies_nothing() {
         assert_eq!(ftl.counts.waf(), Some(1.0), "{victim}");
         assert!(ftl.counts.erases > 0);
     }
+}
+
+/// Where collection is to keep almost all of the spare free, theory says nothing of the closed units: they are full.
+#[test]
+fn a_drive_that_keeps_its_spare_free_is_full_elsewhere() {
+    let mut full = 0;
+    for soft in 1..24 {
+        let mut case = Case::plain(40, 16, 1);
+        case.config.logical_units = 400;
+        case.config.gc.background = true;
+        case.config.gc.soft = case.config.gc.hard.max(soft);
+        let Ok(mut ftl) = case.build(Overrides::default()) else {
+            continue;
+        };
+        ftl.precondition_theory();
+        ftl.check().unwrap_or_else(|fault| panic!("soft {soft}: {fault}"));
+        assert!((0..400).all(|lpn| ftl.slot_of(lpn).is_some()), "soft {soft}");
+        let valid: Vec<u32> = ftl.units.valid_counts().filter(|&valid| valid > 0).collect();
+        full += u32::from(valid.iter().all(|&valid| valid == 16));
+    }
+    assert!(full > 5, "{full} drives were full");
 }

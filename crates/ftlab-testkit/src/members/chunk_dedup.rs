@@ -79,7 +79,7 @@ impl DedupPolicy for ChunkDedup {
         let Some(contents) = write.quarters() else {
             return Decision::Store;
         };
-        works.extend((0..CHUNKS as u16).map(|engine| Work { engine, ns: 3_000 }));
+        works.extend((0..CHUNKS as u16).map(|engine| Work::new(engine, 3_000)));
         self.asked = contents;
         let known = contents.map(|content| self.places.get(&content).copied());
         let new = known.iter().filter(|place| place.is_none()).count() as u32;

@@ -74,7 +74,7 @@ impl DedupPolicy for OutOfLine {
         }
         let lpn = self.waiting.pop_front()?;
         self.examined = Some(lpn);
-        works.push(Work { engine: 0, ns: 20_000 });
+        works.push(Work::new(0, 20_000));
         Some(IdleWork::Examine { lpn })
     }
 

@@ -41,10 +41,7 @@ impl UnitDedup {
 impl DedupPolicy for UnitDedup {
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
         self.asked = write.content;
-        works.push(Work {
-            engine: (write.content % 2) as u16,
-            ns: 12_000,
-        });
+        works.push(Work::new((write.content % 2) as u16, 12_000));
         match self.stored.get(&write.content) {
             Some(&of) if write.content % 4 != 3 => Decision::Share(of),
             _ => Decision::Store,

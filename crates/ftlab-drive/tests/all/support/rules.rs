@@ -103,7 +103,7 @@ impl Rules {
         let number = self.operations.len();
         self.operations.push(operation);
         self.numbers.insert((id.index, id.generation), number);
-        if ticket != Ticket::NONE {
+        if ticket.is_awaited() {
             self.tickets.entry(ticket.0).or_default().push(number);
         }
         number
