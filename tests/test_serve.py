@@ -251,6 +251,10 @@ def test_a_die_takes_what_lay_on_it(tmp_path: Path) -> None:
             client.write(first + 512, b"p" * 512)
         with pytest.raises(NbdError, match=f"^{EIO}$"):
             client.zero(first + 512, 512)
+        # Nor does a write that is torn leave half of what is lost.
+        service.command("fault", "torn-write@count=1")
+        with pytest.raises(NbdError, match=f"^{EIO}$"):
+            client.write(first, b"t" * 4096)
         client.write(first, b"w" * 4096)
         client.trim(second, 4096)
         assert client.read(first, 4096) == b"w" * 4096
@@ -264,7 +268,7 @@ def test_a_die_takes_what_lay_on_it(tmp_path: Path) -> None:
         summary = service.end()
     assert summary["counts"]["gc_collections"] > 0
     # Whatever was not whole was an error.
-    assert summary["serve"]["errors"] == {"EIO": len(lost) + 3}
+    assert summary["serve"]["errors"] == {"EIO": len(lost) + 4}
     assert any(f"die {told['die']} failed" in note for note in summary["notes"])
 
 
@@ -421,7 +425,29 @@ def test_equal_data_is_shared_by_its_content(tmp_path: Path) -> None:
     assert (summary["dedup"]["asked"], summary["dedup"]["shared"]) == (32, 28)
 
 
-@pytest.mark.parametrize("policy", ["page_dedup", "ca_ssd", "pcdedup", "caftl"])
+@pytest.mark.parametrize("data", ["memory", "discard"])
+def test_units_written_in_parts_are_known_by_what_they_hold(tmp_path: Path, data: str) -> None:
+    """Four writes a unit: its content is what it holds after each; that of the last is found in seven of eight."""
+    sets = (
+        "--set",
+        "ftl.dedup=page_dedup:entries=0",
+        "--set",
+        "geometry.unit=16KiB",
+        "--set",
+        "geometry.page_size=16KiB",
+    )
+    with served(tmp_path, *FAST, *sets, "--data", data) as service:
+        client = service.client()
+        for unit in range(8):
+            for part in range(4):
+                client.write((4 * unit + part) * 4096 + 512, bytes([part + 1]) * 3584)
+        if data == "memory":
+            assert client.read(16384, 16384) == b"".join(bytes(512) + bytes([part + 1]) * 3584 for part in range(4))
+        summary = service.end()
+    assert (summary["dedup"]["asked"], summary["dedup"]["shared"]) == ((32, 7) if data == "memory" else (0, 0))
+
+
+@pytest.mark.parametrize("policy", ["page_dedup", "ca_ssd", "pcdedup", "caftl", "finededup"])
 def test_what_an_image_held_before_is_shared_afterwards(tmp_path: Path, policy: str) -> None:
     drive = (*FAST, *RECOVERS, "--set", f"ftl.dedup={policy}", "--image", tmp_path / "image")
     with served(tmp_path, *drive) as service:
@@ -439,8 +465,9 @@ def test_what_an_image_held_before_is_shared_afterwards(tmp_path: Path, policy: 
     assert summary["dedup"]["shared"] == 1
 
 
-def test_a_worn_out_drive_refuses_writes_and_keeps_what_it_has(tmp_path: Path) -> None:
-    wears = ("--set", "ftl.erase_limit=3", *RECOVERS)
+@pytest.mark.parametrize("recovers", [True, False])
+def test_a_worn_out_drive_refuses_writes_and_keeps_what_it_has(tmp_path: Path, recovers: bool) -> None:
+    wears = ("--set", "ftl.erase_limit=3", "--image", tmp_path / "image", *(RECOVERS if recovers else ()))
     with served(tmp_path, *FAST, *wears) as service:
         client = service.client()
         draws = random.Random(1)
@@ -462,6 +489,15 @@ def test_a_worn_out_drive_refuses_writes_and_keeps_what_it_has(tmp_path: Path) -
         assert refused == 100
         wrong = [unit for unit, data in held.items() if client.read(unit * 4096, 4096) != data]
         assert wrong == []
+        service.process.kill()
+        service.process.wait()
+    # After a crash it is no better, and its data is there.
+    with served(tmp_path, *FAST, *wears) as service:
+        client = service.client()
+        wrong = [unit for unit, data in held.items() if client.read(unit * 4096, 4096) != data]
+        assert wrong == []
+        with pytest.raises(NbdError):
+            [client.write(unit * 4096, bytes(4096)) for unit in range(units)]
         summary = service.end()
     assert summary["status"] == "end of life"
 

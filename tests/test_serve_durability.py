@@ -215,8 +215,14 @@ def test_a_full_disk_gives_errors_and_keeps_what_was_acknowledged(tmp_path: Path
                     data[step] = text
             assert failed > 20
             assert all(client.read(step * 65536, 65536) == text for step, text in data.items())
+            # Trims give room back, also for their own records.
+            for step in list(data)[:1]:
+                client.trim(step * 65536, 65536)
+                del data[step]
+            client.write(63 * 65536, b"9" * 65536)
+            data[63] = b"9" * 65536
             summary = service.end()
-        assert summary["serve"]["errors"] == {"EIO": failed}
+        assert summary["serve"]["errors"] == {"ENOSPC": failed}
         assert any("the state of the drive could not be saved beside its image" in note for note in summary["notes"])
         subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
         with served(tmp_path, *FAST, "--size", "32MiB", "--image", disk / "drive.img") as service:
@@ -244,6 +250,70 @@ def test_data_that_neither_state_nor_journal_knows_gets_a_map(tmp_path: Path) ->
     assert any(note.startswith("another program has changed the image since") for note in summary["notes"])
     # The end of that service knows the image as it is.
     assert not any("the data is the image's" in note for note in kept(tmp_path, image, *size)["notes"])
+
+
+def test_what_is_left_of_an_earlier_image_is_given_up_with_a_note(tmp_path: Path) -> None:
+    image, size = tmp_path / "drive.img", ("--drive", "tiny")
+    kept(tmp_path, image, *size)
+    image.unlink()
+    notes = kept(tmp_path, image, *size)["notes"]
+    assert any("of an earlier one by its name" in note for note in notes)
+    assert not any("of an earlier one by its name" in note for note in kept(tmp_path, image, *size)["notes"])
+    for what in ("state", "journal"):
+        Path(f"{image}.{what}").unlink()
+        os.mkfifo(f"{image}.{what}")
+        done = subprocess.run([*FTLAB, "serve", *size, "--image", image], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 2
+        assert f"{image}.{what}: not a regular file" in done.stderr
+        Path(f"{image}.{what}").unlink()
+
+
+def test_what_lies_in_the_write_buffer_is_known_after_a_crash(tmp_path: Path) -> None:
+    """The journal's writes come to lie in the buffer again; what the drive goes on from is said before it is ready."""
+    image, size = tmp_path / "drive.img", ("--drive", "tiny")
+    buffered = (
+        *size,
+        "--set",
+        "buffer.policy=write_back",
+        "--set",
+        "buffer.capacity=1MiB",
+        "--set",
+        "ftl.checkpoint=4MiB",
+    )
+    for cuts in (False, True):
+        with served(tmp_path, *FAST, "--image", image, *buffered) as service:
+            client = service.client()
+            client.write(0, b"1" * UNIT * 64)
+            if cuts:
+                client.flush()
+                client.write(0, b"2" * UNIT * 64)
+                service.command("power-cut")
+            service.process.kill()
+            service.process.wait()
+        with served(tmp_path, *FAST, "--image", image, *buffered) as service:
+            assert service.client().read(0, UNIT * 64) == b"1" * UNIT * 64
+            said, summary = service.said, service.end()
+        assert not any("were in neither" in note for note in summary["notes"])
+        assert f"note: {origin(summary)}" in said
+
+
+@pytest.mark.parametrize("dedup", ["none", "page_dedup", "finededup"])
+def test_a_protected_drive_that_goes_on_keeps_what_it_acknowledges(tmp_path: Path, dedup: str) -> None:
+    image = tmp_path / "drive.img"
+    sets = ("ftl.checkpoint=1MiB", "buffer.policy=write_back", "buffer.power_loss_protected=true", f"ftl.dedup={dedup}")
+    drive = (*FAST, "--drive", "tiny", "--image", image, *(word for one in sets for word in ("--set", one)))
+    old = random.Random(1).randbytes(UNIT * 32)
+    with served(tmp_path, *drive) as service:
+        client = service.client()
+        client.write(0, old)
+        client.flush()
+        service.end()
+    with served(tmp_path, *drive) as service:
+        client = service.client()
+        client.trim(0, UNIT * 8)
+        client.write(UNIT * 8, old[: UNIT * 8])
+        assert service.command("power-cut")["units_brought_back"] == 0
+        assert service.client().read(0, UNIT * 32) == bytes(UNIT * 8) + old[: UNIT * 8] + old[UNIT * 16 :]
 
 
 def test_what_was_trimmed_stays_so_where_files_have_no_holes(tmp_path: Path) -> None:

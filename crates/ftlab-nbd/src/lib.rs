@@ -62,6 +62,11 @@ pub trait LiveDrive: BlockDevice {
         0.0
     }
 
+    /// Whether it may refuse writes because it is worn out.
+    fn wears_out(&self) -> bool {
+        false
+    }
+
     /// A die fails: how many mapping units can't be read now.
     fn fail_die(&mut self, _die: u32) -> u64 {
         0

@@ -41,11 +41,6 @@ impl PowerLog {
         self.unit_bytes
     }
 
-    /// The units that a change of `length` bytes at `offset` touches.
-    pub fn touched(&self, offset: u64, length: u64) -> std::ops::Range<u64> {
-        offset / self.unit_bytes..(offset + length).div_ceil(self.unit_bytes)
-    }
-
     /// Bytes of data that are kept.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ftlab_core::faults::{Target, Verdict};
 
 use crate::LiveDrive;
-use crate::protocol::{Command, allocation, command_flag, error};
+use crate::protocol::{Command, RequestHead, allocation, command_flag, error};
 use crate::request::{Body, Request};
 use crate::store::{Refusal, Store};
 
@@ -20,15 +20,30 @@ impl<D: LiveDrive> Engine<'_, D> {
     /// Units whose changes are logged: no two requests change one at a time.
     pub(super) fn changes(&self, request: &Request) -> Range<u64> {
         let head = &request.head;
-        match (&self.log, head.command) {
-            // A trim leaves units that it covers in part as they are.
-            (Some(log), Command::Trim) => {
-                let (first, end) = self.whole_units(head.offset, u64::from(head.length));
-                log.touched(first, end.saturating_sub(first))
-            }
-            (Some(log), Command::Write | Command::WriteZeroes) => log.touched(head.offset, u64::from(head.length)),
-            _ => 0..0,
+        if self.log.is_none() && !self.drive.wears_out() {
+            return 0..0;
         }
+        let unit = u64::from(self.drive.geometry().unit_bytes);
+        let (first, end) = match head.command {
+            // A trim leaves units that it covers in part as they are.
+            Command::Trim => self.whole_units(head.offset, u64::from(head.length)),
+            Command::Write | Command::WriteZeroes => (head.offset, head.offset + u64::from(head.length)),
+            _ => return 0..0,
+        };
+        match first < end {
+            true => first / unit..end.div_ceil(unit),
+            false => 0..0,
+        }
+    }
+
+    /// What the range of a write holds, if the drive may refuse it. It is put back then: a refused write has no effect.
+    pub(super) fn before_a_write(&mut self, head: &RequestHead) -> Option<Vec<u8>> {
+        let writes = matches!(head.command, Command::Write | Command::WriteZeroes);
+        if !writes || !self.drive.wears_out() {
+            return None;
+        }
+        let mut held = vec![0; head.length as usize];
+        self.store.read(head.offset, &mut held).is_ok().then_some(held)
     }
 
     /// Takes the data of a write, copies that of a read, and clears what is trimmed. An error: the request's.

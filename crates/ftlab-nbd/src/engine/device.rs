@@ -29,31 +29,54 @@ impl<D: LiveDrive> Engine<'_, D> {
         export: usize,
     ) {
         let (offset, length) = (head.offset, u64::from(head.length));
-        if let (OpKind::Write, Some(bytes)) = (kind, self.drive.content_bytes()) {
-            // The low half of XXH3-128, so that equal data has equal ids, and different data practically never.
-            self.contents.clear();
-            let ids = data.chunks_exact(bytes as usize).map(|piece| xxh3_128(piece) as u64);
-            self.contents.extend(ids);
-        } else {
-            self.contents.clear();
-        }
         match (head.command, kind) {
             (Command::WriteZeroes, _) if head.flags & command_flag::NO_HOLE != 0 => {
-                self.submit(op, OpKind::Write, offset, length, fua, export);
+                self.submit_write(op, offset, length, fua, &[], export);
             }
             (Command::WriteZeroes, _) => {
                 let (first, end) = self.whole_units(offset, length);
                 if first >= end {
-                    return self.submit(op, OpKind::Write, offset, length, fua, export);
+                    return self.submit_write(op, offset, length, fua, &[], export);
                 }
                 self.submit(op, OpKind::Trim, first, end - first, false, export);
                 for (from, to) in [(offset, first), (end, offset + length)] {
                     if from < to {
-                        self.submit(op, OpKind::Write, from, to - from, fua, export);
+                        self.submit_write(op, from, to - from, fua, &[], export);
                     }
                 }
             }
+            (_, OpKind::Write) => self.submit_write(op, offset, length, fua, data, export),
             _ => self.submit(op, kind, offset, length, fua, export),
+        }
+    }
+
+    /// A write whose data is in the store by now, and is `data` if that is given.
+    fn submit_write(&mut self, op: usize, offset: u64, length: u64, fua: bool, data: &[u8], export: usize) {
+        self.contents.clear();
+        if let Some(bytes) = self.drive.content_bytes() {
+            self.know_contents(offset, length, data, bytes);
+        }
+        self.submit(op, OpKind::Write, offset, length, fua, export);
+    }
+
+    /// The ids of all units that the write touches, of those that it covers in part by what lies around it.
+    fn know_contents(&mut self, offset: u64, length: u64, data: &[u8], bytes: u32) {
+        let unit = u64::from(self.drive.geometry().unit_bytes);
+        let (first, end) = (offset / unit * unit, (offset + length).next_multiple_of(unit));
+        // The low half of XXH3-128, so that equal data has equal ids, and different data practically never.
+        let ids = |data: &[u8]| {
+            data.chunks_exact(bytes as usize)
+                .map(|piece| xxh3_128(piece) as u64)
+                .collect()
+        };
+        if (first, end) == (offset, offset + length) && !data.is_empty() {
+            self.contents = ids(data);
+        } else if self.store.keeps_data() {
+            let mut whole = vec![0; (end - first) as usize];
+            // Where the store cannot be read, nothing is known.
+            if self.store.read(first, &mut whole).is_ok() {
+                self.contents = ids(&whole);
+            }
         }
     }
 
@@ -61,7 +84,7 @@ impl<D: LiveDrive> Engine<'_, D> {
         let now = self.clock.now_ns();
         let forced = fua && kind == OpKind::Write;
         let context = IoContext {
-            flags: if forced { flags::FUA } else { 0 },
+            flags: flags::WHOLE_UNITS | if forced { flags::FUA } else { 0 },
             volume: export as u16,
             contents: if kind == OpKind::Write { &self.contents } else { &[] },
             content_bytes: self.drive.content_bytes().unwrap_or(4096),
@@ -138,6 +161,10 @@ impl<D: LiveDrive> Engine<'_, D> {
             self.report.synchronised(before.elapsed().as_nanos() as u64);
         }
         self.account(&op);
+        if let (error::EPERM, Some(before), Some(request)) = (op.error, op.before.take(), &op.request) {
+            // The request fails in any case.
+            let _ = restore(self.store.as_mut(), request.head.offset, 0, Some(&before));
+        }
         let Some(request) = op.request else {
             self.flushing = false;
             return;
@@ -202,6 +229,7 @@ impl<D: LiveDrive> Engine<'_, D> {
             submitted_ns: u64::MAX,
             done_ns: now,
             units: 0..0,
+            before: None,
             covers: self.log.as_ref().map(PowerLog::acknowledged),
             forced: false,
         });

@@ -52,6 +52,8 @@ struct Op {
     done_ns: u64,
     /// Units that it changes, where that is logged.
     units: std::ops::Range<u64>,
+    /// What the range of a write held, where the drive may refuse it when the data is in the store already.
+    before: Option<Vec<u8>>,
     /// Acknowledgements that it covers, of a flush that is carried out.
     covers: Option<u64>,
     forced: bool,
@@ -283,19 +285,22 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
         self.begin(request);
     }
 
-    /// That a request fails which needs what was lost with a die.
-    fn lost(&self, target: &Target, command: Command) -> Option<Failure> {
+    /// That a request fails which needs what was lost with a die, or would leave some of that behind.
+    fn lost(&self, target: &Target, command: Command, torn: bool) -> Option<Failure> {
         let op = if command == Command::WriteZeroes {
             OpKind::Write
         } else {
             target.op
         };
         let unit = u64::from(self.drive.geometry().unit_bytes);
-        let is_lost = self.faults.has_failed_dies()
-            && Target { op, ..*target }
-                .needs(unit)
-                .any(|unit| self.drive.is_lost(unit));
-        is_lost.then_some(Failure::Io)
+        if !self.faults.has_failed_dies() {
+            return None;
+        }
+        let needed = Target { op, ..*target }.needs(unit);
+        let touched = target.offset / unit..(target.offset + target.length).div_ceil(unit);
+        let is_lost = |unit| self.drive.is_lost(unit);
+        let fails = needed.into_iter().any(is_lost) || torn && op == OpKind::Write && touched.into_iter().any(is_lost);
+        fails.then_some(Failure::Io)
     }
 
     fn take_up_held(&mut self) {
@@ -333,7 +338,9 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             return;
         }
         let writes = matches!(head.command, Command::Write | Command::WriteZeroes);
-        let failure = verdict.failure.or_else(|| self.lost(&target, head.command));
+        let failure = verdict
+            .failure
+            .or_else(|| self.lost(&target, head.command, verdict.torn));
         if let Some(error) = failure
             .map(error::of)
             .or((self.worn_out && writes).then_some(error::EPERM))
@@ -356,11 +363,16 @@ impl<'a, D: LiveDrive> Engine<'a, D> {
             submitted_ns: u64::MAX,
             done_ns: now,
             units: units.clone(),
+            before: None,
             covers: (kind == OpKind::Flush && !dropped).then(|| self.log.as_ref().map_or(0, PowerLog::acknowledged)),
             forced: fua && kind == OpKind::Write,
         });
+        let before = self.before_a_write(&head);
         let body = match self.move_data(&mut request, &units, &verdict) {
-            Ok(body) => body,
+            Ok(body) => {
+                self.ops.get_mut(op).before = before;
+                body
+            }
             Err(error) => {
                 self.ops.leave(op);
                 self.undo(&units);

@@ -12,6 +12,10 @@ impl Store for Discard {
         Ok(())
     }
 
+    fn keeps_data(&self) -> bool {
+        false
+    }
+
     fn write(&mut self, _: u64, _: &[u8]) -> Result<(), Refusal> {
         Ok(())
     }

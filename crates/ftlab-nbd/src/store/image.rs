@@ -181,8 +181,17 @@ impl Store for Image {
     }
 
     fn clear(&mut self, offset: u64, length: u64) -> io::Result<()> {
-        self.note(true, offset, length)?;
-        self.file.clear(offset, length)
+        match self.note(true, offset, length) {
+            // On a disk that is full the trim itself makes room for its record.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                self.file.clear(offset, length)?;
+                self.note(true, offset, length)
+            }
+            noted => {
+                noted?;
+                self.file.clear(offset, length)
+            }
+        }
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -77,6 +77,13 @@ impl Journal {
         let at = |error: io::Error| Error::io(path, &error);
         let mut how = OpenOptions::new();
         how.read(true).write(true).create(true).truncate(false);
+        // A pipe would keep us waiting, and a device may have no end.
+        if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file()) {
+            return Err(Error::input(format!(
+                "{}: not a regular file; the image needs this name beside it",
+                path.display()
+            )));
+        }
         let file = how.open(path).map_err(at)?;
         let mut bytes = Vec::new();
         (&file).read_to_end(&mut bytes).map_err(at)?;
@@ -297,6 +304,9 @@ mod tests {
     fn what_is_no_journal_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j");
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(Journal::open(&path, SIZE).is_err(), "it would be read for ever");
+        std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "a letter").unwrap();
         assert!(Journal::open(&path, SIZE).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"a letter");

@@ -16,14 +16,17 @@ pub use memory::Memory;
 /// Why data could not be taken.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The memory limit is reached.
+    /// The memory limit is reached, or the disk of the image is full.
     Full,
     Io(io::Error),
 }
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
-        Refusal::Io(error)
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Refusal::Full,
+            _ => Refusal::Io(error),
+        }
     }
 }
 
@@ -36,6 +39,11 @@ pub trait Store: Send {
 
     /// Zeros from now on, and no room taken as far as that is possible.
     fn clear(&mut self, offset: u64, length: u64) -> io::Result<()>;
+
+    /// What is read is what was written.
+    fn keeps_data(&self) -> bool {
+        true
+    }
 
     /// Makes everything survive the power loss of the host.
     fn sync(&mut self) -> io::Result<()> {

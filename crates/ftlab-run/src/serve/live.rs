@@ -1,6 +1,6 @@
 //! The drive behind a server, and what is told of it as of a run.
 
-use ftlab_core::{BlockDevice, Completion, DeviceGeometry, IoRequest, Lpn};
+use ftlab_core::{BlockDevice, Completion, DeviceGeometry, IoRequest, Lpn, flags};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::device::Device;
 use ftlab_drive::front::FtlFront;
@@ -50,7 +50,8 @@ impl Arrivals {
         self.offset.push(io.offset);
         self.length.push(u64::from(io.length));
         self.volume.push(u64::from(io.context.volume));
-        self.flags.push(u64::from(io.context.flags));
+        // What is said of contents is not recorded, as contents are not.
+        self.flags.push(u64::from(io.context.flags & !flags::WHOLE_UNITS));
     }
 
     /// The `arrivals` table: a trace.
@@ -111,6 +112,10 @@ impl LiveDrive for Live<'_, '_> {
 
     fn wear(&self) -> f64 {
         self.device.mean_erases() / f64::from(self.config.rated_pe_cycles)
+    }
+
+    fn wears_out(&self) -> bool {
+        self.config.ftl.erase_limit.is_some()
     }
 
     fn fail_die(&mut self, die: u32) -> u64 {

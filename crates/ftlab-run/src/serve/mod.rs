@@ -72,11 +72,11 @@ fn serve_on_this_thread(
     let capacity = u64::from(config.ftl.logical_units) * unit;
     let exports = spec.exports(capacity)?;
     let mut watch = Watch::new(observer);
-    let mut ftl = Ftl::with(
-        config.layout.clone(),
-        config.ftl.clone(),
-        members.overrides(&config.ftl)?,
-    )?;
+    let new = || {
+        let given = members.overrides(&config.ftl)?;
+        Ftl::with(config.layout.clone(), config.ftl.clone(), given)
+    };
+    let mut ftl = new()?;
     if ftl.asks_for_future() || ftl.has_uncharged_units() {
         return Err(Error::input(format!(
             "placement policy `{}` knows what no live drive can know: expected another",
@@ -94,12 +94,20 @@ fn serve_on_this_thread(
     let sockets = Sockets::open(&spec.addresses()?, spec.control.as_deref())?;
     let started = Instant::now();
     let mut is_fresh = false;
+    let known = notes.len();
     let mut fresh = |ftl: &mut Ftl<Counting>, notes: &mut Vec<String>| {
         is_fresh = true;
         precondition(&run, ftl, &prepared, &mut watch, notes)
     };
     let store: Box<dyn Store> = match (&spec.image, spec.data.as_str()) {
-        (Some(path), _) => Box::new(past::take_up(path, end, config, &mut ftl, &mut fresh, &mut notes)?),
+        (Some(path), _) => Box::new(past::take_up(
+            path,
+            end,
+            config,
+            (&mut ftl, &new),
+            &mut fresh,
+            &mut notes,
+        )?),
         (None, "discard") => {
             fresh(&mut ftl, &mut notes)?;
             Box::new(Discard)
@@ -140,7 +148,10 @@ fn serve_on_this_thread(
         faults,
         most_connections: spec.connections as usize,
     };
+    // What has become of the drive is worth knowing before somebody uses it.
+    let of_the_past = notes[known..].to_vec();
     let report = ftlab_nbd::serve(&mut live, options, &mut |addresses| {
+        of_the_past.iter().for_each(|note| say(&format!("note: {note}")));
         announce(spec, &exports, addresses, say)
     })?;
     notes.extend(injected::notes_of(&report.faults));

@@ -17,28 +17,45 @@ use std::path::Path;
 use ftlab_core::{Error, IoRequest, Lpn, OpKind, Result, units};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::state;
-use ftlab_ftl::record::Entry;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 use ftlab_nbd::store::{Change, Found, Image, Likeness, Past, StateId, Store, beside};
 
+const WORN_OUT: &str =
+    "the drive is worn out: it takes no more writes, and not all of the image's data has a place in its flash";
 const DATA_ONLY: &str = "only the data of the image survived";
 
 /// Makes a drive what it is before its first client, and adds notes on that.
 pub type Fresh<'a> = dyn FnMut(&mut Ftl<Counting>, &mut Vec<String>) -> Result<()> + 'a;
 
-/// Opens the image and brings `ftl` to where it was.
+/// Opens the image and brings `ftl` to where it was; `new` makes another one like it.
 pub fn take_up(
     path: &Path,
     size: u64,
     config: &DriveConfig,
-    ftl: &mut Ftl<Counting>,
+    (ftl, new): (&mut Ftl<Counting>, &dyn Fn() -> Result<Ftl<Counting>>),
     fresh: &mut Fresh<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Image> {
+    let state = beside(path, "state");
+    if state.exists() && !state.is_file() {
+        return Err(Error::input(format!(
+            "{}: not a regular file; the image needs this name beside it",
+            state.display()
+        )));
+    }
+    let has_past = |what: &str| std::fs::metadata(beside(path, what)).is_ok_and(|facts| facts.len() > 0);
+    let left_over = has_past("state") || has_past("journal");
     let (mut image, found) = Image::open(path, size)?;
     let at = |error: io::Error| Error::io(path, &error);
     let why = match found {
         Found::Nothing => {
+            if left_over {
+                notes.push(format!(
+                    "the image is new: what was known of an earlier one by its name ({}, {}) is given up",
+                    beside(path, "state").display(),
+                    beside(path, "journal").display()
+                ));
+            }
             fresh(ftl, notes)?;
             return Ok(image);
         }
@@ -48,7 +65,7 @@ pub fn take_up(
                 if !from_state {
                     fresh(ftl, notes)?;
                 }
-                replay(ftl, config, &past.changes)?;
+                let repeated = replay(ftl, config, &past.changes);
                 let start = if from_state {
                     "its saved state"
                 } else {
@@ -59,18 +76,26 @@ pub fn take_up(
                     past.changes.len()
                 ));
                 notes.extend(doubt(&past, likeness));
-                notes.extend(map_rest(ftl, config, &mut image, path)?);
+                if repeated {
+                    notes.extend(map_rest(ftl, config, &mut image, path)?);
+                } else {
+                    notes.push(WORN_OUT.to_owned());
+                }
                 return Ok(image);
             }
             Err(why) => {
                 image.fold().map_err(at)?;
+                // Some of the state may have been loaded.
+                *ftl = new()?;
                 why
             }
         },
     };
     fresh(ftl, notes)?;
     let changes = image.extents().map_err(at)?;
-    replay(ftl, config, &changes)?;
+    if !replay(ftl, config, &changes) {
+        notes.push(WORN_OUT.to_owned());
+    }
     let bytes: u64 = changes.iter().map(|change| change.length).sum();
     notes.push(format!(
         "{DATA_ONLY} ({why}): the map was rebuilt from {} as by one sequential write",
@@ -103,7 +128,8 @@ fn goes_on(
     Ok(true)
 }
 
-fn replay(ftl: &mut Ftl<Counting>, config: &DriveConfig, changes: &[Change]) -> Result<()> {
+/// False if the drive is worn out before it has done all of that.
+fn replay(ftl: &mut Ftl<Counting>, config: &DriveConfig, changes: &[Change]) -> bool {
     let shift = config.layout.geometry.unit_bytes.trailing_zeros();
     for change in changes {
         let op = if change.trim { OpKind::Trim } else { OpKind::Write };
@@ -113,14 +139,12 @@ fn replay(ftl: &mut Ftl<Counting>, config: &DriveConfig, changes: &[Change]) -> 
             let length = (change.offset + change.length - at).min(1 << 30);
             let request = HostRequest::of_bytes(&IoRequest::plain(op, at, length as u32), shift);
             if ftl.admit(&request, Ticket::NONE) == Admitted::EndOfLife {
-                return Err(Error::input(
-                    "image: the drive wears out before it holds the image's data",
-                ));
+                return false;
             }
             at += length;
         }
     }
-    Ok(())
+    true
 }
 
 /// What speaks against the journal that the drive goes on from.
@@ -147,7 +171,7 @@ fn map_rest(ftl: &mut Ftl<Counting>, config: &DriveConfig, image: &mut Image, pa
     let mut units: Vec<u64> = held
         .iter()
         .flat_map(|data| data.offset / bytes..(data.offset + data.length).div_ceil(bytes))
-        .filter(|&unit| ftl.record.entry(Lpn(unit as u32)) == Entry::UNMAPPED)
+        .filter(|&unit| !ftl.holds(Lpn(unit as u32)))
         .collect();
     units.dedup();
     let (mut missing, mut data) = (Vec::new(), vec![0; bytes as usize]);
@@ -164,7 +188,9 @@ fn map_rest(ftl: &mut Ftl<Counting>, config: &DriveConfig, image: &mut Image, pa
             });
         }
     }
-    replay(ftl, config, &missing)?;
+    if !replay(ftl, config, &missing) {
+        return Ok(Some(WORN_OUT.to_owned()));
+    }
     let count = missing.len() as u64;
     Ok((count > 0).then(|| {
         format!(

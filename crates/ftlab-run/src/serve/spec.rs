@@ -45,7 +45,7 @@ options! {
         /// Flush and FUA also synchronise the image, so that it survives the power loss of the machine.
         durable: bool = false, opt("").of(SERVE);
 
-        /// Most memory for data; beyond it writes get ENOSPC.
+        /// Most memory for data; beyond it writes get ENOSPC. With `ftl.checkpoint` up to 256 MiB more hold what a power cut would bring back.
         memory_limit: Option<String> = None, opt("SIZE").of(SERVE).left_out("half of the machine's");
 
         /// `real` (answers come when the drive would give them), `none` (at once), or a factor: 10 is ten times as fast.
@@ -54,7 +54,8 @@ options! {
         /// Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely (`drop-flush`).
         ///
         /// Kinds: `eio`, `enospc`, `stall=TIME`, `stuck`, `drop-flush`, `torn-write`, `readonly`, `die-fails`. Conditions behind `@`, all of which
-        /// must hold: `op=read|write|trim|flush`, `lba=A-B` or `lba=A` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME`, `wear=SHARE`, `die=N` (of `die-fails`).
+        /// must hold: `op=read|write|trim|flush`, `lba=A-B` or `lba=A` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME`, `wear=SHARE`, `die=N` (of `die-fails`,
+        /// which takes `t`, `wear` and `after` beside it).
         faults: Vec<String> = Vec::new(), opt("FAULT").flag("--fault").of(SERVE);
 
         /// Empty folder in which each export appears as a file, by FUSE: `disk`, or the export's name.
@@ -105,8 +106,10 @@ impl ServeSpec {
                 "data: with an image, data lies in the image: leave it out",
             ));
         }
-        if self.image.is_some() && self.memory_limit.is_some() {
-            return Err(Error::input("memory_limit: no effect here: data lies in the image"));
+        if self.memory_limit.is_some() && (self.image.is_some() || self.data == "discard") {
+            return Err(Error::input(
+                "memory_limit: no effect here: the data does not lie in memory",
+            ));
         }
         if self.durable && self.image.is_none() {
             return Err(Error::input("durable: nothing in memory survives; it needs an image"));
