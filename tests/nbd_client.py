@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -30,7 +31,14 @@ class NbdError(Exception):
 class Client:
     """A connection to one export."""
 
-    def __init__(self, place: Path | tuple[str, int], name: str = "", *, structured: bool = True) -> None:
+    def __init__(
+        self,
+        place: Path | tuple[str, int],
+        name: str = "",
+        *,
+        structured: bool = True,
+        secure: ssl.SSLContext | None = None,
+    ) -> None:
         unix = isinstance(place, Path)
         self.socket = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
         self.socket.settimeout(30)
@@ -38,6 +46,9 @@ class Client:
         self.cookie = 0
         assert self.get(18) == b"NBDMAGIC" + OPTION + struct.pack(">H", 3)
         self.socket.sendall(struct.pack(">I", 3))
+        if secure is not None:
+            self.option(5, b"")
+            self.socket = secure.wrap_socket(self.socket, server_hostname="localhost")
         self.structured = structured and self.option(8, b"")[-1][0] == 1
         text = name.encode()
         if self.structured:

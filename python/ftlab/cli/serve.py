@@ -24,6 +24,28 @@ def serve(
             help="Answer Prometheus there: figures of the drive at /metrics. Port 0 takes one that is free.",
         ),
     ] = None,
+    tls: Annotated[
+        str | None,
+        typer.Option(
+            "--tls",
+            metavar="HOST:PORT",
+            help="Take encrypted connections there; without --listen no others. Port 0 takes one that is free.",
+        ),
+    ] = None,
+    tls_certificates: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-certificates",
+            metavar="DIR",
+            help="Folder with server-cert.pem and server-key.pem, as qemu and nbdkit take them; of --tls.",
+        ),
+    ] = None,
+    tls_verify_peer: Annotated[
+        bool,
+        typer.Option(
+            "--tls-verify-peer", help="Refuse clients without a certificate that ca-cert.pem of that folder has signed."
+        ),
+    ] = False,
     out: o.Out = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -38,6 +60,7 @@ def serve(
     import tempfile
 
     from ftlab import members, serving, store, watching
+    from ftlab import tls as encryption
     from ftlab.cli import stopping, text
     from ftlab.errors import InputError
 
@@ -46,6 +69,15 @@ def serve(
         if metrics is not None and not options.get("control"):
             own = stack.enter_context(tempfile.TemporaryDirectory(prefix="ftlab-"))
             options["control"] = str(Path(own, "control"))
+        secure = None
+        if tls is not None:
+            if tls_certificates is None:
+                raise InputError("--tls: expected --tls-certificates DIR as well")
+            secure = encryption.context(tls_certificates, verify_peer=tls_verify_peer)
+            behind = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ftlab-")), "drive.sock")
+            options["listen"] = [*(options.get("listen") or []), str(behind)]
+        elif tls_certificates is not None or tls_verify_peer:
+            raise InputError("--tls-certificates and --tls-verify-peer are of --tls HOST:PORT, which is missing")
         spec = serving.serve_spec(drive, options)
         if spec.get("record") and not out:
             raise InputError("--record: expected --out DIR as well, where the requests are written")
@@ -53,12 +85,16 @@ def serve(
         announced = []
         if metrics is not None:
             announced.append(f"metrics: {stack.enter_context(watching.exporter(spec['control'], metrics))}")
+        if tls is not None and secure is not None:
+            announced.append(f"TLS: {stack.enter_context(encryption.front(behind, tls, secure))}")
 
         def say(line: str) -> None:
             # A drive that cannot be served says its one sentence only.
             while announced:
                 text.note(announced.pop())
-            text.note(line)
+            # Whoever comes by TLS need not know what is behind it.
+            if secure is None or str(behind) not in line:
+                text.note(line)
 
         result = serving.execute(spec, say, None)
         stack.enter_context(stopping.postponed())
