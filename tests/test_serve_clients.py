@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from nbd_client import served
 
 FAST = ("--pace", "none")
+RECIPES = Path(__file__).parents[1] / "recipes"
 
 
 def tool(folder: Path, *command: object) -> str:
@@ -192,3 +195,26 @@ def test_nbdkit_in_front_adds_tls(tmp_path: Path) -> None:
             assert plain.returncode != 0
         finally:
             os.kill(int(pid.read_text()), signal.SIGTERM)
+
+
+def test_a_disk_is_measured_beside_the_live_and_the_simulated_drive(tmp_path: Path) -> None:
+    """The emulator's validation, in a hundredth of its time: what comes out of it, not how large."""
+    place, table = tmp_path / "file", tmp_path / "table.csv"
+    tool(tmp_path, "fio", "--version")
+    said = subprocess.run(
+        [sys.executable, RECIPES / "own_disk.py", place, "--seconds", "0.1", "--size", "8MiB", "--out", table],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert said.returncode == 0, said.stderr
+    assert not place.exists()
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["pattern"], row["bytes"]) for row in rows[3:6]] == [
+        ("sequential", "65536"),
+        ("sequential", "262144"),
+        ("random", "512"),
+    ]
+    assert all(float(value) > 0 for row in rows for key, value in row.items() if "," in key)
+    assert said.stdout.count("response time from 4 KiB on") == 6
