@@ -124,6 +124,15 @@ def test_a_plugin_that_fails_is_one_sentence(tmp_path: Path, request: pytest.Fix
     done = command("run", "uniform", "--plugin", plugin)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert "broken.py: ends the program (SystemExit: 0)" in done.err
+    # Nor is one in which a policy ends it.
+    plugin.write_text(
+        "import sys, ftlab\n@ftlab.policy('victim', 'ends')\nclass Ends:\n"
+        "    def choose(self, closed, tick):\n        sys.exit(0)\n"
+    )
+    options = ("--drive", "tiny", "--backend", "counting", "--set", "ftl.victim=ends", "--plugin", plugin)
+    done = command("run", "uniform:bytes=2x", *options)
+    assert (done.code, done.out) == (2, "")
+    assert "ends the program (SystemExit: 0)" in done.err
 
 
 def refused(tmp_path: Path, request: pytest.FixtureRequest, role: str, body: str) -> str:

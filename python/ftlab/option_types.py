@@ -188,7 +188,8 @@ class ServeOptions(_RunCompareSweepMapServe, _RunCompareSweepServe, total=False)
     durable: bool
     """Flush and FUA also synchronise the image, so that it survives the power loss of the machine."""
     memory_limit: str
-    """Most memory for data; beyond it writes get ENOSPC. [half of the machine's]"""
+    """Most memory for data; beyond it writes get ENOSPC. With `ftl.checkpoint` up to 256 MiB more hold what a power cut
+    would bring back. [half of the machine's]"""
     pace: str
     """`real` (answers come when the drive would give them), `none` (at once), or a factor: 10 is ten times as fast.
     [real]"""

@@ -17,6 +17,7 @@ use ftlab_ftl::placement::{HostWrite, PlacementPolicy, Survivor};
 use ftlab_ftl::units::Closed;
 use ftlab_ftl::victim::VictimPolicy;
 use ftlab_run::{Members, Observer, Progress};
+use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value};
@@ -33,6 +34,12 @@ pub struct Raised {
 impl Raised {
     /// Keeps an exception of `policy`, with its name as a note.
     fn keep(&self, policy: &str, error: PyErr) {
+        // Else the command would end here as if it had made its run.
+        let ends = Python::attach(|py| error.is_instance_of::<PySystemExit>(py));
+        let error = match ends {
+            true => to_py(Error::input(format!("{policy} ends the program ({error})"))),
+            false => error,
+        };
         // The note is a courtesy: an exception that takes none is raised as it is.
         Python::attach(|py| drop(error.value(py).call_method1("add_note", (format!("in the {policy}"),))));
         if let Ok(mut first) = self.first.lock() {

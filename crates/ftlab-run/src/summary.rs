@@ -11,7 +11,7 @@ use ftlab_trace::synth::transactions::Transactions;
 use serde_json::{Map, Value, json};
 
 use crate::measure::{End, Measured};
-use crate::spec::RunSpec;
+use crate::spec::{Precondition, RunSpec};
 use crate::table::{Column, Table};
 use crate::verdict::{Longer, Verdict};
 
@@ -58,13 +58,16 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     let is_known = placement::catalogue()
         .names()
         .contains(&config.ftl.placement.name.as_str());
-    put(
-        "drive",
-        match is_known {
-            true => config.describe(),
-            false => config.describe_built(ftl.frontier_count()),
-        },
-    );
+    let mut drive = match is_known {
+        true => config.describe(),
+        false => config.describe_built(ftl.frontier_count()),
+    };
+    if matches!(facts.spec.precondition, Precondition::FillShare(share) if share < 1.0) {
+        // Theory takes the drive to be overwritten everywhere.
+        let laws = drive["theory_waf"].as_object_mut();
+        laws.into_iter().flatten().for_each(|(_, waf)| *waf = Value::Null);
+    }
+    put("drive", drive);
     put("workload", facts.workload.clone());
     if let Some(trace) = &facts.trace {
         put("trace", trace.clone());

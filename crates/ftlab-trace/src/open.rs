@@ -16,6 +16,9 @@ use crate::stats::Stats;
 
 pub use self::scan::{Scan, scan, scan_bytes, survey};
 
+/// In place of a base: no request of the scanned trace is of this volume.
+const NO_PLACE: u64 = u64::MAX;
+
 /// A trace being read: a [`Source`] that knows what it has seen.
 ///
 /// Requests of a batch come in order of time, the first request of the trace at time 0. An error is final: what was
@@ -211,17 +214,23 @@ impl Opened {
             self.use_scan(&scan);
         }
         if let VolumeChoice::Bases(places, bases) = &mut self.volumes {
-            for (number, name) in self.files.volumes().iter().enumerate().skip(bases.len()) {
-                let base = places.get(name).copied().ok_or_else(|| {
-                    Error::input(format!(
-                        "volume {name} (number {number}) was not in the scan: the trace has changed since"
-                    ))
-                })?;
-                bases.push(base);
-            }
+            let names = self.files.volumes();
+            // A volume that only refused lines name has no request.
+            bases.extend(
+                names[bases.len()..]
+                    .iter()
+                    .map(|name| places.get(name).copied().unwrap_or(NO_PLACE)),
+            );
             if bases.iter().any(|&base| base > 0) {
                 for (offset, &volume) in batch.offset.iter_mut().zip(&batch.volume) {
-                    *offset = offset.saturating_add(bases.get(usize::from(volume)).copied().unwrap_or(0));
+                    let base = bases.get(usize::from(volume)).copied().unwrap_or(0);
+                    if base == NO_PLACE {
+                        let name = &names[usize::from(volume)];
+                        return Err(Error::input(format!(
+                            "volume {name} (number {volume}) was not in the scan: the trace has changed since"
+                        )));
+                    }
+                    *offset = offset.saturating_add(base);
                 }
             }
         }

@@ -18,12 +18,14 @@ def list_(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help="policies, drives, formats, workloads, filters or experiments.")
     ],
+    plugin: o.Plugin = None,
     json: o.Json = False,
 ) -> int:
     """List policies, drives, trace formats, generators, filters or experiments."""
-    from ftlab import _ftlab, catalogue
+    from ftlab import _ftlab, catalogue, members
     from ftlab.errors import InputError
 
+    members.load(plugin or [])
     known = (*_ftlab.LISTS, "experiments")
     if what not in known:
         nearest = difflib.get_close_matches(what, known, n=1)

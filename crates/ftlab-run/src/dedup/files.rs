@@ -213,17 +213,17 @@ enum Next {
 
 impl Pass<'_> {
     fn all(&mut self, mut walk: Walk) -> Result<Walk> {
-        let files = std::mem::take(&mut walk.files);
         let mut buffers = [vec![0; BLOCK], vec![0; BLOCK]];
-        for found in &files {
-            if found.bytes == Some(0) {
-                continue;
-            }
-            if let Err(cause) = self.file(found, &mut buffers)? {
-                walk.unreadable(&found.path, &cause);
+        for found in std::mem::take(&mut walk.files) {
+            let read = match found.bytes {
+                Some(0) => Ok(()),
+                _ => self.file(&found, &mut buffers)?,
+            };
+            match read {
+                Ok(()) => walk.files.push(found),
+                Err(cause) => walk.unreadable(&found.path, &cause),
             }
         }
-        walk.files = files;
         Ok(walk)
     }
 

@@ -42,11 +42,14 @@ impl Walk {
         let mut walk = Walk::default();
         for path in paths {
             // What the user names may be a link.
-            let at = fs::metadata(path).map_err(|e| Error::io(path, &e))?;
+            let refused = |e| Error::io(path, &e);
+            let at = fs::metadata(path).map_err(refused)?;
             let kind = at.file_type();
             if kind.is_dir() {
+                fs::read_dir(path).map_err(refused)?;
                 walk.folder(path, &at);
             } else if kind.is_file() || kind.is_block_device() {
+                fs::File::open(path).map_err(refused)?;
                 walk.file(path, &at);
             } else {
                 return Err(Error::input(format!(

@@ -114,7 +114,8 @@ options! {
         /// Fault to inject: requests that fail (`eio@lba=0-63`), wait (`stall=50ms@p=0.001`) or are answered falsely (`drop-flush`).
         ///
         /// Kinds: `eio`, `enospc`, `stall=TIME`, `drop-flush`, `torn-write`, `readonly`, `die-fails`. Conditions behind `@`, all of which must hold:
-        /// `op=read|write|trim|flush`, `lba=A-B` or `lba=A` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME` (simulated), `wear=SHARE`, `die=N` (of `die-fails`).
+        /// `op=read|write|trim|flush`, `lba=A-B` or `lba=A` (sectors), `p=SHARE`, `after=N`, `count=N`, `t=TIME` (simulated), `wear=SHARE`, `die=N` (of `die-fails`,
+        /// which takes `t`, `wear` and `after` beside it).
         faults: Vec<String> = Vec::new(), opt("FAULT").flag("--fault").needs(Needs::Time);
 
         /// Write a timeline of dies and channels into this file, for Perfetto.

@@ -79,11 +79,13 @@ impl LineParser for Fiu {
         let op = columns.read_or_write("R or W")?;
         let (major, minor) = (columns.key()?, columns.key()?);
         if length > 0 {
-            let volume = volume(to.volumes, major, minor)?;
             let (units, sectors) = (length.div_ceil(4096) as usize, length as usize / 512);
+            let known = to.batch.content.len();
             if !digest::ids(columns.key()?, units, sectors, &mut to.batch.content) {
                 return Err(columns.defect("hexadecimal digests, of the request or of each 4 KiB or 512 B"));
             }
+            // A line that is refused makes no volume known.
+            let volume = volume(to.volumes, major, minor).inspect_err(|_| to.batch.content.truncate(known))?;
             to.batch.content_end.push(to.batch.content.len() as u32);
             to.batch.push(time_ns, op, offset, length, volume, 0);
             to.batch.pid.push(pid);
@@ -190,5 +192,8 @@ mod tests {
             "1 99999999999 p 8 8 W 6 0 d6c75ba46e82326fefa545b57a12e221",
         ];
         assert_eq!(bad_lines::<Fiu>(good, &bad).content_end, [1, 2]);
+        let text = format!("{good}\n1 2 p 8 8 W 7 0 d6c7\n");
+        let (reader, _) = read_as::<Fiu>(text.as_bytes(), &Settings::NONE).unwrap();
+        assert_eq!(reader.volumes(), ["6.0"], "a refused line names no volume");
     }
 }
