@@ -275,11 +275,13 @@ class FineDedup:
         self.programs = self.page_reads = self.in_several = self.shared = 0
 
     def request(self, request: Request) -> None:
+        if request.op == "read":
+            # A page is read once, whichever of the units need it.
+            pages = [page for step in range(request.units) for page in self.read(request.unit + step)]
+            self.page_reads += len(set(pages))
         for step in range(request.units):
             unit = request.unit + step
-            if request.op == "read":
-                self.read(unit)
-            elif request.op == "trim":
+            if request.op == "trim":
                 self.release(unit)
             elif request.op == "write":
                 self.write(unit, request.quarters[step])
@@ -320,21 +322,15 @@ class FineDedup:
         """New chunks go together to the fullest pack with room for all of them; else the emptiest takes what it can."""
         room = [CHUNKS - (len(page.chunks) if page else 0) for page in self.packs]
         chunks: list[Chunk] = []
-        left, used, parts = len(contents), set[int](), 0
+        left, parts = len(contents), 0
         while left:
             parts += 1
-            free = [number for number in range(len(room)) if number not in used]
-            fits = [number for number in free if room[number] >= left]
-            if not free:
-                # One pack, which begins anew when it is full.
-                number, takes = next(iter(used)), left
-            elif fits:
+            fits = [number for number in range(len(room)) if room[number] >= left]
+            if fits:
                 number = min(fits, key=lambda number: room[number])
-                takes = left
             else:
-                number = max(free, key=lambda number: (room[number], number))
-                takes = min(room[number], left)
-            used.add(number)
+                number = max(range(len(room)), key=lambda number: (room[number], -number))
+            takes = min(room[number], left)
             for content in contents[len(contents) - left :][:takes]:
                 page = self.packs[number] = self.packs[number] or Page(whole=False, programmed=False)
                 chunk = Chunk(content, page)
@@ -345,6 +341,8 @@ class FineDedup:
                     page.programmed = True
                     self.packs[number] = None
                     self.programs += 1
+                    # It begins anew.
+                    room[number] = CHUNKS
             left -= takes
         self.in_several += parts > 1
         return chunks
@@ -360,18 +358,19 @@ class FineDedup:
                 if not chunk.page.programmed and not any(other.users for other in chunk.page.chunks):
                     self.packs[self.packs.index(chunk.page)] = None
 
-    def read(self, unit: int) -> None:
+    def read(self, unit: int) -> set[int]:
+        """The pages in flash that the unit needs."""
         if unit not in self.units:
-            return
+            return set()
         chunks = self.units[unit]
         if self.is_whole[unit]:
-            self.page_reads += 1
-            return
+            return {id(chunks[0].page)}
         held = {chunk for chunk in chunks if chunk in self.buffered}
-        self.page_reads += len({id(c.page) for c in chunks if c not in held and c.page.programmed})
+        pages = {id(c.page) for c in chunks if c not in held and c.page.programmed}
         if self.read_buffer:
             for chunk in chunks:
                 self.buffered[chunk] = None
                 self.buffered.move_to_end(chunk)
             while len(self.buffered) > self.read_buffer:
                 self.buffered.popitem(last=False)
+        return pages
