@@ -176,7 +176,7 @@ fn a_power_cut_keeps_what_copies_have_saved() {
                 ..Overrides::default()
             }
         };
-        case.make_room(&two_copies);
+        case.make_room(two_copies);
         let mut bench = Bench::<Late>::new(&case, two_copies(&case));
         (0..300).for_each(|_| bench.apply(&mix.next(&mut random)));
         [Operation::Flush, Operation::Settle]
