@@ -74,7 +74,7 @@ def test_who_does_not_encrypt_or_is_not_known_gets_nothing(tmp_path: Path) -> No
             raw.settimeout(10)
             # An abort is answered; 32 other options are enough.
             option = b"IHAVEOPT" + struct.pack(">II", 3, 0)
-            raw.sendall(struct.pack(">I", 3) + 40 * option)
+            raw.sendall(struct.pack(">I", 3) + 32 * option)
             got = b""
             while piece := raw.recv(4096):
                 got += piece
@@ -85,12 +85,35 @@ def test_who_does_not_encrypt_or_is_not_known_gets_nothing(tmp_path: Path) -> No
         assert service.end()["serve"]["connections"] == 1
 
 
+def test_nothing_said_in_plain_text_is_done_behind_the_handshake(tmp_path: Path) -> None:
+    """Whoever sits between client and drive must not be able to put a request in front of the client's."""
+    with served(tmp_path, *FAST, *TLS) as service:
+        for hidden in (struct.pack(">II", 3, 0), struct.pack(">II", 7, 6) + bytes(6)):
+            raw = socket.create_connection(address(service))
+            raw.settimeout(10)
+            got = b""
+            while len(got) < 18:
+                got += raw.recv(18 - len(got))
+            raw.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 5, 0) + b"IHAVEOPT" + hidden)
+            got = b""
+            while len(got) < 20:
+                got += raw.recv(20 - len(got))
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                trusting().wrap_socket(raw, server_hostname="localhost")
+            raw.close()
+        assert service.end()["serve"]["connections"] == 0
+
+
 def test_a_client_that_stays_does_not_hold_the_end_up(tmp_path: Path) -> None:
     with served(tmp_path, *FAST, *TLS) as service:
         client = Client(address(service), secure=trusting())
         silent = socket.create_connection(address(service))
+        others = [Client(address(service), secure=trusting()) for _ in range(5)]
+        [other.send(0, 0, 1 << 20) for other in others]
         service.command("stop")
         assert service.process.wait(20) == 0
+        assert service.process.stderr
+        assert "Traceback" not in service.process.stderr.read()
         with pytest.raises((OSError, ConnectionError)):
             client.read(0, 4096)
         silent.close()
@@ -115,6 +138,8 @@ def test_libnbd_copies_by_tls(tmp_path: Path) -> None:
         (("--tls", "localhost", "--tls-certificates", PKI), "tls `localhost`: expected HOST:PORT"),
         (("--tls", "192.0.2.1:1", "--tls-certificates", PKI), "tls 192.0.2.1:1: "),
         (("--tls", "localhost:0", "--tls-certificates", "/nowhere"), "/nowhere/server-cert.pem: no such file"),
+        (("--tls", "[::1:0", "--tls-certificates", PKI), "tls `[::1:0`: expected HOST:PORT"),
+        (("--tls", "::1:0", "--tls-certificates", PKI), "tls `::1:0`: expected HOST:PORT"),
     ],
 )
 def test_what_is_wrong_with_tls_is_one_sentence(options: tuple[object, ...], said: str) -> None:
@@ -131,5 +156,5 @@ def test_certificates_that_are_none_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"ca-cert.pem: .*; expected certificates"):
         tls.context(tmp_path, verify_peer=True)
     (tmp_path / "server-cert.pem").write_text("a letter")
-    with pytest.raises(InputError, match=r"server-cert.pem: .*; expected certificates"):
+    with pytest.raises(InputError, match=r"server-cert.pem and .*; expected certificates"):
         tls.context(tmp_path)

@@ -9,6 +9,7 @@ Not modelled: pre-shared keys, which Python's TLS has from 3.13 on only; nbdkit 
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import struct
 import threading
@@ -44,10 +45,12 @@ def context(folder: Source, *, verify_peer: bool = False) -> ssl.SSLContext:
     at = place(folder, "tls")
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
-    _load(at / "server-cert.pem", lambda: made.load_cert_chain(at / "server-cert.pem", at / "server-key.pem"))
+    certificate, key = at / "server-cert.pem", at / "server-key.pem"
+    # An empty pass phrase, so that nobody is asked for one.
+    _load((certificate, key), lambda: made.load_cert_chain(certificate, key, password=""))
     if verify_peer:
         made.verify_mode = ssl.CERT_REQUIRED
-        _load(at / "ca-cert.pem", lambda: made.load_verify_locations(at / "ca-cert.pem"))
+        _load((at / "ca-cert.pem",), lambda: made.load_verify_locations(at / "ca-cert.pem"))
     return made
 
 
@@ -59,31 +62,39 @@ def front(drive: Source, address: str, made: ssl.SSLContext) -> Iterator[str]:
     Raises `InputError` for an address that is none, `FtlabIOError` for one that cannot be listened at.
     """
     host, colon, digits = address.rpartition(":")
-    if not (colon and host and host.isprintable() and digits.isdecimal() and int(digits) < 1 << 16):
-        raise InputError(f"tls `{address}`: expected HOST:PORT, such as 0.0.0.0:10809")
-    loop = asyncio.new_event_loop()
-
-    async def listen() -> asyncio.Server:
-        return await asyncio.start_server(_Front(str(drive), made).serve, host.strip("[]"), int(digits), limit=_BLOCK)
-
+    bracketed = host.startswith("[") and host.endswith("]")
+    name = host[1:-1] if bracketed else host
+    odd = not name.isprintable() or not name or ("[" in name) or ("]" in name) or (":" in name and not bracketed)
+    if not colon or odd or not digits.isdecimal() or int(digits) >= 1 << 16:
+        raise InputError(f"tls `{address}`: expected HOST:PORT, such as 0.0.0.0:10809 or [::]:10809")
     try:
-        server = loop.run_until_complete(listen())
+        listener = socket.create_server((name, int(digits)), family=_family(name, int(digits)), backlog=128)
     except OSError as error:
-        loop.close()
         raise FtlabIOError(f"tls {address}: {error.strerror or error}") from None
+    listener.setblocking(False)
+    loop = asyncio.new_event_loop()
+    # What becomes of single connections is said to nobody.
+    loop.set_exception_handler(lambda *_: None)
+    taking = loop.create_task(_Front(str(drive), made).take(listener))
     thread = threading.Thread(target=loop.run_forever, name="tls", daemon=True)
     thread.start()
     try:
-        yield f"nbds://{host}:{server.sockets[0].getsockname()[1]}/"
+        yield f"nbds://{host}:{listener.getsockname()[1]}/"
     finally:
-        asyncio.run_coroutine_threadsafe(_end(server), loop).result()
+        loop.call_soon_threadsafe(taking.cancel)
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(_all_gone(), loop).result(5)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        listener.close()
         loop.close()
 
 
-async def _end(server: asyncio.Server) -> None:
-    server.close()
+def _family(name: str, port: int) -> socket.AddressFamily:
+    return socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+
+
+async def _all_gone() -> None:
     others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in others:
         task.cancel()
@@ -95,19 +106,44 @@ class _Front:
 
     def __init__(self, drive: str, made: ssl.SSLContext) -> None:
         self.drive, self.made = drive, made
+        self.served: set[asyncio.Task[None]] = set()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # A client that breaks the protocol, is silent or goes away is of no interest to the others.
-        with suppress(OSError, EOFError, TimeoutError, ValueError):
+    async def take(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
             try:
-                async with asyncio.timeout(_PATIENCE_S):
-                    flags = await _until_encrypted(reader, writer)
-                    if flags is None:
-                        return
-                    await writer.start_tls(self.made, ssl_handshake_timeout=_PATIENCE_S)
+                client, _ = await loop.sock_accept(listener)
+            except OSError:
+                # No more files, or a client that is gone already.
+                await asyncio.sleep(0.1)
+                continue
+            task = loop.create_task(self.serve(client))
+            self.served.add(task)
+            task.add_done_callback(self.served.discard)
+
+    async def serve(self, client: socket.socket) -> None:
+        # A client that breaks the protocol, is silent or goes away is of no interest to the others.
+        with suppress(OSError, EOFError, TimeoutError, ValueError), client:
+            client.setblocking(False)
+            async with asyncio.timeout(_PATIENCE_S):
+                flags = await _until_encrypted(client)
+                if flags is None:
+                    return
+                reader, writer = await self.encrypted(client)
+            try:
                 await self.hand_on(reader, writer, flags)
             finally:
-                await _close(writer)
+                writer.transport.abort()
+
+    async def encrypted(self, client: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """What has come in plain text behind the client's wish is taken for the beginning of TLS, and fails as such."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_BLOCK, loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol, client, ssl=self.made, ssl_handshake_timeout=_PATIENCE_S, ssl_shutdown_timeout=1
+        )
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     async def hand_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flags: bytes) -> None:
         """After TLS the client goes on with its options; the drive wants to greet it first."""
@@ -119,30 +155,47 @@ class _Front:
             try:
                 # When either side has gone there is nobody to talk to.
                 await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                for side in (asks, writer):
+                    side.close()
+                    async with asyncio.timeout(1):
+                        await side.wait_closed()
             finally:
                 for one in both:
                     one.cancel()
                 await asyncio.gather(*both, return_exceptions=True)
         finally:
-            await _close(asks)
+            asks.transport.abort()
 
 
-async def _until_encrypted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | None:
-    """Greets, and answers options until TLS is asked for: the client's flags, or `None` if it leaves."""
-    writer.write(_GREETING.pack(_PASSWORD, _IHAVEOPT, _FIXED_NEWSTYLE | _NO_ZEROES))
-    flags = await reader.readexactly(4)
+async def _until_encrypted(client: socket.socket) -> bytes | None:
+    """Greets, and answers options until TLS is asked for: the client's flags, or `None` if it leaves.
+
+    Not a byte more is read: what comes behind must be encrypted.
+    """
+    loop = asyncio.get_running_loop()
+
+    async def read(count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            piece = await loop.sock_recv(client, count - len(data))
+            if not piece:
+                raise EOFError
+            data += piece
+        return data
+
+    await loop.sock_sendall(client, _GREETING.pack(_PASSWORD, _IHAVEOPT, _FIXED_NEWSTYLE | _NO_ZEROES))
+    flags = await read(4)
     for _ in range(_MOST_OPTIONS):
-        magic, option, length = _OPTION.unpack(await reader.readexactly(_OPTION.size))
+        magic, option, length = _OPTION.unpack(await read(_OPTION.size))
         if magic != _IHAVEOPT or length > _LONGEST_OPTION or option == _EXPORT_NAME:
             return None
-        await reader.readexactly(length)
-        if option == _STARTTLS and length == 0:
-            writer.write(_REPLY.pack(_REPLIES, option, _ACK, 0))
-            await writer.drain()
+        await read(length)
+        wants = option == _STARTTLS and length == 0
+        known = {_STARTTLS: _ACK if wants else _ERR_INVALID, _ABORT: _ACK}
+        reply = _REPLY.pack(_REPLIES, option, known.get(option, _ERR_TLS_REQUIRED), 0)
+        await loop.sock_sendall(client, reply)
+        if wants:
             return flags
-        known = {_STARTTLS: _ERR_INVALID, _ABORT: _ACK}
-        writer.write(_REPLY.pack(_REPLIES, option, known.get(option, _ERR_TLS_REQUIRED), 0))
-        await writer.drain()
         if option == _ABORT:
             return None
     return None
@@ -154,17 +207,16 @@ async def _pump(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
         await to.drain()
 
 
-async def _close(writer: asyncio.StreamWriter) -> None:
-    writer.close()
-    with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(1):
-            await writer.wait_closed()
-
-
-def _load(path: Path, how: Callable[[], object]) -> None:
+def _load(files: tuple[Path, ...], how: Callable[[], object]) -> None:
+    for file in files:
+        if not file.is_file():
+            why = "not a regular file" if file.exists() else "no such file"
+            raise InputError(f"{file}: {why}; expected certificates as qemu and nbdkit take them")
     try:
         how()
     except (OSError, ssl.SSLError) as error:
-        missing = next((name for name in (path, path.with_name("server-key.pem")) if not name.is_file()), None)
-        why = f"{missing}: no such file" if missing else f"{path}: {getattr(error, 'reason', None) or error}"
-        raise InputError(f"{why}; expected certificates as qemu and nbdkit take them") from None
+        named = " and ".join(map(str, files))
+        reason = getattr(error, "reason", None) or error.strerror or error
+        raise InputError(
+            f"{named}: {reason}; expected certificates as qemu and nbdkit take them, without a pass phrase"
+        ) from None
