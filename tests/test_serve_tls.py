@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import socket
@@ -79,6 +80,20 @@ def test_who_does_not_encrypt_or_is_not_known_gets_nothing(tmp_path: Path) -> No
             while piece := raw.recv(4096):
                 got += piece
             assert got[18:] == 32 * struct.pack(">QIII", 0x3E889045565A9, 3, 1 << 31 | 5, 0)
+        with socket.create_connection(at) as raw:
+            raw.settimeout(5)
+            raw.sendall(struct.pack(">I", 0xFF))
+            while raw.recv(4096):
+                pass
+        # Connections that say nothing are bounded, and go after a while.
+        silent = [socket.create_connection(at) for _ in range(200)]
+        gone = 0
+        for one in silent:
+            one.settimeout(0.5)
+            with contextlib.suppress(TimeoutError):
+                gone += one.recv(64) == b""
+            one.close()
+        assert gone >= 100
         client = Client(at, secure=trusting(known=True))
         client.write(0, b"1" * 4096)
         assert client.read(0, 4096) == b"1" * 4096

@@ -31,8 +31,8 @@ _EXPORT_NAME, _ABORT, _STARTTLS = 1, 2, 5
 _ACK, _ERR_INVALID, _ERR_TLS_REQUIRED = 1, 1 << 31 | 3, 1 << 31 | 5
 
 _LONGEST_OPTION = 64 << 10
-# How long a client has until it is encrypted, and how many options it may ask for before.
-_PATIENCE_S, _MOST_OPTIONS = 10, 32
+# How long a client has until it is encrypted, how many options it may ask for before, how many clients may be there.
+_PATIENCE_S, _MOST_OPTIONS, _MOST_GREETED = 10, 32, 64
 _BLOCK = 256 << 10
 
 
@@ -64,7 +64,9 @@ def front(drive: Source, address: str, made: ssl.SSLContext) -> Iterator[str]:
     host, colon, digits = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     name = host[1:-1] if bracketed else host
-    odd = not name.isprintable() or not name or ("[" in name) or ("]" in name) or (":" in name and not bracketed)
+    odd = (
+        not name.isprintable() or name in ("", "*") or ("[" in name) or ("]" in name) or (":" in name and not bracketed)
+    )
     if not colon or odd or not digits.isdecimal() or int(digits) >= 1 << 16:
         raise InputError(f"tls `{address}`: expected HOST:PORT, such as 0.0.0.0:10809 or [::]:10809")
     try:
@@ -107,6 +109,8 @@ class _Front:
     def __init__(self, drive: str, made: ssl.SSLContext) -> None:
         self.drive, self.made = drive, made
         self.served: set[asyncio.Task[None]] = set()
+        # Connections that are not encrypted yet: they hold a file each, and nobody knows whose they are.
+        self.greeted = 0
 
     async def take(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -117,6 +121,10 @@ class _Front:
                 # No more files, or a client that is gone already.
                 await asyncio.sleep(0.1)
                 continue
+            if self.greeted >= _MOST_GREETED:
+                client.close()
+                continue
+            self.greeted += 1
             task = loop.create_task(self.serve(client))
             self.served.add(task)
             task.add_done_callback(self.served.discard)
@@ -125,11 +133,14 @@ class _Front:
         # A client that breaks the protocol, is silent or goes away is of no interest to the others.
         with suppress(OSError, EOFError, TimeoutError, ValueError), client:
             client.setblocking(False)
-            async with asyncio.timeout(_PATIENCE_S):
-                flags = await _until_encrypted(client)
-                if flags is None:
-                    return
-                reader, writer = await self.encrypted(client)
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    flags = await _until_encrypted(client)
+                    if flags is None:
+                        return
+                    reader, writer = await self.encrypted(client)
+            finally:
+                self.greeted -= 1
             try:
                 await self.hand_on(reader, writer, flags)
             finally:
@@ -185,6 +196,8 @@ async def _until_encrypted(client: socket.socket) -> bytes | None:
 
     await loop.sock_sendall(client, _GREETING.pack(_PASSWORD, _IHAVEOPT, _FIXED_NEWSTYLE | _NO_ZEROES))
     flags = await read(4)
+    if int.from_bytes(flags) & ~(_FIXED_NEWSTYLE | _NO_ZEROES):
+        return None
     for _ in range(_MOST_OPTIONS):
         magic, option, length = _OPTION.unpack(await read(_OPTION.size))
         if magic != _IHAVEOPT or length > _LONGEST_OPTION or option == _EXPORT_NAME:
