@@ -4,7 +4,8 @@
 //! Every page of the die loses what it holds, present and older versions alike; pages that are still being assembled in the controller
 //! do not. A spare die takes its place at once, so that lanes, blocks and counts stay what they are. A unit whose every place is lost
 //! can't be read; it stays lost wherever collection moves it, and through power cuts, until it is written or trimmed. The dedup policy
-//! forgets its fingerprints, so that nothing new comes to share what is lost, and what is known of values is put into the journal. What a read cache holds can be read until it leaves it.
+//! forgets its fingerprints, so that nothing new comes to share what is lost, and what is known of values is put into the
+//! journal. What a read cache holds can be read until it leaves it.
 //!
 //! # Not modelled
 //! Translation pages, journal and checkpoints are not lost: a controller keeps them on two dies. Parity over dies. The time in which

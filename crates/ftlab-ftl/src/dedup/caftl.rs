@@ -27,8 +27,8 @@
 //!   hashed, or 32 if all of them are merged.
 //!
 //! # Not modelled
-//! The first four bytes of a unit, which the source samples: the lower 32 bits of its content id stand for them. The order of the store in segments and buckets.
-//! Pages of metadata that hold the LPN and fingerprint of each page. Without time or without a write buffer hashing is
+//! The first four bytes of a unit, which the source samples: the lower 32 bits of its content id stand for them. The
+//! order of the store in segments and buckets. Pages of metadata that hold the LPN and fingerprint of each page. Without time or without a write buffer hashing is
 //! never stopped. Units of a request that leave the write buffer between those of others are sampled again. The engine's
 //! time for fingerprints computed later (they are counted).
 //!
@@ -121,7 +121,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
             nanoseconds("caftl", "crc_us", params.crc_us)?,
         )),
         nobody: Work::new(hashing.engine_after() + 1, 0),
-        idle_ns: nanoseconds("caftl", "idle_us", params.idle_us)?.max(1),
+        idle_ns: nanoseconds("caftl", "idle_us", params.idle_us)?,
         hashing,
         units: Units::new("caftl", room)?,
         crcs: FxHashMap::default(),

@@ -46,9 +46,8 @@
 //! # Not modelled
 //! The queue of a chip in which a deferred copy waits for its data: the data is read from flash again. Deferred reads
 //! of copies: a late read tries another copy at once. The source's treatment of wear in choosing chips: its appendix is
-//! not at hand. A power cut loses the knowledge of
-//! copies and the histograms (copies in flash stay copies). A saved state holds the counts of pages only.
-//! Without time no access is ever blocked.
+//! not at hand. A power cut loses the knowledge of copies and the histograms (copies in flash stay copies). A saved state
+//! holds the counts of pages only. Without time no access is ever blocked.
 //!
 //! # Errors
 //! Numbers out of range.

@@ -17,7 +17,7 @@ const MOST_EXTENTS: usize = 4096;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl<D: LiveDrive> Engine<'_, D> {
-    /// Units whose changes are logged: no two requests change one at a time.
+    /// Units whose changes are logged or may be refused: no two requests change one at a time.
     pub(super) fn changes(&self, request: &Request) -> Range<u64> {
         let head = &request.head;
         if self.log.is_none() && !self.drive.wears_out() {

@@ -64,18 +64,14 @@ impl<D: LiveDrive> Engine<'_, D> {
         let unit = u64::from(self.drive.geometry().unit_bytes);
         let (first, end) = (offset / unit * unit, (offset + length).next_multiple_of(unit));
         // The low half of XXH3-128, so that equal data has equal ids, and different data practically never.
-        let ids = |data: &[u8]| {
-            data.chunks_exact(bytes as usize)
-                .map(|piece| xxh3_128(piece) as u64)
-                .collect()
-        };
+        let id = |piece: &[u8]| xxh3_128(piece) as u64;
         if (first, end) == (offset, offset + length) && !data.is_empty() {
-            self.contents = ids(data);
+            self.contents.extend(data.chunks_exact(bytes as usize).map(id));
         } else if self.store.keeps_data() {
             let mut whole = vec![0; (end - first) as usize];
             // Where the store cannot be read, nothing is known.
             if self.store.read(first, &mut whole).is_ok() {
-                self.contents = ids(&whole);
+                self.contents.extend(whole.chunks_exact(bytes as usize).map(id));
             }
         }
     }

@@ -50,7 +50,7 @@ struct Op {
     /// When the first of its parts entered the device.
     submitted_ns: u64,
     done_ns: u64,
-    /// Units that it changes, where that is logged.
+    /// Units that it changes, where that is logged or may be refused.
     units: std::ops::Range<u64>,
     /// What the range of a write held, where the drive may refuse it when the data is in the store already.
     before: Option<Vec<u8>>,
