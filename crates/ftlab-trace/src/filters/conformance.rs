@@ -39,6 +39,8 @@ fn specs() -> Vec<&'static str> {
         "split:size=4KiB",
         "merge_adjacent:gap=30ns,size=64KiB",
         "dedup_rows:within=100ns",
+        "raid:member=1",
+        "raid:member=0,shares=3/1/0,chunk=4KiB",
         concat!(
             "interleave:trace=",
             env!("CARGO_MANIFEST_DIR"),

@@ -25,6 +25,7 @@ mod named;
 pub mod none;
 pub mod only;
 mod page_cache;
+pub mod raid;
 pub mod repeat;
 pub mod sample;
 pub mod scale;
@@ -92,6 +93,7 @@ pub fn catalogue() -> &'static [Kind] {
         merge_adjacent,
         dedup_rows,
         interleave,
+        raid,
     )
 }
 
