@@ -512,6 +512,7 @@ def test_what_is_left_out_is_told(ftlab: Command, tmp_path: Path) -> None:
     assert walk == {
         "files": 1,
         "empty": 0,
+        "shrunk": 0,
         "folders": 1,
         "hard_links": 1,
         "symlinks": 2,
@@ -581,6 +582,8 @@ def test_odd_files_are_counted(ftlab: Command, tmp_path: Path) -> None:
     assert {cut["unique_bytes"] for cut in found["cuts"] if cut["kind"] == "fixed" and not cut["shift_bytes"]} == {
         2.0**bits for bits in range(8, 15)
     }
+    # Its length is not known before it is read.
+    assert lab.dedup("/proc/version", of="files").figures["bytes"] == len(Path("/proc/version").read_bytes())
     # The same file twice, and a folder that holds it, count once.
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "file").write_bytes(bytes(range(256)) * 64)

@@ -86,7 +86,8 @@ def _file_facts(figures: Figures) -> list[tuple[str, str]]:
         f"{walk[key]:,} {word}"
         for key, word in (
             ("empty", "empty"),
-            ("hard_links", "further names of files (hard links)"),
+            ("shrunk", "shorter when read than when found"),
+            ("hard_links", "further names of files (hard links, or named twice)"),
             ("symlinks", "symbolic links not followed"),
             ("special", "special files left out"),
             ("unreadable", "not readable"),

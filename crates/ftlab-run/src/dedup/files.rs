@@ -215,12 +215,14 @@ impl Pass<'_> {
     fn all(&mut self, mut walk: Walk) -> Result<Walk> {
         let mut buffers = [vec![0; BLOCK], vec![0; BLOCK]];
         for found in std::mem::take(&mut walk.files) {
-            let read = match found.bytes {
-                Some(0) => Ok(()),
-                _ => self.file(&found, &mut buffers)?,
-            };
-            match read {
-                Ok(()) => walk.files.push(found),
+            let before = self.bytes;
+            match self.file(&found, &mut buffers)? {
+                Ok(()) => {
+                    let read = self.bytes - before;
+                    walk.empty += u64::from(read == 0);
+                    walk.shrunk += u64::from(found.bytes.is_some_and(|bytes| read < bytes));
+                    walk.files.push(found);
+                }
                 Err(cause) => walk.unreadable(&found.path, &cause),
             }
         }
@@ -302,6 +304,9 @@ impl Reading {
         }
         if self.end != u64::MAX && self.at >= self.data_until {
             let data = self.find_data()?;
+            if self.at >= self.end {
+                return Ok(Next::End);
+            }
             if data - self.at >= LEAST_HOLE {
                 let length = data - self.at;
                 self.at = data;
@@ -330,11 +335,14 @@ impl Reading {
     fn find_data(&mut self) -> std::io::Result<u64> {
         let data = match seek(&self.file, SeekFrom::Data(self.at)) {
             Ok(data) => data.min(self.end),
-            // No data from here on.
-            Err(rustix::io::Errno::NXIO) => self.end,
+            // No data from here on; the file may have become shorter.
+            Err(rustix::io::Errno::NXIO) => {
+                self.end = self.end.min(self.file.metadata()?.len()).max(self.at);
+                self.end
+            }
             Err(_) => self.at,
         };
-        if data - self.at < LEAST_HOLE {
+        if data - self.at < LEAST_HOLE && self.at < self.end {
             let hole = seek(&self.file, SeekFrom::Hole(data)).unwrap_or(self.end);
             self.data_until = hole.clamp(self.at + 1, self.end);
             seek(&self.file, SeekFrom::Start(self.at))?;
@@ -384,6 +392,40 @@ mod tests {
         let sparse = counted(&folder.join("sparse"), cuts, 1);
         assert_eq!(sparse["bytes"], 9_000_000);
         assert_eq!(sparse["cuts"], counted(&full, cuts, 2)["cuts"]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_said_to_have() {
+        let folder = folder("shorter");
+        for name in ["data", "hole"] {
+            fs::write(folder.join(name), vec![7; 100_000]).unwrap();
+        }
+        let file = File::options().write(true).open(folder.join("hole")).unwrap();
+        file.set_len(1 << 30).unwrap();
+        let walk = Walk::of(std::slice::from_ref(&folder)).unwrap();
+        file.set_len(50_000).unwrap();
+        File::options()
+            .write(true)
+            .open(folder.join("data"))
+            .unwrap()
+            .set_len(60_000)
+            .unwrap();
+        let mut observer = Unobserved;
+        let mut pass = Pass {
+            counters: Vec::new(),
+            holes: 0,
+            bytes: 0,
+            total: 0,
+            observer: &mut observer,
+            started: Instant::now(),
+            last: Instant::now(),
+        };
+        let walk = pass.all(walk).unwrap();
+        assert_eq!(
+            (walk.files.len(), walk.shrunk, pass.bytes, pass.holes),
+            (2, 2, 110_000, 0)
+        );
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -17,7 +17,7 @@ const NAMED: usize = 20;
 /// A file, and how many bytes of it are read.
 pub struct Found {
     pub path: PathBuf,
-    /// `None`: a block device, read to its end.
+    /// `None`: read to its end, as block devices are, and files that have no length before they are read (`/proc`).
     pub bytes: Option<u64>,
 }
 
@@ -26,6 +26,8 @@ pub struct Walk {
     pub files: Vec<Found>,
     pub folders: u64,
     pub empty: u64,
+    /// Files of which fewer bytes came than they had when the folder was walked.
+    pub shrunk: u64,
     pub hard_links: u64,
     pub symlinks: u64,
     pub special: u64,
@@ -73,6 +75,7 @@ impl Walk {
         json!({
             "files": self.files.len(),
             "empty": self.empty,
+            "shrunk": self.shrunk,
             "folders": self.folders,
             "hard_links": self.hard_links,
             "symlinks": self.symlinks,
@@ -121,10 +124,9 @@ impl Walk {
             self.hard_links += 1;
             return;
         }
-        self.empty += u64::from(!device && at.len() == 0);
         self.files.push(Found {
             path: path.to_owned(),
-            bytes: (!device).then_some(at.len()),
+            bytes: (!device && at.len() > 0).then_some(at.len()),
         });
     }
 }
