@@ -93,6 +93,7 @@ def sample(
     records: str | float | None = None,
     pilot: int | None = None,
     level: float | None = None,
+    replicates: int | None = None,
     format: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
@@ -106,7 +107,8 @@ def sample(
     One of `ratio` (a share of every disk's partitions: "1%"), `error` (half-width over value: "5%") and `within` (a
     time: "2s"). `disks` are folders, one a disk, below which the files of the query lie [the file system tells]. Of the
     files: `format` (`text`, `csv`, `tsv`, `json`) [by their names], `delimiter`, `header`, `no_quoted_newlines`.
-    `partition` is what is read at once [64KiB], `records` the share of its records that count [all]. Raises
+    `partition` is what is read at once [64KiB], `records` the share of its records that count [all]; `replicates` those
+    of the bootstrap of `median` and `quantile` [1000]. Raises
     `InputError` where the query, an option or a record cannot be used, `FtlabIOError` where the system refuses.
     """
     return execute(
@@ -125,6 +127,7 @@ def sample(
         partition=partition,
         pilot=pilot,
         level=level,
+        replicates=replicates,
         depth=depth,
     )
 

@@ -55,6 +55,44 @@ pub struct Interval {
     pub df: f64,
 }
 
+impl Estimate {
+    /// Of which nothing is uncertain.
+    pub(crate) fn exact(value: f64) -> Estimate {
+        Estimate::symmetric(value, 0.0, 0.0, f64::INFINITY)
+    }
+
+    pub(crate) fn symmetric(value: f64, standard_error: f64, quantile: f64, df: f64) -> Estimate {
+        let half_width = quantile * standard_error;
+        Estimate {
+            value,
+            interval: Some(Interval {
+                low: value - half_width,
+                high: value + half_width,
+                half_width,
+                standard_error,
+                df,
+            }),
+        }
+    }
+}
+
+/// Whether a disk gave too little to tell how much its partitions differ.
+pub(crate) fn is_blind(strata: &[Stratum]) -> bool {
+    strata.iter().any(|s| s.partitions > 0 && s.drawn < 2 && !s.is_whole())
+}
+
+/// The least `n - 1` of a disk that is not known exactly, and their sum.
+pub(crate) fn df_range(strata: &[Stratum], within: bool) -> (f64, f64) {
+    let uncertain = strata.iter().filter(|s| s.drawn >= 2 && (within || !s.is_whole()));
+    let (mut least, mut sum) = (f64::INFINITY, 0.0);
+    for stratum in uncertain {
+        least = least.min(stratum.drawn as f64 - 1.0);
+        sum += stratum.drawn as f64 - 1.0;
+    }
+    // Disks that were read whole in one partition, with records sampled in it.
+    if sum == 0.0 { (1.0, 1.0) } else { (least, sum) }
+}
+
 /// Quantiles of Student's t for two-sided intervals of one level: each number of degrees of freedom is worked out once, and from 200 on by the
 /// expansion in their reciprocal (Abramowitz and Stegun 26.7.5), which is then as good as the exact one to eight digits.
 pub struct Quantiles {
@@ -147,6 +185,11 @@ impl Estimator {
         }
     }
 
+    /// The total of the numerator.
+    pub fn total(&self) -> f64 {
+        self.t
+    }
+
     /// The value alone; none of a ratio over nothing.
     pub fn value(&self, kind: Kind) -> Option<f64> {
         match kind.is_ratio() {
@@ -169,19 +212,9 @@ impl Estimator {
         let ratio = if kind.is_ratio() { value } else { 0.0 };
         let whole = strata.iter().all(Stratum::is_whole) && !within;
         if whole {
-            let interval = Interval {
-                low: value,
-                high: value,
-                half_width: 0.0,
-                standard_error: 0.0,
-                df: f64::INFINITY,
-            };
-            return Some(Estimate {
-                value,
-                interval: Some(interval),
-            });
+            return Some(Estimate::exact(value));
         }
-        if strata.iter().any(|s| s.partitions > 0 && s.drawn < 2 && !s.is_whole()) {
+        if is_blind(strata) {
             return Some(Estimate { value, interval: None });
         }
         let variance = (self.tt - 2.0 * ratio * self.tz + ratio * ratio * self.zz).max(0.0);
@@ -215,16 +248,7 @@ impl Estimator {
     }
 
     fn df(&self, variance: f64, ratio: f64, strata: &[Stratum], within: bool) -> f64 {
-        let uncertain = strata.iter().filter(|s| s.drawn >= 2 && (within || !s.is_whole()));
-        let (mut least, mut sum) = (f64::INFINITY, 0.0);
-        for stratum in uncertain {
-            least = least.min(stratum.drawn as f64 - 1.0);
-            sum += stratum.drawn as f64 - 1.0;
-        }
-        if sum == 0.0 {
-            // Disks that were read whole in one partition, with records sampled in it.
-            return 1.0;
-        }
+        let (least, sum) = df_range(strata, within);
         let squares = self.squares.iter().rev().fold(0.0, |sum, &power| sum * ratio + power);
         let df = if squares > 0.0 {
             variance * variance / squares

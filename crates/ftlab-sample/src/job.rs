@@ -94,6 +94,8 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
             let kind = match column.shows {
                 Shows::Group(_) => "group",
                 Shows::Aggregate(at) => plan.aggregates[at].kind.name(),
+                Shows::Formula(_) => "formula",
+                Shows::Quantile(_) => "quantile",
             };
             json!({"name": column.name, "kind": kind})
         })
@@ -116,6 +118,7 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
             "seed": spec.seed, "level": spec.level, "ratio": drawn as f64 / dataset.partitions() as f64, "partitions": drawn,
             "records": engine.records(), "record_share": spec.records, "bytes_read": engine.bytes_read, "indexed_bytes": dataset.indexed_bytes,
             "is_exact": engine.is_exact(), "asked": size,
+            "replicates": if plan.quantiles.is_empty() || engine.is_exact() { Json::Null } else { json!(spec.replicates) },
         },
         "columns": columns,
         "rows": rows,
@@ -194,7 +197,7 @@ impl<'a> Engine<'a> {
     ) -> Self {
         let disks = dataset.disks.len();
         let kinds = plan.aggregates.iter().map(|aggregate| aggregate.kind).collect();
-        let shape = Shape::new(kinds, spec.records < 1.0);
+        let shape = Shape::with_pairs(kinds, plan.pairs(), spec.records < 1.0);
         let lanes_of_disk = LANES.div_ceil(disks);
         Engine {
             spec,
@@ -315,6 +318,11 @@ impl<'a> Engine<'a> {
             .reduce(f64::max)
     }
 
+    fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.spec.threads.unwrap_or_else(cores)
+    }
+
     fn strata(&self) -> Vec<Stratum> {
         let disks = self.dataset.disks.iter().zip(&self.done);
         disks
@@ -359,11 +367,7 @@ impl<'a> Engine<'a> {
             .map(Mutex::new)
             .collect::<Vec<_>>();
         let lanes = self.lanes_of_disk as u64;
-        let threads = self
-            .spec
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let threads = threads.min(self.lanes.len());
+        let threads = self.threads().min(self.lanes.len());
         let limit = self.spec.depth + 2 * threads.min(self.lanes_of_disk);
         let state = Mutex::new(State {
             lanes: (0..self.lanes.len())

@@ -5,7 +5,8 @@
 //! select ITEM, ... from 'FILES' [alias] [join 'FILE' [alias] on FIELD = FIELD]
 //!   [where CONDITION] [group by EXPRESSION, ...] [order by ITEM [desc], ...] [limit N]
 //! ```
-//! An item is an expression that is grouped by, `count(*)`, `count(X)`, `sum(X)`, `avg(X)` or `proportion(CONDITION)`, each with or without `as NAME`. `from words('FILES')` makes
+//! An item is an expression that is grouped by, `count(*)`, `count(X)`, `sum(X)`, `avg(X)` or `proportion(CONDITION)`, what is made of those by `+ - * /`, `sqrt`, `ln` and `exp`,
+//! `median(X)` or `quantile(X, P)`, each with or without `as NAME`. `from words('FILES')` makes
 //! a row of each word of a line (`word`), `from links('FILES')` of each `[[link]]` (`target`). Expressions have fields, numbers, texts, `+ - * / %`, comparisons, `and or not`, `in`,
 //! `between`, `like`, `is null`, `lower`, `upper`, `length`, `substr(X, FROM, COUNT)`, `field(X, N)` (the n-th piece between white space) and
 //! `cast(X as double)`. The file of `join` is read whole; each of its rows with the same value makes a row.
@@ -17,14 +18,18 @@
 //! What does not parse, with line and column; what is not among the above, by name.
 
 mod binding;
+mod numbers;
 mod question;
 mod scope;
+
+use std::collections::BTreeSet;
 
 use sqlparser::ast::Expr;
 
 use ftlab_core::{Error, Result};
 
 use crate::expression::Expression;
+use crate::formula::Formula;
 use crate::record::{Explode, Pick};
 
 pub use binding::bind;
@@ -64,17 +69,41 @@ pub struct Plan {
     pub condition: Option<Expression>,
     pub groups: Vec<Expression>,
     pub aggregates: Vec<Aggregate>,
+    /// Made of aggregates, some of which no column shows.
+    pub formulas: Vec<Formula>,
+    pub quantiles: Vec<Quantile>,
     pub columns: Vec<Column>,
     /// Columns that rows are sorted by, and whether from the largest on.
     pub orders: Vec<(usize, bool)>,
     pub limit: Option<usize>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
     pub kind: Kind,
     /// None of `count(*)`.
     pub of: Option<Expression>,
+}
+
+/// The value that a share `p` of all do not exceed.
+#[derive(Debug, Clone)]
+pub struct Quantile {
+    pub of: Expression,
+    pub p: f64,
+}
+
+impl Plan {
+    /// Pairs of aggregates that stand in one formula, smaller number first.
+    pub fn pairs(&self) -> Vec<(usize, usize)> {
+        let mut pairs = BTreeSet::new();
+        for formula in &self.formulas {
+            let totals: Vec<usize> = formula.totals().into_iter().collect();
+            for (at, &a) in totals.iter().enumerate() {
+                pairs.extend(totals[at + 1..].iter().map(|&b| (a, b)));
+            }
+        }
+        pairs.into_iter().collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +141,8 @@ pub struct Column {
 pub enum Shows {
     Group(usize),
     Aggregate(usize),
+    Formula(usize),
+    Quantile(usize),
 }
 
 fn unsupported(what: impl std::fmt::Display) -> Error {
@@ -164,7 +195,7 @@ mod tests {
                 "does not tell how many are distinct",
             ),
             ("select sum(mz) from 'a.csv'", "unknown field `mz`; did you mean `ms`?"),
-            ("select median(ms) from 'a.csv'", "unknown function `median`"),
+            ("select mode(ms) from 'a.csv'", "unknown function `mode`"),
             (
                 "select count(*) from 'a.csv' having count(*) > 1",
                 "`having count(*) > 1`",
@@ -174,8 +205,22 @@ mod tests {
                 "LEFT JOIN",
             ),
             (
-                "select count(*), sum(ms) + 1 from 'a.csv'",
+                "select count(*) from 'a.csv' where sum(ms) > 1",
                 "expected as an item of its own",
+            ),
+            (
+                "select sum(ms) + code from 'a.csv'",
+                "`code`: expected within count, sum, avg or proportion",
+            ),
+            ("select sum(ms) % 2 from 'a.csv'", "expected + - * or /"),
+            ("select max(ms) from 'a.csv'", "largest that was read"),
+            (
+                "select count(*) + median(ms) from 'a.csv'",
+                "expected as an item of its own",
+            ),
+            (
+                "select quantile(ms, 2) from 'a.csv'",
+                "expected a share between 0 and 1",
             ),
             ("select count(*) from (select 1)", "not among what is sampled"),
             (

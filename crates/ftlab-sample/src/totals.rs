@@ -3,7 +3,7 @@
 //! # Model
 //! A group's total in a partition is summed while records of the partition come, and is added to the sums when the next partition begins (partitions come one
 //! after another). A partition without the group adds nothing and counts among all the same. Of a total `t` three numbers are kept: `t` of the partition under way, sum of `t`,
-//! sum of `t²`; of a ratio `t / z` also those of `z` and of `t z`. Where only some records of a partition are taken (`records` below 1), `t` is
+//! sum of `t²`; of a ratio `t / z` also those of `z` and of `t z`; of two totals in one formula the sum of their product. Where only some records of a partition are taken (`records` below 1), `t` is
 //! scaled up by `M / m`, and `M (M - m) / m` times the variance within the partition is summed as well.
 //!
 //! # Cost
@@ -11,6 +11,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::formula::Moments;
+use crate::kept::Kept;
 use crate::sql::Kind;
 
 /// Numbers in front of a group's: partition under way, partitions seen.
@@ -22,8 +24,34 @@ pub struct Shape {
     pub kinds: Vec<Kind>,
     /// Whether records are sampled within partitions.
     pub within: bool,
+    /// Aggregates of which products are summed, for formulas.
+    pairs: Vec<(usize, usize)>,
     starts: Vec<usize>,
+    /// Where products stand, behind all aggregates.
+    products: usize,
     width: usize,
+}
+
+/// Of pairs of aggregates: the sum over partitions of the product of their totals; and `M (M - m) / m` times the covariance of records within them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Products(Vec<((usize, usize), f64, f64)>);
+
+impl Products {
+    /// Of a pair that is kept, smaller number first.
+    pub fn of(&self, a: usize, b: usize) -> (f64, f64) {
+        let found = self.0.iter().find(|(pair, ..)| *pair == (a, b));
+        found.map_or_else(
+            || unreachable!("no product of {a} and {b}"),
+            |&(_, both, within)| (both, within),
+        )
+    }
+
+    pub fn add(&mut self, other: &Products) {
+        for (all, one) in self.0.iter_mut().zip(&other.0) {
+            all.1 += one.1;
+            all.2 += one.2;
+        }
+    }
 }
 
 /// Sums over the partitions of a disk, of one aggregate of one group.
@@ -73,21 +101,42 @@ const W_TT: usize = 5;
 const W_ZZ: usize = 6;
 const W_TZ: usize = 7;
 const WITHIN: usize = 8;
+// Of a pair: the sum of products; of records within partitions, the partition's sum and what is summed.
+const P_TT: usize = 0;
+const P_Q: usize = 1;
+const P_W: usize = 2;
+const PRODUCT_WITHIN: usize = 3;
 
 impl Shape {
     pub fn new(kinds: Vec<Kind>, within: bool) -> Shape {
+        Shape::with_pairs(kinds, Vec::new(), within)
+    }
+
+    /// Of `pairs` of counts or sums, smaller number first, products are kept too.
+    pub fn with_pairs(kinds: Vec<Kind>, pairs: Vec<(usize, usize)>, within: bool) -> Shape {
         let mut starts = Vec::new();
         let mut width = HEAD + usize::from(within);
         for kind in &kinds {
             starts.push(width);
             width += if kind.is_ratio() { RATIO } else { TOTAL } + if within { WITHIN } else { 0 };
         }
+        let products = width;
+        width += pairs.len() * if within { PRODUCT_WITHIN } else { 1 };
         Shape {
             kinds,
             within,
+            pairs,
             starts,
+            products,
             width,
         }
+    }
+
+    /// Each pair: where its totals start, and where its product stands.
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let each = if self.within { PRODUCT_WITHIN } else { 1 };
+        let pairs = self.pairs.iter().enumerate();
+        pairs.map(move |(at, &(a, b))| (self.starts[a], self.starts[b], self.products + each * at))
     }
 }
 
@@ -109,6 +158,8 @@ pub struct Totals {
     pub negative: Vec<bool>,
     /// Records of the partition, and those taken.
     taken: (f64, f64),
+    /// Values that are kept one by one, of each quantile.
+    kept: Vec<Kept>,
 }
 
 impl Totals {
@@ -123,6 +174,7 @@ impl Totals {
             records: 0,
             negative: vec![false; shape.kinds.len()],
             taken: (1.0, 1.0),
+            kept: Vec::new(),
             shape,
         }
     }
@@ -204,6 +256,25 @@ impl Totals {
         }
     }
 
+    /// Keeps a value of a group, for a quantile.
+    pub fn keep(&mut self, group: usize, quantile: usize, value: f64) {
+        if self.kept.len() <= quantile {
+            self.kept.resize_with(quantile + 1, Kept::default);
+        }
+        let scale = if self.shape.within {
+            self.taken.0 / self.taken.1
+        } else {
+            1.0
+        };
+        self.kept[quantile].add(group, self.partitions - 1, scale, value);
+    }
+
+    /// What was kept of a group: number of the partition among those of the lane, what a value stands for, values.
+    pub fn kept<'a>(&'a self, key: &[u8], quantile: usize) -> impl Iterator<Item = (u64, f64, &'a [f64])> {
+        let of = self.groups.get(key).zip(self.kept.get(quantile));
+        of.into_iter().flat_map(|(&group, kept)| kept.of(group as usize))
+    }
+
     /// Adds what is under way to the sums.
     pub fn close(&mut self) {
         for row in self.rows.chunks_mut(self.shape.width) {
@@ -212,6 +283,19 @@ impl Totals {
             }
             close(&self.shape, row, self.taken);
         }
+    }
+
+    /// Of one group: sums of each aggregate, and products. None if nothing of it came. Nothing may be under way.
+    pub fn moments(&self, key: &[u8]) -> Option<Moments> {
+        let number = *self.groups.get(key)? as usize;
+        let row = &self.rows[number * self.shape.width..][..self.shape.width];
+        let within = |at: usize| if self.shape.within { row[at + P_W] } else { 0.0 };
+        let pairs = self.shape.pairs.iter().zip(self.shape.pairs());
+        let products = pairs.map(|(&pair, (_, _, at))| (pair, row[at + P_TT], within(at)));
+        Some(Moments {
+            sums: sums(&self.shape, row),
+            products: Products(products.collect()),
+        })
     }
 
     /// All groups, in any order: key, partitions seen, sums of each aggregate. Nothing may be under way.
@@ -225,6 +309,9 @@ impl Totals {
 
 /// Adds the record under way to its partition.
 fn close_record(shape: &Shape, row: &mut [f64]) {
+    for (a, b, at) in shape.pairs() {
+        row[at + P_Q] += row[a + TOTAL + R_T] * row[b + TOTAL + R_T];
+    }
     for (kind, &start) in shape.kinds.iter().zip(&shape.starts) {
         let of = &mut row[start..];
         let within = if kind.is_ratio() { RATIO } else { TOTAL };
@@ -244,6 +331,18 @@ fn close_record(shape: &Shape, row: &mut [f64]) {
 /// Adds the partition under way to the sums.
 #[inline]
 fn close(shape: &Shape, row: &mut [f64], (records, taken): (f64, f64)) {
+    for (a, b, at) in shape.pairs() {
+        let mut product = row[a + T] * row[b + T];
+        if shape.within && taken > 0.0 {
+            if taken < records && taken > 1.0 {
+                let scale = records * (records - taken) / taken / (taken - 1.0);
+                row[at + P_W] += scale * (row[at + P_Q] - product / taken);
+            }
+            row[at + P_Q] = 0.0;
+            product *= (records / taken) * (records / taken);
+        }
+        row[at + P_TT] += product;
+    }
     for (kind, &start) in shape.kinds.iter().zip(&shape.starts) {
         let of = &mut row[start..];
         let mut t = of[T];

@@ -36,6 +36,9 @@ def sample(
     level: Annotated[
         float | None, typer.Option("--level", metavar="SHARE", help="Level of the intervals. [0.95]")
     ] = None,
+    replicates: Annotated[
+        int | None, typer.Option("--replicates", metavar="N", help="Replicates of median and quantile. [1000]")
+    ] = None,
     format: Annotated[
         str | None, typer.Option("--format", metavar="NAME", help="text, csv, tsv or json. [by the files' names]")
     ] = None,
@@ -78,6 +81,7 @@ def sample(
         records=records,
         pilot=pilot,
         level=level,
+        replicates=replicates,
         format=format,
         delimiter=delimiter,
         header=not no_header,

@@ -6,17 +6,20 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
 use super::{Engine, locked};
+use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
 use crate::estimate::{Estimate, Estimator, Quantiles};
 use crate::expression::Value;
-use crate::sql::{self, Plan, Shows};
+use crate::formula::Moments;
+use crate::sql::{Column, Plan, Shows};
 use crate::totals::{Sums, Totals};
 
 /// A row of the answer.
 pub(super) struct Row {
+    key: Box<[u8]>,
     groups: Vec<Value<'static>>,
     pub(super) seen: u64,
     pub(super) estimators: Vec<Estimator>,
-    /// With intervals only of rows that are shown.
+    /// Column by column, none of groups. With intervals only of rows that are shown.
     pub(super) estimates: Vec<Option<Estimate>>,
 }
 
@@ -64,21 +67,28 @@ impl Engine<'_> {
             }
         }
         let within = self.spec.records < 1.0;
+        let orders = self.plan.orders.iter();
+        let sorted_by: Vec<Shows> = orders.map(|&(column, _)| self.plan.columns[column].shows).collect();
         let mut rows: Vec<Row> = groups
             .into_iter()
             .map(|(key, mut group)| {
                 end_disk(&mut group);
-                let values = group.estimators.iter().zip(&self.plan.aggregates);
-                let value = |(estimator, aggregate): (&Estimator, &sql::Aggregate)| {
-                    Some(Estimate {
-                        value: estimator.value(aggregate.kind)?,
-                        interval: None,
-                    })
+                let value = |column: &Column| {
+                    let value = match column.shows {
+                        Shows::Group(_) => None,
+                        Shows::Aggregate(at) => group.estimators[at].value(self.plan.aggregates[at].kind),
+                        Shows::Formula(at) => self.plan.formulas[at].value(&|total| group.estimators[total].total()),
+                        // Sorting all values of all groups is left out where nothing is sorted by it.
+                        Shows::Quantile(_) if !sorted_by.contains(&column.shows) => None,
+                        Shows::Quantile(at) => self.ranked(&lanes, key, at).value(&strata),
+                    }?;
+                    Some(Estimate { value, interval: None })
                 };
                 Row {
                     groups: Value::read_keys(key),
+                    key: key.into(),
                     seen: group.seen,
-                    estimates: values.map(value).collect(),
+                    estimates: self.plan.columns.iter().map(value).collect(),
                     estimators: group.estimators,
                 }
             })
@@ -90,12 +100,13 @@ impl Engine<'_> {
                 .find(|order| order.is_ne())
                 .unwrap_or(std::cmp::Ordering::Equal)
         };
-        let number = |row: &Row, at: usize| row.estimates[at].map_or(f64::NEG_INFINITY, |estimate| estimate.value);
+        let number =
+            |row: &Row, column: usize| row.estimates[column].map_or(f64::NEG_INFINITY, |estimate| estimate.value);
         rows.sort_by(|a, b| {
             for &(column, falls) in &self.plan.orders {
                 let order = match self.plan.columns[column].shows {
                     Shows::Group(at) => a.groups[at].order(&b.groups[at]),
-                    Shows::Aggregate(at) => number(a, at).total_cmp(&number(b, at)),
+                    _ => number(a, column).total_cmp(&number(b, column)),
                 };
                 let order = if falls { order.reverse() } else { order };
                 if order.is_ne() {
@@ -107,12 +118,74 @@ impl Engine<'_> {
         let shown = self.plan.limit.unwrap_or(usize::MAX).min(rows.len());
         let mut quantiles = Quantiles::new(self.spec.level);
         for row in &mut rows[..shown] {
-            for (at, aggregate) in self.plan.aggregates.iter().enumerate() {
-                row.estimates[at] =
-                    row.estimators[at].finish(aggregate.kind, &strata, &mut quantiles, within, negative[at]);
+            let moments = if self.plan.formulas.is_empty() {
+                Vec::new()
+            } else {
+                self.moments(&lanes, &row.key)
+            };
+            for (column, estimate) in self.plan.columns.iter().zip(&mut row.estimates) {
+                *estimate = match column.shows {
+                    Shows::Aggregate(at) => {
+                        let kind = self.plan.aggregates[at].kind;
+                        row.estimators[at].finish(kind, &strata, &mut quantiles, within, negative[at])
+                    }
+                    Shows::Formula(at) => self.plan.formulas[at].estimate(&moments, &strata, &mut quantiles, within),
+                    Shows::Group(_) | Shows::Quantile(_) => continue,
+                };
             }
         }
+        self.add_quantiles(&lanes, &mut rows[..shown]);
         rows
+    }
+
+    /// Of each disk, what its lanes have of a group.
+    fn moments(&self, lanes: &[MutexGuard<'_, Totals>], key: &[u8]) -> Vec<Option<Moments>> {
+        let of_disk = |lanes: &[MutexGuard<'_, Totals>]| {
+            let some = lanes.iter().filter_map(|lane| lane.moments(key));
+            some.reduce(|mut all, one| {
+                all.sums.iter_mut().zip(&one.sums).for_each(|(all, one)| all.add(one));
+                all.products.add(&one.products);
+                all
+            })
+        };
+        lanes.chunks(self.lanes_of_disk).map(of_disk).collect()
+    }
+
+    /// The values of a group in the whole sample.
+    fn ranked(&self, lanes: &[MutexGuard<'_, Totals>], key: &[u8], quantile: usize) -> Ranked {
+        let mut before = 0;
+        let mut kept = Vec::new();
+        for (disk, drawn) in self.done.iter().enumerate() {
+            for lane in 0..self.lanes_of_disk {
+                let of = lanes[disk * self.lanes_of_disk + lane].kept(key, quantile);
+                // A lane has every `lanes_of_disk`-th partition of the disk's sample.
+                let number = |at: u64| before + lane + at as usize * self.lanes_of_disk;
+                kept.extend(of.map(|(at, scale, values)| (number(at), scale, values)));
+            }
+            before += *drawn as usize;
+        }
+        Ranked::new(self.plan.quantiles[quantile].p, kept.into_iter())
+    }
+
+    fn add_quantiles(&self, lanes: &[MutexGuard<'_, Totals>], rows: &mut [Row]) {
+        let settings = Settings {
+            replicates: self.spec.replicates,
+            level: self.spec.level,
+            seed: self.spec.seed,
+            threads: self.threads(),
+            within: self.spec.records < 1.0,
+        };
+        let strata = self.strata();
+        for rows in rows.chunks_mut(TOGETHER) {
+            for (column, shown) in self.plan.columns.iter().enumerate() {
+                let Shows::Quantile(at) = shown.shows else { continue };
+                let ranked: Vec<Ranked> = rows.iter().map(|row| self.ranked(lanes, &row.key, at)).collect();
+                let found = bootstrap::estimates(&strata, &ranked, settings);
+                for (row, found) in rows.iter_mut().zip(found) {
+                    row.estimates[column] = found;
+                }
+            }
+        }
     }
 }
 
@@ -121,14 +194,15 @@ impl Row {
         let values: Vec<Json> = plan
             .columns
             .iter()
-            .map(|column| match column.shows {
+            .enumerate()
+            .map(|(at, column)| match column.shows {
                 Shows::Group(at) => match &self.groups[at] {
                     Value::Null => Json::Null,
                     Value::Bool(truth) => json!(truth),
                     Value::Number(number) => json!(number),
                     Value::Text(text) => json!(String::from_utf8_lossy(text)),
                 },
-                Shows::Aggregate(at) => match self.estimates[at] {
+                _ => match self.estimates[at] {
                     None => Json::Null,
                     Some(Estimate { value, interval: None }) => json!({"value": value}),
                     Some(Estimate {

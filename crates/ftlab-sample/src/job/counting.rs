@@ -91,6 +91,7 @@ impl Engine<'_> {
                 let plain = self.plan.condition.is_none()
                     && self.lookup.is_none()
                     && self.plan.groups == [crate::expression::Expression::Slot(0)]
+                    && self.plan.quantiles.is_empty()
                     && self.plan.aggregates.iter().all(|aggregate| aggregate.of.is_none());
                 explode.pieces(line, lower, |piece| {
                     if plain {
@@ -167,6 +168,11 @@ impl Engine<'_> {
             group.evaluate(slots)?.write_key(key);
         }
         let group = totals.group(key);
+        for (number, quantile) in self.plan.quantiles.iter().enumerate() {
+            if let Some(value) = quantile.of.evaluate(slots)?.number()? {
+                totals.keep(group, number, value);
+            }
+        }
         for (number, aggregate) in self.plan.aggregates.iter().enumerate() {
             let Some(of) = &aggregate.of else {
                 totals.add(group, number, 1.0, 0.0);

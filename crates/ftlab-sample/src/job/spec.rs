@@ -3,6 +3,8 @@
 use ftlab_core::{Error, Result, units};
 use serde::Deserialize;
 
+use crate::bootstrap::least_replicates;
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SampleSpec {
@@ -43,6 +45,9 @@ pub struct SampleSpec {
     pub threads: Option<usize>,
     #[serde(default = "default_depth")]
     pub depth: usize,
+    /// Replicates of the bootstrap, of medians and quantiles.
+    #[serde(default = "default_replicates")]
+    pub replicates: usize,
     /// Where the answer is to be written: none of the files that are read.
     #[serde(default)]
     pub output: Option<String>,
@@ -59,6 +64,9 @@ fn default_records() -> f64 {
 }
 fn default_pilot() -> u64 {
     100
+}
+fn default_replicates() -> usize {
+    1000
 }
 fn default_depth() -> usize {
     4
@@ -123,6 +131,17 @@ impl SampleSpec {
         }
         if !(self.records > 0.0 && self.records <= 1.0) {
             return refuse("records", self.records.to_string(), "more than 0 and at most 1 (100%)");
+        }
+        let least = least_replicates(self.level);
+        if !(least..=100_000).contains(&self.replicates) {
+            return refuse(
+                "replicates",
+                self.replicates.to_string(),
+                &format!(
+                    "{least} to 100000: one in each tail is outside of --level {}",
+                    self.level
+                ),
+            );
         }
         self.partition_bytes()?;
         if self.pilot < 20 {

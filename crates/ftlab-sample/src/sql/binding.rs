@@ -7,7 +7,7 @@ use ftlab_core::{Error, Result};
 use crate::record::{Form, Pick};
 
 use super::scope::{Scope, Side};
-use super::{Aggregate, Column, Kind, Plan, Question, Shows, unsupported, whole};
+use super::{Aggregate, Column, Kind, Plan, Question, Shows, numbers, unsupported, whole};
 
 /// Gives the fields of a question their places; `joined` are form and names of the joined file's fields.
 pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option<(&Form, &[String])>) -> Result<Plan> {
@@ -31,14 +31,12 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
     // A first pass finds all fields, so that slots can stand in the order of fields.
     for expr in every {
         let expr = question.named(expr);
-        match aggregate(expr)? {
-            Some((_, None)) => {}
-            Some((_, Some(of))) => {
-                scope.compile(of)?;
-            }
-            None => {
-                scope.compile(expr)?;
-            }
+        let within = numbers::within(expr)?;
+        for of in within.iter().flatten() {
+            scope.compile(of)?;
+        }
+        if within.is_empty() {
+            scope.compile(expr)?;
         }
     }
     let mut sides = None;
@@ -69,6 +67,8 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
             .transpose()?,
         groups: Vec::new(),
         aggregates: Vec::new(),
+        formulas: Vec::new(),
+        quantiles: Vec::new(),
         columns: Vec::new(),
         orders: Vec::new(),
         limit: question.limit,
@@ -78,7 +78,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
     }
     let groups: Vec<&Expr> = question.groups.iter().map(|expr| question.named(expr)).collect();
     for group in &groups {
-        if aggregate(group)?.is_some() {
+        if !numbers::within(group)?.is_empty() {
             return Err(Error::input(format!(
                 "group by {group}: expected an expression without count, sum, avg or proportion"
             )));
@@ -94,11 +94,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
             }
             None => match groups.iter().position(|group| is_same(group, item)) {
                 Some(group) => Shows::Group(group),
-                None => {
-                    return Err(Error::input(format!(
-                        "`{item}`: expected in `group by`, or within count, sum, avg or proportion"
-                    )));
-                }
+                None => numbers::bind(item, &mut scope, &mut plan)?,
             },
         };
         plan.columns.push(Column {
@@ -106,9 +102,9 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
             shows,
         });
     }
-    if plan.aggregates.is_empty() {
+    if plan.aggregates.is_empty() && plan.quantiles.is_empty() {
         return Err(Error::input(
-            "query: expected at least one of count, sum, avg and proportion",
+            "query: expected at least one of count, sum, avg, proportion, median and quantile",
         ));
     }
     for (by, falls) in &question.orders {
@@ -169,6 +165,16 @@ pub(super) fn aggregate(expr: &Expr) -> Result<Option<(Kind, Option<&Expr>)>> {
         "sum" => Kind::Sum,
         "avg" | "mean" => Kind::Average,
         "proportion" => Kind::Proportion,
+        extreme @ ("min" | "max") => {
+            let (most, p) = if extreme == "min" {
+                ("smallest", "0.01")
+            } else {
+                ("largest", "0.99")
+            };
+            return Err(Error::input(format!(
+                "`{expr}`: the {most} that was read says nothing of what was not; expected quantile(X, {p}), or another share"
+            )));
+        }
         _ => return Ok(None),
     };
     if function.over.is_some() || function.filter.is_some() {

@@ -11,8 +11,7 @@ use ftlab_core::{Error, Result};
 use crate::expression::{Comparison, Expression, Operator};
 use crate::record::{Explode, Form, Pick};
 
-use super::binding::aggregate;
-use super::{Question, unsupported, whole};
+use super::{Question, numbers, unsupported, whole};
 
 /// What names of fields mean.
 pub(super) struct Scope<'a> {
@@ -247,7 +246,7 @@ impl Scope<'_> {
                 },
             ),
             Expr::Function(function) => {
-                if aggregate(expr)?.is_some() {
+                if !numbers::within(expr)?.is_empty() {
                     return Err(Error::input(format!(
                         "`{expr}`: expected as an item of its own, not within an expression"
                     )));
@@ -282,6 +281,8 @@ impl Scope<'_> {
                     "sum",
                     "avg",
                     "proportion",
+                    "median",
+                    "quantile",
                     "lower",
                     "upper",
                     "length",
