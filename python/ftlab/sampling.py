@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -135,11 +135,16 @@ def sample(
 _SHARES = ("ratio", "error", "records")
 
 
-def execute(query: str, **options: Any) -> Sample:
-    """Does what `sample` says, and refuses to read what is to be written (`output`)."""
+def execute(query: str, watch: Callable[[Figures], object] | None = None, **options: Any) -> Sample:
+    """Does what `sample` says, and refuses to read what is to be written (`output`).
+
+    `watch` is called a few times a second with `done` and `of` (partitions), `bytes_read`, and what is known so far:
+    `widest` (half-width over value), `first` (name, value and half-width of the first number of a single row).
+    """
     spec = {name: value for name, value in options.items() if value is not None}
     # JSON has no such numbers, so the core cannot refuse them in its own words.
     if isinstance(level := spec.get("level"), float) and not math.isfinite(level):
         raise InputError(f"--level {level}: expected more than 0 and less than 1, such as 0.95")
     spec |= {name: share(spec[name], name) for name in _SHARES if name in spec}
-    return Sample(json.loads(_ftlab.sample_files(json.dumps({"query": query, **spec}))))
+    tell = None if watch is None else lambda text: watch(json.loads(text))
+    return Sample(json.loads(_ftlab.sample_files(json.dumps({"query": query, **spec}), tell)))

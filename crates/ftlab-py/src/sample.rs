@@ -1,5 +1,7 @@
 //! Samples of files, and modelled arrays: specs come in as JSON, so do answers.
 
+use std::time::{Duration, Instant};
+
 use ftlab_core::Error;
 use ftlab_sample::{ArraySpec, SampleSpec};
 use pyo3::prelude::*;
@@ -11,14 +13,37 @@ fn go_on() -> ftlab_core::Result<()> {
     Python::attach(|py| py.check_signals()).map_err(|_| Error::Interrupted)
 }
 
-/// A question to files, as JSON. `spec` is the JSON of `ftlab_sample::SampleSpec`.
+/// Progress is told so often at most, and in so small a share of the time.
+const EVERY: Duration = Duration::from_millis(200);
+const SHARE: u32 = 20;
+
+/// A question to files, as JSON. `spec` is the JSON of `ftlab_sample::SampleSpec`. `watch` is called now and then with the JSON of `ftlab_sample::Progress`.
 #[pyfunction]
-pub fn sample_files(py: Python<'_>, spec: &str) -> PyResult<String> {
+#[pyo3(signature = (spec, watch=None))]
+pub fn sample_files(py: Python<'_>, spec: &str, watch: Option<Py<PyAny>>) -> PyResult<String> {
     let spec = SampleSpec::parse(spec).map_err(to_py)?;
-    Ok(py
-        .detach(|| ftlab_sample::sample(&spec, &mut go_on))
-        .map_err(to_py)?
-        .to_string())
+    let mut next = Instant::now() + EVERY;
+    let mut failed = None;
+    let found = py.detach(|| {
+        ftlab_sample::watched(&spec, &mut |progress| {
+            go_on()?;
+            let began = Instant::now();
+            let Some(watch) = watch.as_ref().filter(|_| began >= next) else {
+                return Ok(());
+            };
+            let shown = serde_json::to_string(&progress()).unwrap_or_default();
+            let told = Python::attach(|py| watch.call1(py, (shown,)).map(|_| ()));
+            next = Instant::now() + EVERY.max(began.elapsed() * SHARE);
+            told.map_err(|error| {
+                failed = Some(error);
+                Error::Interrupted
+            })
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(found.map_err(to_py)?.to_string()),
+    }
 }
 
 /// A sampling job on a modelled array, as JSON. `spec` is the JSON of `ftlab_sample::ArraySpec`.

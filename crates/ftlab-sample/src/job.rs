@@ -22,9 +22,11 @@ mod answer;
 mod asked;
 mod counting;
 mod joined;
+mod progress;
 mod spec;
 
 pub use joined::Lookup;
+pub use progress::Progress;
 pub use spec::SampleSpec;
 
 use answer::Row;
@@ -58,6 +60,11 @@ const LARGEST_JOINED: u64 = 1 << 30;
 
 /// Asks, and answers with JSON. `go_on` is called now and then, and may refuse.
 pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Json> {
+    watched(spec, &mut |_| go_on())
+}
+
+/// As `sample`; `go_on` may look at what is known so far, which changes nothing.
+pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Json> {
     let started = Instant::now();
     spec.check()?;
     let Asked {
@@ -130,6 +137,9 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
         "perf": {"wall_s": wall_s},
     }))
 }
+
+/// Called a few times a second with what makes a `Progress`.
+pub type GoOn<'g> = &'g mut dyn FnMut(&dyn Fn() -> Progress) -> Result<()>;
 
 struct Engine<'a> {
     spec: &'a SampleSpec,
@@ -236,7 +246,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Draws what was asked for; what that was, and what came of it.
-    fn draw(&mut self, started: Instant, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Json> {
+    fn draw(&mut self, started: Instant, go_on: GoOn<'_>) -> Result<Json> {
         let share = |ratio: f64, partitions: u64| ((ratio * partitions as f64).round() as u64).max(2).min(partitions);
         let of_disk: Vec<u64> = self.dataset.disks.iter().map(|disk| disk.partitions).collect();
         let all = self.dataset.partitions() as f64;
@@ -347,12 +357,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Reads and counts until each disk's sample has the length of its target, or time is up.
-    fn extend(
-        &mut self,
-        targets: &[u64],
-        deadline: Option<Instant>,
-        go_on: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
+    fn extend(&mut self, targets: &[u64], deadline: Option<Instant>, go_on: GoOn<'_>) -> Result<()> {
         if deadline.is_none() {
             for (disk, order) in self.orders.iter_mut().enumerate() {
                 self.permutations[disk].extend(order, targets[disk]);
@@ -491,8 +496,9 @@ impl<'a> Engine<'a> {
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
                 if stopped.is_ok() {
+                    let bytes_read = engine.bytes_read + guard.bytes_read;
                     drop(guard);
-                    stopped = go_on();
+                    stopped = go_on(&|| engine.progress(targets, bytes_read));
                     guard = locked(&state);
                     if stopped.is_err() {
                         guard.stop = true;

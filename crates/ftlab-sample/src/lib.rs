@@ -20,4 +20,4 @@ pub mod sql;
 pub mod totals;
 
 pub use array::{ArraySpec, array};
-pub use job::{SampleSpec, sample};
+pub use job::{Progress, SampleSpec, sample, watched};

@@ -65,31 +65,33 @@ def sample(
     Example: ftlab sample "select country, avg(ms), count(*) from 'logs/*.csv' group by country" --error 5%
     """
     from ftlab import sampling, show, store
-    from ftlab.cli import sample_text, text
+    from ftlab.cli import sample_progress, sample_text, text
     from ftlab.errors import InputError
 
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists; --force replaces it")
-    found = sampling.execute(
-        query,
-        output=None if out is None else str(out),
-        ratio=ratio,
-        error=error,
-        within=within,
-        disks=disk or [],
-        partition=partition,
-        records=records,
-        pilot=pilot,
-        level=level,
-        replicates=replicates,
-        format=format,
-        delimiter=delimiter,
-        header=not no_header,
-        no_quoted_newlines=no_quoted_newlines,
-        seed=seed,
-        threads=threads,
-        depth=depth,
-    )
+    with sample_progress.shown(within) as watch:
+        found = sampling.execute(
+            query,
+            watch,
+            output=None if out is None else str(out),
+            ratio=ratio,
+            error=error,
+            within=within,
+            disks=disk or [],
+            partition=partition,
+            records=records,
+            pilot=pilot,
+            level=level,
+            replicates=replicates,
+            format=format,
+            delimiter=delimiter,
+            header=not no_header,
+            no_quoted_newlines=no_quoted_newlines,
+            seed=seed,
+            threads=threads,
+            depth=depth,
+        )
     if json:
         text.put_json(found.figures)
     else:

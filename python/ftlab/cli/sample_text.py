@@ -94,16 +94,20 @@ def _group(value: Any) -> str:
 def _estimate(value: Figures | None, exact: bool) -> str:
     if value is None:
         return "–"
-    half = value.get("half_width")
-    if exact or half == 0:
-        return _number(value["value"], 6)
+    return plus_minus(value["value"], 0 if exact else value.get("half_width"))
+
+
+def plus_minus(value: float, half: float | None) -> str:
+    """A value and the half-width of its interval: 0 of what is exact, None where the sample does not tell."""
+    if half == 0:
+        return _number(value, 6)
     if half is None:
-        return f"{_number(value['value'], 4)} ± ?"
+        return f"{_number(value, 4)} ± ?"
     # As many digits as the half-width has meaning for, and two more of its own.
-    magnitude = math.floor(math.log10(abs(value["value"]))) if value["value"] else 0
+    magnitude = math.floor(math.log10(abs(value))) if value else 0
     significant = min(9, max(3, magnitude - math.floor(math.log10(half)) + 2))
-    share = f" ({show.percent(abs(half / value['value']))})" if value["value"] else ""
-    return f"{_number(value['value'], significant)} ± {_number(half, 2)}{share}"
+    share = f" ({show.percent(abs(half / value))})" if value else ""
+    return f"{_number(value, significant)} ± {_number(half, 2)}{share}"
 
 
 def _number(value: float, significant: int) -> str:

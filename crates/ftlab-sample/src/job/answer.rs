@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Engine, locked};
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
-use crate::estimate::{Estimate, Estimator, Quantiles};
+use crate::estimate::{Estimate, Estimator, Quantiles, Stratum};
 use crate::expression::Value;
 use crate::formula::Moments;
 use crate::sql::{Column, Plan, Shows};
@@ -26,9 +26,31 @@ pub(super) struct Row {
 impl Engine<'_> {
     /// All rows, in their order.
     pub(super) fn answer(&self) -> Vec<Row> {
-        let strata = self.strata();
-        let aggregates = self.plan.aggregates.len();
         let lanes: Vec<MutexGuard<'_, Totals>> = self.lanes.iter().map(locked).collect();
+        let mut rows = self.rows_of(&lanes, &self.strata(), true);
+        self.add_quantiles(&lanes, &mut rows);
+        rows
+    }
+
+    /// Rows of what has been counted by now, without quantiles; and partitions counted. It changes no later answer.
+    pub(super) fn so_far(&self) -> (Vec<Row>, u64) {
+        let mut lanes: Vec<MutexGuard<'_, Totals>> = self.lanes.iter().map(locked).collect();
+        // A lane is locked between two partitions only, so that what is under way is whole.
+        lanes.iter_mut().for_each(|lane| lane.close());
+        let disks = lanes.chunks(self.lanes_of_disk).zip(&self.dataset.disks);
+        let strata: Vec<Stratum> = disks
+            .map(|(lanes, disk)| Stratum {
+                partitions: disk.partitions,
+                drawn: lanes.iter().map(|lane| lane.partitions).sum(),
+            })
+            .collect();
+        let counted = strata.iter().map(|stratum| stratum.drawn).sum();
+        (self.rows_of(&lanes, &strata, false), counted)
+    }
+
+    /// All rows, in their order. Quantiles have a value where rows are sorted by it, but no interval.
+    fn rows_of(&self, lanes: &[MutexGuard<'_, Totals>], strata: &[Stratum], quantiles_sort: bool) -> Vec<Row> {
+        let aggregates = self.plan.aggregates.len();
         let negative: Vec<bool> = (0..aggregates)
             .map(|at| lanes.iter().any(|lane| lane.negative[at]))
             .collect();
@@ -79,8 +101,8 @@ impl Engine<'_> {
                         Shows::Aggregate(at) => group.estimators[at].value(self.plan.aggregates[at].kind),
                         Shows::Formula(at) => self.plan.formulas[at].value(&|total| group.estimators[total].total()),
                         // Sorting all values of all groups is left out where nothing is sorted by it.
-                        Shows::Quantile(_) if !sorted_by.contains(&column.shows) => None,
-                        Shows::Quantile(at) => self.ranked(&lanes, key, at).value(&strata),
+                        Shows::Quantile(_) if !quantiles_sort || !sorted_by.contains(&column.shows) => None,
+                        Shows::Quantile(at) => self.ranked(lanes, key, at).value(strata),
                     }?;
                     Some(Estimate { value, interval: None })
                 };
@@ -121,20 +143,19 @@ impl Engine<'_> {
             let moments = if self.plan.formulas.is_empty() {
                 Vec::new()
             } else {
-                self.moments(&lanes, &row.key)
+                self.moments(lanes, &row.key)
             };
             for (column, estimate) in self.plan.columns.iter().zip(&mut row.estimates) {
                 *estimate = match column.shows {
                     Shows::Aggregate(at) => {
                         let kind = self.plan.aggregates[at].kind;
-                        row.estimators[at].finish(kind, &strata, &mut quantiles, within, negative[at])
+                        row.estimators[at].finish(kind, strata, &mut quantiles, within, negative[at])
                     }
-                    Shows::Formula(at) => self.plan.formulas[at].estimate(&moments, &strata, &mut quantiles, within),
+                    Shows::Formula(at) => self.plan.formulas[at].estimate(&moments, strata, &mut quantiles, within),
                     Shows::Group(_) | Shows::Quantile(_) => continue,
                 };
             }
         }
-        self.add_quantiles(&lanes, &mut rows[..shown]);
         rows
     }
 
@@ -168,6 +189,7 @@ impl Engine<'_> {
     }
 
     fn add_quantiles(&self, lanes: &[MutexGuard<'_, Totals>], rows: &mut [Row]) {
+        let shown = self.plan.limit.unwrap_or(usize::MAX).min(rows.len());
         let settings = Settings {
             replicates: self.spec.replicates,
             level: self.spec.level,
@@ -176,7 +198,7 @@ impl Engine<'_> {
             within: self.spec.records < 1.0,
         };
         let strata = self.strata();
-        for rows in rows.chunks_mut(TOGETHER) {
+        for rows in rows[..shown].chunks_mut(TOGETHER) {
             for (column, shown) in self.plan.columns.iter().enumerate() {
                 let Shows::Quantile(at) = shown.shows else { continue };
                 let ranked: Vec<Ranked> = rows.iter().map(|row| self.ranked(lanes, &row.key, at)).collect();
