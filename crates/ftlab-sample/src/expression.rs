@@ -166,13 +166,47 @@ impl Value<'_> {
     }
 }
 
+/// Powers of ten that are exact.
+const TENS: [f64; 16] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+];
+
 fn parse_number(text: &[u8]) -> Option<f64> {
-    // Short whole numbers are the most, and take a tenth of the time this way.
-    if (1..=15).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
-        return Some(text.iter().fold(0u64, |sum, byte| sum * 10 + u64::from(byte - b'0')) as f64);
+    if let Some(number) = parse_decimal(text) {
+        return Some(number);
     }
     let text = std::str::from_utf8(text).ok()?.trim();
     text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// Most numbers are short: at most 15 digits and perhaps a point. They and the power of ten are exact, so that one division rounds as it should; it takes
+/// a tenth to a third of the time of the library's parser.
+fn parse_decimal(text: &[u8]) -> Option<f64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    let (mut sum, mut point) = (0u64, None);
+    for (at, &byte) in digits.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit < 10 {
+            sum = sum * 10 + u64::from(digit);
+        } else if byte == b'.' && point.is_none() {
+            point = Some(at);
+        } else {
+            return None;
+        }
+    }
+    let places = point.map_or(0, |point| digits.len() - 1 - point);
+    let count = digits.len() - usize::from(point.is_some());
+    if count == 0 || count > 15 {
+        return None;
+    }
+    let number = sum as f64 / TENS[places];
+    Some(if negative { -number } else { number })
 }
 
 impl Expression {
@@ -372,6 +406,26 @@ mod tests {
         assert_eq!(Value::read_keys(&key), wanted);
     }
 
+    /// 200,000 numbers of up to 17 digits, with the point anywhere, as the library reads them, to the bit.
+    #[test]
+    fn short_numbers_are_rounded_as_long_ones() {
+        let mut random = ftlab_core::Stream::new(1, "numbers");
+        for _ in 0..200_000 {
+            let count = 1 + random.below(17);
+            let mut text: String = (0..count).map(|_| char::from(b'0' + random.below(10) as u8)).collect();
+            text.insert(random.below(count + 1) as usize, '.');
+            if random.below(2) == 0 {
+                text.insert(0, '-');
+            }
+            let wanted: f64 = text.parse().unwrap();
+            assert_eq!(
+                parse_number(text.as_bytes()).map(f64::to_bits),
+                Some(wanted.to_bits()),
+                "{text}"
+            );
+        }
+    }
+
     #[test]
     fn numbers() {
         for (text, wanted) in [
@@ -381,6 +435,14 @@ mod tests {
             ("", None),
             ("1,5", None),
             ("inf", None),
+            (".", None),
+            ("-", None),
+            ("1.2.3", None),
+            ("--1", None),
+            (".5", Some(0.5)),
+            ("-7.", Some(-7.0)),
+            ("0.1234567890123456", Some(0.123_456_789_012_345_6)),
+            ("9999999999999999", Some(1e16)),
         ] {
             assert_eq!(parse_number(text.as_bytes()), wanted, "{text}");
         }

@@ -227,6 +227,7 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::hash;
     use crate::sql::Kind;
     use crate::totals::{Shape, Totals};
 
@@ -246,7 +247,7 @@ mod tests {
             let mut totals = Totals::new(Shape::with_pairs(vec![Kind::Sum, Kind::Sum], vec![(0, 1)], false));
             for &(t, z) in *drawn {
                 totals.begin(0, 0);
-                let group = totals.group(b"");
+                let group = totals.group(b"", hash(b""));
                 totals.add(group, 0, t, 0.0);
                 totals.add(group, 1, z, 0.0);
             }

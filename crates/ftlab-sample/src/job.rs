@@ -24,6 +24,7 @@ mod counting;
 mod joined;
 mod progress;
 mod spec;
+mod tally;
 
 pub use joined::Lookup;
 pub use progress::Progress;
@@ -168,6 +169,13 @@ struct Lane {
     pending: BTreeMap<u64, Part>,
     next: u64,
     is_busy: bool,
+}
+
+impl Lane {
+    /// Whether its next partition can be counted.
+    fn is_ready(&self) -> bool {
+        !self.is_busy && self.pending.first_key_value().is_some_and(|(n, _)| *n == self.next)
+    }
 }
 
 struct State {
@@ -439,13 +447,14 @@ impl<'a> Engine<'a> {
             ready.notify_all();
             room.notify_all();
         };
-        let computer = &|| {
+        let computer = &|thread: usize| {
             let mut room_for = Room::default();
             let mut guard = locked(&state);
             loop {
-                let found = guard.lanes.iter().position(|lane| {
-                    !lane.is_busy && lane.pending.first_key_value().is_some_and(|(n, _)| *n == lane.next)
-                });
+                let is_ready = |&at: &usize| guard.lanes[at].is_ready();
+                // Lanes of its own first: their groups may still be in the core's cache.
+                let own = (thread..guard.lanes.len()).step_by(threads).find(is_ready);
+                let found = own.or_else(|| (0..guard.lanes.len()).find(is_ready));
                 let is_over = guard.readers == 0 && guard.lanes.iter().all(|lane| lane.pending.is_empty());
                 let Some(at) = found.filter(|_| !guard.stop) else {
                     if guard.stop || is_over {
@@ -486,8 +495,8 @@ impl<'a> Engine<'a> {
                     scope.spawn(move || reader(disk));
                 }
             }
-            for _ in 0..threads {
-                scope.spawn(computer);
+            for thread in 0..threads {
+                scope.spawn(move || computer(thread));
             }
             let mut guard = locked(&state);
             while guard.computing > 0 || guard.readers > 0 {

@@ -1,10 +1,11 @@
 //! Samples of files that lie on an array of disks (ApproxSSD): questions in SQL, answers with error bars.
 //!
 //! Reading order: `layout` (files cut into partitions, by disk), `draw` (which of them are sampled), `read` (how they come off the disks),
-//! `sql`, `expression` and `record` (what is asked of each record), `totals` and `kept` (what is kept of it), `estimate`, `formula` and `bootstrap` (what follows for all data),
-//! `job` (all of it); `array` (modelled disks in virtual time).
+//! `sql`, `expression` and `record` (what is asked of each record), `block`, `totals`, `keys` and `kept` (what is kept of it), `estimate`, `formula` and `bootstrap` (what
+//! follows for all data), `job` (all of it); `array` (modelled disks in virtual time).
 
 pub mod array;
+pub mod block;
 pub mod bootstrap;
 pub mod draw;
 pub mod estimate;
@@ -13,6 +14,7 @@ pub mod formula;
 pub mod index;
 pub mod job;
 pub mod kept;
+pub mod keys;
 pub mod layout;
 pub mod read;
 pub mod record;

@@ -9,10 +9,9 @@
 //! # Cost
 //! 40 bytes a group and lane for a count, and the group's key.
 
-use rustc_hash::FxHashMap;
-
 use crate::formula::Moments;
 use crate::kept::Kept;
+use crate::keys::{Keys, is_same};
 use crate::sql::Kind;
 
 /// Numbers in front of a group's: partition under way, partitions seen.
@@ -143,10 +142,10 @@ impl Shape {
 /// The sums of a lane: of some partitions of a disk, in the order in which they are sampled.
 pub struct Totals {
     shape: Shape,
-    groups: FxHashMap<Box<[u8]>, u32>,
+    keys: Keys,
     rows: Vec<f64>,
-    /// The group that came last, which in sorted files comes again.
-    last: Option<(Vec<u8>, usize)>,
+    /// The group that came last.
+    last: usize,
     /// Number of the partition under way, from 1 on.
     partition: f64,
     record: f64,
@@ -165,9 +164,9 @@ pub struct Totals {
 impl Totals {
     pub fn new(shape: Shape) -> Totals {
         Totals {
-            groups: FxHashMap::default(),
+            keys: Keys::default(),
             rows: Vec::new(),
-            last: None,
+            last: 0,
             partition: 0.0,
             record: 0.0,
             partitions: 0,
@@ -196,13 +195,40 @@ impl Totals {
         self.records += 1;
     }
 
-    /// The number of a group, which is entered if it is new.
+    /// So many records come, of which none is kept apart.
+    pub fn records(&mut self, count: u64) {
+        self.records += count;
+    }
+
+    /// Reads what `group` will read of keys with these hashes, so that it need not wait for memory.
+    pub fn warm(&self, rows: &[(usize, u64)]) {
+        let width = self.shape.width;
+        let mut numbers = [0; 128];
+        for rows in rows.chunks(numbers.len()) {
+            let numbers = &mut numbers[..rows.len()];
+            for (number, &(_, hash)) in numbers.iter_mut().zip(rows) {
+                *number = self.keys.likely(hash);
+            }
+            let mut read = 0;
+            for number in numbers.iter_mut() {
+                let row = *number * width;
+                read ^= self.rows.get(row).map_or(0, |it| it.to_bits());
+                read ^= self.rows.get(row + width - 1).map_or(0, |it| it.to_bits());
+                *number = self.keys.end(*number);
+            }
+            for &end in numbers.iter() {
+                read ^= u64::from(self.keys.byte_before(end));
+            }
+            std::hint::black_box(read);
+        }
+    }
+
+    /// The number of the group of a key with its hash; it is entered if it is new.
     #[inline]
-    pub fn group(&mut self, key: &[u8]) -> usize {
-        let number = match &self.last {
-            Some((last, number)) if last == key => *number,
-            _ => self.look_up(key),
-        };
+    pub fn group(&mut self, key: &[u8], hash: u64) -> usize {
+        // Sorted files have the group that came last again.
+        let is_last = self.last < self.keys.len() && is_same(self.keys.key(self.last), key);
+        let number = if is_last { self.last } else { self.look_up(key, hash) };
         let row = &mut self.rows[number * self.shape.width..][..self.shape.width];
         if row[0] != self.partition {
             close(&self.shape, row, self.taken);
@@ -217,24 +243,12 @@ impl Totals {
     }
 
     #[inline]
-    fn look_up(&mut self, key: &[u8]) -> usize {
-        let number = match self.groups.get(key) {
-            Some(&number) => number as usize,
-            None => {
-                let number = self.groups.len();
-                self.groups.insert(key.into(), number as u32);
-                self.rows.resize(self.rows.len() + self.shape.width, 0.0);
-                number
-            }
-        };
-        match &mut self.last {
-            Some((last, known)) => {
-                last.clear();
-                last.extend_from_slice(key);
-                *known = number;
-            }
-            None => self.last = Some((key.to_vec(), number)),
+    fn look_up(&mut self, key: &[u8], hash: u64) -> usize {
+        let (number, is_new) = self.keys.number(key, hash);
+        if is_new {
+            self.rows.resize(self.rows.len() + self.shape.width, 0.0);
         }
+        self.last = number;
         number
     }
 
@@ -271,8 +285,8 @@ impl Totals {
 
     /// What was kept of a group: number of the partition among those of the lane, what a value stands for, values.
     pub fn kept<'a>(&'a self, key: &[u8], quantile: usize) -> impl Iterator<Item = (u64, f64, &'a [f64])> {
-        let of = self.groups.get(key).zip(self.kept.get(quantile));
-        of.into_iter().flat_map(|(&group, kept)| kept.of(group as usize))
+        let of = self.keys.find(key).zip(self.kept.get(quantile));
+        of.into_iter().flat_map(|(group, kept)| kept.of(group))
     }
 
     /// Adds what is under way to the sums.
@@ -287,7 +301,7 @@ impl Totals {
 
     /// Of one group: sums of each aggregate, and products. None if nothing of it came. Nothing may be under way.
     pub fn moments(&self, key: &[u8]) -> Option<Moments> {
-        let number = *self.groups.get(key)? as usize;
+        let number = self.keys.find(key)?;
         let row = &self.rows[number * self.shape.width..][..self.shape.width];
         let within = |at: usize| if self.shape.within { row[at + P_W] } else { 0.0 };
         let pairs = self.shape.pairs.iter().zip(self.shape.pairs());
@@ -298,11 +312,11 @@ impl Totals {
         })
     }
 
-    /// All groups, in any order: key, partitions seen, sums of each aggregate. Nothing may be under way.
+    /// All groups, in the order in which they came: key, partitions seen, sums of each aggregate. Nothing may be under way.
     pub fn groups(&self) -> impl Iterator<Item = (&[u8], u64, Vec<Sums>)> {
-        self.groups.iter().map(|(key, &number)| {
-            let row = &self.rows[number as usize * self.shape.width..][..self.shape.width];
-            (&**key, row[1] as u64, sums(&self.shape, row))
+        (0..self.keys.len()).map(|number| {
+            let row = &self.rows[number * self.shape.width..][..self.shape.width];
+            (self.keys.key(number), row[1] as u64, sums(&self.shape, row))
         })
     }
 }
@@ -394,6 +408,7 @@ fn sums(shape: &Shape, row: &[f64]) -> Vec<Sums> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::hash;
 
     /// Two partitions: 3 and 4 of group a in the first, 5 in the second; 1 of b in the second.
     #[test]
@@ -403,7 +418,7 @@ mod tests {
             totals.begin(2, 2);
             for (key, value) in records {
                 totals.record();
-                let group = totals.group(key.as_bytes());
+                let group = totals.group(key.as_bytes(), hash(key.as_bytes()));
                 totals.add(group, 0, *value, 0.0);
                 totals.add(group, 1, *value, 1.0);
             }
@@ -430,7 +445,7 @@ mod tests {
             totals.begin(records, values.len() as u64);
             for value in values {
                 totals.record();
-                let group = totals.group(b"");
+                let group = totals.group(b"", hash(b""));
                 totals.add(group, 0, *value, 0.0);
             }
         }

@@ -2,6 +2,7 @@
 
 use ftlab_core::Stream;
 use ftlab_sample::estimate::{Estimate, Estimator, Quantiles, Stratum};
+use ftlab_sample::keys::hash;
 use ftlab_sample::sql::Kind;
 use ftlab_sample::totals::{Shape, Totals};
 use ftlab_sample::{SampleSpec, sample};
@@ -62,7 +63,7 @@ fn estimate(disks: &[Disk], drawn: usize, share: f64, kind: Kind, random: &mut S
             totals.begin(partition.len() as u64, taken as u64);
             for value in first_of(&partition, taken, random) {
                 totals.record();
-                let group = totals.group(b"");
+                let group = totals.group(b"", hash(b""));
                 totals.add(group, 0, value, 1.0);
             }
         }

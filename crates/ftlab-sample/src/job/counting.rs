@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering;
 use ftlab_core::{Error, Result, Stream};
 
 use super::joined::joined_key;
+use super::tally::Tally;
 use super::{Engine, Part};
-use crate::expression::{Value, Wrong};
-use crate::record::{self, Form};
+use crate::block::Block;
+use crate::expression::{Expression, Value, Wrong};
+use crate::record::{self, Explode, Form};
 use crate::sql::Kind;
 use crate::totals::Totals;
 
@@ -19,7 +21,8 @@ const SQUARED: std::ops::RangeInclusive<f64> = 1e-100..=1e70;
 #[derive(Default)]
 pub(super) struct Room {
     lower: Vec<u8>,
-    key: Vec<u8>,
+    block: Block,
+    tally: Tally,
 }
 
 impl Engine<'_> {
@@ -36,6 +39,11 @@ impl Engine<'_> {
         let place = self.dataset.place(disk, partition);
         let quoted = place.piece.index.is_some();
         let form = &self.dataset.form;
+        if self.counts_words() && self.spec.records >= 1.0 {
+            totals.begin(0, 0);
+            self.words(bytes, totals, room);
+            return Ok(());
+        }
         let mut slots = vec![Value::Null; self.plan.picks.len() + self.plan.joined.len()];
         let done = if self.spec.records < 1.0 {
             let mut lines: Vec<(usize, &[u8])> = Vec::new();
@@ -63,9 +71,11 @@ impl Engine<'_> {
             })
         } else {
             totals.begin(0, 0);
-            record::records(form, quoted, bytes, |_, line| {
+            let counted = record::records(form, quoted, bytes, |_, line| {
                 self.record(line, &mut slots, totals, room)
-            })
+            });
+            room.block.flush(totals);
+            counted
         };
         done.map_err(|(at, wrong)| {
             let byte = part.loaded.offset + (part.loaded.records.start + at) as u64;
@@ -75,6 +85,34 @@ impl Engine<'_> {
                 wrong.0
             ))
         })
+    }
+
+    /// Whether only how often each word comes is asked for.
+    fn counts_words(&self) -> bool {
+        self.explode == Some(Explode::Words)
+            && self.plan.condition.is_none()
+            && self.lookup.is_none()
+            && self.plan.groups == [Expression::Slot(0)]
+            && self.plan.quantiles.is_empty()
+            && self.plan.aggregates.iter().all(|aggregate| aggregate.of.is_none())
+    }
+
+    /// Counts the words of a partition, as `record` does line by line.
+    fn words(&self, bytes: &[u8], totals: &mut Totals, room: &mut Room) {
+        let Room { block, tally, .. } = room;
+        let ends = memchr::memchr_iter(b'\n', bytes).count();
+        totals.records(ends as u64 + u64::from(!bytes.is_empty() && !bytes.ends_with(b"\n")));
+        tally.count(bytes);
+        for (word, count) in tally.words() {
+            write_text(block.key(), word);
+            for _ in &self.plan.aggregates {
+                block.value(f64::from(count), 0.0);
+            }
+            if block.end_row() {
+                block.flush(totals);
+            }
+        }
+        block.flush(totals);
     }
 
     fn record<'r>(
@@ -87,30 +125,13 @@ impl Engine<'_> {
         totals.record();
         match self.explode {
             Some(explode) => {
-                let Room { lower, key } = room;
-                let plain = self.plan.condition.is_none()
-                    && self.lookup.is_none()
-                    && self.plan.groups == [crate::expression::Expression::Slot(0)]
-                    && self.plan.quantiles.is_empty()
-                    && self.plan.aggregates.iter().all(|aggregate| aggregate.of.is_none());
+                let Room { lower, block, .. } = room;
                 explode.pieces(line, lower, |piece| {
-                    if plain {
-                        // Most words are counted this way, without going through expressions.
-                        key.clear();
-                        key.extend((piece.len() as u32 + 1).to_be_bytes());
-                        key.push(b't');
-                        key.extend(piece);
-                        let group = totals.group(key);
-                        for aggregate in 0..self.plan.aggregates.len() {
-                            totals.add(group, aggregate, 1.0, 0.0);
-                        }
-                        return Ok(());
-                    }
                     let mut own = vec![Value::Null; slots.len()];
                     if let Some(first) = own.first_mut().filter(|_| !self.plan.picks.is_empty()) {
                         *first = Value::Text(Cow::Borrowed(piece));
                     }
-                    self.rows(&mut own, totals, key)
+                    self.rows(&mut own, totals, block)
                 })
             }
             None => {
@@ -122,7 +143,7 @@ impl Engine<'_> {
                         }
                     }
                 }
-                self.rows(slots, totals, &mut room.key)
+                self.rows(slots, totals, &mut room.block)
             }
         }
     }
@@ -132,10 +153,10 @@ impl Engine<'_> {
         &'r self,
         slots: &mut [Value<'r>],
         totals: &mut Totals,
-        key: &mut Vec<u8>,
+        block: &mut Block,
     ) -> std::result::Result<(), Wrong> {
         let (Some(lookup), Some((ours, _))) = (&self.lookup, &self.plan.keys) else {
-            return self.row(slots, totals, key);
+            return self.row(slots, totals, block);
         };
         let Some(on) = joined_key(&ours.evaluate(slots)?) else {
             return Ok(());
@@ -152,38 +173,35 @@ impl Engine<'_> {
                     Value::Null => Value::Null,
                 };
             }
-            self.row(slots, totals, key)?;
+            self.row(slots, totals, block)?;
         }
         Ok(())
     }
 
-    fn row(&self, slots: &[Value<'_>], totals: &mut Totals, key: &mut Vec<u8>) -> std::result::Result<(), Wrong> {
+    fn row(&self, slots: &[Value<'_>], totals: &mut Totals, block: &mut Block) -> std::result::Result<(), Wrong> {
         if let Some(condition) = &self.plan.condition
             && condition.evaluate(slots)?.truth()? != Some(true)
         {
             return Ok(());
         }
-        key.clear();
         for group in &self.plan.groups {
-            group.evaluate(slots)?.write_key(key);
+            group.evaluate(slots)?.write_key(block.key());
         }
-        let group = totals.group(key);
         for (number, quantile) in self.plan.quantiles.iter().enumerate() {
             if let Some(value) = quantile.of.evaluate(slots)?.number()? {
-                totals.keep(group, number, value);
+                block.keep(number, value);
             }
         }
-        for (number, aggregate) in self.plan.aggregates.iter().enumerate() {
+        for aggregate in &self.plan.aggregates {
             let Some(of) = &aggregate.of else {
-                totals.add(group, number, 1.0, 0.0);
+                block.value(1.0, 0.0);
                 continue;
             };
             let value = of.evaluate(slots)?;
-            match aggregate.kind {
-                Kind::Count if !value.is_null() => totals.add(group, number, 1.0, 0.0),
-                Kind::Count => {}
-                Kind::Sum | Kind::Average => {
-                    if let Some(value) = value.number()? {
+            let (t, z) = match aggregate.kind {
+                Kind::Count => (f64::from(u8::from(!value.is_null())), 0.0),
+                Kind::Sum | Kind::Average => match value.number()? {
+                    Some(value) => {
                         if value != 0.0 && !SQUARED.contains(&value.abs()) {
                             return Err(Wrong(format!(
                                 "{value:e}: expected 0, or {:e} to {:e} in size, of which squares can be summed",
@@ -191,16 +209,28 @@ impl Engine<'_> {
                                 SQUARED.end()
                             )));
                         }
-                        totals.add(group, number, value, 1.0);
+                        (value, 1.0)
                     }
-                }
-                Kind::Proportion => {
-                    if let Some(truth) = value.truth()? {
-                        totals.add(group, number, f64::from(u8::from(truth)), 1.0);
-                    }
-                }
-            }
+                    None => (0.0, 0.0),
+                },
+                Kind::Proportion => match value.truth()? {
+                    Some(truth) => (f64::from(u8::from(truth)), 1.0),
+                    None => (0.0, 0.0),
+                },
+            };
+            block.value(t, z);
+        }
+        // Records within partitions are kept apart as they come.
+        if block.end_row() || self.spec.records < 1.0 {
+            block.flush(totals);
         }
         Ok(())
     }
+}
+
+/// The key of a group of one text, as `Value::write_key` writes it.
+fn write_text(key: &mut Vec<u8>, text: &[u8]) {
+    key.extend((text.len() as u32 + 1).to_be_bytes());
+    key.push(b't');
+    key.extend(text);
 }
