@@ -2,6 +2,7 @@
 
 mod error;
 mod frames;
+mod ldd;
 mod members;
 mod nvm;
 mod requests;
@@ -301,5 +302,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_array, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_blocked, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_load, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_info, m)?)?;
     Ok(())
 }

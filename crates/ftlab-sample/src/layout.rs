@@ -27,6 +27,7 @@ use ftlab_core::{Error, Result};
 
 use crate::index::Index;
 use crate::record::Form;
+use crate::store::Log;
 
 /// Of a header, at most so much is read.
 const LONGEST_HEADER: usize = 1 << 20;
@@ -60,6 +61,15 @@ pub struct Piece {
     pub header: u64,
     pub first: u64,
     pub index: Option<Arc<Index>>,
+    /// Of a stored LDD: its partitions are those of the log.
+    pub log: Option<Arc<Log>>,
+}
+
+impl Piece {
+    /// Whether line ends may stand within quotes.
+    pub fn is_quoted(&self) -> bool {
+        self.index.is_some() || self.log.as_ref().is_some_and(|log| log.quoted)
+    }
 }
 
 /// A partition: a range of a file.
@@ -90,6 +100,15 @@ impl Dataset {
         let files = &self.disks[disk].files;
         let piece = &files[files.partition_point(|file| file.first <= partition) - 1];
         let number = partition - piece.first;
+        if let Some(log) = &piece.log {
+            let (start, end) = log.ends(number);
+            return Place {
+                piece,
+                start,
+                end,
+                number,
+            };
+        }
         let start = number * self.partition_bytes;
         Place {
             piece,
@@ -277,6 +296,7 @@ fn piece(
         header,
         first: 0,
         index,
+        log: None,
     }))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `layout` (files cut into partitions, by disk), `draw` (which of them are sampled), `read` (how they come off the disks),
 //! `sql`, `expression` and `record` (what is asked of each record), `block`, `totals`, `keys` and `kept` (what is kept of it), `estimate`, `formula` and `bootstrap` (what
-//! follows for all data), `job` (all of it); `array` (modelled disks in virtual time).
+//! follows for all data), `job` (all of it); `store` (datasets kept as logs); `array` (modelled disks in virtual time).
 
 pub mod array;
 pub mod block;
@@ -19,6 +19,7 @@ pub mod layout;
 pub mod read;
 pub mod record;
 pub mod sql;
+pub mod store;
 pub mod totals;
 
 pub use array::{ArraySpec, array};

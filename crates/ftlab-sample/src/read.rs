@@ -38,6 +38,9 @@ pub struct Loaded {
 /// Reads a partition: all records whose first byte lies in it.
 pub fn load(place: Place<'_>, buffer: &mut Vec<u8>) -> Result<Loaded> {
     let piece = place.piece;
+    if let Some(log) = &piece.log {
+        return log.load(place.number, buffer);
+    }
     if let Some(index) = &piece.index {
         let number = place.number as usize;
         let (start, end) = (index.starts[number].max(piece.header), index.starts[number + 1]);

@@ -6,8 +6,8 @@
 //!   [where CONDITION] [group by EXPRESSION, ...] [order by ITEM [desc], ...] [limit N]
 //! ```
 //! An item is an expression that is grouped by, `count(*)`, `count(X)`, `sum(X)`, `avg(X)` or `proportion(CONDITION)`, what is made of those by `+ - * /`, `sqrt`, `ln` and `exp`,
-//! `median(X)` or `quantile(X, P)`, each with or without `as NAME`. `from words('FILES')` makes
-//! a row of each word of a line (`word`), `from links('FILES')` of each `[[link]]` (`target`). Expressions have fields, numbers, texts, `+ - * / %`, comparisons, `and or not`, `in`,
+//! `median(X)` or `quantile(X, P)`, each with or without `as NAME`. `from words('FILES')` makes a row of each word of a line (`word`), `from links('FILES')` of each `[[link]]`
+//! (`target`). `ldd('NAME')` in the place of 'FILES' is a stored LDD. Expressions have fields, numbers, texts, `+ - * / %`, comparisons, `and or not`, `in`,
 //! `between`, `like`, `is null`, `lower`, `upper`, `length`, `substr(X, FROM, COUNT)`, `field(X, N)` (the n-th piece between white space) and
 //! `cast(X as double)`. The file of `join` is read whole; each of its rows with the same value makes a row.
 //!
@@ -38,7 +38,7 @@ pub use question::parse;
 /// A parsed question, before the fields of its files are known.
 #[derive(Debug)]
 pub struct Question {
-    pub files: String,
+    pub files: Files,
     pub explode: Option<Explode>,
     alias: Option<String>,
     pub join: Option<Join>,
@@ -47,6 +47,24 @@ pub struct Question {
     groups: Vec<Expr>,
     orders: Vec<(Expr, bool)>,
     pub limit: Option<usize>,
+}
+
+/// Where records come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// A file or pattern.
+    Pattern(String),
+    /// The folder of a stored LDD.
+    Stored(String),
+}
+
+impl std::fmt::Display for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Files::Pattern(pattern) => f.write_str(pattern),
+            Files::Stored(name) => write!(f, "ldd('{name}')"),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -26,6 +26,7 @@ from ftlab.cli import (
     fit,
     generate,
     inspect,
+    ldd,
     list_,
     mine,
     mrc,
@@ -100,6 +101,14 @@ _add(app, "correlations", correlations.correlations)
 _add(app, "placement", placement.placement)
 _add(app, "reproduce", reproduce.reproduce)
 _add(app, "sample", sample.sample)
+stored = typer.Typer(
+    help="Datasets that are kept as logs on several disks, for samples of them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_add(stored, "load", ldd.load)
+_add(stored, "info", ldd.info)
+app.add_typer(stored, name="ldd", short_help="Datasets that are kept as logs on several disks, for samples of them.")
 _add(app, "serve", serve.serve)
 _add(app, "ctl", serve.ctl)
 _add(app, "top", top.top)

@@ -8,7 +8,8 @@ use super::joined::Joined;
 use super::spec::SampleSpec;
 use crate::layout::{self, Cut, Dataset};
 use crate::record::{Explode, Form};
-use crate::sql::{self, Plan};
+use crate::sql::{self, Files, Plan};
+use crate::store::Store;
 
 /// Bytes of the stack on which a query is read: each operator of a chain is a level of recursion, in the parser's tree as well.
 const STACK: usize = 256 << 20;
@@ -51,7 +52,13 @@ impl Asked {
             .as_ref()
             .map(|join| Joined::open(&join.file))
             .transpose()?;
-        let dataset = layout::open(&question.files, &cut)?;
+        let dataset = match &question.files {
+            Files::Pattern(pattern) => layout::open(pattern, &cut)?,
+            Files::Stored(name) => {
+                spec.refuse_cuts(name)?;
+                Store::open(name.as_ref())?.dataset()?
+            }
+        };
         if let Some(output) = &spec.output {
             let joined = joined.iter().map(|joined| joined.path.as_ref());
             layout::refuse_read(output.as_ref(), joined.chain(dataset.paths()))?;
@@ -60,7 +67,7 @@ impl Asked {
         let plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
         Ok(Asked {
             // The tree of the query is dropped here, on this stack.
-            files: question.files,
+            files: question.files.to_string(),
             explode: question.explode,
             joined,
             dataset,

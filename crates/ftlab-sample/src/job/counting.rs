@@ -37,7 +37,7 @@ impl Engine<'_> {
     ) -> Result<()> {
         let bytes = &part.buffer[part.loaded.records.clone()];
         let place = self.dataset.place(disk, partition);
-        let quoted = place.piece.index.is_some();
+        let quoted = place.piece.is_quoted();
         let form = &self.dataset.form;
         if self.counts_words() && self.spec.records >= 1.0 {
             totals.begin(0, 0);

@@ -58,7 +58,7 @@ impl Joined {
         Ok(Joined {
             path: path.display().to_string(),
             header: piece.header as usize,
-            quoted: piece.index.is_some(),
+            quoted: piece.is_quoted(),
             form: dataset.form.clone(),
             columns: dataset.columns.clone(),
             content,

@@ -97,6 +97,24 @@ impl SampleSpec {
         }
     }
 
+    /// A stored LDD was cut when it was loaded.
+    pub(super) fn refuse_cuts(&self, name: &str) -> Result<()> {
+        let given = [
+            ("disk", !self.disks.is_empty()),
+            ("partition", self.partition != default_partition()),
+            ("format", self.format.is_some()),
+            ("delimiter", self.delimiter.is_some()),
+            ("no-header", !self.header),
+            ("no-quoted-newlines", self.no_quoted_newlines),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(Error::input(format!(
+                "--{option}: expected none with ldd('{name}'), which has its own"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn within_ns(&self) -> Result<Option<u64>> {
         let Some(within) = &self.within else { return Ok(None) };
         match units::nanoseconds(within) {

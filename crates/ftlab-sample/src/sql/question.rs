@@ -1,8 +1,8 @@
 //! A text becomes a question; clauses that are not answered are refused by name.
 
 use sqlparser::ast::{
-    BinaryOperator, Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, JoinConstraint, JoinOperator,
-    LimitClause, OrderByKind, OrderBySort, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
+    BinaryOperator, Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, JoinConstraint,
+    JoinOperator, LimitClause, OrderByKind, OrderBySort, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
     Value as Literal,
 };
 use sqlparser::dialect::GenericDialect;
@@ -12,7 +12,7 @@ use ftlab_core::{Error, Result};
 
 use crate::record::Explode;
 
-use super::{Join, Question, unsupported, whole};
+use super::{Files, Join, Question, unsupported, whole};
 
 /// Bytes of a query. Each operator of a chain is a level of the expression, and levels of a longer one would fill the stack.
 const LONGEST_QUERY: usize = 8192;
@@ -154,7 +154,7 @@ fn refuse_clauses(select: &Select) -> Result<()> {
 
 fn joined(join: sqlparser::ast::Join) -> Result<Join> {
     let (file, alias) = match table(&join.relation)? {
-        (file, None, alias) => (file, alias),
+        (Files::Pattern(file), None, alias) => (file, alias),
         _ => return Err(unsupported(&join.relation)),
     };
     let shown = join.to_string();
@@ -179,7 +179,7 @@ fn joined(join: sqlparser::ast::Join) -> Result<Join> {
 }
 
 /// Files, what is made of their lines, and another name.
-fn table(factor: &TableFactor) -> Result<(String, Option<Explode>, Option<String>)> {
+fn table(factor: &TableFactor) -> Result<(Files, Option<Explode>, Option<String>)> {
     let TableFactor::Table {
         name,
         alias,
@@ -206,29 +206,54 @@ fn table(factor: &TableFactor) -> Result<(String, Option<Explode>, Option<String
         let Some(ident) = part.as_ident() else {
             return Err(unsupported(name));
         };
-        return Ok((ident.value.clone(), None, alias));
+        return Ok((Files::Pattern(ident.value.clone()), None, alias));
     };
     let explode = match name.to_string().to_ascii_lowercase().as_str() {
-        "words" => Explode::Words,
-        "links" => Explode::Links,
+        "words" => Some(Explode::Words),
+        "links" => Some(Explode::Links),
+        "ldd" => None,
         _ => {
             return Err(ftlab_core::error::unknown(
                 "function behind `from`",
                 &name.to_string(),
-                &["words", "links"],
+                &["ldd", "links", "words"],
             ));
         }
     };
-    match &args.args[..] {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] => match &value.value {
-            Literal::SingleQuotedString(file) | Literal::DoubleQuotedString(file) => {
-                Ok((file.clone(), Some(explode), alias))
-            }
-            _ => Err(Error::input(format!("{name}: expected files in quotes"))),
+    let files = match (&args.args[..], explode) {
+        ([FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(stored)))], Some(_)) => stored_name(stored)?,
+        ([FunctionArg::Unnamed(FunctionArgExpr::Expr(of))], Some(_)) => text(of).map(Files::Pattern),
+        ([FunctionArg::Unnamed(FunctionArgExpr::Expr(of))], None) => text(of).map(Files::Stored),
+        _ => None,
+    };
+    let quoted = if explode.is_some() {
+        "files in quotes, or ldd('NAME')"
+    } else {
+        "the name of an LDD in quotes"
+    };
+    let files = files.ok_or_else(|| Error::input(format!("{name}: expected {quoted}")))?;
+    Ok((files, explode, alias))
+}
+
+/// The name in `ldd('NAME')`.
+fn stored_name(function: &sqlparser::ast::Function) -> Result<Option<Files>> {
+    let FunctionArguments::List(list) = &function.args else {
+        return Err(unsupported(function));
+    };
+    match (function.name.to_string().to_ascii_lowercase().as_str(), &list.args[..]) {
+        ("ldd", [FunctionArg::Unnamed(FunctionArgExpr::Expr(of))]) => Ok(text(of).map(Files::Stored)),
+        _ => Err(unsupported(function)),
+    }
+}
+
+/// A text in quotes of either kind.
+fn text(of: &Expr) -> Option<String> {
+    match of {
+        Expr::Value(value) => match &value.value {
+            Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => Some(text.clone()),
+            _ => None,
         },
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(file)))] => {
-            Ok((file.value.clone(), Some(explode), alias))
-        }
-        _ => Err(Error::input(format!("{name}: expected files in quotes"))),
+        Expr::Identifier(ident) => Some(ident.value.clone()),
+        _ => None,
     }
 }

@@ -1,0 +1,298 @@
+//! Files into a store.
+//!
+//! # Model
+//! Files are read in the order in which they are named, a pattern's sorted, and their records appended. A header is left out. After files that make
+//! `COMMIT_EVERY` bytes, and at the end, what was loaded is committed: files as a whole, so that a load that was ended can go on with the next file.
+//!
+//! # Errors
+//! Files of different forms or fields; a store of another form; a file that ends within quotes; what the disks refuse, with the number of files that are safe.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use ftlab_core::{Error, Result, units};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::manifest::{self, Placement};
+use super::{Store, Writer};
+use crate::layout::{self, Cut, Piece};
+use crate::record::{self, Form, Quotes};
+
+const COMMIT_EVERY: u64 = 256 << 20;
+const CHUNK: usize = 4 << 20;
+const LONGEST_RECORD: usize = 64 << 20;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSpec {
+    /// The store's folder.
+    pub name: PathBuf,
+    pub files: Vec<String>,
+    #[serde(default)]
+    pub disks: Vec<PathBuf>,
+    #[serde(default)]
+    pub partition: Option<String>,
+    #[serde(default)]
+    pub placement: Option<Placement>,
+    #[serde(default)]
+    pub format: Option<String>,
+    #[serde(default)]
+    pub delimiter: Option<String>,
+    #[serde(default = "yes")]
+    pub header: bool,
+    #[serde(default)]
+    pub no_quoted_newlines: bool,
+    #[serde(default)]
+    pub append: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl LoadSpec {
+    pub fn parse(json: &str) -> Result<LoadSpec> {
+        serde_json::from_str(json).map_err(|e| Error::input(format!("ldd load: {e}")))
+    }
+
+    fn refuse_changes(&self) -> Result<()> {
+        let given = [
+            ("disk", !self.disks.is_empty()),
+            ("partition", self.partition.is_some()),
+            ("placement", self.placement.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => Err(Error::input(format!(
+                "--{name}: expected none with --append, as {} has its own",
+                self.name.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A size of partitions.
+pub(super) fn partition_bytes(text: Option<&str>) -> Result<u64> {
+    let text = text.unwrap_or("64KiB");
+    let bytes = units::bytes(text).ok().filter(|bytes| (2048..=1 << 30).contains(bytes));
+    bytes.ok_or_else(|| Error::input(format!("--partition {text}: expected 2KiB to 1GiB, with the unit")))
+}
+
+/// Loads, and says what there is then. `go_on` is called now and then, and may refuse.
+pub fn load(spec: &LoadSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Json> {
+    let is_there = spec.name.join(manifest::NAME).exists();
+    if is_there && spec.append {
+        spec.refuse_changes()?;
+    } else if is_there {
+        return Err(Error::input(format!(
+            "{}: an LDD, expected a new name, or --append",
+            spec.name.display()
+        )));
+    }
+    let (form, columns, files) = opened(spec)?;
+    let partition = partition_bytes(spec.partition.as_deref())?;
+    let (mut writer, notes) = if is_there {
+        let (writer, notes) = Writer::append(&spec.name)?;
+        let (known, theirs) = (writer.manifest.form()?, &writer.manifest.columns);
+        if known != form || *theirs != columns {
+            return Err(Error::input(format!(
+                "{}: {} with fields {}, expected {} with those of {} ({})",
+                spec.files.join(" "),
+                form.name(),
+                columns.join(", "),
+                known.name(),
+                spec.name.display(),
+                theirs.join(", ")
+            )));
+        }
+        (writer, notes)
+    } else {
+        let mut writer = Writer::create(&spec.name, &spec.disks, &form, &columns, partition)?;
+        writer.manifest.placement = spec.placement.unwrap_or_default();
+        (writer, Vec::new())
+    };
+    let (count, already) = (files.len() as u64, writer.manifest.files);
+    let loaded = append(&mut writer, &form, spec.no_quoted_newlines, &files, go_on);
+    drop(writer);
+    match loaded {
+        Ok(()) => {
+            let mut info = Store::open(&spec.name)?.info()?;
+            info["notes"] = json!(notes);
+            Ok(info)
+        }
+        Err(Error::Io(sentence)) => {
+            let safe = manifest::Manifest::read(&spec.name)?.files - already;
+            Err(Error::Io(format!(
+                "{sentence}; {}: the first {safe} of {count} files are loaded",
+                spec.name.display()
+            )))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The files in order, their form and their fields.
+fn opened(spec: &LoadSpec) -> Result<(Form, Vec<String>, Vec<Piece>)> {
+    let form = match (&spec.format, &spec.delimiter) {
+        (Some(name), delimiter) => Some(Form::parse(name, delimiter.as_deref())?),
+        (None, _) => None,
+    };
+    let cut = Cut {
+        disks: Vec::new(),
+        partition_bytes: 64 << 10,
+        form,
+        delimiter: spec.delimiter.clone(),
+        header: spec.header,
+        // Every file is read from its beginning on, so that no index is needed.
+        no_quoted_newlines: true,
+    };
+    let mut found: Option<(Form, Vec<String>, String)> = None;
+    let mut files = Vec::new();
+    for pattern in &spec.files {
+        let dataset = layout::open(pattern, &cut)?;
+        match &found {
+            Some((form, columns, first)) if *form != dataset.form || *columns != dataset.columns => {
+                return Err(Error::input(format!(
+                    "{pattern}: {} with fields {}, expected the same as {first}: {} with {}",
+                    dataset.form.name(),
+                    dataset.columns.join(", "),
+                    form.name(),
+                    columns.join(", ")
+                )));
+            }
+            Some(_) => {}
+            None => found = Some((dataset.form.clone(), dataset.columns.clone(), pattern.clone())),
+        }
+        files.extend(dataset.disks.into_iter().flat_map(|disk| disk.files));
+    }
+    match found {
+        Some((form, columns, _)) => Ok((form, columns, files)),
+        None => Err(Error::input("ldd load: expected files")),
+    }
+}
+
+fn append(
+    writer: &mut Writer,
+    form: &Form,
+    no_quoted_newlines: bool,
+    files: &[Piece],
+    go_on: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
+    let mut since = 0;
+    for (at, piece) in files.iter().enumerate() {
+        records_of(piece, form, no_quoted_newlines, writer, go_on)?;
+        writer.manifest.files += 1;
+        since += piece.bytes;
+        if since >= COMMIT_EVERY || at + 1 == files.len() {
+            writer.commit()?;
+            since = 0;
+        }
+    }
+    Ok(())
+}
+
+/// Appends the records of a file.
+fn records_of(
+    piece: &Piece,
+    form: &Form,
+    no_quoted_newlines: bool,
+    writer: &mut Writer,
+    go_on: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
+    let path: &Path = &piece.path;
+    let mut file = fs::File::open(path).map_err(|e| Error::io(path, &e))?;
+    let mut buffer = vec![0; CHUNK];
+    // Bytes of the buffer that are read, and the place of its first in the file.
+    let (mut filled, mut offset) = (0, 0u64);
+    let mut skip = piece.header;
+    loop {
+        go_on()?;
+        let read = file.read(&mut buffer[filled..]).map_err(|e| Error::io(path, &e))?;
+        filled += read;
+        let is_last = read == 0;
+        let found = ends(form, no_quoted_newlines, &buffer[..filled]);
+        if found.quoted {
+            writer.expect_quoted();
+        }
+        let end = match found.open {
+            Some(opened) if is_last => {
+                return Err(Error::input(format!(
+                    "{}: the file ends within quotes that opened at byte {}; expected a closing quote, or --no-quoted-newlines where quotes mean nothing",
+                    path.display(),
+                    offset + opened as u64
+                )));
+            }
+            None if is_last => filled,
+            _ => found.end,
+        };
+        let header = skip.min(end as u64) as usize;
+        skip -= header as u64;
+        let mut refused = Ok(());
+        let _ = record::records(form, found.quoted, &buffer[header..end], |_, record| {
+            if refused.is_ok() {
+                refused = writer.push(record);
+            }
+            Ok(())
+        });
+        refused?;
+        buffer.copy_within(end..filled, 0);
+        filled -= end;
+        offset += end as u64;
+        if is_last {
+            return Ok(());
+        }
+        if filled == buffer.len() {
+            if filled >= LONGEST_RECORD {
+                return Err(Error::input(format!(
+                    "{}: no record ends within {LONGEST_RECORD} bytes behind byte {offset}, expected shorter records",
+                    path.display()
+                )));
+            }
+            buffer.resize(2 * filled, 0);
+        }
+    }
+}
+
+/// What a piece of a file tells of its records.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ends {
+    /// Behind the last record that ends in it.
+    end: usize,
+    /// Where quotes have opened that do not close in it.
+    open: Option<usize>,
+    /// Whether a line end stands within quotes.
+    quoted: bool,
+}
+
+fn ends(form: &Form, no_quoted_newlines: bool, bytes: &[u8]) -> Ends {
+    let (
+        Form::Csv {
+            delimiter,
+            quotes: true,
+        },
+        false,
+    ) = (form, no_quoted_newlines)
+    else {
+        return Ends {
+            end: memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1),
+            ..Ends::default()
+        };
+    };
+    let (mut found, mut opened) = (Ends::default(), 0);
+    let mut quotes = Quotes::new(*delimiter);
+    for at in memchr::memchr2_iter(b'"', b'\n', bytes) {
+        if bytes[at] == b'"' {
+            if quotes.meets(at as u64, at.checked_sub(1).map(|before| bytes[before])) {
+                opened = at;
+            }
+        } else if quotes.within {
+            found.quoted = true;
+        } else {
+            found.end = at + 1;
+        }
+    }
+    found.open = quotes.within.then_some(opened);
+    found
+}

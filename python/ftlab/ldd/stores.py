@@ -1,0 +1,46 @@
+"""Persistent LDDs by their names: loading files, and what there is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from os import PathLike, fspath
+from typing import Any
+
+from ftlab import _ftlab
+
+
+def load(
+    name: str | PathLike[str],
+    files: Iterable[str | PathLike[str]],
+    *,
+    disks: Iterable[str | PathLike[str]] = (),
+    partition: str | None = None,
+    placement: str | None = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+    no_quoted_newlines: bool = False,
+    append: bool = False,
+) -> dict[str, Any]:
+    """Loads files into an LDD, as `ftlab ldd load` does; what it holds then (docs/output.md)."""
+    spec = {
+        "name": fspath(name),
+        "files": [fspath(file) for file in files],
+        "disks": [fspath(disk) for disk in disks],
+        "partition": partition,
+        "placement": placement,
+        "format": format,
+        "delimiter": delimiter,
+        "header": header,
+        "no_quoted_newlines": no_quoted_newlines,
+        "append": append,
+    }
+    found: dict[str, Any] = json.loads(_ftlab.ldd_load(json.dumps(spec)))
+    return found
+
+
+def info(name: str | PathLike[str], *, check: bool = False) -> dict[str, Any]:
+    """What an LDD holds, and where; with `check`, after all of it was read and held against its checks."""
+    found: dict[str, Any] = json.loads(_ftlab.ldd_info(fspath(name), check))
+    return found
