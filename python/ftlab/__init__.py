@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ftlab import ldd
     from ftlab._ftlab import __version__
     from ftlab.catalogue import check, drives, filters, formats, policies, theory, workloads
     from ftlab.comparison import Comparison, compare
@@ -118,6 +119,7 @@ __all__ = [
     "formats",
     "generate",
     "inspect",
+    "ldd",
     "mine",
     "mrc",
     "open_trace",
@@ -136,6 +138,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "ldd":
+        # A part of the package, whose names are used with it.
+        return import_module("ftlab.ldd")
     if name not in _HOME:
         raise AttributeError(f"module 'ftlab' has no attribute '{name}'")
     value = getattr(import_module(f"ftlab.{_HOME[name]}"), name)

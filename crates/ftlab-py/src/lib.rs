@@ -304,5 +304,12 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(sample::sample_blocked, m)?)?;
     m.add_function(wrap_pyfunction!(ldd::ldd_load, m)?)?;
     m.add_function(wrap_pyfunction!(ldd::ldd_info, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_pieces, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_choose, m)?)?;
+    m.add_class::<ldd::LddSource>()?;
+    m.add_class::<ldd::LddStream>()?;
+    m.add_class::<ldd::LddPart>()?;
+    m.add_class::<ldd::LddSums>()?;
+    m.add_class::<ldd::LddWriter>()?;
     Ok(())
 }

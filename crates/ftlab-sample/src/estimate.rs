@@ -20,6 +20,7 @@
 
 use ftlab_core::student;
 use rustc_hash::FxHashMap;
+use serde_json::{Value as Json, json};
 
 use crate::sql::Kind;
 use crate::totals::Sums;
@@ -42,6 +43,19 @@ pub struct Estimate {
     pub value: f64,
     /// None where the sample does not tell.
     pub interval: Option<Interval>,
+}
+
+impl Estimate {
+    /// Value and interval, as `docs/output.md` names them.
+    pub fn json(&self) -> Json {
+        match self.interval {
+            None => json!({"value": self.value}),
+            Some(interval) => json!({
+                "value": self.value, "low": interval.low, "high": interval.high, "half_width": interval.half_width,
+                "standard_error": interval.standard_error, "df": if interval.df.is_finite() { json!(interval.df) } else { Json::Null },
+            }),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -53,7 +53,7 @@ use crate::totals::{Shape, Totals};
 /// Lanes of all disks together, at least; more threads than these have nothing to do on one disk.
 const LANES: usize = 8;
 /// A group seen in fewer partitions has no interval to be trusted.
-const RARE: u64 = 10;
+pub(crate) const RARE: u64 = 10;
 /// How often Ctrl-C is looked for.
 const WATCH: Duration = Duration::from_millis(50);
 /// The largest file that is joined.

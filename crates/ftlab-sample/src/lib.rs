@@ -2,11 +2,12 @@
 //!
 //! Reading order: `layout` (files cut into partitions, by disk), `draw` (which of them are sampled), `read` (how they come off the disks),
 //! `sql`, `expression` and `record` (what is asked of each record), `block`, `totals`, `keys` and `kept` (what is kept of it), `estimate`, `formula` and `bootstrap` (what
-//! follows for all data), `job` (all of it); `store` (datasets kept as logs); `array` (modelled disks in virtual time).
+//! follows for all data), `job` (all of it); `store` (datasets kept as logs); `chain` (operations on records, for Python); `array` (modelled disks in virtual time).
 
 pub mod array;
 pub mod block;
 pub mod bootstrap;
+pub mod chain;
 pub mod draw;
 pub mod estimate;
 pub mod expression;

@@ -9,10 +9,26 @@
 //! # Cost
 //! 40 bytes a group and lane for a count, and the group's key.
 
+use crate::expression::Wrong;
 use crate::formula::Moments;
 use crate::kept::Kept;
 use crate::keys::{Keys, is_same};
 use crate::sql::Kind;
+
+/// Sizes of numbers that are averaged or summed: their squares, and those of many of them together, are numbers of 64 bits.
+const SQUARED: std::ops::RangeInclusive<f64> = 1e-100..=1e70;
+
+/// Whether the square of a number can be summed.
+pub fn summable(value: f64) -> std::result::Result<(), Wrong> {
+    if value == 0.0 || SQUARED.contains(&value.abs()) {
+        return Ok(());
+    }
+    Err(Wrong(format!(
+        "{value:e}: expected 0, or {:e} to {:e} in size, of which squares can be summed",
+        SQUARED.start(),
+        SQUARED.end()
+    )))
+}
 
 /// Numbers in front of a group's: partition under way, partitions seen.
 const HEAD: usize = 2;

@@ -224,17 +224,7 @@ impl Row {
                     Value::Number(number) => json!(number),
                     Value::Text(text) => json!(String::from_utf8_lossy(text)),
                 },
-                _ => match self.estimates[at] {
-                    None => Json::Null,
-                    Some(Estimate { value, interval: None }) => json!({"value": value}),
-                    Some(Estimate {
-                        value,
-                        interval: Some(interval),
-                    }) => json!({
-                        "value": value, "low": interval.low, "high": interval.high, "half_width": interval.half_width,
-                        "standard_error": interval.standard_error, "df": if interval.df.is_finite() { json!(interval.df) } else { Json::Null },
-                    }),
-                },
+                _ => self.estimates[at].map_or(Json::Null, |estimate| estimate.json()),
             })
             .collect();
         json!({"values": values, "partitions_seen": self.seen, "is_reliable": engine.is_reliable(self.seen)})

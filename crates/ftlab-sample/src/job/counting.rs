@@ -12,10 +12,7 @@ use crate::block::Block;
 use crate::expression::{Expression, Value, Wrong};
 use crate::record::{self, Explode, Form};
 use crate::sql::Kind;
-use crate::totals::Totals;
-
-/// Sizes of numbers that are averaged or summed: their squares, and those of many of them together, are numbers of 64 bits.
-const SQUARED: std::ops::RangeInclusive<f64> = 1e-100..=1e70;
+use crate::totals::{Totals, summable};
 
 /// Room that a thread uses again.
 #[derive(Default)]
@@ -202,13 +199,7 @@ impl Engine<'_> {
                 Kind::Count => (f64::from(u8::from(!value.is_null())), 0.0),
                 Kind::Sum | Kind::Average => match value.number()? {
                     Some(value) => {
-                        if value != 0.0 && !SQUARED.contains(&value.abs()) {
-                            return Err(Wrong(format!(
-                                "{value:e}: expected 0, or {:e} to {:e} in size, of which squares can be summed",
-                                SQUARED.start(),
-                                SQUARED.end()
-                            )));
-                        }
+                        summable(value)?;
                         (value, 1.0)
                     }
                     None => (0.0, 0.0),

@@ -73,8 +73,51 @@ impl LoadSpec {
     }
 }
 
+/// A new store, without files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSpec {
+    pub name: PathBuf,
+    #[serde(default)]
+    pub disks: Vec<PathBuf>,
+    #[serde(default)]
+    pub partition: Option<String>,
+    #[serde(default)]
+    pub placement: Option<Placement>,
+    pub format: String,
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Whether each record is a key and a value.
+    #[serde(default)]
+    pub pairs: bool,
+}
+
+impl CreateSpec {
+    pub fn parse(json: &str) -> Result<CreateSpec> {
+        serde_json::from_str(json).map_err(|e| Error::input(format!("ldd: {e}")))
+    }
+
+    pub fn create(&self) -> Result<Writer> {
+        let form = Form::parse(&self.format, None)?;
+        if matches!(form, Form::Csv { .. }) == self.columns.is_empty() {
+            return Err(Error::input(format!(
+                "{}: format {} with {} columns, expected columns for CSV and TSV only",
+                self.name.display(),
+                self.format,
+                self.columns.len()
+            )));
+        }
+        let partition = partition_bytes(self.partition.as_deref())?;
+        let mut writer = Writer::create(&self.name, &self.disks, &form, &self.columns, partition)?;
+        writer.manifest.placement = self.placement.unwrap_or_default();
+        writer.manifest.pairs = self.pairs;
+        writer.commit()?;
+        Ok(writer)
+    }
+}
+
 /// A size of partitions.
-pub(super) fn partition_bytes(text: Option<&str>) -> Result<u64> {
+fn partition_bytes(text: Option<&str>) -> Result<u64> {
     let text = text.unwrap_or("64KiB");
     let bytes = units::bytes(text).ok().filter(|bytes| (2048..=1 << 30).contains(bytes));
     bytes.ok_or_else(|| Error::input(format!("--partition {text}: expected 2KiB to 1GiB, with the unit")))
@@ -115,14 +158,19 @@ pub fn load(spec: &LoadSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Js
     };
     let (count, already) = (files.len() as u64, writer.manifest.files);
     let loaded = append(&mut writer, &form, spec.no_quoted_newlines, &files, go_on);
-    drop(writer);
     match loaded {
+        Err(error) if !is_there && manifest::Manifest::read(&spec.name)?.partitions() == 0 => {
+            writer.remove();
+            Err(error)
+        }
         Ok(()) => {
+            drop(writer);
             let mut info = Store::open(&spec.name)?.info()?;
             info["notes"] = json!(notes);
             Ok(info)
         }
         Err(Error::Io(sentence)) => {
+            drop(writer);
             let safe = manifest::Manifest::read(&spec.name)?.files - already;
             Err(Error::Io(format!(
                 "{sentence}; {}: the first {safe} of {count} files are loaded",

@@ -25,7 +25,7 @@ mod log;
 mod manifest;
 mod writer;
 
-pub use load::{LoadSpec, load};
+pub use load::{CreateSpec, LoadSpec, load};
 pub use log::Log;
 pub use manifest::{Manifest, Placement};
 pub use writer::Writer;

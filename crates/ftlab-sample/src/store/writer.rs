@@ -25,6 +25,8 @@ use super::log::{self, FRAME, HEAD};
 use super::manifest::{self, Manifest, Placement, sync_folder};
 use crate::record::Form;
 
+/// The file that a writer locks.
+const LOCK: &str = "lock";
 /// Bytes that may wait for each disk, beside one partition.
 const WAITING: usize = 8 << 20;
 
@@ -298,6 +300,18 @@ impl Writer {
         Ok(self.manifest.clone())
     }
 
+    /// Takes a new store away that has come to nothing.
+    pub fn remove(self) {
+        for files in &self.files {
+            let _ = fs::remove_file(files.path.with_extension("index"));
+            let _ = fs::remove_file(&files.path);
+        }
+        let _ = fs::remove_file(self.home.join(manifest::NAME));
+        let _ = fs::remove_file(self.home.join(LOCK));
+        // It stays if the user has something there.
+        let _ = fs::remove_dir(&self.home);
+    }
+
     /// Says that records with line ends in quotes come.
     pub(super) fn expect_quoted(&mut self) {
         self.manifest.quoted = true;
@@ -392,7 +406,7 @@ fn append_index(files: &DiskFiles, committed: u64, ends: &[u64]) -> Result<u64> 
 }
 
 fn lock(home: &Path) -> Result<File> {
-    let path = home.join("lock");
+    let path = home.join(LOCK);
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(|e| Error::unwritable(&path, &e))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
