@@ -66,7 +66,7 @@ class Files:
         order = self.order(draw)
         work = _Work(self, json.dumps(plan), rest, finish)
         if ways.processes is None:
-            threads = ways.threads or os.cpu_count() or 1
+            threads = (os.cpu_count() or 1) if ways.threads is None else ways.threads
             for part in self.source.stream(order, work.plan, threads, ways.depth):
                 yield work.finish(work.through(part))
             return
