@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +23,17 @@ class Estimate(sampling.Estimate):
 
     def __float__(self) -> float:
         return float(self.value)
+
+    def __str__(self) -> str:
+        """Value ± half-width, to two digits of that.
+
+        >>> print(Estimate(1520.83, half_width=286.3), Estimate(0.25126, half_width=0.0171), Estimate(5))
+        1,521 ± 286 0.251 ± 0.017 5 ± ?
+        """
+        if not self.half_width:
+            return f"{self.value:,}" + (" ± ?" if self.half_width is None else "")
+        decimals = max(0, 1 - math.floor(math.log10(self.half_width)))
+        return f"{self.value:,.{decimals}f} ± {self.half_width:,.{decimals}f}"
 
 
 @dataclass
