@@ -351,6 +351,8 @@ def test_a_writer_commits_or_leaves_what_was(tmp_path: Path) -> None:
     assert ldd.open(tmp_path / "a").count() == 1001
     with pytest.raises(InputError, match="no line end"), ldd.append(disks) as writer:
         writer.append(["a\nb"])
+    with pytest.raises(InputError, match="no line end"), ldd.append(disks) as writer:
+        writer.append(["a\r"])
     assert ldd.open(disks).count() == 1001
 
 

@@ -372,7 +372,8 @@ impl LddWriter {
     fn push(&mut self, py: Python<'_>, records: Vec<Vec<u8>>) -> PyResult<()> {
         let writer = self.writer()?;
         py.detach(|| {
-            if let Some(record) = records.iter().find(|record| record.contains(&b'\n')) {
+            let is_broken = |record: &&Vec<u8>| record.contains(&b'\n') || record.ends_with(b"\r");
+            if let Some(record) = records.iter().find(is_broken) {
                 return Err(Error::input(format!(
                     "record {}: expected no line end in it",
                     String::from_utf8_lossy(record)

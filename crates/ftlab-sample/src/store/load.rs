@@ -16,13 +16,13 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::manifest::{self, Placement};
+use super::writer::LONGEST_RECORD;
 use super::{Store, Writer};
 use crate::layout::{self, Cut, Piece};
 use crate::record::{self, Form, Quotes};
 
 const COMMIT_EVERY: u64 = 256 << 20;
 const CHUNK: usize = 4 << 20;
-const LONGEST_RECORD: usize = 64 << 20;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -261,9 +261,7 @@ fn records_of(
         filled += read;
         let is_last = read == 0;
         let found = ends(form, no_quoted_newlines, &buffer[..filled]);
-        if found.quoted {
-            writer.expect_quoted();
-        }
+        writer.expect(found.quoted, no_quoted_newlines)?;
         let end = match found.open {
             Some(opened) if is_last => {
                 return Err(Error::input(format!(

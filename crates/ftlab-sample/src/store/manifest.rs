@@ -41,6 +41,8 @@ pub struct Manifest {
     pub pairs: bool,
     /// Whether line ends may stand within quotes.
     pub(super) quoted: bool,
+    /// Whether files were loaded of which the user said that there are none.
+    pub(super) no_quoted_newlines: bool,
     pub partition_bytes: u64,
     pub placement: Placement,
     pub commits: u64,
@@ -81,6 +83,7 @@ impl Manifest {
             columns: columns.to_vec(),
             pairs: false,
             quoted: false,
+            no_quoted_newlines: false,
             partition_bytes,
             placement: Placement::default(),
             commits: 0,

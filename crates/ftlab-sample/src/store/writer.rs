@@ -25,6 +25,8 @@ use super::log::{self, FRAME, HEAD};
 use super::manifest::{self, Manifest, Placement, sync_folder};
 use crate::record::Form;
 
+/// Of a record, so that lengths of partitions have 4 bytes.
+pub(super) const LONGEST_RECORD: usize = 64 << 20;
 /// The file that a writer locks.
 const LOCK: &str = "lock";
 /// Bytes that may wait for each disk, beside one partition.
@@ -218,6 +220,12 @@ impl Writer {
 
     /// Appends a record, without its line end.
     pub fn push(&mut self, record: &[u8]) -> Result<()> {
+        if record.len() > LONGEST_RECORD {
+            return Err(Error::input(format!(
+                "a record of {} bytes, expected at most {LONGEST_RECORD}",
+                record.len()
+            )));
+        }
         match self.cutter.push(record) {
             Some(full) => self.enqueue(full),
             None => Ok(()),
@@ -312,9 +320,17 @@ impl Writer {
         let _ = fs::remove_dir(&self.home);
     }
 
-    /// Says that records with line ends in quotes come.
-    pub(super) fn expect_quoted(&mut self) {
-        self.manifest.quoted = true;
+    /// Says whether records with line ends in quotes come, or records whose quotes mean nothing: one of both in a store.
+    pub(super) fn expect(&mut self, quoted: bool, no_quoted_newlines: bool) -> Result<()> {
+        self.manifest.quoted |= quoted;
+        self.manifest.no_quoted_newlines |= no_quoted_newlines;
+        match self.manifest.quoted && self.manifest.no_quoted_newlines {
+            false => Ok(()),
+            true => Err(Error::input(format!(
+                "{}: line ends within quotes, and files of --no-quoted-newlines; expected them in two LDDs",
+                self.home.display()
+            ))),
+        }
     }
 
     /// Cuts logs and indices back to the last commit.
