@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ftlab.recording import Contexts, Recording, contexts, record
     from ftlab.reproduction import Reproduction, reproduce
     from ftlab.runs import Run, run
+    from ftlab.sample_study import Study, study_sample
     from ftlab.sampling import Sample, sample
     from ftlab.serving import control, serve
     from ftlab.traces import Trace, open_trace
@@ -56,6 +57,7 @@ _HOME = {
     "Reproduction": "reproduction",
     "Run": "runs",
     "Sample": "sampling",
+    "Study": "sample_study",
     "Trace": "traces",
     "check": "catalogue",
     "compare": "comparison",
@@ -81,6 +83,7 @@ _HOME = {
     "run": "runs",
     "sample": "sampling",
     "serve": "serving",
+    "study_sample": "sample_study",
     "sweep": "grid",
     "theory": "catalogue",
     "workloads": "catalogue",
@@ -103,6 +106,7 @@ __all__ = [
     "Run",
     "Sample",
     "StoppedError",
+    "Study",
     "Trace",
     "UnwrittenError",
     "__version__",
@@ -131,6 +135,7 @@ __all__ = [
     "run",
     "sample",
     "serve",
+    "study_sample",
     "sweep",
     "theory",
     "workloads",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
+
+if TYPE_CHECKING:
+    from ftlab.sample_study import Study
+    from ftlab.sampling import Sample
 
 
 def sample(
@@ -56,6 +60,11 @@ def sample(
         int | None, typer.Option("--threads", metavar="N", help="Threads that count. [all cores]")
     ] = None,
     depth: Annotated[int | None, typer.Option("--depth", metavar="N", help="Outstanding reads of a disk. [4]")] = None,
+    study: Annotated[
+        str | None, typer.Option("--study", metavar="SHARES", help="Compare samples of 1%,5%,20% with the whole.")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Samples of each share of --study.")] = 5,
+    plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Write pictures of --study.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -64,42 +73,57 @@ def sample(
 
     Example: ftlab sample "select country, avg(ms), count(*) from 'logs/*.csv' group by country" --error 5%
     """
+    from ftlab import sample_study as studies
     from ftlab import sampling, show, store
-    from ftlab.cli import sample_progress, sample_text, text
+    from ftlab.cli import sample_progress, sample_study, sample_text, text
     from ftlab.errors import InputError
 
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists; --force replaces it")
-    with sample_progress.shown(within) as watch:
-        found = sampling.execute(
-            query,
-            watch,
-            output=None if out is None else str(out),
-            ratio=ratio,
-            error=error,
-            within=within,
-            disks=disk or [],
-            partition=partition,
-            records=records,
-            pilot=pilot,
-            level=level,
-            replicates=replicates,
-            format=format,
-            delimiter=delimiter,
-            header=not no_header,
-            no_quoted_newlines=no_quoted_newlines,
-            seed=seed,
-            threads=threads,
-            depth=depth,
-        )
-    if json:
-        text.put_json(found.figures)
+    if plots is not None and study is None:
+        raise InputError(f"--plots {plots}: expected --study SHARES")
+    options: dict[str, Any] = {
+        "output": None if out is None else str(out),
+        "ratio": ratio,
+        "error": error,
+        "within": within,
+        "disks": disk or [],
+        "partition": partition,
+        "records": records,
+        "pilot": pilot,
+        "level": level,
+        "replicates": replicates,
+        "format": format,
+        "delimiter": delimiter,
+        "header": not no_header,
+        "no_quoted_newlines": no_quoted_newlines,
+        "seed": seed,
+        "threads": threads,
+        "depth": depth,
+    }
+    rows: Sample | Study
+    if study is not None:
+        rows = compared = studies.study_sample(query, study.split(","), seeds=seeds, **options)
+        if json:
+            text.put_json(sample_study.figures(compared))
+        else:
+            text.put(sample_study.page(compared))
+        if plots is not None:
+            from ftlab.plots import sample_study as pictures
+
+            with store.refusals(plots):
+                pictures.write(compared, plots)
     else:
-        text.put(sample_text.page(found.figures))
-        text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
+        with sample_progress.shown(within) as watch:
+            rows = found = sampling.execute(query, watch, **options)
+        if json:
+            text.put_json(found.figures)
+        else:
+            text.put(sample_text.page(found.figures))
+            text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
     if out is not None:
         unfinished = out.with_name(out.name + ".unfinished")
         with store.refusals(out):
-            found.table().write_csv(unfinished)
+            rows.table().write_csv(unfinished)
             unfinished.replace(out)
     return 0
