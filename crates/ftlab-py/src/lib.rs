@@ -301,6 +301,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_array, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_real_array, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_blocked, m)?)?;
     m.add_function(wrap_pyfunction!(ldd::ldd_load, m)?)?;
     m.add_function(wrap_pyfunction!(ldd::ldd_info, m)?)?;

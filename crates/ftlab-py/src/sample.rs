@@ -53,6 +53,16 @@ pub fn sample_array(py: Python<'_>, spec: &str) -> PyResult<String> {
     Ok(py.detach(|| ftlab_sample::array(&spec)).map_err(to_py)?.to_string())
 }
 
+/// The same job on `files`, one a disk, in real time.
+#[pyfunction]
+pub fn sample_real_array(py: Python<'_>, spec: &str, files: Vec<String>) -> PyResult<String> {
+    let spec = ArraySpec::parse(spec).map_err(to_py)?;
+    Ok(py
+        .detach(|| ftlab_sample::array::real(&spec, &files, &mut go_on))
+        .map_err(to_py)?
+        .to_string())
+}
+
 /// The share of tasks that contend for a disk, by the chapter's analysis.
 #[pyfunction]
 pub fn sample_blocked(disks: usize, threads: usize, ratio: f64, steps: usize, seed: u64) -> PyResult<f64> {

@@ -41,6 +41,10 @@ def reproduce(
         Path | None,
         typer.Option("--traces", metavar="DIR", help="Folder with the original traces."),
     ] = None,
+    disks: Annotated[
+        list[Path] | None,
+        typer.Option("--disks", metavar="DIR", help="A folder on a disk, to run there what is modelled. Repeatable."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Short traces and few samples on the first drive: a look, no result.")
     ] = False,
@@ -69,7 +73,7 @@ def reproduce(
         return 0
     if all_:
         given: dict[str, object] = {"EXPERIMENT": experiment, "--only": only, "--drive": drive, "--stand-in": stand_in}
-        given |= {"--traces": traces, "--json": json}
+        given |= {"--traces": traces, "--disks": disks, "--json": json}
         if wrong := [name for name, value in given.items() if value]:
             raise InputError(f"--all: every experiment is measured whole; expected no {wrong[0]}")
         if out is None:
@@ -89,6 +93,7 @@ def reproduce(
                     drive=drive or [],
                     stand_in=stand_in or [],
                     traces=traces,
+                    disks=disks or [],
                     quick=quick,
                     watch=watch,
                     options=options,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,11 +11,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from ftlab import show
 from ftlab.errors import InputError, Interrupted
 from ftlab.option_types import ReproduceOptions
 from ftlab.options import signed
 from ftlab.reading import Source
-from ftlab.reproduction import files, schema, standins, verdict
+from ftlab.reproduction import arrays, files, schema, standins, verdict
 from ftlab.reproduction.measure import Laboratory, Row, Watch, tested
 from ftlab.reproduction.metrics import BY_NAME, MEMBERS
 from ftlab.reproduction.schema import Experiment, Figure
@@ -157,12 +159,14 @@ def reproduce(
     drive: Sequence[str] = (),
     stand_in: Sequence[str] = (),
     traces: Source | None = None,
+    disks: Sequence[Source] = (),
     quick: bool = False,
     **options: Unpack[ReproduceOptions],
 ) -> Reproduction:
     """Measures the figures of an experiment (all, or those in `only`) and judges each by its rule.
 
-    `traces` is a folder with traces that take the place of generators. `quick` cuts them short and takes one
+    `traces` is a folder with traces that take the place of generators; `disks` are folders, one a disk, on which is run
+    what is else run on modelled disks. `quick` cuts them short and takes one
     drive, for a look.
     """
     return execute(
@@ -171,6 +175,7 @@ def reproduce(
         drive=drive,
         stand_in=stand_in,
         traces=None if traces is None else Path(traces),
+        disks=[Path(disk) for disk in disks],
         quick=quick,
         watch=Quiet(),
         options=options,
@@ -187,6 +192,7 @@ def execute(
     quick: bool,
     watch: Watch,
     options: Mapping[str, Any],
+    disks: Sequence[Path] = (),
     journal: Journal | None = None,
 ) -> Reproduction:
     """Measures and judges. Raises `Interrupted` with what was finished, which a `journal` keeps for the next time."""
@@ -195,7 +201,7 @@ def execute(
     drives = _chosen("drive", drive, experiment.drives)
     # A look is a look at one drive.
     drives = drives[:1] if quick and not drive else drives
-    kinds = _kinds(experiment, stand_in, traces)
+    kinds = _kinds(experiment, stand_in, traces, _distinct(experiment, disks))
     missing: list[str] = []
     if traces is not None:
         looked_for = _workloads(experiment, [figure for figure in figures if figure.on(standins.TRACES)])
@@ -210,8 +216,12 @@ def execute(
     known: dict[str, Prepared] = {}
     sets: dict[tuple[Any, ...], Path] = {}
     stopped = False
-    with tempfile.TemporaryDirectory(prefix="ftlab-reproduce-") as place:
-        folder = Path(place)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ftlab-reproduce-")))
+        size = arrays.REAL_LOOK if quick else arrays.REAL
+        if disks:
+            watch.stage(f"writing {len(disks)} files of {show.size(size)}")
+        written = stack.enter_context(arrays.files_on(disks, size))
         for kind in kinds:
             of_kind = [figure for figure in figures if figure.on(kind)]
             wanted = _workloads(experiment, of_kind)
@@ -230,7 +240,8 @@ def execute(
                 if key in known:
                     prepared[name] = known[key]
             for used in drives or [schema.NO_DRIVE]:
-                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets, quick)
+                of_disks = written if kind == standins.DISKS else ()
+                laboratory = Laboratory(experiment, used, prepared, folder, threads, watch, sets, quick, of_disks)
                 for name in dict.fromkeys(figure.runs for figure in of_kind):
                     runs = experiment.runs[name]
                     of_drive = runs.kind in ("run", "drive")
@@ -287,17 +298,34 @@ def _chosen(what: str, names: Sequence[str], known: Mapping[str, Any]) -> list[A
     return [value for name, value in known.items() if not names or name in names]
 
 
-def _kinds(experiment: Experiment, asked: Sequence[str], traces: Path | None) -> list[str]:
+def _distinct(experiment: Experiment, disks: Sequence[Path]) -> bool:
+    """Whether there are real disks; refuses what is none."""
+    if disks and standins.DISKS not in experiment.kinds:
+        raise InputError(f"--disks: experiment `{experiment.name}` has nothing to run on them")
+    known: dict[Path, Path] = {}
+    for disk in disks:
+        if not disk.is_dir():
+            raise InputError(f"--disks {disk}: expected a folder on a disk")
+        if (same := known.setdefault(disk.resolve(), disk)) is not disk:
+            raise InputError(f"--disks {disk}: the same folder as {same}, expected one a disk")
+    return bool(disks)
+
+
+def _kinds(experiment: Experiment, asked: Sequence[str], traces: Path | None, on_disks: bool) -> list[str]:
     for kind in asked:
         if kind not in experiment.kinds:
             raise InputError(f"unknown kind of stand-in `{kind}` (known: {', '.join(experiment.kinds)})")
         if kind == standins.TRACES and traces is None:
             raise InputError("stand-in `traces`: expected a folder of traces (--traces)")
+        if kind == standins.DISKS and not on_disks:
+            raise InputError("stand-in `disks`: expected folders, one a disk (--disks)")
     if asked:
         return list(dict.fromkeys(asked))
     if traces is not None and standins.TRACES in experiment.kinds:
         return [standins.TRACES]
-    return [kind for kind in experiment.kinds if kind != standins.TRACES]
+    if on_disks:
+        return [standins.DISKS]
+    return [kind for kind in experiment.kinds if kind not in (standins.TRACES, standins.DISKS)]
 
 
 def _workloads(experiment: Experiment, figures: Iterable[Figure]) -> list[str]:

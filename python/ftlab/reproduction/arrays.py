@@ -1,4 +1,4 @@
-"""Sampling jobs on modelled arrays, and samples of generated corpora: what ApproxSSD's switches bring and cost.
+"""What ApproxSSD's switches bring and cost: jobs on modelled arrays and real disks, samples of generated corpora.
 
 A job is repeated with `seeds` seeds, and its figures are means over them (`balance_sd` their standard deviation).
 """
@@ -6,15 +6,18 @@ A job is repeated with `seeds` seeds, and its figures are means over them (`bala
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from ftlab import _ftlab, sampling
+from ftlab import _ftlab, sampling, store
 from ftlab.reproduction.checked_table import Table
 from ftlab.reproduction.schema import Runs
 
@@ -32,6 +35,9 @@ APPLICATIONS = {
     "projects": "select project, sum(views) as v from 'views-*.tsv' group by project",
 }
 DISKS = 8
+# What is written onto each real disk, and of a look.
+REAL, REAL_LOOK = 256 << 20, 16 << 20
+_PIECE = 1 << 20
 
 
 def check(runs: Runs, table: Table, members: Mapping[str, Any]) -> None:
@@ -50,14 +56,22 @@ def check(runs: Runs, table: Table, members: Mapping[str, Any]) -> None:
         raise table.wrong("vary", f"one of {', '.join(varied)}")
 
 
-def measured(options: Figures, seeds: int, threads: int) -> dict[str, Any]:
-    """A job on an array, over seeds."""
+def measured(options: Figures, seeds: int, threads: int, files: Sequence[Path] = ()) -> dict[str, Any]:
+    """A job on an array, over seeds: a modelled one, or real disks with a file each, one job at a time."""
 
     def one(seed: int) -> Any:
         return json.loads(_ftlab.sample_array(json.dumps({**options, "seed": seed})))
 
-    with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(one, range(seeds)))
+    if files:
+        size = min(path.stat().st_size for path in files)
+        real = {**options, "disks": len(files), "data": f"{len(files) * size}B"}
+        found = [
+            json.loads(_ftlab.sample_real_array(json.dumps({**real, "seed": seed}), [str(path) for path in files]))
+            for seed in range(seeds)
+        ]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            found = list(pool.map(one, range(seeds)))
 
     def mean(of: Any) -> float:
         return fmean(of(run) for run in found)
@@ -75,6 +89,23 @@ def measured(options: Figures, seeds: int, threads: int) -> dict[str, Any]:
         "waited": mean(lambda run: run["waited"]),
         "blocked": mean(lambda run: run["blocked"]),
     }
+
+
+@contextmanager
+def files_on(disks: Sequence[Path], size: int) -> Iterator[list[Path]]:
+    """A file of `size` bytes of chance in each folder, which is gone when the block ends."""
+    with ExitStack() as stack:
+        files = []
+        for disk in disks:
+            with store.refusals(disk):
+                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ftlab-reproduce-", dir=disk)))
+                files.append(place / "partitions")
+                with files[-1].open("wb") as file:
+                    for _ in range(0, size, _PIECE):
+                        file.write(os.urandom(_PIECE))
+                    file.flush()
+                    os.fsync(file.fileno())
+        yield files
 
 
 def write_corpora(folder: Path, megabytes: int) -> list[Path]:

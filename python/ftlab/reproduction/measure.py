@@ -70,6 +70,8 @@ class Laboratory:
     """Sets of correlations that have been mined, which drives share."""
     quick: bool = False
     """A look: samples are of fewer points and seeds."""
+    files: Sequence[Path] = ()
+    """On real disks, one each: jobs on arrays are run there."""
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _summaries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -123,7 +125,7 @@ class Laboratory:
         return rows
 
     def _arrays(self, runs: Runs) -> list[Row]:
-        """Jobs on modelled arrays; members are options of an array, and so is `x`."""
+        """Jobs on modelled arrays, or on files of real disks; members are options of an array, and so is `x`."""
         rows = []
         for member, x in itertools.product(runs.members, runs.values or (None,)):
             self.watch.stage(f"arrays ({runs.name}, {member})")
@@ -133,7 +135,9 @@ class Laboratory:
                 varied = {runs.key: written if runs.key == "partition" else json.loads(written)}
             options = {**runs.options, **self.experiment.members[member].options, **varied}
             seeds = int(options.pop("seeds", 20))
-            found = arrays.measured(options, min(seeds, 3) if self.quick else seeds, self._workers())
+            # What differs between runs on a real disk is the disk, not the seed.
+            seeds = min(seeds, 3) if self.quick or self.files else seeds
+            found = arrays.measured(options, seeds, self._workers(), self.files)
             rows.append(_row(runs, "", member, x, 0, found))
         return rows
 

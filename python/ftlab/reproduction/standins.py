@@ -19,6 +19,8 @@ from ftlab.reproduction import files, packing
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
+# Measured on folders that lie on disks of the user's.
+DISKS = "disks"
 BESIDE = frozenset(
     [
         ".part",

@@ -86,14 +86,14 @@ impl Default for ArraySpec {
 }
 
 /// What `ArraySpec` means.
-struct Array {
-    choice: Choice,
-    schedule: Schedule,
-    partition_bytes: u64,
-    partitions: u64,
-    asked: u64,
-    drawn: u64,
-    compute_ns: u64,
+pub(super) struct Array {
+    pub(super) choice: Choice,
+    pub(super) schedule: Schedule,
+    pub(super) partition_bytes: u64,
+    pub(super) partitions: u64,
+    pub(super) asked: u64,
+    pub(super) drawn: u64,
+    pub(super) compute_ns: u64,
     service: Service,
 }
 
@@ -102,7 +102,7 @@ impl ArraySpec {
         serde_json::from_str(json).map_err(|e| Error::input(format!("array: {e}")))
     }
 
-    fn resolve(&self) -> Result<Array> {
+    pub(super) fn resolve(&self) -> Result<Array> {
         let refuse = |what: &str, value: String, expected: &str| {
             Error::input(format!("array: {what} {value}: expected {expected}"))
         };
@@ -193,6 +193,15 @@ pub fn array(spec: &ArraySpec) -> Result<Json> {
         .collect();
     let lists = tasks::deal(array.schedule, &drawn, spec.threads);
     let made = execute(&mut disks, lists, &of_disk, spec, &array);
+    let estimate = json!({
+        "completed": mean(&made.accepted, &of_disk, array.partitions),
+        "prefix": mean(&prefixes(&made.accepted), &of_disk, array.partitions),
+    });
+    Ok(report(spec, &array, &made, estimate))
+}
+
+/// What came of a job, as JSON.
+pub(super) fn report(spec: &ArraySpec, array: &Array, made: &Made, estimate: Json) -> Json {
     let wanted: u64 = made.served.iter().sum();
     let most = made.served.iter().max().copied().unwrap_or(0);
     let balance = if most == 0 {
@@ -203,7 +212,7 @@ pub fn array(spec: &ArraySpec) -> Result<Json> {
     let threads = if spec.coupled { spec.threads } else { spec.workers };
     let worked = made.worked_ns as f64 / (threads as f64 * made.finished_ns as f64);
     let seconds = made.finished_ns as f64 / 1e9;
-    Ok(json!({
+    json!({
         "schema": "ftlab.array/1",
         "partitions": array.partitions, "asked": array.asked, "drawn": array.drawn, "done": made.done,
         "time_ns": made.finished_ns, "balance": balance, "served": made.served,
@@ -217,14 +226,11 @@ pub fn array(spec: &ArraySpec) -> Result<Json> {
             "max_ns": made.latencies.max(), "sd_ns": made.deviation(),
         },
         "windows": made.windows(spec.windows),
-        "estimate": {
-            "completed": mean(&made.accepted, &of_disk, array.partitions),
-            "prefix": mean(&prefixes(&made.accepted), &of_disk, array.partitions),
-        },
-    }))
+        "estimate": estimate,
+    })
 }
 
-struct Made {
+pub(super) struct Made {
     finished_ns: u64,
     done: u64,
     reads: u64,
@@ -242,6 +248,40 @@ struct Made {
 }
 
 impl Made {
+    /// Of nothing yet; of each disk, by rank, whether a partition is done.
+    pub(super) fn new(disks: usize, accepted: Vec<Vec<bool>>) -> Made {
+        Made {
+            finished_ns: 0,
+            done: 0,
+            reads: 0,
+            waited: 0,
+            served: vec![0; disks],
+            worked_ns: 0,
+            latencies: Histogram::default(),
+            squares: 0.0,
+            series: Vec::new(),
+            accepted,
+        }
+    }
+
+    /// A read that came back.
+    pub(super) fn read(&mut self, disk: usize, bytes: u64, latency_ns: u64, waited: bool) {
+        self.reads += 1;
+        self.waited += u64::from(waited);
+        self.served[disk] += bytes;
+        self.latencies.record(latency_ns);
+        self.squares += (latency_ns as f64) * (latency_ns as f64);
+    }
+
+    /// A partition that was worked on until `now`; true if it was the last of those asked for.
+    pub(super) fn done(&mut self, task: Task, worked_ns: u64, now: u64, asked: u64) -> bool {
+        self.worked_ns += worked_ns;
+        self.done += 1;
+        self.accepted[task.disk][task.rank] = true;
+        self.finished_ns = now;
+        self.done == asked
+    }
+
     fn deviation(&self) -> f64 {
         let (n, mean) = (self.latencies.count().max(1) as f64, self.latencies.mean());
         (self.squares / n - mean * mean).max(0.0).sqrt()
@@ -282,18 +322,8 @@ fn execute(
     spec: &ArraySpec,
     array: &Array,
 ) -> Made {
-    let mut made = Made {
-        finished_ns: 0,
-        done: 0,
-        reads: 0,
-        waited: 0,
-        served: vec![0; disks.len()],
-        worked_ns: 0,
-        latencies: Histogram::default(),
-        squares: 0.0,
-        series: Vec::new(),
-        accepted: values.iter().map(|values| vec![false; values.len()]).collect(),
-    };
+    let accepted = values.iter().map(|values| vec![false; values.len()]).collect();
+    let mut made = Made::new(disks.len(), accepted);
     let mut queues: Vec<std::vec::IntoIter<Task>> = lists.into_iter().map(Vec::into_iter).collect();
     let mut reading: Vec<Option<Task>> = vec![None; queues.len()];
     let mut under_way = vec![0usize; disks.len()];
@@ -342,10 +372,8 @@ fn execute(
                     unreachable!("thread {thread} reads nothing")
                 };
                 let latency = done.done_ns - done.submitted_ns;
-                made.reads += 1;
-                made.served[number] += array.partition_bytes;
-                made.latencies.record(latency);
-                made.squares += (latency as f64) * (latency as f64);
+                // Whether it waited was counted when it was submitted.
+                made.read(number, array.partition_bytes, latency, false);
                 if spec.windows > 0 {
                     made.series.push((now, latency));
                 }
@@ -367,11 +395,7 @@ fn execute(
             let Some(task) = working[thread].take() else {
                 unreachable!("thread {thread} works on nothing")
             };
-            made.worked_ns += array.compute_ns;
-            made.done += 1;
-            made.accepted[task.disk][task.rank] = true;
-            if made.done == array.asked {
-                made.finished_ns = now;
+            if made.done(task, array.compute_ns, now, array.asked) {
                 return made;
             }
             if spec.coupled {
