@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ftlab.inspection import Inspection, inspect
     from ftlab.map_memory import MissRatio, mrc
     from ftlab.members import policy
+    from ftlab.merging import Statistics, merge_samples, sample_statistics
     from ftlab.mining import Mining, mine
     from ftlab.placing import placement
     from ftlab.recording import Contexts, Recording, contexts, record
@@ -57,6 +58,7 @@ _HOME = {
     "Reproduction": "reproduction",
     "Run": "runs",
     "Sample": "sampling",
+    "Statistics": "merging",
     "Study": "sample_study",
     "Trace": "traces",
     "check": "catalogue",
@@ -72,6 +74,7 @@ _HOME = {
     "formats": "catalogue",
     "generate": "conversion",
     "inspect": "inspection",
+    "merge_samples": "merging",
     "mine": "mining",
     "mrc": "map_memory",
     "open_trace": "traces",
@@ -82,6 +85,7 @@ _HOME = {
     "reproduce": "reproduction",
     "run": "runs",
     "sample": "sampling",
+    "sample_statistics": "merging",
     "serve": "serving",
     "study_sample": "sample_study",
     "sweep": "grid",
@@ -105,6 +109,7 @@ __all__ = [
     "Reproduction",
     "Run",
     "Sample",
+    "Statistics",
     "StoppedError",
     "Study",
     "Trace",
@@ -124,6 +129,7 @@ __all__ = [
     "generate",
     "inspect",
     "ldd",
+    "merge_samples",
     "mine",
     "mrc",
     "open_trace",
@@ -134,6 +140,7 @@ __all__ = [
     "reproduce",
     "run",
     "sample",
+    "sample_statistics",
     "serve",
     "study_sample",
     "sweep",

@@ -1,7 +1,7 @@
 """The extension module: specs go in as JSON, tables come out as Arrow streams."""
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, Self, final
 
@@ -49,7 +49,9 @@ __all__ = [
     "sample_array",
     "sample_blocked",
     "sample_files",
+    "sample_merged",
     "sample_real_array",
+    "sample_statistics",
     "serve",
     "theory",
     "write",
@@ -147,6 +149,12 @@ def nvm_write(spec: str, format: str, out: str | PathLike[str]) -> str: ...
 def nvm_probe(spec: str) -> str: ...
 def nvm_list() -> str: ...
 def sample_files(spec: str, watch: Callable[[str], object] | None = None) -> str: ...
+def sample_statistics(
+    spec: str, watch: Callable[[str], object] | None = None
+) -> tuple[str, builtins.list[tuple[int, bytes, int, builtins.list[float]]]]: ...
+def sample_merged(
+    parts: Sequence[tuple[str, Sequence[tuple[int, bytes, int, Sequence[float]]]]], partial: bool
+) -> str: ...
 def sample_array(spec: str) -> str: ...
 def sample_real_array(spec: str, files: builtins.list[str]) -> str: ...
 def sample_blocked(disks: int, threads: int, ratio: float, steps: int, seed: int) -> float: ...

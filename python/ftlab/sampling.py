@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Figures = Mapping[str, Any]
+Watch = Callable[[Figures], object]
 
 
 @dataclass(frozen=True)
@@ -135,16 +136,25 @@ def sample(
 _SHARES = ("ratio", "error", "records")
 
 
-def execute(query: str, watch: Callable[[Figures], object] | None = None, **options: Any) -> Sample:
+def execute(query: str, watch: Watch | None = None, **options: Any) -> Sample:
     """Does what `sample` says, and refuses to read what is to be written (`output`).
 
     `watch` is called a few times a second with `done` and `of` (partitions), `bytes_read`, and what is known so far:
     `widest` (half-width over value), `first` (name, value and half-width of the first number of a single row).
     """
+    return Sample(json.loads(_ftlab.sample_files(spec_of(query, options), reading(watch))))
+
+
+def reading(watch: Watch | None) -> Callable[[str], object] | None:
+    """What the core calls with JSON, for a watcher of figures."""
+    return None if watch is None else lambda text: watch(json.loads(text))
+
+
+def spec_of(query: str, options: Mapping[str, Any]) -> str:
+    """What the core is asked, as JSON; options of None are left out."""
     spec = {name: value for name, value in options.items() if value is not None}
     # JSON has no such numbers, so the core cannot refuse them in its own words.
     if isinstance(level := spec.get("level"), float) and not math.isfinite(level):
         raise InputError(f"--level {level}: expected more than 0 and less than 1, such as 0.95")
     spec |= {name: share(spec[name], name) for name in _SHARES if name in spec}
-    tell = None if watch is None else lambda text: watch(json.loads(text))
-    return Sample(json.loads(_ftlab.sample_files(json.dumps({"query": query, **spec}), tell)))
+    return json.dumps({"query": query, **spec})

@@ -300,6 +300,8 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(nvm::nvm_probe, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_statistics, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_merged, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_array, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_real_array, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_blocked, m)?)?;

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use ftlab_core::Error;
-use ftlab_sample::{ArraySpec, SampleSpec};
+use ftlab_sample::{ArraySpec, GoOn, Group, SampleSpec, Statistics};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
 use crate::error::to_py;
 
@@ -17,15 +19,18 @@ fn go_on() -> ftlab_core::Result<()> {
 const EVERY: Duration = Duration::from_millis(200);
 const SHARE: u32 = 20;
 
-/// A question to files, as JSON. `spec` is the JSON of `ftlab_sample::SampleSpec`. `watch` is called now and then with the JSON of `ftlab_sample::Progress`.
-#[pyfunction]
-#[pyo3(signature = (spec, watch=None))]
-pub fn sample_files(py: Python<'_>, spec: &str, watch: Option<Py<PyAny>>) -> PyResult<String> {
+/// What `run` makes of a question. `spec` is the JSON of `ftlab_sample::SampleSpec`. `watch` is called now and then with the JSON of `ftlab_sample::Progress`.
+fn watched<T: Send>(
+    py: Python<'_>,
+    spec: &str,
+    watch: Option<Py<PyAny>>,
+    run: impl FnOnce(&SampleSpec, GoOn<'_>) -> ftlab_core::Result<T> + Send,
+) -> PyResult<T> {
     let spec = SampleSpec::parse(spec).map_err(to_py)?;
     let mut next = Instant::now() + EVERY;
     let mut failed = None;
     let found = py.detach(|| {
-        ftlab_sample::watched(&spec, &mut |progress| {
+        run(&spec, &mut |progress| {
             go_on()?;
             let began = Instant::now();
             let Some(watch) = watch.as_ref().filter(|_| began >= next) else {
@@ -42,8 +47,53 @@ pub fn sample_files(py: Python<'_>, spec: &str, watch: Option<Py<PyAny>>) -> PyR
     });
     match failed {
         Some(error) => Err(error),
-        None => Ok(found.map_err(to_py)?.to_string()),
+        None => found.map_err(to_py),
     }
+}
+
+/// A question to files, as JSON.
+#[pyfunction]
+#[pyo3(signature = (spec, watch=None))]
+pub fn sample_files(py: Python<'_>, spec: &str, watch: Option<Py<PyAny>>) -> PyResult<String> {
+    Ok(watched(py, spec, watch, ftlab_sample::watched)?.to_string())
+}
+
+/// Sums of a group: number of the disk, key, partitions seen, sums.
+type Sums<K> = (u64, K, u64, Vec<f64>);
+/// Statistics of some disks: all but the sums, as JSON; the sums.
+type Part<K> = (String, Vec<Sums<K>>);
+
+/// What an answer is made from.
+#[pyfunction]
+#[pyo3(signature = (spec, watch=None))]
+pub fn sample_statistics<'py>(
+    py: Python<'py>,
+    spec: &str,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Part<Bound<'py, PyBytes>>> {
+    let found = watched(py, spec, watch, ftlab_sample::statistics)?;
+    let head = found.head().map_err(to_py)?.to_string();
+    let groups = found.groups.into_iter();
+    let sums = groups.map(|group| (group.disk, PyBytes::new(py, &group.key), group.seen, group.sums));
+    Ok((head, sums.collect()))
+}
+
+/// The answer of statistics of all disks, as JSON; with `partial`, also where disks are missing.
+#[pyfunction]
+pub fn sample_merged(py: Python<'_>, parts: Vec<Part<PyBackedBytes>>, partial: bool) -> PyResult<String> {
+    let merged = || {
+        let parts = parts.into_iter().map(|(head, sums)| {
+            let groups = sums.into_iter().map(|(disk, key, seen, sums)| Group {
+                disk,
+                key: key.to_vec(),
+                seen,
+                sums,
+            });
+            Statistics::parse(&head, groups.collect())
+        });
+        ftlab_sample::merge(&parts.collect::<ftlab_core::Result<Vec<_>>>()?, partial)
+    };
+    Ok(py.detach(merged).map_err(to_py)?.to_string())
 }
 
 /// A sampling job on a modelled array, as JSON. `spec` is the JSON of `ftlab_sample::ArraySpec`.

@@ -18,8 +18,8 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Of `0..count`; `disk` tells the disks of one seed apart.
-    pub fn new(count: u64, seed: u64, disk: usize) -> Self {
+    /// Of `0..count`; `disk` is a number that no other disk of the seed has.
+    pub fn new(count: u64, seed: u64, disk: u64) -> Self {
         Permutation {
             random: Stream::new(seed, &format!("partitions of disk {disk}")),
             count,

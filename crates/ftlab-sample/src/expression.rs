@@ -10,6 +10,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 /// What is wrong with a record; its place is added by who knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong(pub String);
@@ -57,7 +59,8 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Operator {
     Add,
     Subtract,
@@ -126,6 +129,27 @@ impl Value<'_> {
         }
         let length = (key.len() - before - 4) as u32;
         key[before..before + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Whether `key` is what `write_key` writes of so many values.
+    pub fn are_keys(mut key: &[u8], count: usize) -> bool {
+        let mut found = 0;
+        while let Some((length, rest)) = key.split_first_chunk::<4>() {
+            let Some((value, after)) = rest.split_at_checked(u32::from_be_bytes(*length) as usize) else {
+                return false;
+            };
+            let right = match value {
+                [b'-'] | [b'b', 0 | 1] | [b't', ..] => true,
+                [b'n', bits @ ..] => bits.len() == 8,
+                _ => false,
+            };
+            if !right {
+                return false;
+            }
+            found += 1;
+            key = after;
+        }
+        key.is_empty() && found == count
     }
 
     /// Of what `write_key` has written.
@@ -404,6 +428,11 @@ mod tests {
         let mut wanted = values.to_vec();
         wanted[2] = Value::Number(0.0);
         assert_eq!(Value::read_keys(&key), wanted);
+        assert!(Value::are_keys(&key, 5) && Value::are_keys(b"", 0));
+        assert!(!Value::are_keys(&key, 4));
+        let cuts = (1..key.len()).filter(|&cut| (0..5).any(|count| Value::are_keys(&key[..cut], count)));
+        assert_eq!(cuts.collect::<Vec<_>>(), [5, 10, 23, 29], "{key:?}");
+        assert!(!Value::are_keys(b"\0\0\0\x02n0", 1) && !Value::are_keys(b"\0\0\0\0", 1));
     }
 
     /// 200,000 numbers of up to 17 digits, with the point anywhere, as the library reads them, to the bit.

@@ -18,11 +18,15 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::estimate::{Estimate, Quantiles, Stratum, df_range, is_blind};
 use crate::expression::Operator;
+use crate::sql::LONGEST_QUERY;
 use crate::totals::{Products, Sums};
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Vec<Step>", try_from = "Vec<Step>")]
 pub enum Formula {
     /// A total, by its number among the aggregates.
     Total(usize),
@@ -31,11 +35,59 @@ pub enum Formula {
     Call(Function, Box<Formula>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A formula as it is written for other machines: steps that each take what they are of from the end of those before, as depth of JSON is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    Total(usize),
+    Number(#[serde(with = "crate::exact")] f64),
+    Compute(Operator),
+    Call(Function),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Function {
     Sqrt,
     Ln,
     Exp,
+}
+
+impl From<Formula> for Vec<Step> {
+    fn from(formula: Formula) -> Vec<Step> {
+        let mut steps = Vec::new();
+        formula.write(&mut steps);
+        steps
+    }
+}
+
+impl TryFrom<Vec<Step>> for Formula {
+    type Error = String;
+
+    fn try_from(steps: Vec<Step>) -> Result<Formula, String> {
+        // Each operator is a level of recursion, and no query has more.
+        if steps.len() > LONGEST_QUERY {
+            return Err(format!("a formula of {} steps", steps.len()));
+        }
+        let mut done: Vec<Formula> = Vec::new();
+        for step in steps {
+            let mut last = || done.pop().map(Box::new).ok_or("a formula without a part");
+            let formula = match step {
+                Step::Total(at) => Formula::Total(at),
+                Step::Number(number) => Formula::Number(number),
+                Step::Call(function) => Formula::Call(function, last()?),
+                Step::Compute(how) => {
+                    let b = last()?;
+                    Formula::Compute(how, last()?, b)
+                }
+            };
+            done.push(formula);
+        }
+        match <[Formula; 1]>::try_from(done) {
+            Ok([formula]) => Ok(formula),
+            Err(parts) => Err(format!("a formula of {} parts", parts.len())),
+        }
+    }
 }
 
 /// A value, and its derivative by each of the totals.
@@ -55,6 +107,22 @@ impl Formula {
                 let mut all = a.totals();
                 all.extend(b.totals());
                 all
+            }
+        }
+    }
+
+    fn write(&self, steps: &mut Vec<Step>) {
+        match self {
+            Formula::Total(at) => steps.push(Step::Total(*at)),
+            Formula::Number(number) => steps.push(Step::Number(*number)),
+            Formula::Call(function, of) => {
+                of.write(steps);
+                steps.push(Step::Call(*function));
+            }
+            Formula::Compute(how, a, b) => {
+                a.write(steps);
+                b.write(steps);
+                steps.push(Step::Compute(*how));
             }
         }
     }
@@ -159,6 +227,14 @@ pub struct Moments {
 }
 
 impl Moments {
+    pub fn add(&mut self, other: &Moments) {
+        self.sums
+            .iter_mut()
+            .zip(&other.sums)
+            .for_each(|(all, one)| all.add(one));
+        self.products.add(&other.products);
+    }
+
     /// Of the total of `Σ g t`.
     fn variance(&self, totals: &[usize], gradient: &[f64], stratum: Stratum) -> f64 {
         let (big, n) = (stratum.partitions as f64, stratum.drawn as f64);

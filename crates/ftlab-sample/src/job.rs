@@ -12,6 +12,8 @@
 //!   interval looks narrow covers less than it says. The size has a tenth's chance of being too small by the pilot's own uncertainty (chi-square).
 //! * `within`: what can be read in that time. A disk's sample is a prefix of its random order, however fast it is.
 //!
+//! Where disks belong to several machines, each answers with `statistics`, and `merge` makes of them the answer that one machine with all disks would have given.
+//!
 //! # Not modelled
 //! Dropping what is slow on real disks: see `array`.
 //!
@@ -21,18 +23,24 @@
 mod answer;
 mod asked;
 mod counting;
+mod head;
 mod joined;
+mod merge;
 mod progress;
 mod spec;
+mod statistics;
 mod tally;
 
 pub use joined::Lookup;
+pub use merge::merge;
 pub use progress::Progress;
 pub use spec::SampleSpec;
+pub use statistics::{Group, Statistics, statistics};
 
 use answer::Row;
 use asked::Asked;
 use counting::Room;
+use head::Head;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +55,7 @@ use crate::estimate::{Stratum, normal};
 use crate::layout::Dataset;
 use crate::read::{self, Loaded};
 use crate::record::{Explode, Form, Pick};
-use crate::sql::{Plan, Shows};
+use crate::sql::{Plan, Select};
 use crate::totals::{Shape, Totals};
 
 /// Lanes of all disks together, at least; more threads than these have nothing to do on one disk.
@@ -68,75 +76,42 @@ pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
 pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Json> {
     let started = Instant::now();
     spec.check()?;
+    spec.check_alone()?;
+    let asked = Asked::open(spec)?;
+    let replicates = (!asked.plan.quantiles.is_empty()).then_some(spec.replicates);
+    drawn(spec, asked, started, go_on, |engine, head| {
+        head.answer(&engine.answer(), replicates, started.elapsed().as_secs_f64())
+    })
+}
+
+/// Draws and counts; what `then` makes of it.
+fn drawn<T>(
+    spec: &SampleSpec,
+    asked: Asked,
+    started: Instant,
+    go_on: GoOn<'_>,
+    then: impl FnOnce(&Engine<'_>, Head) -> T,
+) -> Result<T> {
     let Asked {
         files,
         explode,
         joined,
         dataset,
         plan,
-    } = Asked::open(spec)?;
+    } = asked;
+    spec.check_disks(dataset.disks.len() as u64)?;
     let lookup = match (&joined, &plan.keys) {
         (Some(joined), Some((_, key))) => Some(joined.lookup(&plan, key)?),
         _ => None,
     };
+    // Nodes read files of their own, which must be alike.
+    let checksum = joined
+        .filter(|_| spec.all_disks.is_some())
+        .map(|joined| joined.checksum());
     let mut engine = Engine::new(spec, &dataset, &plan, explode, lookup);
     let size = engine.draw(started, go_on)?;
-    let answer = engine.answer();
-    let strata = engine.strata();
-    let drawn: u64 = strata.iter().map(|stratum| stratum.drawn).sum();
-    let disks: Vec<Json> = dataset
-        .disks
-        .iter()
-        .zip(&strata)
-        .map(|(disk, stratum)| {
-            json!({
-                "name": disk.name, "files": disk.files.len(), "bytes": disk.bytes,
-                "partitions": disk.partitions, "drawn": stratum.drawn,
-            })
-        })
-        .collect();
-    let columns: Vec<Json> = plan
-        .columns
-        .iter()
-        .map(|column| {
-            let kind = match column.shows {
-                Shows::Group(_) => "group",
-                Shows::Aggregate(at) => plan.aggregates[at].kind.name(),
-                Shows::Formula(_) => "formula",
-                Shows::Quantile(_) => "quantile",
-            };
-            json!({"name": column.name, "kind": kind})
-        })
-        .collect();
-    let shown = plan.limit.unwrap_or(usize::MAX).min(answer.len());
-    let rows: Vec<Json> = answer[..shown].iter().map(|row| row.json(&plan, &engine)).collect();
-    let unreliable = answer[..shown]
-        .iter()
-        .filter(|row| !engine.is_reliable(row.seen))
-        .count();
-    let wall_s = started.elapsed().as_secs_f64();
-    Ok(json!({
-        "schema": "ftlab.sample/1",
-        "query": spec.query,
-        "data": {
-            "files": files, "format": dataset.form.name(), "bytes": dataset.bytes(), "partitions": dataset.partitions(),
-            "partition_bytes": dataset.partition_bytes, "disks": disks,
-        },
-        "sample": {
-            "seed": spec.seed, "level": spec.level, "ratio": drawn as f64 / dataset.partitions() as f64, "partitions": drawn,
-            "records": engine.records(), "record_share": spec.records, "bytes_read": engine.bytes_read, "indexed_bytes": dataset.indexed_bytes,
-            "is_exact": engine.is_exact(), "asked": size,
-            "replicates": if plan.quantiles.is_empty() || engine.is_exact() { Json::Null } else { json!(spec.replicates) },
-        },
-        "columns": columns,
-        "rows": rows,
-        "absent_fields": engine.absent(),
-        "groups": answer.len(),
-        "unreliable": unreliable,
-        // By the rule of three, a group in fewer than this share of partitions may have been missed with a chance above 5 %.
-        "missed_below": if engine.is_exact() { Json::Null } else { json!((3.0 / drawn as f64).min(1.0)) },
-        "perf": {"wall_s": wall_s},
-    }))
+    let head = Head::of(&engine, &files, checksum, size);
+    Ok(then(&engine, head))
 }
 
 /// Called a few times a second with what makes a `Progress`.
@@ -146,8 +121,12 @@ struct Engine<'a> {
     spec: &'a SampleSpec,
     dataset: &'a Dataset,
     plan: &'a Plan,
+    select: Select,
     explode: Option<Explode>,
     lookup: Option<Lookup>,
+    /// Number of the first disk, and how many there are, on this and all other machines.
+    first_disk: u64,
+    all_disks: u64,
     permutations: Vec<Permutation>,
     /// Of each disk, the partitions of its sample in order.
     orders: Vec<Vec<u64>>,
@@ -214,20 +193,25 @@ impl<'a> Engine<'a> {
         lookup: Option<Lookup>,
     ) -> Self {
         let disks = dataset.disks.len();
-        let kinds = plan.aggregates.iter().map(|aggregate| aggregate.kind).collect();
-        let shape = Shape::with_pairs(kinds, plan.pairs(), spec.records < 1.0);
-        let lanes_of_disk = LANES.div_ceil(disks);
+        let select = Select::of(plan);
+        let shape = Shape::with_pairs(select.kinds.clone(), select.pairs(), spec.records < 1.0);
+        let all_disks = spec.all_disks.unwrap_or(disks as u64);
+        // As many as on one machine with all disks, so that sums are added in the same order.
+        let lanes_of_disk = LANES.div_ceil(all_disks as usize);
         Engine {
             spec,
             dataset,
             plan,
+            select,
             explode,
             lookup,
+            first_disk: spec.first_disk,
+            all_disks,
             permutations: dataset
                 .disks
                 .iter()
-                .enumerate()
-                .map(|(number, disk)| Permutation::new(disk.partitions, spec.seed, number))
+                .zip(spec.first_disk..)
+                .map(|(disk, number)| Permutation::new(disk.partitions, spec.seed, number))
                 .collect(),
             orders: vec![Vec::new(); disks],
             lanes_of_disk,
@@ -241,16 +225,26 @@ impl<'a> Engine<'a> {
     }
 
     /// Fields of JSON lines for which no record that was read has a value: perhaps there are none of the name.
-    fn absent(&self) -> Vec<String> {
-        let (is_json, any) = (self.dataset.form == Form::Json, self.records() > 0);
+    fn without_value(&self) -> Vec<String> {
+        let is_json = self.dataset.form == Form::Json;
         let picks = self.plan.picks.iter().zip(&self.has_value);
-        let without = picks.filter(|(_, has)| is_json && any && !has.load(Ordering::Relaxed));
+        let without = picks.filter(|(_, has)| is_json && !has.load(Ordering::Relaxed));
         without
             .filter_map(|(pick, _)| match pick {
                 Pick::Path(path) => Some(path.join(".")),
                 Pick::Line | Pick::Field(_) => None,
             })
             .collect()
+    }
+
+    /// Of each aggregate, whether a value below 0 has come in `lanes`.
+    fn negative(&self, lanes: &[MutexGuard<'_, Totals>]) -> Vec<bool> {
+        let any = |at: usize| lanes.iter().any(|lane| lane.negative[at]);
+        (0..self.select.kinds.len()).map(any).collect()
+    }
+
+    fn locked_lanes(&self) -> Vec<MutexGuard<'_, Totals>> {
+        self.lanes.iter().map(locked).collect()
     }
 
     /// Draws what was asked for; what that was, and what came of it.
@@ -315,7 +309,7 @@ impl<'a> Engine<'a> {
 
     /// Rows whose width counts: those that are shown and were seen often enough; all, if there are none.
     fn counted<'r>(&self, rows: &'r [Row]) -> Vec<&'r Row> {
-        let shown = &rows[..self.plan.limit.unwrap_or(usize::MAX).min(rows.len())];
+        let shown = &rows[..self.select.shown(rows.len())];
         let often: Vec<&Row> = shown.iter().filter(|row| self.is_reliable(row.seen)).collect();
         if often.is_empty() {
             shown.iter().collect()
@@ -356,8 +350,7 @@ impl<'a> Engine<'a> {
     }
 
     fn is_reliable(&self, seen: u64) -> bool {
-        let drawn: u64 = self.done.iter().sum();
-        self.is_exact() || seen >= RARE || (seen == drawn && drawn >= 5)
+        head::is_reliable(seen, self.done.iter().sum(), self.is_exact())
     }
 
     fn records(&self) -> u64 {

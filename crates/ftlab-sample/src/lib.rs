@@ -10,6 +10,7 @@ pub mod bootstrap;
 pub mod chain;
 pub mod draw;
 pub mod estimate;
+mod exact;
 pub mod expression;
 pub mod formula;
 pub mod index;
@@ -24,4 +25,4 @@ pub mod store;
 pub mod totals;
 
 pub use array::{ArraySpec, array};
-pub use job::{Progress, SampleSpec, sample, watched};
+pub use job::{GoOn, Group, Progress, SampleSpec, Statistics, merge, sample, statistics, watched};

@@ -24,6 +24,7 @@ mod scope;
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use sqlparser::ast::Expr;
 
 use ftlab_core::{Error, Result};
@@ -33,7 +34,7 @@ use crate::formula::Formula;
 use crate::record::{Explode, Pick};
 
 pub use binding::bind;
-pub use question::parse;
+pub use question::{LONGEST_QUERY, parse};
 
 /// A parsed question, before the fields of its files are known.
 #[derive(Debug)]
@@ -110,24 +111,12 @@ pub struct Quantile {
     pub p: f64,
 }
 
-impl Plan {
-    /// Pairs of aggregates that stand in one formula, smaller number first.
-    pub fn pairs(&self) -> Vec<(usize, usize)> {
-        let mut pairs = BTreeSet::new();
-        for formula in &self.formulas {
-            let totals: Vec<usize> = formula.totals().into_iter().collect();
-            for (at, &a) in totals.iter().enumerate() {
-                pairs.extend(totals[at + 1..].iter().map(|&b| (a, b)));
-            }
-        }
-        pairs.into_iter().collect()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     Count,
     Sum,
+    #[serde(rename = "avg")]
     Average,
     Proportion,
 }
@@ -149,18 +138,64 @@ impl Kind {
 }
 
 /// What a column of the answer shows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     pub name: String,
     pub shows: Shows,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shows {
     Group(usize),
     Aggregate(usize),
     Formula(usize),
     Quantile(usize),
+}
+
+/// What of a plan is needed to make an answer of sums, also where its files are not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Select {
+    /// How many expressions are grouped by.
+    pub groups: usize,
+    pub kinds: Vec<Kind>,
+    /// Made of aggregates, some of which no column shows.
+    pub formulas: Vec<Formula>,
+    pub columns: Vec<Column>,
+    /// Columns that rows are sorted by, and whether from the largest on.
+    pub orders: Vec<(usize, bool)>,
+    pub limit: Option<usize>,
+}
+
+impl Select {
+    pub fn of(plan: &Plan) -> Select {
+        Select {
+            groups: plan.groups.len(),
+            kinds: plan.aggregates.iter().map(|aggregate| aggregate.kind).collect(),
+            formulas: plan.formulas.clone(),
+            columns: plan.columns.clone(),
+            orders: plan.orders.clone(),
+            limit: plan.limit,
+        }
+    }
+
+    /// Pairs of aggregates that stand in one formula, smaller number first.
+    pub fn pairs(&self) -> Vec<(usize, usize)> {
+        let mut pairs = BTreeSet::new();
+        for formula in &self.formulas {
+            let totals: Vec<usize> = formula.totals().into_iter().collect();
+            for (at, &a) in totals.iter().enumerate() {
+                pairs.extend(totals[at + 1..].iter().map(|&b| (a, b)));
+            }
+        }
+        pairs.into_iter().collect()
+    }
+
+    /// How many of `rows` rows are shown.
+    pub fn shown(&self, rows: usize) -> usize {
+        self.limit.unwrap_or(usize::MAX).min(rows)
+    }
 }
 
 fn unsupported(what: impl std::fmt::Display) -> Error {

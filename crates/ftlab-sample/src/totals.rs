@@ -61,6 +61,16 @@ impl Products {
         )
     }
 
+    /// Of `pairs`, each with its two sums.
+    pub fn new(pairs: impl Iterator<Item = ((usize, usize), f64, f64)>) -> Products {
+        Products(pairs.collect())
+    }
+
+    /// Sums of each pair, in the order in which pairs are kept.
+    pub fn sums(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.0.iter().map(|&(_, both, within)| (both, within))
+    }
+
     pub fn add(&mut self, other: &Products) {
         for (all, one) in self.0.iter_mut().zip(&other.0) {
             all.1 += one.1;
@@ -317,14 +327,25 @@ impl Totals {
 
     /// Of one group: sums of each aggregate, and products. None if nothing of it came. Nothing may be under way.
     pub fn moments(&self, key: &[u8]) -> Option<Moments> {
-        let number = self.keys.find(key)?;
+        self.keys.find(key).map(|number| self.moments_of(number))
+    }
+
+    fn moments_of(&self, number: usize) -> Moments {
         let row = &self.rows[number * self.shape.width..][..self.shape.width];
         let within = |at: usize| if self.shape.within { row[at + P_W] } else { 0.0 };
         let pairs = self.shape.pairs.iter().zip(self.shape.pairs());
         let products = pairs.map(|(&pair, (_, _, at))| (pair, row[at + P_TT], within(at)));
-        Some(Moments {
+        Moments {
             sums: sums(&self.shape, row),
-            products: Products(products.collect()),
+            products: Products::new(products),
+        }
+    }
+
+    /// As `groups`, with products.
+    pub fn all_moments(&self) -> impl Iterator<Item = (&[u8], u64, Moments)> {
+        (0..self.keys.len()).map(|number| {
+            let seen = self.rows[number * self.shape.width + 1] as u64;
+            (self.keys.key(number), seen, self.moments_of(number))
         })
     }
 

@@ -28,6 +28,7 @@ from ftlab.cli import (
     inspect,
     ldd,
     list_,
+    merge,
     mine,
     mrc,
     nvm,
@@ -109,6 +110,7 @@ stored = typer.Typer(
 _add(stored, "load", ldd.load)
 _add(stored, "info", ldd.info)
 app.add_typer(stored, name="ldd", short_help="Datasets that are kept as logs on several disks, for samples of them.")
+_add(app, "merge", merge.merge)
 _add(app, "serve", serve.serve)
 _add(app, "ctl", serve.ctl)
 _add(app, "top", top.top)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ftlab.cli import options as o
-
-if TYPE_CHECKING:
-    from ftlab.sample_study import Study
-    from ftlab.sampling import Sample
 
 
 def sample(
@@ -65,6 +61,20 @@ def sample(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Samples of each share of --study.")] = 5,
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Write pictures of --study.")] = None,
+    statistics: Annotated[
+        bool,
+        typer.Option("--statistics", help="What an answer is made from, as JSON, for `ftlab merge`; --out writes it."),
+    ] = False,
+    node: Annotated[
+        str | None, typer.Option("--node", metavar="NAME", help="Of --statistics: the machine the disks belong to.")
+    ] = None,
+    first_disk: Annotated[
+        int,
+        typer.Option("--first-disk", metavar="N", min=0, help="Of --statistics: number of the first disk, from 0 on."),
+    ] = 0,
+    all_disks: Annotated[
+        int | None, typer.Option("--all-disks", metavar="N", help="Of --statistics: disks of all machines.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -73,15 +83,17 @@ def sample(
 
     Example: ftlab sample "select country, avg(ms), count(*) from 'logs/*.csv' group by country" --error 5%
     """
+    from ftlab import merging, sampling, store
     from ftlab import sample_study as studies
-    from ftlab import sampling, show, store
-    from ftlab.cli import sample_progress, sample_study, sample_text, text
+    from ftlab.cli import merge, sample_progress, sample_study, text
     from ftlab.errors import InputError
 
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists; --force replaces it")
     if plots is not None and study is None:
         raise InputError(f"--plots {plots}: expected --study SHARES")
+    if study is not None and statistics:
+        raise InputError("--study with --statistics: expected one of the two")
     options: dict[str, Any] = {
         "output": None if out is None else str(out),
         "ratio": ratio,
@@ -100,10 +112,16 @@ def sample(
         "seed": seed,
         "threads": threads,
         "depth": depth,
+        "node": node,
+        "first_disk": first_disk,
+        "all_disks": all_disks,
     }
-    rows: Sample | Study
-    if study is not None:
-        rows = compared = studies.study_sample(query, study.split(","), seeds=seeds, **options)
+    if statistics:
+        with sample_progress.shown(within) as watch:
+            part = merging.execute(query, watch, **options)
+        merge.put_statistics(part, out)
+    elif study is not None:
+        compared = studies.study_sample(query, study.split(","), seeds=seeds, **options)
         if json:
             text.put_json(sample_study.figures(compared))
         else:
@@ -113,17 +131,10 @@ def sample(
 
             with store.refusals(plots):
                 pictures.write(compared, plots)
+        if out is not None:
+            merge.write_rows(compared, out)
     else:
         with sample_progress.shown(within) as watch:
-            rows = found = sampling.execute(query, watch, **options)
-        if json:
-            text.put_json(found.figures)
-        else:
-            text.put(sample_text.page(found.figures))
-            text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
-    if out is not None:
-        unfinished = out.with_name(out.name + ".unfinished")
-        with store.refusals(out):
-            rows.table().write_csv(unfinished)
-            unfinished.replace(out)
+            found = sampling.execute(query, watch, **options)
+        merge.put_answer(found, out, json=json)
     return 0

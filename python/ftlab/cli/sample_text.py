@@ -66,10 +66,16 @@ def _notes(found: Figures) -> list[str]:
         notes.append(f"no record that was read has a value for {names}")
     if sample["is_exact"]:
         return notes
-    notes.append(
-        f"± is half of a {show.percent(sample['level'])} interval; "
-        f"groups in fewer than {show.percent(found['missed_below'])} of the partitions may be missing"
-    )
+    if missing := data["missing_disks"]:
+        are = "s are" if len(missing) > 1 else " is"
+        numbers = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
+        notes.append(
+            f"{len(missing)} disk{are} missing (number {numbers}): "
+            "all of this, intervals too, is about the records of the others only"
+        )
+    below = found["missed_below"]
+    missed = "" if below is None else f"; groups in fewer than {show.percent(below)} of the partitions may be missing"
+    notes.append(f"± is half of a {show.percent(sample['level'])} interval{missed}")
     if "error" in asked:
         counted = "" if asked["counted_groups"] == asked["groups_in_pilot"] else ", of groups seen often enough"
         widest = "–" if asked["widest"] is None else show.percent(asked["widest"])

@@ -62,7 +62,7 @@ pub fn draw(choice: Choice, disks: usize, partitions: u64, count: u64, seed: u64
     match choice {
         Choice::Random => {
             let mut order = Vec::new();
-            Permutation::new(partitions, seed, disks).extend(&mut order, count);
+            Permutation::new(partitions, seed, disks as u64).extend(&mut order, count);
             for number in order {
                 push((number % disks as u64) as usize, number / disks as u64, &mut of_disk);
             }
@@ -72,7 +72,7 @@ pub fn draw(choice: Choice, disks: usize, partitions: u64, count: u64, seed: u64
                 let lie_there = partitions / disks as u64 + u64::from((disk as u64) < partitions % disks as u64);
                 let wanted = count / disks as u64 + u64::from((disk as u64) < count % disks as u64);
                 let mut order = Vec::new();
-                Permutation::new(lie_there, seed, disk).extend(&mut order, wanted);
+                Permutation::new(lie_there, seed, disk as u64).extend(&mut order, wanted);
                 order
                     .into_iter()
                     .for_each(|partition| push(disk, partition, &mut of_disk));

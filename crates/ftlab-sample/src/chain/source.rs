@@ -84,9 +84,9 @@ impl Source {
 
     /// Of each disk that share of its partitions, at least two, in the order of the sample.
     pub fn draw(&self, ratio: f64, seed: u64) -> Vec<Vec<u64>> {
-        let disks = self.dataset.disks.iter().enumerate();
+        let disks = self.dataset.disks.iter().zip(0..);
         disks
-            .map(|(number, disk)| {
+            .map(|(disk, number)| {
                 let wanted = ((ratio * disk.partitions as f64).round() as u64)
                     .max(2)
                     .min(disk.partitions);

@@ -1,16 +1,16 @@
-//! The rows of an answer, of what all lanes have counted.
+//! The rows of an answer, of what all lanes, or all machines, have counted.
 
 use std::sync::MutexGuard;
 
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
-use super::{Engine, locked};
+use super::Engine;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
 use crate::estimate::{Estimate, Estimator, Quantiles, Stratum};
 use crate::expression::Value;
 use crate::formula::Moments;
-use crate::sql::{Column, Plan, Shows};
+use crate::sql::{Column, Select, Shows};
 use crate::totals::{Sums, Totals};
 
 /// A row of the answer.
@@ -23,10 +23,38 @@ pub(super) struct Row {
     pub(super) estimates: Vec<Option<Estimate>>,
 }
 
+/// What is looked up of single groups.
+pub(super) trait Groups {
+    /// Of each disk, sums and products; for formulas.
+    fn moments(&self, key: &[u8]) -> Vec<Option<Moments>>;
+
+    /// The value of a quantile by its number.
+    fn quantile(&self, key: &[u8], quantile: usize) -> Option<f64>;
+}
+
+/// What rows are made by, beside sums.
+pub(super) struct Basis<'a> {
+    pub(super) select: &'a Select,
+    pub(super) strata: &'a [Stratum],
+    /// Whether a value below 0 has come, of each aggregate.
+    pub(super) negative: &'a [bool],
+    pub(super) level: f64,
+    /// Whether records are sampled within partitions.
+    pub(super) within: bool,
+}
+
+/// Lanes that nothing is added to.
+struct Lanes<'a> {
+    engine: &'a Engine<'a>,
+    lanes: &'a [MutexGuard<'a, Totals>],
+    strata: &'a [Stratum],
+    with_quantiles: bool,
+}
+
 impl Engine<'_> {
     /// All rows, in their order.
     pub(super) fn answer(&self) -> Vec<Row> {
-        let lanes: Vec<MutexGuard<'_, Totals>> = self.lanes.iter().map(locked).collect();
+        let lanes = self.locked_lanes();
         let mut rows = self.rows_of(&lanes, &self.strata(), true);
         self.add_quantiles(&lanes, &mut rows);
         rows
@@ -34,7 +62,7 @@ impl Engine<'_> {
 
     /// Rows of what has been counted by now, without quantiles; and partitions counted. It changes no later answer.
     pub(super) fn so_far(&self) -> (Vec<Row>, u64) {
-        let mut lanes: Vec<MutexGuard<'_, Totals>> = self.lanes.iter().map(locked).collect();
+        let mut lanes = self.locked_lanes();
         // A lane is locked between two partitions only, so that what is under way is whole.
         lanes.iter_mut().for_each(|lane| lane.close());
         let disks = lanes.chunks(self.lanes_of_disk).zip(&self.dataset.disks);
@@ -49,127 +77,25 @@ impl Engine<'_> {
     }
 
     /// All rows, in their order. Quantiles have a value where rows are sorted by it, but no interval.
-    fn rows_of(&self, lanes: &[MutexGuard<'_, Totals>], strata: &[Stratum], quantiles_sort: bool) -> Vec<Row> {
-        let aggregates = self.plan.aggregates.len();
-        let negative: Vec<bool> = (0..aggregates)
-            .map(|at| lanes.iter().any(|lane| lane.negative[at]))
-            .collect();
-        struct Group {
-            seen: u64,
-            disk: usize,
-            sums: Vec<Sums>,
-            estimators: Vec<Estimator>,
-        }
-        let fresh = |disk: usize| Group {
-            seen: 0,
-            disk,
-            sums: vec![Sums::default(); aggregates],
-            estimators: vec![Estimator::default(); aggregates],
+    fn rows_of(&self, lanes: &[MutexGuard<'_, Totals>], strata: &[Stratum], with_quantiles: bool) -> Vec<Row> {
+        let basis = Basis {
+            select: &self.select,
+            strata,
+            negative: &self.negative(lanes),
+            level: self.spec.level,
+            within: self.spec.records < 1.0,
         };
-        let end_disk = |group: &mut Group| {
-            for (estimator, sums) in group.estimators.iter_mut().zip(&mut group.sums) {
-                estimator.add(strata[group.disk], &std::mem::take(sums));
-            }
-        };
-        let mut groups: FxHashMap<&[u8], Group> = FxHashMap::default();
-        if self.plan.groups.is_empty() {
-            groups.insert(b"", fresh(0));
-        }
-        // Disks and their lanes come in order, so that each group's sums are added in order, whatever the order of groups.
-        for (at, lane) in lanes.iter().enumerate() {
+        let counted = lanes.iter().enumerate().flat_map(|(at, lane)| {
             let disk = at / self.lanes_of_disk;
-            for (key, seen, sums) in lane.groups() {
-                let group = groups.entry(key).or_insert_with(|| fresh(disk));
-                if group.disk != disk {
-                    end_disk(group);
-                    group.disk = disk;
-                }
-                group.seen += seen;
-                group.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
-            }
-        }
-        let within = self.spec.records < 1.0;
-        let orders = self.plan.orders.iter();
-        let sorted_by: Vec<Shows> = orders.map(|&(column, _)| self.plan.columns[column].shows).collect();
-        let mut rows: Vec<Row> = groups
-            .into_iter()
-            .map(|(key, mut group)| {
-                end_disk(&mut group);
-                let value = |column: &Column| {
-                    let value = match column.shows {
-                        Shows::Group(_) => None,
-                        Shows::Aggregate(at) => group.estimators[at].value(self.plan.aggregates[at].kind),
-                        Shows::Formula(at) => self.plan.formulas[at].value(&|total| group.estimators[total].total()),
-                        // Sorting all values of all groups is left out where nothing is sorted by it.
-                        Shows::Quantile(_) if !quantiles_sort || !sorted_by.contains(&column.shows) => None,
-                        Shows::Quantile(at) => self.ranked(lanes, key, at).value(strata),
-                    }?;
-                    Some(Estimate { value, interval: None })
-                };
-                Row {
-                    groups: Value::read_keys(key),
-                    key: key.into(),
-                    seen: group.seen,
-                    estimates: self.plan.columns.iter().map(value).collect(),
-                    estimators: group.estimators,
-                }
-            })
-            .collect();
-        let by_groups = |a: &Row, b: &Row| {
-            let pairs = a.groups.iter().zip(&b.groups);
-            pairs
-                .map(|(a, b)| a.order(b))
-                .find(|order| order.is_ne())
-                .unwrap_or(std::cmp::Ordering::Equal)
-        };
-        let number =
-            |row: &Row, column: usize| row.estimates[column].map_or(f64::NEG_INFINITY, |estimate| estimate.value);
-        rows.sort_by(|a, b| {
-            for &(column, falls) in &self.plan.orders {
-                let order = match self.plan.columns[column].shows {
-                    Shows::Group(at) => a.groups[at].order(&b.groups[at]),
-                    _ => number(a, column).total_cmp(&number(b, column)),
-                };
-                let order = if falls { order.reverse() } else { order };
-                if order.is_ne() {
-                    return order;
-                }
-            }
-            by_groups(a, b)
+            lane.groups().map(move |(key, seen, sums)| (disk, key, seen, sums))
         });
-        let shown = self.plan.limit.unwrap_or(usize::MAX).min(rows.len());
-        let mut quantiles = Quantiles::new(self.spec.level);
-        for row in &mut rows[..shown] {
-            let moments = if self.plan.formulas.is_empty() {
-                Vec::new()
-            } else {
-                self.moments(lanes, &row.key)
-            };
-            for (column, estimate) in self.plan.columns.iter().zip(&mut row.estimates) {
-                *estimate = match column.shows {
-                    Shows::Aggregate(at) => {
-                        let kind = self.plan.aggregates[at].kind;
-                        row.estimators[at].finish(kind, strata, &mut quantiles, within, negative[at])
-                    }
-                    Shows::Formula(at) => self.plan.formulas[at].estimate(&moments, strata, &mut quantiles, within),
-                    Shows::Group(_) | Shows::Quantile(_) => continue,
-                };
-            }
-        }
-        rows
-    }
-
-    /// Of each disk, what its lanes have of a group.
-    fn moments(&self, lanes: &[MutexGuard<'_, Totals>], key: &[u8]) -> Vec<Option<Moments>> {
-        let of_disk = |lanes: &[MutexGuard<'_, Totals>]| {
-            let some = lanes.iter().filter_map(|lane| lane.moments(key));
-            some.reduce(|mut all, one| {
-                all.sums.iter_mut().zip(&one.sums).for_each(|(all, one)| all.add(one));
-                all.products.add(&one.products);
-                all
-            })
+        let of = Lanes {
+            engine: self,
+            lanes,
+            strata,
+            with_quantiles,
         };
-        lanes.chunks(self.lanes_of_disk).map(of_disk).collect()
+        basis.rows(counted, &of)
     }
 
     /// The values of a group in the whole sample.
@@ -189,7 +115,7 @@ impl Engine<'_> {
     }
 
     fn add_quantiles(&self, lanes: &[MutexGuard<'_, Totals>], rows: &mut [Row]) {
-        let shown = self.plan.limit.unwrap_or(usize::MAX).min(rows.len());
+        let shown = self.select.shown(rows.len());
         let settings = Settings {
             replicates: self.spec.replicates,
             level: self.spec.level,
@@ -199,7 +125,7 @@ impl Engine<'_> {
         };
         let strata = self.strata();
         for rows in rows[..shown].chunks_mut(TOGETHER) {
-            for (column, shown) in self.plan.columns.iter().enumerate() {
+            for (column, shown) in self.select.columns.iter().enumerate() {
                 let Shows::Quantile(at) = shown.shows else { continue };
                 let ranked: Vec<Ranked> = rows.iter().map(|row| self.ranked(lanes, &row.key, at)).collect();
                 let found = bootstrap::estimates(&strata, &ranked, settings);
@@ -211,9 +137,150 @@ impl Engine<'_> {
     }
 }
 
+impl Groups for Lanes<'_> {
+    fn moments(&self, key: &[u8]) -> Vec<Option<Moments>> {
+        let of_disk = |lanes: &[MutexGuard<'_, Totals>]| {
+            let some = lanes.iter().filter_map(|lane| lane.moments(key));
+            some.reduce(|mut all, one| {
+                all.add(&one);
+                all
+            })
+        };
+        self.lanes.chunks(self.engine.lanes_of_disk).map(of_disk).collect()
+    }
+
+    fn quantile(&self, key: &[u8], quantile: usize) -> Option<f64> {
+        let found = || self.engine.ranked(self.lanes, key, quantile).value(self.strata);
+        self.with_quantiles.then(found).flatten()
+    }
+}
+
+impl Basis<'_> {
+    /// All rows, in their order, of sums: disk, key, partitions seen, sums of each aggregate. Disks, and lanes of a disk, come in order, so that each group's sums are added
+    /// in order, whatever the order of groups.
+    pub(super) fn rows<'k>(
+        &self,
+        counted: impl Iterator<Item = (usize, &'k [u8], u64, Vec<Sums>)>,
+        of: &dyn Groups,
+    ) -> Vec<Row> {
+        let Basis { select, strata, .. } = *self;
+        let aggregates = select.kinds.len();
+        struct Group {
+            seen: u64,
+            disk: usize,
+            sums: Vec<Sums>,
+            estimators: Vec<Estimator>,
+        }
+        let fresh = |disk: usize| Group {
+            seen: 0,
+            disk,
+            sums: vec![Sums::default(); aggregates],
+            estimators: vec![Estimator::default(); aggregates],
+        };
+        let end_disk = |group: &mut Group| {
+            for (estimator, sums) in group.estimators.iter_mut().zip(&mut group.sums) {
+                estimator.add(strata[group.disk], &std::mem::take(sums));
+            }
+        };
+        let mut groups: FxHashMap<&[u8], Group> = FxHashMap::default();
+        if select.groups == 0 {
+            groups.insert(b"", fresh(0));
+        }
+        for (disk, key, seen, sums) in counted {
+            let group = groups.entry(key).or_insert_with(|| fresh(disk));
+            if group.disk != disk {
+                end_disk(group);
+                group.disk = disk;
+            }
+            group.seen += seen;
+            group.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
+        }
+        let orders = select.orders.iter();
+        let sorted_by: Vec<Shows> = orders.map(|&(column, _)| select.columns[column].shows).collect();
+        let mut rows: Vec<Row> = groups
+            .into_iter()
+            .map(|(key, mut group)| {
+                end_disk(&mut group);
+                let value = |column: &Column| {
+                    let value = match column.shows {
+                        Shows::Group(_) => None,
+                        Shows::Aggregate(at) => group.estimators[at].value(select.kinds[at]),
+                        Shows::Formula(at) => select.formulas[at].value(&|total| group.estimators[total].total()),
+                        // Sorting all values of all groups is left out where nothing is sorted by it.
+                        Shows::Quantile(_) if !sorted_by.contains(&column.shows) => None,
+                        Shows::Quantile(at) => of.quantile(key, at),
+                    }?;
+                    Some(Estimate { value, interval: None })
+                };
+                Row {
+                    groups: Value::read_keys(key),
+                    key: key.into(),
+                    seen: group.seen,
+                    estimates: select.columns.iter().map(value).collect(),
+                    estimators: group.estimators,
+                }
+            })
+            .collect();
+        self.sort(&mut rows);
+        let shown = select.shown(rows.len());
+        self.add_intervals(&mut rows[..shown], of);
+        rows
+    }
+
+    fn sort(&self, rows: &mut [Row]) {
+        let by_groups = |a: &Row, b: &Row| {
+            let pairs = a.groups.iter().zip(&b.groups);
+            pairs
+                .map(|(a, b)| a.order(b))
+                .find(|order| order.is_ne())
+                .unwrap_or(std::cmp::Ordering::Equal)
+        };
+        let number =
+            |row: &Row, column: usize| row.estimates[column].map_or(f64::NEG_INFINITY, |estimate| estimate.value);
+        rows.sort_by(|a, b| {
+            for &(column, falls) in &self.select.orders {
+                let order = match self.select.columns[column].shows {
+                    Shows::Group(at) => a.groups[at].order(&b.groups[at]),
+                    _ => number(a, column).total_cmp(&number(b, column)),
+                };
+                let order = if falls { order.reverse() } else { order };
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            by_groups(a, b)
+        });
+    }
+
+    /// Those of all but quantiles.
+    fn add_intervals(&self, rows: &mut [Row], of: &dyn Groups) {
+        let Basis {
+            select, strata, within, ..
+        } = *self;
+        let mut quantiles = Quantiles::new(self.level);
+        for row in rows {
+            let moments = if select.formulas.is_empty() {
+                Vec::new()
+            } else {
+                of.moments(&row.key)
+            };
+            for (column, estimate) in select.columns.iter().zip(&mut row.estimates) {
+                *estimate = match column.shows {
+                    Shows::Aggregate(at) => {
+                        let (kind, negative) = (select.kinds[at], self.negative[at]);
+                        row.estimators[at].finish(kind, strata, &mut quantiles, within, negative)
+                    }
+                    Shows::Formula(at) => select.formulas[at].estimate(&moments, strata, &mut quantiles, within),
+                    Shows::Group(_) | Shows::Quantile(_) => continue,
+                };
+            }
+        }
+    }
+}
+
 impl Row {
-    pub(super) fn json(&self, plan: &Plan, engine: &Engine<'_>) -> Json {
-        let values: Vec<Json> = plan
+    pub(super) fn json(&self, select: &Select, is_reliable: bool) -> Json {
+        let values: Vec<Json> = select
             .columns
             .iter()
             .enumerate()
@@ -227,6 +294,6 @@ impl Row {
                 _ => self.estimates[at].map_or(Json::Null, |estimate| estimate.json()),
             })
             .collect();
-        json!({"values": values, "partitions_seen": self.seen, "is_reliable": engine.is_reliable(self.seen)})
+        json!({"values": values, "partitions_seen": self.seen, "is_reliable": is_reliable})
     }
 }

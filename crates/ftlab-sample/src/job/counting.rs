@@ -52,7 +52,10 @@ impl Engine<'_> {
             let wanted = ((self.spec.records * all as f64).round() as u64).max(2).min(all);
             let mut random = Stream::new(
                 self.spec.seed,
-                &format!("records of partition {partition} of disk {disk}"),
+                &format!(
+                    "records of partition {partition} of disk {}",
+                    self.first_disk + disk as u64
+                ),
             );
             totals.begin(all, wanted);
             let mut left = wanted;

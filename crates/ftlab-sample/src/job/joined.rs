@@ -65,6 +65,11 @@ impl Joined {
         })
     }
 
+    /// BLAKE3 of the file, as text.
+    pub(super) fn checksum(&self) -> String {
+        blake3::hash(&self.content).to_hex().to_string()
+    }
+
     pub(super) fn lookup(&self, plan: &Plan, key: &crate::expression::Expression) -> Result<Lookup> {
         let mut lookup = Lookup {
             rows: Vec::new(),

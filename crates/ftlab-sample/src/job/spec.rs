@@ -51,7 +51,19 @@ pub struct SampleSpec {
     /// Where the answer is to be written: none of the files that are read.
     #[serde(default)]
     pub output: Option<String>,
+    /// Of statistics: the machine that the disks belong to.
+    #[serde(default)]
+    pub node: Option<String>,
+    /// Of statistics: the number of the first disk among those of all machines.
+    #[serde(default)]
+    pub first_disk: u64,
+    /// Of statistics: how many disks all machines have together.
+    #[serde(default)]
+    pub all_disks: Option<u64>,
 }
+
+/// Disks of all machines together, at most.
+pub(super) const MOST_DISKS: u64 = 1 << 20;
 
 fn default_level() -> f64 {
     0.95
@@ -171,6 +183,16 @@ impl SampleSpec {
         if !(1..=256).contains(&self.depth) {
             return refuse("depth", self.depth.to_string(), "1 to 256");
         }
+        if let Some(all) = self.all_disks.filter(|all| !(1..=MOST_DISKS).contains(all)) {
+            return refuse("all-disks", all.to_string(), &format!("1 to {MOST_DISKS}"));
+        }
+        if self.first_disk > 0 && self.all_disks.is_none() {
+            return refuse(
+                "first-disk",
+                self.first_disk.to_string(),
+                "--all-disks N beside it: how many disks all machines have",
+            );
+        }
         if let Some(twice) = self
             .disks
             .iter()
@@ -180,5 +202,31 @@ impl SampleSpec {
             return refuse("disk", twice.1.clone(), "each folder once");
         }
         Ok(())
+    }
+
+    /// Refuses what only statistics have.
+    pub(super) fn check_alone(&self) -> Result<()> {
+        let given = [
+            ("node", self.node.is_some()),
+            ("first-disk", self.first_disk > 0),
+            ("all-disks", self.all_disks.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => Err(Error::input(format!(
+                "--{name}: expected with --statistics only, of which one machine's are a part"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses disks whose numbers go beyond those of all.
+    pub(super) fn check_disks(&self, disks: u64) -> Result<()> {
+        match self.all_disks {
+            Some(all) if self.first_disk.saturating_add(disks) > all => Err(Error::input(format!(
+                "--first-disk {}: {disks} disks from there on, expected numbers below --all-disks {all}",
+                self.first_disk
+            ))),
+            _ => Ok(()),
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::record::Explode;
 use super::{Files, Join, Question, unsupported, whole};
 
 /// Bytes of a query. Each operator of a chain is a level of the expression, and levels of a longer one would fill the stack.
-const LONGEST_QUERY: usize = 8192;
+pub const LONGEST_QUERY: usize = 8192;
 
 /// Reads a question.
 pub fn parse(text: &str) -> Result<Question> {

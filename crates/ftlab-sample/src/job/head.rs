@@ -1,0 +1,238 @@
+//! All of an answer but its rows: what was asked of which disks, and what was read.
+
+use ftlab_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::answer::Row;
+use super::spec::MOST_DISKS;
+use super::{Engine, RARE};
+use crate::estimate::Stratum;
+use crate::formula::Formula;
+use crate::record::Form;
+use crate::sql::{Select, Shows};
+
+pub(super) const SCHEMA: &str = "ftlab.sample.statistics/1";
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Partitions of a disk, at most, so that those of all disks can be added.
+const MOST_PARTITIONS: u64 = 1 << 40;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Head {
+    pub(super) schema: String,
+    /// Of ftlab.
+    pub(super) version: String,
+    pub(super) common: Common,
+    /// In the order of their numbers.
+    pub(super) disks: Vec<Drawn>,
+    /// How the size of the sample was given; empty where parts were given different ones.
+    pub(super) asked: Json,
+    pub(super) records: u64,
+    pub(super) bytes_read: u64,
+    pub(super) indexed_bytes: u64,
+    /// Whether a value below 0 has come, of each aggregate.
+    pub(super) negative: Vec<bool>,
+    /// Fields of JSON lines for which no record has a value.
+    pub(super) without_value: Vec<String>,
+    /// How many groups of disks there are sums of; none are kept where the answer follows at once.
+    pub(super) sums: u64,
+}
+
+/// What parts of one answer have alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Common {
+    pub(super) query: String,
+    #[serde(with = "crate::exact")]
+    pub(super) level: f64,
+    pub(super) seed: u64,
+    /// Share of the records of a drawn partition.
+    pub(super) record_share: f64,
+    pub(super) partition_bytes: u64,
+    pub(super) format: String,
+    pub(super) delimiter: Option<String>,
+    pub(super) header: bool,
+    /// Names of fields, of forms that have a fixed number of them.
+    pub(super) fields: Vec<String>,
+    pub(super) files: String,
+    /// BLAKE3 of the file that is joined.
+    pub(super) joined: Option<String>,
+    pub(super) select: Select,
+    /// Disks of all machines.
+    pub(super) all_disks: u64,
+}
+
+/// A disk, and how much of it was drawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Drawn {
+    pub(super) number: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
+    pub(super) name: String,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) partitions: u64,
+    pub(super) drawn: u64,
+}
+
+impl Drawn {
+    /// Its number, and what it is called.
+    pub(super) fn title(&self) -> String {
+        let node = self.node.iter().map(|node| format!("{node}:")).collect::<String>();
+        format!("disk {} ({node}{})", self.number, self.name)
+    }
+}
+
+impl Head {
+    pub(super) fn of(engine: &Engine<'_>, files: &str, joined: Option<String>, asked: Json) -> Head {
+        let (spec, dataset) = (engine.spec, engine.dataset);
+        let disks = dataset.disks.iter().zip(engine.strata()).zip(engine.first_disk..);
+        Head {
+            schema: SCHEMA.to_owned(),
+            version: VERSION.to_owned(),
+            common: Common {
+                query: spec.query.clone(),
+                level: spec.level,
+                seed: spec.seed,
+                record_share: spec.records,
+                partition_bytes: dataset.partition_bytes,
+                format: dataset.form.name().to_owned(),
+                delimiter: match dataset.form {
+                    Form::Csv { delimiter, .. } => Some(char::from(delimiter).to_string()),
+                    _ => None,
+                },
+                header: spec.header,
+                fields: dataset.columns.clone(),
+                files: files.to_owned(),
+                joined,
+                select: engine.select.clone(),
+                all_disks: engine.all_disks,
+            },
+            disks: disks
+                .map(|((disk, stratum), number)| Drawn {
+                    number,
+                    node: spec.node.clone(),
+                    name: disk.name.clone(),
+                    files: disk.files.len() as u64,
+                    bytes: disk.bytes,
+                    partitions: disk.partitions,
+                    drawn: stratum.drawn,
+                })
+                .collect(),
+            asked,
+            records: engine.records(),
+            bytes_read: engine.bytes_read,
+            indexed_bytes: dataset.indexed_bytes,
+            negative: engine.negative(&engine.locked_lanes()),
+            without_value: engine.without_value(),
+            sums: 0,
+        }
+    }
+
+    pub(super) fn strata(&self) -> Vec<Stratum> {
+        let disks = self.disks.iter();
+        disks
+            .map(|disk| Stratum {
+                partitions: disk.partitions,
+                drawn: disk.drawn,
+            })
+            .collect()
+    }
+
+    /// Numbers of the disks that are not among these.
+    pub(super) fn missing(&self) -> Vec<u64> {
+        let mut there = self.disks.iter().map(|disk| disk.number).peekable();
+        let all = 0..self.common.all_disks;
+        all.filter(|number| there.next_if_eq(number).is_none()).collect()
+    }
+
+    /// Whether these disks were read as a whole.
+    fn is_whole(&self) -> bool {
+        self.common.record_share >= 1.0 && self.strata().iter().all(Stratum::is_whole)
+    }
+
+    /// The answer, of which `rows` are all rows; `replicates` of the bootstrap, where there is one.
+    pub(super) fn answer(&self, rows: &[Row], replicates: Option<usize>, wall_s: f64) -> Json {
+        let common = &self.common;
+        let select = &common.select;
+        let sum = |of: fn(&Drawn) -> u64| self.disks.iter().map(of).fold(0, u64::saturating_add);
+        let (partitions, drawn) = (sum(|disk| disk.partitions), sum(|disk| disk.drawn));
+        let (whole, missing) = (self.is_whole(), self.missing());
+        let is_exact = whole && missing.is_empty();
+        let columns: Vec<Json> = select
+            .columns
+            .iter()
+            .map(|column| {
+                let kind = match column.shows {
+                    Shows::Group(_) => "group",
+                    Shows::Aggregate(at) => select.kinds[at].name(),
+                    Shows::Formula(_) => "formula",
+                    Shows::Quantile(_) => "quantile",
+                };
+                json!({"name": column.name, "kind": kind})
+            })
+            .collect();
+        let shown = &rows[..select.shown(rows.len())];
+        let trusted = |row: &Row| is_reliable(row.seen, drawn, whole);
+        let absent: &[String] = if self.records > 0 { &self.without_value } else { &[] };
+        json!({
+            "schema": "ftlab.sample/1",
+            "query": common.query,
+            "data": {
+                "files": common.files, "format": common.format, "bytes": sum(|disk| disk.bytes), "partitions": partitions,
+                "partition_bytes": common.partition_bytes, "disks": self.disks, "missing_disks": missing,
+            },
+            "sample": {
+                "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,
+                "records": self.records, "record_share": common.record_share, "bytes_read": self.bytes_read, "indexed_bytes": self.indexed_bytes,
+                "is_exact": is_exact, "asked": self.asked, "replicates": replicates.filter(|_| !is_exact),
+            },
+            "columns": columns,
+            "rows": shown.iter().map(|row| row.json(select, trusted(row))).collect::<Vec<Json>>(),
+            "absent_fields": absent,
+            "groups": rows.len(),
+            "unreliable": shown.iter().filter(|row| !trusted(row)).count(),
+            // By the rule of three, a group in fewer than this share of partitions may have been missed with a chance above 5 %.
+            "missed_below": if whole { Json::Null } else { json!((3.0 / drawn as f64).min(1.0)) },
+            "perf": {"wall_s": wall_s},
+        })
+    }
+
+    /// Refuses what no engine has written.
+    pub(super) fn check(&self) -> Result<()> {
+        let select = &self.common.select;
+        let (kinds, columns) = (select.kinds.len(), select.columns.len());
+        let is_total = |at: usize| select.kinds.get(at).is_some_and(|kind| !kind.is_ratio());
+        let right = kinds > 0
+            && self.negative.len() == kinds
+            && select.orders.iter().all(|&(column, _)| column < columns)
+            && select.columns.iter().all(|column| match column.shows {
+                Shows::Group(at) => at < select.groups,
+                Shows::Aggregate(at) => at < kinds,
+                Shows::Formula(at) => at < select.formulas.len(),
+                Shows::Quantile(_) => false,
+            })
+            && select.formulas.iter().flat_map(Formula::totals).all(is_total)
+            && (1..=MOST_DISKS).contains(&self.common.all_disks)
+            && self.disks.iter().all(|disk| disk.number < self.common.all_disks)
+            && self.disks.iter().all(|disk| disk.drawn <= disk.partitions)
+            && self.disks.iter().all(|disk| disk.partitions <= MOST_PARTITIONS)
+            && self.disks.is_sorted_by_key(|disk| disk.number)
+            && self.common.level > 0.0
+            && self.common.level < 1.0;
+        if right {
+            Ok(())
+        } else {
+            Err(Error::input(
+                "statistics: numbers that contradict each other, expected what `sample --statistics` has written",
+            ))
+        }
+    }
+}
+
+/// Whether a group that was seen in so many of the drawn partitions has an interval to be trusted.
+pub(super) fn is_reliable(seen: u64, drawn: u64, whole: bool) -> bool {
+    whole || seen >= RARE || (seen == drawn && drawn >= 5)
+}

@@ -1,0 +1,83 @@
+"""`ftlab merge`: the answer of statistics that several machines have taken."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ftlab.cli import options as o
+
+if TYPE_CHECKING:
+    from ftlab.merging import Statistics
+    from ftlab.sample_study import Study
+    from ftlab.sampling import Sample
+
+
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Of `ftlab sample --statistics --out FILE`.")],
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Answer for the disks that are there where others are missing.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
+    force: o.Force = False,
+    json: o.Json = False,
+) -> int:
+    """Answer from the statistics of several machines, as one machine with all their disks would.
+
+    Example: ftlab merge node-a.json node-b.json
+    """
+    from ftlab import merging
+    from ftlab.errors import InputError
+
+    if out is not None and out.exists() and not force:
+        raise InputError(f"{out} exists; --force replaces it")
+    if out is not None and out.resolve() in {file.resolve() for file in files}:
+        raise InputError(f"output {out}: is among the statistics that are read; expected another file")
+    put_answer(merging.merge_samples(files, partial=partial), out, json=json)
+    return 0
+
+
+def put_answer(found: Sample, out: Path | None, *, json: bool) -> None:
+    """Prints an answer, and writes its rows."""
+    from ftlab import show
+    from ftlab.cli import sample_text, text
+
+    if json:
+        text.put_json(found.figures)
+    else:
+        text.put(sample_text.page(found.figures))
+        text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
+    if out is not None:
+        write_rows(found, out)
+
+
+def write_rows(found: Sample | Study, out: Path) -> None:
+    """Writes rows as CSV."""
+    with _whole(out) as unfinished:
+        found.table().write_csv(unfinished)
+
+
+def put_statistics(found: Statistics, out: Path | None) -> None:
+    """Writes statistics, or prints them."""
+    from ftlab.cli import text
+
+    if out is None:
+        text.put(found.json())
+        return
+    with _whole(out) as unfinished:
+        unfinished.write_text(found.json() + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """A file to write, which takes its place when it is whole."""
+    from ftlab import store
+
+    unfinished = out.with_name(out.name + ".unfinished")
+    with store.refusals(out):
+        yield unfinished
+        unfinished.replace(out)

@@ -1,0 +1,130 @@
+"""Samples of disks that belong to several machines: each answers with statistics, of which one answer is made.
+
+>>> import ftlab
+>>> query = "select count(*) from 'access.log'"
+>>> here = ftlab.sample_statistics(query, ratio="1%", disks=["/mnt/a"], first_disk=0, all_disks=2)  # doctest: +SKIP
+>>> there = ftlab.Statistics.load("node-b.json")  # doctest: +SKIP
+>>> ftlab.merge_samples([here, there]).rows[0]["count(*)"]  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from ftlab import _ftlab
+from ftlab.errors import FtlabIOError, InputError
+from ftlab.sampling import Sample, Watch, reading, spec_of
+
+# Number of the disk, key of the group, partitions in which it was seen, sums.
+Sums = tuple[int, bytes, int, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What an answer is made from, of the disks of one machine (docs/output.md)."""
+
+    head: Mapping[str, Any]
+    """What was asked, of which disks, and what was read."""
+    groups: Sequence[Sums]
+
+    def json(self) -> str:
+        """As `ftlab sample --statistics` prints them, a line for each group."""
+        lines = [
+            json.dumps({"disk": disk, "key": key.hex(), "partitions_seen": seen, "sums": list(sums)})
+            for disk, key, seen, sums in self.groups
+        ]
+        head = json.dumps(self.head, indent=2, ensure_ascii=False).removesuffix("\n}")
+        groups = ",\n".join(f"    {line}" for line in lines)
+        return f'{head},\n  "groups": [\n{groups}\n  ]\n}}' if lines else f'{head},\n  "groups": []\n}}'
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Statistics:
+        """Those of a file that `ftlab sample --statistics --out FILE` has written."""
+        try:
+            read = json.loads(Path(path).read_text(encoding="utf-8"))
+            groups = read.pop("groups")
+            found = cls(read, [(g["disk"], bytes.fromhex(g["key"]), g["partitions_seen"], g["sums"]) for g in groups])
+            # Alone they say whether they are whole, and the file can be named.
+            _merged([found], partial=True)
+        except OSError as error:
+            raise FtlabIOError(f"{fspath(path)}: {error.strerror}") from None
+        except InputError as error:
+            raise InputError(f"{fspath(path)}: {error}") from None
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            raise InputError(f"{fspath(path)}: expected what `ftlab sample --statistics` has written") from None
+        return found
+
+
+def sample_statistics(
+    query: str,
+    *,
+    ratio: str | float | None = None,
+    within: str | None = None,
+    disks: Iterable[str | PathLike[str]] = (),
+    node: str | None = None,
+    first_disk: int = 0,
+    all_disks: int | None = None,
+    partition: str | None = None,
+    records: str | float | None = None,
+    level: float | None = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+    no_quoted_newlines: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    depth: int | None = None,
+) -> Statistics:
+    """What this machine's disks have to say about a question, for `merge_samples`.
+
+    Disks of all machines are numbered from 0 on: `first_disk` is the number of the first one here, `all_disks` how many
+    there are in all [those here]. What is drawn of a disk goes by its number. `node` is a name for this machine, needed
+    where two have disks of one name. Everything else is as `sample` has it; `error` there needs all disks at once.
+    """
+    return execute(
+        query,
+        ratio=ratio,
+        within=within,
+        disks=[fspath(disk) for disk in disks],
+        node=node,
+        first_disk=first_disk,
+        all_disks=all_disks,
+        partition=partition,
+        records=records,
+        level=level,
+        format=format,
+        delimiter=delimiter,
+        header=header,
+        no_quoted_newlines=no_quoted_newlines,
+        seed=seed,
+        threads=threads,
+        depth=depth,
+    )
+
+
+def execute(query: str, watch: Watch | None = None, **options: Any) -> Statistics:
+    """Does what `sample_statistics` says, and refuses to read what is to be written (`output`).
+
+    `watch` is called as by `sampling.execute`.
+    """
+    head, groups = _ftlab.sample_statistics(spec_of(query, options), reading(watch))
+    return Statistics(json.loads(head), groups)
+
+
+def merge_samples(parts: Iterable[Statistics | str | PathLike[str]], *, partial: bool = False) -> Sample:
+    """The answer of all parts (statistics, or files of them), to the bit that of one machine with all disks.
+
+    A disk that is missing is an error. With `partial` the answer is about the records of the disks that are there, and
+    its intervals hold for those; `figures["data"]["missing_disks"]` has the others. Raises `InputError` where parts are
+    not of one question, seed, level and version, or have a disk twice.
+    """
+    return _merged([part if isinstance(part, Statistics) else Statistics.load(part) for part in parts], partial)
+
+
+def _merged(parts: Iterable[Statistics], partial: bool) -> Sample:
+    return Sample(json.loads(_ftlab.sample_merged([(json.dumps(part.head), part.groups) for part in parts], partial)))
