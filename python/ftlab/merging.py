@@ -10,13 +10,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from ftlab import _ftlab
+from ftlab import _ftlab, errors
 from ftlab.errors import FtlabIOError, InputError
 from ftlab.sampling import Sample, Watch, reading, spec_of
 
@@ -124,6 +125,31 @@ def merge_samples(parts: Iterable[Statistics | str | PathLike[str]], *, partial:
     not of one question, seed, level and version, or have a disk twice.
     """
     return _merged([part if isinstance(part, Statistics) else Statistics.load(part) for part in parts], partial)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Disks without statistics, and why."""
+
+    first_disk: int
+    kind: str
+    """Name of the error in `ftlab.errors`."""
+    said: str
+
+    @property
+    def sentence(self) -> str:
+        return f"disk {self.first_disk}: {self.said}"
+
+
+def merge_found(found: Iterable[Statistics | Lost], *, partial: bool) -> Sample:
+    """The answer where disks may have given none: their first error, or with `partial` a warning and what is left."""
+    parts = list(found)
+    lost = sorted((part for part in parts if isinstance(part, Lost)), key=lambda one: one.first_disk)
+    if lost and (not partial or len(lost) == len(parts)):
+        raise getattr(errors, lost[0].kind)(lost[0].sentence)
+    for one in lost:
+        warnings.warn(f"left out: {one.sentence}", stacklevel=3)
+    return merge_samples([part for part in parts if isinstance(part, Statistics)], partial=partial)
 
 
 def _merged(parts: Iterable[Statistics], partial: bool) -> Sample:
