@@ -6,6 +6,7 @@
 #   make test-crate CRATE=ftlab-ftl [ONLY=conformance]    the tests of one crate
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
 #   make bench-recording  what recording costs, and whether contexts are the same in every run, for docs/measured.md
+#   make bench-sampling   samples of raw files beside Spark, DuckDB and Polars, where they are installed (SIZE=1GB TURNS=3)
 #   make recordings larger recordings by the recipes, in out/recordings; those whose programs are missing are skipped
 #   make docs       generated pages                      make site        the documentation as a site, in out/site
 #   make wheel      source distribution and wheel, in out/dist, tried in a fresh environment; takes minutes
@@ -41,7 +42,7 @@ TESTED  := --workspace --exclude ftlab-py --release --quiet
 # Python's tests in two processes, each file whole in one: examples of a page read what earlier ones wrote.
 PARALLEL := -n 2 --dist loadfile
 
-.PHONY: all build demo test test-rust test-crate test-python test-long lint bench bench-recording docs notebooks man site wheel recordings clean
+.PHONY: all build demo test test-rust test-crate test-python test-long lint bench bench-recording bench-sampling docs notebooks man site wheel recordings clean
 all: build
 
 build: $(VENV)/stamp-built
@@ -109,6 +110,9 @@ bench: build
 bench-recording: build
 	$(BIN)/python benches/recording.py signatures
 	$(BIN)/python benches/recording.py slowdown
+
+bench-sampling: build
+	$(BIN)/python benches/sampling.py $(if $(SIZE),--size $(SIZE)) $(if $(TURNS),--turns $(TURNS))
 
 docs: build
 	$(BIN)/python docs/generate.py
