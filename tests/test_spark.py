@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
 from pyspark.sql import SparkSession
 
 from ftlab import spark as on_spark
+from test_guides import BLOCK
+from test_readme import ROOT, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -167,6 +170,20 @@ def test_wrong_options_are_refused(given: dict[str, str], says: str) -> None:
     with pytest.raises(InputError) as refused:
         on_spark.asked(given)
     assert says in str(refused.value)
+
+
+def test_the_example_of_the_guide_prints_what_dask_prints(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guide" / "sampling-clusters.md").read_text(encoding="utf-8")
+    example = re.search(r"<!-- spark -->\n```python\n(.*?)```", page, re.DOTALL)
+    assert example is not None
+    (_, files, _), *others = BLOCK.findall(page)
+    dask = next(shown for language, _, shown in others if language == "python")
+    assert run("sh", files, tmp_path).returncode == 0
+    done = run("python", example[1], tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows, table = done.stdout.split("+", 1)
+    assert rows == dask
+    assert re.search(r"\|country\| +ms\| +ms low\|", table), table
 
 
 def test_a_wrong_question_is_one_sentence(disks: list[Path], rows: Callable[..., DataFrame]) -> None:
