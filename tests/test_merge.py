@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import ftlab as lab
 from conftest import Command
 from ftlab import InputError, Statistics, merge_samples, sample_statistics
+from ftlab.cli import sample_text
 
 QUERY = (
     "select country, count(*), sum(ms) as total, avg(ms), proportion(ok) as ok from 'log*.csv' "
@@ -248,6 +250,33 @@ def test_changed_files_are_refused_in_a_sentence(
     assert done.err.startswith(f"ftlab: {path}: ")
     assert says in done.err
     assert done.err.count("\n") == 1
+
+
+def test_any_changed_number_is_an_answer_or_a_sentence(disks: list[Path]) -> None:
+    """Each number of a file replaced in turn, by each of some odd ones: no panic and no traceback."""
+
+    def numbers(value: Any) -> Iterator[tuple[Any, Any]]:
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(inner, int | float):
+                yield value, key
+            elif isinstance(inner, list | dict):
+                yield from numbers(inner)
+
+    found = sample_statistics(QUERY, ratio="30%", partition="2KiB", disks=disks, all_disks=5)
+    keys = [key for _, key, *_ in found.groups]
+    written = json.dumps([found.head, [[disk, seen, sums] for disk, _, seen, sums in found.groups]])
+    answers = 0
+    # All of the head, and the sums of the first groups.
+    for place in range(min(90, len(list(numbers(json.loads(written)))))):
+        for odd in (0, -1, 3.5, 10**19, 1e300, 1e-300, True, None, "x", [], {}):
+            head, groups = changed = json.loads(written)
+            holder, key = next(itertools.islice(numbers(changed), place, None))
+            holder[key] = odd
+            sums = [(disk, key, seen, sums) for (disk, seen, sums), key in zip(groups, keys, strict=True)]
+            with contextlib.suppress(InputError):
+                assert sample_text.page(merge_samples([Statistics(head, sums)], partial=True).figures)
+                answers += 1
+    assert answers > 50
 
 
 def test_a_file_cut_off_anywhere_is_refused(disks: list[Path], tmp_path: Path) -> None:

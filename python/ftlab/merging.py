@@ -56,7 +56,7 @@ class Statistics:
             raise FtlabIOError(f"{fspath(path)}: {error.strerror}") from None
         except InputError as error:
             raise InputError(f"{fspath(path)}: {error}") from None
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise InputError(f"{fspath(path)}: expected what `ftlab sample --statistics` has written") from None
         return found
 
@@ -153,4 +153,8 @@ def merge_found(found: Iterable[Statistics | Lost], *, partial: bool) -> Sample:
 
 
 def _merged(parts: Iterable[Statistics], partial: bool) -> Sample:
-    return Sample(json.loads(_ftlab.sample_merged([(json.dumps(part.head), part.groups) for part in parts], partial)))
+    try:
+        merged = _ftlab.sample_merged([(json.dumps(part.head), part.groups) for part in parts], partial)
+    except (TypeError, OverflowError, ValueError) as error:
+        raise InputError(f"statistics: {error}; expected what `ftlab sample --statistics` has written") from None
+    return Sample(json.loads(merged))

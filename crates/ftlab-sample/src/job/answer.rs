@@ -291,7 +291,11 @@ impl Row {
                     Value::Number(number) => json!(number),
                     Value::Text(text) => json!(String::from_utf8_lossy(text)),
                 },
-                _ => self.estimates[at].map_or(Json::Null, |estimate| estimate.json()),
+                _ => {
+                    // Statistics that somebody has changed may give no number.
+                    let found = self.estimates[at].filter(|estimate| estimate.value.is_finite());
+                    found.map_or(Json::Null, |estimate| estimate.json())
+                }
             })
             .collect();
         json!({"values": values, "partitions_seen": self.seen, "is_reliable": is_reliable})

@@ -205,7 +205,15 @@ impl Head {
         let select = &self.common.select;
         let (kinds, columns) = (select.kinds.len(), select.columns.len());
         let is_total = |at: usize| select.kinds.get(at).is_some_and(|kind| !kind.is_ratio());
-        let right = kinds > 0
+        let asked = self.asked.as_object().is_some_and(|asked| {
+            asked.iter().all(|(name, value)| match &name[..] {
+                "ratio" => value.is_f64(),
+                "within" => value.is_string(),
+                _ => false,
+            })
+        });
+        let right = asked
+            && kinds > 0
             && self.negative.len() == kinds
             && select.orders.iter().all(|&(column, _)| column < columns)
             && select.columns.iter().all(|column| match column.shows {
@@ -216,6 +224,7 @@ impl Head {
             })
             && select.formulas.iter().flat_map(Formula::totals).all(is_total)
             && (1..=MOST_DISKS).contains(&self.common.all_disks)
+            && self.disks.iter().any(|disk| disk.partitions > 0)
             && self.disks.iter().all(|disk| disk.number < self.common.all_disks)
             && self.disks.iter().all(|disk| disk.drawn <= disk.partitions)
             && self.disks.iter().all(|disk| disk.partitions <= MOST_PARTITIONS)
