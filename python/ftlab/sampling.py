@@ -107,9 +107,9 @@ def sample(
 
     One of `ratio` (a share of every disk's partitions: "1%"), `error` (half-width over value: "5%") and `within` (a
     time: "2s"). `disks` are folders, one a disk, below which the files of the query lie [the file system tells]. Of the
-    files: `format` (`text`, `csv`, `tsv`, `json`) [by their names], `delimiter`, `header`, `no_quoted_newlines`.
-    `partition` is what is read at once [64KiB], `records` the share of its records that count [all]; `replicates` those
-    of the bootstrap of `median` and `quantile` [1000]. Raises
+    files: `format` (`text`, `csv`, `tsv`, `json`, `parquet`) [by their names], `delimiter`, `header`,
+    `no_quoted_newlines`. `partition` is what is read at once [64KiB; of Parquet a row group], `records` the share of
+    its records that count [all]; `replicates` those of the bootstrap of `median` and `quantile` [1000]. Raises
     `InputError` where the query, an option or a record cannot be used, `FtlabIOError` where the system refuses.
     """
     return execute(

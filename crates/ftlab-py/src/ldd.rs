@@ -70,7 +70,7 @@ impl LddSource {
         let part = py.detach(|| {
             self.expect(disk, partition)?;
             let mut buffer = Vec::new();
-            let loaded = read::load(dataset.place(disk, partition), &mut buffer)?;
+            let loaded = read::load(dataset.place(disk, partition), &[], &mut buffer)?;
             plan.run(dataset, disk, partition, &buffer, &loaded)
         });
         Ok(LddPart::new(part.map_err(to_py)?, &self.0))

@@ -62,6 +62,8 @@ use crate::totals::{Shape, Totals};
 const LANES: usize = 8;
 /// A group seen in fewer partitions has no interval to be trusted.
 pub(crate) const RARE: u64 = 10;
+/// Bytes of partitions of a disk in memory, unless two are larger.
+const MEMORY: u64 = 1 << 30;
 /// How often Ctrl-C is looked for.
 const WATCH: Duration = Duration::from_millis(50);
 /// The largest file that is joined.
@@ -107,7 +109,8 @@ fn drawn<T>(
     // Nodes read files of their own, which must be alike.
     let checksum = joined
         .filter(|_| spec.all_disks.is_some())
-        .map(|joined| joined.checksum());
+        .map(|joined| joined.checksum())
+        .transpose()?;
     let mut engine = Engine::new(spec, &dataset, &plan, explode, lookup);
     let size = engine.draw(started, go_on)?;
     let head = Head::of(&engine, &files, checksum, size);
@@ -219,7 +222,7 @@ impl<'a> Engine<'a> {
                 .map(|_| Mutex::new(Totals::new(shape.clone())))
                 .collect(),
             done: vec![0; disks],
-            bytes_read: 0,
+            bytes_read: dataset.footer_bytes,
             has_value: plan.picks.iter().map(|_| AtomicBool::new(false)).collect(),
         }
     }
@@ -249,7 +252,12 @@ impl<'a> Engine<'a> {
 
     /// Draws what was asked for; what that was, and what came of it.
     fn draw(&mut self, started: Instant, go_on: GoOn<'_>) -> Result<Json> {
-        let share = |ratio: f64, partitions: u64| ((ratio * partitions as f64).round() as u64).max(2).min(partitions);
+        // Rows of Parquet alone are counted in the footers, which are read already.
+        let is_free = self.dataset.form == Form::Parquet && self.plan.picks.is_empty();
+        let share = |ratio: f64, partitions: u64| match is_free {
+            true => partitions,
+            false => ((ratio * partitions as f64).round() as u64).max(2).min(partitions),
+        };
         let of_disk: Vec<u64> = self.dataset.disks.iter().map(|disk| disk.partitions).collect();
         let all = self.dataset.partitions() as f64;
         if let Some(ratio) = self.spec.ratio {
@@ -259,7 +267,7 @@ impl<'a> Engine<'a> {
         }
         if let Some(ns) = self.spec.within_ns()? {
             let deadline = started + Duration::from_nanos(ns);
-            self.extend(&of_disk, Some(deadline), go_on)?;
+            self.extend(&of_disk, (!is_free).then_some(deadline), go_on)?;
             return Ok(json!({"within": self.spec.within}));
         }
         let error = self.spec.error.unwrap_or(1.0);
@@ -374,7 +382,9 @@ impl<'a> Engine<'a> {
             .collect::<Vec<_>>();
         let lanes = self.lanes_of_disk as u64;
         let threads = self.threads().min(self.lanes.len());
-        let limit = self.spec.depth + 2 * threads.min(self.lanes_of_disk);
+        // Row groups may be large: one more is read while one is counted, and as many as have room.
+        let fit = MEMORY / self.dataset.largest(&self.plan.picks).max(1);
+        let limit = (self.spec.depth + 2 * threads.min(self.lanes_of_disk)).min(fit.max(2) as usize);
         let state = Mutex::new(State {
             lanes: (0..self.lanes.len())
                 .map(|lane| {
@@ -423,7 +433,7 @@ impl<'a> Engine<'a> {
                     locked(&permutations[disk]).extend(&mut order, number + 1);
                     order[number as usize]
                 };
-                let loaded = read::load(engine.dataset.place(disk, partition), &mut buffer);
+                let loaded = read::load(engine.dataset.place(disk, partition), &engine.plan.picks, &mut buffer);
                 guard = locked(&state);
                 match loaded {
                     Ok(loaded) => {
@@ -457,14 +467,20 @@ impl<'a> Engine<'a> {
                     continue;
                 };
                 let lane = &mut guard.lanes[at];
-                let Some((number, part)) = lane.pending.pop_first() else {
+                let Some((number, mut part)) = lane.pending.pop_first() else {
                     continue;
                 };
                 lane.is_busy = true;
                 drop(guard);
                 let disk = at / engine.lanes_of_disk;
                 let partition = locked(&orders[disk])[number as usize];
-                let counted = engine.count(disk, partition, &part, &mut locked(&engine.lanes[at]), &mut room_for);
+                let counted = engine.count(
+                    disk,
+                    partition,
+                    &mut part,
+                    &mut locked(&engine.lanes[at]),
+                    &mut room_for,
+                );
                 guard = locked(&state);
                 guard.lanes[at].is_busy = false;
                 guard.lanes[at].next += lanes;

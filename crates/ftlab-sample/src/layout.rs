@@ -1,7 +1,7 @@
 //! Files cut into partitions, disk by disk (a dataset in place, as an LDD of the chapter is after loading).
 //!
 //! # Model
-//! A partition is a range of a file of `partition` bytes; a record belongs to the partition that holds its first byte, also where it ends later.
+//! A partition is a range of a file of `partition` bytes (of Parquet a row group); a record belongs to the partition that holds its first byte, also where it ends later.
 //! Partitions of a disk are numbered through its files in order of their names; a file with several names (links) is there once. A disk is what
 //! `--disk` names, else the file system on which a file lies.
 //!
@@ -9,7 +9,7 @@
 //! Where blocks of a file lie on a device, and devices behind one file system (RAID, LVM): they are one disk here, unless `--disk` says otherwise.
 //!
 //! # Errors
-//! No such file, nothing in any, compressed or Parquet files, headers that differ.
+//! No such file, nothing in any, compressed files, headers that differ; see `row_groups`.
 //!
 //! # Cost
 //! A few dozen bytes a file and none a partition; 8 bytes a partition in files whose quoted fields hold line ends (`index`).
@@ -26,7 +26,8 @@ use std::sync::Arc;
 use ftlab_core::{Error, Result};
 
 use crate::index::Index;
-use crate::record::Form;
+use crate::record::{Form, Pick};
+use crate::row_groups::RowGroups;
 use crate::store::Log;
 
 /// Of a header, at most so much is read.
@@ -41,6 +42,8 @@ pub struct Dataset {
     pub columns: Vec<String>,
     /// Bytes read to make indices.
     pub indexed_bytes: u64,
+    /// Bytes of footers that were read.
+    pub footer_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub struct Piece {
     pub header: u64,
     pub first: u64,
     pub index: Option<Arc<Index>>,
+    /// Of Parquet.
+    pub row_groups: Option<RowGroups>,
     /// Of a stored LDD: its partitions are those of the log.
     pub log: Option<Arc<Log>>,
 }
@@ -83,12 +88,43 @@ pub struct Place<'a> {
 }
 
 impl Dataset {
+    /// The same if its partitions are records one behind the other, as an LDD needs them.
+    pub fn of_records(self, files: &str) -> Result<Dataset> {
+        match self.form {
+            Form::Parquet => Err(Error::input(format!(
+                "{files}: Parquet, expected text, CSV, TSV or JSON lines, as an LDD consists of records; `ftlab sample` reads Parquet in place"
+            ))),
+            _ => Ok(self),
+        }
+    }
+
     pub fn bytes(&self) -> u64 {
         self.disks.iter().map(|disk| disk.bytes).sum()
     }
 
     pub fn partitions(&self) -> u64 {
         self.disks.iter().map(|disk| disk.partitions).sum()
+    }
+
+    /// The most bytes that a partition takes in memory.
+    pub fn largest(&self, picks: &[Pick]) -> u64 {
+        let files = self.disks.iter().flat_map(|disk| &disk.files);
+        let groups = files.filter_map(|piece| piece.row_groups.as_ref());
+        groups
+            .map(|groups| groups.largest(picks))
+            .max()
+            .unwrap_or(self.partition_bytes)
+    }
+
+    /// Refuses fields that are no values.
+    pub fn check(&self, picks: &[Pick]) -> Result<()> {
+        for piece in self.disks.iter().flat_map(|disk| &disk.files) {
+            piece
+                .row_groups
+                .iter()
+                .try_for_each(|groups| groups.check(&piece.path, picks))?;
+        }
+        Ok(())
     }
 
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
@@ -164,13 +200,17 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
     let form = match (&cut.form, &cut.delimiter) {
         (Some(form), _) => form.clone(),
         (None, None) => by_name(&found)?,
-        // What is no JSON by its name is CSV by its delimiter.
+        // What is no JSON or Parquet by its name is CSV by its delimiter.
         (None, Some(delimiter)) => {
-            let is_json = |path: &Path| Form::of_name(&path.to_string_lossy()) == Form::Json;
-            if let Some((_, json)) = found.iter().find(|(_, path)| is_json(path)) {
+            for (_, path) in &found {
+                let is = match Form::of_name(&path.to_string_lossy()) {
+                    Form::Json => "JSON lines",
+                    Form::Parquet => "Parquet",
+                    Form::Text | Form::Csv { .. } => continue,
+                };
                 return Err(Error::input(format!(
-                    "--delimiter {delimiter}: {} is JSON lines by its name, expected none, or --format csv",
-                    json.display()
+                    "--delimiter {delimiter}: {} is {is} by its name, expected none, or --format csv",
+                    path.display()
                 )));
             }
             Form::parse("csv", Some(delimiter))?
@@ -182,8 +222,9 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
         disks: cut.disks.iter().map(|name| Disk::empty(name)).collect(),
         columns: Vec::new(),
         indexed_bytes: 0,
+        footer_bytes: 0,
     };
-    let mut columns: Option<(Vec<String>, PathBuf)> = None;
+    let mut columns: Option<Known> = None;
     for (disk, path) in found {
         let Some(piece) = piece(&path, cut, &mut dataset, &mut columns)? else {
             continue;
@@ -198,10 +239,10 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
             });
         dataset.disks[at].add(piece, cut.partition_bytes);
     }
-    if dataset.bytes() == 0 {
+    if dataset.partitions() == 0 {
         return Err(Error::input(format!("{pattern}: nothing in it, expected records")));
     }
-    dataset.columns = columns.map(|(names, _)| names).unwrap_or_default();
+    dataset.columns = columns.map(|known| known.names).unwrap_or_default();
     Ok(dataset)
 }
 
@@ -217,19 +258,17 @@ impl Disk {
 
     fn add(&mut self, mut piece: Piece, partition_bytes: u64) {
         piece.first = self.partitions;
-        self.partitions += piece.bytes.div_ceil(partition_bytes);
+        self.partitions += match &piece.row_groups {
+            Some(groups) => groups.count(),
+            None => piece.bytes.div_ceil(partition_bytes),
+        };
         self.bytes += piece.bytes;
         self.files.push(piece);
     }
 }
 
 /// Opens a file; none if it is empty.
-fn piece(
-    path: &Path,
-    cut: &Cut,
-    dataset: &mut Dataset,
-    columns: &mut Option<(Vec<String>, PathBuf)>,
-) -> Result<Option<Piece>> {
+fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Known>) -> Result<Option<Piece>> {
     let io = |e: std::io::Error| Error::io(path, &e);
     // A pipe is not even opened: that would wait for whoever writes to it.
     let meta = std::fs::metadata(path).map_err(io)?;
@@ -243,7 +282,16 @@ fn piece(
     let mut start = vec![0; LONGEST_HEADER.min(meta.len() as usize)];
     let head = start.len().min(4096);
     file.read_exact_at(&mut start[..head], 0).map_err(io)?;
-    refuse_packed(path, &start[..head])?;
+    let row_groups = if dataset.form == Form::Parquet {
+        let groups = RowGroups::open(path, &file, meta.len())?;
+        dataset.footer_bytes += groups.footer_bytes;
+        let meanings = groups.meanings.iter().map(|meaning| meaning.name()).collect();
+        Known::check(columns, path, groups.names.clone(), meanings)?;
+        Some(groups)
+    } else {
+        refuse_packed(path, &start[..head])?;
+        None
+    };
     let mut header = 0;
     if let Form::Csv { delimiter, quotes } = dataset.form {
         let mut read = head;
@@ -260,19 +308,7 @@ fn piece(
         } else {
             (1..=fields.len()).map(|number| format!("c{number}")).collect()
         };
-        match columns {
-            Some((known, first)) if *known != names => {
-                return Err(Error::input(format!(
-                    "{}: fields {}, expected those of {} ({})",
-                    path.display(),
-                    names.join(", "),
-                    first.display(),
-                    known.join(", ")
-                )));
-            }
-            Some(_) => {}
-            None => *columns = Some((names, path.to_owned())),
-        }
+        Known::check(columns, path, names, Vec::new())?;
     }
     let index = if let (
         &Form::Csv {
@@ -296,8 +332,50 @@ fn piece(
         header,
         first: 0,
         index,
+        row_groups,
         log: None,
     }))
+}
+
+/// Fields of the first file, which all others have as well.
+struct Known {
+    names: Vec<String>,
+    /// What they are, where files say so.
+    meanings: Vec<String>,
+    path: PathBuf,
+}
+
+impl Known {
+    fn check(known: &mut Option<Known>, path: &Path, names: Vec<String>, meanings: Vec<String>) -> Result<()> {
+        let Some(known) = known else {
+            *known = Some(Known {
+                names,
+                meanings,
+                path: path.to_owned(),
+            });
+            return Ok(());
+        };
+        if known.names != names {
+            return Err(Error::input(format!(
+                "{}: fields {}, expected those of {} ({})",
+                path.display(),
+                names.join(", "),
+                known.path.display(),
+                known.names.join(", ")
+            )));
+        }
+        match (0..meanings.len()).find(|&at| known.meanings[at] != meanings[at]) {
+            Some(at) => Err(Error::input(format!(
+                "{}: column `{}` is {}, expected {} as in {}",
+                path.display(),
+                names[at],
+                meanings[at],
+                known.meanings[at],
+                known.path.display()
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Each file once, whatever it is called by: a symbolic link gives way to a name.
@@ -374,7 +452,7 @@ fn refuse_packed(path: &Path, start: &[u8]) -> Result<()> {
     ];
     if start.starts_with(b"PAR1") {
         return Err(Error::input(format!(
-            "{}: Parquet, which is not sampled in place yet; expected text, CSV, TSV or JSON lines",
+            "{}: Parquet by its first bytes, expected a name that ends in .parquet, or --format parquet",
             path.display()
         )));
     }

@@ -1,13 +1,14 @@
 //! Samples of files that lie on an array of disks (ApproxSSD): questions in SQL, answers with error bars.
 //!
 //! Reading order: `layout` (files cut into partitions, by disk), `draw` (which of them are sampled), `read` (how they come off the disks),
-//! `sql`, `expression` and `record` (what is asked of each record), `block`, `totals`, `keys` and `kept` (what is kept of it), `estimate`, `formula` and `bootstrap` (what
-//! follows for all data), `job` (all of it); `store` (datasets kept as logs); `chain` (operations on records, for Python); `array` (modelled disks in virtual time).
+//! `row_groups` and `column` (Parquet), `sql`, `expression` and `record` (what is asked of each record), `block`, `totals`, `keys` and `kept` (what is kept of it), `estimate`, `formula`
+//! and `bootstrap` (what follows for all data), `job` (all of it); `store` (datasets kept as logs); `chain` (operations on records, for Python); `array` (modelled disks in virtual time).
 
 pub mod array;
 pub mod block;
 pub mod bootstrap;
 pub mod chain;
+pub mod column;
 pub mod draw;
 pub mod estimate;
 mod exact;
@@ -20,6 +21,7 @@ pub mod keys;
 pub mod layout;
 pub mod read;
 pub mod record;
+pub mod row_groups;
 pub mod sql;
 pub mod store;
 pub mod totals;

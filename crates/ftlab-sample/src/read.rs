@@ -21,6 +21,7 @@ use std::os::unix::fs::FileExt;
 use ftlab_core::{Error, Result};
 
 use crate::layout::Place;
+use crate::record::Pick;
 
 /// Read behind a partition for its last record, beyond the next border of this size.
 const BEHIND: u64 = 4096;
@@ -35,11 +36,23 @@ pub struct Loaded {
     pub bytes_read: u64,
 }
 
-/// Reads a partition: all records whose first byte lies in it.
-pub fn load(place: Place<'_>, buffer: &mut Vec<u8>) -> Result<Loaded> {
+/// Reads a partition: all records whose first byte lies in it; of Parquet the picked columns, one behind the other.
+pub fn load(place: Place<'_>, picks: &[Pick], buffer: &mut Vec<u8>) -> Result<Loaded> {
     let piece = place.piece;
     if let Some(log) = &piece.log {
         return log.load(place.number, buffer);
+    }
+    if let Some(groups) = &piece.row_groups {
+        let mut at = 0;
+        for (start, length) in groups.extents(place.number, picks) {
+            fill(place, buffer, start, start + length, at)?;
+            at += length as usize;
+        }
+        return Ok(Loaded {
+            records: 0..at,
+            offset: 0,
+            bytes_read: at as u64,
+        });
     }
     if let Some(index) = &piece.index {
         let number = place.number as usize;

@@ -6,6 +6,8 @@
 //!   lines are no records.
 //! * `json`: an object on each line; `a.b` is a field of a nested object. Absent fields are null. Blank lines are no records.
 //!
+//! * `parquet`: no lines, see `row_groups`.
+//!
 //! A carriage return in front of a line end belongs to it. The last line need not end.
 //!
 //! # Errors
@@ -19,13 +21,14 @@ use ftlab_core::{Error, Result};
 
 use crate::expression::{Value, Wrong};
 
-pub const FORMS: [&str; 4] = ["text", "csv", "tsv", "json"];
+pub const FORMS: [&str; 5] = ["text", "csv", "tsv", "json", "parquet"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
     Text,
     Csv { delimiter: u8, quotes: bool },
     Json,
+    Parquet,
 }
 
 impl Form {
@@ -41,6 +44,7 @@ impl Form {
                 quotes: false,
             },
             "json" => Form::Json,
+            "parquet" => Form::Parquet,
             _ => return Err(unknown("format", name, &FORMS)),
         };
         match (form, delimiter) {
@@ -69,6 +73,7 @@ impl Form {
             "csv" => "csv",
             "tsv" | "tab" => "tsv",
             "json" | "jsonl" | "ndjson" => "json",
+            "parquet" | "pq" => "parquet",
             _ => "text",
         };
         Form::parse(form, None).unwrap_or(Form::Text)
@@ -80,6 +85,7 @@ impl Form {
             Form::Csv { delimiter: b'\t', .. } => "tsv",
             Form::Csv { .. } => "csv",
             Form::Json => "json",
+            Form::Parquet => "parquet",
         }
     }
 }
@@ -202,6 +208,7 @@ pub fn fields<'a>(
                 return Err(too_many(number, names));
             }
         }
+        Form::Parquet => unreachable!("rows of Parquet are no lines"),
         Form::Json => {
             let object: serde_json::Value = serde_json::from_slice(line)
                 .map_err(|e| Wrong(format!("no JSON ({e}), expected an object on each line")))?;

@@ -47,7 +47,7 @@ fn records(home: &Path) -> ftlab_core::Result<Vec<String>> {
     let (mut found, mut buffer) = (Vec::new(), Vec::new());
     for (number, disk) in dataset.disks.iter().enumerate() {
         for partition in 0..disk.partitions {
-            let loaded = read::load(dataset.place(number, partition), &mut buffer)?;
+            let loaded = read::load(dataset.place(number, partition), &[], &mut buffer)?;
             let text = String::from_utf8_lossy(&buffer[loaded.records]).into_owned();
             found.extend(text.lines().map(String::from));
         }

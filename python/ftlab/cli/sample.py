@@ -40,7 +40,8 @@ def sample(
         int | None, typer.Option("--replicates", metavar="N", help="Replicates of median and quantile. [1000]")
     ] = None,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="text, csv, tsv or json. [by the files' names]")
+        str | None,
+        typer.Option("--format", metavar="NAME", help="text, csv, tsv, json or parquet. [by the files' names]"),
     ] = None,
     delimiter: Annotated[
         str | None, typer.Option("--delimiter", metavar="C", help="Separator of fields of CSV.")

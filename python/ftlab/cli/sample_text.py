@@ -29,6 +29,9 @@ def _head(found: Figures) -> str:
     data, sample = found["data"], found["sample"]
     disks = len(data["disks"])
     where = f" on {disks} disks" if disks > 1 else ""
+    if sample["is_exact"] and data["format"] == "parquet":
+        read = f"{show.size(sample['bytes_read'])} of {show.size(data['bytes'])}{where}"
+        return f"{data['files']}: all rows of {read} read"
     if sample["is_exact"]:
         return f"{data['files']}: all {show.size(data['bytes'])}{where} read"
     return (

@@ -67,7 +67,7 @@ impl Source {
             no_quoted_newlines: spec.no_quoted_newlines,
         };
         Ok(Source {
-            dataset: layout::open(&spec.files, &cut)?,
+            dataset: layout::open(&spec.files, &cut)?.of_records(&spec.files)?,
             pairs: false,
         })
     }

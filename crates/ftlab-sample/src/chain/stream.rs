@@ -149,7 +149,7 @@ fn reads(shared: &Shared, disk: usize) {
         state.unread[disk].next();
         let mut buffer = state.pool.pop().unwrap_or_default();
         drop(state);
-        let loaded = read::load(shared.source.dataset.place(disk, shared.order[at].1), &mut buffer);
+        let loaded = read::load(shared.source.dataset.place(disk, shared.order[at].1), &[], &mut buffer);
         state = shared.locked();
         match loaded {
             Ok(loaded) => {

@@ -65,6 +65,7 @@ impl Asked {
         }
         let theirs = joined.as_ref().map(|joined| (&joined.form, &joined.columns[..]));
         let plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
+        dataset.check(&plan.picks)?;
         Ok(Asked {
             // The tree of the query is dropped here, on this stack.
             files: question.files.to_string(),

@@ -11,6 +11,7 @@ use super::{Engine, Part};
 use crate::block::Block;
 use crate::expression::{Expression, Value, Wrong};
 use crate::record::{self, Explode, Form};
+use crate::row_groups::RowGroups;
 use crate::sql::Kind;
 use crate::totals::{Totals, summable};
 
@@ -28,12 +29,20 @@ impl Engine<'_> {
         &self,
         disk: usize,
         partition: u64,
-        part: &Part,
+        part: &mut Part,
         totals: &mut Totals,
         room: &mut Room,
     ) -> Result<()> {
-        let bytes = &part.buffer[part.loaded.records.clone()];
         let place = self.dataset.place(disk, partition);
+        if let Some(groups) = &place.piece.row_groups {
+            let columns = std::mem::take(&mut part.buffer);
+            return self
+                .row_group(disk, (partition, place.number), groups, columns, totals, room)
+                .map_err(|(row, wrong)| {
+                    Error::input(format!("{}, row {row}: {}", place.piece.path.display(), wrong.0))
+                });
+        }
+        let bytes = &part.buffer[part.loaded.records.clone()];
         let quoted = place.piece.is_quoted();
         let form = &self.dataset.form;
         if self.counts_words() && self.spec.records >= 1.0 {
@@ -49,14 +58,8 @@ impl Engine<'_> {
                 Ok(())
             });
             let all = lines.len() as u64;
-            let wanted = ((self.spec.records * all as f64).round() as u64).max(2).min(all);
-            let mut random = Stream::new(
-                self.spec.seed,
-                &format!(
-                    "records of partition {partition} of disk {}",
-                    self.first_disk + disk as u64
-                ),
-            );
+            let wanted = self.wanted(all);
+            let mut random = self.records_of(disk, partition);
             totals.begin(all, wanted);
             let mut left = wanted;
             listed.and_then(|()| {
@@ -85,6 +88,62 @@ impl Engine<'_> {
                 wrong.0
             ))
         })
+    }
+
+    /// Counts the rows of a row group, which is a partition of its disk and has a number in its file.
+    fn row_group(
+        &self,
+        disk: usize,
+        (partition, number): (u64, u64),
+        groups: &RowGroups,
+        columns: Vec<u8>,
+        totals: &mut Totals,
+        room: &mut Room,
+    ) -> std::result::Result<(), (u64, Wrong)> {
+        let all = groups.rows(number);
+        let mut left = all;
+        let mut random = None;
+        if self.spec.records < 1.0 {
+            left = self.wanted(all);
+            random = Some(self.records_of(disk, partition));
+            totals.begin(all, left);
+        } else {
+            totals.begin(0, 0);
+        }
+        let joined = self.plan.joined.len();
+        let counted = groups.each_row(number, &self.plan.picks, columns, |row, slots| {
+            if let Some(random) = &mut random {
+                if random.below(all - row) >= left {
+                    return Ok(());
+                }
+                left -= 1;
+            }
+            totals.record();
+            if self.lookup.is_none() {
+                return self.row(slots, totals, &mut room.block);
+            }
+            let mut own: Vec<Value<'_>> = std::mem::take(slots);
+            own.resize(own.len() + joined, Value::Null);
+            self.rows(&mut own, totals, &mut room.block)
+        });
+        room.block.flush(totals);
+        counted
+    }
+
+    /// How many records of a partition of `all` are taken.
+    fn wanted(&self, all: u64) -> u64 {
+        ((self.spec.records * all as f64).round() as u64).max(2).min(all)
+    }
+
+    /// What decides which.
+    fn records_of(&self, disk: usize, partition: u64) -> Stream {
+        Stream::new(
+            self.spec.seed,
+            &format!(
+                "records of partition {partition} of disk {}",
+                self.first_disk + disk as u64
+            ),
+        )
     }
 
     /// Whether only how often each word comes is asked for.

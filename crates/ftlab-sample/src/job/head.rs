@@ -182,7 +182,7 @@ impl Head {
             "query": common.query,
             "data": {
                 "files": common.files, "format": common.format, "bytes": sum(|disk| disk.bytes), "partitions": partitions,
-                "partition_bytes": common.partition_bytes, "disks": self.disks, "missing_disks": missing,
+                "partition_bytes": (common.format != Form::Parquet.name()).then_some(common.partition_bytes), "disks": self.disks, "missing_disks": missing,
             },
             "sample": {
                 "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,

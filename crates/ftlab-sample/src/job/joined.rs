@@ -9,7 +9,8 @@ use ftlab_core::{Error, Result};
 
 use super::LARGEST_JOINED;
 use crate::expression::Value;
-use crate::layout::{self, Cut};
+use crate::layout::{self, Cut, Dataset};
+use crate::read;
 use crate::record::{self, Form};
 use crate::sql::Plan;
 
@@ -18,9 +19,7 @@ pub(super) struct Joined {
     pub(super) path: String,
     pub(super) form: Form,
     pub(super) columns: Vec<String>,
-    content: Vec<u8>,
-    header: usize,
-    quoted: bool,
+    dataset: Dataset,
 }
 
 /// Rows of the joined file by what they are joined on.
@@ -53,21 +52,22 @@ impl Joined {
                 piece.bytes
             )));
         }
-        let path: &Path = &piece.path;
-        let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
         Ok(Joined {
-            path: path.display().to_string(),
-            header: piece.header as usize,
-            quoted: piece.is_quoted(),
+            path: piece.path.display().to_string(),
             form: dataset.form.clone(),
             columns: dataset.columns.clone(),
-            content,
+            dataset,
         })
     }
 
     /// BLAKE3 of the file, as text.
-    pub(super) fn checksum(&self) -> String {
-        blake3::hash(&self.content).to_hex().to_string()
+    pub(super) fn checksum(&self) -> Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        for piece in self.dataset.disks.iter().flat_map(|disk| &disk.files) {
+            let path: &Path = &piece.path;
+            hasher.update(&std::fs::read(path).map_err(|e| Error::io(path, &e))?);
+        }
+        Ok(hasher.finalize().to_hex().to_string())
     }
 
     pub(super) fn lookup(&self, plan: &Plan, key: &crate::expression::Expression) -> Result<Lookup> {
@@ -83,12 +83,9 @@ impl Joined {
             _ => at,
         });
         let picks: Vec<record::Pick> = order.iter().map(|&at| plan.joined[at].clone()).collect();
-        let content = &self.content[self.header.min(self.content.len())..];
-        let mut each = |_: usize, line: &[u8]| {
-            let mut found = vec![Value::Null; picks.len()];
-            record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
+        let mut keep = |found: &mut dyn Iterator<Item = Value<'_>>| {
             let mut slots = vec![Value::Null; before + picks.len()];
-            for (value, &at) in found.into_iter().zip(&order) {
+            for (value, &at) in found.zip(&order) {
                 slots[before + at] = match value {
                     Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
                     Value::Number(number) => Value::Number(number),
@@ -102,8 +99,29 @@ impl Joined {
             }
             Ok(())
         };
-        record::records(&self.form, self.quoted, content, &mut each)
-            .map_err(|(at, wrong)| Error::input(format!("{}, byte {}: {}", self.path, self.header + at, wrong.0)))?;
+        for piece in self.dataset.disks.iter().flat_map(|disk| &disk.files) {
+            let path: &Path = &piece.path;
+            let Some(groups) = &piece.row_groups else {
+                let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+                let header = (piece.header as usize).min(content.len());
+                let mut each = |_: usize, line: &[u8]| {
+                    let mut found = vec![Value::Null; picks.len()];
+                    record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
+                    keep(&mut found.into_iter())
+                };
+                record::records(&self.form, piece.is_quoted(), &content[header..], &mut each)
+                    .map_err(|(at, wrong)| Error::input(format!("{}, byte {}: {}", self.path, header + at, wrong.0)))?;
+                continue;
+            };
+            groups.check(path, &picks)?;
+            for partition in 0..groups.count() {
+                let mut columns = Vec::new();
+                read::load(self.dataset.place(0, partition), &picks, &mut columns)?;
+                groups
+                    .each_row(partition, &picks, columns, |_, slots| keep(&mut slots.drain(..)))
+                    .map_err(|(row, wrong)| Error::input(format!("{}, row {row}: {}", self.path, wrong.0)))?;
+            }
+        }
         Ok(lookup)
     }
 }

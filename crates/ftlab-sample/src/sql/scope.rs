@@ -73,7 +73,7 @@ impl Scope<'_> {
                         found.push((side, Pick::Line));
                     }
                 }
-                (Form::Csv { .. }, _) => {
+                (Form::Csv { .. } | Form::Parquet, _) => {
                     known.extend(columns.iter().map(String::as_str));
                     let name = path.join(".");
                     let places = |is_it: &dyn Fn(&str) -> bool| -> Vec<usize> {

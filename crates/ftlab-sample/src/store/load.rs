@@ -99,6 +99,11 @@ impl CreateSpec {
 
     pub fn create(&self) -> Result<Writer> {
         let form = Form::parse(&self.format, None)?;
+        if form == Form::Parquet {
+            return Err(Error::input(
+                "format parquet: expected text, csv, tsv or json, as an LDD consists of records",
+            ));
+        }
         if matches!(form, Form::Csv { .. }) == self.columns.is_empty() {
             return Err(Error::input(format!(
                 "{}: format {} with {} columns, expected columns for CSV and TSV only",
@@ -199,7 +204,7 @@ fn opened(spec: &LoadSpec) -> Result<(Form, Vec<String>, Vec<Piece>)> {
     let mut found: Option<(Form, Vec<String>, String)> = None;
     let mut files = Vec::new();
     for pattern in &spec.files {
-        let dataset = layout::open(pattern, &cut)?;
+        let dataset = layout::open(pattern, &cut)?.of_records(pattern)?;
         match &found {
             Some((form, columns, first)) if *form != dataset.form || *columns != dataset.columns => {
                 return Err(Error::input(format!(

@@ -78,7 +78,7 @@ impl Manifest {
             format: form.name().to_owned(),
             delimiter: match form {
                 Form::Csv { delimiter, .. } => Some(*delimiter),
-                Form::Text | Form::Json => None,
+                Form::Text | Form::Json | Form::Parquet => None,
             },
             columns: columns.to_vec(),
             pairs: false,

@@ -72,6 +72,7 @@ impl Store {
                     header: 0,
                     first: 0,
                     index: None,
+                    row_groups: None,
                     log: Some(log.clone()),
                 });
             }
@@ -94,6 +95,7 @@ impl Store {
             disks,
             columns: self.manifest.columns.clone(),
             indexed_bytes: 0,
+            footer_bytes: 0,
         })
     }
 
