@@ -252,7 +252,10 @@ def test_changed_files_are_refused_in_a_sentence(
     assert done.err.count("\n") == 1
 
 
-def test_any_changed_number_is_an_answer_or_a_sentence(disks: list[Path]) -> None:
+@pytest.mark.parametrize(
+    "query", [QUERY, "select sum(ms) / count(*) as each, ln(2 * count(ok)) from 'log*.csv' group by country limit 9"]
+)
+def test_any_changed_number_is_an_answer_or_a_sentence(disks: list[Path], query: str) -> None:
     """Each number of a file replaced in turn, by each of some odd ones: no panic and no traceback."""
 
     def numbers(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -262,7 +265,7 @@ def test_any_changed_number_is_an_answer_or_a_sentence(disks: list[Path]) -> Non
             elif isinstance(inner, list | dict):
                 yield from numbers(inner)
 
-    found = sample_statistics(QUERY, ratio="30%", partition="2KiB", disks=disks, all_disks=5)
+    found = sample_statistics(query, ratio="30%", partition="2KiB", disks=disks, all_disks=5)
     keys = [key for _, key, *_ in found.groups]
     written = json.dumps([found.head, [[disk, seen, sums] for disk, _, seen, sums in found.groups]])
     answers = 0
@@ -386,7 +389,8 @@ def test_stored_ldds_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     parts, alone, exact = [], [], 0.0
     for machine in range(2):
         home = tmp_path / str(machine)
-        home.mkdir()
+        for disk in "ab":
+            (home / disk).mkdir(parents=True)
         values = [draw.lognormvariate(3 + machine, 0.7) for _ in range(8000)]
         exact += sum(float(f"{value:.2f}") for value in values)
         (home / "x.csv").write_text("ms,pad\n" + "".join(f"{value:.2f},abcdef\n" for value in values))
