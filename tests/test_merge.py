@@ -102,6 +102,23 @@ def test_fields_without_a_value_are_those_of_all_machines(tmp_path: Path) -> Non
     assert merge_samples(parts[:1], partial=True).figures["absent_fields"] == ["b", "c"]
 
 
+def test_a_value_below_0_on_one_machine_counts_for_all(tmp_path: Path) -> None:
+    """Of values from 0 up an interval of their sum ends at what was seen; one machine with others takes that away."""
+    for name, lines in (("a", ["0\n"] * 2048 + ["9\n"] * 5120 + ["0\n"] * 13_312), ("b", ["0\n", "-1\n"] * 2048)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("".join(lines))
+    disks, query = [tmp_path / "a", tmp_path / "b"], "select sum(cast(line as double)) as n from 'x.txt'"
+    parts = parts_of(disks, [1], query, ratio="30%", partition="2KiB", seed=2)
+    merged = merge_samples(parts)
+    assert comparable(merged.figures) == comparable(
+        lab.sample(query, ratio="30%", partition="2KiB", seed=2, disks=disks).figures
+    )
+    alone = merge_samples(parts[:1], partial=True).rows[0]["n"]
+    assert alone.low > alone.value - alone.half_width
+    together = merged.rows[0]["n"]
+    assert together.low == together.value - together.half_width
+
+
 def test_sums_are_those_of_whole_partitions(tmp_path: Path) -> None:
     """Two partitions of 2048 bytes: 1024 lines of `1` in the first one, 1024 of `3` in the second."""
     (tmp_path / "x.csv").write_text("1\n" * 1024 + "3\n" * 1024)
