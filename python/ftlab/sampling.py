@@ -102,6 +102,7 @@ def sample(
     seed: int = 0,
     threads: int | None = None,
     depth: int | None = None,
+    direct: bool = False,
 ) -> Sample:
     """Answers a question from a sample of its files, with error bars.
 
@@ -109,8 +110,9 @@ def sample(
     time: "2s"). `disks` are folders, one a disk, below which the files of the query lie [the file system tells]. Of the
     files: `format` (`text`, `csv`, `tsv`, `json`, `parquet`) [by their names], `delimiter`, `header`,
     `no_quoted_newlines`. `partition` is what is read at once [64KiB; of Parquet a row group], `records` the share of
-    its records that count [all]; `replicates` those of the bootstrap of `median` and `quantile` [1000]. Raises
-    `InputError` where the query, an option or a record cannot be used, `FtlabIOError` where the system refuses.
+    its records that count [all]; `replicates` those of the bootstrap of `median` and `quantile` [1000]. `direct` reads
+    past the system's cache where it can. Raises `InputError` where the query, an option or a record cannot be used,
+    `FtlabIOError` where the system refuses.
     """
     return execute(
         query,
@@ -130,6 +132,7 @@ def sample(
         level=level,
         replicates=replicates,
         depth=depth,
+        direct=direct,
     )
 
 

@@ -168,6 +168,8 @@ struct State {
     readers: usize,
     computing: usize,
     stop: bool,
+    /// A thread has panicked, which the end of all threads passes on.
+    is_broken: bool,
     /// The first in order of disks and partitions of those that were found.
     error: Option<((usize, u64), Error)>,
     pool: Vec<Vec<u8>>,
@@ -180,6 +182,21 @@ impl State {
             self.error = Some((place, error));
         }
         self.stop = true;
+    }
+}
+
+/// A thread that ends by a panic stops the others, which would wait for it.
+struct Leaving<'a>(&'a Mutex<State>, &'a Condvar, &'a Condvar);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut state = locked(self.0);
+            (state.stop, state.is_broken) = (true, true);
+            drop(state);
+            self.1.notify_all();
+            self.2.notify_all();
+        }
     }
 }
 
@@ -404,6 +421,7 @@ impl<'a> Engine<'a> {
             readers: self.spec.depth * targets.len(),
             computing: threads,
             stop: false,
+            is_broken: false,
             error: None,
             pool: Vec::new(),
             bytes_read: 0,
@@ -411,6 +429,7 @@ impl<'a> Engine<'a> {
         let (ready, room) = (Condvar::new(), Condvar::new());
         let engine = &*self;
         let reader = &|disk: usize| {
+            let _leaving = Leaving(&state, &ready, &room);
             let mut guard = locked(&state);
             loop {
                 while guard.in_memory[disk] >= limit && !guard.stop {
@@ -451,6 +470,7 @@ impl<'a> Engine<'a> {
             room.notify_all();
         };
         let computer = &|thread: usize| {
+            let _leaving = Leaving(&state, &ready, &room);
             let mut room_for = Room::default();
             let mut guard = locked(&state);
             loop {
@@ -508,7 +528,7 @@ impl<'a> Engine<'a> {
                 scope.spawn(move || computer(thread));
             }
             let mut guard = locked(&state);
-            while guard.computing > 0 || guard.readers > 0 {
+            while (guard.computing > 0 || guard.readers > 0) && !guard.is_broken {
                 guard = ready
                     .wait_timeout(guard, WATCH)
                     .unwrap_or_else(PoisonError::into_inner)

@@ -24,8 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ftlab_core::{Error, Result};
+use rustix::fs::Advice;
 
 use crate::index::Index;
+use crate::read;
 use crate::record::{Form, Pick};
 use crate::row_groups::RowGroups;
 use crate::store::Log;
@@ -44,6 +46,8 @@ pub struct Dataset {
     pub indexed_bytes: u64,
     /// Bytes of footers that were read.
     pub footer_bytes: u64,
+    /// Files that cannot be read past the system's cache, as was asked for.
+    pub cached_files: usize,
 }
 
 #[derive(Debug)]
@@ -59,6 +63,8 @@ pub struct Disk {
 pub struct Piece {
     pub path: Arc<Path>,
     pub file: File,
+    /// The same file, read past the system's cache.
+    pub direct: Option<File>,
     pub bytes: u64,
     /// Bytes of the header, which is no record.
     pub header: u64,
@@ -168,6 +174,8 @@ pub struct Cut {
     pub header: bool,
     /// The user says that no quoted field holds a line end.
     pub no_quoted_newlines: bool,
+    /// Reads go past the system's cache where it can be.
+    pub direct: bool,
 }
 
 /// Finds the files of `pattern`, and cuts them.
@@ -223,6 +231,7 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
         columns: Vec::new(),
         indexed_bytes: 0,
         footer_bytes: 0,
+        cached_files: 0,
     };
     let mut columns: Option<Known> = None;
     for (disk, path) in found {
@@ -279,6 +288,7 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
     if meta.len() == 0 {
         return Ok(None);
     }
+    advise(path, &file, Advice::Random)?;
     let mut start = vec![0; LONGEST_HEADER.min(meta.len() as usize)];
     let head = start.len().min(4096);
     file.read_exact_at(&mut start[..head], 0).map_err(io)?;
@@ -318,16 +328,20 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         false,
     ) = (&dataset.form, cut.no_quoted_newlines)
     {
+        advise(path, &file, Advice::Sequential)?;
         let (index, read) = Index::of(path, &file, &meta, cut.partition_bytes, delimiter)?;
         dataset.indexed_bytes += read;
+        advise(path, &file, Advice::Random)?;
         index.map(Arc::new)
     } else {
         None
     };
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).map_err(|e| Error::io(path, &e.into()))?;
+    let direct = if cut.direct { read::past_cache(path) } else { None };
+    dataset.cached_files += usize::from(cut.direct && direct.is_none());
     Ok(Some(Piece {
         path: path.into(),
         file,
+        direct,
         bytes: meta.len(),
         header,
         first: 0,
@@ -335,6 +349,11 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         row_groups,
         log: None,
     }))
+}
+
+/// Without read-ahead a sample reads little more than it asks for.
+fn advise(path: &Path, file: &File, advice: Advice) -> Result<()> {
+    rustix::fs::fadvise(file, 0, None, advice).map_err(|e| Error::io(path, &e.into()))
 }
 
 /// Fields of the first file, which all others have as well.

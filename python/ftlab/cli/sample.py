@@ -76,6 +76,9 @@ def sample(
     all_disks: Annotated[
         int | None, typer.Option("--all-disks", metavar="N", help="Of --statistics: disks of all machines.")
     ] = None,
+    direct: Annotated[
+        bool, typer.Option("--direct", help="Read past the system's cache: quicker if the files are not in memory.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -113,6 +116,7 @@ def sample(
         "seed": seed,
         "threads": threads,
         "depth": depth,
+        "direct": direct,
         "node": node,
         "first_disk": first_disk,
         "all_disks": all_disks,

@@ -64,6 +64,8 @@ def _notes(found: Figures) -> list[str]:
             f"{show.size(sample['indexed_bytes'])} were read once to find quoted line ends, which is kept; "
             "--no-quoted-newlines leaves that out"
         )
+    if cached := sample["cached_files"]:
+        notes.append(f"{cached} files went through the system's cache, as their file system reads in no other way")
     if absent := found["absent_fields"]:
         names = ", ".join(f"`{name}`" for name in absent)
         notes.append(f"no record that was read has a value for {names}")

@@ -65,6 +65,7 @@ impl Source {
             delimiter: spec.delimiter,
             header: spec.header,
             no_quoted_newlines: spec.no_quoted_newlines,
+            direct: false,
         };
         Ok(Source {
             dataset: layout::open(&spec.files, &cut)?.of_records(&spec.files)?,

@@ -46,6 +46,7 @@ impl Asked {
             delimiter: spec.delimiter.clone(),
             header: spec.header,
             no_quoted_newlines: spec.no_quoted_newlines,
+            direct: spec.direct,
         };
         let joined = question
             .join

@@ -31,6 +31,9 @@ pub(super) struct Head {
     pub(super) records: u64,
     pub(super) bytes_read: u64,
     pub(super) indexed_bytes: u64,
+    /// Whether reads were to go past the system's cache, and the files of which that could not be.
+    pub(super) direct: bool,
+    pub(super) cached_files: u64,
     /// Whether a value below 0 has come, of each aggregate.
     pub(super) negative: Vec<bool>,
     /// Fields of JSON lines for which no record has a value.
@@ -125,6 +128,8 @@ impl Head {
             records: engine.records(),
             bytes_read: engine.bytes_read,
             indexed_bytes: dataset.indexed_bytes,
+            direct: spec.direct,
+            cached_files: dataset.cached_files as u64,
             negative: engine.negative(&engine.locked_lanes()),
             without_value: engine.without_value(),
             sums: 0,
@@ -187,7 +192,7 @@ impl Head {
             "sample": {
                 "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,
                 "records": self.records, "record_share": common.record_share, "bytes_read": self.bytes_read, "indexed_bytes": self.indexed_bytes,
-                "is_exact": is_exact, "asked": self.asked, "replicates": replicates.filter(|_| !is_exact),
+                "is_exact": is_exact, "direct": self.direct, "cached_files": self.cached_files, "asked": self.asked, "replicates": replicates.filter(|_| !is_exact),
             },
             "columns": columns,
             "rows": shown.iter().map(|row| row.json(select, trusted(row))).collect::<Vec<Json>>(),

@@ -37,6 +37,7 @@ impl Joined {
             delimiter: None,
             header: true,
             no_quoted_newlines: false,
+            direct: false,
         };
         let dataset = layout::open(pattern, &cut)?;
         let files: Vec<_> = dataset.disks.iter().flat_map(|disk| &disk.files).collect();

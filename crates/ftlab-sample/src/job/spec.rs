@@ -42,6 +42,8 @@ pub struct SampleSpec {
     #[serde(default)]
     pub no_quoted_newlines: bool,
     #[serde(default)]
+    pub direct: bool,
+    #[serde(default)]
     pub threads: Option<usize>,
     #[serde(default = "default_depth")]
     pub depth: usize,

@@ -200,6 +200,7 @@ fn opened(spec: &LoadSpec) -> Result<(Form, Vec<String>, Vec<Piece>)> {
         header: spec.header,
         // Every file is read from its beginning on, so that no index is needed.
         no_quoted_newlines: true,
+        direct: false,
     };
     let mut found: Option<(Form, Vec<String>, String)> = None;
     let mut files = Vec::new();

@@ -73,6 +73,7 @@ impl Store {
                     first: 0,
                     index: None,
                     row_groups: None,
+                    direct: None,
                     log: Some(log.clone()),
                 });
             }
@@ -96,6 +97,7 @@ impl Store {
             columns: self.manifest.columns.clone(),
             indexed_bytes: 0,
             footer_bytes: 0,
+            cached_files: 0,
         })
     }
 
