@@ -105,3 +105,22 @@ def test_json_lines_have_no_delimiter(ftlab: Command, place: Path) -> None:
     (place / "b.csv").write_text("k;v\nx;5\n")
     both = lab.sample("select sum(v) as v from 'b.*'", ratio=1, delimiter=";")
     assert both.rows[0]["v"].value == 9
+
+
+def test_a_record_that_is_too_long_for_memory_is_refused(ftlab: Command, place: Path) -> None:
+    with (place / "long.txt").open("wb") as file:
+        file.write(b"first\n")
+        file.truncate(70 << 20)
+    said = refused(ftlab, "select count(*) as n from 'long.txt'")
+    assert said == "long.txt: no line end within 67108864 bytes behind byte 0, expected shorter records"
+
+
+def test_past_the_cache_or_through_it_the_answer_is_the_same(ftlab: Command, place: Path) -> None:
+    (place / "lines.txt").write_text("".join(f"{n} {'x' * (n % 90)}\n" for n in range(40_000)))
+    query = "select length(line) as l, count(*) as n from 'lines.txt' where line > '3' group by l limit 7"
+    answers = [lab.sample(query, ratio="20%", partition="8KiB", direct=direct).figures for direct in (False, True)]
+    assert answers[0]["rows"] == answers[1]["rows"]
+    assert [answer["sample"]["direct"] for answer in answers] == [False, True]
+    # The system's own files cannot be read past its cache.
+    done = ftlab("sample", "select count(*) as n from '/proc/meminfo'", "--ratio", "100%", "--direct")
+    assert (done.code, done.err.count("\n")) == (2, 1)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import ftlab as lab
 from nbd_client import FTLAB, served
 
 FAST = ("--pace", "none", "--drive", "small")
@@ -345,3 +346,28 @@ def test_trims_of_a_file_system_lower_write_amplification(tmp_path: Path, folder
             service.end()
     assert waf["discard"] < 1.3
     assert waf["nodiscard"] > 1.6
+
+
+def test_a_disk_that_fails_or_goes_while_it_is_sampled_is_named(tmp_path: Path, folder: Path) -> None:
+    """Lines of 64 bytes on the whole drive; then 4 KiB of it cannot be read, then it is gone."""
+    query, lines = f"select count(*) as n from '{folder}/disk' where line like 'line%'", (1 << 20) // 64
+    with served(tmp_path, *FAST, "--size", "1MiB", "--fuse", folder) as service:
+        direct = Direct(folder / "disk")
+        for start in range(0, lines, 64):
+            text = "".join(f"line {line:<58}\n" for line in range(start, start + 64))
+            direct.write(64 * start, text.encode())
+        whole = lab.sample(query, ratio=1, partition="8KiB", direct=True)
+        assert whole.rows[0]["n"].value == lines
+        assert whole.figures["sample"]["cached_files"] == 0
+        service.command("fault", "eio@op=read,lba=1024-1031")
+        for past_cache in (True, False):
+            os.posix_fadvise(direct.file, 0, 0, os.POSIX_FADV_DONTNEED)
+            with pytest.raises(lab.FtlabIOError, match=r"disk: bytes \d+ to \d+: Input/output error"):
+                lab.sample(query, ratio=1, partition="8KiB", direct=past_cache)
+        service.command("clear")
+        part = lab.sample(query, ratio="30%", partition="8KiB", direct=True).rows[0]["n"]
+        assert part.low <= lines <= part.high
+        os.close(direct.file)
+        service.end()
+    with pytest.raises(lab.InputError, match="disk: no such file"):
+        lab.sample(query, ratio=1)

@@ -5,7 +5,7 @@
 //! kilobytes behind it, so that its records are whole; more is read where a record is longer. A disk has at most so many partitions in memory, which are handed
 //! out in the order of the sample, so that results do not depend on which read ends first.
 //!
-//! Reads go through the system's cache, without read-ahead; with `direct` past it, which is quicker where the files are not in memory (docs/measured.md).
+//! Reads go through the system's cache, without read-ahead; with `direct` past it, a little quicker where the files are not in memory (docs/measured.md).
 //!
 //! # Not modelled
 //! `io_uring`: of 64 KiB a disk's threads read as much.
