@@ -97,9 +97,9 @@ def test_kernels_are_what_python_would_do(place: Path, wiki: ldd.LDD) -> None:
         assert chain.filter(ldd.regex(r"id=\d?7$")).count() == sum(
             n in {"7", *(f"{d}7" for d in range(10))} for n in numbers
         )
-        assert dict(chain.flat_map(ldd.words).map(ldd.ones).reduce_by_key(add).collect()) == Counter(
-            word for line in words for word in line
-        )
+        for kind in (add, "count"):
+            counted = chain.flat_map(ldd.words).map(ldd.ones).reduce_by_key(kind).collect()
+            assert dict(counted) == Counter(word for line in words for word in line)
 
 
 def test_reductions_and_joins_of_all_records(place: Path, log: ldd.LDD) -> None:
@@ -184,6 +184,11 @@ def test_records_of_one_sampled_record_belong_together(wiki: ldd.LDD) -> None:
     by_line = lines.map(lambda line: len(ldd.words.pieces("flat_map", [line])[0])).sum()
     by_word = lines.flat_map(ldd.words).count()
     assert (by_line.value, by_line.half_width) == pytest.approx((by_word.value, by_word.half_width), rel=1e-12)
+    in_python = lines.flat_map(lambda line: ldd.words.pieces("flat_map", [line])[0])
+    seven = in_python.filter(lambda word: "7" in word).count()
+    by_kernel = lines.flat_map(ldd.words).filter(ldd.regex("7")).count()
+    assert in_python.count() == by_word
+    assert seven == by_kernel
     counted = dict(lines.flat_map(ldd.words).map(ldd.ones).reduce_by_key("count").collect())
     slowly = dict(lines.flat_map(ldd.words).map(lambda word: (word, 1)).reduce_by_key("sum").collect())
     assert counted.keys() == slowly.keys()
@@ -252,6 +257,8 @@ def test_where_there_is_no_interval_there_is_a_reason(place: Path, log: ldd.LDD)
         assert reason in found.reason
         assert not found.is_reliable
     # A complete side leaves the interval as it is, on either hand.
+    assert {left for _, (left, _) in pairs.join(names).collect()} == {1}
+    assert {right for _, (_, right) in names.join(pairs).collect()} == {1}
     for joined in (pairs.join(names), names.join(pairs)):
         assert joined.count().half_width > 0
         assert joined.count().value == pytest.approx(LINES * (0.5 + 2 * 0.3), rel=0.1)
