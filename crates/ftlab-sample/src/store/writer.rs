@@ -139,6 +139,8 @@ impl Writer {
                         let _ = fs::remove_file(path.with_extension("index"));
                         let _ = fs::remove_file(path);
                     }
+                    let _ = fs::remove_file(home.join(LOCK));
+                    let _ = fs::remove_dir(home);
                     return Err(Error::unwritable(&path, &e));
                 }
             }
