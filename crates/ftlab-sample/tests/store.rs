@@ -223,6 +223,7 @@ fn a_torn_end_is_cut_off_at_every_length() {
             fs::write(&path, &torn[..length]).unwrap();
             assert_eq!(records(&place.home).unwrap(), all);
             let (writer, notes) = Writer::append(&place.home).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), whole, "before anything is written");
             drop(writer);
             let is_log = path.extension().is_some_and(|e| e == "log");
             assert_eq!(notes.len(), usize::from(is_log && length > whole.len()), "{notes:?}");
