@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -224,13 +225,13 @@ class LDD:
         counted = kind in ("sum", "count") and bool(self._steps) and self._steps[-1] == s.Map(ones)
         if self.is_sample and isinstance(kind, str):
             sums = self._sums(kind)
-            # Of texts that were counted outside Python, the sum is what counts.
-            of = (lambda _: 1) if kind == "count" and not counted else None
-            for rows in self._run(lambda flow: _keyed(flow, of, kind, self._factor), counted=counted):
+            of = (lambda _: 1) if kind == "count" else None
+            keyed = _counted if counted else partial(_keyed, of=of, kind=kind)
+            for rows in self._run(lambda flow: keyed(flow, factor=self._factor), counted=counted):
                 sums.add(rows)
             return sums.by_key(level)
         found = _Reduction("sum" if counted else kind)
-        for pairs in self._run(lambda flow: found.within(flow.rows), counted=counted):
+        for pairs in self._run(lambda flow: flow.rows if counted else found.within(flow.rows), counted=counted):
             found.add(pairs)
         reason = "a function of one's own has no formula; the value is that of the sample" if self.is_sample else None
         return found.pairs(reason)
@@ -253,6 +254,13 @@ def _keyed(flow: s.Flow, of: Function | None, kind: str, factor: float) -> Rows:
     if kind == "proportion":
         found.t = [float(value != 0) for value in found.t]
     return found
+
+
+def _counted(flow: s.Flow, factor: float) -> Rows:
+    """The same of texts and how often they were, which need no looking at."""
+    t = [float(count) for _, count in flow.rows]
+    keys = [text for text, _ in flow.rows]
+    return Rows(flow.disk, flow.records, flow.taken, t, keys, None, flow.parents, flow.scale * factor)
 
 
 def _number(value: Any) -> float:
