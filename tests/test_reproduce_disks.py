@@ -55,3 +55,25 @@ def test_a_file_that_is_too_small_is_refused(tmp_path: Path) -> None:
     path.write_bytes(bytes(1 << 20))
     with pytest.raises(InputError, match="1048576 bytes, expected at least 2097152"):
         _ftlab.sample_real_array(json.dumps({"disks": 1, "data": "2MiB"}), [str(path)])
+
+
+def test_simulated_drives_stand_for_disks_and_collect(tmp_path: Path) -> None:
+    options = {"drives": ["desk"], "data": "32MiB", "ratio": 0.1, "disks": 4}
+    quiet, again, busy = (
+        json.loads(_ftlab.sample_array(json.dumps({**options, "writes": writes})))
+        for writes in ("0B/s", "0B/s", "5MB/s")
+    )
+    assert quiet == again
+    assert busy["latency"]["sd_ns"] > 2 * quiet["latency"]["sd_ns"]
+    assert busy["time_ns"] > quiet["time_ns"]
+    # Three of the four are of the kind that is quicker.
+    mixed = json.loads(_ftlab.sample_array(json.dumps({**options, "drives": ["desk", "small"]})))
+    assert mixed["latency"]["mean_ns"] < 0.9 * quiet["latency"]["mean_ns"]
+    for wrong, says in (
+        ({"drives": ["none"]}, "none"),
+        ({"data": "1GiB"}, "drive desk of 58720256 bytes: expected at least 268435456"),
+        ({"content_slows": 1.0}, "content_slows 1: expected 0 with drives"),
+        ({"writes": "fast"}, "fast"),
+    ):
+        with pytest.raises(InputError, match=says):
+            _ftlab.sample_array(json.dumps({**options, **wrong}))

@@ -100,7 +100,11 @@ pub fn sample_merged(py: Python<'_>, parts: Vec<Part<PyBackedBytes>>, partial: b
 #[pyfunction]
 pub fn sample_array(py: Python<'_>, spec: &str) -> PyResult<String> {
     let spec = ArraySpec::parse(spec).map_err(to_py)?;
-    Ok(py.detach(|| ftlab_sample::array(&spec)).map_err(to_py)?.to_string())
+    let make = |name: &str, number: usize| ftlab_run::steady_drive(name, spec.seed.wrapping_add(number as u64));
+    Ok(py
+        .detach(|| ftlab_sample::array::array_of(&spec, &make))
+        .map_err(to_py)?
+        .to_string())
 }
 
 /// The same job on `files`, one a disk, in real time.

@@ -19,6 +19,7 @@ mod sampler;
 mod serve;
 mod settling;
 mod spec;
+mod steady;
 mod streams;
 mod summary;
 mod table;
@@ -40,6 +41,7 @@ pub use spec::{
     Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Until, Warmup,
     WorkloadSpec, asked, every_option, parse_spec,
 };
+pub use steady::steady_drive;
 pub use table::{Column, Outcome, Table};
 
 /// How far a run has come; sent about five times a second.

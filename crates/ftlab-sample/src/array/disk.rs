@@ -29,6 +29,39 @@ pub struct Service {
     pub speed: f64,
 }
 
+/// A disk of an array.
+pub trait Disk: BlockDevice {
+    /// A request that takes `slow` times as long in the flash.
+    fn submit_slow(&mut self, tag: u64, io: &IoRequest<'_>, slow: f64, now_ns: u64);
+}
+
+/// A device that knows nothing of slow requests.
+pub struct Simulated(pub Box<dyn BlockDevice>);
+
+impl Disk for Simulated {
+    fn submit_slow(&mut self, tag: u64, io: &IoRequest<'_>, _slow: f64, now_ns: u64) {
+        self.0.submit(tag, io, now_ns);
+    }
+}
+
+impl BlockDevice for Simulated {
+    fn geometry(&self) -> DeviceGeometry {
+        self.0.geometry()
+    }
+
+    fn submit(&mut self, tag: u64, io: &IoRequest<'_>, now_ns: u64) {
+        self.0.submit(tag, io, now_ns);
+    }
+
+    fn next_wakeup(&mut self) -> Option<u64> {
+        self.0.next_wakeup()
+    }
+
+    fn advance(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
+        self.0.advance(now_ns, out);
+    }
+}
+
 pub struct StatedDisk {
     service: Service,
     capacity: u64,
@@ -80,36 +113,6 @@ impl StatedDisk {
         disk
     }
 
-    /// A request that takes `slow` times as long in the flash.
-    pub fn submit_slow(&mut self, tag: u64, io: &IoRequest<'_>, slow: f64, now_ns: u64) {
-        let end = io.offset + u64::from(io.length);
-        assert!(end <= self.capacity, "request to byte {end} of {}", self.capacity);
-        let read = Read {
-            tag,
-            op: io.op,
-            length: io.length,
-            slow,
-            submitted_ns: now_ns,
-            parts: Breakdown::default(),
-        };
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.reads[place] = read;
-                place
-            }
-            None => {
-                self.reads.push(read);
-                self.reads.len() - 1
-            }
-        };
-        if self.free_ways > 0 {
-            self.free_ways -= 1;
-            self.begin(place, now_ns);
-        } else {
-            self.waiting.push_back(place);
-        }
-    }
-
     fn begin(&mut self, place: usize, now_ns: u64) {
         let begins = self.not_paused(now_ns);
         let factor = 1.0 + self.service.jitter * (2.0 * self.random.unit() - 1.0);
@@ -140,6 +143,37 @@ impl StatedDisk {
             self.next_pause(end);
         }
         if self.pause.0 <= at { self.pause.1 } else { at }
+    }
+}
+
+impl Disk for StatedDisk {
+    fn submit_slow(&mut self, tag: u64, io: &IoRequest<'_>, slow: f64, now_ns: u64) {
+        let end = io.offset + u64::from(io.length);
+        assert!(end <= self.capacity, "request to byte {end} of {}", self.capacity);
+        let read = Read {
+            tag,
+            op: io.op,
+            length: io.length,
+            slow,
+            submitted_ns: now_ns,
+            parts: Breakdown::default(),
+        };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.reads[place] = read;
+                place
+            }
+            None => {
+                self.reads.push(read);
+                self.reads.len() - 1
+            }
+        };
+        if self.free_ways > 0 {
+            self.free_ways -= 1;
+            self.begin(place, now_ns);
+        } else {
+            self.waiting.push_back(place);
+        }
     }
 }
 

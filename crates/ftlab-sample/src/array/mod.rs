@@ -10,4 +10,4 @@ pub mod run;
 pub mod tasks;
 
 pub use real::real;
-pub use run::{ArraySpec, array};
+pub use run::{ArraySpec, MakeDrive, array, array_of};

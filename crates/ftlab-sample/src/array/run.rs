@@ -9,6 +9,9 @@
 //! slowness by chance has 0. What the estimate of the mean is, by weights of what was accepted of each disk, tells the bias of dropping: of all that was completed, and of
 //! each disk's random order up to the last completed (what is under way in front of it is waited for).
 //!
+//! A disk is one of stated service times (`disk`), or a simulated drive of the laboratory in its steady state (`drives`), whose collections and queues are its own; `writes` go
+//! to each disk beside the job, so that there is something to collect.
+//!
 //! # Not modelled
 //! Cores (each thread has one), start-up of an engine, network, memory.
 //!
@@ -23,7 +26,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::blocked::blocked;
-use super::disk::{Service, StatedDisk};
+use super::disk::{Disk, Service, Simulated, StatedDisk};
 use super::tasks::{self, Choice, Schedule, Task};
 
 #[derive(Clone, Debug, Deserialize)]
@@ -49,6 +52,10 @@ pub struct ArraySpec {
     pub jitter: f64,
     pub pause: String,
     pub pause_every: String,
+    /// Simulated drives in place of stated disks, by their names: of each disk, the last of those that are not given. The seven options above then say nothing.
+    pub drives: Vec<String>,
+    /// Written onto each disk beside the job (`20MB/s`): 4 KiB at a time, anywhere.
+    pub writes: String,
     pub spread: f64,
     pub content_slows: f64,
     pub seed: u64,
@@ -77,6 +84,8 @@ impl Default for ArraySpec {
             jitter: 0.2,
             pause: "4ms".to_owned(),
             pause_every: "660ms".to_owned(),
+            drives: Vec::new(),
+            writes: "0B/s".to_owned(),
             spread: 0.2,
             content_slows: 0.0,
             seed: 0,
@@ -95,6 +104,8 @@ pub(super) struct Array {
     pub(super) drawn: u64,
     pub(super) compute_ns: u64,
     service: Service,
+    /// Between two writes beside the job, on average; none without.
+    write_gap_ns: Option<f64>,
 }
 
 impl ArraySpec {
@@ -148,6 +159,11 @@ impl ArraySpec {
         if drawn > 50_000_000 {
             return Err(refuse("ratio", self.ratio.to_string(), "at most 50 million partitions"));
         }
+        if !self.drives.is_empty() && self.content_slows != 0.0 {
+            return Err(refuse("content_slows", self.content_slows.to_string(), "0 with drives"));
+        }
+        let written = units::bytes_per_second(&self.writes)?;
+        let write_gap_ns = (written > 0).then(|| WRITTEN as f64 * 1e9 / written as f64);
         let service = Service {
             latency_ns: units::nanoseconds(&self.latency)?,
             bytes_per_s: units::bytes_per_second(&self.bandwidth)?.max(1),
@@ -166,12 +182,25 @@ impl ArraySpec {
             drawn,
             compute_ns: units::nanoseconds(&self.compute)?,
             service,
+            write_gap_ns,
         })
     }
 }
 
-/// Runs the job; what came of it as JSON.
+/// Makes the simulated drive of a name, for the disk of a number.
+pub type MakeDrive<'m> = &'m dyn Fn(&str, usize) -> Result<Box<dyn BlockDevice>>;
+
+/// Runs the job on disks of stated service times; what came of it as JSON.
 pub fn array(spec: &ArraySpec) -> Result<Json> {
+    array_of(spec, &|name, _| {
+        Err(Error::input(format!(
+            "array: drives {name}: no simulated drives here, expected none"
+        )))
+    })
+}
+
+/// Runs the job, on what `make` makes where the spec names drives.
+pub fn array_of(spec: &ArraySpec, make: MakeDrive<'_>) -> Result<Json> {
     let array = spec.resolve()?;
     let drawn = tasks::draw(array.choice, spec.disks, array.partitions, array.drawn, spec.seed);
     let capacity = (array.partitions.div_ceil(spec.disks as u64)) * array.partition_bytes;
@@ -185,12 +214,9 @@ pub fn array(spec: &ArraySpec) -> Result<Json> {
                 .collect()
         })
         .collect();
-    let mut disks: Vec<StatedDisk> = (0..spec.disks)
-        .map(|number| {
-            let speed = spec.speeds.get(number).copied().unwrap_or(1.0);
-            StatedDisk::new(Service { speed, ..array.service }, capacity, spec.seed, number)
-        })
-        .collect();
+    let mut disks = (0..spec.disks)
+        .map(|number| disk(spec, &array, number, capacity, make))
+        .collect::<Result<Vec<Box<dyn Disk>>>>()?;
     let lists = tasks::deal(array.schedule, &drawn, spec.threads);
     let made = execute(&mut disks, lists, &of_disk, spec, &array);
     let estimate = json!({
@@ -198,6 +224,23 @@ pub fn array(spec: &ArraySpec) -> Result<Json> {
         "prefix": mean(&prefixes(&made.accepted), &of_disk, array.partitions),
     });
     Ok(report(spec, &array, &made, estimate))
+}
+
+fn disk(spec: &ArraySpec, array: &Array, number: usize, capacity: u64, make: MakeDrive<'_>) -> Result<Box<dyn Disk>> {
+    let Some(name) = spec.drives.get(number).or(spec.drives.last()) else {
+        let speed = spec.speeds.get(number).copied().unwrap_or(1.0);
+        let service = Service { speed, ..array.service };
+        return Ok(Box::new(StatedDisk::new(service, capacity, spec.seed, number)));
+    };
+    let drive = make(name, number)?;
+    let there = drive.geometry().capacity_bytes;
+    if there < capacity {
+        return Err(Error::input(format!(
+            "array: drive {name} of {there} bytes: expected at least {capacity}, a disk's share of data {}",
+            spec.data
+        )));
+    }
+    Ok(Box::new(Simulated(drive)))
 }
 
 /// What came of a job, as JSON.
@@ -312,11 +355,61 @@ impl Made {
     }
 }
 
+/// The tag of what is written beside the job.
+const BESIDE: u64 = u64::MAX;
+const WRITTEN: u64 = 4096;
+
+/// Writes beside the job: to each disk in random gaps, anywhere.
+struct Beside {
+    random: Vec<Stream>,
+    due: Vec<u64>,
+    gap_ns: Option<f64>,
+}
+
+impl Beside {
+    fn new(disks: &[Box<dyn Disk>], seed: u64, gap_ns: Option<f64>) -> Beside {
+        let stream = |number| Stream::new(seed, &format!("writes beside on disk {number}"));
+        let mut beside = Beside {
+            random: (0..disks.len()).map(stream).collect(),
+            due: vec![0; disks.len()],
+            gap_ns,
+        };
+        for number in 0..disks.len() {
+            beside.wait(number, 0);
+        }
+        beside
+    }
+
+    fn wait(&mut self, number: usize, from: u64) {
+        let gap = self.gap_ns.unwrap_or(0.0) * -libm::log(1.0 - self.random[number].unit());
+        self.due[number] = from + gap as u64 + 1;
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.gap_ns.and_then(|_| self.due.iter().min().copied())
+    }
+
+    fn write(&mut self, disks: &mut [Box<dyn Disk>], now: u64) {
+        if self.gap_ns.is_none() {
+            return;
+        }
+        for (number, disk) in disks.iter_mut().enumerate() {
+            while self.due[number] <= now {
+                let places = (disk.geometry().capacity_bytes / WRITTEN).max(1);
+                let offset = self.random[number].below(places) * WRITTEN;
+                disk.submit(BESIDE, &IoRequest::plain(OpKind::Write, offset, WRITTEN as u32), now);
+                let due = self.due[number];
+                self.wait(number, due);
+            }
+        }
+    }
+}
+
 /// What becomes ready at a time: a thread that has worked.
 type Due = Reverse<(u64, u64, usize)>;
 
 fn execute(
-    disks: &mut [StatedDisk],
+    disks: &mut [Box<dyn Disk>],
     lists: Vec<Vec<Task>>,
     values: &[Vec<f64>],
     spec: &ArraySpec,
@@ -335,7 +428,7 @@ fn execute(
     let mut completions: Vec<Completion> = Vec::new();
     let submit = |thread: usize,
                   now: u64,
-                  disks: &mut [StatedDisk],
+                  disks: &mut [Box<dyn Disk>],
                   queues: &mut Vec<std::vec::IntoIter<Task>>,
                   reading: &mut Vec<Option<Task>>,
                   under_way: &mut Vec<usize>,
@@ -353,20 +446,24 @@ fn execute(
         reading[thread] = Some(task);
         disks[task.disk].submit_slow(thread as u64, &read, slow, now);
     };
+    let mut beside = Beside::new(disks, spec.seed, array.write_gap_ns);
     for thread in 0..queues.len() {
         submit(thread, 0, disks, &mut queues, &mut reading, &mut under_way, &mut made);
     }
     loop {
         let wakeup = disks.iter_mut().filter_map(|disk| disk.next_wakeup()).min();
         let ready = due.peek().map(|Reverse((at, _, _))| *at);
-        let Some(now) = [wakeup, ready].into_iter().flatten().min() else {
+        let job = [wakeup, ready].into_iter().flatten().min();
+        // What is written beside has no end, so that it alone keeps no job going.
+        let Some(now) = job.map(|at| at.min(beside.next().unwrap_or(u64::MAX))) else {
             break;
         };
+        beside.write(disks, now);
         // Disks in order, then work in the order in which it began: the same in every run.
         for number in 0..disks.len() {
             completions.clear();
             disks[number].advance(now, &mut completions);
-            for done in &completions {
+            for done in completions.iter().filter(|done| done.tag != BESIDE) {
                 let thread = done.tag as usize;
                 let Some(task) = reading[thread].take() else {
                     unreachable!("thread {thread} reads nothing")
