@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ftlab import headline, show
 from ftlab.reproduction import Reproduction, Result, metrics
 from ftlab.reproduction.schema import STEP, Claim, Expected, Experiment, Figure, Tolerance
-from ftlab.reproduction.standins import TRACES, Prepared
+from ftlab.reproduction.standins import DISKS, TRACES, Prepared
 from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHOWN, Judgement
 
 NOT_EXPLAINED = "not explained yet"
@@ -196,8 +196,8 @@ def reason(result: Result, judgement: Judgement) -> str:
     if judgement.verdict in (REPRODUCED, NOT_MEASURED, SHOWN, NOT_SHOWN):
         return ""
     figure = result.figure
-    # Causes are of generators and recordings that come with ftlab: another trace may differ for another reason.
-    if result.kind == TRACES:
+    # Causes are of generators and recordings that come with ftlab: another trace or disk may differ for another reason.
+    if result.kind in (TRACES, DISKS):
         return NOT_EXPLAINED if judgement.verdict == DIFFERS else ""
     whole = " ".join(part for part in (f"{cause(figure)}." if figure.cause else "", figure.reason) if part)
     return whole or (NOT_EXPLAINED if judgement.verdict == DIFFERS else "")
