@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
 import random
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -82,3 +86,24 @@ def test_nobody_who_watches_no_line(ftlab: Command, log: Path) -> None:
     done = ftlab("sample", f"select avg(ms) from '{log}'", "--ratio", "100%", "--partition", "2KiB")
     assert done.code == 0
     assert "so far" not in done.err
+
+
+def test_a_terminal_shows_the_line_and_keeps_none_of_it(log: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "ftlab", "sample", slow(log), "--ratio", "100%", "--partition", "2KiB"]
+    command += ["--no-quoted-newlines", "--threads", "1", "--depth", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        # Reading a terminal that nobody has open any more is an error.
+        try:
+            while piece := os.read(ours, 4096):
+                shown += piece
+        except OSError:
+            pass
+        page = process.stdout.read() if process.stdout else b""
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"avg(ms) so far" in shown
+    assert b"so far" not in page
+    assert shown.rindex(b"\x1b[2K") > shown.rindex(b"so far")
