@@ -124,3 +124,38 @@ def test_past_the_cache_or_through_it_the_answer_is_the_same(ftlab: Command, pla
     # The system's own files cannot be read past its cache.
     done = ftlab("sample", "select count(*) as n from '/proc/meminfo'", "--ratio", "100%", "--direct")
     assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select count(*), sum(c) from 'wrong.csv'",
+        "select sum(a), avg(c) from 'wrong.csv'",
+        "select count(*), proportion(c > 1), median(a) from 'wrong.csv'",
+        "select a, count(*), sum(c) from 'wrong.csv' group by a",
+    ],
+)
+def test_a_wrong_number_behind_right_ones_is_refused(ftlab: Command, place: Path, query: str) -> None:
+    (place / "wrong.csv").write_text("a,c\n1,5\n2,x\n")
+    assert "wrong.csv, record at byte 8:" in refused(ftlab, query)
+
+
+def test_a_byte_order_mark_and_blank_lines_are_no_records(place: Path) -> None:
+    (place / "mark.jsonl").write_bytes(b'\xef\xbb\xbf{"v": 1}\n  \n\n{"v": 2}\n')
+    (place / "mark.txt").write_bytes(b"\xef\xbb\xbfone two\none\n")
+    assert lab.sample("select sum(v) as v, count(*) as n from 'mark.jsonl'", ratio=1).figures["rows"][0]["values"] == [
+        {"value": 3.0, "low": 3.0, "high": 3.0, "half_width": 0.0, "standard_error": 0.0, "df": None},
+        {"value": 2.0, "low": 2.0, "high": 2.0, "half_width": 0.0, "standard_error": 0.0, "df": None},
+    ]
+    words = lab.sample("select word, count(*) as n from words('mark.txt') group by word order by word", ratio=1)
+    assert [(row["word"], row["n"].value) for row in words.rows] == [("one", 2), ("two", 1)]
+
+
+def test_a_quantile_of_few_partitions_is_not_trusted(place: Path) -> None:
+    (place / "v.csv").write_text("v\n" + "".join(f"{n % 977}\n" for n in range(40_000)))
+    query = "select median(v), count(*) from 'v.csv'"
+    trusted = [lab.sample(query, ratio=share, partition="2KiB").figures for share in ("15%", "40%")]
+    drawn = [figures["sample"]["partitions"] for figures in trusted]
+    assert drawn[0] < 25 <= drawn[1]
+    assert [figures["rows"][0]["is_reliable"] for figures in trusted] == [False, True]
+    assert lab.sample("select count(*) from 'v.csv'", ratio="15%", partition="2KiB").figures["unreliable"] == 0

@@ -44,6 +44,13 @@ impl Block {
         self.rows.len() >= ROWS
     }
 
+    /// Forgets what has come of a row that has not ended.
+    pub fn abandon(&mut self, aggregates: usize) {
+        self.keys.truncate(self.rows.last().map_or(0, |&(end, _)| end));
+        self.values.truncate(self.rows.len() * aggregates);
+        self.kept.retain(|&(row, _, _)| row < self.rows.len());
+    }
+
     /// Adds all rows, and is empty.
     pub fn flush(&mut self, totals: &mut Totals) {
         totals.warm(&self.rows);

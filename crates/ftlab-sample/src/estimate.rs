@@ -20,7 +20,8 @@
 
 use ftlab_core::student;
 use rustc_hash::FxHashMap;
-use serde_json::{Value as Json, json};
+use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::sql::Kind;
 use crate::totals::Sums;
@@ -48,14 +49,40 @@ pub struct Estimate {
 impl Estimate {
     /// Value and interval, as `docs/output.md` names them.
     pub fn json(&self) -> Json {
+        serde_json::to_value(self.shown()).unwrap_or_default()
+    }
+
+    /// As answers have it.
+    pub fn shown(&self) -> Shown {
         match self.interval {
-            None => json!({"value": self.value}),
-            Some(interval) => json!({
-                "value": self.value, "low": interval.low, "high": interval.high, "half_width": interval.half_width,
-                "standard_error": interval.standard_error, "df": if interval.df.is_finite() { json!(interval.df) } else { Json::Null },
-            }),
+            None => Shown::Alone { value: self.value },
+            Some(interval) => Shown::Within {
+                value: self.value,
+                low: interval.low,
+                high: interval.high,
+                half_width: interval.half_width,
+                standard_error: interval.standard_error,
+                df: interval.df,
+            },
         }
     }
+}
+
+/// An estimate as JSON; what is not finite is null.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Shown {
+    Alone {
+        value: f64,
+    },
+    Within {
+        value: f64,
+        low: f64,
+        high: f64,
+        half_width: f64,
+        standard_error: f64,
+        df: f64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

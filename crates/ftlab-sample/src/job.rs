@@ -37,6 +37,7 @@ pub use progress::Progress;
 pub use spec::SampleSpec;
 pub use statistics::{Group, Statistics, statistics};
 
+pub use answer::Answer;
 use answer::Row;
 use asked::Asked;
 use counting::Room;
@@ -71,11 +72,11 @@ const LARGEST_JOINED: u64 = 1 << 30;
 
 /// Asks, and answers with JSON. `go_on` is called now and then, and may refuse.
 pub fn sample(spec: &SampleSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Json> {
-    watched(spec, &mut |_| go_on())
+    Ok(watched(spec, &mut |_| go_on())?.json())
 }
 
 /// As `sample`; `go_on` may look at what is known so far, which changes nothing.
-pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Json> {
+pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Answer> {
     let started = Instant::now();
     spec.check()?;
     spec.check_alone()?;

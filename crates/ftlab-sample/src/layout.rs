@@ -32,6 +32,8 @@ use crate::record::{Form, Pick};
 use crate::row_groups::RowGroups;
 use crate::store::Log;
 
+/// The byte order mark of UTF-8, which is no text.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a header, at most so much is read.
 const LONGEST_HEADER: usize = 1 << 20;
 
@@ -302,7 +304,10 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         refuse_packed(path, &start[..head])?;
         None
     };
-    let mut header = 0;
+    let mut header = match dataset.form {
+        Form::Text | Form::Json if start[..head].starts_with(MARK) => MARK.len() as u64,
+        _ => 0,
+    };
     if let Form::Csv { delimiter, quotes } = dataset.form {
         let mut read = head;
         while !start[..read].contains(&b'\n') && read < start.len() {

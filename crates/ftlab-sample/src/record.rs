@@ -132,7 +132,12 @@ pub fn records<'a>(
     let mut give = |start: usize, end: usize| {
         let line = &bytes[start..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.is_empty() && !matches!(form, Form::Text) {
+        let is_blank = match form {
+            Form::Text => false,
+            Form::Json => line.trim_ascii().is_empty(),
+            _ => line.is_empty(),
+        };
+        if is_blank {
             return Ok(());
         }
         each(start, line).map_err(|wrong| (start, wrong))

@@ -76,7 +76,7 @@ fn covered(sizes: &[usize], drawn: usize, share: f64, samples: usize) -> [f64; 3
                 totals.begin(partition.len() as u64, taken as u64);
                 for (x, y) in first_of(&partition, taken, &mut random) {
                     totals.record();
-                    let group = totals.group(b"");
+                    let group = totals.group(b"", ftlab_sample::keys::hash(b""));
                     totals.add(group, 0, x, 0.0);
                     totals.add(group, 1, y, 0.0);
                     totals.add(group, 2, 1.0, 0.0);

@@ -1,13 +1,16 @@
 //! The rows of an answer, of what all lanes, or all machines, have counted.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::MutexGuard;
 
 use rustc_hash::FxHashMap;
-use serde_json::{Value as Json, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value as Json};
 
 use super::Engine;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
-use crate::estimate::{Estimate, Estimator, Quantiles, Stratum};
+use crate::estimate::{Estimate, Estimator, Quantiles, Shown, Stratum};
 use crate::expression::Value;
 use crate::formula::Moments;
 use crate::sql::{Column, Select, Shows};
@@ -278,26 +281,83 @@ impl Basis<'_> {
     }
 }
 
+/// An answer as JSON, whose many rows are text from the start.
+pub struct Answer {
+    /// But for its rows.
+    head: Map<String, Json>,
+    rows: String,
+}
+
+impl Answer {
+    /// `head` has an empty list of `rows` where they are to stand.
+    pub(super) fn new(head: Map<String, Json>, rows: &[(&Row, bool)], select: &Select) -> Answer {
+        let mut written = Vec::with_capacity(128 * rows.len());
+        let all = rows.iter().map(|&(row, is_reliable)| row.shown(select, is_reliable));
+        // Neither do numbers and texts fail, nor does memory.
+        let is_written = serde_json::Serializer::new(&mut written).collect_seq(all).is_ok();
+        debug_assert!(is_written, "rows are numbers and texts");
+        Answer {
+            head,
+            rows: String::from_utf8(written).unwrap_or_default(),
+        }
+    }
+
+    pub fn json(&self) -> Json {
+        let mut head = self.head.clone();
+        head.insert("rows".to_owned(), serde_json::from_str(&self.rows).unwrap_or_default());
+        Json::Object(head)
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (key, value)) in self.head.iter().enumerate() {
+            let before = if number == 0 { '{' } else { ',' };
+            write!(f, "{before}{}:", Json::from(key.as_str()))?;
+            match &key[..] {
+                "rows" => f.write_str(&self.rows)?,
+                _ => write!(f, "{value}")?,
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+#[derive(Serialize)]
+struct ShownRow<'a> {
+    values: Vec<Cell<'a>>,
+    partitions_seen: u64,
+    is_reliable: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Cell<'a> {
+    Truth(bool),
+    Number(f64),
+    Text(Cow<'a, str>),
+    Estimate(Option<Shown>),
+}
+
 impl Row {
-    pub(super) fn json(&self, select: &Select, is_reliable: bool) -> Json {
-        let values: Vec<Json> = select
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(at, column)| match column.shows {
-                Shows::Group(at) => match &self.groups[at] {
-                    Value::Null => Json::Null,
-                    Value::Bool(truth) => json!(truth),
-                    Value::Number(number) => json!(number),
-                    Value::Text(text) => json!(String::from_utf8_lossy(text)),
-                },
-                _ => {
-                    // Statistics that somebody has changed may give no number.
-                    let found = self.estimates[at].filter(|estimate| estimate.value.is_finite());
-                    found.map_or(Json::Null, |estimate| estimate.json())
-                }
-            })
-            .collect();
-        json!({"values": values, "partitions_seen": self.seen, "is_reliable": is_reliable})
+    fn shown(&self, select: &Select, is_reliable: bool) -> ShownRow<'_> {
+        let cell = |(at, column): (usize, &Column)| match column.shows {
+            Shows::Group(at) => match &self.groups[at] {
+                Value::Null => Cell::Estimate(None),
+                Value::Bool(truth) => Cell::Truth(*truth),
+                Value::Number(number) => Cell::Number(*number),
+                Value::Text(text) => Cell::Text(String::from_utf8_lossy(text)),
+            },
+            // Statistics that somebody has changed may give no number.
+            _ => {
+                let found = self.estimates[at].filter(|estimate| estimate.value.is_finite());
+                Cell::Estimate(found.map(|estimate| estimate.shown()))
+            }
+        };
+        ShownRow {
+            values: select.columns.iter().enumerate().map(cell).collect(),
+            partitions_seen: self.seen,
+            is_reliable,
+        }
     }
 }

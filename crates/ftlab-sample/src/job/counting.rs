@@ -238,10 +238,24 @@ impl Engine<'_> {
     }
 
     fn row(&self, slots: &[Value<'_>], totals: &mut Totals, block: &mut Block) -> std::result::Result<(), Wrong> {
+        let counted = self.values(slots, block);
+        // The rows in front of a wrong one are whole.
+        if counted.is_err() {
+            block.abandon(self.plan.aggregates.len());
+        }
+        // Records within partitions are kept apart as they come.
+        if counted? && (block.end_row() || self.spec.records < 1.0) {
+            block.flush(totals);
+        }
+        Ok(())
+    }
+
+    /// Puts a row into the block, but for its end; false where the condition leaves it out.
+    fn values(&self, slots: &[Value<'_>], block: &mut Block) -> std::result::Result<bool, Wrong> {
         if let Some(condition) = &self.plan.condition
             && condition.evaluate(slots)?.truth()? != Some(true)
         {
-            return Ok(());
+            return Ok(false);
         }
         for group in &self.plan.groups {
             group.evaluate(slots)?.write_key(block.key());
@@ -273,11 +287,7 @@ impl Engine<'_> {
             };
             block.value(t, z);
         }
-        // Records within partitions are kept apart as they come.
-        if block.end_row() || self.spec.records < 1.0 {
-            block.flush(totals);
-        }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -4,7 +4,7 @@ use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
-use super::answer::Row;
+use super::answer::{Answer, Row};
 use super::spec::MOST_DISKS;
 use super::{Engine, RARE};
 use crate::estimate::Stratum;
@@ -16,6 +16,8 @@ pub(super) const SCHEMA: &str = "ftlab.sample.statistics/1";
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Partitions of a disk, at most, so that those of all disks can be added.
 const MOST_PARTITIONS: u64 = 1 << 40;
+/// Degrees of freedom below which the interval of a quantile is not trusted.
+const FEWEST_OF_QUANTILES: u64 = 24;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,7 +161,7 @@ impl Head {
     }
 
     /// The answer, of which `rows` are all rows; `replicates` of the bootstrap, where there is one.
-    pub(super) fn answer(&self, rows: &[Row], replicates: Option<usize>, wall_s: f64) -> Json {
+    pub(super) fn answer(&self, rows: &[Row], replicates: Option<usize>, wall_s: f64) -> Answer {
         let common = &self.common;
         let select = &common.select;
         let sum = |of: fn(&Drawn) -> u64| self.disks.iter().map(of).fold(0, u64::saturating_add);
@@ -180,9 +182,12 @@ impl Head {
             })
             .collect();
         let shown = &rows[..select.shown(rows.len())];
-        let trusted = |row: &Row| is_reliable(row.seen, drawn, whole);
+        // What a bootstrap of few partitions says of a quantile is too narrow.
+        let of_disks = self.disks.iter().map(|disk| disk.drawn.saturating_sub(1));
+        let few = select.has_quantiles() && !whole && of_disks.sum::<u64>() < FEWEST_OF_QUANTILES;
+        let trusted = |row: &Row| is_reliable(row.seen, drawn, whole) && !few;
         let absent: &[String] = if self.records > 0 { &self.without_value } else { &[] };
-        json!({
+        let head = json!({
             "schema": "ftlab.sample/1",
             "query": common.query,
             "data": {
@@ -195,14 +200,19 @@ impl Head {
                 "is_exact": is_exact, "direct": self.direct, "cached_files": self.cached_files, "asked": self.asked, "replicates": replicates.filter(|_| !is_exact),
             },
             "columns": columns,
-            "rows": shown.iter().map(|row| row.json(select, trusted(row))).collect::<Vec<Json>>(),
+            "rows": [],
             "absent_fields": absent,
             "groups": rows.len(),
             "unreliable": shown.iter().filter(|row| !trusted(row)).count(),
             // By the rule of three, a group in fewer than this share of partitions may have been missed with a chance above 5 %.
             "missed_below": if whole { Json::Null } else { json!((3.0 / drawn as f64).min(1.0)) },
             "perf": {"wall_s": wall_s},
-        })
+        });
+        let Json::Object(head) = head else {
+            unreachable!("it is written as an object")
+        };
+        let rows: Vec<(&Row, bool)> = shown.iter().map(|row| (row, trusted(row))).collect();
+        Answer::new(head, &rows, select)
     }
 
     /// Refuses what no engine has written.

@@ -15,15 +15,15 @@ use std::time::Instant;
 
 use ftlab_core::{Error, Result};
 use rustc_hash::FxHashMap;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
-use super::answer::{Basis, Groups};
+use super::answer::{Answer, Basis, Groups};
 use super::head::{Common, Drawn, Head};
 use super::statistics::{Group, Numbers, Statistics, titles};
 use crate::formula::Moments;
 
 /// The answer of all parts together; with `partial`, also where disks are missing.
-pub fn merge(parts: &[Statistics], partial: bool) -> Result<Json> {
+pub fn merge(parts: &[Statistics], partial: bool) -> Result<Answer> {
     let started = Instant::now();
     let head = merged(parts, partial)?;
     let strata = head.strata();
