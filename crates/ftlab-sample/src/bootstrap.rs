@@ -10,7 +10,7 @@
 //! Few partitions: intervals reach to the quantiles of the replicates that belong to Student's t, which is not enough for quantiles near 0 or 1. Of sums they cover 91 % with four partitions of each of eight disks, 94 % with ten, where 95 % are asked.
 //!
 //! # Errors
-//! No interval where one disk was not read whole and gave fewer than two partitions.
+//! No interval where one disk was not read whole and gave fewer than two partitions, nor from fewer than 24 degrees of freedom (partitions, less one for each disk): it would be too narrow.
 //!
 //! # Cost
 //! A draw for each partition and replicate; for each quantile, replicate and partition with values some dozens of steps. 16 bytes a value more than those of `kept`.
@@ -26,6 +26,8 @@ use crate::estimate::{Estimate, Interval, Quantiles, Stratum, df_range, is_blind
 
 /// Values between two knots, at least.
 const STRIDE: usize = 32;
+/// Degrees of freedom below which replicates are too much alike.
+const FEWEST: f64 = 24.0;
 /// Quantiles for which the replicates are drawn once.
 pub const TOGETHER: usize = 512;
 
@@ -177,7 +179,8 @@ pub fn estimates(strata: &[Stratum], ranked: &[Ranked], settings: Settings) -> V
             false => Estimate { value, interval: None },
         })
     };
-    if is_exact || is_blind(strata) || ranked.is_empty() {
+    let df = df_range(strata, settings.within).1;
+    if is_exact || is_blind(strata) || df < FEWEST || ranked.is_empty() {
         return values.iter().map(alone).collect();
     }
     let resampling = Resampling::new(strata, settings.within, settings.seed);
@@ -197,7 +200,6 @@ pub fn estimates(strata: &[Stratum], ranked: &[Ranked], settings: Settings) -> V
             });
         }
     });
-    let df = df_range(strata, settings.within).1;
     let with_interval = |(at, value): (usize, &Option<f64>)| {
         let mut of: Vec<f64> = found.iter().skip(at).step_by(ranked.len()).copied().collect();
         // A replicate in which no partition of a group was drawn says nothing.

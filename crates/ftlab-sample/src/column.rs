@@ -300,7 +300,14 @@ fn bytes(bytes: &[u8], meaning: Meaning) -> Value<'_> {
             };
             decimal(bytes.iter().fold(sign, |sum, &byte| sum << 8 | i128::from(byte)), scale)
         }
-        Meaning::Decimal { .. } => Value::Number(f64::NAN),
+        // Of two's complement of any length; what is below 2^53 in size is exact.
+        Meaning::Decimal { scale } => {
+            let is_negative = bytes[0] > 127;
+            let mask = if is_negative { 0xff } else { 0 };
+            let size = bytes.iter().fold(0.0, |sum, &byte| sum * 256.0 + f64::from(byte ^ mask));
+            let number = if is_negative { -size - 1.0 } else { size };
+            Value::Number(number / 10f64.powi(scale))
+        }
         Meaning::HalfFloat => Value::Number(half(bytes)),
         Meaning::Uuid => {
             let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -384,6 +391,11 @@ mod tests {
         let scale = Meaning::Decimal { scale: 2 };
         assert_eq!(bytes(&[0xff, 0x85], scale), Value::Number(-1.23));
         assert_eq!(bytes(&[0x01, 0x00], scale), Value::Number(2.56));
+        let mut wide = [0xff; 32];
+        wide[31] = 0x85;
+        assert_eq!(bytes(&wide, scale), Value::Number(-1.23));
+        wide[..31].fill(0);
+        assert_eq!(bytes(&wide, scale), Value::Number(1.33));
         for (bits, wanted) in [
             (0x3c00u16, 1.0),
             (0xc100, -2.5),

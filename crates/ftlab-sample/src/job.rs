@@ -82,6 +82,9 @@ pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Answer> {
     spec.check_alone()?;
     let asked = Asked::open(spec)?;
     let replicates = (!asked.plan.quantiles.is_empty()).then_some(spec.replicates);
+    if replicates.is_some() {
+        spec.check_replicates()?;
+    }
     drawn(spec, asked, started, go_on, |engine, head| {
         head.answer(&engine.answer(), replicates, started.elapsed().as_secs_f64())
     })

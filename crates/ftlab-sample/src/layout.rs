@@ -71,6 +71,8 @@ pub struct Piece {
     /// Bytes of the header, which is no record.
     pub header: u64,
     pub first: u64,
+    /// At most as many as were asked for, so that the last is as large as the others: a short one would make counts uncertain.
+    pub partition_bytes: u64,
     pub index: Option<Arc<Index>>,
     /// Of Parquet.
     pub row_groups: Option<RowGroups>,
@@ -153,11 +155,11 @@ impl Dataset {
                 number,
             };
         }
-        let start = number * self.partition_bytes;
+        let start = number * piece.partition_bytes;
         Place {
             piece,
             start,
-            end: (start + self.partition_bytes).min(piece.bytes),
+            end: (start + piece.partition_bytes).min(piece.bytes),
             number,
         }
     }
@@ -248,7 +250,7 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
                 dataset.disks.push(Disk::empty(&disk));
                 dataset.disks.len() - 1
             });
-        dataset.disks[at].add(piece, cut.partition_bytes);
+        dataset.disks[at].add(piece);
     }
     if dataset.partitions() == 0 {
         return Err(Error::input(format!("{pattern}: nothing in it, expected records")));
@@ -267,11 +269,11 @@ impl Disk {
         }
     }
 
-    fn add(&mut self, mut piece: Piece, partition_bytes: u64) {
+    fn add(&mut self, mut piece: Piece) {
         piece.first = self.partitions;
         self.partitions += match &piece.row_groups {
             Some(groups) => groups.count(),
-            None => piece.bytes.div_ceil(partition_bytes),
+            None => piece.bytes.div_ceil(piece.partition_bytes),
         };
         self.bytes += piece.bytes;
         self.files.push(piece);
@@ -304,6 +306,7 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         refuse_packed(path, &start[..head])?;
         None
     };
+    let partition_bytes = even(meta.len(), cut.partition_bytes);
     let mut header = match dataset.form {
         Form::Text | Form::Json if start[..head].starts_with(MARK) => MARK.len() as u64,
         _ => 0,
@@ -334,7 +337,7 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
     ) = (&dataset.form, cut.no_quoted_newlines)
     {
         advise(path, &file, Advice::Sequential)?;
-        let (index, read) = Index::of(path, &file, &meta, cut.partition_bytes, delimiter)?;
+        let (index, read) = Index::of(path, &file, &meta, partition_bytes, delimiter)?;
         dataset.indexed_bytes += read;
         advise(path, &file, Advice::Random)?;
         index.map(Arc::new)
@@ -350,10 +353,16 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         bytes: meta.len(),
         header,
         first: 0,
+        partition_bytes,
         index,
         row_groups,
         log: None,
     }))
+}
+
+/// Bytes of each of as few partitions of at most `most` as `bytes` need.
+fn even(bytes: u64, most: u64) -> u64 {
+    bytes.div_ceil(bytes.div_ceil(most).max(1)).max(1)
 }
 
 /// Without read-ahead a sample reads little more than it asks for.

@@ -169,11 +169,6 @@ pub struct Select {
 }
 
 impl Select {
-    pub fn has_quantiles(&self) -> bool {
-        let mut columns = self.columns.iter();
-        columns.any(|column| matches!(column.shows, Shows::Quantile(_)))
-    }
-
     pub fn of(plan: &Plan) -> Select {
         Select {
             groups: plan.groups.len(),

@@ -345,6 +345,8 @@ impl Row {
             Shows::Group(at) => match &self.groups[at] {
                 Value::Null => Cell::Estimate(None),
                 Value::Bool(truth) => Cell::Truth(*truth),
+                // JSON has no such numbers, and null is another group.
+                Value::Number(number) if !number.is_finite() => Cell::Text(Cow::Owned(number.to_string())),
                 Value::Number(number) => Cell::Number(*number),
                 Value::Text(text) => Cell::Text(String::from_utf8_lossy(text)),
             },

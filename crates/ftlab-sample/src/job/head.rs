@@ -16,8 +16,6 @@ pub(super) const SCHEMA: &str = "ftlab.sample.statistics/1";
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Partitions of a disk, at most, so that those of all disks can be added.
 const MOST_PARTITIONS: u64 = 1 << 40;
-/// Degrees of freedom below which the interval of a quantile is not trusted.
-const FEWEST_OF_QUANTILES: u64 = 24;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -182,10 +180,7 @@ impl Head {
             })
             .collect();
         let shown = &rows[..select.shown(rows.len())];
-        // What a bootstrap of few partitions says of a quantile is too narrow.
-        let of_disks = self.disks.iter().map(|disk| disk.drawn.saturating_sub(1));
-        let few = select.has_quantiles() && !whole && of_disks.sum::<u64>() < FEWEST_OF_QUANTILES;
-        let trusted = |row: &Row| is_reliable(row.seen, drawn, whole) && !few;
+        let trusted = |row: &Row| is_reliable(row.seen, drawn, whole);
         let absent: &[String] = if self.records > 0 { &self.without_value } else { &[] };
         let head = json!({
             "schema": "ftlab.sample/1",

@@ -187,11 +187,11 @@ fn difference(part: &Common, first: &Common) -> Option<(&'static str, String, St
             ("share of records", record_share.to_string()),
             ("partition of bytes", partition_bytes.to_string()),
             ("format", format.clone()),
-            ("delimiter", format!("{delimiter:?}")),
+            ("delimiter", delimiter.clone().unwrap_or_default()),
             ("header", header.to_string()),
             ("fields", fields.join(", ")),
             ("files", files.clone()),
-            ("checksum of the joined file", format!("{joined:?}")),
+            ("checksum of the joined file", joined.clone().unwrap_or_default()),
             ("columns", json!(select).to_string()),
             ("number of all disks", all_disks.to_string()),
         ]

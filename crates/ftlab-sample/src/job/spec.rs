@@ -5,6 +5,8 @@ use serde::Deserialize;
 
 use crate::bootstrap::least_replicates;
 
+const MOST_REPLICATES: usize = 100_000;
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SampleSpec {
@@ -139,6 +141,24 @@ impl SampleSpec {
         }
     }
 
+    /// Whether the intervals of quantiles can be made: of the replicates, one in each tail is outside.
+    pub(super) fn check_replicates(&self) -> Result<()> {
+        let least = least_replicates(self.level);
+        if self.replicates >= least {
+            return Ok(());
+        }
+        Err(Error::input(match least > MOST_REPLICATES {
+            true => format!(
+                "--level {}: expected a lower one with a quantile, as it would need {least} replicates",
+                self.level
+            ),
+            false => format!(
+                "--replicates {}: expected at least {least}, so that one in each tail is outside of --level {}",
+                self.replicates, self.level
+            ),
+        }))
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let refuse = |what: &str, value: String, expected: &str| {
             Err(Error::input(format!("--{what} {value}: expected {expected}")))
@@ -164,15 +184,11 @@ impl SampleSpec {
         if !(self.records > 0.0 && self.records <= 1.0) {
             return refuse("records", self.records.to_string(), "more than 0 and at most 1 (100%)");
         }
-        let least = least_replicates(self.level);
-        if !(least..=100_000).contains(&self.replicates) {
+        if !(2..=MOST_REPLICATES).contains(&self.replicates) {
             return refuse(
                 "replicates",
                 self.replicates.to_string(),
-                &format!(
-                    "{least} to 100000: one in each tail is outside of --level {}",
-                    self.level
-                ),
+                &format!("2 to {MOST_REPLICATES}"),
             );
         }
         self.partition_bytes()?;

@@ -71,6 +71,7 @@ impl Store {
                     bytes: disk.bytes,
                     header: 0,
                     first: 0,
+                    partition_bytes: self.manifest.partition_bytes,
                     index: None,
                     row_groups: None,
                     direct: None,
