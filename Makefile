@@ -21,9 +21,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives memories workloads -type f \( -name '*.rs' -o -name '*.toml' \) 2>/dev/null)
 
-# The stamp is worth nothing without the module itself and the library that records programs.
+# The stamp is worth nothing without the module itself, the library that records programs and the extension of SQLite.
 PRELOAD := python/ftlab/libftlab_preload.so
-MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))),,module-is-missing)
+VFS     := python/ftlab/libftlab_replicate_vfs.so
+MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD)),$(wildcard $(VFS))),,module-is-missing)
 
 # Streams, inference and an oracle on PostgreSQL under pgbench's updates, for a drive that its database fills.
 PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
@@ -60,8 +61,9 @@ $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
 	rm -f $${CARGO_TARGET_DIR:-target}/release/deps/libftlab_preload.so && \
-	cargo build --release --quiet --package ftlab-preload && \
+	cargo build --release --quiet --package ftlab-preload --package ftlab-replicate-vfs && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
+	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_replicate_vfs.so $(VFS) && \
 	wait $$packages
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet > $(VENV)/build.txt 2>&1 || { cat $(VENV)/build.txt; exit 1; }
 	touch $@
@@ -146,4 +148,4 @@ recordings: build
 	done
 
 clean:
-	rm -rf $(VENV) target out python/ftlab/_ftlab*.so $(PRELOAD)
+	rm -rf $(VENV) target out python/ftlab/_ftlab*.so $(PRELOAD) $(VFS)

@@ -22,7 +22,7 @@ pub mod oracle;
 pub mod pblru;
 mod popularity;
 pub mod random;
-mod replica_groups;
+pub mod replica_groups;
 pub mod rr_ssd;
 mod selective;
 #[path = "static.rs"]

@@ -228,7 +228,7 @@ struct Done {
 
 struct Pblru {
     params: Params,
-    groups: ReplicaGroups,
+    groups: ReplicaGroups<Vpn>,
     /// Accesses of each logical unit, and blocked ones; both are halved when they get too large.
     pages: Vec<(u16, u16)>,
     chips: Vec<Accesses>,

@@ -2,10 +2,9 @@
 //! for longest by how little their pages are blocked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
-
-use crate::indirection::Vpn;
 
 #[derive(Clone, Copy, Debug)]
 struct Group {
@@ -19,11 +18,11 @@ struct Group {
 }
 
 /// The replica groups of a drive. The most recently used are the recency region; what it has no room for is the priority region.
-pub(super) struct ReplicaGroups {
-    groups: FxHashMap<Vpn, Group>,
-    recent: BTreeMap<u64, Vpn>,
+pub struct ReplicaGroups<K> {
+    groups: FxHashMap<K, Group>,
+    recent: BTreeMap<u64, K>,
     /// By blocking probability (as the bits of a number from 0 on), the longest unused first.
-    candidates: BTreeSet<(u64, u64, Vpn)>,
+    candidates: BTreeSet<(u64, u64, K)>,
     clock: u64,
     /// Copies beyond the first of all groups, and of the recency region.
     further: u64,
@@ -33,7 +32,7 @@ pub(super) struct ReplicaGroups {
     budget: u64,
 }
 
-impl ReplicaGroups {
+impl<K: Copy + Ord + Hash> ReplicaGroups<K> {
     /// With room for `budget` copies, of which `recency` are the recency region; plain LRU with all of them.
     pub fn new(budget: u64, recency: u64) -> Self {
         ReplicaGroups {
@@ -48,6 +47,12 @@ impl ReplicaGroups {
         }
     }
 
+    /// Another room, as when what is copied has grown; what no longer fits is there to be evicted.
+    pub fn resize(&mut self, budget: u64, recency: u64) {
+        (self.budget, self.recency) = (budget, recency);
+        self.leave_recency();
+    }
+
     pub fn clear(&mut self) {
         *self = ReplicaGroups::new(self.budget, self.recency);
     }
@@ -57,25 +62,25 @@ impl ReplicaGroups {
         self.further
     }
 
-    pub fn contains(&self, vpn: Vpn) -> bool {
-        self.groups.contains_key(&vpn)
+    pub fn contains(&self, key: K) -> bool {
+        self.groups.contains_key(&key)
     }
 
-    /// One more copy of `vpn`, whose group comes to the head.
-    pub fn add(&mut self, vpn: Vpn, blocking: f64) {
-        let before = self.remove(vpn);
-        self.insert(vpn, before + 1, blocking);
+    /// One more copy of `key`, whose group comes to the head.
+    pub fn add(&mut self, key: K, blocking: f64) {
+        let before = self.remove(key);
+        self.insert(key, before + 1, blocking);
     }
 
-    /// `vpn` has been used: its group, if it has one, comes to the head.
-    pub fn touch(&mut self, vpn: Vpn, blocking: f64) {
-        let further = self.remove(vpn);
+    /// `key` has been used: its group, if it has one, comes to the head.
+    pub fn touch(&mut self, key: K, blocking: f64) {
+        let further = self.remove(key);
         if further > 0 {
-            self.insert(vpn, further, blocking);
+            self.insert(key, further, blocking);
         }
     }
 
-    fn insert(&mut self, vpn: Vpn, further: u32, blocking: f64) {
+    fn insert(&mut self, key: K, further: u32, blocking: f64) {
         self.clock += 1;
         let group = Group {
             further,
@@ -83,10 +88,14 @@ impl ReplicaGroups {
             priority: None,
             blocking,
         };
-        self.groups.insert(vpn, group);
-        self.recent.insert(self.clock, vpn);
+        self.groups.insert(key, group);
+        self.recent.insert(self.clock, key);
         self.further += u64::from(further);
         self.recent_further += u64::from(further);
+        self.leave_recency();
+    }
+
+    fn leave_recency(&mut self) {
         while self.recent_further > self.recency && self.recent.len() > 1 {
             let Some((_, oldest)) = self.recent.pop_first() else {
                 break;
@@ -101,15 +110,15 @@ impl ReplicaGroups {
         }
     }
 
-    /// Takes the group of `vpn` out; how many further copies it had.
-    pub fn remove(&mut self, vpn: Vpn) -> u32 {
-        let Some(group) = self.groups.remove(&vpn) else {
+    /// Takes the group of `key` out; how many further copies it had.
+    pub fn remove(&mut self, key: K) -> u32 {
+        let Some(group) = self.groups.remove(&key) else {
             return 0;
         };
         self.further -= u64::from(group.further);
         match group.priority {
             Some(priority) => {
-                self.candidates.remove(&(priority, group.used_at, vpn));
+                self.candidates.remove(&(priority, group.used_at, key));
             }
             None => {
                 self.recent.remove(&group.used_at);
@@ -120,7 +129,7 @@ impl ReplicaGroups {
     }
 
     /// The next group to give up, with its further copies, while there are more of them than fit.
-    pub fn evict(&mut self) -> Option<(Vpn, u32)> {
+    pub fn evict(&mut self) -> Option<(K, u32)> {
         if self.further <= self.budget {
             return None;
         }
@@ -129,15 +138,16 @@ impl ReplicaGroups {
         Some((victim, further))
     }
 
-    fn victim(&self) -> Option<Vpn> {
-        let candidate = self.candidates.first().map(|&(.., vpn)| vpn);
-        candidate.or_else(|| self.recent.first_key_value().map(|(_, &vpn)| vpn))
+    fn victim(&self) -> Option<K> {
+        let candidate = self.candidates.first().map(|&(.., key)| key);
+        candidate.or_else(|| self.recent.first_key_value().map(|(_, &key)| key))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::indirection::Vpn;
 
     /// Seven groups A to G, A used last, with the priority region of three of figure 3.
     fn figure_3(recency: u64) -> Vec<char> {
