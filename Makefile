@@ -55,12 +55,12 @@ $(VENV)/stamp-packages: pyproject.toml
 	touch $@
 
 # One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. The recorder's
-# library has the same name when it is built for tests, so it is made anew. What maturin says is shown if it fails: it warns of a backend that is
+# library has the same name when it is built for tests, so it is made anew (and that of SQLite too). What maturin says is shown if it fails: it warns of a backend that is
 # not its own (packaging/backend.py).
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
-	rm -f $${CARGO_TARGET_DIR:-target}/release/deps/libftlab_preload.so && \
+	rm -f $${CARGO_TARGET_DIR:-target}/release/deps/libftlab_preload.so $${CARGO_TARGET_DIR:-target}/release/deps/libftlab_replicate_vfs.so && \
 	cargo build --release --quiet --package ftlab-preload --package ftlab-replicate-vfs && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
 	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_replicate_vfs.so $(VFS) && \

@@ -5,6 +5,7 @@ mod frames;
 mod ldd;
 mod members;
 mod nvm;
+mod replicate;
 mod requests;
 mod sample;
 mod table;
@@ -314,5 +315,7 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ldd::LddPart>()?;
     m.add_class::<ldd::LddSums>()?;
     m.add_class::<ldd::LddWriter>()?;
+    m.add_function(wrap_pyfunction!(replicate::replicate_calibrate, m)?)?;
+    m.add_function(wrap_pyfunction!(replicate::replicate_report, m)?)?;
     Ok(())
 }

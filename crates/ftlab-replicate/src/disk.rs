@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ftlab_core::{Error, Result};
 use rustix::fs::FlockOperation;
@@ -40,32 +40,39 @@ pub enum Access {
 }
 
 impl FileDisk {
-    /// Opens it; `direct` goes past the page cache.
+    /// Opens it; `direct` goes past the page cache. A device that is in use, as by a mounted file system, is not written.
     pub fn open(path: &Path, access: Access, direct: bool) -> Result<Self> {
+        let kind = std::fs::metadata(path).map(|facts| facts.file_type());
+        let is_device = kind.as_ref().is_ok_and(FileTypeExt::is_block_device);
+        if kind.is_ok_and(|kind| !is_device && !kind.is_file()) {
+            return Err(Error::input(format!(
+                "{}: expected a file or a block device",
+                path.display()
+            )));
+        }
         let mut how = OpenOptions::new();
         how.read(true)
             .write(access != Access::Read)
             .create(access == Access::Create);
-        if direct {
-            how.custom_flags(libc::O_DIRECT);
-        }
+        let past_cache = if direct { libc::O_DIRECT } else { 0 };
+        let alone = if is_device && access != Access::Read {
+            libc::O_EXCL
+        } else {
+            0
+        };
+        how.custom_flags(past_cache | alone);
         let file = how.open(path).map_err(|cause| match cause.raw_os_error() {
             Some(libc::EINVAL) if direct => Error::input(format!(
-                "{}: its file system has no direct I/O, expected direct=off",
+                "{}: its file system has no direct I/O, expected direct=off (--buffered)",
                 path.display()
             )),
             _ => Error::io(path, &cause),
         })?;
         let facts = file.metadata().map_err(|cause| Error::io(path, &cause))?;
-        let size = if facts.file_type().is_block_device() {
+        let size = if is_device {
             rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|cause| Error::io(path, &cause.into()))?
-        } else if facts.is_file() {
-            facts.len()
         } else {
-            return Err(Error::input(format!(
-                "{}: expected a file or a block device",
-                path.display()
-            )));
+            facts.len()
         };
         Ok(FileDisk { file, size })
     }
@@ -163,29 +170,50 @@ impl Model {
     }
 }
 
+/// What a modelled range has to do.
+#[derive(Default)]
+struct Range {
+    writes: u64,
+    /// When it has done all that was asked of it, in order.
+    free_at: Option<Instant>,
+}
+
 /// A disk that takes at least as long as a model says.
 pub struct Modelled<D> {
     below: D,
     model: Model,
-    /// Writes to each range; who holds it has the range for himself.
-    ranges: Vec<Mutex<u64>>,
+    ranges: Vec<Mutex<Range>>,
     accesses: AtomicU64,
 }
 
 impl<D: Disk> Modelled<D> {
     pub fn new(below: D, model: Model) -> Self {
         Modelled {
-            ranges: (0..model.ranges).map(|_| Mutex::new(0)).collect(),
+            ranges: (0..model.ranges).map(|_| Mutex::default()).collect(),
             accesses: AtomicU64::new(0),
             below,
             model,
         }
     }
 
-    fn range(&self, at: u64) -> &Mutex<u64> {
+    /// Waits until an access to a range is done: after those before it.
+    fn wait(&self, at: u64, is_write: bool) {
         let length = self.below.size().div_ceil(self.ranges.len() as u64).max(1);
         let number = (at / length).min(self.ranges.len() as u64 - 1);
-        &self.ranges[number as usize]
+        let mut range = hold(&self.ranges[number as usize]);
+        let mut takes_us = self.model.read_us;
+        if is_write {
+            range.writes += 1;
+            takes_us = self.model.write_us;
+            if self.model.every > 0 && range.writes.is_multiple_of(self.model.every) {
+                takes_us += self.model.collect_us;
+            }
+        }
+        let now = Instant::now();
+        let done = range.free_at.map_or(now, |free| free.max(now)) + Duration::from_micros(takes_us);
+        range.free_at = Some(done);
+        drop(range);
+        sleep(done.saturating_duration_since(now));
     }
 
     fn may_fail(&self) -> io::Result<()> {
@@ -204,20 +232,13 @@ impl<D: Disk> Disk for Modelled<D> {
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        let _busy = hold(self.range(at));
-        sleep(Duration::from_micros(self.model.read_us));
+        self.wait(at, false);
         self.may_fail()?;
         self.below.read(at, into)
     }
 
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
-        let mut writes = hold(self.range(at));
-        *writes += 1;
-        let mut delay_us = self.model.write_us;
-        if self.model.every > 0 && writes.is_multiple_of(self.model.every) {
-            delay_us += self.model.collect_us;
-        }
-        sleep(Duration::from_micros(delay_us));
+        self.wait(at, true);
         self.may_fail()?;
         self.below.write(at, from)
     }

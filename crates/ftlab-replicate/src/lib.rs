@@ -4,7 +4,7 @@
 //! A file or block device is cut into equal *partitions*, each with a queue and a thread, and each taken for a chip ([`queue`]). A
 //! database's pages lie in slots of the partitions ([`places`]). A read or write that is not done within the deadline D is tried in another
 //! partition as well, and what completes first counts ([`store`]). Which copies there are, and of which version, stands in a checksummed log
-//! ([`map_log`]).
+//! ([`map_log`]). Whether ranges of a disk disturb each other less than themselves is measured by [`calibrate`].
 //!
 //! A page is never overwritten in place: each version goes to free slots, and the slots of the version before are used again after the map that
 //! no longer has them is durable. So a page has its new or its former content after a crash, never half of each.
@@ -15,6 +15,7 @@
 //! He, Yu and Zhou, "Improving Update-Intensive Workloads on Flash Disks through Exploiting Multi-Chip Parallelism", IEEE TPDS 26(1), 2015,
 //! section 5.1. The map log, the deadline that follows the disk, and what is done about failures are ours.
 
+pub mod calibrate;
 pub mod counters;
 pub mod disk;
 pub mod map_log;

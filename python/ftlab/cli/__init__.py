@@ -34,6 +34,7 @@ from ftlab.cli import (
     nvm,
     placement,
     record,
+    replicate,
     report,
     reproduce,
     run,
@@ -129,6 +130,19 @@ _add(memory, "convert", nvm.convert)
 _add(memory, "probe", nvm.probe)
 _add(memory, "list", nvm.list_)
 app.add_typer(memory, name="nvm", short_help="Banked byte-addressable memory, and samples of data that lie in it.")
+replication = typer.Typer(
+    help="Pages with copies in other ranges of a real disk, against late accesses; and whether that pays.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_add(replication, "calibrate", replicate.calibrate)
+_add(replication, "vfs", replicate.vfs)
+_add(replication, "report", replicate.report)
+app.add_typer(
+    replication,
+    name="replicate",
+    short_help="Pages with copies in other ranges of a real disk, against late accesses; and whether that pays.",
+)
 _add(app, "list", list_.list_)
 
 
