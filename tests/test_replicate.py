@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,33 @@ def test_what_cannot_be_calibrated_is_said(tmp_path: Path, ftlab: Command) -> No
         assert code == 2, arguments
         assert said in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["holes"]
+
+
+@with_shell
+def test_the_database_of_the_guide_prints_what_the_page_shows(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "guide" / "real-disks.md").read_text(encoding="utf-8")
+    code, shown = re.findall(r"<!-- shell -->\n```sh\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)[0]
+    command = tmp_path / "ftlab"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m ftlab "$@"\n')
+    command.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == shown
+
+
+def test_the_page_has_every_option() -> None:
+    root = Path(__file__).parents[1]
+    page = (root / "docs" / "guide" / "real-disks.md").read_text(encoding="utf-8")
+    table = page.partition("| option | default | meaning |")[2].partition("\n\n")[0]
+    named = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines()[2:]))
+    core = (root / "crates" / "ftlab-replicate" / "src" / "options.rs").read_text(encoding="utf-8")
+    keys = core.partition("KEYS: ")[2].partition("];")[0]
+    assert sorted(named) == sorted(re.findall(r'\(\s*"(\w+)",', keys))

@@ -44,6 +44,8 @@ __all__ = [
     "nvm_write",
     "options",
     "record",
+    "replicate_calibrate",
+    "replicate_report",
     "resolve_drive",
     "run_many",
     "sample_array",

@@ -105,7 +105,7 @@ def _calibration(found: Mapping[str, Any]) -> str:
 def vfs() -> int:
     """Print the path of the SQLite extension, for `.load`.
 
-    Example: sqlite3 -cmd ".load $(ftlab replicate vfs)" -cmd ".open file:my.db?vfs=ftlab"
+    Example: ftlab replicate vfs
     """
     from ftlab import replication
     from ftlab.cli import text
