@@ -196,6 +196,17 @@ def test_what_cannot_be_opened_is_said(tmp_path: Path, ftlab: Command) -> None:
 
 
 @with_shell
+def test_the_pages_may_lie_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    elsewhere = f"file:db?{SMALL}&disk={tmp_path}/disk/pages"
+    sqlite(tmp_path, "create table t(x);", "insert into t values(7);", database=elsewhere)
+    assert sqlite(tmp_path, "select x from t;", database=elsewhere) == "7\n"
+    assert (tmp_path / "db").stat().st_size == 0
+    assert (tmp_path / "disk" / "pages").stat().st_size == 32 << 20
+    assert "expected the 33554432" in refused(tmp_path, f"file:db?{SMALL}")
+
+
+@with_shell
 def test_a_second_process_finds_the_database_locked(tmp_path: Path) -> None:
     sqlite(tmp_path, "create table t(x);")
     with subprocess.Popen(

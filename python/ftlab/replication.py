@@ -69,7 +69,7 @@ def calibrate(
     return found
 
 
-def report(database: str | PathLike[str], *, map: str | PathLike[str] | None = None) -> Figures:
+def report(database: str | PathLike[str]) -> Figures:
     """Copies of a replicated database by its map log, and what was done when it was last open."""
-    found: Figures = json.loads(_ftlab.replicate_report(map or fspath(database) + "-ftlab-map"))
+    found: Figures = json.loads(_ftlab.replicate_report(fspath(database) + "-ftlab-map"))
     return found

@@ -28,6 +28,7 @@ pub trait Disk: Send + Sync {
 pub struct FileDisk {
     file: File,
     size: u64,
+    is_device: bool,
 }
 
 /// How a disk is opened.
@@ -53,7 +54,7 @@ impl FileDisk {
         let mut how = OpenOptions::new();
         how.read(true)
             .write(access != Access::Read)
-            .create(access == Access::Create);
+            .create(access == Access::Create && !is_device);
         let past_cache = if direct { libc::O_DIRECT } else { 0 };
         let alone = if is_device && access != Access::Read {
             libc::O_EXCL
@@ -62,6 +63,10 @@ impl FileDisk {
         };
         how.custom_flags(past_cache | alone);
         let file = how.open(path).map_err(|cause| match cause.raw_os_error() {
+            Some(libc::EBUSY) if is_device => Error::input(format!(
+                "{}: is in use, as by a mounted file system: expected a device of its own",
+                path.display()
+            )),
             Some(libc::EINVAL) if direct => Error::input(format!(
                 "{}: its file system has no direct I/O, expected direct=off (--buffered)",
                 path.display()
@@ -74,7 +79,11 @@ impl FileDisk {
         } else {
             facts.len()
         };
-        Ok(FileDisk { file, size })
+        Ok(FileDisk { file, size, is_device })
+    }
+
+    pub fn is_device(&self) -> bool {
+        self.is_device
     }
 
     /// Nobody else holds it; false if somebody does.

@@ -33,7 +33,10 @@ pub const KEYS: [(&str, &str); 13] = [
     ),
     ("size", "bytes of a new file, such as 1GiB"),
     ("direct", "on or off: past the page cache"),
-    ("map", "file of the map log; beside the database unless given"),
+    (
+        "disk",
+        "a block device or file for the pages, in place of the database's own file",
+    ),
     ("model", "delays of a modelled disk: ranges=8,read_us=100"),
 ];
 
@@ -60,7 +63,7 @@ pub struct Options {
     pub idle: Duration,
     pub size: u64,
     pub direct: bool,
-    pub map: Option<PathBuf>,
+    pub disk: Option<PathBuf>,
     pub model: Option<Model>,
 }
 
@@ -78,7 +81,7 @@ impl Default for Options {
             idle: Duration::from_micros(1000),
             size: 1 << 30,
             direct: true,
-            map: None,
+            disk: None,
             model: None,
         }
     }
@@ -111,7 +114,7 @@ impl Options {
                 _ => None,
             }
             .map(|direct| self.direct = direct),
-            "map" => (!value.is_empty()).then(|| self.map = Some(value.into())),
+            "disk" => (!value.is_empty()).then(|| self.disk = Some(value.into())),
             "model" => {
                 self.model = Some(Model::parse(value)?);
                 Some(())

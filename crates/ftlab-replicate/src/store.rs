@@ -37,6 +37,8 @@ use crate::report;
 const SIMILAR: f64 = 0.05;
 const DEFAULT_PARTITIONS: u32 = 16;
 const DEFAULT_PAGE: u32 = 4096;
+/// Partition tables and file systems have something in as much of a device.
+const FIRST_BYTES: usize = 128 << 10;
 /// The report beside the database is written no more often than that.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
@@ -111,30 +113,31 @@ pub fn map_beside(database: &Path) -> PathBuf {
 }
 
 impl Store {
-    /// Opens the store on `path`, or makes one on an empty or new file, or on a block device without a map log.
+    /// Opens the store of the database `path`, or makes one in an empty or new file, or on a block device that `path` has no map log for.
     pub fn open(path: &Path, options: Options, create: bool) -> std::result::Result<Self, Refusal> {
         let access = if create { Access::Create } else { Access::Write };
+        let map = map_beside(path);
+        let database = path;
+        let path = options.disk.as_deref().unwrap_or(database).to_owned();
+        let path = path.as_path();
         let mut disk = FileDisk::open(path, access, options.direct)?;
+        if disk.is_device() && options.disk.is_none() {
+            return Err(Error::input(format!(
+                "{}: a device, beside which no journal is safe: expected disk={} and a database with a name of its own",
+                path.display(),
+                path.display()
+            ))
+            .into());
+        }
         if !disk.hold() {
             return Err(Refusal::Busy(Error::input(format!(
                 "{}: another process has it open",
                 path.display()
             ))));
         }
-        let map = match &options.map {
-            Some(map) => map.clone(),
-            None if path.starts_with("/dev") => {
-                return Err(Error::input(format!(
-                    "{}: expected map=FILE for the map log of a device",
-                    path.display()
-                ))
-                .into());
-            }
-            None => map_beside(path),
-        };
         let (shape, pages) = if map.exists() {
             let found = map_log::read(&map)?;
-            check_shape(path, &found, &options, disk.size())?;
+            check_shape(path, &found, &options, &disk)?;
             recovered(&disk, found)
         } else {
             (fresh_shape(path, &disk, &options)?, Pages::default())
@@ -282,8 +285,8 @@ impl Drop for Store {
     }
 }
 
-fn check_shape(path: &Path, found: &Found, options: &Options, size: u64) -> Result<()> {
-    let shape = &found.shape;
+fn check_shape(path: &Path, found: &Found, options: &Options, disk: &FileDisk) -> Result<()> {
+    let (shape, size) = (&found.shape, disk.size());
     let asked = [
         ("page", options.page, shape.page),
         ("partitions", options.partitions, shape.partitions),
@@ -296,7 +299,7 @@ fn check_shape(path: &Path, found: &Found, options: &Options, size: u64) -> Resu
             )));
         }
     }
-    let is_new = size == 0 && found.durable.by_lpn.is_empty() && !path.starts_with("/dev");
+    let is_new = size == 0 && found.durable.by_lpn.is_empty() && !disk.is_device();
     if size < shape.bytes() && !is_new {
         return Err(Error::input(format!(
             "{}: {size} bytes, expected the {} that its map log names",
@@ -308,12 +311,23 @@ fn check_shape(path: &Path, found: &Found, options: &Options, size: u64) -> Resu
 }
 
 fn fresh_shape(path: &Path, disk: &FileDisk, options: &Options) -> Result<Shape> {
-    let is_device = path.starts_with("/dev");
+    let is_device = disk.is_device();
     if disk.size() > 0 && !is_device {
         return Err(Error::input(format!(
-            "{}: is not empty and has no map log: expected a new file, or map=FILE",
+            "{}: is not empty and has no map log: expected a new file",
             path.display()
         )));
+    }
+    if is_device {
+        let mut first = Page::zeros(FIRST_BYTES);
+        disk.read(0, first.bytes_mut())
+            .map_err(|cause| Error::io(path, &cause))?;
+        if first.bytes().iter().any(|&byte| byte != 0) {
+            return Err(Error::input(format!(
+                "{}: has something on it, expected zeros in its first {FIRST_BYTES} bytes (blkdiscard or dd)",
+                path.display()
+            )));
+        }
     }
     let page = options.page.unwrap_or(DEFAULT_PAGE);
     let partitions = options.partitions.unwrap_or(DEFAULT_PARTITIONS);

@@ -116,7 +116,6 @@ def vfs() -> int:
 
 def report(
     database: Annotated[Path, typer.Argument(metavar="DATABASE", help="A database that was opened with vfs=ftlab.")],
-    map: Annotated[Path | None, typer.Option("--map", metavar="FILE", help="Its map log, if not beside it.")] = None,
     json: o.Json = False,
 ) -> int:
     """Show what copies a replicated database has, and what they cost and gained when it was last open.
@@ -126,7 +125,7 @@ def report(
     from ftlab import replication
     from ftlab.cli import text
 
-    found = replication.report(database, map=map)
+    found = replication.report(database)
     text.put_json(found) if json else text.put(_report(found))
     return 0
 
