@@ -544,3 +544,20 @@ def test_chains_refuse_in_a_sentence(place: Path, log: ldd.LDD, wiki: ldd.LDD, t
         assert says in str(error.value)
         assert "\n" not in str(error.value)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_copy_of_the_folder_is_not_written(ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("p", "q"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "one.txt").write_text("".join(f"{n}\n" for n in range(3000)))
+    assert ftlab("ldd", "load", "h.ldd", "one.txt", "--partition", "4KiB", "--disk", "p", "--disk", "q").code == 0
+    shutil.copytree("h.ldd", "copy.ldd")
+    refused = ftlab("ldd", "load", "copy.ldd", "one.txt", "--append")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "copy.ldd: a copy of" in refused.err
+    assert ftlab("ldd", "load", "h.ldd", "one.txt", "--append").code == 0
+    # The folder may be moved, and then the other name is its own.
+    Path("h.ldd").rename("moved.ldd")
+    assert ftlab("ldd", "load", "moved.ldd", "one.txt", "--append").code == 0
+    assert ldd.open("moved.ldd").count().value == 9000

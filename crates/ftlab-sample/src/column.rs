@@ -304,7 +304,9 @@ fn bytes(bytes: &[u8], meaning: Meaning) -> Value<'_> {
         Meaning::Decimal { scale } => {
             let is_negative = bytes[0] > 127;
             let mask = if is_negative { 0xff } else { 0 };
-            let size = bytes.iter().fold(0.0, |sum, &byte| sum * 256.0 + f64::from(byte ^ mask));
+            let size = bytes
+                .iter()
+                .fold(0.0, |sum, &byte| sum * 256.0 + f64::from(byte ^ mask));
             let number = if is_negative { -size - 1.0 } else { size };
             Value::Number(number / 10f64.powi(scale))
         }

@@ -34,6 +34,8 @@ pub struct Manifest {
     schema: String,
     /// Of this store alone; checks of partitions depend on it.
     pub(super) id: u64,
+    /// Where the store was when it was written last, from the root on.
+    pub(super) home: String,
     format: String,
     delimiter: Option<u8>,
     pub columns: Vec<String>,
@@ -64,7 +66,14 @@ pub struct Disk {
 }
 
 impl Manifest {
-    pub(super) fn new(id: u64, form: &Form, columns: &[String], partition_bytes: u64, folders: &[PathBuf]) -> Manifest {
+    pub(super) fn new(
+        id: u64,
+        home: &Path,
+        form: &Form,
+        columns: &[String],
+        partition_bytes: u64,
+        folders: &[PathBuf],
+    ) -> Manifest {
         let disk = |folder: &PathBuf| Disk {
             folder: folder.clone(),
             partitions: 0,
@@ -75,6 +84,7 @@ impl Manifest {
         Manifest {
             schema: SCHEMA.to_owned(),
             id,
+            home: home.display().to_string(),
             format: form.name().to_owned(),
             delimiter: match form {
                 Form::Csv { delimiter, .. } => Some(*delimiter),
@@ -114,6 +124,23 @@ impl Manifest {
     pub(super) fn log(&self, home: &Path, disk: usize) -> PathBuf {
         let folder = self.folder(home, &self.disks[disk]);
         folder.join(format!("{:016x}-{disk}.log", self.id))
+    }
+
+    /// Refuses to write for a copy of a store whose disks lie elsewhere: it would cut off what the other has committed. `whole`: its folder from the root on.
+    pub(super) fn check_alone(&self, whole: &Path) -> Result<()> {
+        let is_elsewhere = |disk: &Disk| disk.folder.is_absolute();
+        let there = Path::new(&self.home);
+        if there == whole || !self.disks.iter().any(is_elsewhere) {
+            return Ok(());
+        }
+        match Manifest::read(there) {
+            Ok(other) if other.id == self.id => Err(Error::input(format!(
+                "{}: a copy of {}, whose disks lie elsewhere, expected the folder in which it was made, or that one removed",
+                whole.display(),
+                self.home
+            ))),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn read(home: &Path) -> Result<Manifest> {

@@ -125,7 +125,7 @@ impl Writer {
             named.push(PathBuf::new());
         }
         let lock = lock(home)?;
-        let manifest = Manifest::new(new_id(&whole), form, columns, partition_bytes, &named);
+        let manifest = Manifest::new(new_id(&whole), &whole, form, columns, partition_bytes, &named);
         for disk in 0..named.len() {
             let path = manifest.log(home, disk);
             for path in [path.with_extension("index"), path] {
@@ -155,7 +155,10 @@ impl Writer {
         Manifest::read(home)?;
         let lock = lock(home)?;
         // Another writer may have committed before the lock was ours.
-        let manifest = Manifest::read(home)?;
+        let mut manifest = Manifest::read(home)?;
+        let whole = home.canonicalize().map_err(|e| Error::io(home, &e))?;
+        manifest.check_alone(&whole)?;
+        manifest.home = whole.display().to_string();
         let mut notes = Vec::new();
         for disk in 0..manifest.disks.len() {
             // Refuses what is not whole before anything is cut.
