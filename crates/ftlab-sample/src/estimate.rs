@@ -8,6 +8,9 @@
 //! counts, and sums without a negative value, an interval does not go below what was seen. A proportion's stays within 0 and 1; below 5 % and above 95 % it is
 //! made on the logit scale.
 //!
+//! A variance is what its sums leave once they are subtracted: `t - R z` of time stamps is small beside `t`. So it is worked out with twice the digits of 64 bits, from `t - R' z` with the
+//! ratio `R'` of the first disk, which is near `R`: else the squares of variances, which degrees of freedom need, would want four times the digits.
+//!
 //! # Not modelled
 //! Skewed totals: where few partitions hold most of a sum, t intervals from few partitions cover less than they say.
 //!
@@ -23,6 +26,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use crate::doubled::Doubled;
 use crate::sql::Kind;
 use crate::totals::Sums;
 
@@ -183,18 +187,34 @@ pub fn normal(p: f64) -> f64 {
     0.5 * (low + high)
 }
 
+/// What is left of squares that sum up to `size` once they are subtracted: nothing, where it is less than the rounding of the totals of partitions leaves; anything, where they were too large.
+pub(crate) fn left(of: Doubled, size: f64) -> f64 {
+    match of.value() {
+        left if left.is_nan() => f64::INFINITY,
+        left if left > ROUNDING * size => left,
+        _ => 0.0,
+    }
+}
+
+/// Totals of partitions are sums of many numbers of 64 bits, so that they are known to about 1e-14 of themselves.
+const ROUNDING: f64 = 1e-28;
+
 /// Sums over disks for one number of the answer. Disks are added in a fixed order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimator {
     t: f64,
     z: f64,
     seen: f64,
-    /// Variance of `t`, covariance with `z`, variance of `z`.
-    tt: f64,
-    tz: f64,
-    zz: f64,
-    /// Of the squares of a disk's variance `tt - 2 R tz + R² zz`, over its degrees of freedom: by powers of R.
-    squares: [f64; 5],
+    /// The ratio of the first disk.
+    near: Option<f64>,
+    /// With `e = t - near z`: variance of `e`, covariance with `z`, variance of `z`.
+    ee: Doubled,
+    ez: Doubled,
+    zz: Doubled,
+    /// Of the squares that `ee` is what is left of.
+    size: f64,
+    /// Of the squares of a disk's variance `ee - 2 D ez + D² zz`, over its degrees of freedom: by powers of `D = R - near`.
+    squares: [Doubled; 5],
 }
 
 impl Estimator {
@@ -205,22 +225,43 @@ impl Estimator {
             return;
         }
         let weight = big / n;
-        self.t += weight * sums.t;
-        self.z += weight * sums.z;
-        self.seen += sums.t;
-        let mut variances = [sums.within_tt, sums.within_tz, sums.within_zz].map(|within| weight * within);
-        if stratum.drawn >= 2 && !stratum.is_whole() {
-            let factor = big * (big - n) / n / (n - 1.0);
-            variances[0] += factor * (sums.tt - sums.t * sums.t / n).max(0.0);
-            variances[1] += factor * (sums.tz - sums.t * sums.z / n);
-            variances[2] += factor * (sums.zz - sums.z * sums.z / n).max(0.0);
-        }
-        let [a, b, c] = variances;
-        self.tt += a;
-        self.tz += b;
-        self.zz += c;
+        self.t += weight * sums.t.value();
+        self.z += weight * sums.z.value();
+        self.seen += sums.t.value();
+        let is_between = stratum.drawn >= 2 && !stratum.is_whole();
+        let factor = if is_between {
+            big * (big - n) / n / (n - 1.0)
+        } else {
+            0.0
+        };
+        let variance =
+            |both: Doubled, a: Doubled, b: Doubled, within: Doubled| factor * (both - a * b / n) + weight * within;
+        let tt = variance(sums.tt, sums.t, sums.t, sums.within_tt);
         let df = (n - 1.0).max(1.0);
-        let powers = [a * a, -4.0 * a * b, 4.0 * b * b + 2.0 * a * c, -4.0 * b * c, c * c];
+        self.size += factor * sums.tt.value() + weight * sums.within_tt.value();
+        if [sums.z, sums.zz, sums.within_zz] == [Doubled::default(); 3] {
+            // A total is over nothing.
+            let ee = tt.at_least_zero();
+            self.ee += ee;
+            self.squares[0] += ee * ee / df;
+            return;
+        }
+        let ratio = sums.t.value() / sums.z.value();
+        let near = *self.near.get_or_insert(if ratio.is_finite() { ratio } else { 0.0 });
+        let tz = variance(sums.tz, sums.t, sums.z, sums.within_tz);
+        let zz = variance(sums.zz, sums.z, sums.z, sums.within_zz).at_least_zero();
+        let ez = tz - near * zz;
+        let ee = (tt - near * tz - near * ez).at_least_zero();
+        self.ee += ee;
+        self.ez += ez;
+        self.zz += zz;
+        let powers = [
+            ee * ee,
+            -4.0 * (ee * ez),
+            4.0 * (ez * ez) + 2.0 * (ee * zz),
+            -4.0 * (ez * zz),
+            zz * zz,
+        ];
         for (sum, power) in self.squares.iter_mut().zip(powers) {
             *sum += power / df;
         }
@@ -250,7 +291,6 @@ impl Estimator {
         negative: bool,
     ) -> Option<Estimate> {
         let value = self.value(kind)?;
-        let ratio = if kind.is_ratio() { value } else { 0.0 };
         let whole = strata.iter().all(Stratum::is_whole) && !within;
         if whole {
             return Some(Estimate::exact(value));
@@ -258,10 +298,12 @@ impl Estimator {
         if is_blind(strata) {
             return Some(Estimate { value, interval: None });
         }
-        let variance = (self.tt - 2.0 * ratio * self.tz + ratio * ratio * self.zz).max(0.0);
+        let ratio = if kind.is_ratio() { value } else { 0.0 };
+        let away = Doubled::from(ratio) - Doubled::from(self.near.unwrap_or(0.0));
+        let variance = left(self.ee - away * (2.0 * self.ez - away * self.zz), self.size);
         let over = if kind.is_ratio() { self.z.abs() } else { 1.0 };
         let standard_error = variance.sqrt() / over;
-        let df = self.df(variance, ratio, strata, within);
+        let df = self.df(variance, away, strata, within);
         let quantile = quantiles.of(df);
         let half_width = quantile * standard_error;
         let (mut low, mut high) = (value - half_width, value + half_width);
@@ -288,9 +330,12 @@ impl Estimator {
         })
     }
 
-    fn df(&self, variance: f64, ratio: f64, strata: &[Stratum], within: bool) -> f64 {
+    fn df(&self, variance: f64, away: Doubled, strata: &[Stratum], within: bool) -> f64 {
         let (least, sum) = df_range(strata, within);
-        let squares = self.squares.iter().rev().fold(0.0, |sum, &power| sum * ratio + power);
+        let powers = self.squares.iter().rev();
+        let squares = powers
+            .fold(Doubled::default(), |sum, &power| sum * away + power)
+            .value();
         let df = if squares > 0.0 {
             variance * variance / squares
         } else {
@@ -308,11 +353,11 @@ mod tests {
         let mut sums = Sums::default();
         for &(t, z) in partitions {
             sums.add(&Sums {
-                t,
-                z,
-                tt: t * t,
-                zz: z * z,
-                tz: t * z,
+                t: t.into(),
+                z: z.into(),
+                tt: Doubled::product(t, t),
+                zz: Doubled::product(z, z),
+                tz: Doubled::product(t, z),
                 ..Sums::default()
             });
         }
@@ -363,7 +408,7 @@ mod tests {
             drawn: 3,
         };
         let mut of = sums(&[(32.0, 8.0), (70.0, 10.0), (18.0, 6.0)]);
-        of.within_tt = 36.333_333_333;
+        of.within_tt = 36.333_333_333.into();
         let mut estimator = Estimator::default();
         estimator.add(stratum, &of);
         let sum = estimator

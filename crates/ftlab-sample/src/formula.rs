@@ -20,7 +20,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Estimate, Quantiles, Stratum, df_range, is_blind};
+use crate::doubled::Doubled;
+use crate::estimate::{Estimate, Quantiles, Stratum, df_range, is_blind, left};
 use crate::expression::Operator;
 use crate::sql::LONGEST_QUERY;
 use crate::totals::{Products, Sums};
@@ -194,7 +195,7 @@ impl Formula {
         for (moments, stratum) in with() {
             let weight = stratum.partitions as f64 / stratum.drawn as f64;
             for (sum, total) in at.iter_mut().zip(&totals) {
-                *sum += weight * moments.sums[*total].t;
+                *sum += weight * moments.sums[*total].t.value();
             }
         }
         let Dual { value, gradient } = self.dual(&totals, &at)?;
@@ -206,7 +207,7 @@ impl Formula {
         }
         let (mut variance, mut squares) = (0.0, 0.0);
         for (moments, stratum) in with() {
-            let of_disk = moments.variance(&totals, &gradient, *stratum).max(0.0);
+            let of_disk = moments.variance(&totals, &gradient, *stratum);
             variance += of_disk;
             squares += of_disk * of_disk / (stratum.drawn as f64 - 1.0).max(1.0);
         }
@@ -243,19 +244,20 @@ impl Moments {
         } else {
             0.0
         };
-        let (mut variance, mut size) = (0.0, 0.0);
-        for (i, (&a, ga)) in totals.iter().zip(gradient).enumerate() {
+        let (mut variance, mut size) = (Doubled::default(), 0.0);
+        for (i, (&a, &ga)) in totals.iter().zip(gradient).enumerate() {
             let of = &self.sums[a];
-            variance += ga * ga * (between * (of.tt - of.t * of.t / n).max(0.0) + big / n * of.within_tt);
-            size += ga * ga * (between * of.tt + big / n * of.within_tt);
-            for (&b, gb) in totals[i + 1..].iter().zip(&gradient[i + 1..]) {
+            let own = between * (of.tt - of.t * of.t / n) + big / n * of.within_tt;
+            variance += Doubled::product(ga, ga) * own;
+            size += ga * ga * (between * of.tt.value() + big / n * of.within_tt.value());
+            for (&b, &gb) in totals[i + 1..].iter().zip(&gradient[i + 1..]) {
                 let (both, within) = self.products.of(a, b);
                 let covariance = between * (both - of.t * self.sums[b].t / n) + big / n * within;
-                variance += 2.0 * ga * gb * covariance;
+                variance += Doubled::product(2.0 * ga, gb) * covariance;
             }
         }
-        // Less than rounding leaves: totals that go together exactly, as of `count(x) / count(*)` without nulls.
-        if variance < 1e-12 * size { 0.0 } else { variance }
+        // Totals may go together exactly, as of `count(x) / count(*)` without nulls.
+        left(variance, size)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Samples of files that lie on an array of disks (ApproxSSD): questions in SQL, answers with error bars.
 //!
 //! Reading order: `layout` (files cut into partitions, by disk), `draw` (which of them are sampled), `read` (how they come off the disks),
-//! `row_groups` and `column` (Parquet), `sql`, `expression` and `record` (what is asked of each record), `block`, `totals`, `keys` and `kept` (what is kept of it), `estimate`, `formula`
+//! `row_groups` and `column` (Parquet), `sql`, `expression` and `record` (what is asked of each record), `block`, `totals`, `doubled`, `keys` and `kept` (what is kept of it), `estimate`, `formula`
 //! and `bootstrap` (what follows for all data), `job` (all of it); `store` (datasets kept as logs); `chain` (operations on records, for Python); `array` (modelled disks in virtual time).
 
 pub mod array;
@@ -9,6 +9,7 @@ pub mod block;
 pub mod bootstrap;
 pub mod chain;
 pub mod column;
+mod doubled;
 pub mod draw;
 pub mod estimate;
 mod exact;

@@ -6,9 +6,13 @@
 //! sum of `t²`; of a ratio `t / z` also those of `z` and of `t z`; of two totals in one formula the sum of their product. Where only some records of a partition are taken (`records` below 1), `t` is
 //! scaled up by `M / m`, and `M (M - m) / m` times the variance within the partition is summed as well.
 //!
+//! Variances are what sums of products leave once they are subtracted, of time stamps less than a 64-bit number has digits. So sums over partitions have twice as many (`doubled`), but for
+//! counts: those are whole numbers, which 64 bits have exactly up to 2^53.
+//!
 //! # Cost
-//! 40 bytes a group and lane for a count, and the group's key.
+//! 40 bytes a group and lane for a count, 56 for a sum, 112 for an average, and the group's key.
 
+use crate::doubled::Doubled;
 use crate::expression::Wrong;
 use crate::formula::Moments;
 use crate::kept::Kept;
@@ -42,6 +46,8 @@ pub struct Shape {
     /// Aggregates of which products are summed, for formulas.
     pairs: Vec<(usize, usize)>,
     starts: Vec<usize>,
+    /// Whether all sums have 64 bits only.
+    all_plain: bool,
     /// Where products stand, behind all aggregates.
     products: usize,
     width: usize,
@@ -49,11 +55,11 @@ pub struct Shape {
 
 /// Of pairs of aggregates: the sum over partitions of the product of their totals; and `M (M - m) / m` times the covariance of records within them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Products(Vec<((usize, usize), f64, f64)>);
+pub struct Products(Vec<((usize, usize), Doubled, Doubled)>);
 
 impl Products {
     /// Of a pair that is kept, smaller number first.
-    pub fn of(&self, a: usize, b: usize) -> (f64, f64) {
+    pub fn of(&self, a: usize, b: usize) -> (Doubled, Doubled) {
         let found = self.0.iter().find(|(pair, ..)| *pair == (a, b));
         found.map_or_else(
             || unreachable!("no product of {a} and {b}"),
@@ -62,12 +68,12 @@ impl Products {
     }
 
     /// Of `pairs`, each with its two sums.
-    pub fn new(pairs: impl Iterator<Item = ((usize, usize), f64, f64)>) -> Products {
+    pub fn new(pairs: impl Iterator<Item = ((usize, usize), Doubled, Doubled)>) -> Products {
         Products(pairs.collect())
     }
 
     /// Sums of each pair, in the order in which pairs are kept.
-    pub fn sums(&self) -> impl Iterator<Item = (f64, f64)> {
+    pub fn sums(&self) -> impl Iterator<Item = (Doubled, Doubled)> {
         self.0.iter().map(|&(_, both, within)| (both, within))
     }
 
@@ -82,15 +88,15 @@ impl Products {
 /// Sums over the partitions of a disk, of one aggregate of one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
-    pub t: f64,
-    pub tt: f64,
-    pub z: f64,
-    pub zz: f64,
-    pub tz: f64,
+    pub t: Doubled,
+    pub tt: Doubled,
+    pub z: Doubled,
+    pub zz: Doubled,
+    pub tz: Doubled,
     /// Of records within partitions: `M (M - m) / m` times variances and covariance.
-    pub within_tt: f64,
-    pub within_zz: f64,
-    pub within_tz: f64,
+    pub within_tt: Doubled,
+    pub within_zz: Doubled,
+    pub within_tz: Doubled,
 }
 
 impl Sums {
@@ -106,31 +112,37 @@ impl Sums {
     }
 }
 
-// Offsets from an aggregate's start. What a count does not need is not there.
+// Offsets from an aggregate's start; sums of two numbers take two places. What a count does not need is not there.
 const T: usize = 0;
+const C_T: usize = 1;
+const C_TT: usize = 2;
+const COUNT: usize = 3;
 const S_T: usize = 1;
-const S_TT: usize = 2;
-const Z: usize = 3;
-const S_Z: usize = 4;
-const S_ZZ: usize = 5;
-const S_TZ: usize = 6;
-const TOTAL: usize = 3;
-const RATIO: usize = 7;
-// Behind those, of records within partitions: the record under way, squares of the partition, and what is summed.
+const S_TT: usize = 3;
+const TOTAL: usize = 5;
+const Z: usize = 5;
+const S_Z: usize = 6;
+const S_ZZ: usize = 8;
+const S_TZ: usize = 10;
+const RATIO: usize = 12;
+// Behind those, of records within partitions: the record under way, what the partition's totals leave over, squares of the partition, and what is summed.
 const R_T: usize = 0;
 const R_Z: usize = 1;
-const Q_TT: usize = 2;
-const Q_ZZ: usize = 3;
-const Q_TZ: usize = 4;
-const W_TT: usize = 5;
-const W_ZZ: usize = 6;
-const W_TZ: usize = 7;
-const WITHIN: usize = 8;
+const L_T: usize = 2;
+const L_Z: usize = 3;
+const Q_TT: usize = 4;
+const Q_ZZ: usize = 6;
+const Q_TZ: usize = 8;
+const W_TT: usize = 10;
+const W_ZZ: usize = 12;
+const W_TZ: usize = 14;
+const WITHIN: usize = 16;
 // Of a pair: the sum of products; of records within partitions, the partition's sum and what is summed.
 const P_TT: usize = 0;
-const P_Q: usize = 1;
-const P_W: usize = 2;
-const PRODUCT_WITHIN: usize = 3;
+const P_Q: usize = 2;
+const P_W: usize = 4;
+const PRODUCT: usize = 2;
+const PRODUCT_WITHIN: usize = 6;
 
 impl Shape {
     pub fn new(kinds: Vec<Kind>, within: bool) -> Shape {
@@ -139,17 +151,23 @@ impl Shape {
 
     /// Of `pairs` of counts or sums, smaller number first, products are kept too.
     pub fn with_pairs(kinds: Vec<Kind>, pairs: Vec<(usize, usize)>, within: bool) -> Shape {
+        let is_plain = counts_are_plain(&pairs, within);
         let mut starts = Vec::new();
         let mut width = HEAD + usize::from(within);
         for kind in &kinds {
             starts.push(width);
-            width += if kind.is_ratio() { RATIO } else { TOTAL } + if within { WITHIN } else { 0 };
+            width += match kind {
+                _ if kind.is_ratio() => RATIO,
+                Kind::Count if is_plain => COUNT,
+                _ => TOTAL,
+            } + if within { WITHIN } else { 0 };
         }
         let products = width;
-        width += pairs.len() * if within { PRODUCT_WITHIN } else { 1 };
+        width += pairs.len() * if within { PRODUCT_WITHIN } else { PRODUCT };
         Shape {
-            kinds,
             within,
+            all_plain: is_plain && kinds.iter().all(|&kind| kind == Kind::Count),
+            kinds,
             pairs,
             starts,
             products,
@@ -157,12 +175,22 @@ impl Shape {
         }
     }
 
+    /// Whether sums of this kind have 64 bits only.
+    fn is_plain(&self, kind: Kind) -> bool {
+        kind == Kind::Count && counts_are_plain(&self.pairs, self.within)
+    }
+
     /// Each pair: where its totals start, and where its product stands.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize, usize)> {
-        let each = if self.within { PRODUCT_WITHIN } else { 1 };
+        let each = if self.within { PRODUCT_WITHIN } else { PRODUCT };
         let pairs = self.pairs.iter().enumerate();
         pairs.map(move |(at, &(a, b))| (self.starts[a], self.starts[b], self.products + each * at))
     }
+}
+
+/// Whether sums of counts have 64 bits only: they are whole numbers unless they are scaled up, and only in formulas their squares are set against others.
+pub fn counts_are_plain(pairs: &[(usize, usize)], within: bool) -> bool {
+    pairs.is_empty() && !within
 }
 
 /// The sums of a lane: of some partitions of a disk, in the order in which they are sampled.
@@ -332,9 +360,15 @@ impl Totals {
 
     fn moments_of(&self, number: usize) -> Moments {
         let row = &self.rows[number * self.shape.width..][..self.shape.width];
-        let within = |at: usize| if self.shape.within { row[at + P_W] } else { 0.0 };
+        let within = |at: usize| {
+            if self.shape.within {
+                sum(&row[at + P_W..])
+            } else {
+                Doubled::default()
+            }
+        };
         let pairs = self.shape.pairs.iter().zip(self.shape.pairs());
-        let products = pairs.map(|(&pair, (_, _, at))| (pair, row[at + P_TT], within(at)));
+        let products = pairs.map(|(&pair, (_, _, at))| (pair, sum(&row[at + P_TT..]), within(at)));
         Moments {
             sums: sums(&self.shape, row),
             products: Products::new(products),
@@ -358,84 +392,163 @@ impl Totals {
     }
 }
 
+/// The sum at the first two places.
+#[inline]
+fn sum(of: &[f64]) -> Doubled {
+    Doubled {
+        high: of[0],
+        low: of[1],
+    }
+}
+
+/// Adds to the sum at the first two places.
+#[inline]
+fn add(of: &mut [f64], more: Doubled) {
+    let Doubled { high, low } = sum(of) + more;
+    (of[0], of[1]) = (high, low);
+}
+
 /// Adds the record under way to its partition.
 fn close_record(shape: &Shape, row: &mut [f64]) {
     for (a, b, at) in shape.pairs() {
-        row[at + P_Q] += row[a + TOTAL + R_T] * row[b + TOTAL + R_T];
+        let both = Doubled::product(row[a + TOTAL + R_T], row[b + TOTAL + R_T]);
+        add(&mut row[at + P_Q..], both);
     }
     for (kind, &start) in shape.kinds.iter().zip(&shape.starts) {
         let of = &mut row[start..];
         let within = if kind.is_ratio() { RATIO } else { TOTAL };
         let (t, z) = (of[within + R_T], of[within + R_Z]);
-        of[T] += t;
-        of[within + Q_TT] += t * t;
+        let total = under_way(of, T, within + L_T) + Doubled::from(t);
+        (of[T], of[within + L_T]) = (total.high, total.low);
+        add(&mut of[within + Q_TT..], Doubled::product(t, t));
         if kind.is_ratio() {
-            of[Z] += z;
-            of[within + Q_ZZ] += z * z;
-            of[within + Q_TZ] += t * z;
+            let total = under_way(of, Z, within + L_Z) + Doubled::from(z);
+            (of[Z], of[within + L_Z]) = (total.high, total.low);
+            add(&mut of[within + Q_ZZ..], Doubled::product(z, z));
+            add(&mut of[within + Q_TZ..], Doubled::product(t, z));
         }
         of[within + R_T] = 0.0;
         of[within + R_Z] = 0.0;
     }
 }
 
+/// A total of the partition under way, with what it leaves over.
+fn under_way(of: &[f64], total: usize, left: usize) -> Doubled {
+    Doubled {
+        high: of[total],
+        low: of[left],
+    }
+}
+
 /// Adds the partition under way to the sums.
 #[inline]
-fn close(shape: &Shape, row: &mut [f64], (records, taken): (f64, f64)) {
-    for (a, b, at) in shape.pairs() {
-        let mut product = row[a + T] * row[b + T];
-        if shape.within && taken > 0.0 {
-            if taken < records && taken > 1.0 {
-                let scale = records * (records - taken) / taken / (taken - 1.0);
-                row[at + P_W] += scale * (row[at + P_Q] - product / taken);
-            }
-            row[at + P_Q] = 0.0;
-            product *= (records / taken) * (records / taken);
+fn close(shape: &Shape, row: &mut [f64], taken: (f64, f64)) {
+    if shape.all_plain {
+        for &start in &shape.starts {
+            close_count(&mut row[start..]);
         }
-        row[at + P_TT] += product;
+    } else {
+        close_all(shape, row, taken);
+    }
+}
+
+#[inline]
+fn close_count(of: &mut [f64]) {
+    let t = std::mem::take(&mut of[T]);
+    of[C_T] += t;
+    of[C_TT] += t * t;
+}
+
+/// As `close`; apart, so that words are counted without it.
+#[inline(never)]
+fn close_all(shape: &Shape, row: &mut [f64], taken: (f64, f64)) {
+    if shape.within {
+        close_sampled(shape, row, taken);
+    }
+    for (a, b, at) in shape.pairs() {
+        let both = Doubled::product(row[a + T], row[b + T]);
+        add(&mut row[at + P_TT..], both);
+    }
+    for (&kind, &start) in shape.kinds.iter().zip(&shape.starts) {
+        let of = &mut row[start..];
+        if shape.is_plain(kind) {
+            close_count(of);
+            continue;
+        }
+        let t = std::mem::take(&mut of[T]);
+        add(&mut of[S_T..], Doubled::from(t));
+        add(&mut of[S_TT..], Doubled::product(t, t));
+        if kind.is_ratio() {
+            let z = std::mem::take(&mut of[Z]);
+            add(&mut of[S_Z..], Doubled::from(z));
+            add(&mut of[S_ZZ..], Doubled::product(z, z));
+            add(&mut of[S_TZ..], Doubled::product(t, z));
+        }
+    }
+}
+
+/// Adds the variances of the partition under way, of which records were sampled, and scales its totals up.
+fn close_sampled(shape: &Shape, row: &mut [f64], (records, taken): (f64, f64)) {
+    if taken <= 0.0 {
+        return;
+    }
+    let factor = if taken < records && taken > 1.0 {
+        records * (records - taken) / taken / (taken - 1.0)
+    } else {
+        0.0
+    };
+    for (a, b, at) in shape.pairs() {
+        let total = |start: usize| under_way(&row[start..], T, TOTAL + L_T);
+        let left = sum(&row[at + P_Q..]) - total(a) * total(b) / taken;
+        add(&mut row[at + P_W..], factor * left);
+        row[at + P_Q..at + P_W].fill(0.0);
     }
     for (kind, &start) in shape.kinds.iter().zip(&shape.starts) {
         let of = &mut row[start..];
-        let mut t = of[T];
-        let mut z = if kind.is_ratio() { of[Z] } else { 0.0 };
-        if shape.within && taken > 0.0 {
-            let within = if kind.is_ratio() { RATIO } else { TOTAL };
-            if taken < records && taken > 1.0 {
-                let scale = records * (records - taken) / taken / (taken - 1.0);
-                of[within + W_TT] += scale * (of[within + Q_TT] - t * t / taken);
-                of[within + W_ZZ] += scale * (of[within + Q_ZZ] - z * z / taken);
-                of[within + W_TZ] += scale * (of[within + Q_TZ] - t * z / taken);
-            }
-            of[within + Q_TT..=within + Q_TZ].fill(0.0);
-            t *= records / taken;
-            z *= records / taken;
+        let within = if kind.is_ratio() { RATIO } else { TOTAL };
+        let t = under_way(of, T, within + L_T);
+        let z = if kind.is_ratio() {
+            under_way(of, Z, within + L_Z)
+        } else {
+            Doubled::default()
+        };
+        for (squares, summed, both) in [(Q_TT, W_TT, t * t), (Q_ZZ, W_ZZ, z * z), (Q_TZ, W_TZ, t * z)] {
+            let left = sum(&of[within + squares..]) - both / taken;
+            add(&mut of[within + summed..], factor * left);
         }
-        of[T] = 0.0;
-        of[S_T] += t;
-        of[S_TT] += t * t;
+        of[within + L_T..within + W_TT].fill(0.0);
+        // Rounded, so that all products are of the same totals.
+        of[T] = t.value() * (records / taken);
         if kind.is_ratio() {
-            of[Z] = 0.0;
-            of[S_Z] += z;
-            of[S_ZZ] += z * z;
-            of[S_TZ] += t * z;
+            of[Z] = z.value() * (records / taken);
         }
     }
 }
 
 fn sums(shape: &Shape, row: &[f64]) -> Vec<Sums> {
-    let one = |(kind, &start): (&Kind, &usize)| {
+    let one = |(&kind, &start): (&Kind, &usize)| {
         let of = &row[start..];
+        if shape.is_plain(kind) {
+            return Sums {
+                t: of[C_T].into(),
+                tt: of[C_TT].into(),
+                ..Sums::default()
+            };
+        }
+        let at = |place: usize| sum(&of[place..]);
         let mut sums = Sums {
-            t: of[S_T],
-            tt: of[S_TT],
+            t: at(S_T),
+            tt: at(S_TT),
             ..Sums::default()
         };
         if kind.is_ratio() {
-            (sums.z, sums.zz, sums.tz) = (of[S_Z], of[S_ZZ], of[S_TZ]);
+            (sums.z, sums.zz, sums.tz) = (at(S_Z), at(S_ZZ), at(S_TZ));
         }
         if shape.within {
-            let within = &of[if kind.is_ratio() { RATIO } else { TOTAL }..];
-            (sums.within_tt, sums.within_zz, sums.within_tz) = (within[W_TT], within[W_ZZ], within[W_TZ]);
+            let within = if kind.is_ratio() { RATIO } else { TOTAL };
+            sums.within_tt = at(within + W_TT);
+            sums.within_zz = at(within + W_ZZ);
+            sums.within_tz = at(within + W_TZ);
         }
         sums
     };
@@ -464,10 +577,14 @@ mod tests {
         let mut groups: Vec<_> = totals.groups().collect();
         groups.sort_by_key(|group| group.0);
         let (key, seen, sums) = &groups[0];
-        assert_eq!((*key, *seen, sums[0].t, sums[0].tt), (&b"a"[..], 2, 12.0, 49.0 + 25.0));
+        assert_eq!(
+            (*key, *seen, sums[0].t.value(), sums[0].tt.value()),
+            (&b"a"[..], 2, 12.0, 49.0 + 25.0)
+        );
         let a = sums[1];
-        assert_eq!((a.t, a.tt, a.z, a.zz, a.tz), (12.0, 74.0, 3.0, 5.0, 14.0 + 5.0));
-        assert_eq!((groups[1].1, groups[1].2[0].t), (1, 1.0));
+        let a = [a.t, a.tt, a.z, a.zz, a.tz].map(Doubled::value);
+        assert_eq!(a, [12.0, 74.0, 3.0, 5.0, 14.0 + 5.0]);
+        assert_eq!((groups[1].1, groups[1].2[0].t.value()), (1, 1.0));
     }
 
     /// Worked example A of the statistics: 8, 10 and 6 records, of which 4, 5 and 3 are taken. Totals 32, 70, 18; within 5.3333 + 25 + 6.
@@ -488,7 +605,8 @@ mod tests {
         }
         totals.close();
         let sums = totals.groups().next().unwrap().2[0];
-        assert!((sums.t - 120.0).abs() < 1e-9 && (sums.tt - (32.0 * 32.0 + 4900.0 + 324.0)).abs() < 1e-9);
-        assert!((sums.within_tt - 36.333_333_333).abs() < 1e-6, "{sums:?}");
+        let [t, tt, within] = [sums.t, sums.tt, sums.within_tt].map(Doubled::value);
+        assert!((t - 120.0).abs() < 1e-9 && (tt - (32.0 * 32.0 + 4900.0 + 324.0)).abs() < 1e-9);
+        assert!((within - 36.333_333_333).abs() < 1e-6, "{sums:?}");
     }
 }

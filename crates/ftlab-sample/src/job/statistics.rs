@@ -18,10 +18,11 @@ use serde_json::Value as Json;
 use super::asked::Asked;
 use super::head::{Head, SCHEMA, VERSION};
 use super::{Engine, GoOn, SampleSpec, drawn};
+use crate::doubled::Doubled;
 use crate::expression::Value;
 use crate::formula::Moments;
 use crate::sql::{Kind, Shows};
-use crate::totals::{Products, Sums};
+use crate::totals::{Products, Sums, counts_are_plain};
 
 /// Statistics of some disks: a part of an answer.
 pub struct Statistics {
@@ -184,30 +185,46 @@ impl Numbers<'_> {
     }
 
     fn width(&self) -> usize {
-        let own: usize = self.kinds.iter().map(|&kind| width(kind, self.within)).sum();
+        let own: usize = self.kinds.iter().map(|&kind| self.own(kind)).sum();
         own + self.pairs.len() * self.each()
+    }
+
+    /// Numbers of an aggregate: of each sum two, the second what the first leaves over.
+    fn own(&self, kind: Kind) -> usize {
+        let sums = if kind.is_ratio() { 5 } else { 2 } + if self.within { 3 } else { 0 };
+        if self.is_plain(kind) { sums } else { 2 * sums }
     }
 
     /// Numbers of a pair.
     fn each(&self) -> usize {
-        if self.within { 2 } else { 1 }
+        if self.within { 4 } else { 2 }
+    }
+
+    /// Whether sums of this kind have 64 bits only.
+    fn is_plain(&self, kind: Kind) -> bool {
+        kind == Kind::Count && counts_are_plain(&self.pairs, self.within)
     }
 
     fn flat(&self, moments: &Moments) -> Vec<f64> {
         let mut numbers = Vec::with_capacity(self.width());
-        for (kind, sums) in self.kinds.iter().zip(&moments.sums) {
-            numbers.extend([sums.t, sums.tt]);
+        for (&kind, sums) in self.kinds.iter().zip(&moments.sums) {
+            if self.is_plain(kind) {
+                numbers.extend([sums.t.value(), sums.tt.value()]);
+                continue;
+            }
+            let mut write = |sums: &[Doubled]| numbers.extend(sums.iter().flat_map(|sum| [sum.high, sum.low]));
+            write(&[sums.t, sums.tt]);
             if kind.is_ratio() {
-                numbers.extend([sums.z, sums.zz, sums.tz]);
+                write(&[sums.z, sums.zz, sums.tz]);
             }
             if self.within {
-                numbers.extend([sums.within_tt, sums.within_zz, sums.within_tz]);
+                write(&[sums.within_tt, sums.within_zz, sums.within_tz]);
             }
         }
         for (both, within) in moments.products.sums() {
-            numbers.push(both);
+            numbers.extend([both.high, both.low]);
             if self.within {
-                numbers.push(within);
+                numbers.extend([within.high, within.low]);
             }
         }
         numbers
@@ -217,9 +234,9 @@ impl Numbers<'_> {
     fn split<'n>(&self, numbers: &'n [f64]) -> (Vec<Sums>, &'n [f64]) {
         let mut rest = numbers;
         let one = |&kind: &Kind| {
-            let (own, after) = rest.split_at(width(kind, self.within));
+            let (own, after) = rest.split_at(self.own(kind));
             rest = after;
-            unflat(kind, self.within, own)
+            self.unflat(kind, own)
         };
         let sums = self.kinds.iter().map(one).collect();
         (sums, rest)
@@ -231,34 +248,48 @@ impl Numbers<'_> {
 
     pub(super) fn moments(&self, numbers: &[f64]) -> Moments {
         let (sums, rest) = self.split(numbers);
-        let within = |own: &[f64]| if self.within { own[1] } else { 0.0 };
+        let sum = |own: &[f64]| Doubled {
+            high: own[0],
+            low: own[1],
+        };
+        let within = |own: &[f64]| {
+            if self.within {
+                sum(&own[2..])
+            } else {
+                Doubled::default()
+            }
+        };
         let pairs = self.pairs.iter().zip(rest.chunks(self.each()));
         Moments {
             sums,
-            products: Products::new(pairs.map(|(&pair, own)| (pair, own[0], within(own)))),
+            products: Products::new(pairs.map(|(&pair, own)| (pair, sum(own), within(own)))),
         }
     }
-}
 
-/// Numbers of an aggregate.
-fn width(kind: Kind, within: bool) -> usize {
-    let own = if kind.is_ratio() { 5 } else { 2 };
-    own + if within { 3 } else { 0 }
-}
-
-fn unflat(kind: Kind, within: bool, numbers: &[f64]) -> Sums {
-    let mut numbers = numbers.iter().copied();
-    let mut next = |is_there: bool| if is_there { numbers.next().unwrap_or(0.0) } else { 0.0 };
-    let ratio = kind.is_ratio();
-    Sums {
-        t: next(true),
-        tt: next(true),
-        z: next(ratio),
-        zz: next(ratio),
-        tz: next(ratio),
-        within_tt: next(within),
-        within_zz: next(within),
-        within_tz: next(within),
+    fn unflat(&self, kind: Kind, numbers: &[f64]) -> Sums {
+        if self.is_plain(kind) {
+            return Sums {
+                t: numbers[0].into(),
+                tt: numbers[1].into(),
+                ..Sums::default()
+            };
+        }
+        let mut sums = numbers.chunks_exact(2).map(|both| Doubled {
+            high: both[0],
+            low: both[1],
+        });
+        let mut next = |is_there: bool| is_there.then(|| sums.next()).flatten().unwrap_or_default();
+        let (ratio, within) = (kind.is_ratio(), self.within);
+        Sums {
+            t: next(true),
+            tt: next(true),
+            z: next(ratio),
+            zz: next(ratio),
+            tz: next(ratio),
+            within_tt: next(within),
+            within_zz: next(within),
+            within_tz: next(within),
+        }
     }
 }
 
@@ -268,28 +299,48 @@ mod tests {
 
     #[test]
     fn sums_are_written_and_read_in_one_order() {
-        let sums = |first: f64, ratio: f64, within: f64| Sums {
-            t: first,
-            tt: first + 1.0,
-            z: ratio * (first + 2.0),
-            zz: ratio * (first + 3.0),
-            tz: ratio * (first + 4.0),
-            within_tt: within * (first + 5.0),
-            within_zz: within * (first + 6.0),
-            within_tz: within * (first + 7.0),
+        let number = |high: f64| Doubled {
+            high,
+            low: high * 1e-20,
         };
-        for within in [false, true] {
+        let sums = |first: f64, ratio: f64, within: f64| Sums {
+            t: number(first),
+            tt: number(first + 1.0),
+            z: number(ratio * (first + 2.0)),
+            zz: number(ratio * (first + 3.0)),
+            tz: number(ratio * (first + 4.0)),
+            within_tt: number(within * (first + 5.0)),
+            within_zz: number(within * (first + 6.0)),
+            within_tz: number(within * (first + 7.0)),
+        };
+        let plain = Sums {
+            t: 1.0.into(),
+            tt: 2.0.into(),
+            ..Sums::default()
+        };
+        for (within, pairs, width) in [
+            (false, vec![], 2 + 10 + 4 + 4),
+            (false, vec![(0, 2), (2, 3)], 4 + 10 + 4 + 4 + 2 * 2),
+            (true, vec![(0, 2), (2, 3)], 10 + 16 + 10 + 10 + 2 * 4),
+        ] {
             let share = f64::from(u8::from(within));
             let kinds = [Kind::Count, Kind::Average, Kind::Sum, Kind::Sum];
+            let products: Vec<_> = pairs
+                .iter()
+                .map(|&(a, b)| ((a, b), number(50.0 + b as f64), number(share * (60.0 + b as f64))))
+                .collect();
             let numbers = Numbers {
                 kinds: &kinds,
-                pairs: vec![(0, 2), (2, 3)],
+                pairs,
                 within,
             };
-            let products = [((0, 2), 50.0, share * 51.0), ((2, 3), 60.0, share * 61.0)];
             let moments = Moments {
                 sums: vec![
-                    sums(1.0, 0.0, share),
+                    if numbers.is_plain(Kind::Count) {
+                        plain
+                    } else {
+                        sums(1.0, 0.0, share)
+                    },
                     sums(10.0, 1.0, share),
                     sums(20.0, 0.0, share),
                     sums(30.0, 0.0, share),
@@ -298,7 +349,7 @@ mod tests {
             };
             let flat = numbers.flat(&moments);
             assert_eq!(flat.len(), numbers.width());
-            assert_eq!(flat.len(), if within { 11 + 12 + 4 } else { 11 + 2 });
+            assert_eq!(flat.len(), width);
             assert_eq!(numbers.sums(&flat), moments.sums);
             let read = numbers.moments(&flat);
             assert_eq!((read.sums, read.products), (moments.sums, moments.products));
