@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_makes_the_same_interval() {
-        let values: Vec<Vec<f64>> = (0..12)
+        let values: Vec<Vec<f64>> = (0..28)
             .map(|at| (0..20).map(|n| f64::from(n * at % 37)).collect())
             .collect();
         let of: Vec<&[f64]> = values.iter().map(|values| &values[..]).collect();
@@ -334,7 +334,7 @@ mod tests {
                 within: false,
             };
             estimates(
-                &[stratum(30, 5), stratum(50, 7)],
+                &[stratum(30, 12), stratum(50, 16)],
                 &[ranked(0.5, &of), ranked(0.9, &of)],
                 settings,
             )

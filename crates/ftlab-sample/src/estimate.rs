@@ -30,6 +30,9 @@ use crate::doubled::Doubled;
 use crate::sql::Kind;
 use crate::totals::Sums;
 
+/// Partitions that a ratio has to rest on, if more were drawn.
+const FEWEST: f64 = 5.0;
+
 /// Partitions of a disk, and those of the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stratum {
@@ -202,6 +205,12 @@ const ROUNDING: f64 = 1e-28;
 /// Sums over disks for one number of the answer. Disks are added in a fixed order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimator {
+    /// Partitions drawn of disks that have something of the group; of ratios.
+    drawn: f64,
+    over: Spread,
+    counted: Spread,
+    /// What a proportion leaves over.
+    others: Spread,
     t: f64,
     z: f64,
     seen: f64,
@@ -215,6 +224,29 @@ pub struct Estimator {
     size: f64,
     /// Of the squares of a disk's variance `ee - 2 D ez + D² zz`, over its degrees of freedom: by powers of `D = R - near`.
     squares: [Doubled; 5],
+}
+
+/// How many equal partitions would have such sums.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread {
+    sum: f64,
+    squares: f64,
+}
+
+impl Spread {
+    fn add(&mut self, sum: f64, squares: f64) {
+        self.sum += sum;
+        self.squares += squares;
+    }
+
+    /// Kish's effective number; 0 of nothing.
+    fn partitions(&self) -> f64 {
+        if self.squares > 0.0 {
+            self.sum * self.sum / self.squares
+        } else {
+            0.0
+        }
+    }
 }
 
 impl Estimator {
@@ -246,6 +278,11 @@ impl Estimator {
             self.squares[0] += ee * ee / df;
             return;
         }
+        self.drawn += n;
+        let others = sums.zz - sums.tz - sums.tz + sums.tt;
+        self.over.add(sums.z.value(), sums.zz.value());
+        self.counted.add(sums.t.value(), sums.tt.value());
+        self.others.add((sums.z - sums.t).value(), others.value());
         let ratio = sums.t.value() / sums.z.value();
         let near = *self.near.get_or_insert(if ratio.is_finite() { ratio } else { 0.0 });
         let tz = variance(sums.tz, sums.t, sums.z, sums.within_tz);
@@ -295,7 +332,7 @@ impl Estimator {
         if whole {
             return Some(Estimate::exact(value));
         }
-        if is_blind(strata) {
+        if is_blind(strata) || self.is_sparse(kind) {
             return Some(Estimate { value, interval: None });
         }
         let ratio = if kind.is_ratio() { value } else { 0.0 };
@@ -328,6 +365,16 @@ impl Estimator {
                 df,
             }),
         })
+    }
+
+    /// Whether a ratio rests on few of the partitions drawn, so that its error bar would be chance.
+    fn is_sparse(&self, kind: Kind) -> bool {
+        let partitions = match kind {
+            Kind::Average => self.over.partitions(),
+            Kind::Proportion => self.counted.partitions().min(self.others.partitions()),
+            Kind::Count | Kind::Sum => return false,
+        };
+        partitions < FEWEST && partitions < 0.5 * self.drawn
     }
 
     fn df(&self, variance: f64, away: Doubled, strata: &[Stratum], within: bool) -> f64 {
