@@ -5,7 +5,7 @@
 //! leaves over is itself such a number, and is kept. Multiplications of halves find it, as a fused one is slow on machines without it: both give the same bits.
 //!
 //! # Not modelled
-//! Products below 1e-290 in size, or with a factor above 1e290, have 16 digits only, as what they leave over is no number of 64 bits.
+//! Products below 1e-290 in size, or with a factor above 1e300, have 16 digits only, as what they leave over is no number of 64 bits.
 //!
 //! # Cost
 //! Some 10 operations a sum, some 25 a product.
@@ -202,6 +202,22 @@ mod tests {
     fn what_is_too_large_to_be_halved_is_still_a_product() {
         let product = Doubled::product(1e300, 2.0);
         assert_eq!((product.high, product.low), (2e300, 0.0));
+        let product = Doubled::product(1e302, 2.0);
+        assert_eq!((product.high, product.low), (2e302, 0.0));
         assert_eq!(Doubled::product(1e-300, 1e-300), Doubled::default());
+    }
+
+    /// 2^100 + 2^46 and 2^-20 - 2^100.
+    #[test]
+    fn nothing_of_a_sum_is_lost_where_the_large_parts_cancel() {
+        let (large, middle, small) = (2f64.powi(100), 2f64.powi(46), 2f64.powi(-20));
+        let sum = Doubled {
+            high: large,
+            low: middle,
+        } + Doubled {
+            high: -large,
+            low: small,
+        };
+        assert_eq!((sum.high, sum.low), (middle, small));
     }
 }
