@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,17 @@ def test_a_quantile_of_few_partitions_has_no_error_bar(place: Path) -> None:
     assert drawn[0] < 25 <= drawn[1]
     cells = [figures["rows"][0]["values"] for figures in trusted]
     assert [["half_width" in cell for cell in row] for row in cells] == [[False, True], [True, True]]
+
+
+def test_a_pattern_passes_over_no_file_in_silence(ftlab: Command, place: Path) -> None:
+    for folder, name in (("one", b"a.csv"), ("two", b"a.csv"), ("two", b"\xff.csv")):
+        (place / folder).mkdir(exist_ok=True)
+        (place / folder / os.fsdecode(name)).write_text("v\n1\n")
+    query = "select count(*) as n from '{}'"
+    assert lab.sample(query.format("one/*.csv"), ratio=1).rows[0]["n"].value == 1
+    assert lab.sample(query.format(f"{place}/*/a.csv"), ratio=1).rows[0]["n"].value == 2
+    assert lab.sample(query.format("*/a.csv"), ratio=1).rows[0]["n"].value == 2
+    said = refused(ftlab, query.format("two/*.csv"))
+    assert said.startswith("two: the name `\ufffd.csv` is not UTF-8")
+    (place / "one" / "b.csv").symlink_to("gone")
+    assert "one/b.csv: No such file" in refused(ftlab, query.format("one/*.csv"))

@@ -446,16 +446,69 @@ pub fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
     if Path::new(pattern).exists() {
         return Ok(vec![PathBuf::from(pattern)]);
     }
-    let paths = glob::glob(pattern).map_err(|e| Error::input(format!("{pattern}: {}", e.msg)))?;
+    let pieces: Vec<&str> = pattern.split('/').collect();
+    let is_wild = |piece: &&str| piece.contains(['*', '?', '[']);
+    let wild = pieces.iter().rposition(is_wild).map_or(0, |at| at + 1);
+    for at in (0..wild).filter(|&at| is_wild(&pieces[at]) && pieces[at] != "**") {
+        for folder in globbed(&joined(&pieces[..at]))? {
+            names_are_text(&folder)?;
+        }
+    }
+    let rest = pieces[wild..].join("/");
     let mut found = Vec::new();
-    for path in paths {
-        let path = path.map_err(|e| Error::io(e.path(), e.error()))?;
-        if path.is_file() {
-            found.push(path);
+    for path in globbed(&joined(&pieces[..wild]))? {
+        let path = if rest.is_empty() { path } else { path.join(&rest) };
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.is_file() => found.push(path),
+            Ok(_) => {}
+            // A folder may do without the file; a link that leads nowhere is one of a disk that is not there.
+            Err(e) if is_absent(&e) && std::fs::symlink_metadata(&path).is_err() => {}
+            Err(e) => return Err(Error::io(&path, &e)),
         }
     }
     found.sort();
     Ok(found)
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+/// The first pieces of a path; of one from the root on, at least that.
+fn joined(pieces: &[&str]) -> String {
+    match pieces {
+        [""] => "/".to_owned(),
+        _ => pieces.join("/"),
+    }
+}
+
+/// What a pattern names; the present folder where it is empty.
+fn globbed(pattern: &str) -> Result<Vec<PathBuf>> {
+    if pattern.is_empty() {
+        return Ok(vec![PathBuf::from(".")]);
+    }
+    let paths = glob::glob(pattern).map_err(|e| Error::input(format!("{pattern}: {}", e.msg)))?;
+    let error = |e: glob::GlobError| Error::io(e.path(), e.error());
+    paths.map(|path| path.map_err(error)).collect()
+}
+
+/// Refuses a folder in which a pattern would pass over a name.
+fn names_are_text(folder: &Path) -> Result<()> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Ok(());
+    };
+    for entry in entries {
+        let name = entry.map_err(|e| Error::io(folder, &e))?.file_name();
+        if name.to_str().is_none() {
+            return Err(Error::input(format!(
+                "{}: the name `{}` is not UTF-8, expected none in a folder of a pattern, which would pass over it",
+                folder.display(),
+                name.to_string_lossy()
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn by_name(found: &[(String, PathBuf)]) -> Result<Form> {
