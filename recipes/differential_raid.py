@@ -162,7 +162,8 @@ def answers(asked: argparse.Namespace, scratch: Path) -> Iterator[dict[str, Any]
         if not trace.exists():
             # A generator reaches over the whole array. Any chunk divides 16 MiB, so that the last stripe fits.
             whole = drive["logical_bytes"] >> 24 << 24 or drive["logical_bytes"]
-            ftlab.convert(asked.workload, trace, span=f"{whole * max(1, len(parts) - 1)}B", filters=asked.filter)
+            over = {} if Path(asked.workload).exists() else {"span": f"{whole * max(1, len(parts) - 1)}B"}
+            ftlab.convert(asked.workload, trace, filters=asked.filter, **over)
         members = measured(trace, parts, asked)
         life = replaced(members, asked.cycles, drive["logical_bytes"] / drive["raw_bytes"], asked.replacements)
         yield figures(parts, members, list(life))

@@ -174,3 +174,20 @@ def test_a_pattern_passes_over_no_file_in_silence(ftlab: Command, place: Path) -
     assert said.startswith("two: the name `\ufffd.csv` is not UTF-8")
     (place / "one" / "b.csv").symlink_to("gone")
     assert "one/b.csv: No such file" in refused(ftlab, query.format("one/*.csv"))
+
+
+def test_numbers_that_floats_do_not_hold_are_told_apart(place: Path) -> None:
+    ids = [1234567890123456703 + n for n in range(5)]
+    (place / "ids.csv").write_text("id\n" + "".join(f"{number}\n" for number in ids))
+    (place / "ids.jsonl").write_text("".join(f'{{"id": {number}}}\n' for number in ids))
+    for file in ("ids.csv", "ids.jsonl"):
+        for condition, found in [
+            (f"id = {ids[2]}", 1),
+            (f"id <> {ids[2]}", 4),
+            (f"id > {ids[2]}", 2),
+            (f"id in ({ids[0]}, {ids[4]})", 2),
+            ("id > 5", 5),
+            (f"id < -{ids[0]}", 0),
+        ]:
+            query = f"select count(*) as n from '{file}' where {condition}"
+            assert lab.sample(query, ratio=1).rows[0]["n"].value == found, (file, condition)

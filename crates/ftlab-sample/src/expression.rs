@@ -322,12 +322,33 @@ fn piece(text: &[u8], number: usize) -> Option<&[u8]> {
         .nth(number - 1)
 }
 
+/// Whole numbers up to this size are numbers of 64 bits.
+pub const EXACT: u128 = 1 << 53;
+
+/// A whole number as it is written, without a sign of plus or zeros in front.
+pub fn integer(text: &[u8]) -> Option<i128> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_plain = digits.iter().all(u8::is_ascii_digit) && (digits.first() != Some(&b'0') || text == b"0");
+    let text = std::str::from_utf8(text)
+        .ok()
+        .filter(|_| is_plain && digits.len() <= 38)?;
+    text.parse().ok()
+}
+
 fn compare(how: Comparison, a: &Value<'_>, b: &Value<'_>) -> Evaluated<Option<bool>> {
     if a.is_null() || b.is_null() {
         return Ok(None);
     }
     let order = match (a, b) {
-        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        (Value::Text(a), Value::Text(b)) => Some(match (integer(a), integer(b)) {
+            // Whole numbers that 64-bit floats do not hold are texts of their digits.
+            (Some(one), Some(other))
+                if one.max(other).unsigned_abs() > EXACT || one.min(other).unsigned_abs() > EXACT =>
+            {
+                one.cmp(&other)
+            }
+            _ => a.cmp(b),
+        }),
         (Value::Bool(_), _) | (_, Value::Bool(_)) => a.truth()?.partial_cmp(&b.truth()?),
         _ => match (a.number()?, b.number()?) {
             (Some(a), Some(b)) => a.partial_cmp(&b),

@@ -10,6 +10,7 @@ import altair as alt
 import polars as pl
 
 from ftlab import show
+from ftlab.errors import InputError
 from ftlab.plots import theme
 from ftlab.sample_study import Study
 
@@ -34,6 +35,8 @@ def write(study: Study, folder: Path) -> list[Path]:
     """A picture of each kind."""
     import vl_convert
 
+    if study.table().is_empty():
+        raise InputError(f"--plots {folder}: the answer has no numbers to draw")
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for kind in TITLES:

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 use ftlab_core::error::nearest;
 use ftlab_core::{Error, Result};
 
-use crate::expression::{Comparison, Expression, Operator};
+use crate::expression::{Comparison, EXACT, Expression, Operator, integer};
 use crate::record::{Explode, Form, Pick};
 
 use super::{Question, numbers, unsupported, whole};
@@ -140,6 +140,11 @@ impl Scope<'_> {
             }
             Expr::Nested(inside) => self.compile(inside)?,
             Expr::Value(value) => match &value.value {
+                Literal::Number(text, _)
+                    if integer(text.as_bytes()).is_some_and(|number| number.unsigned_abs() > EXACT) =>
+                {
+                    Expression::Text(text.clone().into_bytes())
+                }
                 Literal::Number(text, _) => Expression::Number(
                     text.parse()
                         .map_err(|_| Error::input(format!("`{text}`: expected a number")))?,
@@ -153,9 +158,16 @@ impl Scope<'_> {
                 let inside = boxed(self.compile(inside)?);
                 match op {
                     UnaryOperator::Not => Expression::Not(inside),
-                    UnaryOperator::Minus => {
-                        Expression::Compute(Operator::Subtract, boxed(Expression::Number(0.0)), inside)
-                    }
+                    UnaryOperator::Minus => match *inside {
+                        Expression::Text(digits)
+                            if integer(&digits).is_some_and(|number| number.unsigned_abs() > EXACT) =>
+                        {
+                            Expression::Text([b"-", &digits[..]].concat())
+                        }
+                        inside => {
+                            Expression::Compute(Operator::Subtract, boxed(Expression::Number(0.0)), boxed(inside))
+                        }
+                    },
                     UnaryOperator::Plus => *inside,
                     _ => return Err(unsupported(expr)),
                 }

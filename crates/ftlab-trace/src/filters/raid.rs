@@ -24,7 +24,7 @@
 //! Balakrishnan et al., Differential RAID: rethinking RAID for SSD reliability, EuroSys 2010, the array that Dynamic page
 //! replication is compared with. Under random writes of less than a stripe, drive `i` of `n` with the share `p` of the parity
 //! gets `p (n - 1) + (1 - p)` of the writes that a drive without parity gets. The order of chunks is that of Linux's
-//! left-symmetric RAID-5.
+//! right-symmetric RAID-5.
 
 use std::ops::Range;
 
@@ -133,13 +133,16 @@ impl Raid {
         (start < end).then(|| start - first..end - first)
     }
 
-    /// The bytes of a chunk of parity that change with `part`.
-    fn parity_of(&self, part: &Part) -> Range<u64> {
-        let (start, end) = (part.bytes.start, part.bytes.end);
-        match start / self.chunk == (end - 1) / self.chunk {
-            true => start % self.chunk..(end - 1) % self.chunk + 1,
-            false => 0..self.chunk,
-        }
+    /// The bytes of a chunk of parity that change with `part`: of a write over one border of chunks those in front of it and
+    /// those behind it, as far as they are apart.
+    fn parity_of(&self, part: &Part) -> impl Iterator<Item = Range<u64>> + Clone + use<> {
+        let (start, end) = (part.bytes.start % self.chunk, (part.bytes.end - 1) % self.chunk + 1);
+        let parts = match (part.bytes.end - 1) / self.chunk - part.bytes.start / self.chunk {
+            0 => [0..0, start..end],
+            1 if end < start => [0..end, start..self.chunk],
+            _ => [0..0, 0..self.chunk],
+        };
+        parts.into_iter().filter(|bytes| !bytes.is_empty())
     }
 
     fn read_old(&self, input: &Batch, i: usize, stripe: u64, bytes: &Range<u64>, output: &mut Batch) {
@@ -166,11 +169,13 @@ impl Raid {
     fn write(&self, input: &Batch, i: usize, part: &Part, output: &mut Batch) {
         let is_whole = part.bytes == (0..self.width());
         let Some(at) = self.chunk_of(part.stripe) else {
-            let bytes = self.parity_of(part);
-            if !is_whole {
+            let parity = self.parity_of(part);
+            for bytes in parity.clone().filter(|_| !is_whole) {
                 self.read_old(input, i, part.stripe, &bytes, output);
             }
-            self.made(input, i, OpKind::Write, part.stripe, &bytes, output);
+            for bytes in parity {
+                self.made(input, i, OpKind::Write, part.stripe, &bytes, output);
+            }
             return;
         };
         if let Some(bytes) = self.within(part, at) {
@@ -284,8 +289,10 @@ mod tests {
 
     #[test]
     fn parity_covers_all_chunks_that_a_write_touches() {
-        let batch = member("1/0/0", 0, "0,write,3072,2048\n1,write,1024,512\n");
-        assert_eq!(places(&batch), [(0, 4096), (0, 4096), (1024, 512), (1024, 512)]);
+        let batch = member("1/0/0", 0, "0,write,3072,2048\n1,write,1024,512\n2,write,1024,6000\n");
+        let apart = [(0, 1024), (3072, 1024)];
+        assert_eq!(places(&batch)[..4], [apart, apart].concat());
+        assert_eq!(places(&batch)[4..], [(1024, 512), (1024, 512), (0, 4096), (0, 4096)]);
     }
 
     /// An array of bytes, kept by a list of what each drive holds: data is where the filter says, and parity is the XOR.
