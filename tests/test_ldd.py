@@ -561,4 +561,33 @@ def test_a_copy_of_the_folder_is_not_written(ftlab: Command, tmp_path: Path, mon
     # The folder may be moved, and then the other name is its own.
     Path("h.ldd").rename("moved.ldd")
     assert ftlab("ldd", "load", "moved.ldd", "one.txt", "--append").code == 0
-    assert ldd.open("moved.ldd").count().value == 9000
+    assert ldd.open("moved.ldd").count() == 9000
+
+
+class OddError(Exception):
+    """It can be sent to another process, but not be made there."""
+
+    def __init__(self, one: object, other: object) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def _raises(_: str) -> str:
+    raise OddError(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "says"),
+    [
+        (lambda _: os._exit(3), FtlabIOError, "one of them ended"),
+        (lambda _: os.kill(os.getpid(), signal.SIGKILL), FtlabIOError, "one of them ended"),
+        (lambda _: sys.exit(4), RuntimeError, r"SystemExit\(4\)"),
+        (_raises, RuntimeError, "OddError: 1 2"),
+        (lambda text: int(text + "x"), ValueError, "invalid literal"),
+    ],
+)
+def test_a_process_that_ends_or_fails_ends_the_action(
+    tmp_path: Path, function: Any, error: type[Exception], says: str
+) -> None:
+    (tmp_path / "n.txt").write_text("".join(f"{n}\n" for n in range(5000)))
+    with pytest.raises(error, match=says):
+        ldd.text(tmp_path / "n.txt", partition="2KiB").using(processes=2).map(function).count()

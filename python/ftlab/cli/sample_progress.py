@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -45,7 +46,9 @@ class Line:
             parts.append(f"{name} so far {plus_minus(value, half_width)}")
         elif progress["widest"] is not None:
             parts.append(f"widest so far {show.percent(progress['widest'])} of its value")
-        self._stream.write("\r\x1b[2K" + "  ".join(parts))
+        # A line that wraps could not be taken away.
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write("\r\x1b[2K" + "  ".join(parts)[:width])
         self._stream.flush()
 
     def clear(self) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pickle
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any, TypeVar
 
 from ftlab import _ftlab
-from ftlab.errors import InputError
+from ftlab.errors import FtlabIOError, InputError
 from ftlab.ldd.kernels import ones
 from ftlab.ldd.steps import Flow, Frames, Map, Pieces, SampleRecords, Step
 
@@ -149,10 +152,15 @@ class _Work:
             raise InputError(f"processes {processes}: expected 1 or more")
         global _forked
         _forked = self
+        pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("fork"))
         try:
-            with multiprocessing.get_context("fork").Pool(processes) as pool:
-                yield from pool.imap(_in_process, order, chunksize=4)
+            yield from pool.map(_in_process, order, chunksize=4)
+        except BrokenProcessPool:
+            raise FtlabIOError(
+                "processes: one of them ended in the midst of its work, as if it had been killed"
+            ) from None
         finally:
+            pool.shutdown(cancel_futures=True)
             _forked = None
 
 
@@ -163,7 +171,23 @@ _forked: _Work | None = None
 def _in_process(place: tuple[int, int]) -> Any:
     work = _forked
     assert work is not None, place
-    return work.finish(work.through(work.files.source.read(*place, work.plan)))
+    try:
+        return work.finish(work.through(work.files.source.read(*place, work.plan)))
+    except SystemExit as error:
+        raise RuntimeError(f"a function ended its process: SystemExit({error.code})") from None
+    except Exception as error:
+        if _comes_through(error):
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+
+
+def _comes_through(error: Exception) -> bool:
+    """Whether an exception can be sent to another process; one with arguments of its own may fail there only."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return False
+    return True
 
 
 def _key(value: Any) -> Any:
