@@ -32,14 +32,12 @@ class Disk:
 def write(folder: Path, rows: list[str]) -> list[int]:
     """Records with their number in front; the partition of each is that of its first byte."""
     folder.mkdir(parents=True)
-    at = len("i,a,b\n")
-    places = []
+    starts = [len("i,a,b\n")]
     for row in rows:
-        places.append(at // PARTITION)
-        at += len(row) + 1
-    if (at - 1) // PARTITION > places[-1]:
-        # The end of the last record would be a partition without one.
-        del rows[-1], places[-1]
+        starts.append(starts[-1] + len(row) + 1)
+    # As few partitions as are needed, all of one size.
+    size = -(-starts[-1] // -(-starts[-1] // PARTITION))
+    places = [start // size for start in starts[:-1]]
     (folder / "x.csv").write_text("\n".join(["i,a,b", *rows]) + "\n")
     return places
 
