@@ -1,7 +1,7 @@
 //! Files cut into partitions, disk by disk (a dataset in place, as an LDD of the chapter is after loading).
 //!
 //! # Model
-//! A partition is a range of a file of `partition` bytes (of Parquet a row group); a record belongs to the partition that holds its first byte, also where it ends later.
+//! A partition is a range of a file of at most `partition` bytes, all of a file of one size (of Parquet a row group); a record belongs to the partition that holds its first byte, also where it ends later.
 //! Partitions of a disk are numbered through its files in order of their names; a file with several names (links) is there once. A disk is what
 //! `--disk` names, else the file system on which a file lies.
 //!
@@ -23,7 +23,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Result, units};
 use rustix::fs::Advice;
 
 use crate::index::Index;
@@ -32,6 +32,8 @@ use crate::record::{Form, Pick};
 use crate::row_groups::RowGroups;
 use crate::store::Log;
 
+/// Sizes that partitions may be asked to have.
+pub const PARTITIONS: std::ops::RangeInclusive<u64> = 2048..=1 << 30;
 /// The byte order mark of UTF-8, which is no text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a header, at most so much is read.
@@ -358,6 +360,17 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         row_groups,
         log: None,
     }))
+}
+
+/// A size of partitions as it is written.
+pub fn partition_bytes(text: &str) -> Option<u64> {
+    units::bytes(text).ok().filter(|bytes| PARTITIONS.contains(bytes))
+}
+
+/// The same as an option of the command.
+pub fn partition_option(text: &str) -> Result<u64> {
+    partition_bytes(text)
+        .ok_or_else(|| Error::input(format!("--partition {text}: expected 2KiB to 1GiB, with the unit")))
 }
 
 /// Bytes of each of as few partitions of at most `most` as `bytes` need.

@@ -1,6 +1,6 @@
 //! Where the records of a chain come from, and which partitions are drawn.
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -52,7 +52,7 @@ impl Source {
             });
         }
         let text = spec.partition.as_deref().unwrap_or("64KiB");
-        let bytes = units::bytes(text).ok().filter(|bytes| (2048..=1 << 30).contains(bytes));
+        let bytes = layout::partition_bytes(text);
         let refuse = || Error::input(format!("partition {text}: expected 2KiB to 1GiB, with the unit"));
         let form = match (&spec.format, &spec.delimiter) {
             (Some(name), delimiter) => Some(Form::parse(name, delimiter.as_deref())?),

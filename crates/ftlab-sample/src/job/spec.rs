@@ -4,6 +4,7 @@ use ftlab_core::{Error, Result, units};
 use serde::Deserialize;
 
 use crate::bootstrap::least_replicates;
+use crate::layout;
 
 const MOST_REPLICATES: usize = 100_000;
 
@@ -99,18 +100,7 @@ impl SampleSpec {
     }
 
     pub fn partition_bytes(&self) -> Result<u64> {
-        let refuse = |_| {
-            Error::input(format!(
-                "--partition {}: expected 2KiB to 1GiB, with the unit",
-                self.partition
-            ))
-        };
-        let bytes = units::bytes(&self.partition).map_err(refuse)?;
-        if (2048..=1 << 30).contains(&bytes) {
-            Ok(bytes)
-        } else {
-            Err(refuse(Error::Interrupted))
-        }
+        layout::partition_option(&self.partition)
     }
 
     /// A stored LDD was cut when it was loaded.

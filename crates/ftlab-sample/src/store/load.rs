@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ftlab_core::{Error, Result, units};
+use ftlab_core::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -121,11 +121,8 @@ impl CreateSpec {
     }
 }
 
-/// A size of partitions.
 fn partition_bytes(text: Option<&str>) -> Result<u64> {
-    let text = text.unwrap_or("64KiB");
-    let bytes = units::bytes(text).ok().filter(|bytes| (2048..=1 << 30).contains(bytes));
-    bytes.ok_or_else(|| Error::input(format!("--partition {text}: expected 2KiB to 1GiB, with the unit")))
+    layout::partition_option(text.unwrap_or("64KiB"))
 }
 
 /// Loads, and says what there is then. `go_on` is called now and then, and may refuse.

@@ -23,6 +23,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::cutter::{Cutter, Sealed};
 use super::log::{self, FRAME, HEAD};
 use super::manifest::{self, Manifest, Placement, sync_folder};
+use crate::layout;
 use crate::record::Form;
 
 /// Of a record, so that lengths of partitions have 4 bytes.
@@ -97,7 +98,7 @@ impl Writer {
                 home.display()
             )));
         }
-        if !(2048..=1 << 30).contains(&partition_bytes) {
+        if !layout::PARTITIONS.contains(&partition_bytes) {
             return Err(Error::input(format!(
                 "partition of {partition_bytes} bytes: expected 2 KiB to 1 GiB"
             )));

@@ -145,10 +145,6 @@ impl Raid {
         parts.into_iter().filter(|bytes| !bytes.is_empty())
     }
 
-    fn read_old(&self, input: &Batch, i: usize, stripe: u64, bytes: &Range<u64>, output: &mut Batch) {
-        self.made(input, i, OpKind::Read, stripe, bytes, output);
-    }
-
     /// A request that the array makes itself.
     fn made(&self, input: &Batch, i: usize, op: OpKind, stripe: u64, bytes: &Range<u64>, output: &mut Batch) {
         let content: Option<&[u64]> = (!input.content_end.is_empty()).then_some(&[]);
@@ -171,7 +167,7 @@ impl Raid {
         let Some(at) = self.chunk_of(part.stripe) else {
             let parity = self.parity_of(part);
             for bytes in parity.clone().filter(|_| !is_whole) {
-                self.read_old(input, i, part.stripe, &bytes, output);
+                self.made(input, i, OpKind::Read, part.stripe, &bytes, output);
             }
             for bytes in parity {
                 self.made(input, i, OpKind::Write, part.stripe, &bytes, output);
@@ -180,7 +176,7 @@ impl Raid {
         };
         if let Some(bytes) = self.within(part, at) {
             if !is_whole {
-                self.read_old(input, i, part.stripe, &bytes, output);
+                self.made(input, i, OpKind::Read, part.stripe, &bytes, output);
             }
             self.data(input, i, part.stripe, at, &bytes, output);
         }
