@@ -2,6 +2,7 @@
 #
 #   make demo       compare victim policies and over-provisioning on a bundled real trace, and ask what placement would bring to a
 #                   recorded database; writes out/demo/report.html and out/placement/report.html
+#   make build      the whole: behind `make demo`, which has no need of them, samples of files and the extension of SQLite
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make test-crate CRATE=ftlab-ftl [ONLY=conformance]    the tests of one crate
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
@@ -25,6 +26,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives memor
 PRELOAD := python/ftlab/libftlab_preload.so
 VFS     := python/ftlab/libftlab_replicate_vfs.so
 MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD)),$(wildcard $(VFS))),,module-is-missing)
+MISSED  := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))),,module-is-missing)
 
 # Streams, inference and an oracle on PostgreSQL under pgbench's updates, for a drive that its database fills.
 PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
@@ -54,18 +56,28 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
-# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. The recorder's
-# library has the same name when it is built for tests, so it is made anew (and that of SQLite too). What maturin says is shown if it fails: it warns of a backend that is
-# not its own (packaging/backend.py).
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. Libraries
+# that other programs load have the same name when they are built for tests, so they are made anew. What maturin says is shown if it fails: it
+# warns of a backend that is not its own (packaging/backend.py).
+RELEASE := $${CARGO_TARGET_DIR:-target}/release
+library  = rm -f $(RELEASE)/deps/lib$(subst -,_,$(1)).so && cargo build --release --quiet --package $(1) && \
+           install -m 644 $(RELEASE)/lib$(subst -,_,$(1)).so $(2)
+module   = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet $(1) > $(VENV)/build.txt 2>&1 || \
+           { cat $(VENV)/build.txt; exit 1; }
+
 $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
 	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
 	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
-	rm -f $${CARGO_TARGET_DIR:-target}/release/deps/libftlab_preload.so $${CARGO_TARGET_DIR:-target}/release/deps/libftlab_replicate_vfs.so && \
-	cargo build --release --quiet --package ftlab-preload --package ftlab-replicate-vfs && \
-	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_preload.so $(PRELOAD) && \
-	install -m 644 $${CARGO_TARGET_DIR:-target}/release/libftlab_replicate_vfs.so $(VFS) && \
-	wait $$packages
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet > $(VENV)/build.txt 2>&1 || { cat $(VENV)/build.txt; exit 1; }
+	$(call library,ftlab-preload,$(PRELOAD)) && $(call library,ftlab-replicate-vfs,$(VFS)) && wait $$packages
+	$(call module,)
+	touch $@
+
+# All but a quarter of the build that the demo has no need of; what is missing says so.
+$(VENV)/stamp-demo: $(VENV)/stamp-packages $(SOURCES) $(MISSED)
+	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
+	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
+	$(call library,ftlab-preload,$(PRELOAD)) && wait $$packages
+	$(call module,--no-default-features)
 	touch $@
 
 # What only tests and lints, the site or wheels need; the demo is there sooner without.
@@ -77,7 +89,8 @@ $(VENV)/stamp-%: $(VENV)/stamp-packages
 .PHONY: module-is-missing
 module-is-missing:
 
-demo: build
+# A whole build that is there serves as well, and is not replaced by a part.
+demo: $(if $(wildcard $(VENV)/stamp-built),build,$(VENV)/stamp-demo)
 	$(BIN)/ftlab demo --out out/demo --force
 	$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force
 
@@ -100,6 +113,7 @@ test-long: test
 lint: build $(VENV)/stamp-dev
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --package ftlab-py --no-default-features --quiet -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

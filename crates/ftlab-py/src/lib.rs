@@ -2,11 +2,13 @@
 
 mod error;
 mod frames;
+#[cfg(feature = "sampling")]
 mod ldd;
 mod members;
 mod nvm;
 mod replicate;
 mod requests;
+#[cfg(feature = "sampling")]
 mod sample;
 mod table;
 mod watch;
@@ -266,6 +268,40 @@ fn parse_drive(json: &str) -> PyResult<ftlab_run::DriveSpec> {
     serde_json::from_str(json).map_err(|e| to_py(ftlab_core::Error::input(format!("drive: {e}"))))
 }
 
+/// Called for names that the module does not have: what needs the part that is missing says so.
+#[cfg(not(feature = "sampling"))]
+#[pyfunction]
+fn __getattr__(name: &str) -> PyResult<Py<PyAny>> {
+    if ["sample_", "ldd_", "Ldd"].iter().any(|part| name.starts_with(part)) {
+        return Err(to_py(ftlab_core::Error::input(
+            "this build has no samples of files and no LDDs; `make build` adds them",
+        )));
+    }
+    Err(pyo3::exceptions::PyAttributeError::new_err(format!(
+        "module 'ftlab._ftlab' has no attribute '{name}'"
+    )))
+}
+
+#[cfg(feature = "sampling")]
+fn add_sampling(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_statistics, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_merged, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_array, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_real_array, m)?)?;
+    m.add_function(wrap_pyfunction!(sample::sample_blocked, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_load, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_info, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_pieces, m)?)?;
+    m.add_function(wrap_pyfunction!(ldd::ldd_choose, m)?)?;
+    m.add_class::<ldd::LddSource>()?;
+    m.add_class::<ldd::LddStream>()?;
+    m.add_class::<ldd::LddPart>()?;
+    m.add_class::<ldd::LddSums>()?;
+    m.add_class::<ldd::LddWriter>()?;
+    Ok(())
+}
+
 #[pymodule]
 fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -300,21 +336,10 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_probe, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
-    m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
-    m.add_function(wrap_pyfunction!(sample::sample_statistics, m)?)?;
-    m.add_function(wrap_pyfunction!(sample::sample_merged, m)?)?;
-    m.add_function(wrap_pyfunction!(sample::sample_array, m)?)?;
-    m.add_function(wrap_pyfunction!(sample::sample_real_array, m)?)?;
-    m.add_function(wrap_pyfunction!(sample::sample_blocked, m)?)?;
-    m.add_function(wrap_pyfunction!(ldd::ldd_load, m)?)?;
-    m.add_function(wrap_pyfunction!(ldd::ldd_info, m)?)?;
-    m.add_function(wrap_pyfunction!(ldd::ldd_pieces, m)?)?;
-    m.add_function(wrap_pyfunction!(ldd::ldd_choose, m)?)?;
-    m.add_class::<ldd::LddSource>()?;
-    m.add_class::<ldd::LddStream>()?;
-    m.add_class::<ldd::LddPart>()?;
-    m.add_class::<ldd::LddSums>()?;
-    m.add_class::<ldd::LddWriter>()?;
+    #[cfg(feature = "sampling")]
+    add_sampling(m)?;
+    #[cfg(not(feature = "sampling"))]
+    m.add_function(wrap_pyfunction!(__getattr__, m)?)?;
     m.add_function(wrap_pyfunction!(replicate::replicate_calibrate, m)?)?;
     m.add_function(wrap_pyfunction!(replicate::replicate_report, m)?)?;
     Ok(())
