@@ -12,7 +12,7 @@ use crate::mapping::Why;
 use crate::placement::Event;
 use crate::record::{Entry, Target};
 use crate::replication;
-use crate::request::{HostRequest, WriteContext};
+use crate::request::{Admitted, HostRequest, WriteContext};
 
 impl<B: Backend> Ftl<B> {
     pub(crate) fn write(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
@@ -79,13 +79,13 @@ impl<B: Backend> Ftl<B> {
         self.contents.let_go(context.contents);
         if through && self.roles.dedup.is_some() && !self.config.buffer.power_loss_protected {
             self.program_packs(Ticket::NONE);
-            self.end_page_of(frontier, request);
+            self.end_page_of(frontier, request.first, request.units);
             self.wait_for_values(request.first.0..request.first.0 + request.units, ticket);
             if request.fua() && self.recovery.is_some() {
                 self.flush_journal(ticket);
             }
         } else if through {
-            self.end_page_of(frontier, request);
+            self.end_page_of(frontier, request.first, request.units);
         } else {
             self.drain_buffer(ticket);
         }
@@ -136,7 +136,36 @@ impl<B: Backend> Ftl<B> {
             self.refused(lpn);
         }
         if stored || !self.plain_mapping {
-            self.end_page_of(0, request);
+            self.end_page_of(0, request.first, request.units);
+        }
+    }
+
+    /// Whether a whole unit is written without asking or telling anybody but garbage collection.
+    pub fn is_bare(&self) -> bool {
+        let is_plain = self.plain_buffer && self.plain_placement && self.plain_mapping && self.roles.is_none();
+        let tells_nobody =
+            self.tenants.is_none() && self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
+        !B::TIMED && is_plain && tells_nobody && !self.end_of_life
+    }
+
+    /// As [`Ftl::admit`] of a request that writes one whole unit, on a drive that [is bare](Ftl::is_bare).
+    #[inline(always)]
+    pub fn write_bare(&mut self, lpn: Lpn) -> Admitted {
+        debug_assert!(self.is_bare() && lpn.0 < self.config.logical_units);
+        self.counts.host_write_requests += 1;
+        self.counts.host_writes += 1;
+        self.tick += 1;
+        let Some(place) = self.place_for(lpn, 0) else {
+            return Admitted::EndOfLife;
+        };
+        self.program_at::<true>(place, lpn, Cause::Host, Class::HostWrite, Ticket::NONE);
+        if self.layout.units_per_page > 1 {
+            self.end_page_of(0, lpn, 1);
+        }
+        if self.end_of_life {
+            Admitted::EndOfLife
+        } else {
+            Admitted::Done
         }
     }
 
@@ -195,15 +224,15 @@ impl<B: Backend> Ftl<B> {
         self.map_ready.clear();
     }
 
-    /// A write that may not wait in memory has ended: program the pages that hold its last units.
+    /// A write of `units` from `first` on that may not wait in memory has ended: program the pages that hold its last units.
     #[inline]
-    pub(crate) fn end_page_of(&mut self, frontier: Frontier, request: &HostRequest<'_>) {
+    pub(crate) fn end_page_of(&mut self, frontier: Frontier, first: Lpn, units: u32) {
         if self.layout.units_per_page == 1 {
             return;
         }
         if self.may_split() {
-            for step in 0..request.units {
-                self.end_pages_of_unit(Lpn(request.first.0 + step));
+            for step in 0..units {
+                self.end_pages_of_unit(Lpn(first.0 + step));
             }
         } else {
             let place = self.frontiers.place(frontier, self.current_lane[frontier as usize]);

@@ -23,15 +23,29 @@ impl<B: Backend> Ftl<B> {
         let Some(place) = self.place_for(lpn, frontier) else {
             return false;
         };
+        self.program_at::<false>(place, lpn, cause, class, ticket);
+        true
+    }
+
+    /// As [`Ftl::program_unit`], at an open place. `BARE`: on a drive that [is bare](Ftl::is_bare), which keeps nothing that would
+    /// have to be told.
+    #[inline(always)]
+    pub(crate) fn program_at<const BARE: bool>(
+        &mut self,
+        place: usize,
+        lpn: Lpn,
+        cause: Cause,
+        class: Class,
+        ticket: Ticket,
+    ) {
         let old = self.record.entry(lpn);
         if let Some(slot) = old.as_slot() {
             self.invalidate(slot);
         } else if old != Entry::UNMAPPED {
             self.release(old);
         }
-        let slot = self.append(place, Packed::lpn(lpn), cause, class, ticket);
+        let slot = self.append_to::<BARE>(place, Packed::lpn(lpn), cause, class, ticket);
         self.record.set_entry(lpn, Entry::slot(slot));
-        true
     }
 
     /// An open place of `frontier` for a page that holds `lpn`, after making room if a unit must be opened.
@@ -217,6 +231,18 @@ impl<B: Backend> Ftl<B> {
     /// Puts a unit into the next slot of an open place; the page is programmed when it is full.
     #[inline]
     pub(crate) fn append(&mut self, place: usize, owner: Packed, cause: Cause, class: Class, ticket: Ticket) -> Slot {
+        self.append_to::<false>(place, owner, cause, class, ticket)
+    }
+
+    #[inline(always)]
+    fn append_to<const BARE: bool>(
+        &mut self,
+        place: usize,
+        owner: Packed,
+        cause: Cause,
+        class: Class,
+        ticket: Ticket,
+    ) -> Slot {
         let open = &mut self.frontiers.open[place];
         let slot = Slot(open.base + open.next);
         let ru = open.ru;
@@ -244,17 +270,24 @@ impl<B: Backend> Ftl<B> {
         self.record.prefetch_fill(slot);
         self.record.set_owner(slot, owner);
         self.record.set_valid(slot);
-        self.lost_or_not(slot, false);
         self.units.add_valid(ru, 1);
         self.counts.programmed[cause as usize] += 1;
-        if let Some(versions) = &mut self.versions
-            && owner.as_lpn().is_some()
-            && cause == Cause::Host
-        {
-            versions.programmed(slot);
+        if !BARE {
+            self.lost_or_not(slot, false);
+            if let Some(versions) = &mut self.versions
+                && owner.as_lpn().is_some()
+                && cause == Cause::Host
+            {
+                versions.programmed(slot);
+            }
         }
         if self.layout.units_per_page == 1 || next.is_multiple_of(self.layout.units_per_page) {
-            self.finish_page(place, slot, 0);
+            if BARE {
+                self.counts.page_programs += 1;
+                self.close_if_full(place);
+            } else {
+                self.finish_page(place, slot, 0);
+            }
         }
         slot
     }

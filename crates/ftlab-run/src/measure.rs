@@ -1,8 +1,9 @@
 //! What a measurement is made of, and its loop on the counting backend. `time` has the loop of devices with time.
 
+use std::ops::Range;
 use std::time::Instant;
 
-use ftlab_core::{Batch, OpKind, Result, Source};
+use ftlab_core::{Batch, IoContext, Lpn, OpKind, Result, Source};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::{Gauges, uncollected};
 use ftlab_drive::power::{self, PowerCut};
@@ -133,7 +134,8 @@ pub fn count(
     let latencies = Latencies::default();
     let first = |ftl: &Ftl<Counting>| Reading::new(&Gauges::of(ftl), &latencies, 0, 0, 0);
     let mut film = plan.film.then(|| Film::new(first(ftl), tiles(ftl, MOST_TILES)));
-    let mut cuts = plan.power_cuts.iter().copied().peekable();
+    let mut cuts = plan.power_cuts.iter().copied();
+    let mut next_cut = cuts.next().unwrap_or(u64::MAX);
     let mut power_cuts = Vec::new();
     let end = 'run: loop {
         // Stopped in what came before: a run that is not warmed up as asked is no measurement.
@@ -148,32 +150,23 @@ pub fn count(
             break End::Done;
         }
         let left = plan.limit.requests.map_or(u64::MAX, |most| most - requests);
-        let (first, n) = (*next, batch.len().min(next.saturating_add(left as usize)));
+        let (mut first, n) = (*next, batch.len().min(next.saturating_add(left as usize)));
         *next = n;
-        let first_unit = |i: usize| (batch.offset[i] >> shift) as u32;
-        let looks_up = !batch.content.is_empty() && ftl.deduplicates();
-        for i in first..n {
-            if i + AHEAD_MAP < n {
-                ftl.prefetch_map(first_unit(i + AHEAD_MAP));
-            }
-            if i + AHEAD_OLD < n {
-                ftl.prefetch_old(first_unit(i + AHEAD_OLD));
-            }
-            if looks_up {
-                ftl.prefetch_contents(|ahead| match i + ahead < n {
-                    true => (first_unit(i + ahead), batch.content_of(i + ahead)),
-                    false => (0, &[]),
-                });
-            }
-            let context = batch.context_of(i);
-            let request = HostRequest::of_bytes(&batch.request(i, &context), shift);
-            if ftl.admit(&request, Ticket::NONE) == Admitted::EndOfLife {
+        let mut way = Way::of(ftl, batch);
+        while first < n {
+            // Nothing is looked at before so many requests.
+            let undisturbed = next_cut.min(series.next_due()).saturating_sub(requests).max(1);
+            let end = n.min(first.saturating_add(undisturbed as usize));
+            let admitted = admit_each(ftl, batch, first..end, shift, way, &mut bytes);
+            requests += admitted as u64;
+            if admitted < end - first {
                 break 'run End::WornOut;
             }
-            requests += 1;
-            bytes += u64::from(batch.length[i]);
-            if cuts.next_if(|&at| requests >= at).is_some() {
+            first = end;
+            if requests >= next_cut {
                 power_cuts.push((requests, power::cut_power(ftl, plan.config)));
+                next_cut = cuts.next().unwrap_or(u64::MAX);
+                way.bare = ftl.is_bare();
             }
             if series.due(requests) {
                 let gauges = Gauges::of(ftl);
@@ -219,6 +212,83 @@ pub fn count(
         overload: Overload::default(),
         power_cuts,
     })
+}
+
+/// What is the same for all requests of a batch.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Nothing is known of any request beside its address.
+    plain: bool,
+    /// A write of one whole unit asks nobody.
+    bare: bool,
+    /// Contents decide where units go.
+    looks_up: bool,
+}
+
+impl Way {
+    fn of(ftl: &Ftl<Counting>, batch: &Batch) -> Self {
+        Way {
+            plain: batch.is_plain(),
+            bare: ftl.is_bare(),
+            looks_up: !batch.content.is_empty() && ftl.deduplicates(),
+        }
+    }
+}
+
+/// Carries out the requests `range` of `batch` and adds their bytes. Returns how many it was before the end of the drive's life.
+///
+/// A function by itself, as its few variables stay in registers.
+#[inline(never)]
+fn admit_each(
+    ftl: &mut Ftl<Counting>,
+    batch: &Batch,
+    range: Range<usize>,
+    shift: u32,
+    way: Way,
+    bytes: &mut u64,
+) -> usize {
+    let n = batch.len();
+    let (ops, offsets, lengths) = (&batch.op[..n], &batch.offset[..n], &batch.length[..n]);
+    let unit = 1u64 << shift;
+    let first_unit = |i: usize| (offsets[i] >> shift) as u32;
+    let first = range.start;
+    for i in range.start..range.end.min(n) {
+        if i + AHEAD_MAP < n {
+            ftl.prefetch_map(first_unit(i + AHEAD_MAP));
+        }
+        if i + AHEAD_OLD < n {
+            ftl.prefetch_old(first_unit(i + AHEAD_OLD));
+        }
+        let is_one_unit = u64::from(lengths[i]) == unit && offsets[i] & (unit - 1) == 0;
+        let admitted = if way.bare && ops[i] == OpKind::Write && is_one_unit {
+            ftl.write_bare(Lpn(first_unit(i)))
+        } else {
+            admit_one(ftl, batch, i, shift, way)
+        };
+        if admitted == Admitted::EndOfLife {
+            return i - first;
+        }
+        *bytes += u64::from(lengths[i]);
+    }
+    range.len()
+}
+
+#[inline(never)]
+fn admit_one(ftl: &mut Ftl<Counting>, batch: &Batch, i: usize, shift: u32, way: Way) -> Admitted {
+    if way.looks_up {
+        ftl.prefetch_contents(|ahead| match batch.offset.get(i + ahead) {
+            Some(offset) => ((offset >> shift) as u32, batch.content_of(i + ahead)),
+            None => (0, &[]),
+        });
+    }
+    let known;
+    let context = if way.plain {
+        IoContext::none()
+    } else {
+        known = batch.context_of(i);
+        &known
+    };
+    ftl.admit(&HostRequest::of_bytes(&batch.request(i, context), shift), Ticket::NONE)
 }
 
 impl Limit {

@@ -103,6 +103,11 @@ impl Sampler {
         requests >= self.next
     }
 
+    /// After how many requests the next reading is wanted.
+    pub fn next_due(&self) -> u64 {
+        self.next
+    }
+
     pub fn add(&mut self, reading: Reading, tails: &Tails) {
         self.push(reading, tails);
         if self.points.len() > MOST_POINTS {
