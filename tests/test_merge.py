@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 import ftlab as lab
 from conftest import Command
-from ftlab import InputError, Statistics, merge_samples, sample_statistics
+from ftlab import InputError, Statistics, merge_samples, merging, sample_statistics
 from ftlab.cli import sample_text
 
 QUERY = (
@@ -223,7 +224,7 @@ def edits() -> list[tuple[str, Callable[[Any], object]]]:
         return lambda it: it["common"].update({key: value})
 
     return [
-        ("schema other/1, expected ftlab.sample.statistics/1", lambda it: it.update(schema="other/1")),
+        ("schema other/1, expected ftlab.sample.statistics/2", lambda it: it.update(schema="other/1")),
         ("of ftlab 0.0.9, expected", lambda it: it.update(version="0.0.9")),
         ("sums of 15 groups, expected the 16", lambda it: it["groups"].pop()),
         ("unknown field `more`", lambda it: it.update(more=1)),
@@ -261,8 +262,9 @@ def test_changed_files_are_refused_in_a_sentence(
     path.write_text(found.json())
     assert merge_samples([path]).figures["groups"] == 5
     written = json.loads(found.json())
+    del written["checksum"]
     edit(written)
-    path.write_text(json.dumps(written))
+    path.write_text(json.dumps({**written, "checksum": merging.checksum(written)}))
     done = ftlab("merge", path)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"ftlab: {path}: ")
@@ -298,6 +300,79 @@ def test_any_changed_number_is_an_answer_or_a_sentence(disks: list[Path], query:
                 assert sample_text.page(merge_samples([Statistics(head, sums)], partial=True).figures)
                 answers += 1
     assert answers > 50
+
+
+@pytest.mark.parametrize("of", ["head", "first sum", "late digit"])
+def test_a_changed_digit_is_no_other_answer(ftlab: Command, disks: list[Path], tmp_path: Path, of: str) -> None:
+    """One digit of a file that stays what a file of statistics may be."""
+    found = sample_statistics("select sum(ms) from 'log.csv'", ratio="30%", disks=disks)
+    path = tmp_path / "part.json"
+    text = found.json()
+    number = {
+        "head": f'"records": {found.head["records"]}',
+        "first sum": repr(found.groups[0][3][0]),
+        "late digit": repr(found.groups[-1][3][2]),
+    }[of]
+    # The last of seventeen digits may be one that 64 bits do not have.
+    place = {"head": len(number) - 1, "first sum": 0, "late digit": len(number) - 3}[of]
+    other = str((int(number[place]) + 1) % 10 or 1)
+    changed = number[:place] + other + number[place + 1 :]
+    assert text.count(number) >= 1
+    path.write_text(text.replace(number, changed, 1))
+    merge_samples([Statistics(*_parts(path.read_text()))], partial=True)
+    done = ftlab("merge", path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert f"ftlab: {path}: its checksum is not that of its content" in done.err
+    # Laid out anew it is the same, and read.
+    path.write_text(json.dumps(json.loads(text), indent=7, sort_keys=True))
+    assert merge_samples([path]).figures["groups"] == 1
+    written = json.loads(text)
+    del written["checksum"]
+    path.write_text(json.dumps(written))
+    with pytest.raises(InputError, match="no checksum; expected what"):
+        Statistics.load(path)
+
+
+def _parts(text: str) -> tuple[Any, list[Any]]:
+    """Head and groups of a file, whatever its checksum."""
+    read = json.loads(text)
+    del read["checksum"]
+    groups = [(g["disk"], bytes.fromhex(g["key"]), g["partitions_seen"], g["sums"]) for g in read.pop("groups")]
+    return read, groups
+
+
+def test_what_does_not_end_is_not_read(ftlab: Command, tmp_path: Path) -> None:
+    pipe, large, deep = tmp_path / "pipe", tmp_path / "large.json", tmp_path / "deep.json"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    deep.write_text("[" * 100_000)
+    for path, says in (
+        (Path("/dev/zero"), "not a regular file"),
+        (pipe, "not a regular file"),
+        (tmp_path, "not a regular file"),
+        (large, "1073741825 bytes, expected at most 1073741824 (1 GiB)"),
+        (deep, "expected what `ftlab sample --statistics` has written"),
+    ):
+        done = ftlab("merge", path)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert done.err.startswith(f"ftlab: {path}: {says}")
+
+
+def test_a_part_twice_is_refused(ftlab: Command, disks: list[Path], tmp_path: Path) -> None:
+    """The same file, a copy of it, and a sample of the same disk under another number."""
+    files = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
+    query = "select count(*) from 'log.csv'"
+    for file, first in zip(files, (0, 0, 1), strict=True):
+        file.write_text(sample_statistics(query, ratio="30%", disks=disks[:1], first_disk=first, all_disks=2).json())
+    for two, says in (
+        (files[:1] * 2, "expected numbers of its own for each machine's disks"),
+        (files[:2], "expected numbers of its own for each machine's disks"),
+        (files[::2], "expected each disk once, and another --node on each machine"),
+    ):
+        done = ftlab("merge", *two)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert says in done.err
 
 
 def test_a_file_cut_off_anywhere_is_refused(disks: list[Path], tmp_path: Path) -> None:
@@ -457,6 +532,4 @@ def test_a_formula_of_thousands_of_steps_is_carried(disks: list[Path]) -> None:
 
 def json_again(part: Statistics) -> Statistics:
     """As it comes out of a file."""
-    read = json.loads(part.json())
-    groups = [(g["disk"], bytes.fromhex(g["key"]), g["partitions_seen"], g["sums"]) for g in read.pop("groups")]
-    return Statistics(read, groups)
+    return Statistics(*_parts(part.json()))

@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,9 @@ from typing import Any
 from ftlab import _ftlab, errors
 from ftlab.errors import FtlabIOError, InputError
 from ftlab.sampling import Sample, Watch, reading, spec_of
+
+# A file of statistics is read as a whole; of ten million groups it is as large.
+_LARGEST_FILE = 1 << 30
 
 # Number of the disk, key of the group, partitions in which it was seen, sums.
 Sums = tuple[int, bytes, int, Sequence[float]]
@@ -34,31 +39,65 @@ class Statistics:
     groups: Sequence[Sums]
 
     def json(self) -> str:
-        """As `ftlab sample --statistics` prints them, a line for each group."""
-        lines = [
-            json.dumps({"disk": disk, "key": key.hex(), "partitions_seen": seen, "sums": list(sums)})
+        """As `ftlab sample --statistics` prints them: a checksum of all the rest, and a line for each group."""
+        written = [
+            {"disk": disk, "key": key.hex(), "partitions_seen": seen, "sums": list(sums)}
             for disk, key, seen, sums in self.groups
         ]
-        head = json.dumps(self.head, indent=2, ensure_ascii=False).removesuffix("\n}")
+        lines = [json.dumps(group) for group in written]
+        stated = {**self.head, "checksum": checksum({**self.head, "groups": written})}
+        head = json.dumps(stated, indent=2, ensure_ascii=False).removesuffix("\n}")
         groups = ",\n".join(f"    {line}" for line in lines)
         return f'{head},\n  "groups": [\n{groups}\n  ]\n}}' if lines else f'{head},\n  "groups": []\n}}'
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Statistics:
-        """Those of a file that `ftlab sample --statistics --out FILE` has written."""
+        """Those of a file that `ftlab sample --statistics --out FILE` has written.
+
+        Raises `InputError` where that is no file of at most 1 GiB, or not as it was written, `FtlabIOError` where the
+        system refuses.
+        """
         try:
-            read = json.loads(Path(path).read_text(encoding="utf-8"))
-            groups = read.pop("groups")
-            found = cls(read, [(g["disk"], bytes.fromhex(g["key"]), g["partitions_seen"], g["sums"]) for g in groups])
+            found = cls._read(Path(path))
             # Alone they say whether they are whole, and the file can be named.
             _merged([found], partial=True)
         except OSError as error:
             raise FtlabIOError(f"{fspath(path)}: {error.strerror}") from None
         except InputError as error:
             raise InputError(f"{fspath(path)}: {error}") from None
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise InputError(f"{fspath(path)}: expected what `ftlab sample --statistics` has written") from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise InputError(f"{fspath(path)}: {_EXPECTED}") from None
         return found
+
+    @classmethod
+    def _read(cls, path: Path) -> Statistics:
+        known = path.stat()
+        # A pipe or a device may never end.
+        if not stat.S_ISREG(known.st_mode):
+            raise InputError("not a regular file, expected one that `ftlab sample --statistics --out FILE` has written")
+        if known.st_size > _LARGEST_FILE:
+            raise InputError(f"{known.st_size} bytes, expected at most {_LARGEST_FILE} (1 GiB), as it is read whole")
+        read = json.loads(path.read_text(encoding="utf-8"))
+        stated = read.pop("checksum", None)
+        is_sound = stated == checksum(read)
+        groups = read.pop("groups")
+        found = cls(read, [(g["disk"], bytes.fromhex(g["key"]), g["partitions_seen"], g["sums"]) for g in groups])
+        if stated is None:
+            # Of another schema or version that is the sentence to say.
+            _merged([found], partial=True)
+            raise InputError(f"no checksum; {_EXPECTED}")
+        if not is_sound:
+            raise InputError(f"its checksum is not that of its content; {_EXPECTED}, unchanged")
+        return found
+
+
+_EXPECTED = "expected what `ftlab sample --statistics` has written"
+
+
+def checksum(read: Mapping[str, Any]) -> str:
+    """BLAKE2b, 128 bits, of what a file of statistics has beside its checksum, however it is laid out."""
+    text = json.dumps(read, sort_keys=True, separators=(",", ":"))
+    return "blake2b:" + hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def sample_statistics(
@@ -156,5 +195,5 @@ def _merged(parts: Iterable[Statistics], partial: bool) -> Sample:
     try:
         merged = _ftlab.sample_merged([(json.dumps(part.head), part.groups) for part in parts], partial)
     except (TypeError, OverflowError, ValueError) as error:
-        raise InputError(f"statistics: {error}; expected what `ftlab sample --statistics` has written") from None
+        raise InputError(f"statistics: {error}; {_EXPECTED}") from None
     return Sample(json.loads(merged))
