@@ -191,3 +191,30 @@ def test_numbers_that_floats_do_not_hold_are_told_apart(place: Path) -> None:
         ]:
             query = f"select count(*) as n from '{file}' where {condition}"
             assert lab.sample(query, ratio=1).rows[0]["n"].value == found, (file, condition)
+
+
+def test_data_gives_no_orders_to_a_terminal(ftlab: Command, place: Path) -> None:
+    """Keys, names of columns and of files; JSON has them as they are."""
+    odd = "a\x1b[2Jb\tc\x07\x9b\u202e"
+    (place / "o\x1b]0;x.jsonl").write_text("".join(json.dumps({"k": k}) + "\n" for k in (odd, "d\ne")))
+    query = "select k, count(*) as \"n\x1b[1m\" from 'o*.jsonl' group by k"
+    done = ftlab("sample", query, "--ratio", "100%")
+    assert done.code == 0
+    assert not [c for c in done.out + done.err if ord(c) < 32 and c != "\n" or c in "\x7f\x9b\u202e"]
+    assert "a\\x1b[2Jb\\tc\\x07\\x9b\\u202e         1\n" in done.out
+    assert "n\\x1b[1m\n" in done.out
+    assert "\nd\\ne " in done.out
+    assert [row["values"][0] for row in json.loads(ftlab("sample", query, "--ratio", "100%", "--json").out)["rows"]] == [
+        odd,
+        "d\ne",
+    ]
+    said = refused(ftlab, "select sum(k) from 'o\x1b]0;x.jsonl'")
+    assert said.startswith("o\\x1b]0;x.jsonl, record at byte 0: ")
+    said = refused(ftlab, "select sum(k) from 'no\nsuch\x1b[31m'")
+    assert said == "no\\nsuch\\x1b[31m: no such file"
+
+
+def test_wide_characters_take_two_columns(ftlab: Command, place: Path) -> None:
+    (place / "w.csv").write_text("k\n東京\nvienna\ne\u0301\n")
+    lines = ftlab("sample", "select k, count(*) as n from 'w.csv' group by k", "--ratio", "100%").out.splitlines()
+    assert lines[3:7] == ["──────  ─", "e\u0301       1", "vienna  1", "東京    1"]

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9, 3600e9, 86_400e9)
 _PLAIN = re.compile(r"-?\d+(\.\d+)?")
+# What a terminal obeys or cannot show: control characters, line and paragraph ends, directions of writing, halves of pairs.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -165,21 +167,39 @@ def json_list(values: Iterable[object]) -> Iterator[str]:
     yield "[]" if between == "[\n" else "\n]"
 
 
+def escaped(text: str, keep: str = "") -> str:
+    r"""What comes from files or names, for people: what a terminal would obey is written out, but for what is in `keep`.
+
+    >>> print(escaped("a\x1b[2Jb\n"))
+    a\x1b[2Jb\n
+    """
+    return _CONTROL.sub(lambda one: one[0] if one[0] in keep else one[0].encode("unicode_escape").decode(), text)
+
+
+def cells(text: str) -> int:
+    """Columns of a terminal that a text takes; of Chinese characters each is two, an accent by itself none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def text_table(
     header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, *, words: Collection[int] = ()
 ) -> str:
-    """Aligned columns, the first `left` and those of `words` to the left, and the others to the right."""
-    body = [list(row) for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(header, *body, strict=True)]
+    """Aligned columns, the first `left` and those of `words` to the left, and the others to the right; `escaped`."""
+    names, *body = [[escaped(cell) for cell in row] for row in [header, *rows]]
+    widths = [max(map(cells, column)) for column in zip(names, *body, strict=True)]
 
-    def line(cells: Sequence[str]) -> str:
+    def line(row: Sequence[str]) -> str:
         padded = (
-            c.ljust(w) if i < left or i in words else c.rjust(w)
-            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+            c + (w - cells(c)) * " " if i < left or i in words else (w - cells(c)) * " " + c
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
         )
         return "  ".join(padded).rstrip()
 
-    return "\n".join([line(header), "  ".join("─" * w for w in widths), *map(line, body)])
+    return "\n".join([line(names), "  ".join("─" * w for w in widths), *map(line, body)])
 
 
 def _fixed(value: float | None, half_width: float | None, decimals: int) -> str:

@@ -157,6 +157,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 def main() -> None:
     """Runs the command line; every foreseen error is one sentence on stderr."""
+    from ftlab import show
     from ftlab.errors import FtlabError
 
     in_main_thread = threading.current_thread() is threading.main_thread()
@@ -166,9 +167,10 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except FtlabError as error:
-        _fail(str(error))
+        # Names of files and texts of records may hold anything.
+        _fail(show.escaped(str(error)))
     except typer.TyperException as error:
-        _fail(getattr(error, "format_message", error.__str__)())
+        _fail(show.escaped(getattr(error, "format_message", error.__str__)(), keep="\n"))
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("ftlab: interrupted\n")
         sys.exit(INTERRUPTED)
@@ -179,7 +181,7 @@ def main() -> None:
     except OSError as error:
         # What is still in the buffer of a full standard output must not be tried again at exit.
         sys.stdout = None
-        _fail(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        _fail(show.escaped(f"{error.filename or 'standard output'}: {error.strerror or error}"))
     except Exception as error:
         if not (sentence := _of_policy(error)):
             raise

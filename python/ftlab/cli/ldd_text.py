@@ -19,7 +19,7 @@ def page(found: Mapping[str, Any]) -> str:
         [disk["folder"], f"{disk['partitions']:,}", f"{disk['records']:,}", show.size(disk["bytes"])]
         for disk in found["disks"]
     ]
-    blocks = [head, show.text_table(["disk", "partitions", "records", "bytes"], rows)]
+    blocks = [show.escaped(head), show.text_table(["disk", "partitions", "records", "bytes"], rows)]
     behind = sum(disk["uncommitted_bytes"] for disk in found["disks"])
     if behind:
         blocks.append(

@@ -32,7 +32,7 @@ def page(study: Study) -> str:
         notes.append(f"note: of the first {ROWS} of {len(study.exact.rows)} rows")
     level = show.percent(study.exact.figures["sample"]["level"])
     notes.append(f"note: intervals are of {level}; those marked as not to be trusted do not count, nor do their widths")
-    return "\n\n".join([head, show.text_table(header, rows, left=0), "\n".join(notes)])
+    return "\n\n".join([show.escaped(head), show.text_table(header, rows, left=0), "\n".join(notes)])
 
 
 def figures(study: Study) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def put_json(value: object) -> None:
 
 def note(sentence: str) -> None:
     """A remark for people, on stderr."""
-    sys.stderr.write(f"ftlab: {sentence}\n")
+    sys.stderr.write(f"ftlab: {show.escaped(sentence)}\n")
 
 
 def run_text(run: Run) -> str:
