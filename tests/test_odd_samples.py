@@ -200,18 +200,22 @@ def test_data_gives_no_orders_to_a_terminal(ftlab: Command, place: Path) -> None
     query = "select k, count(*) as \"n\x1b[1m\" from 'o*.jsonl' group by k"
     done = ftlab("sample", query, "--ratio", "100%")
     assert done.code == 0
-    assert not [c for c in done.out + done.err if ord(c) < 32 and c != "\n" or c in "\x7f\x9b\u202e"]
+    assert not [c for c in done.out + done.err if (ord(c) < 32 and c != "\n") or c in "\x7f\x9b\u202e"]
     assert "a\\x1b[2Jb\\tc\\x07\\x9b\\u202e         1\n" in done.out
     assert "n\\x1b[1m\n" in done.out
     assert "\nd\\ne " in done.out
-    assert [row["values"][0] for row in json.loads(ftlab("sample", query, "--ratio", "100%", "--json").out)["rows"]] == [
+    assert [
+        row["values"][0] for row in json.loads(ftlab("sample", query, "--ratio", "100%", "--json").out)["rows"]
+    ] == [
         odd,
         "d\ne",
     ]
     said = refused(ftlab, "select sum(k) from 'o\x1b]0;x.jsonl'")
-    assert said.startswith("o\\x1b]0;x.jsonl, record at byte 0: ")
-    said = refused(ftlab, "select sum(k) from 'no\nsuch\x1b[31m'")
-    assert said == "no\\nsuch\\x1b[31m: no such file"
+    assert said.startswith("o\\u{1b}]0;x.jsonl, record at byte 0: ")
+    said = refused(ftlab, "select sum(k) from 'no\nsuch\x1bx'")
+    assert said == "no\\nsuch\\u{1b}x: no such file"
+    done = ftlab("merge", "no\x1b[31m")
+    assert done.err == "ftlab: no\\x1b[31m: No such file or directory\n"
 
 
 def test_wide_characters_take_two_columns(ftlab: Command, place: Path) -> None:

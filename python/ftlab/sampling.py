@@ -89,6 +89,7 @@ def sample(
     ratio: str | float | None = None,
     error: str | float | None = None,
     within: str | None = None,
+    join_keys: str | float | None = None,
     disks: Iterable[str | PathLike[str]] = (),
     partition: str | None = None,
     records: str | float | None = None,
@@ -107,7 +108,8 @@ def sample(
     """Answers a question from a sample of its files, with error bars.
 
     One of `ratio` (a share of every disk's partitions: "1%"), `error` (half-width over value: "5%") and `within` (a
-    time: "2s"). `disks` are folders, one a disk, below which the files of the query lie [the file system tells]. Of the
+    time: "2s"), or `join_keys`: of a join both sides are read whole, and that share of its keys counts ("10%").
+    `disks` are folders, one a disk, below which the files of the query lie [the file system tells]. Of the
     files: `format` (`text`, `csv`, `tsv`, `json`, `parquet`) [by their names], `delimiter`, `header`,
     `no_quoted_newlines`. `partition` is what is read at once [64KiB; of Parquet a row group], `records` the share of
     its records that count [all]; `replicates` those of the bootstrap of `median` and `quantile` [1000]. `direct` reads
@@ -120,6 +122,7 @@ def sample(
         error=error,
         records=records,
         within=within,
+        join_keys=join_keys,
         disks=[fspath(disk) for disk in disks],
         header=header,
         no_quoted_newlines=no_quoted_newlines,
@@ -136,7 +139,7 @@ def sample(
     )
 
 
-_SHARES = ("ratio", "error", "records")
+_SHARES = ("ratio", "error", "records", "join_keys")
 
 
 def execute(query: str, watch: Watch | None = None, **options: Any) -> Sample:

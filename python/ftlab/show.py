@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _FACTORS = (*(10.0**k for k in (0, 3, 6, 9, 12)), *(1024.0**k for k in range(1, 6)), 60e9, 3600e9, 86_400e9)
 _PLAIN = re.compile(r"-?\d+(\.\d+)?")
-# What a terminal obeys or cannot show: control characters, line and paragraph ends, directions of writing, halves of pairs.
+# What a terminal obeys: control characters, line and paragraph ends, directions of writing; and halves of pairs.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -168,7 +168,7 @@ def json_list(values: Iterable[object]) -> Iterator[str]:
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""What comes from files or names, for people: what a terminal would obey is written out, but for what is in `keep`.
+    r"""A text of files or names, for people: what a terminal would obey is written out, but for what is in `keep`.
 
     >>> print(escaped("a\x1b[2Jb\n"))
     a\x1b[2Jb\n

@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn stratum(partitions: u64, drawn: u64) -> Stratum {
-        Stratum { partitions, drawn }
+        Stratum::new(partitions, drawn)
     }
 
     /// One disk of 1 3 5 and 2 4 6: half of six are three, the third is 3. With 1 3 5 ten times as heavy: of 33, 16.5 are reached at 3 (1 10, 2 11, 3 21).

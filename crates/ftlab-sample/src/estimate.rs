@@ -11,6 +11,9 @@
 //! A variance is what its sums leave once they are subtracted: `t - R z` of time stamps is small beside `t`. So it is worked out with twice the digits of 64 bits, from `t - R' z` with the
 //! ratio `R'` of the first disk, which is near `R`: else the squares of variances, which degrees of freedom need, would want four times the digits.
 //!
+//! Keys of a join that were drawn by a hash, each with the chance `p`, are units of one stratum: a total is the sum of the drawn over `p`, its variance the sum of
+//! `(1 - p) / p² t²` (Horvitz and Thompson), with the keys of the group less one as degrees of freedom.
+//!
 //! # Not modelled
 //! Skewed totals: where few partitions hold most of a sum, t intervals from few partitions cover less than they say.
 //!
@@ -33,16 +36,60 @@ use crate::totals::Sums;
 /// Partitions that a ratio has to rest on, if more were drawn.
 const FEWEST: f64 = 5.0;
 
-/// Partitions of a disk, and those of the sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Partitions of a disk, and those of the sample; or keys, of which each was drawn by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stratum {
     pub partitions: u64,
     pub drawn: u64,
+    /// Of keys: the chance of each.
+    keys: Option<f64>,
 }
 
 impl Stratum {
+    /// `drawn` of `partitions`, without replacement.
+    pub fn new(partitions: u64, drawn: u64) -> Stratum {
+        Stratum {
+            partitions,
+            drawn,
+            keys: None,
+        }
+    }
+
+    /// `drawn` keys of nobody knows how many, each with the chance `share` (Poisson sampling).
+    pub fn of_keys(share: f64, drawn: u64) -> Stratum {
+        Stratum {
+            partitions: drawn.max(1),
+            drawn,
+            keys: Some(share),
+        }
+    }
+
     pub fn is_whole(&self) -> bool {
-        self.drawn == self.partitions
+        self.keys.map_or(self.drawn == self.partitions, |share| share >= 1.0)
+    }
+
+    /// What a drawn unit stands for.
+    pub(crate) fn weight(&self) -> f64 {
+        self.keys
+            .map_or_else(|| self.partitions as f64 / self.drawn as f64, |share| 1.0 / share)
+    }
+
+    /// What makes a variance of what `around` leaves of squares.
+    pub(crate) fn between(&self) -> f64 {
+        let (big, n) = (self.partitions as f64, self.drawn as f64);
+        match self.keys {
+            _ if self.drawn < 2 || self.is_whole() => 0.0,
+            Some(share) => (1.0 - share) / (share * share),
+            None => big * (big - n) / n / (n - 1.0),
+        }
+    }
+
+    /// The sum of products `both` around the means of `a` and `b`; of keys around 0, as how many were drawn is chance too.
+    pub(crate) fn around(&self, both: Doubled, a: Doubled, b: Doubled) -> Doubled {
+        match self.keys {
+            Some(_) => both,
+            None => both - a * b / self.drawn as f64,
+        }
     }
 }
 
@@ -207,6 +254,7 @@ const ROUNDING: f64 = 1e-28;
 pub struct Estimator {
     /// Partitions drawn of disks that have something of the group; of ratios.
     drawn: f64,
+    /// Of what a ratio is over; of a total, of itself.
     over: Spread,
     counted: Spread,
     /// What a proportion leaves over.
@@ -252,33 +300,29 @@ impl Spread {
 impl Estimator {
     /// A disk whose sums are `sums`.
     pub fn add(&mut self, stratum: Stratum, sums: &Sums) {
-        let (big, n) = (stratum.partitions as f64, stratum.drawn as f64);
         if stratum.drawn == 0 {
             return;
         }
-        let weight = big / n;
+        let weight = stratum.weight();
         self.t += weight * sums.t.value();
         self.z += weight * sums.z.value();
         self.seen += sums.t.value();
-        let is_between = stratum.drawn >= 2 && !stratum.is_whole();
-        let factor = if is_between {
-            big * (big - n) / n / (n - 1.0)
-        } else {
-            0.0
+        let factor = stratum.between();
+        let variance = |both: Doubled, a: Doubled, b: Doubled, within: Doubled| {
+            factor * stratum.around(both, a, b) + weight * within
         };
-        let variance =
-            |both: Doubled, a: Doubled, b: Doubled, within: Doubled| factor * (both - a * b / n) + weight * within;
         let tt = variance(sums.tt, sums.t, sums.t, sums.within_tt);
-        let df = (n - 1.0).max(1.0);
+        let df = (stratum.drawn as f64 - 1.0).max(1.0);
         self.size += factor * sums.tt.value() + weight * sums.within_tt.value();
         if [sums.z, sums.zz, sums.within_zz] == [Doubled::default(); 3] {
             // A total is over nothing.
             let ee = tt.at_least_zero();
             self.ee += ee;
             self.squares[0] += ee * ee / df;
+            self.over.add(sums.t.value(), sums.tt.value());
             return;
         }
-        self.drawn += n;
+        self.drawn += stratum.drawn as f64;
         let others = sums.zz - sums.tz - sums.tz + sums.tt;
         self.over.add(sums.z.value(), sums.zz.value());
         self.counted.add(sums.t.value(), sums.tt.value());
@@ -307,6 +351,11 @@ impl Estimator {
     /// The total of the numerator.
     pub fn total(&self) -> f64 {
         self.t
+    }
+
+    /// How many equal units would have such sums: of a total, of what a ratio is over.
+    pub fn units(&self) -> f64 {
+        self.over.partitions()
     }
 
     /// The value alone; none of a ratio over nothing.
@@ -414,10 +463,7 @@ mod tests {
     fn estimate(kind: Kind, disks: &[(u64, &[(f64, f64)])]) -> Estimate {
         let strata: Vec<Stratum> = disks
             .iter()
-            .map(|&(partitions, drawn)| Stratum {
-                partitions,
-                drawn: drawn.len() as u64,
-            })
+            .map(|&(partitions, drawn)| Stratum::new(partitions, drawn.len() as u64))
             .collect();
         let mut estimator = Estimator::default();
         for (&stratum, (_, drawn)) in strata.iter().zip(disks) {
@@ -450,10 +496,7 @@ mod tests {
     /// Worked example A: records within partitions too. 16893.3333 + 10/3 · 36.333333 = 17014.4444; as a ratio 1.061724 with 2 degrees.
     #[test]
     fn a_two_stage_sample() {
-        let stratum = Stratum {
-            partitions: 10,
-            drawn: 3,
-        };
+        let stratum = Stratum::new(10, 3);
         let mut of = sums(&[(32.0, 8.0), (70.0, 10.0), (18.0, 6.0)]);
         of.within_tt = 36.333_333_333.into();
         let mut estimator = Estimator::default();
@@ -505,6 +548,62 @@ mod tests {
         );
         near(found.value, 20.259_740);
         near(found.interval.unwrap().standard_error, 0.157_045_1);
+    }
+
+    /// Four keys with 12, 9, 15 and 10 rows, each drawn with a chance of a quarter: 46 / (1/4); (3/4) / (1/4)² · (144 + 81 + 225 + 100). Of their mean
+    /// value, with values of 24, 9, 45 and 20 together: squares of 24 - 12 R, 9 - 9 R, 45 - 15 R, 20 - 10 R, R = 98 / 46.
+    #[test]
+    fn keys_of_a_chance_each() {
+        let stratum = Stratum::of_keys(0.25, 4);
+        let of = |partitions: &[(f64, f64)], kind| {
+            let mut estimator = Estimator::default();
+            estimator.add(stratum, &sums(partitions));
+            estimator
+                .finish(kind, &[stratum], &mut Quantiles::new(0.95), false, false)
+                .unwrap()
+        };
+        let mut counts = sums(&plain(&[12.0, 9.0, 15.0, 10.0]));
+        (counts.z, counts.zz, counts.tz) = Default::default();
+        let mut estimator = Estimator::default();
+        estimator.add(stratum, &counts);
+        let count = estimator
+            .finish(Kind::Count, &[stratum], &mut Quantiles::new(0.95), false, false)
+            .unwrap();
+        near(count.value, 184.0);
+        near(count.interval.unwrap().standard_error, (12.0 * 550.0f64).sqrt());
+        near(count.interval.unwrap().df, 3.0);
+        near(estimator.units(), 46.0 * 46.0 / 550.0);
+        let keys = [(24.0, 12.0), (9.0, 9.0), (45.0, 15.0), (20.0, 10.0)];
+        let mean = of(&keys, Kind::Average);
+        let ratio = 98.0 / 46.0;
+        let squares: f64 = keys.iter().map(|(t, z)| (t - ratio * z).powi(2)).sum();
+        near(mean.value, ratio);
+        near(mean.interval.unwrap().standard_error, (12.0 * squares).sqrt() / 184.0);
+    }
+
+    /// All 32 samples of five keys with a chance of 0.3: the mean of the estimates is the total, that of the variances theirs.
+    #[test]
+    fn every_sample_of_keys() {
+        let (totals, share) = ([3.0, 8.0, 1.0, 7.0, 11.0], 0.3);
+        let (mut mean, mut square, mut variance) = (0.0, 0.0, 0.0);
+        for taken in 0..32u32 {
+            let drawn: Vec<f64> = (0..5).filter(|at| taken >> at & 1 == 1).map(|at| totals[at]).collect();
+            let chance = f64::powi(share, drawn.len() as i32) * f64::powi(1.0 - share, 5 - drawn.len() as i32);
+            // With two keys that have nothing, a variance is told of each.
+            let stratum = Stratum::of_keys(share, drawn.len() as u64 + 2);
+            let mut estimator = Estimator::default();
+            let mut own = sums(&plain(&drawn));
+            (own.z, own.zz, own.tz) = Default::default();
+            estimator.add(stratum, &own);
+            let found = estimator
+                .finish(Kind::Sum, &[stratum], &mut Quantiles::new(0.95), false, true)
+                .unwrap();
+            mean += chance * found.value;
+            square += chance * found.value * found.value;
+            variance += chance * found.interval.unwrap().standard_error.powi(2);
+        }
+        near(mean, 30.0);
+        near(variance, square - mean * mean);
     }
 
     #[test]

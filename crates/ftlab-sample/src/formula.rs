@@ -193,7 +193,7 @@ impl Formula {
         };
         let mut at = vec![0.0; totals.len()];
         for (moments, stratum) in with() {
-            let weight = stratum.partitions as f64 / stratum.drawn as f64;
+            let weight = stratum.weight();
             for (sum, total) in at.iter_mut().zip(&totals) {
                 *sum += weight * moments.sums[*total].t.value();
             }
@@ -238,21 +238,16 @@ impl Moments {
 
     /// Of the total of `Σ g t`.
     fn variance(&self, totals: &[usize], gradient: &[f64], stratum: Stratum) -> f64 {
-        let (big, n) = (stratum.partitions as f64, stratum.drawn as f64);
-        let between = if stratum.drawn >= 2 && !stratum.is_whole() {
-            big * (big - n) / n / (n - 1.0)
-        } else {
-            0.0
-        };
+        let (weight, between) = (stratum.weight(), stratum.between());
         let (mut variance, mut size) = (Doubled::default(), 0.0);
         for (i, (&a, &ga)) in totals.iter().zip(gradient).enumerate() {
             let of = &self.sums[a];
-            let own = between * (of.tt - of.t * of.t / n) + big / n * of.within_tt;
+            let own = between * stratum.around(of.tt, of.t, of.t) + weight * of.within_tt;
             variance += Doubled::product(ga, ga) * own;
-            size += ga * ga * (between * of.tt.value() + big / n * of.within_tt.value());
+            size += ga * ga * (between * of.tt.value() + weight * of.within_tt.value());
             for (&b, &gb) in totals[i + 1..].iter().zip(&gradient[i + 1..]) {
                 let (both, within) = self.products.of(a, b);
-                let covariance = between * (both - of.t * self.sums[b].t / n) + big / n * within;
+                let covariance = between * stratum.around(both, of.t, self.sums[b].t) + weight * within;
                 variance += Doubled::product(2.0 * ga, gb) * covariance;
             }
         }
@@ -331,10 +326,7 @@ mod tests {
             }
             totals.close();
             moments.push(totals.moments(b""));
-            strata.push(Stratum {
-                partitions: *partitions,
-                drawn: drawn.len() as u64,
-            });
+            strata.push(Stratum::new(*partitions, drawn.len() as u64));
         }
         formula
             .estimate(&moments, &strata, &mut Quantiles::new(0.95), false)

@@ -11,6 +11,7 @@
 //!   group was seen in fewer than ten partitions of the pilot, it does not count. The sample grows once, to that size, and is never looked at in between: a sample that grows until its
 //!   interval looks narrow covers less than it says. The size has a tenth's chance of being too small by the pilot's own uncertainty (chi-square).
 //! * `within`: what can be read in that time. A disk's sample is a prefix of its random order, however fast it is.
+//! * `join_keys`: everything is read, and of both sides of a join that share of the keys counts (`keyed`).
 //!
 //! Where disks belong to several machines, each answers with `statistics`, and `merge` makes of them the answer that one machine with all disks would have given.
 //!
@@ -25,6 +26,7 @@ mod asked;
 mod counting;
 mod head;
 mod joined;
+mod keyed;
 mod merge;
 mod progress;
 mod spec;
@@ -42,6 +44,7 @@ use answer::Row;
 use asked::Asked;
 use counting::Room;
 use head::Head;
+use keyed::Taken;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,8 +88,16 @@ pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Answer> {
     if replicates.is_some() {
         spec.check_replicates()?;
     }
-    drawn(spec, asked, started, go_on, |engine, head| {
-        head.answer(&engine.answer(), replicates, started.elapsed().as_secs_f64())
+    drawn(spec, asked, started, go_on, |engine, mut head| {
+        let rows = match engine.taken {
+            None => engine.answer(),
+            Some(taken) => {
+                let (rows, sample) = engine.keyed(taken);
+                head.keys = Some(sample);
+                rows
+            }
+        };
+        head.answer(&rows, replicates, started.elapsed().as_secs_f64())
     })
 }
 
@@ -106,8 +117,12 @@ fn drawn<T>(
         plan,
     } = asked;
     spec.check_disks(dataset.disks.len() as u64)?;
+    let taken = spec.taken();
     let lookup = match (&joined, &plan.keys) {
-        (Some(joined), Some((_, key))) => Some(joined.lookup(&plan, key)?),
+        (Some(joined), Some((_, key))) => {
+            let mut go_on = || go_on(&|| Progress::before(dataset.partitions()));
+            Some(joined.lookup(&plan, key, taken, &mut go_on)?)
+        }
         _ => None,
     };
     // Nodes read files of their own, which must be alike.
@@ -131,6 +146,8 @@ struct Engine<'a> {
     select: Select,
     explode: Option<Explode>,
     lookup: Option<Lookup>,
+    /// Which keys of a join count, where both sides are sampled.
+    taken: Option<Taken>,
     /// Number of the first disk, and how many there are, on this and all other machines.
     first_disk: u64,
     all_disks: u64,
@@ -229,6 +246,7 @@ impl<'a> Engine<'a> {
             select,
             explode,
             lookup,
+            taken: spec.taken(),
             first_disk: spec.first_disk,
             all_disks,
             permutations: dataset
@@ -281,6 +299,10 @@ impl<'a> Engine<'a> {
         };
         let of_disk: Vec<u64> = self.dataset.disks.iter().map(|disk| disk.partitions).collect();
         let all = self.dataset.partitions() as f64;
+        if let Some(share) = self.spec.join_keys {
+            self.extend(&of_disk, None, go_on)?;
+            return Ok(json!({"join_keys": share}));
+        }
         if let Some(ratio) = self.spec.ratio {
             let targets: Vec<u64> = of_disk.iter().map(|&partitions| share(ratio, partitions)).collect();
             self.extend(&targets, None, go_on)?;
@@ -367,10 +389,7 @@ impl<'a> Engine<'a> {
     fn strata(&self) -> Vec<Stratum> {
         let disks = self.dataset.disks.iter().zip(&self.done);
         disks
-            .map(|(disk, &drawn)| Stratum {
-                partitions: disk.partitions,
-                drawn,
-            })
+            .map(|(disk, &drawn)| Stratum::new(disk.partitions, drawn))
             .collect()
     }
 

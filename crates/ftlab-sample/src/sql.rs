@@ -12,7 +12,7 @@
 //! `cast(X as double)`. The file of `join` is read whole; each of its rows with the same value makes a row.
 //!
 //! # Not modelled
-//! Everything else of SQL: subqueries, windows, `having`, `distinct`, outer joins, two sampled sides of a join.
+//! Everything else of SQL: subqueries, windows, `having`, `distinct`, outer joins.
 //!
 //! # Errors
 //! What does not parse, with line and column; what is not among the above, by name.

@@ -343,6 +343,18 @@ impl Totals {
         of.into_iter().flat_map(|(group, kept)| kept.of(group))
     }
 
+    /// Keys of all groups, in the order in which they came.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.keys.len()).map(|number| self.keys.key(number))
+    }
+
+    /// Of a group by the place of its key among `keys`: the sum of an aggregate, and of what it is over.
+    pub fn total(&self, number: usize, aggregate: usize) -> (f64, f64) {
+        let row = &self.rows[number * self.shape.width..][..self.shape.width];
+        let of = sums_of(&self.shape, row, aggregate);
+        (of.t.value(), of.z.value())
+    }
+
     /// Adds what is under way to the sums.
     pub fn close(&mut self) {
         for row in self.rows.chunks_mut(self.shape.width) {
@@ -526,33 +538,35 @@ fn close_sampled(shape: &Shape, row: &mut [f64], (records, taken): (f64, f64)) {
 }
 
 fn sums(shape: &Shape, row: &[f64]) -> Vec<Sums> {
-    let one = |(&kind, &start): (&Kind, &usize)| {
-        let of = &row[start..];
-        if shape.is_plain(kind) {
-            return Sums {
-                t: of[C_T].into(),
-                tt: of[C_TT].into(),
-                ..Sums::default()
-            };
-        }
-        let at = |place: usize| sum(&of[place..]);
-        let mut sums = Sums {
-            t: at(S_T),
-            tt: at(S_TT),
+    (0..shape.kinds.len()).map(|at| sums_of(shape, row, at)).collect()
+}
+
+/// Those of one aggregate.
+fn sums_of(shape: &Shape, row: &[f64], aggregate: usize) -> Sums {
+    let (kind, of) = (shape.kinds[aggregate], &row[shape.starts[aggregate]..]);
+    if shape.is_plain(kind) {
+        return Sums {
+            t: of[C_T].into(),
+            tt: of[C_TT].into(),
             ..Sums::default()
         };
-        if kind.is_ratio() {
-            (sums.z, sums.zz, sums.tz) = (at(S_Z), at(S_ZZ), at(S_TZ));
-        }
-        if shape.within {
-            let within = if kind.is_ratio() { RATIO } else { TOTAL };
-            sums.within_tt = at(within + W_TT);
-            sums.within_zz = at(within + W_ZZ);
-            sums.within_tz = at(within + W_TZ);
-        }
-        sums
+    }
+    let at = |place: usize| sum(&of[place..]);
+    let mut sums = Sums {
+        t: at(S_T),
+        tt: at(S_TT),
+        ..Sums::default()
     };
-    shape.kinds.iter().zip(&shape.starts).map(one).collect()
+    if kind.is_ratio() {
+        (sums.z, sums.zz, sums.tz) = (at(S_Z), at(S_ZZ), at(S_TZ));
+    }
+    if shape.within {
+        let within = if kind.is_ratio() { RATIO } else { TOTAL };
+        sums.within_tt = at(within + W_TT);
+        sums.within_zz = at(within + W_ZZ);
+        sums.within_tz = at(within + W_TZ);
+    }
+    sums
 }
 
 #[cfg(test)]

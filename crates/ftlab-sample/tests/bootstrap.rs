@@ -55,10 +55,7 @@ fn covered(drawn: usize, samples: usize) -> [f64; 3] {
     let disks = population(&mut random);
     let strata: Vec<Stratum> = disks
         .iter()
-        .map(|disk| Stratum {
-            partitions: disk.len() as u64,
-            drawn: drawn as u64,
-        })
+        .map(|disk| Stratum::new(disk.len() as u64, drawn as u64))
         .collect();
     let mut all: Vec<f64> = disks.iter().flatten().flatten().copied().collect();
     all.sort_by(f64::total_cmp);

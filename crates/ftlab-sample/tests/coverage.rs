@@ -68,10 +68,7 @@ fn estimate(disks: &[Disk], drawn: usize, share: f64, kind: Kind, random: &mut S
             }
         }
         totals.close();
-        let stratum = Stratum {
-            partitions: disk.len() as u64,
-            drawn: drawn as u64,
-        };
+        let stratum = Stratum::new(disk.len() as u64, drawn as u64);
         let (_, _, sums) = totals.groups().next().unwrap();
         estimator.add(stratum, &sums[0]);
         strata.push(stratum);

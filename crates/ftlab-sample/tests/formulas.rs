@@ -84,10 +84,7 @@ fn covered(sizes: &[usize], drawn: usize, share: f64, samples: usize) -> [f64; 3
             }
             totals.close();
             moments.push(totals.moments(b""));
-            strata.push(Stratum {
-                partitions: disk.len() as u64,
-                drawn: drawn as u64,
-            });
+            strata.push(Stratum::new(disk.len() as u64, drawn as u64));
         }
         for (held, formula) in held.iter_mut().zip(&formulas) {
             let truth = formula.value(&|at| truths[at]).unwrap();

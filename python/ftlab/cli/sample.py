@@ -19,6 +19,10 @@ def sample(
     within: Annotated[
         str | None, typer.Option("--within", metavar="TIME", help="Read what can be read in this time: 2s.")
     ] = None,
+    join_keys: Annotated[
+        str | None,
+        typer.Option("--join-keys", metavar="SHARE", help="Of a join: read both sides, count this share of its keys."),
+    ] = None,
     disk: Annotated[
         list[str] | None,
         typer.Option("--disk", metavar="DIR", help="A disk, below which FILES lie. [by file system] Repeatable."),
@@ -103,6 +107,7 @@ def sample(
         "ratio": ratio,
         "error": error,
         "within": within,
+        "join_keys": join_keys,
         "disks": disk or [],
         "partition": partition,
         "records": records,

@@ -17,8 +17,8 @@ _ROWS = 50
 def page(found: Figures) -> str:
     """What was read, the rows with their error bars, and how far to trust them."""
     rows = found["rows"]
-    blocks = [_head(found), _table(found)]
-    notes = list(_notes(found))
+    blocks = [show.escaped(_head(found)), _table(found)]
+    notes = [show.escaped(note) for note in _notes(found)]
     if len(rows) > _ROWS:
         notes.insert(0, f"{len(rows) - _ROWS} more rows: `limit N`, --out FILE or --json")
     blocks.append("\n".join(f"note: {note}" for note in notes))
@@ -32,7 +32,7 @@ def _head(found: Figures) -> str:
     if sample["is_exact"] and data["format"] == "parquet":
         read = f"{show.size(sample['bytes_read'])} of {show.size(data['bytes'])}{where}"
         return f"{data['files']}: all rows of {read} read"
-    if sample["is_exact"]:
+    if sample["is_exact"] or sample["join_keys"]:
         return f"{data['files']}: all {show.size(data['bytes'])}{where} read"
     return (
         f"{data['files']}: {show.size(sample['bytes_read'])} of {show.size(data['bytes'])}{where} read "
@@ -53,7 +53,8 @@ def _table(found: Figures) -> str:
         if not exact:
             shown.append(f"{row['partitions_seen']}{'' if row['is_reliable'] else ' (do not trust)'}")
         rows.append(shown)
-    return show.text_table(header if exact else [*header, "partitions"], rows, left=max(1, sum(groups)))
+    seen = "keys" if found["sample"]["join_keys"] else "partitions"
+    return show.text_table(header if exact else [*header, seen], rows, left=max(1, sum(groups)))
 
 
 def _notes(found: Figures) -> list[str]:
@@ -80,6 +81,11 @@ def _notes(found: Figures) -> list[str]:
         )
     below = found["missed_below"]
     missed = "" if below is None else f"; groups in fewer than {show.percent(below)} of the partitions may be missing"
+    keys = sample["join_keys"]
+    if keys:
+        drawn = f"{keys['drawn']:,} keys that both sides have"
+        notes.append(f"each key counts with a chance of {show.percent(keys['share'])}, which has given {drawn}")
+        missed = f"; groups of fewer than {keys['missed_below']:,.0f} keys may be missing"
     notes.append(f"± is half of a {show.percent(sample['level'])} interval{missed}")
     if "error" in asked:
         counted = "" if asked["counted_groups"] == asked["groups_in_pilot"] else ", of groups seen often enough"
@@ -88,7 +94,12 @@ def _notes(found: Figures) -> list[str]:
         notes.append(f"the widest is {widest} of its value{counted}{met}")
     if "ratio" in asked and sample["ratio"] > 1.5 * asked["ratio"]:
         notes.append(f"at least two partitions of each disk are read, which is {show.percent(sample['ratio'])}")
-    if found["unreliable"]:
+    if found["unreliable"] and keys:
+        notes.append(
+            f"{found['unreliable']} rows rest on too few keys, or on few that outweigh the others, "
+            "for an error bar that can be trusted"
+        )
+    elif found["unreliable"]:
         notes.append(f"{found['unreliable']} rows were seen in too few partitions for an error bar that can be trusted")
     if any(disk["partitions"] == 0 for disk in data["disks"]):
         empty = ", ".join(disk["name"] for disk in data["disks"] if disk["partitions"] == 0)

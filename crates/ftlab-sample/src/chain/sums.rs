@@ -92,10 +92,7 @@ impl ChainSums {
             .partitions
             .iter()
             .zip(&self.disks)
-            .map(|(&partitions, totals)| Stratum {
-                partitions,
-                drawn: totals.partitions,
-            })
+            .map(|(&partitions, totals)| Stratum::new(partitions, totals.partitions))
             .collect();
         let drawn: u64 = strata.iter().map(|stratum| stratum.drawn).sum();
         let is_exact = !self.within && strata.iter().all(Stratum::is_whole);

@@ -21,6 +21,8 @@ pub(super) struct Row {
     key: Box<[u8]>,
     groups: Vec<Value<'static>>,
     pub(super) seen: u64,
+    /// How many equal partitions, or keys, would weigh as much: of that number without values below 0 in which the fewest do.
+    pub(super) units: f64,
     pub(super) estimators: Vec<Estimator>,
     /// Column by column, none of groups. With intervals only of rows that are shown.
     pub(super) estimates: Vec<Option<Estimate>>,
@@ -39,6 +41,8 @@ pub(super) trait Groups {
 pub(super) struct Basis<'a> {
     pub(super) select: &'a Select,
     pub(super) strata: &'a [Stratum],
+    /// Where keys of a join were sampled: their share. A group has its own degrees of freedom then.
+    pub(super) keys: Option<f64>,
     /// Whether a value below 0 has come, of each aggregate.
     pub(super) negative: &'a [bool],
     pub(super) level: f64,
@@ -70,10 +74,7 @@ impl Engine<'_> {
         lanes.iter_mut().for_each(|lane| lane.close());
         let disks = lanes.chunks(self.lanes_of_disk).zip(&self.dataset.disks);
         let strata: Vec<Stratum> = disks
-            .map(|(lanes, disk)| Stratum {
-                partitions: disk.partitions,
-                drawn: lanes.iter().map(|lane| lane.partitions).sum(),
-            })
+            .map(|(lanes, disk)| Stratum::new(disk.partitions, lanes.iter().map(|lane| lane.partitions).sum()))
             .collect();
         let counted = strata.iter().map(|stratum| stratum.drawn).sum();
         (self.rows_of(&lanes, &strata, false), counted)
@@ -84,6 +85,7 @@ impl Engine<'_> {
         let basis = Basis {
             select: &self.select,
             strata,
+            keys: None,
             negative: &self.negative(lanes),
             level: self.spec.level,
             within: self.spec.records < 1.0,
@@ -166,7 +168,7 @@ impl Basis<'_> {
         counted: impl Iterator<Item = (usize, &'k [u8], u64, Vec<Sums>)>,
         of: &dyn Groups,
     ) -> Vec<Row> {
-        let Basis { select, strata, .. } = *self;
+        let Basis { select, .. } = *self;
         let aggregates = select.kinds.len();
         struct Group {
             seen: u64,
@@ -181,8 +183,9 @@ impl Basis<'_> {
             estimators: vec![Estimator::default(); aggregates],
         };
         let end_disk = |group: &mut Group| {
+            let stratum = self.of_group(group.disk, group.seen);
             for (estimator, sums) in group.estimators.iter_mut().zip(&mut group.sums) {
-                estimator.add(strata[group.disk], &std::mem::take(sums));
+                estimator.add(stratum, &std::mem::take(sums));
             }
         };
         let mut groups: FxHashMap<&[u8], Group> = FxHashMap::default();
@@ -215,7 +218,12 @@ impl Basis<'_> {
                     }?;
                     Some(Estimate { value, interval: None })
                 };
+                let weighed = group.estimators.iter().enumerate();
+                let weighed = weighed.filter(|&(at, _)| select.kinds[at].is_ratio() || !self.negative[at]);
                 Row {
+                    units: weighed
+                        .map(|(_, estimator)| estimator.units())
+                        .fold(f64::INFINITY, f64::min),
                     groups: Value::read_keys(key),
                     key: key.into(),
                     seen: group.seen,
@@ -228,6 +236,12 @@ impl Basis<'_> {
         let shown = select.shown(rows.len());
         self.add_intervals(&mut rows[..shown], of);
         rows
+    }
+
+    /// The disk as a group sees it: of keys only its own matter, as those without it add nothing to totals or their variance.
+    fn of_group(&self, disk: usize, seen: u64) -> Stratum {
+        self.keys
+            .map_or_else(|| self.strata[disk], |share| Stratum::of_keys(share, seen))
     }
 
     fn sort(&self, rows: &mut [Row]) {
@@ -257,11 +271,11 @@ impl Basis<'_> {
 
     /// Those of all but quantiles.
     fn add_intervals(&self, rows: &mut [Row], of: &dyn Groups) {
-        let Basis {
-            select, strata, within, ..
-        } = *self;
+        let Basis { select, within, .. } = *self;
         let mut quantiles = Quantiles::new(self.level);
         for row in rows {
+            let own = [self.of_group(0, row.seen)];
+            let strata = if self.keys.is_some() { &own[..] } else { self.strata };
             let moments = if select.formulas.is_empty() {
                 Vec::new()
             } else {

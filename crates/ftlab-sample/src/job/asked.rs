@@ -8,7 +8,7 @@ use super::joined::Joined;
 use super::spec::SampleSpec;
 use crate::layout::{self, Cut, Dataset};
 use crate::record::{Explode, Form};
-use crate::sql::{self, Files, Plan};
+use crate::sql::{self, Aggregate, Files, Kind, Plan};
 use crate::store::Store;
 
 /// Bytes of the stack on which a query is read: each operator of a chain is a level of recursion, in the parser's tree as well.
@@ -51,7 +51,7 @@ impl Asked {
         let joined = question
             .join
             .as_ref()
-            .map(|join| Joined::open(&join.file))
+            .map(|join| Joined::open(&join.file, spec.join_keys.is_some()))
             .transpose()?;
         let dataset = match &question.files {
             Files::Pattern(pattern) => layout::open(pattern, &cut)?,
@@ -61,12 +61,21 @@ impl Asked {
             }
         };
         if let Some(output) = &spec.output {
-            let joined = joined.iter().map(|joined| joined.path.as_ref());
+            let joined = joined.iter().flat_map(Joined::paths);
             layout::refuse_read(output.as_ref(), joined.chain(dataset.paths()))?;
         }
         let theirs = joined.as_ref().map(|joined| (&joined.form, &joined.columns[..]));
-        let plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
+        let mut plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
         dataset.check(&plan.picks)?;
+        spec.check_keys(&plan)?;
+        let counts_rows = |of: &Aggregate| of.kind == Kind::Count && of.of.is_none();
+        if spec.join_keys.is_some() && !plan.aggregates.iter().any(counts_rows) {
+            // Rows of each key tell whether one outweighs the others, whatever is asked for.
+            plan.aggregates.push(Aggregate {
+                kind: Kind::Count,
+                of: None,
+            });
+        }
         Ok(Asked {
             // The tree of the query is dropped here, on this stack.
             files: question.files.to_string(),

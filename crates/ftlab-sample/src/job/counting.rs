@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use ftlab_core::{Error, Result, Stream};
 
 use super::joined::joined_key;
+use super::keyed;
 use super::tally::Tally;
 use super::{Engine, Part};
 use crate::block::Block;
@@ -120,7 +121,7 @@ impl Engine<'_> {
             }
             totals.record();
             if self.lookup.is_none() {
-                return self.row(slots, totals, &mut room.block);
+                return self.row(slots, None, totals, &mut room.block);
             }
             let mut own: Vec<Value<'_>> = std::mem::take(slots);
             own.resize(own.len() + joined, Value::Null);
@@ -215,7 +216,7 @@ impl Engine<'_> {
         block: &mut Block,
     ) -> std::result::Result<(), Wrong> {
         let (Some(lookup), Some((ours, _))) = (&self.lookup, &self.plan.keys) else {
-            return self.row(slots, totals, block);
+            return self.row(slots, None, totals, block);
         };
         let Some(on) = joined_key(&ours.evaluate(slots)?) else {
             return Ok(());
@@ -232,13 +233,20 @@ impl Engine<'_> {
                     Value::Null => Value::Null,
                 };
             }
-            self.row(slots, totals, block)?;
+            self.row(slots, self.taken.map(|_| &on[..]), totals, block)?;
         }
         Ok(())
     }
 
-    fn row(&self, slots: &[Value<'_>], totals: &mut Totals, block: &mut Block) -> std::result::Result<(), Wrong> {
-        let counted = self.values(slots, block);
+    /// A row, counted with the key `on` of its join if keys are sampled.
+    fn row(
+        &self,
+        slots: &[Value<'_>],
+        on: Option<&[u8]>,
+        totals: &mut Totals,
+        block: &mut Block,
+    ) -> std::result::Result<(), Wrong> {
+        let counted = self.values(slots, on, block);
         // The rows in front of a wrong one are whole.
         if counted.is_err() {
             block.abandon(self.plan.aggregates.len());
@@ -251,11 +259,14 @@ impl Engine<'_> {
     }
 
     /// Puts a row into the block, but for its end; false where the condition leaves it out.
-    fn values(&self, slots: &[Value<'_>], block: &mut Block) -> std::result::Result<bool, Wrong> {
+    fn values(&self, slots: &[Value<'_>], on: Option<&[u8]>, block: &mut Block) -> std::result::Result<bool, Wrong> {
         if let Some(condition) = &self.plan.condition
             && condition.evaluate(slots)?.truth()? != Some(true)
         {
             return Ok(false);
+        }
+        if let Some(on) = on {
+            keyed::write(on, block.key());
         }
         for group in &self.plan.groups {
             group.evaluate(slots)?.write_key(block.key());

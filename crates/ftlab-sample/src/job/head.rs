@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::answer::{Answer, Row};
+use super::keyed::KeySample;
 use super::spec::MOST_DISKS;
 use super::{Engine, RARE};
 use crate::estimate::Stratum;
@@ -40,6 +41,9 @@ pub(super) struct Head {
     pub(super) without_value: Vec<String>,
     /// How many groups of disks there are sums of; none are kept where the answer follows at once.
     pub(super) sums: u64,
+    /// Where both sides of a join were sampled by its keys; never of statistics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) keys: Option<KeySample>,
 }
 
 /// What parts of one answer have alike.
@@ -133,17 +137,13 @@ impl Head {
             negative: engine.negative(&engine.locked_lanes()),
             without_value: engine.without_value(),
             sums: 0,
+            keys: None,
         }
     }
 
     pub(super) fn strata(&self) -> Vec<Stratum> {
         let disks = self.disks.iter();
-        disks
-            .map(|disk| Stratum {
-                partitions: disk.partitions,
-                drawn: disk.drawn,
-            })
-            .collect()
+        disks.map(|disk| Stratum::new(disk.partitions, disk.drawn)).collect()
     }
 
     /// Numbers of the disks that are not among these.
@@ -155,7 +155,8 @@ impl Head {
 
     /// Whether these disks were read as a whole.
     fn is_whole(&self) -> bool {
-        self.common.record_share >= 1.0 && self.strata().iter().all(Stratum::is_whole)
+        let all_keys = self.keys.is_none_or(|keys| keys.share >= 1.0);
+        all_keys && self.common.record_share >= 1.0 && self.strata().iter().all(Stratum::is_whole)
     }
 
     /// The answer, of which `rows` are all rows; `replicates` of the bootstrap, where there is one.
@@ -180,7 +181,16 @@ impl Head {
             })
             .collect();
         let shown = &rows[..select.shown(rows.len())];
-        let trusted = |row: &Row| is_reliable(row.seen, drawn, whole);
+        let trusted = |row: &Row| match self.keys {
+            None => is_reliable(row.seen, drawn, whole),
+            // A key that outweighs the others makes of many keys few.
+            Some(_) => whole || row.seen.min(row.units as u64) >= RARE,
+        };
+        let keys = self.keys.map(|keys| {
+            json!({
+                "share": keys.share, "drawn": keys.drawn, "missed_below": (!whole).then_some((3.0 / keys.share).ceil()),
+            })
+        });
         let absent: &[String] = if self.records > 0 { &self.without_value } else { &[] };
         let head = json!({
             "schema": "ftlab.sample/1",
@@ -192,7 +202,7 @@ impl Head {
             "sample": {
                 "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,
                 "records": self.records, "record_share": common.record_share, "bytes_read": self.bytes_read, "indexed_bytes": self.indexed_bytes,
-                "is_exact": is_exact, "direct": self.direct, "cached_files": self.cached_files, "asked": self.asked, "replicates": replicates.filter(|_| !is_exact),
+                "is_exact": is_exact, "direct": self.direct, "cached_files": self.cached_files, "asked": self.asked, "join_keys": keys, "replicates": replicates.filter(|_| !is_exact),
             },
             "columns": columns,
             "rows": [],
@@ -200,7 +210,7 @@ impl Head {
             "groups": rows.len(),
             "unreliable": shown.iter().filter(|row| !trusted(row)).count(),
             // By the rule of three, a group in fewer than this share of partitions may have been missed with a chance above 5 %.
-            "missed_below": if whole { Json::Null } else { json!((3.0 / drawn as f64).min(1.0)) },
+            "missed_below": if whole || self.keys.is_some() { Json::Null } else { json!((3.0 / drawn as f64).min(1.0)) },
             "perf": {"wall_s": wall_s},
         });
         let Json::Object(head) = head else {
@@ -240,7 +250,8 @@ impl Head {
             && self.disks.iter().all(|disk| disk.partitions <= MOST_PARTITIONS)
             && self.disks.is_sorted_by_key(|disk| disk.number)
             && self.common.level > 0.0
-            && self.common.level < 1.0;
+            && self.common.level < 1.0
+            && self.keys.is_none();
         if right {
             Ok(())
         } else {

@@ -8,15 +8,15 @@ use rustc_hash::FxHashMap;
 use ftlab_core::{Error, Result};
 
 use super::LARGEST_JOINED;
-use crate::expression::Value;
+use super::keyed::Taken;
+use crate::expression::{Expression, Value};
 use crate::layout::{self, Cut, Dataset};
 use crate::read;
 use crate::record::{self, Form};
 use crate::sql::Plan;
 
-/// A file that is joined: read whole.
+/// A file that is joined: read whole. Where keys are sampled it may be several, of any size, of which rows of other keys are left out.
 pub(super) struct Joined {
-    pub(super) path: String,
     pub(super) form: Form,
     pub(super) columns: Vec<String>,
     dataset: Dataset,
@@ -29,10 +29,10 @@ pub struct Lookup {
 }
 
 impl Joined {
-    pub(super) fn open(pattern: &str) -> Result<Joined> {
+    pub(super) fn open(pattern: &str, by_keys: bool) -> Result<Joined> {
         let cut = Cut {
             disks: Vec::new(),
-            partition_bytes: 64 << 10,
+            partition_bytes: 1 << 20,
             form: None,
             delimiter: None,
             header: true,
@@ -41,24 +41,29 @@ impl Joined {
         };
         let dataset = layout::open(pattern, &cut)?;
         let files: Vec<_> = dataset.disks.iter().flat_map(|disk| &disk.files).collect();
-        let [piece] = &files[..] else {
-            return Err(Error::input(format!(
-                "join {pattern}: {} files, expected one",
-                files.len()
-            )));
-        };
-        if piece.bytes > LARGEST_JOINED {
-            return Err(Error::input(format!(
-                "join {pattern}: {} bytes, expected at most {LARGEST_JOINED}, as a joined file is read whole; the larger file belongs behind `from`",
-                piece.bytes
-            )));
+        if !by_keys {
+            let [piece] = &files[..] else {
+                return Err(Error::input(format!(
+                    "join {pattern}: {} files, expected one, or --join-keys, which samples both sides",
+                    files.len()
+                )));
+            };
+            if piece.bytes > LARGEST_JOINED {
+                return Err(Error::input(format!(
+                    "join {pattern}: {} bytes, expected at most {LARGEST_JOINED}, as a joined file is read whole; the larger file belongs behind `from`, or --join-keys samples both sides",
+                    piece.bytes
+                )));
+            }
         }
         Ok(Joined {
-            path: piece.path.display().to_string(),
             form: dataset.form.clone(),
             columns: dataset.columns.clone(),
             dataset,
         })
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.dataset.paths()
     }
 
     /// BLAKE3 of the file, as text.
@@ -71,7 +76,14 @@ impl Joined {
         Ok(hasher.finalize().to_hex().to_string())
     }
 
-    pub(super) fn lookup(&self, plan: &Plan, key: &crate::expression::Expression) -> Result<Lookup> {
+    /// Rows by what they are joined on; of `taken` keys only, if any are chosen.
+    pub(super) fn lookup(
+        &self,
+        plan: &Plan,
+        key: &Expression,
+        taken: Option<Taken>,
+        go_on: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Lookup> {
         let mut lookup = Lookup {
             rows: Vec::new(),
             of: FxHashMap::default(),
@@ -84,8 +96,8 @@ impl Joined {
             _ => at,
         });
         let picks: Vec<record::Pick> = order.iter().map(|&at| plan.joined[at].clone()).collect();
+        let mut slots = vec![Value::Null; before + picks.len()];
         let mut keep = |found: &mut dyn Iterator<Item = Value<'_>>| {
-            let mut slots = vec![Value::Null; before + picks.len()];
             for (value, &at) in found.zip(&order) {
                 slots[before + at] = match value {
                     Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
@@ -94,33 +106,38 @@ impl Joined {
                     Value::Null => Value::Null,
                 };
             }
-            if let Some(key) = joined_key(&key.evaluate(&slots)?) {
+            if let Some(key) = joined_key(&key.evaluate(&slots)?).filter(|key| taken.is_none_or(|t| t.takes(key))) {
                 lookup.of.entry(key.into()).or_default().push(lookup.rows.len() as u32);
-                lookup.rows.push(slots.split_off(before));
+                lookup.rows.push(slots[before..].to_vec());
             }
             Ok(())
         };
-        for piece in self.dataset.disks.iter().flat_map(|disk| &disk.files) {
-            let path: &Path = &piece.path;
-            let Some(groups) = &piece.row_groups else {
-                let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
-                let header = (piece.header as usize).min(content.len());
+        self.dataset.check(&picks)?;
+        let mut buffer = Vec::new();
+        for (disk, of) in self.dataset.disks.iter().enumerate() {
+            for partition in 0..of.partitions {
+                go_on()?;
+                let place = self.dataset.place(disk, partition);
+                let path: &Path = &place.piece.path;
+                if let Some(groups) = &place.piece.row_groups {
+                    let mut columns = Vec::new();
+                    read::load(place, &picks, &mut columns)?;
+                    groups
+                        .each_row(place.number, &picks, columns, |_, slots| keep(&mut slots.drain(..)))
+                        .map_err(|(row, wrong)| Error::input(format!("{}, row {row}: {}", path.display(), wrong.0)))?;
+                    continue;
+                }
+                let loaded = read::load(place, &picks, &mut buffer)?;
+                let records = &buffer[loaded.records.clone()];
                 let mut each = |_: usize, line: &[u8]| {
                     let mut found = vec![Value::Null; picks.len()];
                     record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
                     keep(&mut found.into_iter())
                 };
-                record::records(&self.form, piece.is_quoted(), &content[header..], &mut each)
-                    .map_err(|(at, wrong)| Error::input(format!("{}, byte {}: {}", self.path, header + at, wrong.0)))?;
-                continue;
-            };
-            groups.check(path, &picks)?;
-            for partition in 0..groups.count() {
-                let mut columns = Vec::new();
-                read::load(self.dataset.place(0, partition), &picks, &mut columns)?;
-                groups
-                    .each_row(partition, &picks, columns, |_, slots| keep(&mut slots.drain(..)))
-                    .map_err(|(row, wrong)| Error::input(format!("{}, row {row}: {}", self.path, wrong.0)))?;
+                record::records(&self.form, place.piece.is_quoted(), records, &mut each).map_err(|(at, wrong)| {
+                    let byte = loaded.offset + (loaded.records.start + at) as u64;
+                    Error::input(format!("{}, byte {byte}: {}", path.display(), wrong.0))
+                })?;
             }
         }
         Ok(lookup)

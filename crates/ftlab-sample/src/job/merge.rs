@@ -46,6 +46,7 @@ pub fn merge(parts: &[Statistics], partial: bool) -> Result<Answer> {
     let basis = Basis {
         select: &head.common.select,
         strata: &strata,
+        keys: None,
         negative: &head.negative,
         level: head.common.level,
         within: head.common.record_share < 1.0,

@@ -17,8 +17,30 @@ pub struct Progress {
     pub first: Option<(String, f64, Option<f64>)>,
 }
 
+impl Progress {
+    /// While what is needed first is read.
+    pub(super) fn before(of: u64) -> Progress {
+        Progress {
+            done: 0,
+            of,
+            bytes_read: 0,
+            widest: None,
+            first: None,
+        }
+    }
+}
+
 impl Engine<'_> {
     pub(super) fn progress(&self, targets: &[u64], bytes_read: u64) -> Progress {
+        if self.taken.is_some() {
+            // Sums are those of keys by now, of which no interval is made in between.
+            let done = self.locked_lanes().iter().map(|lane| lane.partitions).sum();
+            return Progress {
+                done,
+                bytes_read,
+                ..Progress::before(targets.iter().sum())
+            };
+        }
         let (rows, done) = self.so_far();
         let mut first = None;
         if let [row] = &rows[..] {

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use crate::bootstrap::least_replicates;
 use crate::layout;
+use crate::sql::{Plan, Shows};
+
+use super::keyed::Taken;
 
 const MOST_REPLICATES: usize = 100_000;
 
@@ -18,6 +21,9 @@ pub struct SampleSpec {
     /// Half-width over value.
     #[serde(default)]
     pub error: Option<f64>,
+    /// Share of the keys of a join that count on both sides, which are read whole.
+    #[serde(default)]
+    pub join_keys: Option<f64>,
     /// A time: `2s`.
     #[serde(default)]
     pub within: Option<String>,
@@ -153,15 +159,32 @@ impl SampleSpec {
         let refuse = |what: &str, value: String, expected: &str| {
             Err(Error::input(format!("--{what} {value}: expected {expected}")))
         };
-        let asked = [self.ratio.is_some(), self.error.is_some(), self.within.is_some()];
+        let asked = [
+            self.ratio.is_some(),
+            self.error.is_some(),
+            self.within.is_some(),
+            self.join_keys.is_some(),
+        ];
         if asked.iter().filter(|&&one| one).count() != 1 {
-            return Err(Error::input("expected one of --ratio, --error and --within"));
+            return Err(Error::input(
+                "expected one of --ratio, --error and --within, or --join-keys",
+            ));
         }
         if let Some(ratio) = self.ratio.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
             return refuse("ratio", ratio.to_string(), "more than 0 and at most 1 (100%)");
         }
         if let Some(error) = self.error.filter(|e| !(*e > 0.0 && *e < 1.0)) {
             return refuse("error", error.to_string(), "more than 0 and less than 1 (100%)");
+        }
+        if let Some(keys) = self.join_keys.filter(|k| !(*k > 0.0 && *k <= 1.0)) {
+            return refuse("join-keys", keys.to_string(), "more than 0 and at most 1 (100%)");
+        }
+        if self.join_keys.is_some() && self.records < 1.0 {
+            return refuse(
+                "records",
+                self.records.to_string(),
+                "none with --join-keys, which samples keys",
+            );
         }
         self.within_ns()?;
         if !(self.level > 0.0 && self.level < 1.0) {
@@ -208,6 +231,28 @@ impl SampleSpec {
             .find(|(at, disk)| self.disks[..*at].contains(disk))
         {
             return refuse("disk", twice.1.clone(), "each folder once");
+        }
+        Ok(())
+    }
+
+    /// Which keys of a join count, where both sides are sampled.
+    pub(super) fn taken(&self) -> Option<Taken> {
+        self.join_keys.map(|share| Taken { share, seed: self.seed })
+    }
+
+    /// Refuses a sample of keys of a question that it does not answer.
+    pub(super) fn check_keys(&self, plan: &Plan) -> Result<()> {
+        let Some(share) = self.join_keys else { return Ok(()) };
+        if plan.keys.is_none() {
+            return Err(Error::input(format!(
+                "--join-keys {share}: expected a query with `join`, of whose keys it takes a share"
+            )));
+        }
+        if let Some(column) = plan.columns.iter().find(|c| matches!(c.shows, Shows::Quantile(_))) {
+            return Err(Error::input(format!(
+                "`{}`: expected none with --join-keys, whose intervals are those of sums; --ratio has medians and quantiles",
+                column.name
+            )));
         }
         Ok(())
     }

@@ -50,6 +50,11 @@ pub fn statistics(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Statistics> {
             "--error {error}: statistics of some disks do not say how much all need, expected --ratio or --within"
         )));
     }
+    if let Some(share) = spec.join_keys {
+        return Err(Error::input(format!(
+            "--join-keys {share}: a key lies on several machines, of which no one has all rows; expected --ratio or --within"
+        )));
+    }
     let started = Instant::now();
     let asked = Asked::open(spec)?;
     let mut columns = asked.plan.columns.iter();
