@@ -601,3 +601,72 @@ def test_a_process_that_ends_or_fails_ends_the_action(tmp_path: Path, function: 
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.startswith(says), done.stdout + done.stderr
+
+
+UNREADABLE = {
+    "more.csv": (b"a,b\n1,2\n3,4,5\n", "line 3: a record of 3 fields, expected 2"),
+    "fewer.csv": (b"a,b\n1,2\n\n3\n", "line 4: a record of 1 fields, expected at least 2 (`b`)"),
+    "quote.csv": (b'a,b\n1,2\n3,"4\n', "the file ends within quotes"),
+    "behind.csv": (b'a,b\n1,2\n"3"x,4\n', "line 3: text behind a closing quote"),
+    "deep.csv": (b'a,b\n"1\n\n",2\n3\n', "line 5: a record of 1 fields"),
+    "cr.csv": (b"a,b\r1,2\r3,4\r", "line 1: a carriage return within the header"),
+    "header.csv": (b"a,b\n", "no record in it, expected some behind the header"),
+    "tabs.tsv": (b"a\tb\n1\n", "line 2: a record of 1 fields"),
+    "no.jsonl": (b'{"a": 1}\n{"a": 2\n', "line 2: no JSON"),
+    "list.jsonl": (b'{"a": 1}\n\n[2]\n', "line 3: JSON, but no object"),
+    "bytes.jsonl": (b'{"a": "\xff"}\n', "line 1: no JSON"),
+    "cr.jsonl": (b'{"a": 1}\r{"a": 2}\r', "line 1: no JSON"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_no_sample_could_read_is_not_loaded(ftlab: Command, tmp_path: Path, name: str) -> None:
+    content, says = UNREADABLE[name]
+    (tmp_path / name).write_bytes(content)
+    good = tmp_path / ("good." + name.rpartition(".")[2])
+    good.write_text({"csv": "a,b\n1,2\n", "tsv": "a\tb\n1\t2\n", "jsonl": '{"a": 7}\n'}[good.suffix[1:]])
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    for files in ([name], [good.name, name] if name not in ("header.csv", "cr.csv") else [name]):
+        done = ftlab("ldd", "load", tmp_path / "new", *(tmp_path / file for file in files), "--disk", disk)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert done.err.startswith(f"ftlab: {tmp_path / name}")
+        assert says in done.err
+        assert not (tmp_path / "new").exists()
+        assert not list(disk.iterdir())
+    assert ftlab("ldd", "load", tmp_path / "old", good, "--disk", disk).code == 0
+    before = {path.name: path.read_bytes() for folder in (disk, tmp_path / "old") for path in folder.iterdir()}
+    done = ftlab("ldd", "load", tmp_path / "old", tmp_path / name, "--append")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert says in done.err or name == "cr.csv"
+    assert before == {path.name: path.read_bytes() for folder in (disk, tmp_path / "old") for path in folder.iterdir()}
+
+
+def test_what_is_odd_and_can_be_read_is_loaded(ftlab: Command, tmp_path: Path) -> None:
+    """Bytes that are no UTF-8, line ends of Windows, no end of the last line, quoted line ends, quotes within a field."""
+    (tmp_path / "x.csv").write_bytes(b'a,b\r\n\xff,1\r\n"x\ny",2\r\n5" disk,3\r\n"","4"')
+    assert ftlab("ldd", "load", tmp_path / "x", tmp_path / "x.csv").code == 0
+    rows = lab.sample(f"select a, sum(b) as b from ldd('{tmp_path / 'x'}') group by a", ratio=1).rows
+    assert {row["a"]: row["b"].value for row in rows} == {"\ufffd": 1, "x\ny": 2, '5" disk': 3, "": 4}
+
+
+def test_an_older_ldd_json_is_noticed(ftlab: Command, tmp_path: Path) -> None:
+    store, disk = tmp_path / "store", tmp_path / "disk"
+    disk.mkdir()
+    (tmp_path / "x.txt").write_text("line\n" * 1000)
+    assert ftlab("ldd", "load", store, tmp_path / "x.txt", "--disk", disk).code == 0
+    older = (store / "ldd.json").read_bytes()
+    assert ftlab("ldd", "load", store, tmp_path / "x.txt", "--append").code == 0
+    newest = (store / "ldd.json").read_bytes()
+    (store / "ldd.json").write_bytes(older)
+    for command in (
+        ("sample", f"select count(*) from ldd('{store}')", "--ratio", "100%"),
+        ("ldd", "info", store),
+        ("ldd", "load", store, tmp_path / "x.txt", "--append"),
+    ):
+        done = ftlab(*command)
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+        assert "older than commit" in done.err
+        assert "expected the newest ldd.json" in done.err
+    (store / "ldd.json").write_bytes(newest)
+    assert lab.sample(f"select count(*) as n from ldd('{store}')", ratio=1).rows[0]["n"].value == 2000

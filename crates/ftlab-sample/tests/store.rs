@@ -188,6 +188,44 @@ fn what_is_elsewhere_is_wrong() {
     );
 }
 
+/// `ldd.json` of an earlier commit beside newer logs would be a store with less in it; a writer would cut the rest off.
+#[test]
+fn an_older_manifest_is_refused_and_nothing_is_lost() {
+    let place = place(2);
+    let all = numbered(0, 300);
+    let manifest = place.home.join("ldd.json");
+    let mut writer = create(&place);
+    let mut older = vec![fs::read(&manifest).unwrap()];
+    for part in all.chunks(100) {
+        for record in part {
+            writer.push(record.as_bytes()).unwrap();
+        }
+        writer.commit().unwrap();
+        older.push(fs::read(&manifest).unwrap());
+    }
+    writer.finish().unwrap();
+    let newest = fs::read(&manifest).unwrap();
+    for (commit, old) in older.iter().enumerate() {
+        fs::write(&manifest, old).unwrap();
+        let error = records(&place.home).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("ldd.json: of commit {commit}, older than commit 4")),
+            "{error}"
+        );
+        let error = Writer::append(&place.home).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("expected the newest ldd.json"), "{error}");
+    }
+    fs::write(&manifest, &newest).unwrap();
+    assert_eq!(records(&place.home).unwrap(), all);
+    // A store of before there were marks, and one whose writer was killed behind the commit, are read.
+    for path in files(&place) {
+        if path.extension().is_some_and(|end| end == "commits") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    assert_eq!(records(&place.home).unwrap(), all);
+}
+
 /// A log and an index at every length: below what was committed they are refused, behind it they are cut off with a note.
 #[test]
 fn a_torn_end_is_cut_off_at_every_length() {

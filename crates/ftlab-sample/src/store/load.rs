@@ -4,8 +4,11 @@
 //! Files are read in the order in which they are named, a pattern's sorted, and their records appended. A header is left out. After files that make
 //! `COMMIT_EVERY` bytes, and at the end, what was loaded is committed: files as a whole, so that a load that was ended can go on with the next file.
 //!
+//! What a sample could not read is refused here, with file and line: records of CSV and TSV have as many fields as there are names, of JSON lines each is an object, and of all files together some
+//! record comes.
+//!
 //! # Errors
-//! Files of different forms or fields; a store of another form; a file that ends within quotes; what the disks refuse, with the number of files that are safe.
+//! Files of different forms or fields; records that are none of their form; files without a record; a store of another form; a file that ends within quotes; what the disks refuse, with the number of files that are safe.
 
 use std::fs;
 use std::io::Read;
@@ -18,8 +21,9 @@ use serde_json::{Value as Json, json};
 use super::manifest::{self, Placement};
 use super::writer::LONGEST_RECORD;
 use super::{Store, Writer};
+use crate::expression::{Value, Wrong};
 use crate::layout::{self, Cut, Piece};
-use crate::record::{self, Form, Quotes};
+use crate::record::{self, Form, Pick, Quotes};
 
 const COMMIT_EVERY: u64 = 256 << 20;
 const CHUNK: usize = 4 << 20;
@@ -171,15 +175,17 @@ pub fn load(spec: &LoadSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Js
             info["notes"] = json!(notes);
             Ok(info)
         }
-        Err(Error::Io(sentence)) => {
+        Err(error) => {
             drop(writer);
             let safe = manifest::Manifest::read(&spec.name)?.files - already;
-            Err(Error::Io(format!(
-                "{sentence}; {}: the first {safe} of {count} files are loaded",
-                spec.name.display()
-            )))
+            let name = spec.name.display();
+            let loaded = format!("{name}: the first {safe} of {count} files are loaded");
+            Err(match error {
+                Error::Io(sentence) => Error::Io(format!("{sentence}; {loaded}")),
+                Error::Input(sentence) if safe > 0 => Error::input(format!("{sentence}; {loaded}")),
+                error => error,
+            })
         }
-        Err(error) => Err(error),
     }
 }
 
@@ -231,11 +237,18 @@ fn append(
     files: &[Piece],
     go_on: &mut dyn FnMut() -> Result<()>,
 ) -> Result<()> {
-    let mut since = 0;
+    let (mut since, mut records) = (0, 0);
     for (at, piece) in files.iter().enumerate() {
-        records_of(piece, form, no_quoted_newlines, writer, go_on)?;
+        records += records_of(piece, form, no_quoted_newlines, writer, go_on)?;
         writer.manifest.files += 1;
         since += piece.bytes;
+        if records == 0 && at + 1 == files.len() {
+            let (path, all) = (piece.path.display(), files.len());
+            return Err(Error::input(match all {
+                1 => format!("{path}: no record in it, expected some behind the header"),
+                _ => format!("{path}: no record in it nor in the {} files before it", all - 1),
+            }));
+        }
         if since >= COMMIT_EVERY || at + 1 == files.len() {
             writer.commit()?;
             since = 0;
@@ -244,15 +257,17 @@ fn append(
     Ok(())
 }
 
-/// Appends the records of a file.
+/// Appends the records of a file; how many there are.
 fn records_of(
     piece: &Piece,
     form: &Form,
     no_quoted_newlines: bool,
     writer: &mut Writer,
     go_on: &mut dyn FnMut() -> Result<()>,
-) -> Result<()> {
+) -> Result<u64> {
     let path: &Path = &piece.path;
+    let columns = writer.manifest.columns.clone();
+    let mut count = 0;
     let mut file = fs::File::open(path).map_err(|e| Error::io(path, &e))?;
     let mut buffer = vec![0; CHUNK];
     // Bytes of the buffer that are read, and the place of its first in the file.
@@ -278,19 +293,31 @@ fn records_of(
         };
         let header = skip.min(end as u64) as usize;
         skip -= header as u64;
+        if matches!(form, Form::Csv { .. }) && has_lone_return(&buffer[..header]) {
+            return Err(Error::input(format!(
+                "{}, line 1: a carriage return within the header, expected lines that end with a line feed",
+                path.display()
+            )));
+        }
         let mut refused = Ok(());
-        let _ = record::records(form, found.quoted, &buffer[header..end], |_, record| {
+        let read = record::records(form, found.quoted, &buffer[header..end], |_, record| {
+            readable(form, &columns, record)?;
+            count += 1;
             if refused.is_ok() {
                 refused = writer.push(record);
             }
             Ok(())
         });
         refused?;
+        if let Err((at, wrong)) = read {
+            let line = line_of(path, offset + (header + at) as u64)?;
+            return Err(Error::input(format!("{}, line {line}: {}", path.display(), wrong.0)));
+        }
         buffer.copy_within(end..filled, 0);
         filled -= end;
         offset += end as u64;
         if is_last {
-            return Ok(());
+            return Ok(count);
         }
         if filled == buffer.len() {
             if filled >= LONGEST_RECORD {
@@ -300,6 +327,35 @@ fn records_of(
                 )));
             }
             buffer.resize(2 * filled, 0);
+        }
+    }
+}
+
+/// Whether a sample will be able to read all of a record.
+fn readable(form: &Form, columns: &[String], record: &[u8]) -> std::result::Result<(), Wrong> {
+    match (form, columns.len().checked_sub(1)) {
+        // The last field says that there are all in front of it.
+        (Form::Csv { .. }, Some(last)) => {
+            record::fields(form, &[Pick::Field(last)], columns, record, &mut [Value::Null])
+        }
+        _ => record::fields(form, &[], columns, record, &mut []),
+    }
+}
+
+/// Whether a carriage return stands in a line: one in front of its end belongs to that.
+fn has_lone_return(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    memchr::memchr(b'\r', line.strip_suffix(b"\r").unwrap_or(line)).is_some()
+}
+
+/// The number of the line that holds a byte, from 1 on.
+fn line_of(path: &Path, byte: u64) -> Result<u64> {
+    let mut file = fs::File::open(path).map_err(|e| Error::io(path, &e))?.take(byte);
+    let (mut line, mut buffer) = (1, vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer).map_err(|e| Error::io(path, &e))? {
+            0 => return Ok(line),
+            read => line += memchr::memchr_iter(b'\n', &buffer[..read]).count() as u64,
         }
     }
 }

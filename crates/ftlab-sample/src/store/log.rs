@@ -41,6 +41,7 @@ pub struct Log {
 impl Log {
     pub(super) fn open(home: &Path, manifest: &Manifest, disk: usize) -> Result<Log> {
         let (path, of) = (manifest.log(home, disk), &manifest.disks[disk]);
+        manifest.check_newest(home, &path)?;
         let file = open(&path)?;
         expect_head(&path, &file, manifest.id, disk)?;
         expect_length(&path, &file, of.bytes)?;

@@ -1,6 +1,9 @@
 //! What a store is and how far it was committed: `ldd.json`.
 //!
 //! # Model
+//! Beside each log stands how many commits there have been (`COMMITS`), written behind each, so that an older `ldd.json` in the place of a newer one, of which part of the logs would be
+//! no part, is noticed.
+//!
 //! One line of JSON, and a line with its check. It is replaced as a whole, by a rename, so that it is always one of two commits. Folders of disks are
 //! written as given, from the root on, or relative to the store where they lie in it, so that a store of one folder can be moved.
 
@@ -16,6 +19,8 @@ use crate::record::Form;
 
 pub(super) const NAME: &str = "ldd.json";
 const SCHEMA: &str = "ftlab.ldd/1";
+/// Ending of the file beside a log that says how many commits there have been.
+pub(super) const COMMITS: &str = "commits";
 
 /// Which disk a partition goes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +145,48 @@ impl Manifest {
                 self.home
             ))),
             _ => Ok(()),
+        }
+    }
+
+    /// Tells the folder of a disk how many commits there are. What is there is whole, the number before or this one.
+    pub(super) fn mark(&self, log: &Path) -> Result<()> {
+        let path = log.with_extension(COMMITS);
+        let unfinished = log.with_extension("commits.unfinished");
+        let mut body = format!("{:016x} {}\n", self.id, self.commits);
+        body.push_str(&check_line(&body));
+        let written = File::create(&unfinished)
+            .and_then(|mut file| file.write_all(body.as_bytes()).and_then(|()| file.sync_data()))
+            .and_then(|()| fs::rename(&unfinished, &path));
+        written.map_err(|e| {
+            let _ = fs::remove_file(&unfinished);
+            Error::unwritable(&path, &e)
+        })
+    }
+
+    /// Refuses to be what is older than a log beside it, of which it would know only a part. Logs of before there were such marks say nothing.
+    pub(super) fn check_newest(&self, home: &Path, log: &Path) -> Result<()> {
+        let path = log.with_extension(COMMITS);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(e) if e.kind() == ErrorKind::InvalidData => return Err(damaged(&path)),
+            Err(e) => return Err(Error::io(&path, &e)),
+        };
+        let (body, check) = text.split_at(text.find('\n').map_or(text.len(), |end| end + 1));
+        let marked = body.trim_end().split_once(' ').filter(|_| check == check_line(body));
+        let marked = marked.and_then(|(id, commits)| {
+            let is_own = id == format!("{:016x}", self.id);
+            commits.parse::<u64>().ok().filter(|_| is_own)
+        });
+        match marked {
+            None => Err(damaged(&path)),
+            Some(commits) if commits > self.commits => Err(Error::input(format!(
+                "{}: of commit {}, older than commit {commits} of {}; expected the newest {NAME}, as all behind its own commit would be lost",
+                home.join(NAME).display(),
+                self.commits,
+                log.display()
+            ))),
+            Some(_) => Ok(()),
         }
     }
 

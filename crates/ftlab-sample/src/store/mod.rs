@@ -48,15 +48,23 @@ pub struct Store {
 
 impl Store {
     pub fn open(path: &Path) -> Result<Store> {
-        let manifest = Manifest::read(path)?;
-        let logs = (0..manifest.disks.len())
-            .map(|disk| Log::open(path, &manifest, disk).map(Arc::new))
-            .collect::<Result<_>>()?;
-        Ok(Store {
-            path: path.to_owned(),
-            manifest,
-            logs,
-        })
+        let mut manifest = Manifest::read(path)?;
+        loop {
+            let logs: Result<Vec<_>> = (0..manifest.disks.len())
+                .map(|disk| Log::open(path, &manifest, disk).map(Arc::new))
+                .collect();
+            // A writer may have committed since the manifest was read.
+            let now = Manifest::read(path)?;
+            if logs.is_err() && now != manifest {
+                manifest = now;
+                continue;
+            }
+            return Ok(Store {
+                path: path.to_owned(),
+                logs: logs?,
+                manifest,
+            });
+        }
     }
 
     /// As what is sampled: a partition of the store is one of the layout.

@@ -282,7 +282,8 @@ impl Writer {
         if state.queues.iter().all(|queue| queue.ends.is_empty()) {
             drop(state);
             self.manifest.commits += 1;
-            return self.manifest.write(&self.home);
+            self.manifest.write(&self.home)?;
+            return self.mark();
         }
         let mut next = self.manifest.clone();
         next.commits += 1;
@@ -305,7 +306,12 @@ impl Writer {
         }
         drop(state);
         self.manifest = next;
-        Ok(())
+        self.mark()
+    }
+
+    /// Tells all disks of the commit, behind it.
+    fn mark(&self) -> Result<()> {
+        self.files.iter().try_for_each(|of| self.manifest.mark(&of.path))
     }
 
     /// Commits, and ends.
@@ -318,6 +324,7 @@ impl Writer {
     pub fn remove(self) {
         for files in &self.files {
             let _ = fs::remove_file(files.path.with_extension("index"));
+            let _ = fs::remove_file(files.path.with_extension(manifest::COMMITS));
             let _ = fs::remove_file(&files.path);
         }
         let _ = fs::remove_file(self.home.join(manifest::NAME));
