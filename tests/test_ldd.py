@@ -643,7 +643,7 @@ def test_what_no_sample_could_read_is_not_loaded(ftlab: Command, tmp_path: Path,
 
 
 def test_what_is_odd_and_can_be_read_is_loaded(ftlab: Command, tmp_path: Path) -> None:
-    """Bytes that are no UTF-8, line ends of Windows, no end of the last line, quoted line ends, quotes within a field."""
+    """Bytes that are no UTF-8, line ends of Windows and quoted ones, no end of the last line, quotes in a field."""
     (tmp_path / "x.csv").write_bytes(b'a,b\r\n\xff,1\r\n"x\ny",2\r\n5" disk,3\r\n"","4"')
     assert ftlab("ldd", "load", tmp_path / "x", tmp_path / "x.csv").code == 0
     rows = lab.sample(f"select a, sum(b) as b from ldd('{tmp_path / 'x'}') group by a", ratio=1).rows

@@ -104,6 +104,7 @@ def sample_statistics(
     query: str,
     *,
     ratio: str | float | None = None,
+    drop: str | float | None = None,
     within: str | None = None,
     disks: Iterable[str | PathLike[str]] = (),
     node: str | None = None,
@@ -129,6 +130,7 @@ def sample_statistics(
     return execute(
         query,
         ratio=ratio,
+        drop=drop,
         within=within,
         disks=[fspath(disk) for disk in disks],
         node=node,

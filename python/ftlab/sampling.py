@@ -87,6 +87,7 @@ def sample(
     query: str,
     *,
     ratio: str | float | None = None,
+    drop: str | float | None = None,
     error: str | float | None = None,
     within: str | None = None,
     join_keys: str | float | None = None,
@@ -108,17 +109,19 @@ def sample(
     """Answers a question from a sample of its files, with error bars.
 
     One of `ratio` (a share of every disk's partitions: "1%"), `error` (half-width over value: "5%") and `within` (a
-    time: "2s"), or `join_keys`: of a join both sides are read whole, and that share of its keys counts ("10%").
-    `disks` are folders, one a disk, below which the files of the query lie [the file system tells]. Of the
-    files: `format` (`text`, `csv`, `tsv`, `json`, `parquet`) [by their names], `delimiter`, `header`,
-    `no_quoted_newlines`. `partition` is what is read at once [64KiB; of Parquet a row group], `records` the share of
-    its records that count [all]; `replicates` those of the bootstrap of `median` and `quantile` [1000]. `direct` reads
-    past the system's cache where it can. Raises `InputError` where the query, an option or a record cannot be used,
-    `FtlabIOError` where the system refuses.
+    time: "2s"), or `join_keys`: of a join both sides are read whole, and that share of its keys counts ("10%"). With
+    `drop` disks that are quick give up to that share beyond their `ratio`, and what is slow is not waited for: an
+    answer depends on time then, as with `within`. `disks` are folders, one a disk, below which the files of the query
+    lie [the file system tells]. Of the files: `format` (`text`, `csv`, `tsv`, `json`, `parquet`) [by their names],
+    `delimiter`, `header`, `no_quoted_newlines`. `partition` is what is read at once [64KiB; of Parquet a row group],
+    `records` the share of its records that count [all]; `replicates` those of the bootstrap of `median` and `quantile`
+    [1000]. `direct` reads past the system's cache where it can. Raises `InputError` where the query, an option or a
+    record cannot be used, `FtlabIOError` where the system refuses.
     """
     return execute(
         query,
         ratio=ratio,
+        drop=drop,
         error=error,
         records=records,
         within=within,
@@ -139,7 +142,7 @@ def sample(
     )
 
 
-_SHARES = ("ratio", "error", "records", "join_keys")
+_SHARES = ("ratio", "drop", "error", "records", "join_keys")
 
 
 def execute(query: str, watch: Watch | None = None, **options: Any) -> Sample:

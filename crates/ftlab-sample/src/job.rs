@@ -6,7 +6,9 @@
 //! any number of threads.
 //!
 //! How much is drawn:
-//! * `ratio`: the share of partitions of every disk.
+//! * `ratio`: the share of partitions of every disk. With `drop`, disks that are quick give up to that share more, and the sample ends when all have given as much as was asked for
+//!   together, so that nobody waits for the slowest. What a disk has begun to read is waited for, so that its sample is a prefix of its random order: its speed decides how many
+//!   partitions it gives, not which.
 //! * `error`: a pilot of `pilot` partitions tells how large the sample must be for half-widths below that share of every value; where a
 //!   group was seen in fewer than ten partitions of the pilot, it does not count. The sample grows once, to that size, and is never looked at in between: a sample that grows until its
 //!   interval looks narrow covers less than it says. The size has a tenth's chance of being too small by the pilot's own uncertainty (chi-square).
@@ -14,9 +16,6 @@
 //! * `join_keys`: everything is read, and of both sides of a join that share of the keys counts (`keyed`).
 //!
 //! Where disks belong to several machines, each answers with `statistics`, and `merge` makes of them the answer that one machine with all disks would have given.
-//!
-//! # Not modelled
-//! Dropping what is slow on real disks: see `array`.
 //!
 //! # Errors
 //! See `layout`, `sql`, `record`, `read`; options out of range.
@@ -162,6 +161,33 @@ struct Engine<'a> {
     has_value: Vec<AtomicBool>,
 }
 
+/// What ends a sample, if not all targets are reached.
+#[derive(Clone, Copy)]
+enum Until {
+    Targets,
+    Time(Instant),
+    /// So many partitions are drawn of all disks together.
+    Drawn(u64),
+}
+
+impl Until {
+    /// Whether it has come; `next` are the lengths of the samples of all disks.
+    fn is_over(self, next: &[u64], targets: &[u64]) -> bool {
+        match self {
+            Until::Targets => false,
+            Until::Time(deadline) => Instant::now() >= deadline,
+            // Two of each disk come whatever time they take.
+            Until::Drawn(all) => {
+                next.iter()
+                    .zip(targets)
+                    .map(|(&n, &most)| n.max(most.min(2)))
+                    .sum::<u64>()
+                    >= all
+            }
+        }
+    }
+}
+
 /// A partition in memory.
 struct Part {
     buffer: Vec<u8>,
@@ -300,17 +326,26 @@ impl<'a> Engine<'a> {
         let of_disk: Vec<u64> = self.dataset.disks.iter().map(|disk| disk.partitions).collect();
         let all = self.dataset.partitions() as f64;
         if let Some(share) = self.spec.join_keys {
-            self.extend(&of_disk, None, go_on)?;
+            self.extend(&of_disk, Until::Targets, go_on)?;
             return Ok(json!({"join_keys": share}));
         }
         if let Some(ratio) = self.spec.ratio {
             let targets: Vec<u64> = of_disk.iter().map(|&partitions| share(ratio, partitions)).collect();
-            self.extend(&targets, None, go_on)?;
+            if let Some(drop) = self.spec.drop {
+                let more = |(&target, &partitions): (&u64, &u64)| {
+                    ((target as f64 * (1.0 + drop)).ceil() as u64).min(partitions)
+                };
+                let most: Vec<u64> = targets.iter().zip(&of_disk).map(more).collect();
+                self.extend(&most, Until::Drawn(targets.iter().sum()), go_on)?;
+                return Ok(json!({"ratio": ratio, "drop": drop}));
+            }
+            self.extend(&targets, Until::Targets, go_on)?;
             return Ok(json!({"ratio": ratio}));
         }
         if let Some(ns) = self.spec.within_ns()? {
             let deadline = started + Duration::from_nanos(ns);
-            self.extend(&of_disk, (!is_free).then_some(deadline), go_on)?;
+            let until = if is_free { Until::Targets } else { Until::Time(deadline) };
+            self.extend(&of_disk, until, go_on)?;
             return Ok(json!({"within": self.spec.within}));
         }
         let error = self.spec.error.unwrap_or(1.0);
@@ -318,7 +353,7 @@ impl<'a> Engine<'a> {
             .iter()
             .map(|&partitions| share(self.spec.pilot as f64 / all, partitions))
             .collect();
-        self.extend(&pilot, None, go_on)?;
+        self.extend(&pilot, Until::Targets, go_on)?;
         let rows = self.answer();
         let (ratio, counted) = self.needed(&rows, error);
         let targets: Vec<u64> = of_disk
@@ -326,7 +361,7 @@ impl<'a> Engine<'a> {
             .zip(&pilot)
             .map(|(&partitions, &pilot)| ((ratio * partitions as f64).ceil() as u64).clamp(pilot, partitions))
             .collect();
-        self.extend(&targets, None, go_on)?;
+        self.extend(&targets, Until::Targets, go_on)?;
         let widest = self.widest(&self.answer());
         Ok(json!({
             "error": error, "pilot_partitions": pilot.iter().sum::<u64>(), "counted_groups": counted, "groups_in_pilot": rows.len(),
@@ -405,9 +440,9 @@ impl<'a> Engine<'a> {
         self.lanes.iter().map(|lane| locked(lane).records).sum()
     }
 
-    /// Reads and counts until each disk's sample has the length of its target, or time is up.
-    fn extend(&mut self, targets: &[u64], deadline: Option<Instant>, go_on: GoOn<'_>) -> Result<()> {
-        if deadline.is_none() {
+    /// Reads and counts until each disk's sample has the length of its target, or `until` ends it before.
+    fn extend(&mut self, targets: &[u64], until: Until, go_on: GoOn<'_>) -> Result<()> {
+        if !matches!(until, Until::Time(_)) {
             for (disk, order) in self.orders.iter_mut().enumerate() {
                 self.permutations[disk].extend(order, targets[disk]);
             }
@@ -459,8 +494,8 @@ impl<'a> Engine<'a> {
                     guard = room.wait(guard).unwrap_or_else(PoisonError::into_inner);
                 }
                 let number = guard.next[disk];
-                // Time that is up ends the sample where it is, but not below two partitions.
-                if number >= 2 && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                // That ends the sample where it is, but not below two partitions.
+                if number >= 2 && until.is_over(&guard.next, targets) {
                     guard.targets[disk] = guard.targets[disk].min(number);
                 }
                 if guard.stop || number >= guard.targets[disk] {

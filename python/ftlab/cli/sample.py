@@ -13,6 +13,12 @@ from ftlab.cli import options as o
 def sample(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="select ... from 'FILES' [where] [group by] ...")],
     ratio: Annotated[str | None, typer.Option("--ratio", metavar="SHARE", help="Read this share: 1%.")] = None,
+    drop: Annotated[
+        str | None,
+        typer.Option(
+            "--drop", metavar="SHARE", help="Of --ratio: quick disks give up to this share more for slow ones."
+        ),
+    ] = None,
     error: Annotated[
         str | None, typer.Option("--error", metavar="SHARE", help="Read enough for half-widths of this share: 5%.")
     ] = None,
@@ -105,6 +111,7 @@ def sample(
     options: dict[str, Any] = {
         "output": None if out is None else str(out),
         "ratio": ratio,
+        "drop": drop,
         "error": error,
         "within": within,
         "join_keys": join_keys,

@@ -92,6 +92,8 @@ def _notes(found: Figures) -> list[str]:
         widest = "–" if asked["widest"] is None else show.percent(asked["widest"])
         met = "" if asked["is_met"] else ": more than asked for, as the pilot was too small to tell; --pilot N"
         notes.append(f"the widest is {widest} of its value{counted}{met}")
+    if "drop" in asked:
+        notes.append(_dropped(found))
     if "ratio" in asked and sample["ratio"] > 1.5 * asked["ratio"]:
         notes.append(f"at least two partitions of each disk are read, which is {show.percent(sample['ratio'])}")
     if found["unreliable"] and keys:
@@ -105,6 +107,16 @@ def _notes(found: Figures) -> list[str]:
         empty = ", ".join(disk["name"] for disk in data["disks"] if disk["partitions"] == 0)
         notes.append(f"nothing lies on {empty}")
     return notes
+
+
+def _dropped(found: Figures) -> str:
+    """How unequal the disks' shares are."""
+    disks = [disk["drawn"] / disk["partitions"] for disk in found["data"]["disks"] if disk["partitions"]]
+    least, most = (show.percent(of(disks)) for of in (min, max))
+    return (
+        f"disks gave {least} to {most} of their partitions, as they were quick: each is weighed by what it gave, "
+        "and another time is another sample"
+    )
 
 
 def _group(value: Any) -> str:

@@ -227,7 +227,7 @@ impl Head {
         let is_total = |at: usize| select.kinds.get(at).is_some_and(|kind| !kind.is_ratio());
         let asked = self.asked.as_object().is_some_and(|asked| {
             asked.iter().all(|(name, value)| match &name[..] {
-                "ratio" => value.is_f64(),
+                "ratio" | "drop" => value.is_f64(),
                 "within" => value.is_string(),
                 _ => false,
             })

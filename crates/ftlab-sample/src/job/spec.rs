@@ -18,6 +18,9 @@ pub struct SampleSpec {
     /// Share of the partitions, above 0 and at most 1.
     #[serde(default)]
     pub ratio: Option<f64>,
+    /// With `ratio`: the share that quick disks may give beyond theirs, so that slow ones are not waited for.
+    #[serde(default)]
+    pub drop: Option<f64>,
     /// Half-width over value.
     #[serde(default)]
     pub error: Option<f64>,
@@ -184,6 +187,16 @@ impl SampleSpec {
                 "records",
                 self.records.to_string(),
                 "none with --join-keys, which samples keys",
+            );
+        }
+        if let Some(drop) = self.drop.filter(|d| !(*d > 0.0 && *d <= 1.0)) {
+            return refuse("drop", drop.to_string(), "more than 0 and at most 1 (100%)");
+        }
+        if let (Some(drop), None) = (self.drop, self.ratio) {
+            return refuse(
+                "drop",
+                drop.to_string(),
+                "--ratio beside it, which says how much all disks give",
             );
         }
         self.within_ns()?;
