@@ -1,5 +1,6 @@
 //! The tests of the whole crate in one program: each of its own would compile the engine again.
 
+mod bare;
 mod buffers;
 mod common;
 mod conformance;
