@@ -10,6 +10,7 @@ import pytest
 
 import ftlab as lab
 from conftest import Command
+from ftlab import InputError
 
 COUNT = "select count(*) as n, sum(v) as s from 'a*.csv'"
 
@@ -222,3 +223,10 @@ def test_wide_characters_take_two_columns(ftlab: Command, place: Path) -> None:
     (place / "w.csv").write_text("k\n東京\nvienna\ne\u0301\n")
     lines = ftlab("sample", "select k, count(*) as n from 'w.csv' group by k", "--ratio", "100%").out.splitlines()
     assert lines[3:7] == ["──────  ─", "e\u0301       1", "vienna  1", "東京    1"]
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 64, 10**30])
+def test_seeds_have_a_range(seed: int) -> None:
+    with pytest.raises(InputError, match=f"--seed {seed}: expected 0 to 18446744073709551615"):
+        lab.sample(COUNT, ratio=1, seed=seed)
+    assert lab.sample(COUNT, ratio=1, seed=(1 << 64) - 1).rows[0]["n"].value == 2

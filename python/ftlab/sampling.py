@@ -165,5 +165,7 @@ def spec_of(query: str, options: Mapping[str, Any]) -> str:
     # JSON has no such numbers, so the core cannot refuse them in its own words.
     if isinstance(level := spec.get("level"), float) and not math.isfinite(level):
         raise InputError(f"--level {level}: expected more than 0 and less than 1, such as 0.95")
+    if isinstance(seed := spec.get("seed", 0), int) and not 0 <= seed < 1 << 64:
+        raise InputError(f"--seed {seed}: expected 0 to {(1 << 64) - 1}")
     spec |= {name: share(spec[name], name) for name in _SHARES if name in spec}
     return json.dumps({"query": query, **spec})

@@ -85,7 +85,7 @@ def _notes(found: Figures) -> list[str]:
     if keys:
         drawn = f"{keys['drawn']:,} keys that both sides have"
         notes.append(f"each key counts with a chance of {show.percent(keys['share'])}, which has given {drawn}")
-        missed = f"; groups of fewer than {keys['missed_below']:,.0f} keys may be missing"
+        missed = f"; groups of fewer than {_number(keys['missed_below'], 9)} keys may be missing"
     notes.append(f"± is half of a {show.percent(sample['level'])} interval{missed}")
     if "error" in asked:
         counted = "" if asked["counted_groups"] == asked["groups_in_pilot"] else ", of groups seen often enough"
