@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ftlab as lab
 from conftest import Command
-from ftlab import InputError
+from ftlab import InputError, ldd
 
 COUNT = "select count(*) as n, sum(v) as s from 'a*.csv'"
 
@@ -225,8 +226,13 @@ def test_wide_characters_take_two_columns(ftlab: Command, place: Path) -> None:
     assert lines[3:7] == ["──────  ─", "e\u0301       1", "vienna  1", "東京    1"]
 
 
-@pytest.mark.parametrize("seed", [-1, 1 << 64, 10**30])
-def test_seeds_have_a_range(seed: int) -> None:
-    with pytest.raises(InputError, match=f"--seed {seed}: expected 0 to 18446744073709551615"):
+@pytest.mark.parametrize("seed", [-1, 1 << 64, 10**30, "x", 1.5, True])
+def test_seeds_have_a_range(seed: Any) -> None:
+    says = f"--seed {seed}: expected a whole number, 0 to 18446744073709551615"
+    with pytest.raises(InputError, match=says):
         lab.sample(COUNT, ratio=1, seed=seed)
+    with pytest.raises(InputError, match=f"--all-disks {seed}: expected a whole number"):
+        lab.sample_statistics(COUNT, ratio=1, all_disks=seed)
+    with pytest.raises(InputError, match=says):
+        ldd.text("a.csv").sample_partitions("50%", seed=seed)
     assert lab.sample(COUNT, ratio=1, seed=(1 << 64) - 1).rows[0]["n"].value == 2

@@ -142,6 +142,7 @@ def sample(
     )
 
 
+_NUMBERS = ("seed", "pilot", "replicates", "threads", "depth", "first_disk", "all_disks")
 _SHARES = ("ratio", "drop", "error", "records", "join_keys")
 
 
@@ -159,13 +160,19 @@ def reading(watch: Watch | None) -> Callable[[str], object] | None:
     return None if watch is None else lambda text: watch(json.loads(text))
 
 
+def whole(value: object, name: str) -> None:
+    """Refuses what is no number of 64 bits from 0 on, which the core would refuse in words of its own."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+        raise InputError(f"--{name.replace('_', '-')} {value}: expected a whole number, 0 to {(1 << 64) - 1}")
+
+
 def spec_of(query: str, options: Mapping[str, Any]) -> str:
     """What the core is asked, as JSON; options of None are left out."""
     spec = {name: value for name, value in options.items() if value is not None}
     # JSON has no such numbers, so the core cannot refuse them in its own words.
     if isinstance(level := spec.get("level"), float) and not math.isfinite(level):
         raise InputError(f"--level {level}: expected more than 0 and less than 1, such as 0.95")
-    if isinstance(seed := spec.get("seed", 0), int) and not 0 <= seed < 1 << 64:
-        raise InputError(f"--seed {seed}: expected 0 to {(1 << 64) - 1}")
+    for name in _NUMBERS:
+        whole(spec.get(name, 0), name)
     spec |= {name: share(spec[name], name) for name in _SHARES if name in spec}
     return json.dumps({"query": query, **spec})

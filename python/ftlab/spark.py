@@ -48,6 +48,7 @@ _OPTIONS: dict[str, type] = {
     "disks": str,
     "disks_per_task": int,
     "ratio": str,
+    "drop": str,
     "within": str,
     "partition": str,
     "records": str,

@@ -15,6 +15,7 @@ from ftlab.ldd.estimates import Estimate, Rows, Sums, without
 from ftlab.ldd.kernels import Kernel, ones
 from ftlab.ldd.origins import Computed, Draw, Files, Ways
 from ftlab.nvm import share
+from ftlab.sampling import whole
 
 T = TypeVar("T")
 Function = Callable[[Any], Any]
@@ -62,6 +63,7 @@ class LDD:
         wanted = _share(ratio)
         if isinstance(self._origin, Computed):
             raise InputError("sample_partitions: expected before a reduction, whose result lies on no disk")
+        whole(seed, "seed")
         return replace(self, _draw=Draw(self._draw.ratio * wanted, seed, is_sample=True))
 
     def sample(self, ratio: str | float, *, seed: int = 0) -> LDD:
@@ -71,6 +73,7 @@ class LDD:
             reason = reason or "records were sampled behind a reduction"
         elif self._is_sampled_within:
             reason = reason or "records were sampled twice within partitions"
+        whole(seed, "seed")
         return replace(self, _steps=(*self._steps, s.SampleRecords(_share(ratio), seed)), _reason=reason)
 
     def reduce_by_key_partitions(self, function: Callable[[Any, Any], Any]) -> LDD:
