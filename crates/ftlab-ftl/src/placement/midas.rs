@@ -15,7 +15,10 @@
 //! * **Search**: at the end of an epoch, groups are added one by one and their sizes varied, without a hot group and with
 //!   one of each of nine sizes; the best is applied if its write amplification is below the measured one.
 //! * **Irregular**: if the valid share of a group differs by more than 0.1 from what was predicted, it and all later ones
-//!   are merged for the next epoch.
+//!   are merged for the rest of the epoch.
+//! * **Last group**: before a first configuration is applied, and from a merge until the next one, its survivors are
+//!   parted by how often they have been copied since it was made, in as many frontiers as are left; its victims are
+//!   chosen among all of them (`graded`). Else it is one frontier.
 //! * **Hot group** (`hot`): a counter of two bits an address. It goes up by one when the unit is overwritten in group 1
 //!   at an age below that of the hot group's reclaim units at collection. It goes down by one when the unit is
 //!   overwritten later, elsewhere in the chain, or copied. At 3 a unit is written to the hot group, whose survivors go
@@ -34,6 +37,8 @@
 //! * `last` (`greedy` or `cost_benefit`, default `greedy`): the rule of the last group.
 //! * `hot` (bool, default true), `hot_share` (share of the closed reclaim units, default 0.05, above 0 to 0.5): the hot
 //!   group and its greatest size.
+//! * `graded` (bool, default true): whether the last group parts its survivors while no configuration is in force. With
+//!   `false` they share a frontier, before the first configuration with what the host writes.
 //! * `victim` (`own` or `drive`, default `own`).
 //!
 //! # Choices
@@ -51,8 +56,11 @@
 //! * The size of the hot group is searched: `hot_share` and eight more, each 0.7 of the one before. Its age is the mean
 //!   age at its collections since it was created. Without a hot group it is the size divided by the rate of hot writes,
 //!   averaged with the previous estimate.
-//! * Valid shares are measured on units that were opened in the second half of an epoch, when the groups have reached
-//!   their sizes. Predictions for sizes that are kept are renewed at the end of each epoch.
+//! * A group that gets smaller hands its oldest units to the last group, and a last group whose number goes up takes its
+//!   units with it, as in the public code: nothing is copied only because sizes have changed.
+//! * Valid shares are measured on units that were opened in this epoch, and are held against the predicted ones on those
+//!   collected between a third and half of it, as in the public code. Predictions for sizes that are kept are renewed at
+//!   the end of each epoch. The share of the last group is not judged.
 //! * Reclaim units that no group filled (translation pages) belong to the last one, and so do those of a hot group that
 //!   was dissolved.
 //!
@@ -104,6 +112,7 @@ pub struct Params {
     pub last: Last,
     pub hot: bool,
     pub hot_share: f64,
+    pub graded: bool,
     pub victim: Victims,
 }
 
@@ -117,6 +126,7 @@ impl Default for Params {
             last: Last::Greedy,
             hot: true,
             hot_share: 0.05,
+            graded: true,
             victim: Victims::Own,
         }
     }
@@ -181,8 +191,16 @@ struct Learnt {
     host: u64,
     hot_writes: u64,
     copies: u64,
-    /// When the drive has taken on the present sizes: in the middle of the epoch.
+    /// From when on collections are counted: a third of the epoch, by when the groups have taken on their sizes.
     settled: u64,
+    /// Whether this epoch's valid shares have been held against the predicted ones.
+    is_checked: bool,
+    /// Whether survivors of the last group are parted by how often they have been copied.
+    is_graded: bool,
+    /// Of each frontier: reclaim units that were closed by this tick belong to the last group.
+    handed: Vec<u64>,
+    /// Whether groups that are larger than their new sizes are to hand their oldest units to the last one.
+    is_resized: bool,
     /// Collections of units of each frontier that were opened since then, and their valid units.
     collected: Vec<(u64, u64)>,
     /// Closed and valid mapping units of the pool that was collected last.
@@ -212,6 +230,10 @@ impl Learnt {
             hot_writes: 0,
             copies: 0,
             settled: 0,
+            is_checked: false,
+            is_graded: params.graded,
+            handed: vec![0; usize::from(params.groups) + 1],
+            is_resized: false,
             collected: vec![(0, 0); usize::from(params.groups) + 1],
             closed: 0,
             valid: 0,
@@ -242,17 +264,26 @@ impl Midas {
         }
     }
 
+    /// The last frontier that survivors are put into.
+    fn most(&self) -> usize {
+        match self.learnt.is_graded {
+            true => usize::from(self.params.groups),
+            false => self.last(),
+        }
+    }
+
     /// The number of the last group.
     fn last(&self) -> usize {
         self.learnt.shares.len() + 1
     }
 
-    /// The group to which a reclaim unit belongs that `frontier` filled.
-    fn group(&self, frontier: Frontier) -> usize {
-        match frontier {
-            0 if self.learnt.is_hot_used => 0,
-            0 => self.last(),
-            _ => usize::from(frontier).min(self.last()),
+    /// The group to which a reclaim unit belongs that `frontier` filled until `closed`.
+    fn group(&self, frontier: Frontier, closed: u64) -> usize {
+        let last = self.last();
+        match usize::from(frontier) {
+            at if at >= last || closed <= self.learnt.handed[at] => last,
+            0 if !self.learnt.is_hot_used => last,
+            at => at,
         }
     }
 
@@ -354,6 +385,8 @@ impl PlacementPolicy for Midas {
         };
         if self.learnt.host >= epoch {
             self.end_epoch(write.now.tick);
+        } else if self.learnt.host >= epoch / 2 && !self.learnt.is_checked {
+            self.check();
         }
         Frontier::from(!goes_hot)
     }
@@ -364,9 +397,13 @@ impl PlacementPolicy for Midas {
             let bits = &mut self.learnt.bits[lpn.at()];
             *bits -= u8::from(*bits & HOT > 0);
         }
-        let next = match survivor.from {
-            0 => 1,
-            from => (usize::from(from) + 1).min(self.last()),
+        let (from, last) = (usize::from(survivor.from), self.last());
+        // The open unit of a frontier is as old as the last one of it that was closed.
+        let is_handed = from < last && survivor.opened < self.learnt.handed[from];
+        let next = match from {
+            0 if !is_handed => 1,
+            _ if is_handed || from >= last && !self.learnt.is_graded => last,
+            _ => (from + 1).min(self.most()),
         };
         Some(next as Frontier)
     }
@@ -401,7 +438,7 @@ impl PlacementPolicy for Midas {
                 valid,
                 opened,
                 ..
-            } if frontier <= self.params.groups && opened >= self.learnt.settled => {
+            } if frontier <= self.params.groups && opened >= self.learnt.opened && now.tick >= self.learnt.settled => {
                 let (count, sum) = &mut self.learnt.collected[usize::from(frontier)];
                 (*count, *sum) = (*count + 1, *sum + u64::from(valid));
                 if frontier == 0 {
@@ -430,7 +467,8 @@ impl PlacementPolicy for Midas {
             && learnt.collected.len() == self.learnt.collected.len()
             && (learnt.intervals.iter().zip(&self.learnt.intervals)).all(|(one, own)| one.len() == own.len())
             && learnt.shares.len() < usize::from(self.params.groups)
-            && learnt.predicted.len() == learnt.shares.len();
+            && learnt.predicted.len() == learnt.shares.len()
+            && learnt.handed.len() == self.learnt.handed.len();
         if !fits {
             return Err("groups, intervals or mapping units of another drive".into());
         }

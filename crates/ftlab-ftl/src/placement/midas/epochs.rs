@@ -1,4 +1,5 @@
-//! What MiDAS does at the end of an epoch: groups that behave otherwise than predicted are merged, or better sizes are searched.
+//! What MiDAS does once an epoch: in its middle groups that behave otherwise than predicted are merged, at its end better sizes are
+//! searched.
 
 use super::Midas;
 use super::model::{self, Intervals, Origins, Seen, Space, Survival};
@@ -23,9 +24,7 @@ impl Midas {
             self.learnt.begun = tick;
         } else {
             self.judge_hot_group();
-            if !self.merge_irregular() {
-                self.reconfigure(tick);
-            }
+            self.reconfigure(tick);
             // What is kept is predicted anew: the intervals have changed, or the hot group.
             let hot_size = match self.learnt.is_hot_used {
                 true => self.learnt.hot_size,
@@ -38,6 +37,7 @@ impl Midas {
                 Some(prediction) => prediction.valid[..shares.len()].to_vec(),
                 None => {
                     self.learnt.shares.clear();
+                    self.learnt.is_graded = self.params.graded;
                     Vec::new()
                 }
             };
@@ -50,25 +50,27 @@ impl Midas {
         }
         learnt.intervals.iter_mut().for_each(Intervals::clear);
         learnt.opened = tick;
-        learnt.settled = tick + self.epoch / 2;
+        learnt.settled = tick + self.epoch / 3;
+        learnt.is_checked = false;
         (learnt.host, learnt.hot_writes, learnt.copies) = (0, 0, 0);
         learnt.collected.fill((0, 0));
     }
 
-    /// Merges the first group that behaves otherwise than predicted with all later ones. True if there is one.
-    fn merge_irregular(&mut self) -> bool {
+    /// In the middle of an epoch: the first group that behaves otherwise than predicted is merged with all later ones.
+    pub(super) fn check(&mut self) {
+        self.learnt.is_checked = true;
         let differs = |(number, predicted): (usize, &f64)| {
             let measured = self.valid_share(number + 1);
             measured.is_some_and(|measured| (measured - predicted).abs() > IRREGULAR)
         };
         let predicted = &self.learnt.predicted;
         let Some(first) = (0..predicted.len()).find(|&at| differs((at, &predicted[at]))) else {
-            return false;
+            return;
         };
         self.learnt.shares.truncate(first);
         self.learnt.predicted.truncate(first);
+        self.learnt.is_graded = self.params.graded;
         self.learnt.merged += 1;
-        true
     }
 
     /// The drive with a hot group that has this share, or none, at the end of an epoch: what lives how long in the chain, its
@@ -142,7 +144,12 @@ impl Midas {
             let is_hot_used = hot_size > 0.0;
             if is_hot_used != self.learnt.is_hot_used {
                 (self.learnt.is_hot_used, self.learnt.hot_ages) = (is_hot_used, (0, 0));
+                self.learnt.handed[0] = tick;
             }
+            // What the last group had belongs to the new last one.
+            let before = self.last();
+            self.learnt.handed[before..].fill(tick);
+            (self.learnt.is_resized, self.learnt.is_graded) = (true, false);
             if is_hot_used {
                 self.learnt.hot_size = hot_size;
             }
