@@ -10,7 +10,7 @@ import polars as pl
 import ftlab
 from conftest import Command
 from ftlab import reproduction
-from ftlab.reproduction import files, packing, standins
+from ftlab.reproduction import files, packing, standins, stream_spreads
 
 EXPERIMENT = """
 title = "Two loads"
@@ -136,3 +136,32 @@ def test_streams_are_named_by_functions_programs_and_files(tmp_path: Path) -> No
     assert by_file["*.s"] == [1]
     assert by_file["*.o"] == [2]
     assert by_file["*.a"] == [3]
+
+
+def test_spreads_of_lifetimes_by_hand() -> None:
+    """Two streams whose lifetimes are 2 or 8, and 64, each as often: binary logarithms of 1, 3 and 6."""
+    apart = pl.DataFrame({"stream": [1, 1, 2], "upper_units": [2, 8, 64], "count": [10, 10, 20]})
+    found = stream_spreads.spreads(apart)
+    # Within the streams 1 and 0, by halves; of all together the mean is 4 and the variance (9 + 1 + 2 * 4) / 4.
+    assert found["within"] == 0.5 / 4.5
+    assert (found["short"], found["long"]) == (None, None)  # there are no more than five streams
+    mixed = pl.DataFrame({"stream": [1, 1, 2, 2], "upper_units": [2, 64, 2, 64], "count": [10] * 4})
+    assert stream_spreads.spreads(mixed)["within"] == 1
+    # The sixth stream has the longest median and quartiles of 100 and 300; of the seventh too little died to count.
+    rows = [(stream, upper, 10) for stream in range(5) for upper in (1, 2, 3, 4)]
+    rows += [(5, 100, 10), (5, 200, 10), (5, 300, 10), (5, 400, 10), (6, 9000, stream_spreads.LEAST_DEATHS - 1)]
+    of_six = stream_spreads.spreads(pl.DataFrame(rows, ["stream", "upper_units", "count"], orient="row"))
+    assert (of_six["short"], of_six["long"]) == (2, 200)
+    nothing = pl.DataFrame({"stream": [], "upper_units": [], "count": []})
+    assert stream_spreads.spreads(nothing) == {"within": None, "short": None, "long": None}
+
+
+def test_lifetimes_within_streams_of_the_bundled_recordings(ftlab: Command) -> None:
+    """Figure 15: what the text says of the boxes holds of the quartiles here."""
+    done = ftlab("reproduce", "pcstream", "--only", "fig-15", "--json")
+    assert done.code == 0, done.err
+    (figure,) = json.loads(done.out)["figures"]
+    values = {(at["member"], at["metric"]): at["value"] for at in figure["measured"]}
+    assert 0 < values["manual_watched", "spread_within"] < values["pcstream_watched", "spread_within"] < 1
+    assert values["pcstream_watched", "spread_within"] < values["sfr_watched", "spread_within"] <= 1
+    assert figure["verdict"] == "reproduced"

@@ -16,7 +16,8 @@
 //! * **A write** goes to its context's stream. A write goes to stream 0 if its context has no stream yet, or if it has
 //!   no context.
 //! * **Attribute table**: `contexts` of them are remembered at 12 bytes each (0: all); beyond that the context that
-//!   wrote longest ago is evicted. 340 contexts are 4 KB, 1,020 are 12 KB.
+//!   wrote longest ago is evicted. 340 contexts are 4 KB, 1,020 are 12 KB. With `emptied` it is emptied whenever a
+//!   process writes that has not written before; what lies in the live table stays there.
 //!
 //! Stream *i* is frontier *i*. The drive places survivors. `gc.survivors = internal` gives each stream an internal one,
 //! as in the source.
@@ -25,13 +26,17 @@
 //! * `streams` (count, default 8, 1 to 4,095): besides the default stream.
 //! * `range_kib` (KiB, default 1024): one mapping unit makes the table exact.
 //! * `live_mib` (MiB, default 64), `contexts` (count, default 0: all).
+//! * `emptied` (bool, default false): where processes follow each other, the end of one is the start of the next; the
+//!   source empties its table when one ends, to show what a table that is kept is good for. Of a recording `pids=job`
+//!   makes a process of each build, without it each compiler is one. With `censored` a context that comes back has the
+//!   age of its records at once, and so a stream.
 //! * `censored` (bool, default true): a context none of whose data has been invalidated yet takes the mean age of its
 //!   records as its lifetime. So data that is written once does not stay in stream 0.
 //! * `distance` (`linear` or `log`, default `linear`): of lifetimes.
 //! * `weight` (`contexts` or `writes`, default `contexts`): what counts in a cluster.
 //!
 //! # Not modelled
-//! The CPU time of finding a program context. Emptying the attribute table when a process ends.
+//! The CPU time of finding a program context. Ends of processes: recordings tell of their calls only.
 //!
 //! # Errors
 //! Parameters outside their ranges are refused, and ranges that are not a whole number of mapping units.
@@ -43,6 +48,8 @@
 //! Kim, Hahn, Lee, Kim and Kim, "Fully automatic stream management for multi-streamed SSDs using program contexts",
 //! FAST 2019, and Kim's dissertation on program contexts in flash storage. Ending the oldest record, the weights of
 //! samples and `censored` are ours.
+
+use std::collections::BTreeSet;
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -82,6 +89,7 @@ pub struct Params {
     pub range_kib: u32,
     pub live_mib: u32,
     pub contexts: u32,
+    pub emptied: bool,
     pub censored: bool,
     pub distance: Distance,
     pub weight: Weight,
@@ -94,6 +102,7 @@ impl Default for Params {
             range_kib: 1024,
             live_mib: 64,
             contexts: 0,
+            emptied: false,
             censored: true,
             distance: Distance::Linear,
             weight: Weight::Contexts,
@@ -128,6 +137,8 @@ struct PcStream {
 struct Learnt {
     live: LiveTable,
     contexts: Contexts,
+    /// That have written, where the table is emptied with a new one.
+    processes: BTreeSet<u32>,
     requests: Requests,
     /// The range that the present request wrote last, and whether it has overwritten something of it.
     range: Option<u32>,
@@ -141,6 +152,7 @@ struct Figures {
     writes: u64,
     to_default: u64,
     clusterings: u64,
+    emptied: u64,
 }
 
 impl Learnt {
@@ -148,6 +160,7 @@ impl Learnt {
         Learnt {
             live: LiveTable::new(u64::from(params.live_mib) << 20),
             contexts: Contexts::new(params.contexts),
+            processes: BTreeSet::new(),
             requests: Requests::default(),
             range: None,
             has_killed: false,
@@ -181,6 +194,7 @@ impl PlacementPolicy for PcStream {
             writes,
             to_default,
             clusterings,
+            emptied,
         } = self.figures;
         vec![
             ("contexts", self.learnt.contexts.len() as f64),
@@ -189,6 +203,7 @@ impl PlacementPolicy for PcStream {
             ("live_ranges", self.learnt.live.ranges() as f64),
             ("live_evictions", self.learnt.live.evictions() as f64),
             ("context_evictions", self.learnt.contexts.evictions() as f64),
+            ("emptied", emptied as f64),
         ]
     }
 
@@ -219,6 +234,14 @@ impl PlacementPolicy for PcStream {
         if pc == 0 {
             self.figures.to_default += 1;
             return 0;
+        }
+        if self.params.emptied
+            && let Some(pid) = write.context.pid
+            && self.learnt.processes.insert(pid)
+            && self.learnt.processes.len() > 1
+        {
+            self.learnt.contexts = Contexts::new(self.params.contexts);
+            self.figures.emptied += 1;
         }
         self.learnt.contexts.wrote(pc);
         if enters {

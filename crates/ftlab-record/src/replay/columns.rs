@@ -4,9 +4,9 @@ use ftlab_core::Batch;
 use rustc_hash::FxHashMap;
 
 use super::Request;
-use super::options::Labels as By;
+use super::options::{Labels as By, Options, Pids};
 use crate::file_kinds::{kind_of, role_of};
-use crate::recording::Tables;
+use crate::recording::{Process, Tables};
 use crate::replay::Content;
 
 /// Names of the `label` column: what kind of file a request is for.
@@ -56,6 +56,25 @@ impl Labels {
     }
 }
 
+/// Of each process, the pid of the one that the command started itself and of which it descends. The first process is the command. Where
+/// the way up ends at a process that has made no call, as a shell that only starts others, that one stands for all that it started.
+fn jobs(processes: &[Process]) -> Vec<u32> {
+    let mut newest: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut jobs: Vec<u32> = Vec::with_capacity(processes.len());
+    for (number, process) in processes.iter().enumerate() {
+        jobs.push(match newest.get(&process.parent) {
+            _ if number == 0 || process.parent == 0 => process.pid,
+            // A child of the command itself.
+            Some(0) => process.pid,
+            // A pid that was given twice is that of the process that came last.
+            Some(&parent) => jobs[parent],
+            None => process.parent,
+        });
+        newest.insert(process.pid, number);
+    }
+    jobs
+}
+
 /// Turns requests into columns.
 ///
 /// Every batch of a recording has the same columns: program contexts by their signatures, process ids, labels, streams where calls give
@@ -74,11 +93,14 @@ pub struct Columns {
 }
 
 impl Columns {
-    pub fn new(tables: &Tables, by: By) -> Self {
+    pub fn new(tables: &Tables, options: &Options) -> Self {
         Columns {
-            labels: Labels::new(tables, by),
+            labels: Labels::new(tables, options.labels),
             pcs: tables.contexts.iter().map(|context| context.signature).collect(),
-            pids: tables.processes.iter().map(|process| process.pid).collect(),
+            pids: match options.pids {
+                Pids::Process => tables.processes.iter().map(|process| process.pid).collect(),
+                Pids::Job => jobs(&tables.processes),
+            },
             content: tables.content,
             hints: tables.hints,
             pieces: tables.pieces(),
@@ -166,6 +188,31 @@ fn id_of(number: u64, salt: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::recording::FileEntry;
+
+    /// 1 is the command. It starts 2 and 7: 2 starts 3, which starts 4, and 7 starts another process with the number 3, which starts 5.
+    /// 8 and 9 come of 600, which has made no call; 6 has no parent.
+    #[test]
+    fn a_job_is_what_the_command_starts_itself() {
+        let process = |(pid, parent)| Process {
+            pid,
+            parent,
+            ..Process::default()
+        };
+        let tree = [
+            (1, 500),
+            (2, 1),
+            (3, 2),
+            (4, 3),
+            (7, 1),
+            (3, 7),
+            (5, 3),
+            (8, 600),
+            (9, 600),
+            (6, 0),
+        ]
+        .map(process);
+        assert_eq!(jobs(&tree), [1, 2, 2, 2, 7, 7, 7, 600, 600, 6]);
+    }
 
     /// PostgreSQL's relations and log segments are all numbers; their folders say what they are for.
     #[test]

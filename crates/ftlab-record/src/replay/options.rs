@@ -29,6 +29,8 @@ pub struct Options {
     pub journal: bool,
     /// What requests are labelled by.
     pub labels: Labels,
+    /// What process a request is said to come from.
+    pub pids: Pids,
 }
 
 impl Default for Options {
@@ -46,6 +48,7 @@ impl Default for Options {
             device: None,
             journal: false,
             labels: Labels::Kind,
+            pids: Pids::Process,
         }
     }
 }
@@ -57,6 +60,15 @@ pub enum Labels {
     Kind,
     /// What files of the name are for, where that is known; else the kind.
     Role,
+}
+
+/// What process a request is said to come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pids {
+    /// That which wrote.
+    Process,
+    /// That which the recorded command started itself and of which the one that wrote descends: a build, and not its compilers.
+    Job,
 }
 
 /// Bytes, or millionths of the memory.
@@ -103,7 +115,7 @@ pub enum Placement {
     Real,
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "page_cache",
     "memory",
     "dirty_expire",
@@ -116,6 +128,7 @@ const KEYS: [&str; 12] = [
     "device",
     "journal",
     "labels",
+    "pids",
 ];
 
 impl Options {
@@ -177,12 +190,19 @@ impl Options {
                     _ => return Err(error::unknown("labels of a replay", value, &["kind", "role"])),
                 }
             }
+            "pids" => {
+                self.pids = match value {
+                    "process" => Pids::Process,
+                    "job" => Pids::Job,
+                    _ => return Err(error::unknown("pids of a replay", value, &["process", "job"])),
+                }
+            }
             _ => return Err(error::unknown("option of a replay", key, &KEYS)),
         }
         Ok(())
     }
 
-    /// Every option, as [`Options::parse`] reads it; a device without a size and the usual labels are left out.
+    /// Every option, as [`Options::parse`] reads it; a device without a size, the usual labels and pids are left out.
     pub fn show(&self) -> String {
         let pairs = self.pairs().into_iter().filter(|(_, value)| !value.is_empty());
         pairs
@@ -191,7 +211,7 @@ impl Options {
             .join(",")
     }
 
-    fn pairs(&self) -> [(&'static str, String); 12] {
+    fn pairs(&self) -> [(&'static str, String); 13] {
         let on = |on| if on { "on" } else { "off" }.to_owned();
         let extents = match self.extents {
             Placement::Simulated => "simulated",
@@ -212,6 +232,10 @@ impl Options {
             match self.labels {
                 Labels::Kind => String::new(),
                 Labels::Role => "role".to_owned(),
+            },
+            match self.pids {
+                Pids::Process => String::new(),
+                Pids::Job => "job".to_owned(),
             },
         ];
         let mut values = values.into_iter();
@@ -265,12 +289,13 @@ mod tests {
 
     #[test]
     fn options_come_back_as_text() {
-        let text = "page_cache=off,memory=1GiB,dirty_expire=2s,background=5%,limit=64MiB,extents=real,device=3GiB,journal=on,labels=role";
+        let text = "page_cache=off,memory=1GiB,dirty_expire=2s,background=5%,limit=64MiB,extents=real,device=3GiB,journal=on,labels=role,pids=job";
         let options = Options::parse(text).unwrap();
         assert!(!options.page_cache && options.journal);
         assert_eq!((options.memory, options.dirty_expire_ns), (1 << 30, 2_000_000_000));
         assert_eq!(options.background.of(1000), 50);
         assert_eq!((options.extents, options.device), (Placement::Real, Some(3 << 30)));
+        assert_eq!((options.labels, options.pids), (Labels::Role, Pids::Job));
         assert_eq!(Options::parse(&options.show()).unwrap(), options);
         let usual = Options::default();
         assert_eq!(Options::parse(&usual.show()).unwrap(), usual);
@@ -293,6 +318,7 @@ mod tests {
             ("background=30%", "more than limit=20%"),
             ("extents=reel", "did you mean `real`"),
             ("labels=rule", "did you mean `role`"),
+            ("pids=jobs", "did you mean `job`"),
             ("labels=role, labels=kind", "replay labels: given twice"),
             ("wakeup=0s", "at least 1ms"),
         ] {

@@ -13,13 +13,14 @@
 //! | offset, length | whole pages of 4 KiB, where the file lies |
 //! | flags | synchronous: a program waits for it |
 //! | pc | signature of the program context of the pages' last writer |
-//! | pid | its process |
+//! | pid | its process; with `pids=job` the process that the recorded command started itself, of which it descends |
 //! | label | the kind of file: `*.sst`, `MANIFEST-#`; with `labels=role` the role of files of that name, where it is known: `table` |
 //! | stream | 1 (short) to 4 (extreme) by the write-lifetime hint of the file, where calls give any; 0 without |
 //! | content, chunk | ids of the pages and of their chunks (1 KiB, or what `ftlab record --chunk` said), where the recording has contents |
 //!
 //! `replay` sets options, between commas: `page_cache` (on), `memory` (8GiB), `dirty_expire` (30s), `wakeup` (5s), `background`
-//! (10%), `limit` (20%), `bandwidth` (1GB/s), `max_request` (512KiB), `extents` (simulated), `device`, `journal` (off), `labels` (kind).
+//! (10%), `limit` (20%), `bandwidth` (1GB/s), `max_request` (512KiB), `extents` (simulated), `device`, `journal` (off), `labels` (kind),
+//! `pids` (process).
 //!
 //! # What is dropped
 //! Threads, and the durations of calls. `ftlab contexts` shows more of a recording.
@@ -57,7 +58,7 @@ pub fn open(input: Input, settings: &Settings) -> Result<Box<dyn Reader>> {
     let reader = recording::Reader::new(&name, Bytes(input))?;
     let options = settings.replay.clone().unwrap_or_default();
     Ok(Box::new(Recording {
-        columns: Columns::new(reader.tables(), options.labels),
+        columns: Columns::new(reader.tables(), &options),
         replay: Replay::new(options, reader.tables()),
         reader,
         calls: Calls::default(),
