@@ -15,6 +15,8 @@ pub enum Frontiers {
     Separate,
     /// HC: hot and cold data have one each, told by an oracle; survivors return to that of their class.
     Classes,
+    /// As `Classes`, but which of the two a write goes to is drawn by lot.
+    Lots,
 }
 
 /// A share of the units that takes a share of the writes; all else is uniform.
@@ -76,7 +78,7 @@ impl Run {
             Frontiers::Separate => Survivors::Shared,
             _ => Survivors::Stream,
         };
-        if self.frontiers == Frontiers::Classes {
+        if matches!(self.frontiers, Frontiers::Classes | Frontiers::Lots) {
             config.placement = PolicySpec::parse("manual:streams=2").unwrap();
         }
         let mut ftl = Ftl::new(layout, config).unwrap();
@@ -86,8 +88,13 @@ impl Run {
         });
         let hot_units = (hot.units * f64::from(units)).round() as u32;
         let mut random = Stream::new(7, "workload");
-        let write = |ftl: &mut Ftl<_>, lpn: u32| {
-            ftl.admit(&write(lpn, if lpn < hot_units { 1 } else { 2 }), Ticket::NONE);
+        let mut lots = Stream::new(7, "labels");
+        let mut write = |ftl: &mut Ftl<_>, lpn: u32| {
+            let is_first = match self.frontiers {
+                Frontiers::Lots => lots.unit() < 0.5,
+                _ => lpn < hot_units,
+            };
+            ftl.admit(&write(lpn, if is_first { 1 } else { 2 }), Ticket::NONE);
         };
         (0..units).for_each(|lpn| write(&mut ftl, lpn));
         for (drive_writes, last) in [(self.warmup, false), (self.measure, true)] {
