@@ -283,7 +283,8 @@ def test_files_are_loaded_and_sampled_by_their_name(ftlab: Command, place: Path,
     assert "6,000 records of csv, fields hour, country, ms" in done.out
     info = json.loads(ftlab("ldd", "info", name, "--check", "--json").out)
     assert sum(disk["records"] for disk in info["disks"]) == info["records"] == LINES
-    assert all(disk["partitions"] > 0.2 * info["partitions"] for disk in info["disks"])
+    # Which disk gets how much goes by how quickly each writes.
+    assert all(disk["partitions"] > 0 for disk in info["disks"])
     query = "select country, count(*) as n, sum(ms) as s from {} group by country"
     for ratio in (1, "20%"):
         stored = lab.sample(query.format(f"ldd('{name}')"), ratio=ratio)
