@@ -79,6 +79,21 @@ def test_a_page_a_table_and_pictures(ftlab: Command, log: Path, tmp_path: Path) 
     assert study["exact"]["sample"]["is_exact"]
 
 
+def test_pictures_that_are_there_are_replaced_only_with_force(ftlab: Command, log: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "times.svg"
+    mine.write_text("mine")
+    options = ["--study", "30%", "--seeds", 1, "--partition", "2KiB", "--no-quoted-newlines", "--plots", tmp_path]
+    before = sorted(tmp_path.iterdir())
+    done = ftlab("sample", query(log), *options)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert f"{mine} exists; --force replaces it" in done.err
+    assert sorted(tmp_path.iterdir()) == before
+    assert mine.read_text() == "mine"
+    done = ftlab("sample", query(log), *options, "--force")
+    assert done.code == 0, done.err
+    assert mine.read_text().startswith("<svg")
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -106,6 +106,12 @@ def sample(
         raise InputError(f"{out} exists; --force replaces it")
     if plots is not None and study is None:
         raise InputError(f"--plots {plots}: expected --study SHARES")
+    if plots is not None and not force:
+        from ftlab.plots import sample_study as pictures
+
+        # Before anything is read: a study may take long.
+        if there := next((path for path in pictures.paths(plots) if path.exists()), None):
+            raise InputError(f"{there} exists; --force replaces it")
     if study is not None and statistics:
         raise InputError("--study with --statistics: expected one of the two")
     options: dict[str, Any] = {

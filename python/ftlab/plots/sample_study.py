@@ -31,19 +31,22 @@ def draw(study: Study, kind: str) -> alt.TopLevelMixin:
     return finished
 
 
+def paths(folder: Path) -> list[Path]:
+    """Where `write` puts its pictures, in the order of `TITLES`."""
+    return [folder / f"{kind}.svg" for kind in TITLES]
+
+
 def write(study: Study, folder: Path) -> list[Path]:
-    """A picture of each kind."""
+    """A picture of each kind; one that is there is replaced."""
     import vl_convert
 
     if study.table().is_empty():
         raise InputError(f"--plots {folder}: the answer has no numbers to draw")
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for kind in TITLES:
-        path = folder / f"{kind}.svg"
+    written = paths(folder)
+    for kind, path in zip(TITLES, written, strict=True):
         spec = json.dumps(draw(study, kind).to_dict())
         path.write_text(vl_convert.vegalite_to_svg(spec) + "\n", encoding="utf-8")
-        written.append(path)
     return written
 
 
