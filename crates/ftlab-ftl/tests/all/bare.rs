@@ -56,6 +56,7 @@ fn a_drive_with_somebody_to_ask_is_not_bare() {
     let layout = one_lane(60, 16);
     let is_bare = |change: &dyn Fn(&mut FtlConfig)| {
         let mut config = config(&layout, 0.3);
+        config.gc.hard = 4;
         change(&mut config);
         Ftl::<Counting>::new(layout.clone(), config).unwrap().is_bare()
     };
