@@ -58,8 +58,8 @@ fn hot_and_cold_data_apart_pay_off_as_the_victim_policy_lets_them() {
 
 /// Labels that are drawn by lot say nothing: two frontiers with their own survivors are worth what one for all is (the table's first
 /// column), far from the oracle's labels above. By policies that see more than the order of closing they are worth a little more, but
-/// less than a frontier for survivors (2.49 and 2.26): a write of one label may collect a unit of the other, whose open unit then gets
-/// more survivors and fewer host writes.
+/// less than a frontier for survivors (2.49 and 2.26). Supposed: a write of one label may collect a unit of the other, whose open unit gets
+/// more survivors and fewer host writes by that.
 #[test]
 fn labels_by_lot_are_worth_next_to_nothing() {
     let cases = [
