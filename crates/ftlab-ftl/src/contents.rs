@@ -155,6 +155,8 @@ pub(crate) struct Contents {
     lists: Vec<(RequestContents, u32)>,
     unused: Vec<ListId>,
     entered: u64,
+    /// Of the last request of one unit that nothing waits for.
+    only: RequestContents,
 }
 
 impl Contents {
@@ -170,6 +172,37 @@ impl Contents {
         list.number = self.entered;
         *holders = 1;
         id
+    }
+
+    /// The next request is one whole unit of this content, and its contents are wanted no longer than until the next.
+    #[inline]
+    pub fn enter_only(&mut self, content: u64, unit_bytes: u32) {
+        self.entered += 1;
+        let only = &mut self.only;
+        only.number = self.entered;
+        match only.ids.first_mut() {
+            Some(id) => *id = content,
+            None => {
+                *only = RequestContents {
+                    number: self.entered,
+                    ids: vec![content],
+                    id_bytes: unit_bytes,
+                    unit_bytes,
+                    bytes: u64::from(unit_bytes),
+                    direct: 1,
+                    ..RequestContents::default()
+                };
+            }
+        }
+    }
+
+    /// What [`Contents::enter`] has entered, or [`Contents::enter_only`] last.
+    #[inline]
+    pub fn of(&self, list: Option<ListId>) -> &RequestContents {
+        match list {
+            Some(id) => self.get(id),
+            None => &self.only,
+        }
     }
 
     pub fn get(&self, id: ListId) -> &RequestContents {

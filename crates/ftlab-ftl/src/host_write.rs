@@ -30,6 +30,9 @@ impl<B: Backend> Ftl<B> {
         {
             return self.write_plain(request, ticket);
         }
+        if let Some(content) = self.only_content(request) {
+            return self.write_known(request, content, ticket);
+        }
         let through = !self.buffer.write_back() || request.fua();
         let mut context = request.write_context();
         if self.roles.dedup.is_some() && !request.context.contents.is_empty() {
@@ -77,20 +80,70 @@ impl<B: Backend> Ftl<B> {
             }
         }
         self.contents.let_go(context.contents);
-        if through && self.roles.dedup.is_some() && !self.config.buffer.power_loss_protected {
-            self.program_packs(Ticket::NONE);
-            self.end_page_of(frontier, request.first, request.units);
-            self.wait_for_values(request.first.0..request.first.0 + request.units, ticket);
-            if request.fua() && self.recovery.is_some() {
-                self.flush_journal(ticket);
-            }
-        } else if through {
-            self.end_page_of(frontier, request.first, request.units);
+        if through {
+            self.end_write_through(frontier, request, ticket);
         } else {
             self.drain_buffer(ticket);
         }
         if self.roles.idle_at.is_some() {
             self.copy_when_due();
+        }
+        if self.roles.merge_at.is_some() {
+            self.merge_when_due();
+        }
+    }
+
+    /// A write that may not wait in memory has ended: what it refers to is programmed, and it waits for that.
+    fn end_write_through(&mut self, frontier: Frontier, request: &HostRequest<'_>, ticket: Ticket) {
+        if self.roles.dedup.is_none() || self.config.buffer.power_loss_protected {
+            return self.end_page_of(frontier, request.first, request.units);
+        }
+        self.program_packs(Ticket::NONE);
+        self.end_page_of(frontier, request.first, request.units);
+        self.wait_for_values(request.first.0..request.first.0 + request.units, ticket);
+        if request.fua() && self.recovery.is_some() {
+            self.flush_journal(ticket);
+        }
+    }
+
+    /// The content of a write that consists of one whole unit, where the dedup policy is the only one to be asked about it.
+    #[inline]
+    fn only_content(&self, request: &HostRequest<'_>) -> Option<u64> {
+        let [content] = *request.context.contents else {
+            return None;
+        };
+        let is_one = request.units == 1
+            && request.head_skip | request.tail_skip == 0
+            && request.context.content_bytes == self.layout.geometry.unit_bytes
+            && request.context.chunks.is_empty();
+        let is_alone = self.plain_buffer
+            && self.plain_placement
+            && self.tenants.is_none()
+            && self.roles.dedup.is_some()
+            && self.roles.replication.is_none();
+        (is_one && is_alone).then_some(content)
+    }
+
+    /// The common case of a drive that deduplicates: one whole unit, and its content decides.
+    fn write_known(&mut self, request: &HostRequest<'_>, content: u64, ticket: Ticket) {
+        let lpn = request.first;
+        self.tick += 1;
+        self.contents.enter_only(content, self.layout.geometry.unit_bytes);
+        let mut context = WriteContext {
+            content: Some(content),
+            ..request.write_context()
+        };
+        if let Some(versions) = &mut self.versions {
+            versions.written(lpn);
+            versions.written_content(lpn, content);
+            context.stamp = versions.of_lpn(lpn);
+        }
+        match self.store(lpn, &context, lpn.0 + 1, ticket) {
+            Some(frontier) => self.end_write_through(frontier, request, ticket),
+            None => {
+                self.refused(lpn);
+                self.end_write_through(0, request, ticket);
+            }
         }
         if self.roles.merge_at.is_some() {
             self.merge_when_due();

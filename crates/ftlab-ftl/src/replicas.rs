@@ -39,15 +39,22 @@ impl<B: Backend> Ftl<B> {
         policy.map_or(CopyPlan::ONE, |policy| policy.write(&WriteOf { lpn, context, now }))
     }
 
-    /// Programs `lpn` once, as a unit of its own. False at end of life.
-    pub(crate) fn program_single(&mut self, lpn: Lpn, frontier: Frontier, plan: &CopyPlan, ticket: Ticket) -> bool {
-        let race = self.begin_write_race(lpn, plan, ticket);
-        let waits = if race.is_some() { ticket.followed() } else { ticket };
+    /// Programs `lpn` once, for which nobody else is asked. False at end of life.
+    #[inline]
+    pub(crate) fn program_alone(&mut self, lpn: Lpn, frontier: Frontier, ticket: Ticket) -> bool {
         let was_direct = self.record.entry(lpn).as_slot().is_some();
-        let stored = self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, waits);
+        let stored = self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket);
         if stored && was_direct {
             self.tell_dedup(dedup::Event::Gone(Of::Lpn(lpn)));
         }
+        stored
+    }
+
+    /// The same of `lpn` as the replication policy has planned it. False at end of life.
+    pub(crate) fn program_single(&mut self, lpn: Lpn, frontier: Frontier, plan: &CopyPlan, ticket: Ticket) -> bool {
+        let race = self.begin_write_race(lpn, plan, ticket);
+        let waits = if race.is_some() { ticket.followed() } else { ticket };
+        let stored = self.program_alone(lpn, frontier, waits);
         match (race, self.record.entry(lpn).as_slot()) {
             (Some(race), Some(slot)) if stored => {
                 self.enter_write_race(race, slot);

@@ -86,11 +86,10 @@ impl<B: Backend> Ftl<B> {
             Some(dedup) if dedup.asks_pressure() => self.buffer_pressure(),
             _ => 0.0,
         };
-        let (Some(dedup), Some(content), Some(list)) = (&mut self.roles.dedup, context.content, context.contents)
-        else {
+        let (Some(dedup), Some(content)) = (&mut self.roles.dedup, context.content) else {
             return Decision::Store;
         };
-        let contents = self.contents.get(list);
+        let contents = self.contents.of(context.contents);
         let request = contents.number();
         let step = lpn.0 - context.request_first.0;
         let mut works = std::mem::take(&mut self.roles.works);
@@ -132,11 +131,15 @@ impl<B: Backend> Ftl<B> {
 
     /// Stores a unit by itself, with the copies that the replication policy wants. False at end of life.
     fn store_whole(&mut self, lpn: Lpn, frontier: Frontier, context: &WriteContext, ticket: Ticket) -> bool {
-        let plan = self.plan_copies(lpn, context);
-        let stored = if plan.copies > 1 {
-            self.program_copies(lpn, frontier, &plan, ticket)
+        let stored = if self.roles.replication.is_none() {
+            self.program_alone(lpn, frontier, ticket)
         } else {
-            self.program_single(lpn, frontier, &plan, ticket)
+            let plan = self.plan_copies(lpn, context);
+            if plan.copies > 1 {
+                self.program_copies(lpn, frontier, &plan, ticket)
+            } else {
+                self.program_single(lpn, frontier, &plan, ticket)
+            }
         };
         if stored && context.content.is_some() {
             let of = match self.record.entry(lpn).target() {

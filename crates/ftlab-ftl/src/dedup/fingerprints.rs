@@ -271,7 +271,16 @@ impl Fingerprints {
         }
     }
 
+    #[inline]
     fn grow_contexts(&mut self, context: u32) {
+        let knows = |len: usize| len > context as usize;
+        if !knows(self.contexts.len()) || (self.eviction == Eviction::Contexts && !knows(self.lists.len())) {
+            self.grow_contexts_to(context);
+        }
+    }
+
+    #[cold]
+    fn grow_contexts_to(&mut self, context: u32) {
         if self.contexts.len() <= context as usize {
             self.contexts.resize(context as usize + 1, Context::default());
         }
@@ -351,6 +360,7 @@ impl Fingerprints {
     }
 
     /// A context has one fingerprint more or less.
+    #[inline]
     fn counted(&mut self, context: u32, more: i32) {
         let of = &mut self.contexts[context as usize];
         let before = of.entries;

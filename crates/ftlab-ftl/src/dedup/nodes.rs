@@ -202,12 +202,14 @@ impl Nodes {
         None
     }
 
+    #[inline]
     fn enter(&mut self, by: By, number: u32) {
         let chain = self.chain(self[number].key(by));
         let first = std::mem::replace(&mut self.first[by as usize][chain], number);
         self[number].next[by as usize] = first;
     }
 
+    #[inline]
     fn leave(&mut self, by: By, number: u32) {
         let chain = self.chain(self[number].key(by));
         let after = self[number].next[by as usize];
