@@ -1,7 +1,7 @@
 //! The dedup policies by what they promise: against a naive account, by hand, and in closed form.
 
 use ftlab_core::{IoContext, Lpn, OpKind, PolicySpec, Stream, flags};
-use ftlab_ftl::{Counting, Ftl, HostRequest, Overrides, Ticket};
+use ftlab_ftl::{Counting, Ftl, HostRequest, Overrides, TenantsBy, Ticket};
 use ftlab_testkit::case::Wish;
 use ftlab_testkit::driving::Drives;
 use ftlab_testkit::{Case, Late};
@@ -128,6 +128,54 @@ fn an_unlimited_table_programs_what_does_not_live() {
 }
 
 /// With sampling and the pre-hash some are found late; when there has been time for all, as little is kept as with no limit.
+/// A request of one whole unit takes a way of its own, unless tenants are counted.
+#[test]
+fn the_short_way_of_one_unit_leads_where_the_long_one_does() {
+    for dedup in [
+        "page_dedup:entries=30",
+        "caftl",
+        "ca_ssd",
+        "pcdedup:trial=100",
+        "finededup",
+    ] {
+        for mapping in ["page", "dftl"] {
+            let drive = |tenants| {
+                let mut case = Case::plain(24, 32, 1);
+                case.config.logical_units = 200;
+                case.config.dedup = PolicySpec::parse(dedup).expect("a spec of the test's own");
+                case.config.mapping = PolicySpec::named(mapping);
+                case.config.map_cache_bytes = 600;
+                (case.config.gc.hard, case.config.gc.soft) = (6, 6);
+                case.build(Overrides {
+                    tenants,
+                    ..Overrides::default()
+                })
+                .expect("a drive with room")
+            };
+            let (mut short, mut long) = (drive(None), drive(Some(TenantsBy::Pid)));
+            let mut random = Stream::new(3, "ways");
+            for step in 0..4000 {
+                let (lpn, content) = (random.below(200) as u32, 1 + random.below(60) * random.below(20));
+                let (op, pc) = (random.below(8), random.below(5));
+                for ftl in [&mut short, &mut long] {
+                    match op {
+                        0 => request(ftl, OpKind::Trim, lpn, 1),
+                        1 => request(ftl, OpKind::Read, lpn, 1),
+                        2 => request(ftl, OpKind::Write, lpn, 1),
+                        _ => write_of(ftl, lpn, content, pc),
+                    }
+                }
+                let what = format!("{dedup} on {mapping}, step {step}");
+                assert_eq!(short.counts, long.counts, "{what}");
+                assert_eq!((short.tick, &short.record.map), (long.tick, &long.record.map), "{what}");
+            }
+            let (asked, what) = (short.counts.dedup_asked, format!("{dedup} on {mapping}"));
+            assert_eq!(short.policy_reports(), long.policy_reports(), "{what}");
+            assert!(asked > 1000, "{what} has been asked {asked} times");
+        }
+    }
+}
+
 #[test]
 fn caftl_merges_out_of_line_what_it_let_pass() {
     let mut ftl = drive_of(400, "caftl:entries=0,idle_units=1");
