@@ -13,7 +13,7 @@ import ftlab as lab
 from conftest import Command
 from ftlab import comparison
 from ftlab.errors import InputError
-from ftlab.reproduction import answers, files, verdict
+from ftlab.reproduction import answers, files, metrics, verdict
 from ftlab.reproduction.schema import Experiment
 
 ROOT = Path(__file__).parents[1]
@@ -197,3 +197,20 @@ def test_only_whole_measurements_of_one_experiment_are_recorded(
         with pytest.raises(SystemExit, match="expected"):
             record.record([tmp_path / name for name in wrong])
     sys.modules.pop("record")
+
+
+def test_what_requests_wait_for_is_neither_flash_nor_transfer_of_their_own() -> None:
+    read = {"mean_ns": 100.0, "flash_ns": 40.0, "transfer_ns": 10.0, "gc_wait_ns": 7.0}
+    found = {"latency": {"read": read, "write": {"mean_ns": 200.0, "flash_ns": 150.0, "transfer_ns": 20.0}}}
+    measured = {name: metrics.BY_NAME[name].of(found) for name in ("read_waiting", "write_waiting", "read_background")}
+    assert measured == pytest.approx({"read_waiting": 0.5, "write_waiting": 0.15, "read_background": 7.0})
+    assert metrics.BY_NAME["read_waiting"].of({"latency": {}}) is None
+
+
+def test_what_values_are_like_is_read_off_an_inspection() -> None:
+    curve = {"x": [0.1, 0.2, 0.5], "y": [0.3, 0.4, 0.7]}
+    popularity = {"read": {"hottest": curve, "unique_share": 0.6}, "write": {"unique_share": 0.2}}
+    found = {"counts": {"read_share": 0.25}, "content": {"popularity": popularity}}
+    names = ("write_share", "unique_written", "unique_read", "reads_on_10", "reads_on_20", "reads_on_50")
+    assert [metrics.BY_NAME[name].of(found) for name in names] == [0.75, 0.2, 0.6, 0.3, 0.4, 0.7]
+    assert metrics.BY_NAME["reads_on_10"].of({"counts": {}, "content": None}) is None

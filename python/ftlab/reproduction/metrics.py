@@ -125,6 +125,33 @@ def _part_of_response(part: str) -> Of:
     return of
 
 
+def _waiting(op: str) -> Of:
+    """The share of the mean latency of reads, or of writes, that is neither flash nor transfer of their own."""
+
+    def of(found: Found) -> float | None:
+        mean = at(found, "latency", op, "mean_ns")
+        own = [at(found, "latency", op, f"{part}_ns") for part in ("flash", "transfer")]
+        return 1 - sum(part or 0.0 for part in own) / mean if mean else None
+
+    return of
+
+
+def _reads_on(hottest: float) -> Of:
+    """The share of the reads that the most read values have: so large a part of the values that are read."""
+
+    def of(found: Found) -> float | None:
+        popularity = (found.get("content") or {}).get("popularity") or {}
+        curve = (popularity.get("read") or {}).get("hottest")
+        return dict(zip(curve["x"], curve["y"], strict=True)).get(hottest) if curve else None
+
+    return of
+
+
+def _write_share(found: Found) -> float | None:
+    reads = at(found, "counts", "read_share")
+    return None if reads is None else 1 - reads
+
+
 def _gc_efficiency(found: Found) -> float | None:
     """Data pages created less those copied, over those created: what the host writes and what collection moves."""
     moved, written = _data_moved(found), at(found, "counts", "data_programs")
@@ -315,6 +342,16 @@ _ALL = (
     Metric("duration", "run", "time in all", _place("throughput", "simulated_s", scale=1e9), "ns"),
     Metric("iops", "run", "requests a second", _place("throughput", "iops"), "count"),
     Metric("read_mean", "run", "mean response time of reads", _place("latency", "read", "mean_ns"), "ns"),
+    Metric("write_mean", "run", "mean response time of writes", _place("latency", "write", "mean_ns"), "ns"),
+    Metric(
+        "read_background",
+        "run",
+        "reads: waiting for what the drive does by itself",
+        _place("latency", "read", "gc_wait_ns"),
+        "ns",
+    ),
+    Metric("read_waiting", "run", "reads: waiting, of the response time", _waiting("read"), "share"),
+    Metric("write_waiting", "run", "writes: waiting, of the response time", _waiting("write"), "share"),
     Metric("copied_share", "run", "reads of what has several copies", _place("replication", "copied_share"), "share"),
     Metric("replication_share", "run", "copies among all programs", _place("replication", "written_share"), "share"),
     Metric("transactions", "run", "transactions a second", _place("transactions", "per_second"), "count"),
@@ -483,6 +520,31 @@ _ALL = (
         "count",
     ),
     Metric("read_share", "inspect", "reads", _place("counts", "read_share"), "share"),
+    Metric("write_share", "inspect", "writes", _write_share, "share"),
+    Metric(
+        "unique_written",
+        "inspect",
+        "distinct values over writes",
+        _place("content", "popularity", "write", "unique_share"),
+        "share",
+    ),
+    Metric(
+        "unique_read",
+        "inspect",
+        "distinct values over reads",
+        _place("content", "popularity", "read", "unique_share"),
+        "share",
+    ),
+    *(
+        Metric(
+            f"reads_on_{percent}",
+            "inspect",
+            f"reads of the {percent} % of values that are read most",
+            _reads_on(percent / 100),
+            "share",
+        )
+        for percent in (10, 20, 50)
+    ),
     Metric("gap", "inspect", "mean time between requests", _place("arrivals", "gap_mean_s", scale=1e9), "ns"),
     Metric("dirty_reads", "inspect", "dirty reads over writes", _place("dirty_reads", "ratio"), "share"),
     Metric(

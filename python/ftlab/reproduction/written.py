@@ -234,16 +234,6 @@ def _verdict(result: Result) -> str:
 
 def locality(made: Reproduction) -> Table:
     """What the stand-ins are like, before and behind the filters where there are any."""
-    known = metrics.of_kind("inspect")
-    rows = []
-    for prepared in made.locality:
-        filtered = made.experiment.filters and not prepared.chosen.candidate.unfiltered
-        for member, says in metrics.MEMBERS["inspect"].items():
-            if member == "behind" and not filtered:
-                continue
-            values = [metric.written(metric.of(prepared.figures[member])) for metric in known.values()]
-            requests = prepared.figures[member]["counts"]["requests"]
-            rows.append([prepared.chosen.workload.title, prepared.chosen.kind, says, f"{requests:,}", *values])
     short = {
         "read_size": "read",
         "write_size": "write",
@@ -257,6 +247,17 @@ def locality(made: Reproduction) -> Table:
         "dirty_distance": "p99 distance, requests",
         "hottest_writes": "writes on 1 %",
     }
+    # What contents are like is for the figures that ask for it.
+    known = {name: metric for name, metric in metrics.of_kind("inspect").items() if name in short}
+    rows = []
+    for prepared in made.locality:
+        filtered = made.experiment.filters and not prepared.chosen.candidate.unfiltered
+        for member, says in metrics.MEMBERS["inspect"].items():
+            if member == "behind" and not filtered:
+                continue
+            values = [metric.written(metric.of(prepared.figures[member])) for metric in known.values()]
+            requests = prepared.figures[member]["counts"]["requests"]
+            rows.append([prepared.chosen.workload.title, prepared.chosen.kind, says, f"{requests:,}", *values])
     return Table(["workload", "stand-in", "", "requests", *(short[name] for name in known)], rows, 3)
 
 
