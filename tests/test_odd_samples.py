@@ -12,6 +12,7 @@ import pytest
 import ftlab as lab
 from conftest import Command
 from ftlab import InputError, ldd
+from ftlab.cli.sample_text import page
 
 COUNT = "select count(*) as n, sum(v) as s from 'a*.csv'"
 
@@ -162,6 +163,25 @@ def test_a_quantile_of_few_partitions_has_no_error_bar(place: Path) -> None:
     assert drawn[0] < 25 <= drawn[1]
     cells = [figures["rows"][0]["values"] for figures in trusted]
     assert [["half_width" in cell for cell in row] for row in cells] == [[False, True], [True, True]]
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.txt", "m.jsonl"])
+def test_carriage_returns_alone_end_no_line(ftlab: Command, place: Path, name: str) -> None:
+    (place / name).write_bytes(b"k,v\rx,1\ry,2\r")
+    said = refused(ftlab, f"select count(*) from '{name}'")
+    assert said == (
+        f"{name}: carriage returns and no line feed in its first 12 bytes, expected lines that end with a line feed"
+    )
+    (place / name).write_bytes(b'{"k":1}\r\n')
+    assert ftlab("sample", f"select count(*) from '{name}'", "--ratio", "100%").code == 0
+
+
+def test_a_page_tells_of_files_that_grew(place: Path) -> None:
+    figures = json.loads(json.dumps(lab.sample(COUNT, ratio=1).figures))
+    assert figures["sample"]["grown_files"] == 0
+    assert "grew" not in page(figures)
+    figures["sample"]["grown_files"] = 1
+    assert "note: 1 file grew while this was read: the answer is of what was there at the beginning" in page(figures)
 
 
 def test_a_pattern_passes_over_no_file_in_silence(ftlab: Command, place: Path) -> None:

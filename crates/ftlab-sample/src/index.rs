@@ -2,7 +2,7 @@
 //!
 //! # Model
 //! Whether a line end lies within quotes is known only from the file's beginning on. So such a file is read once, and what was found is kept in the user's
-//! cache (`$XDG_CACHE_HOME/ftlab`, else `~/.cache/ftlab`) under the file's name, size, time and partition size: nothing where no line end is within
+//! cache (`$XDG_CACHE_HOME/ftlab`, else `~/.cache/ftlab`) under the file's name, inode, size, time and partition size: nothing where no line end is within
 //! quotes, else for each partition the first byte of its first record. What a quote means is told by what stands before it ([`Quotes`]).
 //!
 //! # Errors
@@ -103,8 +103,10 @@ fn place(path: &Path, meta: &Metadata, partition_bytes: u64, delimiter: u8) -> O
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let whole = fs::canonicalize(path).ok()?;
     let key = format!(
-        "{} {} {} {} {partition_bytes} {delimiter}",
+        "{} {} {} {} {} {} {partition_bytes} {delimiter}",
         whole.display(),
+        meta.dev(),
+        meta.ino(),
         meta.len(),
         meta.mtime(),
         meta.mtime_nsec()

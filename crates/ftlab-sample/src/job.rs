@@ -131,7 +131,9 @@ fn drawn<T>(
         .transpose()?;
     let mut engine = Engine::new(spec, &dataset, &plan, explode, lookup);
     let size = engine.draw(started, go_on)?;
-    let head = Head::of(&engine, &files, checksum, size);
+    // Partitions were read at different times, so that of a file that has changed they may be of two states.
+    let grown = dataset.check_unchanged()?;
+    let head = Head::of(&engine, &files, checksum, size, grown);
     Ok(then(&engine, head))
 }
 
@@ -309,6 +311,13 @@ impl<'a> Engine<'a> {
     fn negative(&self, lanes: &[MutexGuard<'_, Totals>]) -> Vec<bool> {
         let any = |at: usize| lanes.iter().any(|lane| lane.negative[at]);
         (0..self.select.kinds.len()).map(any).collect()
+    }
+
+    /// How many rows there are, where each counts and footers tell.
+    fn known_rows(&self) -> Option<u64> {
+        let plan = self.plan;
+        let each_counts = plan.condition.is_none() && plan.groups.is_empty() && plan.keys.is_none();
+        each_counts.then(|| self.dataset.rows()).flatten()
     }
 
     fn locked_lanes(&self) -> Vec<MutexGuard<'_, Totals>> {
@@ -629,4 +638,62 @@ fn chi_square_tenth(df: f64) -> f64 {
     let z = -normal(0.9);
     let ninth = 2.0 / (9.0 * df);
     df * (1.0 - ninth + z * ninth.sqrt()).max(0.0).powi(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The answer of a file to which `change` is done between its opening and the end of the job.
+    fn changed(change: impl FnOnce(&Path)) -> Result<Json> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.txt");
+        fs::write(&path, "a line\n".repeat(5000)).unwrap();
+        // Within a tick of the system's clock times of change are alike.
+        std::thread::sleep(Duration::from_millis(50));
+        let query = format!("select count(*) as n from '{}'", path.display());
+        let spec = SampleSpec::parse(&json!({"query": query, "ratio": 1.0}).to_string()).unwrap();
+        let asked = Asked::open(&spec)?;
+        change(&path);
+        let now = Instant::now();
+        drawn(&spec, asked, now, &mut |_| Ok(()), |engine, head| {
+            head.answer(&engine.answer(), None, 0.0).json()
+        })
+    }
+
+    fn put(path: &Path, text: &str, append: bool) {
+        let mut file = fs::OpenOptions::new().write(true).append(append).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_changes_is_refused() {
+        let refused = |change: &dyn Fn(&Path), what: &str| {
+            let said = changed(change).unwrap_err().to_string();
+            let wanted = format!("log.txt: {what} while it was read, expected a file that does not change");
+            assert!(said.ends_with(&wanted), "{said}");
+        };
+        refused(&|path| put(path, "b", false), "was written to");
+        refused(&|path| fs::remove_file(path).unwrap(), "was taken away");
+        refused(
+            &|path| {
+                fs::rename(path, path.with_extension("old")).unwrap();
+                fs::write(path, "a line\n".repeat(5000)).unwrap();
+            },
+            "another file took its name",
+        );
+    }
+
+    #[test]
+    fn a_log_that_grows_is_read_as_it_was() {
+        for (text, grown) in [("", 0), ("a line\n", 1)] {
+            let answer = changed(|path| put(path, text, true)).unwrap();
+            assert_eq!(answer["rows"][0]["values"][0]["value"], json!(5000.0));
+            assert_eq!(answer["sample"]["grown_files"], json!(grown));
+        }
+    }
 }

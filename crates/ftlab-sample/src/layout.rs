@@ -78,6 +78,8 @@ pub struct Piece {
     pub index: Option<Arc<Index>>,
     /// Of Parquet.
     pub row_groups: Option<RowGroups>,
+    /// As it was found; none of a stored LDD, whose partitions have checks of their own.
+    pub opened: Option<Stamp>,
     /// Of a stored LDD: its partitions are those of the log.
     pub log: Option<Arc<Log>>,
 }
@@ -86,6 +88,26 @@ impl Piece {
     /// Whether line ends may stand within quotes.
     pub fn is_quoted(&self) -> bool {
         self.index.is_some() || self.log.as_ref().is_some_and(|log| log.quoted)
+    }
+}
+
+/// What tells a file that has changed from one that has not; within a tick of the system's clock (some milliseconds) it may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(meta: &fs::Metadata) -> Stamp {
+        Stamp {
+            device: meta.dev(),
+            inode: meta.ino(),
+            bytes: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+        }
     }
 }
 
@@ -130,13 +152,54 @@ impl Dataset {
 
     /// Refuses fields that are no values.
     pub fn check(&self, picks: &[Pick]) -> Result<()> {
+        let files = self.disks.iter().flat_map(|disk| &disk.files);
+        let mut files = files.filter_map(|piece| Some((&*piece.path, piece.row_groups.as_ref()?)));
+        let Some(first) = files.clone().next() else {
+            return Ok(());
+        };
+        files.try_for_each(|(path, groups)| groups.check(path, picks, first))
+    }
+
+    /// Rows of all files, of Parquet, whose footers tell.
+    pub fn rows(&self) -> Option<u64> {
+        let files = self.disks.iter().flat_map(|disk| &disk.files);
+        files
+            .map(|piece| piece.row_groups.as_ref().map(RowGroups::all_rows))
+            .sum()
+    }
+
+    /// Refuses files that are no longer what they were when they were opened. How many have grown at their end, which is not read: that is how logs are.
+    pub fn check_unchanged(&self) -> Result<u64> {
+        let mut grown = 0;
         for piece in self.disks.iter().flat_map(|disk| &disk.files) {
-            piece
-                .row_groups
-                .iter()
-                .try_for_each(|groups| groups.check(&piece.path, picks))?;
+            let Some(opened) = piece.opened else { continue };
+            let refuse = |what: &str| {
+                Err(Error::input(format!(
+                    "{}: {what} while it was read, expected a file that does not change",
+                    piece.path.display()
+                )))
+            };
+            let named = match fs::metadata(&piece.path) {
+                Ok(meta) => Stamp::of(&meta),
+                Err(e) if is_absent(&e) => return refuse("was taken away"),
+                Err(e) => return Err(Error::io(&piece.path, &e)),
+            };
+            if (named.device, named.inode) != (opened.device, opened.inode) {
+                return refuse("another file took its name");
+            }
+            let now = Stamp::of(&piece.file.metadata().map_err(|e| Error::io(&piece.path, &e))?);
+            if now == opened {
+                continue;
+            }
+            if now.bytes < opened.bytes {
+                return refuse("was cut");
+            }
+            if now.bytes == opened.bytes || piece.row_groups.is_some() {
+                return refuse("was written to");
+            }
+            grown += 1;
         }
-        Ok(())
+        Ok(grown)
     }
 
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
@@ -286,11 +349,11 @@ impl Disk {
 fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Known>) -> Result<Option<Piece>> {
     let io = |e: std::io::Error| Error::io(path, &e);
     // A pipe is not even opened: that would wait for whoever writes to it.
-    let meta = std::fs::metadata(path).map_err(io)?;
-    if !meta.is_file() {
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(Error::input(format!("{}: expected a file", path.display())));
     }
     let file = File::open(path).map_err(io)?;
+    let meta = file.metadata().map_err(io)?;
     if meta.len() == 0 {
         return Ok(None);
     }
@@ -299,13 +362,25 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
     let head = start.len().min(4096);
     file.read_exact_at(&mut start[..head], 0).map_err(io)?;
     let row_groups = if dataset.form == Form::Parquet {
-        let groups = RowGroups::open(path, &file, meta.len())?;
+        let mut groups = RowGroups::open(path, &file, meta.len())?;
         dataset.footer_bytes += groups.footer_bytes;
-        let meanings = groups.meanings.iter().map(|meaning| meaning.name()).collect();
-        Known::check(columns, path, groups.names.clone(), meanings)?;
+        let first = columns.get_or_insert_with(|| Known {
+            names: groups.names.clone(),
+            path: path.to_owned(),
+        });
+        // Columns go by name, and only those that are asked for are compared.
+        groups.align(&first.names);
         Some(groups)
     } else {
         refuse_packed(path, &start[..head])?;
+        let mut read = head;
+        while !start[..read].contains(&b'\n') && read < start.len() {
+            let more = (read * 4).min(start.len());
+            file.read_exact_at(&mut start[read..more], read as u64).map_err(io)?;
+            read = more;
+        }
+        start.truncate(read);
+        refuse_old_ends(path, &start)?;
         None
     };
     let partition_bytes = even(meta.len(), cut.partition_bytes);
@@ -314,13 +389,7 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         _ => 0,
     };
     if let Form::Csv { delimiter, quotes } = dataset.form {
-        let mut read = head;
-        while !start[..read].contains(&b'\n') && read < start.len() {
-            let more = (read * 4).min(start.len());
-            file.read_exact_at(&mut start[read..more], read as u64).map_err(io)?;
-            read = more;
-        }
-        let line = start[..read].split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let fields = crate::record::header_fields(line, delimiter, quotes);
         let names: Vec<String> = if cut.header {
             header = (line.len() + 1) as u64;
@@ -328,7 +397,7 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         } else {
             (1..=fields.len()).map(|number| format!("c{number}")).collect()
         };
-        Known::check(columns, path, names, Vec::new())?;
+        Known::check(columns, path, names)?;
     }
     let index = if let (
         &Form::Csv {
@@ -358,6 +427,7 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         partition_bytes,
         index,
         row_groups,
+        opened: Some(Stamp::of(&meta)),
         log: None,
     }))
 }
@@ -386,17 +456,14 @@ fn advise(path: &Path, file: &File, advice: Advice) -> Result<()> {
 /// Fields of the first file, which all others have as well.
 struct Known {
     names: Vec<String>,
-    /// What they are, where files say so.
-    meanings: Vec<String>,
     path: PathBuf,
 }
 
 impl Known {
-    fn check(known: &mut Option<Known>, path: &Path, names: Vec<String>, meanings: Vec<String>) -> Result<()> {
+    fn check(known: &mut Option<Known>, path: &Path, names: Vec<String>) -> Result<()> {
         let Some(known) = known else {
             *known = Some(Known {
                 names,
-                meanings,
                 path: path.to_owned(),
             });
             return Ok(());
@@ -410,17 +477,7 @@ impl Known {
                 known.names.join(", ")
             )));
         }
-        match (0..meanings.len()).find(|&at| known.meanings[at] != meanings[at]) {
-            Some(at) => Err(Error::input(format!(
-                "{}: column `{}` is {}, expected {} as in {}",
-                path.display(),
-                names[at],
-                meanings[at],
-                known.meanings[at],
-                known.path.display()
-            ))),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -537,6 +594,19 @@ fn by_name(found: &[(String, PathBuf)]) -> Result<Form> {
         )));
     }
     Ok(first)
+}
+
+/// Refuses lines that end with carriage returns alone, of which all would be one record.
+fn refuse_old_ends(path: &Path, start: &[u8]) -> Result<()> {
+    let within = &start[..start.len() - 1];
+    if within.contains(&b'\r') && !start.contains(&b'\n') {
+        return Err(Error::input(format!(
+            "{}: carriage returns and no line feed in its first {} bytes, expected lines that end with a line feed",
+            path.display(),
+            start.len()
+        )));
+    }
+    Ok(())
 }
 
 /// Files that cannot be entered in the middle.

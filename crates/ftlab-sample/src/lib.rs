@@ -11,6 +11,7 @@ pub mod chain;
 pub mod column;
 mod doubled;
 pub mod draw;
+mod encrypted;
 pub mod estimate;
 mod exact;
 pub mod expression;

@@ -8,16 +8,19 @@
 //! Statistics, Bloom filters and page indices of the file, which could leave out what a condition excludes.
 //!
 //! # Errors
-//! Files that are none, are cut off, damaged or encrypted; columns of another file; codecs that are not built in (Brotli, LZO).
+//! Files that are none, are cut off, damaged or encrypted, as a whole or in a column that is asked for; columns of another file; a column of another kind than in the first file, or that is not there; codecs that are not built in
+//! (Brotli, LZO).
 //!
 //! # Source
 //! Apache Parquet format 2.11: file layout, thrift definitions.
 
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use ftlab_core::{Error, Result};
 use parquet::basic::Compression;
@@ -27,6 +30,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::column::{self, Meaning};
+use crate::encrypted;
 use crate::expression::{Value, Wrong};
 use crate::record::Pick;
 
@@ -41,8 +45,20 @@ pub struct RowGroups {
     /// Those with rows.
     groups: Vec<Group>,
     pub names: Vec<String>,
-    pub meanings: Vec<Meaning>,
+    meanings: Vec<Meaning>,
+    /// Numbers of columns that are encrypted.
+    encrypted: BTreeSet<usize>,
+    /// Of each column of the first file, its number in this one.
+    places: Vec<Place>,
     pub footer_bytes: u64,
+}
+
+/// Where a column of the first file is in another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    At(usize),
+    Nowhere,
+    Twice,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +99,18 @@ impl RowGroups {
         }
         let mut footer = vec![0; length as usize];
         file.read_exact_at(&mut footer, bytes - TAIL - length).map_err(io)?;
-        let metadata = undamaged(|| ParquetMetaDataReader::decode_metadata(&footer).map_err(|e| said(&e)))
-            .map_err(|what| refuse(format!("a damaged footer: {what}")))?;
+        let encrypted = encrypted::columns(&footer).unwrap_or_default();
+        let metadata = undamaged(|| ParquetMetaDataReader::decode_metadata(&footer).map_err(|e| said(&e)));
+        let metadata = metadata.map_err(|what| {
+            // What tells of an encrypted column may itself be encrypted.
+            match encrypted.first() {
+                Some(column) => refuse(format!(
+                    "Parquet whose column {} is encrypted, expected one without encryption",
+                    column + 1
+                )),
+                None => refuse(format!("a damaged footer: {what}")),
+            }
+        })?;
         let columns = metadata.file_metadata().schema_descr().columns();
         let mut groups = Vec::new();
         let mut first_row = 0;
@@ -115,15 +141,46 @@ impl RowGroups {
             }
             first_row += rows;
         }
-        let names = columns.iter().map(|column| column.path().string()).collect();
+        let names: Vec<String> = columns.iter().map(|column| column.path().string()).collect();
         let meanings = columns.iter().map(|column| Meaning::of(column)).collect();
         Ok(RowGroups {
             groups,
+            places: (0..names.len()).map(Place::At).collect(),
             names,
             meanings,
+            encrypted,
             metadata,
             footer_bytes: length + TAIL + 4,
         })
+    }
+
+    /// From now on columns go by their numbers in the first file, whose names are `names`.
+    pub fn align(&mut self, names: &[String]) {
+        if self.names == names {
+            return;
+        }
+        let mut known: HashMap<&str, Place> = HashMap::new();
+        for (number, name) in self.names.iter().enumerate() {
+            let place = known.entry(name).or_insert(Place::At(number));
+            if *place != Place::At(number) {
+                *place = Place::Twice;
+            }
+        }
+        let place = |name: &String| known.get(&name[..]).copied().unwrap_or(Place::Nowhere);
+        self.places = names.iter().map(place).collect();
+    }
+
+    /// The number of a picked column in this file, after `check`.
+    fn number(&self, pick: &Pick) -> usize {
+        match self.places[field(pick)] {
+            Place::At(number) => number,
+            Place::Nowhere | Place::Twice => unreachable!("files without a picked column are refused"),
+        }
+    }
+
+    /// Rows of all row groups.
+    pub fn all_rows(&self) -> u64 {
+        self.groups.iter().map(|group| group.rows).sum()
     }
 
     pub fn count(&self) -> u64 {
@@ -139,7 +196,7 @@ impl RowGroups {
         let group = self.metadata.row_group(self.groups[partition as usize].number);
         picks
             .iter()
-            .filter_map(|pick| extent(group.column(field(pick))))
+            .filter_map(|pick| extent(group.column(self.number(pick))))
             .collect()
     }
 
@@ -149,11 +206,41 @@ impl RowGroups {
         (0..self.count()).map(bytes).max().unwrap_or(0)
     }
 
-    /// Refuses columns that are no values.
-    pub fn check(&self, path: &Path, picks: &[Pick]) -> Result<()> {
+    /// Refuses columns that are no values, or not as in the `first` file.
+    pub fn check(&self, path: &Path, picks: &[Pick], first: (&Path, &RowGroups)) -> Result<()> {
         for pick in picks {
-            let number = field(pick);
-            let name = &self.names[number];
+            let name = &first.1.names[field(pick)];
+            let number = match self.places[field(pick)] {
+                Place::At(number) => number,
+                Place::Nowhere => {
+                    return Err(Error::input(format!(
+                        "{}: no column `{name}`, expected one as in {}",
+                        path.display(),
+                        first.0.display()
+                    )));
+                }
+                Place::Twice => {
+                    return Err(Error::input(format!(
+                        "{}: two columns `{name}`, expected one as in {}",
+                        path.display(),
+                        first.0.display()
+                    )));
+                }
+            };
+            let (own, theirs) = (self.meanings[number].name(), first.1.meanings[field(pick)].name());
+            if own != theirs {
+                return Err(Error::input(format!(
+                    "{}: column `{name}` is {own}, expected {theirs} as in {}",
+                    path.display(),
+                    first.0.display()
+                )));
+            }
+            if self.encrypted.contains(&number) {
+                return Err(Error::input(format!(
+                    "{}: column `{name}` is encrypted, expected one without encryption",
+                    path.display()
+                )));
+            }
             if let Meaning::Refused(what) = self.meanings[number] {
                 return Err(Error::input(format!(
                     "{}: column `{name}` is {what}, expected numbers, texts, truths, dates or times",
@@ -195,7 +282,7 @@ impl RowGroups {
         let metadata = self.metadata.row_group(number);
         let columns = bytes::Bytes::from(columns);
         let damaged = |row: u64, pick: &Pick, what: String| {
-            let name = &self.names[field(pick)];
+            let name = &self.names[self.number(pick)];
             (
                 first_row + row + 1,
                 Wrong(format!("column `{name}` is damaged: {what}")),
@@ -204,7 +291,7 @@ impl RowGroups {
         let mut readers = Vec::new();
         let mut at = 0;
         for pick in picks {
-            let chunk = metadata.column(field(pick));
+            let chunk = metadata.column(self.number(pick));
             let (offset, length) = extent(chunk).unwrap_or_default();
             let bytes = columns.slice(at..at + length as usize);
             at += length as usize;
@@ -213,7 +300,7 @@ impl RowGroups {
                 let pages = Box::new(pages.map_err(|e| said(&e))?);
                 Ok(column::open(
                     chunk.column_descr_ptr(),
-                    self.meanings[field(pick)],
+                    self.meanings[self.number(pick)],
                     pages,
                 ))
             });
@@ -253,9 +340,27 @@ fn extent(column: &ColumnChunkMetaData) -> Option<(u64, u64)> {
     ))
 }
 
+thread_local! {
+    /// Whether a panic on this thread is damage, of which only our sentence is to be seen.
+    static IS_DAMAGE: Cell<bool> = const { Cell::new(false) };
+}
+
 /// The library checks what it reads nearly everywhere: where it does not, what it finds is damage as well.
 fn undamaged<T>(read: impl FnOnce() -> std::result::Result<T, String>) -> std::result::Result<T, String> {
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("not as its header says".to_owned()))
+    static QUIET: Once = Once::new();
+    // The hook is the whole process's, so that it stays and asks each thread.
+    QUIET.call_once(|| {
+        let others = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IS_DAMAGE.get() {
+                others(panic);
+            }
+        }));
+    });
+    IS_DAMAGE.set(true);
+    let read = catch_unwind(AssertUnwindSafe(read));
+    IS_DAMAGE.set(false);
+    read.unwrap_or_else(|_| Err("not as its header says".to_owned()))
 }
 
 /// What the library says, without the name of the kind of error.

@@ -67,6 +67,11 @@ def _notes(found: Figures) -> list[str]:
         )
     if cached := sample["cached_files"]:
         notes.append(f"{cached} files went through the system's cache, as their file system reads in no other way")
+    if grown := sample["grown_files"]:
+        notes.append(
+            f"{grown} {'files' if grown > 1 else 'file'} grew while this was read: "
+            "the answer is of what was there at the beginning"
+        )
     if absent := found["absent_fields"]:
         names = ", ".join(f"`{name}`" for name in absent)
         notes.append(f"no record that was read has a value for {names}")

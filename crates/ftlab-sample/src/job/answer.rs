@@ -100,7 +100,20 @@ impl Engine<'_> {
             strata,
             with_quantiles,
         };
-        basis.rows(counted, &of)
+        let mut rows = basis.rows(counted, &of);
+        if let Some(known) = self.known_rows() {
+            let columns = self.select.columns.iter().enumerate();
+            let all_rows = columns.filter(|(_, column)| match column.shows {
+                Shows::Aggregate(at) => self.plan.aggregates[at].of.is_none(),
+                Shows::Group(_) | Shows::Formula(_) | Shows::Quantile(_) => false,
+            });
+            for (at, _) in all_rows {
+                for row in &mut rows {
+                    row.estimates[at] = Some(Estimate::exact(known as f64));
+                }
+            }
+        }
+        rows
     }
 
     /// The values of a group in the whole sample.

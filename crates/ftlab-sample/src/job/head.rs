@@ -35,6 +35,9 @@ pub(super) struct Head {
     /// Whether reads were to go past the system's cache, and the files of which that could not be.
     pub(super) direct: bool,
     pub(super) cached_files: u64,
+    /// Files that grew at their end while they were read.
+    #[serde(default)]
+    pub(super) grown_files: u64,
     /// Whether a value below 0 has come, of each aggregate.
     pub(super) negative: Vec<bool>,
     /// Fields of JSON lines for which no record has a value.
@@ -93,7 +96,7 @@ impl Drawn {
 }
 
 impl Head {
-    pub(super) fn of(engine: &Engine<'_>, files: &str, joined: Option<String>, asked: Json) -> Head {
+    pub(super) fn of(engine: &Engine<'_>, files: &str, joined: Option<String>, asked: Json, grown_files: u64) -> Head {
         let (spec, dataset) = (engine.spec, engine.dataset);
         let disks = dataset.disks.iter().zip(engine.strata()).zip(engine.first_disk..);
         Head {
@@ -134,6 +137,7 @@ impl Head {
             indexed_bytes: dataset.indexed_bytes,
             direct: spec.direct,
             cached_files: dataset.cached_files as u64,
+            grown_files,
             negative: engine.negative(&engine.locked_lanes()),
             without_value: engine.without_value(),
             sums: 0,
@@ -202,7 +206,7 @@ impl Head {
             "sample": {
                 "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,
                 "records": self.records, "record_share": common.record_share, "bytes_read": self.bytes_read, "indexed_bytes": self.indexed_bytes,
-                "is_exact": is_exact, "direct": self.direct, "cached_files": self.cached_files, "asked": self.asked, "join_keys": keys, "replicates": replicates.filter(|_| !is_exact),
+                "is_exact": is_exact, "direct": self.direct, "cached_files": self.cached_files, "grown_files": self.grown_files, "asked": self.asked, "join_keys": keys, "replicates": replicates.filter(|_| !is_exact),
             },
             "columns": columns,
             "rows": [],

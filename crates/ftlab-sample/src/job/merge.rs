@@ -117,6 +117,7 @@ fn merged(parts: &[Statistics], partial: bool) -> Result<Head> {
         all.indexed_bytes = all.indexed_bytes.saturating_add(head.indexed_bytes);
         all.direct |= head.direct;
         all.cached_files = all.cached_files.saturating_add(head.cached_files);
+        all.grown_files = all.grown_files.saturating_add(head.grown_files);
         all.negative
             .iter_mut()
             .zip(&head.negative)

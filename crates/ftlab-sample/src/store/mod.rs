@@ -83,6 +83,7 @@ impl Store {
                     index: None,
                     row_groups: None,
                     direct: None,
+                    opened: None,
                     log: Some(log.clone()),
                 });
             }
