@@ -387,6 +387,10 @@ impl Estimator {
         let ratio = if kind.is_ratio() { value } else { 0.0 };
         let away = Doubled::from(ratio) - Doubled::from(self.near.unwrap_or(0.0));
         let variance = left(self.ee - away * (2.0 * self.ez - away * self.zz), self.size);
+        // Partitions that were alike do not tell that the others are, and a total that is expanded from them is not exact.
+        if variance == 0.0 && !kind.is_ratio() {
+            return Some(Estimate { value, interval: None });
+        }
         let over = if kind.is_ratio() { self.z.abs() } else { 1.0 };
         let standard_error = variance.sqrt() / over;
         let df = self.df(variance, away, strata, within);
@@ -640,5 +644,15 @@ mod tests {
         assert_eq!((whole.value, whole.interval.unwrap().half_width), (7.0, 0.0));
         let one = estimate(Kind::Sum, &[(3, &plain(&[1.0])), (2, &plain(&[1.0, 1.0]))]);
         assert_eq!((one.value, one.interval), (5.0, None));
+    }
+
+    #[test]
+    fn a_total_of_partitions_that_were_alike_has_no_error_bar() {
+        for t in [0.0, 4.0] {
+            let found = estimate(Kind::Count, &[(9, &[(t, 0.0), (t, 0.0), (t, 0.0)])]);
+            assert_eq!((found.value, found.interval), (9.0 * t, None));
+        }
+        let mean = estimate(Kind::Average, &[(9, &[(8.0, 2.0), (4.0, 1.0), (8.0, 2.0)])]);
+        assert_eq!((mean.value, mean.interval.unwrap().half_width), (4.0, 0.0));
     }
 }
