@@ -46,7 +46,11 @@ fn writes_that_ask_nobody_do_what_others_do() {
             config.victim = PolicySpec::parse(victim).unwrap();
             assert_eq!(same_both_ways(layout, &config, 20_000), Admitted::Done, "{victim}");
             config.erase_limit = Some(6);
-            assert_eq!(same_both_ways(layout, &config, 200_000), Admitted::EndOfLife, "{victim}");
+            assert_eq!(
+                same_both_ways(layout, &config, 200_000),
+                Admitted::EndOfLife,
+                "{victim}"
+            );
         }
     }
 }
