@@ -15,7 +15,7 @@
 //! Apache Parquet format 2.11: file layout, thrift definitions.
 
 use std::cell::Cell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -28,6 +28,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
+use rustc_hash::FxHashMap;
 
 use crate::column::{self, Meaning};
 use crate::encrypted;
@@ -159,7 +160,7 @@ impl RowGroups {
         if self.names == names {
             return;
         }
-        let mut known: HashMap<&str, Place> = HashMap::new();
+        let mut known: FxHashMap<&str, Place> = FxHashMap::default();
         for (number, name) in self.names.iter().enumerate() {
             let place = known.entry(name).or_insert(Place::At(number));
             if *place != Place::At(number) {
