@@ -610,13 +610,13 @@ UNREADABLE = {
     "quote.csv": (b'a,b\n1,2\n3,"4\n', "the file ends within quotes"),
     "behind.csv": (b'a,b\n1,2\n"3"x,4\n', "line 3: text behind a closing quote"),
     "deep.csv": (b'a,b\n"1\n\n",2\n3\n', "line 5: a record of 1 fields"),
-    "cr.csv": (b"a,b\r1,2\r3,4\r", "line 1: a carriage return within the header"),
+    "cr.csv": (b"a,b\r1,2\r3,4\r", "carriage returns and no line feed"),
     "header.csv": (b"a,b\n", "no record in it, expected some behind the header"),
     "tabs.tsv": (b"a\tb\n1\n", "line 2: a record of 1 fields"),
     "no.jsonl": (b'{"a": 1}\n{"a": 2\n', "line 2: no JSON"),
     "list.jsonl": (b'{"a": 1}\n\n[2]\n', "line 3: JSON, but no object"),
     "bytes.jsonl": (b'{"a": "\xff"}\n', "line 1: no JSON"),
-    "cr.jsonl": (b'{"a": 1}\r{"a": 2}\r', "line 1: no JSON"),
+    "cr.jsonl": (b'{"a": 1}\r{"a": 2}\r', "carriage returns and no line feed"),
 }
 
 
