@@ -413,7 +413,8 @@ fn groups_seen_in_all_of_few_partitions() {
                     let mut estimator = Estimator::default();
                     estimator.add(stratum, &totals.groups().next().unwrap().2[0]);
                     let found = estimator.finish(Kind::Count, &[stratum], &mut Quantiles::new(0.95), false, false);
-                    let bar = found.unwrap().interval.unwrap();
+                    // Where all are alike there is no error bar.
+                    let Some(bar) = found.unwrap().interval else { continue };
                     held += u32::from(bar.low <= truth && truth <= bar.high);
                     samples += 1;
                 }
