@@ -25,8 +25,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates drives memor
 # The stamp is worth nothing without the module itself, the library that records programs and the extension of SQLite.
 PRELOAD := python/ftlab/libftlab_preload.so
 VFS     := python/ftlab/libftlab_replicate_vfs.so
-MISSING := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD)),$(wildcard $(VFS))),,module-is-missing)
-MISSED  := $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(PRELOAD))),,module-is-missing)
+missing  = $(if $(and $(wildcard python/ftlab/_ftlab*.so),$(wildcard $(1))),,module-is-missing)
 
 # Streams, inference and an oracle on PostgreSQL under pgbench's updates, for a drive that its database fills.
 PLACEMENT := recordings/aged/postgresql.ftlrec --replay memory=2MiB --drive desk --fit compact --precondition fill \
@@ -60,23 +59,21 @@ $(VENV)/stamp-packages: pyproject.toml
 # that other programs load have the same name when they are built for tests, so they are made anew. What maturin says is shown if it fails: it
 # warns of a backend that is not its own (packaging/backend.py).
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
+packages = $(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt && \
+           { $(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; $(1) && wait $$packages; }
 library  = rm -f $(RELEASE)/deps/lib$(subst -,_,$(1)).so && cargo build --release --quiet --package $(1) && \
            install -m 644 $(RELEASE)/lib$(subst -,_,$(1)).so $(2)
 module   = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet $(1) > $(VENV)/build.txt 2>&1 || \
            { cat $(VENV)/build.txt; exit 1; }
 
-$(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(MISSING)
-	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
-	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
-	$(call library,ftlab-preload,$(PRELOAD)) && $(call library,ftlab-replicate-vfs,$(VFS)) && wait $$packages
+$(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(call missing,$(PRELOAD)) $(call missing,$(VFS))
+	$(call packages,$(call library,ftlab-preload,$(PRELOAD)) && $(call library,ftlab-replicate-vfs,$(VFS)))
 	$(call module,)
 	touch $@
 
 # All but a quarter of the build that the demo has no need of; what is missing says so.
-$(VENV)/stamp-demo: $(VENV)/stamp-packages $(SOURCES) $(MISSED)
-	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
-	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; \
-	$(call library,ftlab-preload,$(PRELOAD)) && wait $$packages
+$(VENV)/stamp-demo: $(VENV)/stamp-packages $(SOURCES) $(call missing,$(PRELOAD))
+	$(call packages,$(call library,ftlab-preload,$(PRELOAD)))
 	$(call module,--no-default-features)
 	touch $@
 

@@ -21,9 +21,7 @@ impl<B: Backend> Ftl<B> {
         if let Some(tenants) = &mut self.tenants {
             tenants.written(request);
         }
-        if self.plain_buffer
-            && self.plain_placement
-            && self.tenants.is_none()
+        if self.has_one_frontier()
             && self.roles.is_none()
             && request.units == 1
             && request.head_skip | request.tail_skip == 0
@@ -116,11 +114,7 @@ impl<B: Backend> Ftl<B> {
             && request.head_skip | request.tail_skip == 0
             && request.context.content_bytes == self.layout.geometry.unit_bytes
             && request.context.chunks.is_empty();
-        let is_alone = self.plain_buffer
-            && self.plain_placement
-            && self.tenants.is_none()
-            && self.roles.dedup.is_some()
-            && self.roles.replication.is_none();
+        let is_alone = self.has_one_frontier() && self.roles.dedup.is_some() && self.roles.replication.is_none();
         (is_one && is_alone).then_some(content)
     }
 
@@ -193,11 +187,16 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
+    /// Whether writes pass no buffer and neither a policy nor tenants say where they go.
+    #[inline(always)]
+    fn has_one_frontier(&self) -> bool {
+        self.plain_buffer && self.plain_placement && self.tenants.is_none()
+    }
+
     /// Whether a whole unit is written without asking or telling anybody but garbage collection.
     pub fn is_bare(&self) -> bool {
-        let is_plain = self.plain_buffer && self.plain_placement && self.plain_mapping && self.roles.is_none();
-        let tells_nobody =
-            self.tenants.is_none() && self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
+        let is_plain = self.has_one_frontier() && self.plain_mapping && self.roles.is_none();
+        let tells_nobody = self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
         !B::TIMED && is_plain && tells_nobody && !self.end_of_life
     }
 

@@ -385,6 +385,42 @@ fn poisson(mean: f64, random: &mut Stream) -> u64 {
     count
 }
 
+/// The share of the intervals of a count that hold the truth, of `samples` of `drawn` partitions in all of which the group was seen. 20 are drawn of each `population`.
+fn seen_in_all(
+    drawn: usize,
+    samples: u32,
+    random: &mut Stream,
+    population: &mut dyn FnMut(&mut Stream) -> Vec<f64>,
+) -> f64 {
+    let (mut held, mut seen) = (0, 0);
+    while seen < samples {
+        let counts = population(random);
+        let truth: f64 = counts.iter().sum();
+        for _ in 0..20 {
+            let taken = first_of(&counts, drawn, random);
+            if taken.contains(&0.0) {
+                continue;
+            }
+            let mut totals = Totals::new(Shape::new(vec![Kind::Count], false));
+            for &count in &taken {
+                totals.begin(0, 0);
+                let group = totals.group(b"", hash(b""));
+                totals.add(group, 0, count, 0.0);
+            }
+            totals.close();
+            let stratum = Stratum::new(counts.len() as u64, drawn as u64);
+            let mut estimator = Estimator::default();
+            estimator.add(stratum, &totals.groups().next().unwrap().2[0]);
+            let found = estimator.finish(Kind::Count, &[stratum], &mut Quantiles::new(0.95), false, false);
+            // Where all are alike there is no error bar.
+            let Some(bar) = found.unwrap().interval else { continue };
+            held += u32::from(bar.low <= truth && truth <= bar.high);
+            seen += 1;
+        }
+    }
+    f64::from(held) / f64::from(seen)
+}
+
 /// Groups that not every partition has, but that were seen in all of five to nine drawn, which are given out as reliable: of counts that chance makes, intervals hold the truth in
 /// those samples alone as well.
 #[test]
@@ -392,37 +428,30 @@ fn groups_seen_in_all_of_few_partitions() {
     let mut random = Stream::new(10, "seen in all");
     for mean in [3.0, 4.0, 6.0] {
         for drawn in 5..10 {
-            let (mut held, mut samples) = (0, 0);
-            while samples < 2000 {
-                // Another population now and then, as one of 400 has a mean of its own.
-                let counts: Vec<f64> = (0..400).map(|_| poisson(mean, &mut random) as f64).collect();
-                let truth: f64 = counts.iter().sum();
-                for _ in 0..20 {
-                    let taken = first_of(&counts, drawn, &mut random);
-                    if taken.contains(&0.0) {
-                        continue;
-                    }
-                    let mut totals = Totals::new(Shape::new(vec![Kind::Count], false));
-                    for &count in &taken {
-                        totals.begin(0, 0);
-                        let group = totals.group(b"", hash(b""));
-                        totals.add(group, 0, count, 0.0);
-                    }
-                    totals.close();
-                    let stratum = Stratum::new(400, drawn as u64);
-                    let mut estimator = Estimator::default();
-                    estimator.add(stratum, &totals.groups().next().unwrap().2[0]);
-                    let found = estimator.finish(Kind::Count, &[stratum], &mut Quantiles::new(0.95), false, false);
-                    // Where all are alike there is no error bar.
-                    let Some(bar) = found.unwrap().interval else { continue };
-                    held += u32::from(bar.low <= truth && truth <= bar.high);
-                    samples += 1;
-                }
-            }
-            let share = f64::from(held) / f64::from(samples);
+            // Another population now and then, as one of 400 has a mean of its own.
+            let mut population = |random: &mut Stream| (0..400).map(|_| poisson(mean, random) as f64).collect();
+            let share = seen_in_all(drawn, 2000, &mut random, &mut population);
             println!("about {mean} in a partition, seen in all of {drawn}: {share:.4}");
             // Three standard errors of 2000 samples below 0.93.
             assert!(share > 0.913, "{mean} {drawn}: {share}");
+        }
+    }
+}
+
+/// Not so groups that some partitions lack for a reason: no sample in which all have them can show it.
+#[test]
+#[ignore = "a table"]
+fn groups_that_some_partitions_lack() {
+    let mut random = Stream::new(11, "lacking");
+    for have in [388, 360] {
+        for drawn in 5..=10 {
+            let mut population = |random: &mut Stream| {
+                let own = |at| if at < have { 90.0 + 20.0 * random.unit() } else { 0.0 };
+                (0..400).map(own).collect()
+            };
+            let share = seen_in_all(drawn, 3000, &mut random, &mut population);
+            println!("{have} of 400 partitions have the group, seen in all of {drawn}: {share:.4}");
+            assert!(share < 0.93, "{have} {drawn}: the guide says that these are too narrow");
         }
     }
 }
