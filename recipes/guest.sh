@@ -9,7 +9,7 @@
 # cpio, kmod, linux-image-cloud-amd64. Ends with 77 where one of them is missing.
 set -euo pipefail
 uri=${1:?expected the URI of a drive, as ftlab serve prints it}
-kernel=${2:-$(ls -v /boot/vmlinuz-* 2>/dev/null | tail -n 1)}
+kernel=${2:-$(ls -v /boot/vmlinuz-* 2>/dev/null | tail -n 1 || true)}
 PATH=$PATH:/usr/sbin:/sbin
 missing() { echo "guest: $1 is missing" >&2; exit 77; }
 for program in qemu-system-x86_64 busybox cpio gzip modprobe; do
