@@ -45,6 +45,8 @@ pub(crate) struct Placing {
     /// The policy's frontiers, and how many of them may be open on a lane.
     pub frontiers: Frontier,
     open_at_once: Frontier,
+    /// Whether the policy may say where a survivor goes.
+    pub names_survivors: bool,
     /// Slots of units that were closed before they were full.
     pub unfilled: u64,
     /// When each of them was used last.
@@ -73,6 +75,7 @@ impl Placing {
             opened: vec![0; layout.rus as usize],
             frontiers,
             open_at_once: policy.open_at_once().clamp(1, frontiers),
+            names_survivors: policy.names_survivors(),
             unfilled: 0,
             used: vec![0; frontiers as usize],
             groups: Vec::new(),
@@ -297,9 +300,10 @@ impl<B: Backend> Ftl<B> {
         };
         let chosen = self.placement.survivor(&survivor)?;
         assert!(
-            chosen < placing.frontiers,
-            "placement chose frontier {chosen} of {} for a survivor",
-            placing.frontiers
+            placing.names_survivors && chosen < placing.frontiers,
+            "placement chose frontier {chosen} of {} for a survivor, and has{} said that it names them",
+            placing.frontiers,
+            if placing.names_survivors { "" } else { " not" }
         );
         placing.counts[chosen as usize].survivors += 1;
         placing.used[chosen as usize] = now.tick;

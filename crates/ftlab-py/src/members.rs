@@ -280,6 +280,10 @@ impl PlacementPolicy for PyPlacement {
         self.own_survivors
     }
 
+    fn names_survivors(&self) -> bool {
+        self.asks_survivors
+    }
+
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
         let arguments = (write.lpn.0, write.context.stream, write.context.pc, write.now.tick);
         self.ask("host", arguments, self.frontiers, false).unwrap_or(0)

@@ -205,6 +205,10 @@ impl PlacementPolicy for Watched {
         self.inner.survivor_frontiers()
     }
 
+    fn names_survivors(&self) -> bool {
+        self.inner.names_survivors()
+    }
+
     fn open_at_once(&self) -> Frontier {
         self.inner.open_at_once()
     }

@@ -118,8 +118,11 @@ impl<B: Backend> Ftl<B> {
         }
         if fruitless > closed.len() as u32 || !self.survivors_fit(victim, pool) {
             let closed = self.units.closed(pool, per_ru);
-            let emptiest = closed.iter().min_by_key(|&ru| (closed.ru(ru).valid, ru));
-            if let Some(emptiest) = emptiest.filter(|&ru| ru != victim) {
+            let emptiest = closed.iter().min_by_key(|&ru| {
+                let unit = closed.ru(ru);
+                (unit.valid, unit.erases, ru)
+            });
+            if let Some(emptiest) = emptiest.filter(|&ru| closed.ru(ru).valid < closed.ru(victim).valid) {
                 self.counts.emptiest_instead += 1;
                 victim = emptiest;
             }
@@ -143,12 +146,12 @@ impl<B: Backend> Ftl<B> {
         };
         let unit = &self.units.rus[victim.at()];
         let most = self.units.valid(victim) + self.padding_per_collection();
-        let own = if self.plain_placement {
-            0
-        } else {
-            self.placing.frontiers
-        };
         let default = self.frontiers.default_survivor(unit.frontier);
+        let own = if self.placing.names_survivors {
+            self.placing.frontiers
+        } else {
+            0
+        };
         let survivors = (0..own).chain((default >= own).then_some(default));
         let mut units = survivors.filter(|&frontier| room(frontier) < most).count() as u32;
         let metadata = self.frontiers.all_metadata();

@@ -117,6 +117,10 @@ impl PlacementPolicy for Fk {
         self.last + 1
     }
 
+    fn names_survivors(&self) -> bool {
+        true
+    }
+
     fn uncharged_units(&self) -> u32 {
         if self.ideal { u32::from(self.last) + 1 } else { 0 }
     }

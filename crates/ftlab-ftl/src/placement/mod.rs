@@ -130,6 +130,12 @@ pub trait PlacementPolicy: Send {
         self.own_survivor_frontiers()
     }
 
+    /// Whether [`PlacementPolicy::survivor`] ever names a frontier. Where it does, a victim is collected only if there is room for its
+    /// survivors on any of the policy's frontiers.
+    fn names_survivors(&self) -> bool {
+        self.survivor_frontiers() > 0
+    }
+
     /// How many of its frontiers may have an open unit on one lane at once. When one more is opened, the unit of the one
     /// that was used least recently is closed as it is.
     fn open_at_once(&self) -> Frontier {

@@ -1,7 +1,8 @@
 //! Writes that ask nobody do what others do, to the last unit and to the end of the drive's life.
 
 use ftlab_core::{Layout, Lpn, PolicySpec, ReclaimKind, Stream};
-use ftlab_ftl::{Admitted, Counting, Ftl, FtlConfig, Ticket};
+use ftlab_ftl::placement::{HostWrite, PlacementPolicy};
+use ftlab_ftl::{Admitted, Counting, Frontier, Ftl, FtlConfig, Overrides, Ticket};
 
 use crate::common::{config, layout, one_lane, write};
 
@@ -11,17 +12,37 @@ fn everything(ftl: &Ftl<Counting>) -> String {
     format!("{:?} {record:?} {erases:?} {}", ftl.counts, ftl.tick)
 }
 
+/// A placement policy that only looks on.
+struct Watcher;
+
+impl PlacementPolicy for Watcher {
+    fn host_frontiers(&self) -> Frontier {
+        1
+    }
+
+    fn host(&mut self, _: &HostWrite<'_>) -> Frontier {
+        0
+    }
+}
+
 /// How the drive ended after at most `writes` writes of one unit.
 fn same_both_ways(layout: &Layout, config: &FtlConfig, writes: u32) -> Admitted {
-    let [mut asking, mut bare] = [(); 2].map(|()| Ftl::<Counting>::new(layout.clone(), config.clone()).unwrap());
+    let built = |given| Ftl::<Counting>::with(layout.clone(), config.clone(), given).unwrap();
+    let [mut asking, mut bare] = [(); 2].map(|()| built(Overrides::default()));
+    let mut watched = built(Overrides {
+        placement: Some(Box::new(Watcher)),
+        ..Overrides::default()
+    });
     let mut random = Stream::new(7, "bare");
     for number in 0..writes {
         assert!(bare.is_bare());
         let lpn = random.below(u64::from(config.logical_units)) as u32;
         let admitted = asking.admit(&write(lpn, 0), Ticket::NONE);
         assert_eq!(bare.write_bare(Lpn(lpn)), admitted, "write {number}");
+        assert_eq!(watched.admit(&write(lpn, 0), Ticket::NONE), admitted, "write {number}");
         if number % 1009 == 0 || admitted == Admitted::EndOfLife {
             assert_eq!(everything(&bare), everything(&asking), "after write {number}");
+            assert_eq!(everything(&watched), everything(&asking), "after write {number}");
             bare.check().unwrap();
         }
         if admitted == Admitted::EndOfLife {

@@ -1,9 +1,12 @@
 //! Whose choice a victim is.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use ftlab_core::{Lpn, OpKind, PolicySpec, RuId, Stream};
 use ftlab_ftl::units::{Closed, Orders};
 use ftlab_ftl::victim::VictimPolicy;
-use ftlab_ftl::{HostRequest, Now, Overrides, Ticket};
+use ftlab_ftl::{Counting, Ftl, HostRequest, Now, Overrides, Ticket};
 use ftlab_testkit::Case;
 
 /// Translation pages that a collection writes may use up part of the reserve. That is no reason to set the policy aside:
@@ -66,4 +69,77 @@ fn a_policy_that_gains_nothing_is_set_aside_and_counted() {
     ftl.check().unwrap();
     assert!(!ftl.end_of_life);
     assert!(ftl.counts.emptiest_instead > 100, "{}", ftl.counts.emptiest_instead);
+}
+
+/// [`Fullest`], which holds every unit that was collected in place of its choice against the emptiest; of equals, against the one that was
+/// erased least.
+#[derive(Default)]
+struct Witness {
+    choice: Option<RuId>,
+    /// Valid units and erases of what was closed when it chose.
+    closed: Vec<(RuId, (u32, u32))>,
+    collected: Arc<AtomicU32>,
+}
+
+impl VictimPolicy for Witness {
+    fn orders(&self) -> Orders {
+        Orders::default()
+    }
+
+    fn choose(&mut self, closed: &mut Closed<'_>, now: Now) -> Option<RuId> {
+        let seen = closed
+            .iter()
+            .map(|ru| (ru, (closed.ru(ru).valid, closed.ru(ru).erases)));
+        let seen = seen.collect::<Vec<_>>();
+        let is_erased = |&&(ru, (_, erases)): &&(RuId, (u32, u32))| {
+            !seen.iter().any(|&(now, (_, total))| now == ru && total == erases)
+        };
+        if let [collected] = self.closed.iter().filter(is_erased).collect::<Vec<_>>()[..]
+            && Some(collected.0) != self.choice
+        {
+            let least = self.closed.iter().map(|&(_, order)| order).min();
+            assert_eq!(Some(collected.1), least, "valid units and erases of {:?}", collected.0);
+            self.collected.fetch_add(1, Ordering::Relaxed);
+        }
+        self.closed = seen;
+        self.choice = Fullest.choose(closed, now);
+        self.choice
+    }
+}
+
+/// A drive of 24 units of 8, written evenly to the end of its life.
+fn worn_out(victim: Option<Box<dyn VictimPolicy>>, logical_units: u32, erase_limit: u32) -> Ftl<Counting> {
+    let mut case = Case::plain(24, 8, 1);
+    case.config.logical_units = logical_units;
+    case.config.erase_limit = Some(erase_limit);
+    case.config.verify = false;
+    let given = Overrides {
+        victim,
+        ..Overrides::default()
+    };
+    let mut ftl = case.build(given).unwrap();
+    let mut random = Stream::new(5, "writes");
+    while !ftl.end_of_life {
+        let lpn = Lpn(random.below(u64::from(logical_units)) as u32);
+        ftl.admit(&HostRequest::whole(OpKind::Write, lpn, 1), Ticket::NONE);
+    }
+    ftl
+}
+
+#[test]
+fn of_units_that_are_as_empty_the_least_worn_is_taken() {
+    let witness = Witness::default();
+    let collected = Arc::clone(&witness.collected);
+    worn_out(Some(Box::new(witness)), 160, 2000);
+    assert!(collected.load(Ordering::Relaxed) > 100, "{collected:?}");
+}
+
+#[test]
+fn a_choice_that_is_as_empty_as_any_stands() {
+    for logical_units in [100, 120, 140, 150, 160] {
+        for erase_limit in [2, 5, 9, 20] {
+            let instead = worn_out(None, logical_units, erase_limit).counts.emptiest_instead;
+            assert_eq!(instead, 0, "{logical_units} units, {erase_limit} erases");
+        }
+    }
 }
