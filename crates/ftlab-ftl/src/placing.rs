@@ -45,8 +45,8 @@ pub(crate) struct Placing {
     /// The policy's frontiers, and how many of them may be open on a lane.
     pub frontiers: Frontier,
     open_at_once: Frontier,
-    /// Whether the policy may say where a survivor goes.
-    pub names_survivors: bool,
+    /// Whether the policy is asked about survivors.
+    pub sees_survivors: bool,
     /// Slots of units that were closed before they were full.
     pub unfilled: u64,
     /// When each of them was used last.
@@ -75,7 +75,7 @@ impl Placing {
             opened: vec![0; layout.rus as usize],
             frontiers,
             open_at_once: policy.open_at_once().clamp(1, frontiers),
-            names_survivors: policy.names_survivors(),
+            sees_survivors: policy.sees_survivors(),
             unfilled: 0,
             used: vec![0; frontiers as usize],
             groups: Vec::new(),
@@ -271,7 +271,7 @@ impl<B: Backend> Ftl<B> {
 
     /// The frontier that the placement policy chooses for the survivor in `slot`, which `owner` owns; `None`: the drive decides.
     pub(crate) fn place_survivor(&mut self, owner: Packed, slot: Slot, from: Frontier) -> Option<Frontier> {
-        if self.plain_placement {
+        if !self.placing.sees_survivors {
             return None;
         }
         let (lpn, vpn) = match Owner::from(owner) {
@@ -300,10 +300,9 @@ impl<B: Backend> Ftl<B> {
         };
         let chosen = self.placement.survivor(&survivor)?;
         assert!(
-            placing.names_survivors && chosen < placing.frontiers,
-            "placement chose frontier {chosen} of {} for a survivor, and has{} said that it names them",
-            placing.frontiers,
-            if placing.names_survivors { "" } else { " not" }
+            chosen < placing.frontiers,
+            "placement chose frontier {chosen} of {} for a survivor",
+            placing.frontiers
         );
         placing.counts[chosen as usize].survivors += 1;
         placing.used[chosen as usize] = now.tick;

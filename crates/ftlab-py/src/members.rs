@@ -280,7 +280,7 @@ impl PlacementPolicy for PyPlacement {
         self.own_survivors
     }
 
-    fn names_survivors(&self) -> bool {
+    fn sees_survivors(&self) -> bool {
         self.asks_survivors
     }
 

@@ -205,8 +205,8 @@ impl PlacementPolicy for Watched {
         self.inner.survivor_frontiers()
     }
 
-    fn names_survivors(&self) -> bool {
-        self.inner.names_survivors()
+    fn sees_survivors(&self) -> bool {
+        self.inner.sees_survivors()
     }
 
     fn open_at_once(&self) -> Frontier {

@@ -147,7 +147,7 @@ impl<B: Backend> Ftl<B> {
         let unit = &self.units.rus[victim.at()];
         let most = self.units.valid(victim) + self.padding_per_collection();
         let default = self.frontiers.default_survivor(unit.frontier);
-        let own = if self.placing.names_survivors {
+        let own = if self.placing.sees_survivors {
             self.placing.frontiers
         } else {
             0

@@ -14,7 +14,7 @@ impl<B: Backend> Ftl<B> {
     pub(super) fn moves_in_runs(&self) -> bool {
         let by_address = self.by_address && self.layout.lanes > 1 && self.config.gc.pool == PoolScope::Drive;
         let assembles = B::TIMED && (self.layout.units_per_page > 1 || !self.roles.is_none());
-        self.plain_placement && self.recovery.is_none() && self.lost.is_none() && !by_address && !assembles
+        !self.placing.sees_survivors && self.recovery.is_none() && self.lost.is_none() && !by_address && !assembles
     }
 
     /// Moves as many units from number `at` on as LPNs own and as go to consecutive slots. Returns their number; 0 when there

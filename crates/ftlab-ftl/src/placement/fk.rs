@@ -117,7 +117,7 @@ impl PlacementPolicy for Fk {
         self.last + 1
     }
 
-    fn names_survivors(&self) -> bool {
+    fn sees_survivors(&self) -> bool {
         true
     }
 

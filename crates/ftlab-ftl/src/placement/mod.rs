@@ -130,9 +130,9 @@ pub trait PlacementPolicy: Send {
         self.own_survivor_frontiers()
     }
 
-    /// Whether [`PlacementPolicy::survivor`] ever names a frontier. Where it does, a victim is collected only if there is room for its
-    /// survivors on any of the policy's frontiers.
-    fn names_survivors(&self) -> bool {
+    /// Whether [`PlacementPolicy::survivor`] is asked. Where it is, each survivor moves by itself, and a victim is collected only if
+    /// any of the policy's frontiers has room for what survives.
+    fn sees_survivors(&self) -> bool {
         self.survivor_frontiers() > 0
     }
 

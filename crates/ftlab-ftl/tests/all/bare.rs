@@ -6,7 +6,8 @@ use ftlab_ftl::{Admitted, Counting, Frontier, Ftl, FtlConfig, Overrides, Ticket}
 
 use crate::common::{config, layout, one_lane, write};
 
-fn everything(ftl: &Ftl<Counting>) -> String {
+/// All that a drive has done and holds.
+pub fn everything(ftl: &Ftl<Counting>) -> String {
     let erases: Vec<u32> = ftl.units.rus.iter().map(|ru| ru.erases).collect();
     let record = (&ftl.record.map, &ftl.record.owners, ftl.record.validity());
     format!("{:?} {record:?} {erases:?} {}", ftl.counts, ftl.tick)

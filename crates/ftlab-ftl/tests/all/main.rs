@@ -20,6 +20,7 @@ mod powers;
 mod replication_members;
 mod replication_powers;
 mod saved_values;
+mod survivors_in_runs;
 mod tables;
 mod theory;
 mod theory_long;

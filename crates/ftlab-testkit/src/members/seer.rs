@@ -45,6 +45,10 @@ impl PlacementPolicy for Seer {
         2
     }
 
+    fn sees_survivors(&self) -> bool {
+        true
+    }
+
     fn asks(&self) -> Asks {
         Asks {
             future: true,
