@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import ftlab as lab
@@ -90,6 +91,55 @@ def test_other_questions_too(disks: list[Path], query: str) -> None:
     one = lab.sample(query, ratio="20%", partition="4KiB", disks=disks)
     merged = merge_samples(parts_of(disks, [1, 2], query, ratio="20%", partition="4KiB"))
     assert comparable(merged.figures) == comparable(one.figures)
+
+
+def parquet_on(disks: list[Path], draw: random.Random) -> list[Path]:
+    """Of each disk some row groups of 20 to 400 rows."""
+    for number, disk in enumerate(disks):
+        disk.mkdir()
+        for part in range(6 + 3 * number):
+            count = draw.randrange(20, 400)
+            ms = [None if draw.random() < 0.1 else 30 + draw.random() for _ in range(count)]
+            pl.DataFrame({"ms": ms, "k": [n % 3 for n in range(count)]}).write_parquet(disk / f"p{part}.parquet")
+    return disks
+
+
+@pytest.mark.parametrize("records", [1.0, 0.4])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select count(*), count(*) * 2 as two, sum(ms), sum(ms) / count(*) as each, count(ms) / count(*) as has, avg(ms) "
+        "from '*.parquet'",
+        "select count(*), sqrt(count(*)) as root from '*.parquet'",
+        "select k, count(*) as n, count(*) * 2 as two, sum(ms) from '*.parquet' group by k order by two",
+        "select count(*), count(*) * 2, sum(ms) from '*.parquet' where k = 1",
+    ],
+)
+def test_rows_of_parquet_are_known_on_all_machines(tmp_path: Path, query: str, records: float) -> None:
+    disks = parquet_on([tmp_path / f"d{number}" for number in range(4)], random.Random(5))
+    options: dict[str, Any] = {"ratio": 0.4, "records": records, "seed": 3}
+    one = lab.sample(query, disks=disks, **options)
+    for cuts in ([1, 3], [2], [1, 2, 3], []):
+        parts = parts_of(disks, cuts, query, **options)
+        for order in itertools.permutations(parts):
+            assert comparable(merge_samples(order).figures) == comparable(one.figures)
+    rows = sum(pl.read_parquet(file).height for disk in disks for file in disk.glob("*.parquet"))
+    if "group by" in query or "where" in query:
+        assert one.rows[0]["count(*)" if "where" in query else "n"].half_width > 0
+        return
+    assert (one.rows[0]["count(*)"].value, one.rows[0]["count(*)"].half_width) == (rows, 0)
+    if "two" in query:
+        assert (one.rows[0]["two"].value, one.rows[0]["two"].half_width) == (2 * rows, 0)
+        # What is known does not vary.
+        total, each = one.rows[0]["sum(ms)"], one.rows[0]["each"]
+        assert each.value == pytest.approx(total.value / rows, rel=1e-14)
+        assert each.half_width == pytest.approx(total.half_width / rows, rel=1e-12)
+    else:
+        assert (one.rows[0]["root"].value, one.rows[0]["root"].half_width) == (rows**0.5, 0)
+    # Of a part it is the number of the part's rows.
+    part = merge_samples(parts_of(disks, [1], query, **options)[1:], partial=True).rows[0]["count(*)"]
+    rest = sum(pl.read_parquet(file).height for disk in disks[1:] for file in disk.glob("*.parquet"))
+    assert (part.value, part.half_width) == (rest, 0)
 
 
 def test_fields_without_a_value_are_those_of_all_machines(tmp_path: Path) -> None:
@@ -224,7 +274,7 @@ def edits() -> list[tuple[str, Callable[[Any], object]]]:
         return lambda it: it["common"].update({key: value})
 
     return [
-        ("schema other/1, expected ftlab.sample.statistics/2", lambda it: it.update(schema="other/1")),
+        ("schema other/1, expected ftlab.sample.statistics/3", lambda it: it.update(schema="other/1")),
         ("of ftlab 0.0.9, expected", lambda it: it.update(version="0.0.9")),
         ("sums of 15 groups, expected the 16", lambda it: it["groups"].pop()),
         ("unknown field `more`", lambda it: it.update(more=1)),

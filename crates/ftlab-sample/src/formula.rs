@@ -112,6 +112,17 @@ impl Formula {
         }
     }
 
+    /// The same with the number `value` in the place of each of `totals`, which is known.
+    pub fn with(&self, totals: &[usize], value: f64) -> Formula {
+        let of = |part: &Formula| Box::new(part.with(totals, value));
+        match self {
+            Formula::Total(at) if totals.contains(at) => Formula::Number(value),
+            Formula::Total(_) | Formula::Number(_) => self.clone(),
+            Formula::Call(function, part) => Formula::Call(*function, of(part)),
+            Formula::Compute(how, a, b) => Formula::Compute(*how, of(a), of(b)),
+        }
+    }
+
     fn write(&self, steps: &mut Vec<Step>) {
         match self {
             Formula::Total(at) => steps.push(Step::Total(*at)),
@@ -199,7 +210,7 @@ impl Formula {
             }
         }
         let Dual { value, gradient } = self.dual(&totals, &at)?;
-        if strata.iter().all(Stratum::is_whole) && !within {
+        if totals.is_empty() || strata.iter().all(Stratum::is_whole) && !within {
             return Some(Estimate::exact(value));
         }
         if is_blind(strata) {

@@ -313,13 +313,6 @@ impl<'a> Engine<'a> {
         (0..self.select.kinds.len()).map(any).collect()
     }
 
-    /// How many rows there are, where each counts and footers tell.
-    fn known_rows(&self) -> Option<u64> {
-        let plan = self.plan;
-        let each_counts = plan.condition.is_none() && plan.groups.is_empty() && plan.keys.is_none();
-        each_counts.then(|| self.dataset.rows()).flatten()
-    }
-
     fn locked_lanes(&self) -> Vec<MutexGuard<'_, Totals>> {
         self.lanes.iter().map(locked).collect()
     }

@@ -160,12 +160,14 @@ impl Dataset {
         files.try_for_each(|(path, groups)| groups.check(path, picks, first))
     }
 
-    /// Rows of all files, of Parquet, whose footers tell.
-    pub fn rows(&self) -> Option<u64> {
-        let files = self.disks.iter().flat_map(|disk| &disk.files);
-        files
-            .map(|piece| piece.row_groups.as_ref().map(RowGroups::all_rows))
-            .sum()
+    /// Rows of each disk, of Parquet, whose footers tell.
+    pub fn rows(&self) -> Option<Vec<u64>> {
+        let disks = (self.form == Form::Parquet).then_some(self.disks.iter())?;
+        let rows = |disk: &Disk| {
+            let groups = disk.files.iter().filter_map(|piece| piece.row_groups.as_ref());
+            groups.map(RowGroups::all_rows).sum()
+        };
+        Some(disks.map(rows).collect())
     }
 
     /// Refuses files that are no longer what they were when they were opened. How many have grown at their end, which is not read: that is how logs are.

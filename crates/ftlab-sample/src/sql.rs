@@ -97,6 +97,19 @@ pub struct Plan {
     pub limit: Option<usize>,
 }
 
+impl Plan {
+    /// Numbers of the aggregates that count each row, where nothing leaves one out or makes more of it.
+    fn counts_of_rows(&self) -> Vec<usize> {
+        if self.condition.is_some() || !self.groups.is_empty() || self.keys.is_some() {
+            return Vec::new();
+        }
+        let all = self.aggregates.iter().enumerate();
+        all.filter(|(_, aggregate)| aggregate.of.is_none())
+            .map(|(at, _)| at)
+            .collect()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
     pub kind: Kind,
@@ -166,6 +179,8 @@ pub struct Select {
     /// Columns that rows are sorted by, and whether from the largest on.
     pub orders: Vec<(usize, bool)>,
     pub limit: Option<usize>,
+    /// Aggregates that count each row of the files, whose number may be known.
+    pub rows: Vec<usize>,
 }
 
 impl Select {
@@ -177,6 +192,7 @@ impl Select {
             columns: plan.columns.clone(),
             orders: plan.orders.clone(),
             limit: plan.limit,
+            rows: plan.counts_of_rows(),
         }
     }
 

@@ -12,7 +12,7 @@ use super::Engine;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
 use crate::estimate::{Estimate, Estimator, Quantiles, Shown, Stratum};
 use crate::expression::Value;
-use crate::formula::Moments;
+use crate::formula::{Formula, Moments};
 use crate::sql::{Column, Select, Shows};
 use crate::totals::{Sums, Totals};
 
@@ -48,6 +48,8 @@ pub(super) struct Basis<'a> {
     pub(super) level: f64,
     /// Whether records are sampled within partitions.
     pub(super) within: bool,
+    /// How many rows there are, where files tell.
+    pub(super) rows: Option<u64>,
 }
 
 /// Lanes that nothing is added to.
@@ -89,6 +91,7 @@ impl Engine<'_> {
             negative: &self.negative(lanes),
             level: self.spec.level,
             within: self.spec.records < 1.0,
+            rows: self.dataset.rows().map(|rows| rows.into_iter().sum()),
         };
         let counted = lanes.iter().enumerate().flat_map(|(at, lane)| {
             let disk = at / self.lanes_of_disk;
@@ -100,20 +103,7 @@ impl Engine<'_> {
             strata,
             with_quantiles,
         };
-        let mut rows = basis.rows(counted, &of);
-        if let Some(known) = self.known_rows() {
-            let columns = self.select.columns.iter().enumerate();
-            let all_rows = columns.filter(|(_, column)| match column.shows {
-                Shows::Aggregate(at) => self.plan.aggregates[at].of.is_none(),
-                Shows::Group(_) | Shows::Formula(_) | Shows::Quantile(_) => false,
-            });
-            for (at, _) in all_rows {
-                for row in &mut rows {
-                    row.estimates[at] = Some(Estimate::exact(known as f64));
-                }
-            }
-        }
-        rows
+        basis.rows(counted, &of)
     }
 
     /// The values of a group in the whole sample.
@@ -214,6 +204,7 @@ impl Basis<'_> {
             group.seen += seen;
             group.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
         }
+        let formulas = self.formulas();
         let orders = select.orders.iter();
         let sorted_by: Vec<Shows> = orders.map(|&(column, _)| select.columns[column].shows).collect();
         let mut rows: Vec<Row> = groups
@@ -223,8 +214,11 @@ impl Basis<'_> {
                 let value = |column: &Column| {
                     let value = match column.shows {
                         Shows::Group(_) => None,
-                        Shows::Aggregate(at) => group.estimators[at].value(select.kinds[at]),
-                        Shows::Formula(at) => select.formulas[at].value(&|total| group.estimators[total].total()),
+                        Shows::Aggregate(at) => {
+                            let known = self.known(at);
+                            known.or_else(|| group.estimators[at].value(select.kinds[at]))
+                        }
+                        Shows::Formula(at) => formulas[at].value(&|total| group.estimators[total].total()),
                         // Sorting all values of all groups is left out where nothing is sorted by it.
                         Shows::Quantile(_) if !sorted_by.contains(&column.shows) => None,
                         Shows::Quantile(at) => of.quantile(key, at),
@@ -247,8 +241,26 @@ impl Basis<'_> {
             .collect();
         self.sort(&mut rows);
         let shown = select.shown(rows.len());
-        self.add_intervals(&mut rows[..shown], of);
+        self.add_intervals(&mut rows[..shown], &formulas, of);
         rows
+    }
+
+    /// The value of an aggregate that counts all rows, if it is known how many there are.
+    fn known(&self, aggregate: usize) -> Option<f64> {
+        let rows = self.rows.filter(|_| self.select.rows.contains(&aggregate))?;
+        Some(rows as f64)
+    }
+
+    /// Formulas in which what is known is a number, so that nothing varies with it.
+    fn formulas(&self) -> Cow<'_, [Formula]> {
+        let Select { formulas, rows, .. } = self.select;
+        match self.rows {
+            Some(known) if !rows.is_empty() => {
+                let known = formulas.iter().map(|formula| formula.with(rows, known as f64));
+                Cow::Owned(known.collect())
+            }
+            _ => Cow::Borrowed(formulas),
+        }
     }
 
     /// The disk as a group sees it: of keys only its own matter, as those without it add nothing to totals or their variance.
@@ -283,13 +295,13 @@ impl Basis<'_> {
     }
 
     /// Those of all but quantiles.
-    fn add_intervals(&self, rows: &mut [Row], of: &dyn Groups) {
+    fn add_intervals(&self, rows: &mut [Row], formulas: &[Formula], of: &dyn Groups) {
         let Basis { select, within, .. } = *self;
         let mut quantiles = Quantiles::new(self.level);
         for row in rows {
             let own = [self.of_group(0, row.seen)];
             let strata = if self.keys.is_some() { &own[..] } else { self.strata };
-            let moments = if select.formulas.is_empty() {
+            let moments = if formulas.is_empty() {
                 Vec::new()
             } else {
                 of.moments(&row.key)
@@ -298,9 +310,12 @@ impl Basis<'_> {
                 *estimate = match column.shows {
                     Shows::Aggregate(at) => {
                         let (kind, negative) = (select.kinds[at], self.negative[at]);
-                        row.estimators[at].finish(kind, strata, &mut quantiles, within, negative)
+                        match self.known(at) {
+                            Some(known) => Some(Estimate::exact(known)),
+                            None => row.estimators[at].finish(kind, strata, &mut quantiles, within, negative),
+                        }
                     }
-                    Shows::Formula(at) => select.formulas[at].estimate(&moments, strata, &mut quantiles, within),
+                    Shows::Formula(at) => formulas[at].estimate(&moments, strata, &mut quantiles, within),
                     Shows::Group(_) | Shows::Quantile(_) => continue,
                 };
             }

@@ -11,12 +11,14 @@ use super::{Engine, RARE};
 use crate::estimate::Stratum;
 use crate::formula::Formula;
 use crate::record::Form;
-use crate::sql::{Select, Shows};
+use crate::sql::{Kind, Select, Shows};
 
-pub(super) const SCHEMA: &str = "ftlab.sample.statistics/2";
+pub(super) const SCHEMA: &str = "ftlab.sample.statistics/3";
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Partitions of a disk, at most, so that those of all disks can be added.
 const MOST_PARTITIONS: u64 = 1 << 40;
+/// Rows of a disk, at most: as whole numbers of 64 bits have them.
+const MOST_ROWS: u64 = 1 << 53;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +87,9 @@ pub(super) struct Drawn {
     pub(super) bytes: u64,
     pub(super) partitions: u64,
     pub(super) drawn: u64,
+    /// Rows of its files, of Parquet, whose footers tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) rows: Option<u64>,
 }
 
 impl Drawn {
@@ -99,6 +104,7 @@ impl Head {
     pub(super) fn of(engine: &Engine<'_>, files: &str, joined: Option<String>, asked: Json, grown_files: u64) -> Head {
         let (spec, dataset) = (engine.spec, engine.dataset);
         let disks = dataset.disks.iter().zip(engine.strata()).zip(engine.first_disk..);
+        let rows = dataset.rows();
         Head {
             schema: SCHEMA.to_owned(),
             version: VERSION.to_owned(),
@@ -121,7 +127,8 @@ impl Head {
                 all_disks: engine.all_disks,
             },
             disks: disks
-                .map(|((disk, stratum), number)| Drawn {
+                .enumerate()
+                .map(|(at, ((disk, stratum), number))| Drawn {
                     number,
                     node: spec.node.clone(),
                     name: disk.name.clone(),
@@ -129,6 +136,7 @@ impl Head {
                     bytes: disk.bytes,
                     partitions: disk.partitions,
                     drawn: stratum.drawn,
+                    rows: rows.as_ref().map(|rows| rows[at]),
                 })
                 .collect(),
             asked,
@@ -150,11 +158,21 @@ impl Head {
         disks.map(|disk| Stratum::new(disk.partitions, disk.drawn)).collect()
     }
 
+    /// Rows of these disks, if all tell.
+    pub(super) fn rows(&self) -> Option<u64> {
+        let rows = self.disks.iter().map(|disk| disk.rows);
+        rows.reduce(|all, one| all?.checked_add(one?)).flatten()
+    }
+
     /// Numbers of the disks that are not among these.
     pub(super) fn missing(&self) -> Vec<u64> {
         let mut there = self.disks.iter().map(|disk| disk.number).peekable();
         let all = 0..self.common.all_disks;
         all.filter(|number| there.next_if_eq(number).is_none()).collect()
+    }
+
+    fn is_parquet(&self) -> bool {
+        self.common.format == Form::Parquet.name()
     }
 
     /// Whether these disks were read as a whole.
@@ -201,7 +219,7 @@ impl Head {
             "query": common.query,
             "data": {
                 "files": common.files, "format": common.format, "bytes": sum(|disk| disk.bytes), "partitions": partitions,
-                "partition_bytes": (common.format != Form::Parquet.name()).then_some(common.partition_bytes), "disks": self.disks, "missing_disks": missing,
+                "partition_bytes": (!self.is_parquet()).then_some(common.partition_bytes), "disks": self.disks, "missing_disks": missing,
             },
             "sample": {
                 "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,
@@ -247,6 +265,13 @@ impl Head {
                 Shows::Quantile(_) => false,
             })
             && select.formulas.iter().flat_map(Formula::totals).all(is_total)
+            && select.rows.iter().all(|&at| select.kinds.get(at) == Some(&Kind::Count))
+            && (select.groups == 0 || select.rows.is_empty())
+            && self.disks.iter().all(|disk| disk.rows.is_some() == self.is_parquet())
+            && self.disks.iter().all(|disk| {
+                disk.rows
+                    .is_none_or(|rows| (disk.partitions..=MOST_ROWS).contains(&rows))
+            })
             && (1..=MOST_DISKS).contains(&self.common.all_disks)
             && self.disks.iter().any(|disk| disk.partitions > 0)
             && self.disks.iter().all(|disk| disk.number < self.common.all_disks)

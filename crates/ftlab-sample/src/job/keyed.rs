@@ -104,6 +104,7 @@ impl Engine<'_> {
             negative: &self.negative(&lanes),
             level: self.spec.level,
             within: false,
+            rows: None,
         };
         let counted = keyed.0.groups().map(|(key, seen, sums)| (0, key, seen, sums));
         (basis.rows(counted, &keyed), sample)
