@@ -108,8 +108,8 @@ def parquet_on(disks: list[Path], draw: random.Random) -> list[Path]:
 @pytest.mark.parametrize(
     "query",
     [
-        "select count(*), count(*) * 2 as two, sum(ms), sum(ms) / count(*) as each, count(ms) / count(*) as has, avg(ms) "
-        "from '*.parquet'",
+        "select count(*), count(*) * 2 as two, sum(ms), sum(ms) / count(*) as each, count(ms) / count(*) as has, "
+        "avg(ms) from '*.parquet'",
         "select count(*), sqrt(count(*)) as root from '*.parquet'",
         "select k, count(*) as n, count(*) * 2 as two, sum(ms) from '*.parquet' group by k order by two",
         "select count(*), count(*) * 2, sum(ms) from '*.parquet' where k = 1",

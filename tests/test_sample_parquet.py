@@ -165,11 +165,12 @@ def test_intervals_hold_with_row_groups_of_unequal_size(tmp_path: Path) -> None:
     for number in range(60):
         count = 5 + int(draw.lognormvariate(4.5, 0.5))
         level = 1 + draw.random()
-        ms = [draw.lognormvariate(0, 0.5) * level for _ in range(count)]
-        tables.append(pl.DataFrame({"ms": ms, "ok": [value > 1 for value in ms]}))
+        some = 0.6 + 0.4 * draw.random()
+        ms = [draw.lognormvariate(0, 0.5) * level if draw.random() < some else None for _ in range(count)]
+        tables.append(pl.DataFrame({"ms": ms, "ok": [None if value is None else value > 1 for value in ms]}))
         tables[-1].write_parquet(tmp_path / f"p{number:02}.parquet")
     table = pl.concat(tables)
-    true = [table.height, table["ms"].sum(), table["ms"].mean(), table["ok"].mean()]
+    true = [table["ms"].count(), table["ms"].sum(), table["ms"].mean(), table["ok"].mean()]
     query = f"select count(ms) as n, sum(ms) as ms, avg(ms) as mean, proportion(ok) as ok from '{tmp_path}/*.parquet'"
     held = [0, 0, 0, 0]
     total = 0.0
@@ -179,7 +180,7 @@ def test_intervals_hold_with_row_groups_of_unequal_size(tmp_path: Path) -> None:
         for at, name in enumerate(("n", "ms", "mean", "ok")):
             held[at] += row[name].low <= true[at] <= row[name].high
     # The mean of 200 totals is within four of its standard deviations.
-    assert total / 200 == pytest.approx(table.height, rel=0.03)
+    assert total / 200 == pytest.approx(table["ms"].count(), rel=0.01)
     assert 0.90 <= sum(held) / 800 <= 0.98, held
     assert min(held) >= 170, held
 
@@ -246,6 +247,42 @@ def test_rows_of_unequal_groups_are_counted_exactly(tmp_path: Path) -> None:
         assert row["c"].half_width is None or row["c"].half_width > 0
         counted = lab.sample(f"select count(*) as n from '{path}' where x = 1", ratio=0.3, seed=seed).rows[0]["n"]
         assert counted.half_width is None or counted.half_width > 0
+
+
+def test_a_sum_is_by_the_rows_that_row_groups_have(tmp_path: Path) -> None:
+    """30,000 rows of 0.99 to 1.01, of which the last row groups are small: a sum by their number would be far off."""
+    draw = random.Random(8)
+    values = [0.99 + 0.02 * draw.random() for _ in range(30_000)]
+    table = pl.DataFrame({"x": values, "k": [n % 5 for n in range(30_000)]})
+    starts = [*range(0, 27_000, 3000), *range(27_000, 30_000, 300)]
+    for number, start in enumerate(starts):
+        table.slice(start, 3000 if start < 27_000 else 300).write_parquet(tmp_path / f"p{number:02}.parquet")
+    files = f"'{tmp_path}/*.parquet'"
+    items = "sum(x) as x, sum(x) / count(*) as each, avg(x) as mean, sum(x) - 2 * sum(k) as both"
+    true, part = table["x"].sum(), table.filter(k=2)["x"].sum()
+    held = given = 0
+    for seed in range(100):
+        options: dict[str, Any] = {"ratio": "50%", "seed": seed}
+        row = lab.sample(f"select {items} from {files}", **options).rows[0]
+        assert abs(row["x"].value / true - 1) < 0.001
+        # All by one way: a mean, times all rows.
+        assert row["each"].value == pytest.approx(row["mean"].value, rel=1e-12)
+        assert row["both"].value == pytest.approx(row["x"].value - 2 * 60_000, rel=1e-9)
+        assert row["both"].half_width == pytest.approx(30_000 * row["each"].half_width, rel=1e-6)
+        # Few large row groups that outweigh the others tell as little of a sum as of a mean.
+        assert (row["x"].half_width is None) == (row["mean"].half_width is None)
+        if row["mean"].half_width is not None:
+            given += 1
+            held += row["x"].low <= true <= row["x"].high
+            assert row["x"].half_width == pytest.approx(30_000 * row["mean"].half_width, rel=1e-9)
+            assert row["each"].half_width == pytest.approx(row["mean"].half_width, rel=1e-9)
+        where = lab.sample(f"select sum(x) as x, count(*) as n from {files} where k = 2", **options).rows[0]
+        assert abs(where["x"].value / part - 1) < 0.01
+        assert where["n"].value == pytest.approx(6000, rel=1e-9)
+        groups = lab.sample(f"select k, sum(x) as x from {files} group by k", **options).rows
+        assert sum(group["x"].value for group in groups) == pytest.approx(row["x"].value, rel=1e-12)
+    assert 50 < given < 100
+    assert held >= 0.88 * given
 
 
 def test_columns_go_by_name(ftlab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,11 @@
 //! A variance is what its sums leave once they are subtracted: `t - R z` of time stamps is small beside `t`. So it is worked out with twice the digits of 64 bits, from `t - R' z` with the
 //! ratio `R'` of the first disk, which is near `R`: else the squares of variances, which degrees of freedom need, would want four times the digits.
 //!
+//! Where files tell how many rows each partition has (Parquet), `x`, a total is that per row times the `X` rows of all: `X` times the ratio of the totals of `t` and `x` (combined
+//! ratio estimator). So what goes with the size of partitions does not widen the interval, and totals of groups add up to those of all. Such a ratio follows its largest partitions, so that what they leave over is too small by what they weigh: the
+//! variance of a disk is widened by `1 + 2 (Σ x³ / Σ x² - Σ x / n) / X̂'`, `X̂'` the rows that each drawn partition's weight makes of all, which is the jackknife's where residuals go
+//! with the size of partitions.
+//!
 //! Keys of a join that were drawn by a hash, each with the chance `p`, are units of one stratum: a total is the sum of the drawn over `p`, its variance the sum of
 //! `(1 - p) / p² t²` (Horvitz and Thompson), with the keys of the group less one as degrees of freedom.
 //!
@@ -21,7 +26,7 @@
 //! No interval where one disk was not read whole and gave fewer than two partitions.
 //!
 //! # Source
-//! Cochran, Sampling Techniques, 3rd ed. 1977, chapters 5, 6, 10 and 11; Satterthwaite 1946; Lohr, Sampling, chapter 5. Equations 1.1 to 1.3 of Zhou's thesis are those of one
+//! Cochran, Sampling Techniques, 3rd ed. 1977, chapters 5, 6, 10 and 11; Royall and Cumberland, JASA 76 (1981), for the jackknife; Satterthwaite 1946; Lohr, Sampling, chapter 5. Equations 1.1 to 1.3 of Zhou's thesis are those of one
 //! stratum, with misprints (`s_u²` is of totals, the second sum runs over the sample, its factor is `M (M - m)`).
 
 use ftlab_core::student;
@@ -43,6 +48,50 @@ pub struct Stratum {
     pub drawn: u64,
     /// Of keys: the chance of each.
     keys: Option<f64>,
+    pub rows: Option<Rows>,
+    /// What variances are multiplied by.
+    widened: f64,
+}
+
+/// Rows of a disk, whose files tell how many each partition has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rows {
+    pub all: u64,
+    /// Of the drawn partitions, and the sums of their squares and cubes.
+    pub drawn: u64,
+    pub squares: u128,
+    pub cubes: f64,
+}
+
+impl Rows {
+    /// Their sum over drawn partitions, and that of their squares.
+    pub(crate) fn sums(&self) -> (Doubled, Doubled) {
+        let high = self.squares as f64;
+        let low = (self.squares as i128 - high as i128) as f64;
+        (Doubled::from(self.drawn as f64), Doubled { high, low })
+    }
+}
+
+/// Widens the variances of disks whose partitions are of unequal size.
+pub fn widened(mut strata: Vec<Stratum>) -> Vec<Stratum> {
+    let rows = |stratum: &Stratum| stratum.rows.filter(|rows| rows.drawn > 0);
+    let found = strata
+        .iter()
+        .filter_map(|stratum| Some(stratum.weight() * rows(stratum)?.drawn as f64));
+    let found: f64 = found.sum();
+    for stratum in &mut strata {
+        if let Some(rows) = rows(stratum) {
+            let apart = rows.cubes / rows.squares as f64 - rows.drawn as f64 / stratum.drawn as f64;
+            stratum.widened = 1.0 + 2.0 * (stratum.weight() * apart / found).max(0.0);
+        }
+    }
+    strata
+}
+
+/// How many rows all disks have, if all tell.
+pub(crate) fn all_rows(strata: &[Stratum]) -> Option<f64> {
+    let rows = strata.iter().map(|stratum| Some(stratum.rows?.all as f64));
+    rows.sum::<Option<f64>>().filter(|_| !strata.is_empty())
 }
 
 impl Stratum {
@@ -52,7 +101,13 @@ impl Stratum {
             partitions,
             drawn,
             keys: None,
+            rows: None,
+            widened: 1.0,
         }
+    }
+
+    pub fn with_rows(self, rows: Option<Rows>) -> Stratum {
+        Stratum { rows, ..self }
     }
 
     /// `drawn` keys of nobody knows how many, each with the chance `share` (Poisson sampling).
@@ -61,6 +116,8 @@ impl Stratum {
             partitions: drawn.max(1),
             drawn,
             keys: Some(share),
+            rows: None,
+            widened: 1.0,
         }
     }
 
@@ -80,7 +137,7 @@ impl Stratum {
         match self.keys {
             _ if self.drawn < 2 || self.is_whole() => 0.0,
             Some(share) => (1.0 - share) / (share * share),
-            None => big * (big - n) / n / (n - 1.0),
+            None => self.widened * big * (big - n) / n / (n - 1.0),
         }
     }
 
@@ -252,6 +309,8 @@ const ROUNDING: f64 = 1e-28;
 /// Sums over disks for one number of the answer. Disks are added in a fixed order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimator {
+    /// Of a total by the rows of partitions: how many all have.
+    rows: Option<f64>,
     /// Partitions drawn of disks that have something of the group; of ratios.
     drawn: f64,
     /// Of what a ratio is over; of a total, of itself.
@@ -298,11 +357,23 @@ impl Spread {
 }
 
 impl Estimator {
+    /// Of a total of disks that have `rows` together, where that is known: every disk must be added then.
+    pub fn of_rows(rows: Option<f64>) -> Estimator {
+        Estimator {
+            rows,
+            ..Estimator::default()
+        }
+    }
+
     /// A disk whose sums are `sums`.
     pub fn add(&mut self, stratum: Stratum, sums: &Sums) {
         if stratum.drawn == 0 {
             return;
         }
+        let sums = match stratum.rows.filter(|_| self.rows.is_some()) {
+            Some(rows) => &sums.over(rows),
+            None => sums,
+        };
         let weight = stratum.weight();
         self.t += weight * sums.t.value();
         self.z += weight * sums.z.value();
@@ -350,7 +421,10 @@ impl Estimator {
 
     /// The total of the numerator.
     pub fn total(&self) -> f64 {
-        self.t
+        match self.rows {
+            Some(all) if self.z > 0.0 => self.t * (all / self.z),
+            _ => self.t,
+        }
     }
 
     /// How many equal units would have such sums: of a total, of what a ratio is over.
@@ -363,7 +437,7 @@ impl Estimator {
         match kind.is_ratio() {
             true if self.z == 0.0 => None,
             true => Some(self.t / self.z),
-            false => Some(self.t),
+            false => Some(self.total()),
         }
     }
 
@@ -384,14 +458,22 @@ impl Estimator {
         if is_blind(strata) || self.is_sparse(kind) {
             return Some(Estimate { value, interval: None });
         }
-        let ratio = if kind.is_ratio() { value } else { 0.0 };
+        let ratio = match self.rows {
+            _ if kind.is_ratio() => value,
+            Some(_) => self.t / self.z,
+            None => 0.0,
+        };
         let away = Doubled::from(ratio) - Doubled::from(self.near.unwrap_or(0.0));
         let variance = left(self.ee - away * (2.0 * self.ez - away * self.zz), self.size);
         // Partitions that were alike do not tell that the others are, and a total that is expanded from them is not exact.
         if variance == 0.0 && !kind.is_ratio() {
             return Some(Estimate { value, interval: None });
         }
-        let over = if kind.is_ratio() { self.z.abs() } else { 1.0 };
+        let over = match self.rows {
+            _ if kind.is_ratio() => self.z.abs(),
+            Some(all) => self.z / all,
+            None => 1.0,
+        };
         let standard_error = variance.sqrt() / over;
         let df = self.df(variance, away, strata, within);
         let quantile = quantiles.of(df);
@@ -425,6 +507,7 @@ impl Estimator {
         let partitions = match kind {
             Kind::Average => self.over.partitions(),
             Kind::Proportion => self.counted.partitions().min(self.others.partitions()),
+            Kind::Count | Kind::Sum if self.rows.is_some() => self.over.partitions(),
             Kind::Count | Kind::Sum => return false,
         };
         partitions < FEWEST && partitions < 0.5 * self.drawn

@@ -2,7 +2,8 @@
 //!
 //! # Model
 //! With `X` the estimated totals, the value is `f(X)`. Its variance is that of the total of `Σ g t`, where `t` are the totals of a partition and `g` the derivatives of `f` at `X`
-//! (Taylor linearization, or delta method). Of two totals that is the combined ratio estimator of `estimate`. An average is its sum over its count. Degrees of freedom by Satterthwaite.
+//! (Taylor linearization, or delta method). Of two totals that is the combined ratio estimator of `estimate`. An average is its sum over its count. Where files tell
+//! how many rows partitions have, totals are those per row times all rows (`estimate`), and the total of rows is one more that `f` is of. Degrees of freedom by Satterthwaite.
 //!
 //! # Not modelled
 //! Curvature: where a divisor is known to no better than a fifth of itself, the interval is not to be trusted.
@@ -21,7 +22,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::doubled::Doubled;
-use crate::estimate::{Estimate, Quantiles, Stratum, df_range, is_blind, left};
+use crate::estimate::{Estimate, Quantiles, Stratum, all_rows, df_range, is_blind, left};
 use crate::expression::Operator;
 use crate::sql::LONGEST_QUERY;
 use crate::totals::{Products, Sums};
@@ -209,7 +210,18 @@ impl Formula {
                 *sum += weight * moments.sums[*total].t.value();
             }
         }
-        let Dual { value, gradient } = self.dual(&totals, &at)?;
+        let rows = all_rows(strata).map(|all| {
+            let drawn = strata.iter().filter(|stratum| stratum.drawn > 0);
+            let found = drawn.map(|stratum| stratum.weight() * stratum.rows.map_or(0.0, |rows| rows.drawn as f64));
+            (all, found.sum::<f64>())
+        });
+        let rows = rows.filter(|&(_, found)| found > 0.0);
+        let scale = rows.map_or(1.0, |(all, found)| all / found);
+        at.iter_mut().for_each(|total| *total *= scale);
+        let Dual { value, mut gradient } = self.dual(&totals, &at)?;
+        // Each total is over that of rows, so that all shrink as it grows.
+        let by_rows = rows.map(|(_, found)| -gradient.iter().zip(&at).map(|(g, t)| g * t).sum::<f64>() / found);
+        gradient.iter_mut().for_each(|g| *g *= scale);
         if totals.is_empty() || strata.iter().all(Stratum::is_whole) && !within {
             return Some(Estimate::exact(value));
         }
@@ -217,8 +229,13 @@ impl Formula {
             return Some(Estimate { value, interval: None });
         }
         let (mut variance, mut squares) = (0.0, 0.0);
-        for (moments, stratum) in with() {
-            let of_disk = moments.variance(&totals, &gradient, *stratum);
+        let none = Moments::default();
+        for (moments, &stratum) in disks.iter().zip(strata).filter(|(_, stratum)| stratum.drawn > 0) {
+            let of_disk = match (moments, by_rows) {
+                (None, None) => continue,
+                (None, Some(by_rows)) => none.variance(&[], &[], by_rows, stratum),
+                (Some(moments), by_rows) => moments.variance(&totals, &gradient, by_rows.unwrap_or(0.0), stratum),
+            };
             variance += of_disk;
             squares += of_disk * of_disk / (stratum.drawn as f64 - 1.0).max(1.0);
         }
@@ -233,6 +250,7 @@ impl Formula {
 }
 
 /// What is kept of the sample of a disk, of one group: of each aggregate its sums, of each pair their products.
+#[derive(Default)]
 pub struct Moments {
     pub sums: Vec<Sums>,
     pub products: Products,
@@ -247,10 +265,19 @@ impl Moments {
         self.products.add(&other.products);
     }
 
-    /// Of the total of `Σ g t`.
-    fn variance(&self, totals: &[usize], gradient: &[f64], stratum: Stratum) -> f64 {
+    /// Of the total of `Σ g t`, and `by_rows` times the rows of a partition.
+    fn variance(&self, totals: &[usize], gradient: &[f64], by_rows: f64, stratum: Stratum) -> f64 {
         let (weight, between) = (stratum.weight(), stratum.between());
         let (mut variance, mut size) = (Doubled::default(), 0.0);
+        if let Some((x, xx)) = stratum.rows.map(|rows| rows.sums()) {
+            let square = Doubled::product(by_rows, by_rows);
+            variance += square * (between * stratum.around(xx, x, x));
+            size += by_rows * by_rows * between * xx.value();
+            for (&total, &g) in totals.iter().zip(gradient) {
+                let of = &self.sums[total];
+                variance += Doubled::product(2.0 * g, by_rows) * (between * stratum.around(of.tx, of.t, x));
+            }
+        }
         for (i, (&a, &ga)) in totals.iter().zip(gradient).enumerate() {
             let of = &self.sums[a];
             let own = between * stratum.around(of.tt, of.t, of.t) + weight * of.within_tt;
@@ -328,7 +355,12 @@ mod tests {
         let mut strata = Vec::new();
         let mut moments = Vec::new();
         for (partitions, drawn) in disks {
-            let mut totals = Totals::new(Shape::with_pairs(vec![Kind::Sum, Kind::Sum], vec![(0, 1)], false));
+            let mut totals = Totals::new(Shape::with_pairs(
+                vec![Kind::Sum, Kind::Sum],
+                vec![(0, 1)],
+                false,
+                false,
+            ));
             for &(t, z) in *drawn {
                 totals.begin(0, 0);
                 let group = totals.group(b"", hash(b""));

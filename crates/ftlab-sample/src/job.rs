@@ -54,7 +54,7 @@ use ftlab_core::{Error, Result};
 use serde_json::{Value as Json, json};
 
 use crate::draw::Permutation;
-use crate::estimate::{Stratum, normal};
+use crate::estimate::{Rows, Stratum, normal, widened};
 use crate::layout::Dataset;
 use crate::read::{self, Loaded};
 use crate::record::{Explode, Form, Pick};
@@ -263,7 +263,8 @@ impl<'a> Engine<'a> {
     ) -> Self {
         let disks = dataset.disks.len();
         let select = Select::of(plan);
-        let shape = Shape::with_pairs(select.kinds.clone(), select.pairs(), spec.records < 1.0);
+        let by_rows = dataset.form == Form::Parquet && spec.join_keys.is_none();
+        let shape = Shape::with_pairs(select.kinds.clone(), select.pairs(), spec.records < 1.0, by_rows);
         let all_disks = spec.all_disks.unwrap_or(disks as u64);
         // As many as on one machine with all disks, so that sums are added in the same order.
         let lanes_of_disk = LANES.div_ceil(all_disks as usize);
@@ -428,6 +429,31 @@ impl<'a> Engine<'a> {
         disks
             .map(|(disk, &drawn)| Stratum::new(disk.partitions, drawn))
             .collect()
+    }
+
+    /// Of what `lanes` have counted, with rows where files tell.
+    fn strata_of(&self, lanes: &[MutexGuard<'_, Totals>]) -> Vec<Stratum> {
+        let rows = self.dataset.rows().filter(|_| self.taken.is_none());
+        let disks = lanes.chunks(self.lanes_of_disk).zip(&self.dataset.disks).enumerate();
+        let strata = disks.map(|(at, (lanes, disk))| {
+            let drawn = lanes.iter().map(|lane| lane.partitions).sum();
+            let stratum = Stratum::new(disk.partitions, drawn);
+            let Some(rows) = &rows else { return stratum };
+            let mut found = Rows {
+                all: rows[at],
+                drawn: 0,
+                squares: 0,
+                cubes: 0.0,
+            };
+            for lane in lanes {
+                let (rows, squares, cubes) = lane.sizes();
+                found.drawn += rows;
+                found.squares += squares;
+                found.cubes += cubes;
+            }
+            stratum.with_rows(Some(found))
+        });
+        widened(strata.collect())
     }
 
     fn is_exact(&self) -> bool {

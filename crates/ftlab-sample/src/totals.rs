@@ -13,6 +13,7 @@
 //! 40 bytes a group and lane for a count, 56 for a sum, 112 for an average, and the group's key.
 
 use crate::doubled::Doubled;
+use crate::estimate::Rows;
 use crate::expression::Wrong;
 use crate::formula::Moments;
 use crate::kept::Kept;
@@ -43,6 +44,8 @@ pub struct Shape {
     pub kinds: Vec<Kind>,
     /// Whether records are sampled within partitions.
     pub within: bool,
+    /// Whether partitions tell how many rows they have.
+    by_rows: bool,
     /// Aggregates of which products are summed, for formulas.
     pairs: Vec<(usize, usize)>,
     starts: Vec<usize>,
@@ -93,6 +96,8 @@ pub struct Sums {
     pub z: Doubled,
     pub zz: Doubled,
     pub tz: Doubled,
+    /// With the rows of the partition, where files tell.
+    pub tx: Doubled,
     /// Of records within partitions: `M (M - m) / m` times variances and covariance.
     pub within_tt: Doubled,
     pub within_zz: Doubled,
@@ -106,9 +111,21 @@ impl Sums {
         self.z += other.z;
         self.zz += other.zz;
         self.tz += other.tz;
+        self.tx += other.tx;
         self.within_tt += other.within_tt;
         self.within_zz += other.within_zz;
         self.within_tz += other.within_tz;
+    }
+
+    /// Those of the ratio of a total to the rows of partitions, which are known to the last one.
+    pub(crate) fn over(&self, rows: Rows) -> Sums {
+        let (z, zz) = rows.sums();
+        Sums {
+            z,
+            zz,
+            tz: self.tx,
+            ..*self
+        }
     }
 }
 
@@ -137,6 +154,8 @@ const W_TT: usize = 10;
 const W_ZZ: usize = 12;
 const W_TZ: usize = 14;
 const WITHIN: usize = 16;
+// Behind those, of a total and the rows of partitions: the sum of products.
+const BY_ROWS: usize = 2;
 // Of a pair: the sum of products; of records within partitions, the partition's sum and what is summed.
 const P_TT: usize = 0;
 const P_Q: usize = 2;
@@ -146,12 +165,12 @@ const PRODUCT_WITHIN: usize = 6;
 
 impl Shape {
     pub fn new(kinds: Vec<Kind>, within: bool) -> Shape {
-        Shape::with_pairs(kinds, Vec::new(), within)
+        Shape::with_pairs(kinds, Vec::new(), within, false)
     }
 
-    /// Of `pairs` of counts or sums, smaller number first, products are kept too.
-    pub fn with_pairs(kinds: Vec<Kind>, pairs: Vec<(usize, usize)>, within: bool) -> Shape {
-        let is_plain = counts_are_plain(&pairs, within);
+    /// Of `pairs` of counts or sums, smaller number first, products are kept too; with `by_rows` those of counts and sums with the rows of partitions.
+    pub fn with_pairs(kinds: Vec<Kind>, pairs: Vec<(usize, usize)>, within: bool, by_rows: bool) -> Shape {
+        let is_plain = counts_are_plain(&pairs, within, by_rows);
         let mut starts = Vec::new();
         let mut width = HEAD + usize::from(within);
         for kind in &kinds {
@@ -159,6 +178,7 @@ impl Shape {
             width += match kind {
                 _ if kind.is_ratio() => RATIO,
                 Kind::Count if is_plain => COUNT,
+                _ if by_rows => TOTAL + BY_ROWS,
                 _ => TOTAL,
             } + if within { WITHIN } else { 0 };
         }
@@ -166,6 +186,7 @@ impl Shape {
         width += pairs.len() * if within { PRODUCT_WITHIN } else { PRODUCT };
         Shape {
             within,
+            by_rows,
             all_plain: is_plain && kinds.iter().all(|&kind| kind == Kind::Count),
             kinds,
             pairs,
@@ -177,7 +198,12 @@ impl Shape {
 
     /// Whether sums of this kind have 64 bits only.
     fn is_plain(&self, kind: Kind) -> bool {
-        kind == Kind::Count && counts_are_plain(&self.pairs, self.within)
+        kind == Kind::Count && counts_are_plain(&self.pairs, self.within, self.by_rows)
+    }
+
+    /// Where products of a total with the rows of partitions stand, from its start on.
+    fn rows(&self) -> usize {
+        TOTAL + if self.within { WITHIN } else { 0 }
     }
 
     /// Each pair: where its totals start, and where its product stands.
@@ -188,9 +214,9 @@ impl Shape {
     }
 }
 
-/// Whether sums of counts have 64 bits only: they are whole numbers unless they are scaled up, and only in formulas their squares are set against others.
-pub fn counts_are_plain(pairs: &[(usize, usize)], within: bool) -> bool {
-    pairs.is_empty() && !within
+/// Whether sums of counts have 64 bits only: they are whole numbers unless they are scaled up, and only in formulas and beside rows their squares are set against others.
+pub fn counts_are_plain(pairs: &[(usize, usize)], within: bool, by_rows: bool) -> bool {
+    pairs.is_empty() && !within && !by_rows
 }
 
 /// The sums of a lane: of some partitions of a disk, in the order in which they are sampled.
@@ -213,6 +239,8 @@ pub struct Totals {
     taken: (f64, f64),
     /// Values that are kept one by one, of each quantile.
     kept: Vec<Kept>,
+    /// Rows of each partition, where they tell.
+    sizes: Vec<u64>,
 }
 
 impl Totals {
@@ -228,16 +256,27 @@ impl Totals {
             negative: vec![false; shape.kinds.len()],
             taken: (1.0, 1.0),
             kept: Vec::new(),
+            sizes: Vec::new(),
             shape,
         }
     }
 
-    /// Begins the next partition, of which `taken` of `records` records come.
+    /// Rows of the partitions that have come, and the sums of their squares and cubes.
+    pub fn sizes(&self) -> (u64, u128, f64) {
+        let squares = self.sizes.iter().map(|&size| u128::from(size).pow(2));
+        let cubes = self.sizes.iter().map(|&size| (size as f64).powi(3));
+        (self.sizes.iter().sum(), squares.sum(), cubes.sum())
+    }
+
+    /// Begins the next partition, of which `taken` of `records` records come. Without records within partitions and rows that they tell, neither is looked at.
     pub fn begin(&mut self, records: u64, taken: u64) {
         if self.shape.within {
             // Scales differ by partition, so that none may be left under way.
             self.close();
             self.taken = (records as f64, taken as f64);
+        }
+        if self.shape.by_rows {
+            self.sizes.push(records);
         }
         self.partition += 1.0;
         self.partitions += 1;
@@ -285,7 +324,8 @@ impl Totals {
         let number = if is_last { self.last } else { self.look_up(key, hash) };
         let row = &mut self.rows[number * self.shape.width..][..self.shape.width];
         if row[0] != self.partition {
-            close(&self.shape, row, self.taken);
+            let size = size_of(&self.sizes, row[0]);
+            close(&self.shape, row, self.taken, size);
             row[0] = self.partition;
             row[1] += 1.0;
         }
@@ -361,7 +401,8 @@ impl Totals {
             if self.shape.within {
                 close_record(&self.shape, row);
             }
-            close(&self.shape, row, self.taken);
+            let size = size_of(&self.sizes, row[0]);
+            close(&self.shape, row, self.taken, size);
         }
     }
 
@@ -452,15 +493,22 @@ fn under_way(of: &[f64], total: usize, left: usize) -> Doubled {
     }
 }
 
+/// Rows of a partition by its number, from 1 on; nothing where partitions do not tell.
+#[inline]
+fn size_of(sizes: &[u64], partition: f64) -> f64 {
+    let size = sizes.get((partition as usize).wrapping_sub(1));
+    size.map_or(0.0, |&size| size as f64)
+}
+
 /// Adds the partition under way to the sums.
 #[inline]
-fn close(shape: &Shape, row: &mut [f64], taken: (f64, f64)) {
+fn close(shape: &Shape, row: &mut [f64], taken: (f64, f64), size: f64) {
     if shape.all_plain {
         for &start in &shape.starts {
             close_count(&mut row[start..]);
         }
     } else {
-        close_all(shape, row, taken);
+        close_all(shape, row, taken, size);
     }
 }
 
@@ -473,7 +521,7 @@ fn close_count(of: &mut [f64]) {
 
 /// As `close`; apart, so that words are counted without it.
 #[inline(never)]
-fn close_all(shape: &Shape, row: &mut [f64], taken: (f64, f64)) {
+fn close_all(shape: &Shape, row: &mut [f64], taken: (f64, f64), size: f64) {
     if shape.within {
         close_sampled(shape, row, taken);
     }
@@ -495,6 +543,8 @@ fn close_all(shape: &Shape, row: &mut [f64], taken: (f64, f64)) {
             add(&mut of[S_Z..], Doubled::from(z));
             add(&mut of[S_ZZ..], Doubled::product(z, z));
             add(&mut of[S_TZ..], Doubled::product(t, z));
+        } else if shape.by_rows {
+            add(&mut of[shape.rows()..], Doubled::product(t, size));
         }
     }
 }
@@ -559,6 +609,8 @@ fn sums_of(shape: &Shape, row: &[f64], aggregate: usize) -> Sums {
     };
     if kind.is_ratio() {
         (sums.z, sums.zz, sums.tz) = (at(S_Z), at(S_ZZ), at(S_TZ));
+    } else if shape.by_rows {
+        sums.tx = at(shape.rows());
     }
     if shape.within {
         let within = if kind.is_ratio() { RATIO } else { TOTAL };

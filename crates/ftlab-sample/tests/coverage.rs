@@ -1,7 +1,7 @@
 //! How often intervals hold the true value, over many samples of one population (partitions of 60 to 140 records).
 
 use ftlab_core::Stream;
-use ftlab_sample::estimate::{Estimate, Estimator, Quantiles, Stratum};
+use ftlab_sample::estimate::{Estimate, Estimator, Quantiles, Rows, Stratum, widened};
 use ftlab_sample::keys::hash;
 use ftlab_sample::sql::Kind;
 use ftlab_sample::totals::{Shape, Totals};
@@ -454,4 +454,132 @@ fn groups_that_some_partitions_lack() {
             assert!(share < 0.93, "{have} {drawn}: the guide says that these are too narrow");
         }
     }
+}
+
+/// What the rows of a row group add up to.
+#[derive(Clone, Copy, Debug)]
+enum Adds {
+    /// Values within a third of a hundredth of each other, as the column that `x = 3` nearly is.
+    Nearly,
+    /// Those around the mean of the row group, which differ by a sixth.
+    Around,
+    /// Ones of rows that a condition keeps: about a tenth, in some row groups three times as many as in others.
+    Kept,
+    /// Exponentials of a bell curve.
+    Skewed,
+    /// Nothing but in one of four row groups, which have it in a row of three.
+    Somewhere,
+}
+
+/// Row groups as (rows, total): sizes are alike, within a factor of ten, or of a hundred.
+fn row_groups(count: usize, factor: f64, adds: Adds, random: &mut Stream) -> Vec<(u64, f64)> {
+    let group = |_| {
+        let rows = (50.0 * factor.powf(random.unit())).round() as u64;
+        let level = 1.0 + bell(random) / 6.0;
+        let has = random.unit() < 0.25;
+        let chance = 0.05 + 0.1 * random.unit();
+        let value = |random: &mut Stream| match adds {
+            Adds::Nearly => 3.0 * (1.0 + bell(random) / 300.0),
+            Adds::Around => level * (50.0 + 12.0 * bell(random)),
+            Adds::Kept => f64::from(u8::from(random.unit() < chance)),
+            Adds::Skewed => level * bell(random).exp(),
+            Adds::Somewhere => f64::from(u8::from(has && random.unit() < 0.3)),
+        };
+        (rows, (0..rows).map(|_| value(random)).sum())
+    };
+    (0..count).map(group).collect()
+}
+
+/// Of `samples` of a share of each disk's row groups: the share of intervals that hold the truth, the bias, and the mean width over that of totals that are expanded by the number of row groups.
+fn by_rows(disks: &[Vec<(u64, f64)>], drawn: usize, samples: u32, random: &mut Stream) -> (f64, f64, f64) {
+    let truth: f64 = disks.iter().flatten().map(|group| group.1).sum();
+    let all: u64 = disks.iter().flatten().map(|group| group.0).sum();
+    let (mut held, mut given, mut bias, mut width, mut expanded) = (0, 0, 0.0, 0.0, 0.0);
+    let mut quantiles = Quantiles::new(0.95);
+    for _ in 0..samples {
+        let (mut strata, mut of_disks) = (Vec::new(), Vec::new());
+        let mut estimators = [Estimator::of_rows(Some(all as f64)), Estimator::default()];
+        for disk in disks {
+            let mut totals = Totals::new(Shape::with_pairs(vec![Kind::Sum], Vec::new(), false, true));
+            for (rows, total) in first_of(disk, drawn, random) {
+                totals.begin(rows, rows);
+                let group = totals.group(b"", hash(b""));
+                totals.add(group, 0, total, 0.0);
+            }
+            totals.close();
+            let (rows, squares, cubes) = totals.sizes();
+            let stratum = Stratum::new(disk.len() as u64, drawn as u64).with_rows(Some(Rows {
+                all: disk.iter().map(|group| group.0).sum(),
+                drawn: rows,
+                squares,
+                cubes,
+            }));
+            of_disks.push(totals.groups().next().unwrap().2[0]);
+            strata.push(stratum);
+        }
+        let strata = widened(strata);
+        for (stratum, sums) in strata.iter().zip(&of_disks) {
+            estimators
+                .iter_mut()
+                .for_each(|estimator| estimator.add(*stratum, sums));
+        }
+        let [found, plain] = estimators.map(|estimator| {
+            estimator
+                .finish(Kind::Sum, &strata, &mut quantiles, false, true)
+                .unwrap()
+        });
+        bias += (found.value / truth - 1.0) / f64::from(samples);
+        // Where all are alike, as without the group in any, or a few outweigh the others, there is no error bar.
+        let (Some(bar), Some(plain)) = (found.interval, plain.interval) else {
+            continue;
+        };
+        given += 1;
+        held += u32::from(bar.low <= truth && truth <= bar.high);
+        width += bar.half_width;
+        expanded += plain.half_width;
+    }
+    (f64::from(held) / f64::from(given), bias, width / expanded)
+}
+
+/// Totals of row groups whose numbers of rows are known.
+fn check_by_rows(samples: u32, slack: f64) {
+    let mut wrong = Vec::new();
+    for (sizes, drawn) in [(&[400][..], 20), (&[60], 24), (&[400], 60), (&[100, 60, 40], 8)] {
+        for factor in [1.0, 10.0, 100.0] {
+            for adds in [Adds::Nearly, Adds::Around, Adds::Kept, Adds::Skewed, Adds::Somewhere] {
+                let mut random = Stream::new(29, "row groups");
+                let disks: Vec<_> = sizes
+                    .iter()
+                    .map(|&count| row_groups(count, factor, adds, &mut random))
+                    .collect();
+                let (covered, bias, width) = by_rows(&disks, drawn, samples, &mut random);
+                let said = format!(
+                    "{sizes:?}, {drawn} drawn, sizes within {factor}, {adds:?}: {covered:.3}, bias {bias:+.4}, width {width:.3}"
+                );
+                println!("{said}");
+                // Of few row groups that a few outweigh, or of which few have anything, less.
+                let least = match (factor > 10.0 || drawn < 20, adds) {
+                    (true, Adds::Somewhere) => continue,
+                    (false, Adds::Somewhere) => 0.88,
+                    (true, _) => 0.88,
+                    (false, _) => 0.93,
+                };
+                if !(least - slack..=0.965 + slack).contains(&covered) || bias.abs() > 0.01 + slack {
+                    wrong.push(said);
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn totals_by_rows_cover_what_they_say() {
+    check_by_rows(500, 0.02);
+}
+
+#[test]
+#[ignore = "takes a minute: cargo test --release -p ftlab-sample -- --ignored"]
+fn totals_by_rows_cover_what_they_say_of_many_samples() {
+    check_by_rows(4000, 0.0);
 }

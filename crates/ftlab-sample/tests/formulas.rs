@@ -64,7 +64,7 @@ fn covered(sizes: &[usize], drawn: usize, share: f64, samples: usize) -> [f64; 3
     ];
     let formulas = formulas();
     let pairs = vec![(0, 1), (0, 2), (1, 2)];
-    let shape = Shape::with_pairs(vec![Kind::Sum, Kind::Sum, Kind::Count], pairs, share < 1.0);
+    let shape = Shape::with_pairs(vec![Kind::Sum, Kind::Sum, Kind::Count], pairs, share < 1.0, false);
     let mut quantiles = Quantiles::new(0.95);
     let mut held = [0; 3];
     for _ in 0..samples {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::MutexGuard;
 
 use rustc_hash::FxHashMap;
@@ -10,10 +11,10 @@ use serde_json::{Map, Value as Json};
 
 use super::Engine;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
-use crate::estimate::{Estimate, Estimator, Quantiles, Shown, Stratum};
+use crate::estimate::{Estimate, Estimator, Quantiles, Shown, Stratum, all_rows};
 use crate::expression::Value;
 use crate::formula::{Formula, Moments};
-use crate::sql::{Column, Select, Shows};
+use crate::sql::{Column, Kind, Select, Shows};
 use crate::totals::{Sums, Totals};
 
 /// A row of the answer.
@@ -48,8 +49,6 @@ pub(super) struct Basis<'a> {
     pub(super) level: f64,
     /// Whether records are sampled within partitions.
     pub(super) within: bool,
-    /// How many rows there are, where files tell.
-    pub(super) rows: Option<u64>,
 }
 
 /// Lanes that nothing is added to.
@@ -64,7 +63,7 @@ impl Engine<'_> {
     /// All rows, in their order.
     pub(super) fn answer(&self) -> Vec<Row> {
         let lanes = self.locked_lanes();
-        let mut rows = self.rows_of(&lanes, &self.strata(), true);
+        let mut rows = self.rows_of(&lanes, &self.strata_of(&lanes), true);
         self.add_quantiles(&lanes, &mut rows);
         rows
     }
@@ -74,10 +73,7 @@ impl Engine<'_> {
         let mut lanes = self.locked_lanes();
         // A lane is locked between two partitions only, so that what is under way is whole.
         lanes.iter_mut().for_each(|lane| lane.close());
-        let disks = lanes.chunks(self.lanes_of_disk).zip(&self.dataset.disks);
-        let strata: Vec<Stratum> = disks
-            .map(|(lanes, disk)| Stratum::new(disk.partitions, lanes.iter().map(|lane| lane.partitions).sum()))
-            .collect();
+        let strata = self.strata_of(&lanes);
         let counted = strata.iter().map(|stratum| stratum.drawn).sum();
         (self.rows_of(&lanes, &strata, false), counted)
     }
@@ -91,7 +87,6 @@ impl Engine<'_> {
             negative: &self.negative(lanes),
             level: self.spec.level,
             within: self.spec.records < 1.0,
-            rows: self.dataset.rows().map(|rows| rows.into_iter().sum()),
         };
         let counted = lanes.iter().enumerate().flat_map(|(at, lane)| {
             let disk = at / self.lanes_of_disk;
@@ -179,17 +174,33 @@ impl Basis<'_> {
             sums: Vec<Sums>,
             estimators: Vec<Estimator>,
         }
-        let fresh = |disk: usize| Group {
-            seen: 0,
-            disk,
-            sums: vec![Sums::default(); aggregates],
-            estimators: vec![Estimator::default(); aggregates],
+        let all_rows = all_rows(self.strata);
+        // Where totals are by rows, those of disks without the group count as well.
+        let without = |estimators: &mut [Estimator], disks: Range<usize>| {
+            for stratum in self.strata[disks].iter().filter(|_| all_rows.is_some()) {
+                let totals = estimators.iter_mut().zip(&select.kinds);
+                let totals = totals.filter(|(_, kind)| !kind.is_ratio());
+                totals.for_each(|(estimator, _)| estimator.add(*stratum, &Sums::default()));
+            }
         };
-        let end_disk = |group: &mut Group| {
+        let fresh = |disk: usize| {
+            let estimator = |kind: &Kind| Estimator::of_rows(all_rows.filter(|_| !kind.is_ratio()));
+            let mut estimators: Vec<Estimator> = select.kinds.iter().map(estimator).collect();
+            without(&mut estimators, 0..disk);
+            Group {
+                seen: 0,
+                disk,
+                sums: vec![Sums::default(); aggregates],
+                estimators,
+            }
+        };
+        let end_disk = |group: &mut Group, next: usize| {
             let stratum = self.of_group(group.disk, group.seen);
             for (estimator, sums) in group.estimators.iter_mut().zip(&mut group.sums) {
                 estimator.add(stratum, &std::mem::take(sums));
             }
+            without(&mut group.estimators, group.disk + 1..next);
+            group.disk = next;
         };
         let mut groups: FxHashMap<&[u8], Group> = FxHashMap::default();
         if select.groups == 0 {
@@ -198,8 +209,7 @@ impl Basis<'_> {
         for (disk, key, seen, sums) in counted {
             let group = groups.entry(key).or_insert_with(|| fresh(disk));
             if group.disk != disk {
-                end_disk(group);
-                group.disk = disk;
+                end_disk(group, disk);
             }
             group.seen += seen;
             group.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
@@ -210,7 +220,7 @@ impl Basis<'_> {
         let mut rows: Vec<Row> = groups
             .into_iter()
             .map(|(key, mut group)| {
-                end_disk(&mut group);
+                end_disk(&mut group, self.strata.len());
                 let value = |column: &Column| {
                     let value = match column.shows {
                         Shows::Group(_) => None,
@@ -247,16 +257,15 @@ impl Basis<'_> {
 
     /// The value of an aggregate that counts all rows, if it is known how many there are.
     fn known(&self, aggregate: usize) -> Option<f64> {
-        let rows = self.rows.filter(|_| self.select.rows.contains(&aggregate))?;
-        Some(rows as f64)
+        all_rows(self.strata).filter(|_| self.select.rows.contains(&aggregate))
     }
 
     /// Formulas in which what is known is a number, so that nothing varies with it.
     fn formulas(&self) -> Cow<'_, [Formula]> {
         let Select { formulas, rows, .. } = self.select;
-        match self.rows {
+        match all_rows(self.strata) {
             Some(known) if !rows.is_empty() => {
-                let known = formulas.iter().map(|formula| formula.with(rows, known as f64));
+                let known = formulas.iter().map(|formula| formula.with(rows, known));
                 Cow::Owned(known.collect())
             }
             _ => Cow::Borrowed(formulas),

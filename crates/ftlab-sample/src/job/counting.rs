@@ -107,10 +107,8 @@ impl Engine<'_> {
         if self.spec.records < 1.0 {
             left = self.wanted(all);
             random = Some(self.records_of(disk, partition));
-            totals.begin(all, left);
-        } else {
-            totals.begin(0, 0);
         }
+        totals.begin(all, left);
         let joined = self.plan.joined.len();
         let counted = groups.each_row(number, &self.plan.picks, columns, |row, slots| {
             if let Some(random) = &mut random {

@@ -1,5 +1,8 @@
 //! All of an answer but its rows: what was asked of which disks, and what was read.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -8,7 +11,7 @@ use super::answer::{Answer, Row};
 use super::keyed::KeySample;
 use super::spec::MOST_DISKS;
 use super::{Engine, RARE};
-use crate::estimate::Stratum;
+use crate::estimate::{Rows, Stratum, widened};
 use crate::formula::Formula;
 use crate::record::Form;
 use crate::sql::{Kind, Select, Shows};
@@ -18,7 +21,7 @@ pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Partitions of a disk, at most, so that those of all disks can be added.
 const MOST_PARTITIONS: u64 = 1 << 40;
 /// Rows of a disk, at most: as whole numbers of 64 bits have them.
-const MOST_ROWS: u64 = 1 << 53;
+const MOST_ROWS: u128 = 1 << 53;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +79,7 @@ pub(super) struct Common {
 }
 
 /// A disk, and how much of it was drawn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Drawn {
     pub(super) number: u64,
@@ -87,10 +90,21 @@ pub(super) struct Drawn {
     pub(super) bytes: u64,
     pub(super) partitions: u64,
     pub(super) drawn: u64,
-    /// Rows of its files, of Parquet, whose footers tell.
+    /// Of Parquet, whose footers tell: rows of its files, of the drawn row groups, and the sums of the squares and cubes of the latter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rows: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) drawn_rows: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) drawn_squares: Option<Exact<u128>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) drawn_cubes: Option<Exact<f64>>,
 }
+
+/// A number as text.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent, bound = "T: Display + FromStr")]
+pub(super) struct Exact<T>(#[serde(with = "crate::exact")] T);
 
 impl Drawn {
     /// Its number, and what it is called.
@@ -98,13 +112,53 @@ impl Drawn {
         let node = self.node.iter().map(|node| format!("{node}:")).collect::<String>();
         format!("disk {} ({node}{})", self.number, self.name)
     }
+
+    /// As answers have it: without what only estimates need.
+    fn shown(&self) -> Json {
+        let alone = Drawn {
+            drawn_squares: None,
+            drawn_cubes: None,
+            ..self.clone()
+        };
+        json!(alone)
+    }
+
+    fn stratum(&self) -> Stratum {
+        let rows = || {
+            Some(Rows {
+                all: self.rows?,
+                drawn: self.drawn_rows?,
+                squares: self.drawn_squares?.0,
+                cubes: self.drawn_cubes?.0,
+            })
+        };
+        Stratum::new(self.partitions, self.drawn).with_rows(rows())
+    }
+
+    /// Whether rows are told of Parquet alone, and so that there may be such partitions.
+    fn rows_are_right(&self, is_parquet: bool) -> bool {
+        let Some(rows) = self.stratum().rows else {
+            let none = (self.rows, self.drawn_rows) == (None, None);
+            return !is_parquet && none && self.drawn_squares.is_none() && self.drawn_cubes.is_none();
+        };
+        let (drawn, all) = (u128::from(rows.drawn), u128::from(rows.all));
+        // Each partition has a row, and squares of equal ones are the least.
+        let least = (drawn * drawn).div_ceil(u128::from(self.drawn.max(1)));
+        is_parquet
+            && all <= MOST_ROWS
+            && rows.all - rows.drawn.min(rows.all) >= self.partitions - self.drawn
+            && rows.drawn >= self.drawn
+            && (self.drawn < self.partitions || rows.drawn == rows.all)
+            && (least..=drawn * drawn).contains(&rows.squares)
+            && (0.999 * rows.squares as f64..=1.001 * drawn as f64 * rows.squares as f64).contains(&rows.cubes)
+    }
 }
 
 impl Head {
     pub(super) fn of(engine: &Engine<'_>, files: &str, joined: Option<String>, asked: Json, grown_files: u64) -> Head {
         let (spec, dataset) = (engine.spec, engine.dataset);
-        let disks = dataset.disks.iter().zip(engine.strata()).zip(engine.first_disk..);
-        let rows = dataset.rows();
+        let strata = engine.strata_of(&engine.locked_lanes());
+        let disks = dataset.disks.iter().zip(strata).zip(engine.first_disk..);
         Head {
             schema: SCHEMA.to_owned(),
             version: VERSION.to_owned(),
@@ -127,8 +181,7 @@ impl Head {
                 all_disks: engine.all_disks,
             },
             disks: disks
-                .enumerate()
-                .map(|(at, ((disk, stratum), number))| Drawn {
+                .map(|((disk, stratum), number)| Drawn {
                     number,
                     node: spec.node.clone(),
                     name: disk.name.clone(),
@@ -136,7 +189,10 @@ impl Head {
                     bytes: disk.bytes,
                     partitions: disk.partitions,
                     drawn: stratum.drawn,
-                    rows: rows.as_ref().map(|rows| rows[at]),
+                    rows: stratum.rows.map(|rows| rows.all),
+                    drawn_rows: stratum.rows.map(|rows| rows.drawn),
+                    drawn_squares: stratum.rows.map(|rows| Exact(rows.squares)),
+                    drawn_cubes: stratum.rows.map(|rows| Exact(rows.cubes)),
                 })
                 .collect(),
             asked,
@@ -154,14 +210,7 @@ impl Head {
     }
 
     pub(super) fn strata(&self) -> Vec<Stratum> {
-        let disks = self.disks.iter();
-        disks.map(|disk| Stratum::new(disk.partitions, disk.drawn)).collect()
-    }
-
-    /// Rows of these disks, if all tell.
-    pub(super) fn rows(&self) -> Option<u64> {
-        let rows = self.disks.iter().map(|disk| disk.rows);
-        rows.reduce(|all, one| all?.checked_add(one?)).flatten()
+        widened(self.disks.iter().map(Drawn::stratum).collect())
     }
 
     /// Numbers of the disks that are not among these.
@@ -171,7 +220,7 @@ impl Head {
         all.filter(|number| there.next_if_eq(number).is_none()).collect()
     }
 
-    fn is_parquet(&self) -> bool {
+    pub(super) fn is_parquet(&self) -> bool {
         self.common.format == Form::Parquet.name()
     }
 
@@ -219,7 +268,7 @@ impl Head {
             "query": common.query,
             "data": {
                 "files": common.files, "format": common.format, "bytes": sum(|disk| disk.bytes), "partitions": partitions,
-                "partition_bytes": (!self.is_parquet()).then_some(common.partition_bytes), "disks": self.disks, "missing_disks": missing,
+                "partition_bytes": (!self.is_parquet()).then_some(common.partition_bytes), "disks": self.disks.iter().map(Drawn::shown).collect::<Vec<Json>>(), "missing_disks": missing,
             },
             "sample": {
                 "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,
@@ -267,17 +316,13 @@ impl Head {
             && select.formulas.iter().flat_map(Formula::totals).all(is_total)
             && select.rows.iter().all(|&at| select.kinds.get(at) == Some(&Kind::Count))
             && (select.groups == 0 || select.rows.is_empty())
-            && self.disks.iter().all(|disk| disk.rows.is_some() == self.is_parquet())
-            && self.disks.iter().all(|disk| {
-                disk.rows
-                    .is_none_or(|rows| (disk.partitions..=MOST_ROWS).contains(&rows))
-            })
             && (1..=MOST_DISKS).contains(&self.common.all_disks)
             && self.disks.iter().any(|disk| disk.partitions > 0)
             && self.disks.iter().all(|disk| disk.number < self.common.all_disks)
             && self.disks.iter().all(|disk| disk.drawn <= disk.partitions)
             && self.disks.iter().all(|disk| disk.partitions <= MOST_PARTITIONS)
             && self.disks.is_sorted_by_key(|disk| disk.number)
+            && self.disks.iter().all(|disk| disk.rows_are_right(self.is_parquet()))
             && self.common.level > 0.0
             && self.common.level < 1.0
             && self.keys.is_none();

@@ -79,7 +79,7 @@ impl Engine<'_> {
             }
         }
         found.sort_unstable();
-        let shape = Shape::with_pairs(self.select.kinds.clone(), self.select.pairs(), false);
+        let shape = Shape::with_pairs(self.select.kinds.clone(), self.select.pairs(), false, false);
         let mut keyed = Keyed(Totals::new(shape));
         let totals = &mut keyed.0;
         for of_key in found.chunk_by(|a, b| a.0 == b.0) {
@@ -104,7 +104,6 @@ impl Engine<'_> {
             negative: &self.negative(&lanes),
             level: self.spec.level,
             within: false,
-            rows: None,
         };
         let counted = keyed.0.groups().map(|(key, seen, sums)| (0, key, seen, sums));
         (basis.rows(counted, &keyed), sample)

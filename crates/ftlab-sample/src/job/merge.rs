@@ -50,7 +50,6 @@ pub fn merge(parts: &[Statistics], partial: bool) -> Result<Answer> {
         negative: &head.negative,
         level: head.common.level,
         within: head.common.record_share < 1.0,
-        rows: head.rows(),
     };
     // All parts have what the numbers go by alike.
     let numbers = Numbers::of(&head);

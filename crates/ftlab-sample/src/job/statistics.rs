@@ -1,7 +1,7 @@
 //! What an answer is made from, where the disks belong to several machines.
 //!
 //! # Model
-//! Of each disk and group: partitions seen, and the sums over its drawn partitions of `totals` (`t`, `t²`; of a ratio `z`, `z²`, `t z` behind them; where records are sampled
+//! Of each disk and group: partitions seen, and the sums over its drawn partitions of `totals` (`t`, `t²`; of a ratio `z`, `z²`, `t z` behind them, of a total of Parquet `t x` with the rows `x` of partitions; where records are sampled
 //! within partitions, the three sums of their variances; of totals in one formula their products). They are sufficient: value and interval follow from them, and nothing else of a record leaves its machine. Draws of a
 //! disk go by its number among all disks, so no two machines draw alike.
 //!
@@ -177,6 +177,8 @@ pub(super) struct Numbers<'a> {
     pairs: Vec<(usize, usize)>,
     /// Whether records are sampled within partitions.
     within: bool,
+    /// Whether partitions tell how many rows they have.
+    by_rows: bool,
 }
 
 impl Numbers<'_> {
@@ -186,6 +188,7 @@ impl Numbers<'_> {
             kinds: &select.kinds,
             pairs: select.pairs(),
             within: head.common.record_share < 1.0,
+            by_rows: head.is_parquet(),
         }
     }
 
@@ -196,7 +199,10 @@ impl Numbers<'_> {
 
     /// Numbers of an aggregate: of each sum two, the second what the first leaves over.
     fn own(&self, kind: Kind) -> usize {
-        let sums = if kind.is_ratio() { 5 } else { 2 } + if self.within { 3 } else { 0 };
+        let sums = match kind.is_ratio() {
+            true => 5,
+            false => 2 + usize::from(self.by_rows),
+        } + if self.within { 3 } else { 0 };
         if self.is_plain(kind) { sums } else { 2 * sums }
     }
 
@@ -207,7 +213,7 @@ impl Numbers<'_> {
 
     /// Whether sums of this kind have 64 bits only.
     fn is_plain(&self, kind: Kind) -> bool {
-        kind == Kind::Count && counts_are_plain(&self.pairs, self.within)
+        kind == Kind::Count && counts_are_plain(&self.pairs, self.within, self.by_rows)
     }
 
     fn flat(&self, moments: &Moments) -> Vec<f64> {
@@ -221,6 +227,8 @@ impl Numbers<'_> {
             write(&[sums.t, sums.tt]);
             if kind.is_ratio() {
                 write(&[sums.z, sums.zz, sums.tz]);
+            } else if self.by_rows {
+                write(&[sums.tx]);
             }
             if self.within {
                 write(&[sums.within_tt, sums.within_zz, sums.within_tz]);
@@ -291,6 +299,7 @@ impl Numbers<'_> {
             z: next(ratio),
             zz: next(ratio),
             tz: next(ratio),
+            tx: next(!ratio && self.by_rows),
             within_tt: next(within),
             within_zz: next(within),
             within_tz: next(within),
@@ -308,12 +317,13 @@ mod tests {
             high,
             low: high * 1e-20,
         };
-        let sums = |first: f64, ratio: f64, within: f64| Sums {
+        let sums = |first: f64, ratio: f64, within: f64, rows: f64| Sums {
             t: number(first),
             tt: number(first + 1.0),
             z: number(ratio * (first + 2.0)),
             zz: number(ratio * (first + 3.0)),
             tz: number(ratio * (first + 4.0)),
+            tx: number(rows * (1.0 - ratio) * (first + 8.0)),
             within_tt: number(within * (first + 5.0)),
             within_zz: number(within * (first + 6.0)),
             within_tz: number(within * (first + 7.0)),
@@ -323,12 +333,14 @@ mod tests {
             tt: 2.0.into(),
             ..Sums::default()
         };
-        for (within, pairs, width) in [
-            (false, vec![], 2 + 10 + 4 + 4),
-            (false, vec![(0, 2), (2, 3)], 4 + 10 + 4 + 4 + 2 * 2),
-            (true, vec![(0, 2), (2, 3)], 10 + 16 + 10 + 10 + 2 * 4),
+        for (within, by_rows, pairs, width) in [
+            (false, false, vec![], 2 + 10 + 4 + 4),
+            (false, true, vec![], 6 + 10 + 6 + 6),
+            (false, false, vec![(0, 2), (2, 3)], 4 + 10 + 4 + 4 + 2 * 2),
+            (true, false, vec![(0, 2), (2, 3)], 10 + 16 + 10 + 10 + 2 * 4),
+            (true, true, vec![(0, 2), (2, 3)], 12 + 16 + 12 + 12 + 2 * 4),
         ] {
-            let share = f64::from(u8::from(within));
+            let (share, rows) = (f64::from(u8::from(within)), f64::from(u8::from(by_rows)));
             let kinds = [Kind::Count, Kind::Average, Kind::Sum, Kind::Sum];
             let products: Vec<_> = pairs
                 .iter()
@@ -338,17 +350,18 @@ mod tests {
                 kinds: &kinds,
                 pairs,
                 within,
+                by_rows,
             };
             let moments = Moments {
                 sums: vec![
                     if numbers.is_plain(Kind::Count) {
                         plain
                     } else {
-                        sums(1.0, 0.0, share)
+                        sums(1.0, 0.0, share, rows)
                     },
-                    sums(10.0, 1.0, share),
-                    sums(20.0, 0.0, share),
-                    sums(30.0, 0.0, share),
+                    sums(10.0, 1.0, share, rows),
+                    sums(20.0, 0.0, share, rows),
+                    sums(30.0, 0.0, share, rows),
                 ],
                 products: Products::new(products.into_iter()),
             };
