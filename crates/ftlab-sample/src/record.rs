@@ -4,7 +4,7 @@
 //! * `text`: a record is a line; its one field is `line`.
 //! * `csv` (comma), `tsv` (tab, no quotes), or any `delimiter`: fields by position. Quotes as in RFC 4180. A field with nothing in it is null, unless it is quoted. Blank
 //!   lines are no records.
-//! * `json`: an object on each line; `a.b` is a field of a nested object. Absent fields are null. Blank lines are no records.
+//! * `json`: an object on each line; `a.b` is a field of a nested object. Absent fields are null. Of a name that an object has twice the last counts, as in Python. Blank lines are no records.
 //!
 //! * `parquet`: no lines, see `row_groups`.
 //!
@@ -549,6 +549,36 @@ mod tests {
         assert_eq!(of("a,b,c,\"d,\"\"e\"")[1], Some("c".into()));
         assert!(picked(&csv, &[Pick::Field(0)], "\"a").is_err());
         assert!(picked(&csv, &[Pick::Field(0)], "\"a\"b,c").is_err());
+    }
+
+    #[test]
+    fn of_a_name_that_stands_twice_the_last_counts() {
+        for (line, is) in [
+            (r#"{"a": 1, "b": 2, "a": 3}"#, Value::Number(3.0)),
+            (r#"{"a": 1, "a": null}"#, Value::Null),
+            (r#"{"a": {"c": 1}, "\u0061": 4}"#, Value::Number(4.0)),
+        ] {
+            let mut slots = [Value::Number(9.0)];
+            fields(
+                &Form::Json,
+                &[Pick::Path(vec!["a".to_owned()])],
+                &[],
+                line.as_bytes(),
+                &mut slots,
+            )
+            .unwrap();
+            assert_eq!(slots, [is], "{line}");
+        }
+        let inner = [Pick::Path(vec!["a".to_owned(), "c".to_owned()])];
+        for (line, is) in [
+            (r#"{"a": {"c": 1, "c": 2}}"#, Value::Number(2.0)),
+            (r#"{"a": {"c": 1}, "a": {"d": 5}}"#, Value::Null),
+            (r#"{"a": 5, "a": {"c": 6}}"#, Value::Number(6.0)),
+        ] {
+            let mut slots = [Value::Number(9.0)];
+            fields(&Form::Json, &inner, &[], line.as_bytes(), &mut slots).unwrap();
+            assert_eq!(slots, [is], "{line}");
+        }
     }
 
     #[test]
