@@ -5,6 +5,7 @@
 //! and `bootstrap` (what follows for all data), `job` (all of it); `store` (datasets kept as logs); `chain` (operations on records, for Python); `array` (modelled disks in virtual time).
 
 pub mod array;
+mod asked_json;
 pub mod block;
 pub mod bootstrap;
 pub mod chain;

@@ -28,6 +28,7 @@ use serde_json::{Value as Json, json};
 use super::blocked::blocked;
 use super::disk::{Disk, Service, Simulated, StatedDisk};
 use super::tasks::{self, Choice, Schedule, Task};
+use crate::asked_json;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -110,7 +111,7 @@ pub(super) struct Array {
 
 impl ArraySpec {
     pub fn parse(json: &str) -> Result<ArraySpec> {
-        serde_json::from_str(json).map_err(|e| Error::input(format!("array: {e}")))
+        asked_json::read("array", json)
     }
 
     pub(super) fn resolve(&self) -> Result<Array> {

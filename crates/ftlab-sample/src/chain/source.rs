@@ -4,6 +4,7 @@ use ftlab_core::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
+use crate::asked_json;
 use crate::draw::Permutation;
 use crate::layout::{self, Cut, Dataset};
 use crate::record::Form;
@@ -43,7 +44,7 @@ pub struct Source {
 
 impl Source {
     pub fn open(json: &str) -> Result<Source> {
-        let spec: SourceSpec = serde_json::from_str(json).map_err(|e| Error::input(format!("ldd: {e}")))?;
+        let spec: SourceSpec = asked_json::read("ldd", json)?;
         if let Some(name) = &spec.stored {
             let store = Store::open(name.as_ref())?;
             return Ok(Source {

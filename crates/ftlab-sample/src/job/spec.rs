@@ -3,6 +3,7 @@
 use ftlab_core::{Error, Result, units};
 use serde::Deserialize;
 
+use crate::asked_json;
 use crate::bootstrap::least_replicates;
 use crate::layout;
 use crate::sql::{Plan, Shows};
@@ -103,7 +104,7 @@ fn yes() -> bool {
 
 impl SampleSpec {
     pub fn parse(json: &str) -> Result<SampleSpec> {
-        let spec: SampleSpec = serde_json::from_str(json).map_err(|e| Error::input(format!("sample: {e}")))?;
+        let spec: SampleSpec = asked_json::read("sample", json)?;
         spec.check()?;
         Ok(spec)
     }

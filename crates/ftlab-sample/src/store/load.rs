@@ -21,6 +21,7 @@ use serde_json::{Value as Json, json};
 use super::manifest::{self, Placement};
 use super::writer::LONGEST_RECORD;
 use super::{Store, Writer};
+use crate::asked_json;
 use crate::expression::{Value, Wrong};
 use crate::layout::{self, Cut, Piece};
 use crate::record::{self, Form, Pick, Quotes};
@@ -58,7 +59,7 @@ fn yes() -> bool {
 
 impl LoadSpec {
     pub fn parse(json: &str) -> Result<LoadSpec> {
-        serde_json::from_str(json).map_err(|e| Error::input(format!("ldd load: {e}")))
+        asked_json::read("ldd load", json)
     }
 
     fn refuse_changes(&self) -> Result<()> {
@@ -98,7 +99,7 @@ pub struct CreateSpec {
 
 impl CreateSpec {
     pub fn parse(json: &str) -> Result<CreateSpec> {
-        serde_json::from_str(json).map_err(|e| Error::input(format!("ldd: {e}")))
+        asked_json::read("ldd", json)
     }
 
     pub fn create(&self) -> Result<Writer> {

@@ -15,6 +15,7 @@ use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::asked_json;
 use crate::record::Form;
 
 pub(super) const NAME: &str = "ldd.json";
@@ -208,8 +209,7 @@ impl Manifest {
         if lines.next().is_some() || check != check_line(body) {
             return Err(damaged(&path));
         }
-        let manifest: Manifest =
-            serde_json::from_str(body).map_err(|e| Error::input(format!("{}: {e}", path.display())))?;
+        let manifest: Manifest = asked_json::read(&path.display().to_string(), body)?;
         match manifest.schema.as_str() {
             SCHEMA => Ok(manifest),
             other => Err(Error::input(format!("{}: {other}, expected {SCHEMA}", path.display()))),
