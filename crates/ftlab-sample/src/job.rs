@@ -43,6 +43,7 @@ use answer::Row;
 use asked::Asked;
 use counting::Room;
 use head::Head;
+use joined::Joined;
 use keyed::Taken;
 
 use std::collections::BTreeMap;
@@ -126,13 +127,15 @@ fn drawn<T>(
     };
     // Nodes read files of their own, which must be alike.
     let checksum = joined
+        .as_ref()
         .filter(|_| spec.all_disks.is_some())
-        .map(|joined| joined.checksum())
+        .map(Joined::checksum)
         .transpose()?;
+    let grown_joined = joined.as_ref().map_or(Ok(0), Joined::check_unchanged)?;
     let mut engine = Engine::new(spec, &dataset, &plan, explode, lookup);
     let size = engine.draw(started, go_on)?;
     // Partitions were read at different times, so that of a file that has changed they may be of two states.
-    let grown = dataset.check_unchanged()?;
+    let grown = grown_joined + dataset.check_unchanged()?;
     let head = Head::of(&engine, &files, checksum, size, grown);
     Ok(then(&engine, head))
 }
@@ -705,6 +708,44 @@ mod tests {
             },
             "another file took its name",
         );
+    }
+
+    /// Of a join, as the file that is joined changes.
+    fn joined(change: impl FnOnce(&Path)) -> Result<Json> {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, table) = (folder.path().join("log.csv"), folder.path().join("table.csv"));
+        fs::write(&log, "k\n1\n2\n").unwrap();
+        fs::write(&table, "k,team\n1,a\n2,b\n").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let query = format!(
+            "select team, count(*) as n from '{}' l join '{}' t on l.k = t.k group by team",
+            log.display(),
+            table.display()
+        );
+        let spec = SampleSpec::parse(&json!({"query": query, "ratio": 1.0}).to_string()).unwrap();
+        let asked = Asked::open(&spec)?;
+        change(&table);
+        drawn(&spec, asked, Instant::now(), &mut |_| Ok(()), |engine, head| {
+            head.answer(&engine.answer(), None, 0.0).json()
+        })
+    }
+
+    #[test]
+    fn a_joined_file_that_changes_is_refused_too() {
+        for (change, what) in [
+            (
+                &(|path: &Path| put(path, "b", false)) as &dyn Fn(&Path),
+                "was written to",
+            ),
+            (&|path| fs::remove_file(path).unwrap(), "was taken away"),
+        ] {
+            let said = joined(change).unwrap_err().to_string();
+            let wanted = format!("table.csv: {what} while it was read, expected a file that does not change");
+            assert!(said.ends_with(&wanted), "{said}");
+        }
+        let answer = joined(|path| put(path, "2,c\n", true)).unwrap();
+        assert_eq!(answer["sample"]["grown_files"], json!(1));
+        assert_eq!(answer["rows"].as_array().unwrap().len(), 2);
     }
 
     #[test]

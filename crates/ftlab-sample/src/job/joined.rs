@@ -66,6 +66,11 @@ impl Joined {
         self.dataset.paths()
     }
 
+    /// Refuses files that are no longer what they were, as `Dataset` does; called when they have been read.
+    pub(super) fn check_unchanged(&self) -> Result<u64> {
+        self.dataset.check_unchanged()
+    }
+
     /// BLAKE3 of the file, as text.
     pub(super) fn checksum(&self) -> Result<String> {
         let mut hasher = blake3::Hasher::new();
