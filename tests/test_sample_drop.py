@@ -46,16 +46,17 @@ def test_all_together_give_what_was_asked_for(disks: list[Path]) -> None:
 
 
 def test_a_disk_that_gives_less_counts_no_less(disks: list[Path]) -> None:
-    """Values go by the disk, so a share that went by speed would be a bias many times the interval's width."""
+    """Values go by the disk, so a share that went by speed would be a bias many times the interval's width.
+
+    Whether speeds differ here is chance; of shares that are given see job.rs.
+    """
     exact = asked(disks, 1).rows[0]
     assert drawn(asked(disks, 1, drop=0.5)) == drawn(asked(disks, 1))
-    shares, ratios = set(), []
+    ratios = []
     for seed in range(60):
         found = asked(disks, 0.05, drop=1, seed=seed, depth=1, threads=1)
-        shares.add(tuple(drawn(found)))
         ratios.append(found.rows[0]["total"].value / exact["total"].value)
         assert abs(ratios[-1] - 1) < 0.01
-    assert len(shares) > 1
     assert abs(sum(ratios) / 60 - 1) < 0.001
 
 

@@ -692,6 +692,34 @@ mod tests {
         file.write_all(text.as_bytes()).unwrap();
     }
 
+    /// What speed would decide is given here: how many partitions each of three disks with values of 1, 2 and 3 gives. A total that went by that would be 2.6 times too small or more.
+    #[test]
+    fn a_disk_that_gives_less_counts_no_less() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = ["1", "2", "3"].map(|name| folder.path().join(name));
+        let mut total = 0.0;
+        for (value, folder) in (1u32..).zip(&folders) {
+            fs::create_dir(folder).unwrap();
+            let line = format!("{value}\n").repeat(40_000);
+            total += f64::from(value) * 40_000.0;
+            fs::write(folder.join("x.txt"), line).unwrap();
+        }
+        for seed in 0..20 {
+            let spec = json!({
+                "query": "select sum(cast(line as double)) as n from 'x.txt'", "ratio": 0.1, "drop": 1.0,
+                "disks": folders, "partition": "2KiB", "seed": seed,
+            });
+            let spec = SampleSpec::parse(&spec.to_string()).unwrap();
+            let asked = Asked::open(&spec).unwrap();
+            let mut engine = Engine::new(&spec, &asked.dataset, &asked.plan, None, None);
+            let given = [20, 8, 2];
+            engine.extend(&given, Until::Targets, &mut |_| Ok(())).unwrap();
+            assert_eq!(engine.done, given);
+            let found = engine.answer()[0].estimates[0].unwrap();
+            assert!((found.value / total - 1.0).abs() < 0.02, "{}", found.value / total);
+        }
+    }
+
     #[test]
     fn a_file_that_changes_is_refused() {
         let refused = |change: &dyn Fn(&Path), what: &str| {
