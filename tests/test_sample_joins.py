@@ -104,24 +104,48 @@ def test_intervals_hold(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_rests_on_few_keys_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Team `a`: 400 equal keys; `b`: as many, one of which has nearly all rows; `c`: 30, of which few are drawn."""
+    """Team `a`: 400 equal keys; `b`: as many, the values of one are nearly all; `c`: 30, of which few are drawn."""
     monkeypatch.chdir(tmp_path)
     teams = {who: "abc"[(who >= 400) + (who >= 800)] for who in range(830)}
     Path("users.csv").write_text("id,team\n" + "".join(f"{who},{team}\n" for who, team in teams.items()))
-    whos = [who for who in teams for _ in range(3 + 4000 * (who == 500))]
-    Path("events.csv").write_text("user,ms\n" + "".join(f"{who},1\n" for who in whos))
+    lines = (f"{who},{4000 if who == 500 else 1}\n" for who in teams for _ in range(3))
+    Path("events.csv").write_text("user,ms\n" + "".join(lines))
     query = "select team, {} from 'events.csv' e join 'users.csv' u on e.user = u.id group by team"
     marks: dict[str, set[tuple[bool, bool]]] = {"a": set(), "b": set(), "c": set()}
     for seed in range(30):
-        found = lab.sample(query.format("sum(0 - ms) as s"), join_keys="20%", seed=seed)
+        found = lab.sample(query.format("sum(ms) as s"), join_keys="20%", seed=seed)
         for row, of in zip(found.rows, found.figures["rows"], strict=True):
-            has_all = row["team"] == "b" and row["s"].value < -10_000
+            has_all = row["team"] == "b" and row["s"].value > 10_000
             marks[row["team"]].add((of["is_reliable"], has_all))
             few = of["partitions_seen"] < 10
             assert of["is_reliable"] == (not few and not has_all)
     assert (True, False) in marks["a"]
     assert {(False, True), (True, False)} <= marks["b"]
     assert (False, False) in marks["c"]
+
+
+def test_keys_with_most_of_the_rows_are_certain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 800 keys one has 4000 rows here, another 500 on the other side: they count whatever the seed is."""
+    monkeypatch.chdir(tmp_path)
+    users = [who for who in range(800) for _ in range(500 if who == 70 else 1)]
+    Path("users.csv").write_text("id,half\n" + "".join(f"{who},{who // 400}\n" for who in users))
+    whos = [who for who in range(800) for _ in range(4000 if who == 500 else 3)]
+    Path("events.csv").write_text("user,ms\n" + "".join(f"{who},2\n" for who in whos))
+    query = (
+        "select half, count(*) as n, avg(ms) as ms "
+        "from 'events.csv' e join 'users.csv' u on e.user = u.id group by half"
+    )
+    true = {"0": 399 * 3 + 1500, "1": 399 * 3 + 4000}
+    held = 0
+    for seed in range(40):
+        found = lab.sample(query, join_keys="20%", seed=seed, threads=1 + seed % 3)
+        assert found.figures["sample"]["join_keys"]["certain"] == 2
+        for row, of in zip(found.rows, found.figures["rows"], strict=True):
+            assert of["is_reliable"]
+            held += row["n"].low <= true[row["half"]] <= row["n"].high
+            assert row["n"].half_width < 0.6 * 399 * 3
+            assert row["ms"].value == 2
+    assert held >= 70
 
 
 def test_the_page_and_json(ftlab: Command, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

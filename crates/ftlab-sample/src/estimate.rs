@@ -16,7 +16,7 @@
 //! variance of a disk is widened by `1 + 2 (Σ x³ / Σ x² - Σ x / n) / X̂'`, `X̂'` the rows that each drawn partition's weight makes of all, which is the jackknife's where residuals go
 //! with the size of partitions.
 //!
-//! Keys of a join that were drawn by a hash, each with the chance `p`, are units of one stratum: a total is the sum of the drawn over `p`, its variance the sum of
+//! Keys of a join that were drawn by a hash, each with the chance `p`, are units of one stratum (beside one of those that are certain, of which nothing varies): a total is the sum of the drawn over `p`, its variance the sum of
 //! `(1 - p) / p² t²` (Horvitz and Thompson), with the keys of the group less one as degrees of freedom.
 //!
 //! # Not modelled
@@ -384,20 +384,26 @@ impl Estimator {
         };
         let tt = variance(sums.tt, sums.t, sums.t, sums.within_tt);
         let df = (stratum.drawn as f64 - 1.0).max(1.0);
+        // What is certain whatever chance does is none of the units that an error bar rests on.
+        let is_chance = stratum.keys.is_none_or(|share| share < 1.0);
         self.size += factor * sums.tt.value() + weight * sums.within_tt.value();
         if [sums.z, sums.zz, sums.within_zz] == [Doubled::default(); 3] {
             // A total is over nothing.
             let ee = tt.at_least_zero();
             self.ee += ee;
             self.squares[0] += ee * ee / df;
-            self.over.add(sums.t.value(), sums.tt.value());
+            if is_chance {
+                self.over.add(sums.t.value(), sums.tt.value());
+            }
             return;
         }
-        self.drawn += stratum.drawn as f64;
-        let others = sums.zz - sums.tz - sums.tz + sums.tt;
-        self.over.add(sums.z.value(), sums.zz.value());
-        self.counted.add(sums.t.value(), sums.tt.value());
-        self.others.add((sums.z - sums.t).value(), others.value());
+        if is_chance {
+            self.drawn += stratum.drawn as f64;
+            let others = sums.zz - sums.tz - sums.tz + sums.tt;
+            self.over.add(sums.z.value(), sums.zz.value());
+            self.counted.add(sums.t.value(), sums.tt.value());
+            self.others.add((sums.z - sums.t).value(), others.value());
+        }
         let ratio = sums.t.value() / sums.z.value();
         let near = *self.near.get_or_insert(if ratio.is_finite() { ratio } else { 0.0 });
         let tz = variance(sums.tz, sums.t, sums.z, sums.within_tz);

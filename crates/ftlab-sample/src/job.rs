@@ -24,6 +24,7 @@ mod answer;
 mod asked;
 mod counting;
 mod head;
+mod heavy;
 mod joined;
 mod keyed;
 mod merge;
@@ -89,7 +90,7 @@ pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Answer> {
         spec.check_replicates()?;
     }
     drawn(spec, asked, started, go_on, |engine, mut head| {
-        let rows = match engine.taken {
+        let rows = match &engine.taken {
             None => engine.answer(),
             Some(taken) => {
                 let (rows, sample) = engine.keyed(taken);
@@ -117,11 +118,17 @@ fn drawn<T>(
         plan,
     } = asked;
     spec.check_disks(dataset.disks.len() as u64)?;
-    let taken = spec.taken();
+    let mut taken = spec.taken();
+    let mut read_before = 0;
+    if let (Some(taken), Some(joined)) = (&mut taken, &joined)
+        && taken.share < 1.0
+    {
+        (taken.certain, read_before) = heavy::find(spec, &dataset, &plan, explode, joined, taken.share, go_on)?;
+    }
     let lookup = match (&joined, &plan.keys) {
         (Some(joined), Some((_, key))) => {
             let mut go_on = || go_on(&|| Progress::before(dataset.partitions()));
-            Some(joined.lookup(&plan, key, taken, &mut go_on)?)
+            Some(joined.lookup(&plan, key, taken.as_ref(), &mut go_on)?)
         }
         _ => None,
     };
@@ -133,6 +140,7 @@ fn drawn<T>(
         .transpose()?;
     let grown_joined = joined.as_ref().map_or(Ok(0), Joined::check_unchanged)?;
     let mut engine = Engine::new(spec, &dataset, &plan, explode, lookup);
+    (engine.taken, engine.bytes_read) = (taken, engine.bytes_read + read_before);
     let size = engine.draw(started, go_on)?;
     // Partitions were read at different times, so that of a file that has changed they may be of two states.
     let grown = grown_joined + dataset.check_unchanged()?;
@@ -164,6 +172,8 @@ struct Engine<'a> {
     bytes_read: u64,
     /// Of each pick, whether some record had a value there; of JSON lines, whose fields no header names.
     has_value: Vec<AtomicBool>,
+    /// If only so many groups of a lane are kept, those with the largest counts.
+    most_groups: Option<usize>,
 }
 
 /// What ends a sample, if not all targets are reached.
@@ -295,7 +305,14 @@ impl<'a> Engine<'a> {
             done: vec![0; disks],
             bytes_read: dataset.footer_bytes,
             has_value: plan.picks.iter().map(|_| AtomicBool::new(false)).collect(),
+            most_groups: None,
         }
+    }
+
+    /// Reads and counts everything.
+    fn read_all(&mut self, go_on: GoOn<'_>) -> Result<()> {
+        let of_disk: Vec<u64> = self.dataset.disks.iter().map(|disk| disk.partitions).collect();
+        self.extend(&of_disk, Until::Targets, go_on)
     }
 
     /// Fields of JSON lines for which no record that was read has a value: perhaps there are none of the name.
@@ -332,7 +349,7 @@ impl<'a> Engine<'a> {
         let of_disk: Vec<u64> = self.dataset.disks.iter().map(|disk| disk.partitions).collect();
         let all = self.dataset.partitions() as f64;
         if let Some(share) = self.spec.join_keys {
-            self.extend(&of_disk, Until::Targets, go_on)?;
+            self.read_all(go_on)?;
             return Ok(json!({"join_keys": share}));
         }
         if let Some(ratio) = self.spec.ratio {
@@ -583,13 +600,14 @@ impl<'a> Engine<'a> {
                 drop(guard);
                 let disk = at / engine.lanes_of_disk;
                 let partition = locked(&orders[disk])[number as usize];
-                let counted = engine.count(
-                    disk,
-                    partition,
-                    &mut part,
-                    &mut locked(&engine.lanes[at]),
-                    &mut room_for,
-                );
+                let counted = {
+                    let mut totals = locked(&engine.lanes[at]);
+                    let counted = engine.count(disk, partition, &mut part, &mut totals, &mut room_for);
+                    if let Some(most) = engine.most_groups {
+                        totals.forget(most);
+                    }
+                    counted
+                };
                 guard = locked(&state);
                 guard.lanes[at].is_busy = false;
                 guard.lanes[at].next += lanes;

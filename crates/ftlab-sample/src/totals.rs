@@ -17,7 +17,7 @@ use crate::estimate::Rows;
 use crate::expression::Wrong;
 use crate::formula::Moments;
 use crate::kept::Kept;
-use crate::keys::{Keys, is_same};
+use crate::keys::{Keys, hash, is_same};
 use crate::sql::Kind;
 
 /// Sizes of numbers that are averaged or summed: their squares, and those of many of them together, are numbers of 64 bits.
@@ -395,6 +395,25 @@ impl Totals {
         (of.t.value(), of.z.value())
     }
 
+    /// Keeps the `most` groups whose first aggregates are the largest, if there are more than twice as many.
+    pub fn forget(&mut self, most: usize) {
+        if self.keys.len() <= 2 * most {
+            return;
+        }
+        self.close();
+        let width = self.shape.width;
+        let sizes: Vec<f64> = (0..self.keys.len()).map(|number| self.total(number, 0).0).collect();
+        let mut sorted = sizes.clone();
+        let (_, &mut least, _) = sorted.select_nth_unstable_by(sizes.len() - most - 1, f64::total_cmp);
+        let (keys, rows) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.rows));
+        self.last = 0;
+        for (number, _) in sizes.iter().enumerate().filter(|&(_, &size)| size > least) {
+            let key = keys.key(number);
+            self.keys.number(key, hash(key));
+            self.rows.extend_from_slice(&rows[number * width..][..width]);
+        }
+    }
+
     /// Adds what is under way to the sums.
     pub fn close(&mut self) {
         for row in self.rows.chunks_mut(self.shape.width) {
@@ -624,7 +643,6 @@ fn sums_of(shape: &Shape, row: &[f64], aggregate: usize) -> Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::hash;
 
     /// Two partitions: 3 and 4 of group a in the first, 5 in the second; 1 of b in the second.
     #[test]
@@ -651,6 +669,39 @@ mod tests {
         let a = [a.t, a.tt, a.z, a.zz, a.tz].map(Doubled::value);
         assert_eq!(a, [12.0, 74.0, 3.0, 5.0, 14.0 + 5.0]);
         assert_eq!((groups[1].1, groups[1].2[0].t.value()), (1, 1.0));
+    }
+
+    /// Of keys `0` to `9`, with as many records in each of two partitions, three are kept, and come on.
+    #[test]
+    fn groups_with_small_counts_are_forgotten() {
+        let mut totals = Totals::new(Shape::new(vec![Kind::Count], false));
+        for round in 0..2 {
+            totals.begin(0, 0);
+            for number in 0..10u8 {
+                for _ in 0..number {
+                    let key = [b'0' + number];
+                    let group = totals.group(&key, hash(&key));
+                    totals.add(group, 0, 1.0, 0.0);
+                }
+            }
+            totals.forget(if round == 0 { 3 } else { 5 });
+        }
+        totals.close();
+        let mut found: Vec<_> = totals
+            .groups()
+            .map(|(key, seen, sums)| (key.to_vec(), seen, sums[0].t.value()))
+            .collect();
+        found.sort_by(|a, b| b.2.total_cmp(&a.2));
+        assert_eq!(
+            found[..3],
+            [
+                (b"9".to_vec(), 2, 18.0),
+                (b"8".to_vec(), 2, 16.0),
+                (b"7".to_vec(), 2, 14.0)
+            ]
+        );
+        assert_eq!(found[3], (b"6".to_vec(), 1, 6.0));
+        assert_eq!(found.len(), 9);
     }
 
     /// Worked example A of the statistics: 8, 10 and 6 records, of which 4, 5 and 3 are taken. Totals 32, 70, 18; within 5.3333 + 25 + 6.

@@ -90,6 +90,8 @@ def _notes(found: Figures) -> list[str]:
     if keys:
         drawn = f"{keys['drawn']:,} keys that both sides have"
         notes.append(f"each key counts with a chance of {show.percent(keys['share'])}, which has given {drawn}")
+        if certain := keys["certain"]:
+            notes.append(f"{certain:,} {'keys' if certain > 1 else 'key'} with the most joined rows count for certain")
         missed = f"; groups of fewer than {_number(keys['missed_below'], 9)} keys may be missing"
     notes.append(f"± is half of a {show.percent(sample['level'])} interval{missed}")
     if "error" in asked:

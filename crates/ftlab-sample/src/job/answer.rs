@@ -22,6 +22,8 @@ pub(super) struct Row {
     key: Box<[u8]>,
     groups: Vec<Value<'static>>,
     pub(super) seen: u64,
+    /// Of keys: those of them that were taken by chance.
+    pub(super) by_chance: u64,
     /// How many equal partitions, or keys, would weigh as much: of that number without values below 0 in which the fewest do.
     pub(super) units: f64,
     pub(super) estimators: Vec<Estimator>,
@@ -37,6 +39,9 @@ pub(super) trait Groups {
     /// The value of a quantile by its number.
     fn quantile(&self, key: &[u8], quantile: usize) -> Option<f64>;
 }
+
+/// Of keys of a join: the stratum of those that are certain, in front of that of the others.
+const CERTAIN: usize = 0;
 
 /// What rows are made by, beside sums.
 pub(super) struct Basis<'a> {
@@ -170,6 +175,8 @@ impl Basis<'_> {
         let aggregates = select.kinds.len();
         struct Group {
             seen: u64,
+            /// Of `disk` alone.
+            seen_there: u64,
             disk: usize,
             sums: Vec<Sums>,
             estimators: Vec<Estimator>,
@@ -189,13 +196,14 @@ impl Basis<'_> {
             without(&mut estimators, 0..disk);
             Group {
                 seen: 0,
+                seen_there: 0,
                 disk,
                 sums: vec![Sums::default(); aggregates],
                 estimators,
             }
         };
         let end_disk = |group: &mut Group, next: usize| {
-            let stratum = self.of_group(group.disk, group.seen);
+            let stratum = self.of_group(group.disk, group.seen_there);
             for (estimator, sums) in group.estimators.iter_mut().zip(&mut group.sums) {
                 estimator.add(stratum, &std::mem::take(sums));
             }
@@ -210,8 +218,10 @@ impl Basis<'_> {
             let group = groups.entry(key).or_insert_with(|| fresh(disk));
             if group.disk != disk {
                 end_disk(group, disk);
+                group.seen_there = 0;
             }
             group.seen += seen;
+            group.seen_there += seen;
             group.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
         }
         let formulas = self.formulas();
@@ -220,6 +230,7 @@ impl Basis<'_> {
         let mut rows: Vec<Row> = groups
             .into_iter()
             .map(|(key, mut group)| {
+                let by_chance = if group.disk == CERTAIN { 0 } else { group.seen_there };
                 end_disk(&mut group, self.strata.len());
                 let value = |column: &Column| {
                     let value = match column.shows {
@@ -244,6 +255,7 @@ impl Basis<'_> {
                     groups: Value::read_keys(key),
                     key: key.into(),
                     seen: group.seen,
+                    by_chance,
                     estimates: select.columns.iter().map(value).collect(),
                     estimators: group.estimators,
                 }
@@ -274,8 +286,10 @@ impl Basis<'_> {
 
     /// The disk as a group sees it: of keys only its own matter, as those without it add nothing to totals or their variance.
     fn of_group(&self, disk: usize, seen: u64) -> Stratum {
-        self.keys
-            .map_or_else(|| self.strata[disk], |share| Stratum::of_keys(share, seen))
+        match self.keys {
+            None => self.strata[disk],
+            Some(share) => Stratum::of_keys(if disk == CERTAIN { 1.0 } else { share }, seen),
+        }
     }
 
     fn sort(&self, rows: &mut [Row]) {
@@ -308,8 +322,14 @@ impl Basis<'_> {
         let Basis { select, within, .. } = *self;
         let mut quantiles = Quantiles::new(self.level);
         for row in rows {
-            let own = [self.of_group(0, row.seen)];
-            let strata = if self.keys.is_some() { &own[..] } else { self.strata };
+            let own = self.keys.map(|_| {
+                let certain = row.seen - row.by_chance;
+                [
+                    self.of_group(CERTAIN, certain),
+                    self.of_group(CERTAIN + 1, row.by_chance),
+                ]
+            });
+            let strata = own.as_ref().map_or(self.strata, |own| &own[..]);
             let moments = if formulas.is_empty() {
                 Vec::new()
             } else {

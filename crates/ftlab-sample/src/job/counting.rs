@@ -231,7 +231,7 @@ impl Engine<'_> {
                     Value::Null => Value::Null,
                 };
             }
-            self.row(slots, self.taken.map(|_| &on[..]), totals, block)?;
+            self.row(slots, self.taken.as_ref().map(|_| &on[..]), totals, block)?;
         }
         Ok(())
     }

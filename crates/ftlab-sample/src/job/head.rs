@@ -255,11 +255,11 @@ impl Head {
         let trusted = |row: &Row| match self.keys {
             None => is_reliable(row.seen, drawn, whole),
             // A key that outweighs the others makes of many keys few.
-            Some(_) => whole || row.seen.min(row.units as u64) >= RARE,
+            Some(_) => whole || row.by_chance.min(row.units as u64) >= RARE,
         };
         let keys = self.keys.map(|keys| {
             json!({
-                "share": keys.share, "drawn": keys.drawn, "missed_below": (!whole).then_some((3.0 / keys.share).ceil()),
+                "share": keys.share, "drawn": keys.drawn, "certain": keys.certain, "missed_below": (!whole).then_some((3.0 / keys.share).ceil()),
             })
         });
         let absent: &[String] = if self.records > 0 { &self.without_value } else { &[] };

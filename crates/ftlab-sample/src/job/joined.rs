@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use ftlab_core::{Error, Result};
 
 use super::LARGEST_JOINED;
+use super::heavy::Counts;
 use super::keyed::Taken;
 use crate::expression::{Expression, Value};
 use crate::layout::{self, Cut, Dataset};
@@ -86,13 +87,43 @@ impl Joined {
         &self,
         plan: &Plan,
         key: &Expression,
-        taken: Option<Taken>,
+        taken: Option<&Taken>,
         go_on: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Lookup> {
         let mut lookup = Lookup {
             rows: Vec::new(),
             of: FxHashMap::default(),
         };
+        self.each(plan, key, go_on, &mut |key, row| {
+            if taken.is_none_or(|taken| taken.takes(&key)) {
+                lookup.of.entry(key.into()).or_default().push(lookup.rows.len() as u32);
+                lookup.rows.push(row.to_vec());
+            }
+        })?;
+        Ok(lookup)
+    }
+
+    /// How many rows each key has, of the `most` that have the most.
+    pub(super) fn counts(
+        &self,
+        plan: &Plan,
+        key: &Expression,
+        most: usize,
+        go_on: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Counts> {
+        let mut counts = Counts::new(most);
+        self.each(plan, key, go_on, &mut |key, _| counts.add(&key, 1))?;
+        Ok(counts)
+    }
+
+    /// Calls `each` with every row that has a key.
+    fn each(
+        &self,
+        plan: &Plan,
+        key: &Expression,
+        go_on: &mut dyn FnMut() -> Result<()>,
+        each: &mut dyn FnMut(Vec<u8>, &[Value<'static>]),
+    ) -> Result<()> {
         // Slots behind those of the sampled files; fields come in their own order.
         let before = plan.picks.len();
         let mut order: Vec<usize> = (0..plan.joined.len()).collect();
@@ -111,9 +142,8 @@ impl Joined {
                     Value::Null => Value::Null,
                 };
             }
-            if let Some(key) = joined_key(&key.evaluate(&slots)?).filter(|key| taken.is_none_or(|t| t.takes(key))) {
-                lookup.of.entry(key.into()).or_default().push(lookup.rows.len() as u32);
-                lookup.rows.push(slots[before..].to_vec());
+            if let Some(key) = joined_key(&key.evaluate(&slots)?) {
+                each(key, &slots[before..]);
             }
             Ok(())
         };
@@ -134,18 +164,20 @@ impl Joined {
                 }
                 let loaded = read::load(place, &picks, &mut buffer)?;
                 let records = &buffer[loaded.records.clone()];
-                let mut each = |_: usize, line: &[u8]| {
+                let mut each_line = |_: usize, line: &[u8]| {
                     let mut found = vec![Value::Null; picks.len()];
                     record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
                     keep(&mut found.into_iter())
                 };
-                record::records(&self.form, place.piece.is_quoted(), records, &mut each).map_err(|(at, wrong)| {
-                    let byte = loaded.offset + (loaded.records.start + at) as u64;
-                    Error::input(format!("{}, byte {byte}: {}", path.display(), wrong.0))
-                })?;
+                record::records(&self.form, place.piece.is_quoted(), records, &mut each_line).map_err(
+                    |(at, wrong)| {
+                        let byte = loaded.offset + (loaded.records.start + at) as u64;
+                        Error::input(format!("{}, byte {byte}: {}", path.display(), wrong.0))
+                    },
+                )?;
             }
         }
-        Ok(lookup)
+        Ok(())
     }
 }
 

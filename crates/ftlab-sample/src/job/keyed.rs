@@ -3,13 +3,13 @@
 //! # Model
 //! Both sides are read whole, and of both only those rows count whose key has a hash below a share of all hashes: what a taken key has on either side is complete, so that its joined
 //! rows are (universe, or correlated, sampling). Each key is taken by itself with that chance, by the seed. So the keys are what is sampled (`estimate`, Poisson sampling): of each group,
-//! the total of each key is a number, and these are summed with their squares.
+//! the total of each key is a number, and these are summed with their squares. Keys that outweigh the others are taken for certain (`heavy`): they are a stratum of their own that was read whole.
 //!
 //! Rows of the sampled files are never kept: they are counted by key and group as they come, by the threads of any sample, and keys become sums at the end, in their order, so that an answer is
 //! the same with any number of threads.
 //!
 //! # Not modelled
-//! Partitions that are not read, of LDDs whose disks are sorted by the key. A key that outweighs the others and was not taken: no sample shows it.
+//! Partitions that are not read, of LDDs whose disks are sorted by the key. A key whose values, not rows, outweigh the others and that was not taken: no sample shows it.
 //!
 //! # Cost
 //! In memory: the taken rows of the joined files, and the sums of each taken key and group. Both sides are read whole, which this saves nothing of.
@@ -20,6 +20,7 @@
 
 use std::sync::MutexGuard;
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -31,10 +32,11 @@ use crate::keys::hash;
 use crate::totals::{Shape, Totals};
 
 /// Which keys of a join are taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Taken {
     pub(super) share: f64,
     pub(super) seed: u64,
+    pub(super) certain: FxHashSet<Box<[u8]>>,
 }
 
 /// Of an answer: the share of keys, and how many of those taken had joined rows.
@@ -42,22 +44,27 @@ pub(super) struct Taken {
 #[serde(deny_unknown_fields)]
 pub(super) struct KeySample {
     pub(super) share: f64,
+    /// By chance, and of those that are certain.
     pub(super) drawn: u64,
+    pub(super) certain: u64,
 }
 
 impl Taken {
-    pub(super) fn takes(self, key: &[u8]) -> bool {
+    pub(super) fn takes(&self, key: &[u8]) -> bool {
+        if self.certain.contains(key) {
+            return true;
+        }
         // A share of 1 as a number of 64 bits is one less than all hashes.
         self.share >= 1.0 || xxh3_64_with_seed(key, self.seed) < (self.share * 2f64.powi(64)) as u64
     }
 }
 
-/// Sums over keys; nothing is added to them.
-struct Keyed(Totals);
+/// Sums over keys, of those that are certain and of the others; nothing is added to them.
+struct Keyed([Totals; 2]);
 
 impl Groups for Keyed {
     fn moments(&self, key: &[u8]) -> Vec<Option<Moments>> {
-        vec![self.0.moments(key)]
+        self.0.iter().map(|totals| totals.moments(key)).collect()
     }
 
     /// Refused where it is asked.
@@ -68,7 +75,7 @@ impl Groups for Keyed {
 
 impl Engine<'_> {
     /// All rows, in their order, and what was taken of the keys.
-    pub(super) fn keyed(&self, taken: Taken) -> (Vec<Row>, KeySample) {
+    pub(super) fn keyed(&self, taken: &Taken) -> (Vec<Row>, KeySample) {
         let lanes: Vec<MutexGuard<'_, Totals>> = self.lanes.iter().map(locked).collect();
         // Groups of all lanes, those of a key together, lanes in order.
         let mut found: Vec<(&[u8], &[u8], usize, usize)> = Vec::new();
@@ -80,9 +87,10 @@ impl Engine<'_> {
         }
         found.sort_unstable();
         let shape = Shape::with_pairs(self.select.kinds.clone(), self.select.pairs(), false, false);
-        let mut keyed = Keyed(Totals::new(shape));
-        let totals = &mut keyed.0;
+        let mut keyed = Keyed([Totals::new(shape.clone()), Totals::new(shape)]);
         for of_key in found.chunk_by(|a, b| a.0 == b.0) {
+            let is_certain = of_key.first().is_some_and(|of| taken.certain.contains(of.0));
+            let totals = &mut keyed.0[usize::from(!is_certain)];
             totals.begin(0, 0);
             for &(_, key, lane, number) in of_key {
                 let group = totals.group(key, hash(key));
@@ -92,20 +100,23 @@ impl Engine<'_> {
                 }
             }
         }
-        totals.close();
+        keyed.0.iter_mut().for_each(Totals::close);
+        let [certain, drawn] = keyed.0.each_ref().map(|totals| totals.partitions);
         let sample = KeySample {
             share: taken.share,
-            drawn: keyed.0.partitions,
+            drawn,
+            certain,
         };
         let basis = Basis {
             select: &self.select,
-            strata: &[Stratum::of_keys(sample.share, sample.drawn)],
+            strata: &[Stratum::of_keys(1.0, certain), Stratum::of_keys(sample.share, drawn)],
             keys: Some(sample.share),
             negative: &self.negative(&lanes),
             level: self.spec.level,
             within: false,
         };
-        let counted = keyed.0.groups().map(|(key, seen, sums)| (0, key, seen, sums));
+        let of = keyed.0.iter().enumerate();
+        let counted = of.flat_map(|(at, totals)| totals.groups().map(move |(key, seen, sums)| (at, key, seen, sums)));
         (basis.rows(counted, &keyed), sample)
     }
 }
@@ -130,14 +141,20 @@ mod tests {
     fn keys_are_taken_with_their_chance_whatever_the_seed() {
         let keys: Vec<Vec<u8>> = (0..2000).map(|n| format!("user-{n}").into_bytes()).collect();
         let taken = |share, seed| {
-            let taken = Taken { share, seed };
+            let certain = FxHashSet::default();
+            let taken = Taken { share, seed, certain };
             keys.iter().filter(move |key| taken.takes(key)).count() as f64
         };
         assert_eq!(taken(1.0, 3), 2000.0);
         // Over 500 seeds, one key after another: as many as chance has it, and independent of its neighbour.
         let (mut together, mut first) = (0.0, 0.0);
         for seed in 0..500 {
-            let of = Taken { share: 0.2, seed };
+            let certain = FxHashSet::default();
+            let of = Taken {
+                share: 0.2,
+                seed,
+                certain,
+            };
             assert!((taken(0.2, seed) - 400.0).abs() < 5.0 * (2000.0f64 * 0.2 * 0.8).sqrt());
             first += f64::from(u8::from(of.takes(&keys[0])));
             together += keys

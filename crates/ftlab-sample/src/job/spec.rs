@@ -1,6 +1,7 @@
 //! What a question to files is made of, and which of it is refused.
 
 use ftlab_core::{Error, Result, units};
+use rustc_hash::FxHashSet;
 use serde::Deserialize;
 
 use crate::asked_json;
@@ -251,7 +252,11 @@ impl SampleSpec {
 
     /// Which keys of a join count, where both sides are sampled.
     pub(super) fn taken(&self) -> Option<Taken> {
-        self.join_keys.map(|share| Taken { share, seed: self.seed })
+        self.join_keys.map(|share| Taken {
+            share,
+            seed: self.seed,
+            certain: FxHashSet::default(),
+        })
     }
 
     /// Refuses a sample of keys of a question that it does not answer.
