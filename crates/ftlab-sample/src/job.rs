@@ -562,7 +562,6 @@ impl<'a> Engine<'a> {
                 guard = locked(&state);
                 match loaded {
                     Ok(loaded) => {
-                        guard.bytes_read += loaded.bytes_read;
                         let lane = disk * engine.lanes_of_disk + (number % lanes) as usize;
                         guard.lanes[lane].pending.insert(number, Part { buffer, loaded });
                     }
@@ -612,6 +611,7 @@ impl<'a> Engine<'a> {
                 guard.lanes[at].is_busy = false;
                 guard.lanes[at].next += lanes;
                 guard.in_memory[disk] -= 1;
+                guard.bytes_read += part.loaded.bytes_read;
                 guard.pool.push(part.buffer);
                 if let Err(error) = counted {
                     guard.fail((disk, number), error);

@@ -9,7 +9,7 @@
 //! Where blocks of a file lie on a device, and devices behind one file system (RAID, LVM): they are one disk here, unless `--disk` says otherwise.
 //!
 //! # Errors
-//! No such file, nothing in any, compressed files, headers that differ; see `row_groups`.
+//! No such file, nothing in any, compressed files that are not made of frames (`frames`), headers that differ; see `row_groups`.
 //!
 //! # Cost
 //! A few dozen bytes a file and none a partition; 8 bytes a partition in files whose quoted fields hold line ends (`index`).
@@ -19,6 +19,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,8 @@ use std::sync::Arc;
 use ftlab_core::{Error, Result, units};
 use rustix::fs::Advice;
 
-use crate::index::Index;
+use crate::frames::{Frames, Stream, read_error};
+use crate::index::{Borders, Index};
 use crate::read;
 use crate::record::{Form, Pick};
 use crate::row_groups::RowGroups;
@@ -76,6 +78,8 @@ pub struct Piece {
     /// At most as many as were asked for, so that the last is as large as the others: a short one would make counts uncertain.
     pub partition_bytes: u64,
     pub index: Option<Arc<Index>>,
+    /// Of compressed text: its partitions are frames, and places of records, of the header too, are those in the text.
+    pub frames: Option<Frames>,
     /// Of Parquet.
     pub row_groups: Option<RowGroups>,
     /// As it was found; none of a stored LDD, whose partitions have checks of their own.
@@ -88,6 +92,31 @@ impl Piece {
     /// Whether line ends may stand within quotes.
     pub fn is_quoted(&self) -> bool {
         self.index.is_some() || self.log.as_ref().is_some_and(|log| log.quoted)
+    }
+
+    /// Bytes of its text, unpacked.
+    pub fn text_bytes(&self) -> u64 {
+        self.frames.as_ref().map_or(self.bytes, Frames::text_bytes)
+    }
+
+    /// Its text from the beginning on, unpacked.
+    pub fn text(&self) -> Box<dyn Read + '_> {
+        // What follows is read ahead, if the system will.
+        let _ = advise(&self.path, &self.file, Advice::Sequential);
+        text(&self.file, self.frames.as_ref())
+    }
+
+    /// What the place of a byte is a place in, for sentences.
+    pub fn of_what(&self) -> &'static str {
+        self.frames.as_ref().map_or("", |_| " of the unpacked text")
+    }
+
+    fn partitions(&self) -> u64 {
+        match (&self.row_groups, &self.frames) {
+            (Some(groups), _) => groups.count(),
+            (_, Some(frames)) => frames.partitions(),
+            _ => self.bytes.div_ceil(self.partition_bytes),
+        }
     }
 }
 
@@ -143,11 +172,12 @@ impl Dataset {
     /// The most bytes that a partition takes in memory.
     pub fn largest(&self, picks: &[Pick]) -> u64 {
         let files = self.disks.iter().flat_map(|disk| &disk.files);
-        let groups = files.filter_map(|piece| piece.row_groups.as_ref());
-        groups
-            .map(|groups| groups.largest(picks))
-            .max()
-            .unwrap_or(self.partition_bytes)
+        let of_file = |piece: &Piece| match (&piece.row_groups, &piece.frames) {
+            (Some(groups), _) => groups.largest(picks),
+            (_, Some(frames)) => frames.largest(),
+            _ => piece.partition_bytes,
+        };
+        files.map(of_file).max().unwrap_or(self.partition_bytes)
     }
 
     /// Refuses fields that are no values.
@@ -215,6 +245,15 @@ impl Dataset {
         let number = partition - piece.first;
         if let Some(log) = &piece.log {
             let (start, end) = log.ends(number);
+            return Place {
+                piece,
+                start,
+                end,
+                number,
+            };
+        }
+        if let Some(frames) = &piece.frames {
+            let std::ops::Range { start, end } = frames.place(number);
             return Place {
                 piece,
                 start,
@@ -338,10 +377,7 @@ impl Disk {
 
     fn add(&mut self, mut piece: Piece) {
         piece.first = self.partitions;
-        self.partitions += match &piece.row_groups {
-            Some(groups) => groups.count(),
-            None => piece.bytes.div_ceil(piece.partition_bytes),
-        };
+        self.partitions += piece.partitions();
         self.bytes += piece.bytes;
         self.files.push(piece);
     }
@@ -360,9 +396,7 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         return Ok(None);
     }
     advise(path, &file, Advice::Random)?;
-    let mut start = vec![0; LONGEST_HEADER.min(meta.len() as usize)];
-    let head = start.len().min(4096);
-    file.read_exact_at(&mut start[..head], 0).map_err(io)?;
+    let (mut frames, mut start) = (None, Vec::new());
     let row_groups = if dataset.form == Form::Parquet {
         let mut groups = RowGroups::open(path, &file, meta.len())?;
         dataset.footer_bytes += groups.footer_bytes;
@@ -374,20 +408,25 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         groups.align(&first.names);
         Some(groups)
     } else {
-        refuse_packed(path, &start[..head])?;
-        let mut read = head;
-        while !start[..read].contains(&b'\n') && read < start.len() {
-            let more = (read * 4).min(start.len());
-            file.read_exact_at(&mut start[read..more], read as u64).map_err(io)?;
-            read = more;
+        let mut head = [0; 18];
+        let count = head.len().min(meta.len() as usize);
+        file.read_exact_at(&mut head[..count], 0).map_err(io)?;
+        frames = Frames::open(path, &file, &meta, &head[..count], cut.partition_bytes)?;
+        match &frames {
+            Some(frames) if frames.text_bytes() == 0 => return Ok(None),
+            Some(frames) => {
+                dataset.footer_bytes += frames.table_bytes;
+                dataset.indexed_bytes += frames.walked_bytes;
+            }
+            None => refuse_packed(path, &head[..count])?,
         }
-        start.truncate(read);
+        start = beginning(&mut text(&file, frames.as_ref())).map_err(|e| read_error(path, &e))?;
         refuse_old_ends(path, &start)?;
         None
     };
     let partition_bytes = even(meta.len(), cut.partition_bytes);
     let mut header = match dataset.form {
-        Form::Text | Form::Json if start[..head].starts_with(MARK) => MARK.len() as u64,
+        Form::Text | Form::Json if start.starts_with(MARK) => MARK.len() as u64,
         _ => 0,
     };
     if let Form::Csv { delimiter, quotes } = dataset.form {
@@ -410,8 +449,15 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
     ) = (&dataset.form, cut.no_quoted_newlines)
     {
         advise(path, &file, Advice::Sequential)?;
-        let (index, read) = Index::of(path, &file, &meta, partition_bytes, delimiter)?;
-        dataset.indexed_bytes += read;
+        let borders = match &frames {
+            Some(frames) => Borders::At(frames.starts()),
+            None => Borders::Even {
+                partition_bytes,
+                bytes: meta.len(),
+            },
+        };
+        let (index, is_read) = Index::of(path, &mut text(&file, frames.as_ref()), &meta, &borders, delimiter)?;
+        dataset.indexed_bytes += if is_read { meta.len() } else { 0 };
         advise(path, &file, Advice::Random)?;
         index.map(Arc::new)
     } else {
@@ -428,10 +474,46 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         first: 0,
         partition_bytes,
         index,
+        frames,
         row_groups,
         opened: Some(Stamp::of(&meta)),
         log: None,
     }))
+}
+
+/// The text of a file from the beginning on, unpacked if it is made of frames.
+fn text<'a>(file: &'a File, frames: Option<&'a Frames>) -> Box<dyn Read + 'a> {
+    match frames {
+        Some(frames) => Box::new(Stream::new(frames, file)),
+        None => Box::new(From { file, at: 0 }),
+    }
+}
+
+/// A file from a place on, whatever else reads it.
+struct From<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for From<'_> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.file.read_at(to, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// The first bytes of a text, with its first line end if that is not too far.
+fn beginning(text: &mut dyn Read) -> std::io::Result<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut wanted = 4096;
+    loop {
+        let read = text.take((wanted - found.len()) as u64).read_to_end(&mut found)?;
+        if read == 0 || found.contains(&b'\n') || wanted == LONGEST_HEADER {
+            return Ok(found);
+        }
+        wanted = (wanted * 4).min(LONGEST_HEADER);
+    }
 }
 
 /// A size of partitions as it is written.
@@ -613,13 +695,12 @@ fn refuse_old_ends(path: &Path, start: &[u8]) -> Result<()> {
 
 /// Files that cannot be entered in the middle.
 fn refuse_packed(path: &Path, start: &[u8]) -> Result<()> {
-    let packed: [(&[u8], &str); 6] = [
-        (b"\x1f\x8b", "gzip"),
-        (b"\x28\xb5\x2f\xfd", "zstd"),
-        (b"BZh", "bzip2"),
-        (b"\xfd7zXZ\0", "xz"),
-        (b"\x04\x22\x4d\x18", "lz4"),
-        (b"PK\x03\x04", "zip"),
+    let packed: [(&[u8], &str, &str); 5] = [
+        (b"\x1f\x8b", "gzip", "gzip -dc"),
+        (b"BZh", "bzip2", "bzip2 -dc"),
+        (b"\xfd7zXZ\0", "xz", "xz -dc"),
+        (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
+        (b"PK\x03\x04", "zip", "unzip -p"),
     ];
     if start.starts_with(b"PAR1") {
         return Err(Error::input(format!(
@@ -627,9 +708,9 @@ fn refuse_packed(path: &Path, start: &[u8]) -> Result<()> {
             path.display()
         )));
     }
-    match packed.iter().find(|(magic, _)| start.starts_with(magic)) {
-        Some((_, name)) => Err(Error::input(format!(
-            "{}: compressed with {name}, which cannot be entered in the middle; expected an unpacked file",
+    match packed.iter().find(|(magic, ..)| start.starts_with(magic)) {
+        Some((_, name, unpack)) => Err(Error::input(format!(
+            "{}: compressed with {name}, which cannot be entered in the middle; expected an unpacked file, or BGZF (`{unpack} FILE | bgzip > NEW.gz`)",
             path.display()
         ))),
         None => Ok(()),

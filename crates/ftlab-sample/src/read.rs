@@ -26,12 +26,13 @@ use std::path::Path;
 use ftlab_core::{Error, Result};
 use rustix::fs::OFlags;
 
+use crate::frames::{self, Unpacker};
 use crate::layout::Place;
 use crate::record::Pick;
 
 /// Read behind a partition for its last record, beyond the next border of this size.
 const BEHIND: u64 = 4096;
-const LONGEST_RECORD: u64 = 64 << 20;
+pub(crate) const LONGEST_RECORD: u64 = 64 << 20;
 /// What places, lengths and memory of reads past the cache are multiples of: no smaller than blocks of disks are.
 const ALIGNED: usize = 4096;
 /// Bytes that are read past the cache at once.
@@ -46,12 +47,12 @@ thread_local! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     pub records: Range<usize>,
-    /// Place in the file of the buffer's first byte.
+    /// Place in the file of the buffer's first byte; of unpacked text in that.
     pub offset: u64,
     pub bytes_read: u64,
 }
 
-/// Reads a partition: all records whose first byte lies in it; of Parquet the picked columns, one behind the other.
+/// Reads a partition: all records whose first byte lies in it; of Parquet the picked columns, one behind the other; of compressed text what `unpack` needs.
 pub fn load(place: Place<'_>, picks: &[Pick], buffer: &mut Vec<u8>) -> Result<Loaded> {
     let piece = place.piece;
     if let Some(log) = &piece.log {
@@ -68,6 +69,9 @@ pub fn load(place: Place<'_>, picks: &[Pick], buffer: &mut Vec<u8>) -> Result<Lo
             offset: 0,
             bytes_read: at as u64,
         });
+    }
+    if let Some(packed) = &piece.frames {
+        return frames::load(packed, place, buffer);
     }
     if let Some(index) = &piece.index {
         let number = place.number as usize;
@@ -129,8 +133,16 @@ pub fn load(place: Place<'_>, picks: &[Pick], buffer: &mut Vec<u8>) -> Result<Lo
     })
 }
 
+/// Puts the text of a compressed partition in its place; it takes a core's time, so that threads which read leave it to others.
+pub fn unpack(place: Place<'_>, loaded: &mut Loaded, buffer: &mut Vec<u8>, room: &mut Unpacker) -> Result<()> {
+    match &place.piece.frames {
+        Some(packed) => frames::unpack(packed, place, loaded, buffer, room),
+        None => Ok(()),
+    }
+}
+
 /// Reads bytes `from..to` of the file to `at` in the buffer.
-fn fill(place: Place<'_>, buffer: &mut Vec<u8>, from: u64, to: u64, at: usize) -> Result<()> {
+pub(crate) fn fill(place: Place<'_>, buffer: &mut Vec<u8>, from: u64, to: u64, at: usize) -> Result<()> {
     let end = at + (to - from) as usize;
     if buffer.len() < end {
         buffer.resize(end, 0);

@@ -68,8 +68,12 @@ impl Form {
 
     /// What the end of a name says.
     pub fn of_name(name: &str) -> Form {
-        let end = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-        let form = match end.as_str() {
+        let name = name.to_ascii_lowercase();
+        // What it is compressed with says nothing of its records.
+        let packed = [".gz", ".bgz", ".bgzf", ".zst", ".zstd"];
+        let name = packed.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+        let end = name.rsplit('.').next().unwrap_or_default();
+        let form = match end {
             "csv" => "csv",
             "tsv" | "tab" => "tsv",
             "json" | "jsonl" | "ndjson" => "json",

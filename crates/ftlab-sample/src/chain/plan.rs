@@ -169,8 +169,9 @@ fn records(dataset: &Dataset, place: Place<'_>, bytes: &[u8], loaded: &Loaded) -
     done.map_err(|(at, wrong)| {
         let byte = loaded.offset + (loaded.records.start + at) as u64;
         Error::input(format!(
-            "{}, record at byte {byte}: {}",
+            "{}, record at byte {byte}{}: {}",
             place.piece.path.display(),
+            place.piece.of_what(),
             wrong.0
         ))
     })?;

@@ -13,6 +13,7 @@ use ftlab_core::Result;
 
 use super::plan::{Part, Plan};
 use super::source::Source;
+use crate::frames::Unpacker;
 use crate::read::{self, Loaded};
 
 /// How often Ctrl-C is looked for.
@@ -164,20 +165,22 @@ fn reads(shared: &Shared, disk: usize) {
 }
 
 fn computes(shared: &Shared) {
+    let mut unpacker = Unpacker::default();
     let mut state = shared.locked();
     loop {
         if state.is_over || state.next == shared.order.len() {
             return;
         }
-        let Some((at, (buffer, loaded))) = state.read.pop_first() else {
+        let Some((at, (mut buffer, mut loaded))) = state.read.pop_first() else {
             state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
         drop(state);
         let (disk, partition) = shared.order[at];
-        let part = shared
-            .plan
-            .run(&shared.source.dataset, disk, partition, &buffer, &loaded);
+        let dataset = &shared.source.dataset;
+        let place = dataset.place(disk, partition);
+        let part = read::unpack(place, &mut loaded, &mut buffer, &mut unpacker)
+            .and_then(|()| shared.plan.run(dataset, disk, partition, &buffer, &loaded));
         state = shared.locked();
         state.done.insert(at, part);
         state.pool.push(buffer);

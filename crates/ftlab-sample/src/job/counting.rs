@@ -11,6 +11,8 @@ use super::tally::Tally;
 use super::{Engine, Part};
 use crate::block::Block;
 use crate::expression::{Expression, Value, Wrong};
+use crate::frames::Unpacker;
+use crate::read;
 use crate::record::{self, Explode, Form};
 use crate::row_groups::RowGroups;
 use crate::sql::Kind;
@@ -22,6 +24,7 @@ pub(super) struct Room {
     lower: Vec<u8>,
     block: Block,
     tally: Tally,
+    unpacker: Unpacker,
 }
 
 impl Engine<'_> {
@@ -43,6 +46,7 @@ impl Engine<'_> {
                     Error::input(format!("{}, row {row}: {}", place.piece.path.display(), wrong.0))
                 });
         }
+        read::unpack(place, &mut part.loaded, &mut part.buffer, &mut room.unpacker)?;
         let bytes = &part.buffer[part.loaded.records.clone()];
         let quoted = place.piece.is_quoted();
         let form = &self.dataset.form;
@@ -84,8 +88,9 @@ impl Engine<'_> {
         done.map_err(|(at, wrong)| {
             let byte = part.loaded.offset + (part.loaded.records.start + at) as u64;
             Error::input(format!(
-                "{}, record at byte {byte}: {}",
+                "{}, record at byte {byte}{}: {}",
                 place.piece.path.display(),
+                place.piece.of_what(),
                 wrong.0
             ))
         })

@@ -11,6 +11,7 @@ use super::LARGEST_JOINED;
 use super::heavy::Counts;
 use super::keyed::Taken;
 use crate::expression::{Expression, Value};
+use crate::frames::Unpacker;
 use crate::layout::{self, Cut, Dataset};
 use crate::read;
 use crate::record::{self, Form};
@@ -49,10 +50,10 @@ impl Joined {
                     files.len()
                 )));
             };
-            if piece.bytes > LARGEST_JOINED {
+            if piece.text_bytes() > LARGEST_JOINED {
                 return Err(Error::input(format!(
                     "join {pattern}: {} bytes, expected at most {LARGEST_JOINED}, as a joined file is read whole; the larger file belongs behind `from`, or --join-keys samples both sides",
-                    piece.bytes
+                    piece.text_bytes()
                 )));
             }
         }
@@ -148,7 +149,7 @@ impl Joined {
             Ok(())
         };
         self.dataset.check(&picks)?;
-        let mut buffer = Vec::new();
+        let (mut buffer, mut unpacker) = (Vec::new(), Unpacker::default());
         for (disk, of) in self.dataset.disks.iter().enumerate() {
             for partition in 0..of.partitions {
                 go_on()?;
@@ -162,19 +163,19 @@ impl Joined {
                         .map_err(|(row, wrong)| Error::input(format!("{}, row {row}: {}", path.display(), wrong.0)))?;
                     continue;
                 }
-                let loaded = read::load(place, &picks, &mut buffer)?;
+                let mut loaded = read::load(place, &picks, &mut buffer)?;
+                read::unpack(place, &mut loaded, &mut buffer, &mut unpacker)?;
                 let records = &buffer[loaded.records.clone()];
                 let mut each_line = |_: usize, line: &[u8]| {
                     let mut found = vec![Value::Null; picks.len()];
                     record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
                     keep(&mut found.into_iter())
                 };
-                record::records(&self.form, place.piece.is_quoted(), records, &mut each_line).map_err(
-                    |(at, wrong)| {
-                        let byte = loaded.offset + (loaded.records.start + at) as u64;
-                        Error::input(format!("{}, byte {byte}: {}", path.display(), wrong.0))
-                    },
-                )?;
+                record::records(&self.form, place.piece.is_quoted(), records, &mut each_line).map_err(|(at, wrong)| {
+                    let byte = loaded.offset + (loaded.records.start + at) as u64;
+                    let of = place.piece.of_what();
+                    Error::input(format!("{}, byte {byte}{of}: {}", path.display(), wrong.0))
+                })?;
             }
         }
         Ok(())

@@ -10,7 +10,6 @@
 //! # Errors
 //! Files of different forms or fields; records that are none of their form; files without a record; a store of another form; a file that ends within quotes; what the disks refuse, with the number of files that are safe.
 
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +22,7 @@ use super::writer::LONGEST_RECORD;
 use super::{Store, Writer};
 use crate::asked_json;
 use crate::expression::{Value, Wrong};
+use crate::frames::read_error;
 use crate::layout::{self, Cut, Piece};
 use crate::record::{self, Form, Pick, Quotes};
 
@@ -269,14 +269,14 @@ fn records_of(
     let path: &Path = &piece.path;
     let columns = writer.manifest.columns.clone();
     let mut count = 0;
-    let mut file = fs::File::open(path).map_err(|e| Error::io(path, &e))?;
+    let mut file = piece.text();
     let mut buffer = vec![0; CHUNK];
     // Bytes of the buffer that are read, and the place of its first in the file.
     let (mut filled, mut offset) = (0, 0u64);
     let mut skip = piece.header;
     loop {
         go_on()?;
-        let read = file.read(&mut buffer[filled..]).map_err(|e| Error::io(path, &e))?;
+        let read = file.read(&mut buffer[filled..]).map_err(|e| read_error(path, &e))?;
         filled += read;
         let is_last = read == 0;
         let found = ends(form, no_quoted_newlines, &buffer[..filled]);
@@ -311,7 +311,7 @@ fn records_of(
         });
         refused?;
         if let Err((at, wrong)) = read {
-            let line = line_of(path, offset + (header + at) as u64)?;
+            let line = line_of(piece, offset + (header + at) as u64)?;
             return Err(Error::input(format!("{}, line {line}: {}", path.display(), wrong.0)));
         }
         buffer.copy_within(end..filled, 0);
@@ -350,11 +350,11 @@ fn has_lone_return(line: &[u8]) -> bool {
 }
 
 /// The number of the line that holds a byte, from 1 on.
-fn line_of(path: &Path, byte: u64) -> Result<u64> {
-    let mut file = fs::File::open(path).map_err(|e| Error::io(path, &e))?.take(byte);
+fn line_of(piece: &Piece, byte: u64) -> Result<u64> {
+    let mut file = piece.text().take(byte);
     let (mut line, mut buffer) = (1, vec![0; 1 << 16]);
     loop {
-        match file.read(&mut buffer).map_err(|e| Error::io(path, &e))? {
+        match file.read(&mut buffer).map_err(|e| read_error(&piece.path, &e))? {
             0 => return Ok(line),
             read => line += memchr::memchr_iter(b'\n', &buffer[..read]).count() as u64,
         }

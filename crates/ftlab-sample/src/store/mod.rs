@@ -81,6 +81,7 @@ impl Store {
                     first: 0,
                     partition_bytes: self.manifest.partition_bytes,
                     index: None,
+                    frames: None,
                     row_groups: None,
                     direct: None,
                     opened: None,
