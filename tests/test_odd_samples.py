@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+import frames
 import ftlab as lab
 from conftest import Command
 from ftlab import InputError, ldd
@@ -256,3 +260,173 @@ def test_seeds_have_a_range(seed: Any) -> None:
     with pytest.raises(InputError, match=says):
         ldd.text("a.csv").sample_partitions("50%", seed=seed)
     assert lab.sample(COUNT, ratio=1, seed=(1 << 64) - 1).rows[0]["n"].value == 2
+
+
+WIDE = [("utf-16", b""), ("utf-16-le", b""), ("utf-16-be", b""), ("utf-16-be", b"\xfe\xff"), ("utf-32", b"")]
+
+
+@pytest.mark.parametrize(("encoding", "mark"), WIDE)
+@pytest.mark.parametrize("text", ["k,v\nx,1\n", '{"v": 1}\n', "line\n", "1\n"])
+def test_wide_characters_are_refused(encoding: str, mark: bytes, text: str, ftlab: Command, place: Path) -> None:
+    for name in ("w.csv", "w.txt", "w.jsonl", "w.csv.gz"):
+        content = mark + text.encode(encoding)
+        (place / name).write_bytes(frames.bgzf([content]) if name.endswith("gz") else content)
+        with pytest.raises(InputError) as told:
+            lab.sample(f"select count(*) from '{name}'", ratio=1)
+        assert str(told.value) == f"{name}: UTF-16 by its first bytes, expected UTF-8 (`iconv -f UTF-16 -t UTF-8`)"
+
+
+def rows(query: str, **options: Any) -> list[list[Any]]:
+    """Keys and values of all rows."""
+    found = lab.sample(query, ratio=1, **options).figures["rows"]
+    return [[v["value"] if isinstance(v, dict) else v for v in row["values"]] for row in found]
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "found"),
+    [
+        (b"\xef\xbb\xbfk,v\nx,1\n", "select k, sum(v) from 'o.csv' group by k", [["x", 1]]),
+        (b'\xef\xbb\xbf"k",v\n"x",1\n', "select k, sum(v) from 'o.csv' group by k", [["x", 1]]),
+        (b"k,v\nx\0y,1\n\0,2\n", "select k, sum(v) from 'o.csv' group by k", [["\0", 2], ["x\0y", 1]]),
+        (b'k,v\nx"y,1\ny"z,2\n', "select k, sum(v) from 'o.csv' group by k", [['x"y', 1], ['y"z', 2]]),
+        (b'k,v\n "x",1\nz, 2\n', "select k, sum(v) from 'o.csv' group by k", [[' "x"', 1], ["z", 2]]),
+        (b"k,v,\nx,1,\n", "select sum(v) from 'o.csv'", [[1]]),
+        (b"k,,v\nx,2,1\n", "select sum(v), sum(c2) from 'o.csv'", [[1, 2]]),
+        (b"K,k\n1,2\n", "select sum(k), sum(\"K\") from 'o.csv'", [[2, 1]]),
+        (b"a b,select\n1,2\n", 'select sum("a b"), sum("select") from \'o.csv\'', [[1, 2]]),
+        (b"v\n+1\n.5\n5.\n-0\n1E2\n00012\n", "select sum(v), count(v) from 'o.csv'", [[118.5, 6]]),
+        (b'"a\nb",v\nx,1\n"y\n",2\n', "select sum(v), count(*) from 'o.csv'", [[3, 2]]),
+        (b'"a\nb",v\nx,1\n', "select sum(v), count(*) from 'o.csv'", [[1, 1]]),
+        (b'"' + b"a\n" * 4000 + b'",v\nx,1\n', "select sum(v), count(*) from 'o.csv'", [[1, 1]]),
+        (b"\n", "select count(*) from 'o.csv'", [[0]]),
+        (b"k,v\n", "select count(*), sum(v), avg(v) from 'o.csv'", [[0, 0, None]]),
+        (b"k,v", "select count(*), sum(v) from 'o.csv'", [[0, 0]]),
+        (b"k,v\n", "select k, sum(v) from 'o.csv' group by k", []),
+        (b"k,v\r\nx,1\ny,2\r\nz,3", "select k, sum(v) from 'o.csv' group by k", [["x", 1], ["y", 2], ["z", 3]]),
+        (b"k,v\n\nx,1\n\n\n", "select count(*), sum(v) from 'o.csv'", [[1, 1]]),
+        (b'{"v":1}\n{"v":1,"v":2}\n', "select sum(v) from 'o.jsonl'", [[3]]),
+        (b'{"a":{"b":[1]},"a.b":7}\n', "select sum(\"a.b\"), count(a.b) from 'o.jsonl'", [[7, 1]]),
+    ],
+)
+def test_odd_text_is_counted_as_it_is(content: bytes, query: str, found: list[list[Any]], place: Path) -> None:
+    """The same if it is compressed, a byte a frame."""
+    name = "o.jsonl" if "jsonl" in query else "o.csv"
+    (place / name).write_bytes(content)
+    assert rows(query) == found
+    (place / f"{name}.gz").write_bytes(frames.bgzf([content[at : at + 1] for at in range(len(content))]))
+    assert rows(query.replace(name, f"{name}.gz")) == found
+
+
+def test_a_mark_is_no_part_of_a_first_record(place: Path) -> None:
+    (place / "m.csv").write_bytes(b"\xef\xbb\xbfx,1\ny,2\n")
+    assert rows("select c1, sum(c2) from 'm.csv' group by c1", header=False) == [["x", 1], ["y", 2]]
+    (place / "q.csv").write_bytes(b'\xef\xbb\xbf"x\n",1\ny,2\n')
+    assert rows("select c1, sum(c2) from 'q.csv' group by c1", header=False) == [["x\n", 1], ["y", 2]]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"v\n1\0\n", "expected a number"),
+        (b"v\nnan\n", "`nan`: expected a number"),
+        (b"v\n-Infinity\n", "`-Infinity`: expected a number"),
+        (b"v\n1e400\n", "`1e400`: expected a number"),
+        (b"v\n" + b"9" * 400 + b"\n", "expected a number"),
+        (b"v\n1_000\n", "`1_000`: expected a number"),
+        (b"v\n0x10\n", "`0x10`: expected a number"),
+        (b'v\n"1,5"\n', "`1,5`: expected a number"),
+        (b"k,v\nx\n", "a record of 1 fields, expected at least 2 (`v`)"),
+        (b"v\n1,\n", "a record of 2 fields, expected 1"),
+        (b'k,v\n"x"y,1\n', "text behind a closing quote, expected the delimiter"),
+        (b'k,v\n"x,1\n', "the file ends within quotes that opened at byte 4"),
+        (b"k;v\nx;1\n", "unknown field `v` (known: k;v)"),
+        (b"PAR1\n", "Parquet by its first bytes"),
+    ],
+)
+def test_odd_text_is_refused_in_a_sentence(content: bytes, says: str, place: Path) -> None:
+    (place / "o.csv").write_bytes(content)
+    with pytest.raises(InputError) as told:
+        lab.sample("select sum(v) from 'o.csv'", ratio=1)
+    assert says in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"v": NaN}', '{"v": 1e999}', '[{"v": 1},', '{"v": 1}{"v": 2}', '{"v": "\\ud800"}', "[" * 5000, "{", "\0"]
+)
+def test_what_is_no_object_on_a_line_is_refused(line: str, place: Path) -> None:
+    (place / "o.jsonl").write_text(f'{{"v": 1}}\n{line}\n')
+    with pytest.raises(InputError, match=r"^o.jsonl, record at byte 9: no JSON"):
+        lab.sample("select sum(v) from 'o.jsonl'", ratio=1)
+
+
+def test_what_is_no_file_is_refused(ftlab: Command, place: Path) -> None:
+    (place / "dir.csv").mkdir()
+    os.mkfifo(place / "pipe.csv")
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind("door.csv")
+        (place / "loop.csv").symlink_to("loop.csv")
+        for name in ("dir.csv", "pipe.csv", "door.csv", "/dev/null", "/dev/full", "/dev/zero", "."):
+            assert refused(ftlab, f"select count(*) from '{name}'") == f"{name}: expected a file"
+        assert "Too many levels of symbolic links" in refused(ftlab, "select count(*) from 'loop.csv'")
+
+
+def test_names_are_what_they_are(place: Path) -> None:
+    for name in ("sp ace.csv", "q'uote.csv", 'dq".csv', "nl\nx.csv", "gl[ob]*.csv", "-dash.csv", "\u00fc.csv"):
+        (place / name).write_text("v\n3\n")
+        escaped = name.replace("'", "''")
+        assert rows(f"select sum(v) from '{escaped}'") == [[3]]
+
+
+def test_an_index_is_no_text_and_frames_hold_text(ftlab: Command, place: Path) -> None:
+    (place / "t.csv.gz").write_bytes(frames.bgzf([b"v\n", b"1\n"]))
+    (place / "t.csv.gz.gzi").write_bytes(frames.gzi([b"v\n", b"1\n"]))
+    assert rows("select sum(v) from 't.csv*'") == rows("select sum(v) from 't*'") == [[1]]
+    assert lab.sample("select count(*) from 't*'", ratio=1).figures["data"]["disks"][0]["files"] == 1
+    pl.DataFrame({"v": [1]}).write_parquet("t.parquet")
+    inside = [frames.bgzf([b"v\n"]), frames.frames([b"v\n"])[0], (place / "t.parquet").read_bytes()]
+    for content, name in zip(inside, ("gzip", "zstd", "Parquet"), strict=True):
+        (place / "n.gz").write_bytes(frames.bgzf([content]))
+        assert refused(ftlab, "select count(*) from 'n.gz'") == f"n.gz: {name} once it is unpacked, expected text"
+
+
+@pytest.mark.parametrize(
+    ("values", "query", "found"),
+    [
+        ([{"a": 1, "b": {"c": "x"}}, {"a": 2, "b": None}, None], "select sum(v.a), count(v.b.c)", [[3, 1]]),
+        (pl.Series(["-1.25", "100.10", None]).cast(pl.Decimal(38, 2)), "select sum(v), count(v)", [[98.85, 2]]),
+        (pl.Series(["-1.25", "100.10", None]).cast(pl.Decimal(9, 2)), "select sum(v), count(v)", [[98.85, 2]]),
+        (pl.Series([-1]).cast(pl.Datetime("ns")), "select v, count(*)", [["1969-12-31T23:59:59.999999999", 1]]),
+        (
+            [datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
+            "select v, count(*)",
+            [["0001-01-01", 1], ["9999-12-31", 1]],
+        ),
+        ([True, False, None], "select v, count(*)", [[None, 1], [False, 1], [True, 1]]),
+        (
+            pl.Series(["x", "y", "x", None] * 5000).cast(pl.Categorical),
+            "select v, count(*)",
+            [[None, 5000], ["x", 10000], ["y", 5000]],
+        ),
+        (pl.Series([None, None], dtype=pl.Float64), "select sum(v), avg(v), count(v)", [[0, None, 0]]),
+        (pl.Series([2**64 - 1, 1], dtype=pl.UInt64), "select v, count(*)", [[1, 1], [str(2**64 - 1), 1]]),
+        (pl.Series([-128, 127], dtype=pl.Int8), "select sum(v)", [[-1]]),
+        ([b"", b"a\0"], "select v, count(*)", [["", 1], ["a\0", 1]]),
+    ],
+)
+def test_odd_columns_of_parquet(values: Any, query: str, found: list[list[Any]], place: Path) -> None:
+    pl.DataFrame({"v": values}).write_parquet("p.parquet")
+    grouped = " group by v" if query.startswith("select v,") else ""
+    assert rows(f"{query} from 'p.parquet'{grouped}") == found
+
+
+def test_odd_parquet_is_refused_in_a_sentence(ftlab: Command, place: Path) -> None:
+    for name, column in [("n", [float("nan")]), ("i", [float("inf")])]:
+        pl.DataFrame({"v": column}).write_parquet(f"{name}.parquet")
+        assert "expected 0, or 1e-100 to 1e70 in size" in refused(ftlab, f"select sum(v) from '{name}.parquet'")
+    pl.DataFrame({"v": pl.Series([], dtype=pl.Int64)}).write_parquet("z.parquet")
+    assert "nothing in it" in refused(ftlab, "select count(*) from 'z.parquet'")
+    pl.DataFrame({"v": [2]}).write_parquet("y.parquet")
+    assert rows("select count(*), sum(v) from '[yz].parquet'") == [[1, 2]]
+    pl.DataFrame({"v": [[1], []]}).write_parquet("l.parquet")
+    assert "unknown field `v` (known: v.list.element)" in refused(ftlab, "select count(v) from 'l.parquet'")
+    assert "expected numbers, texts" in refused(ftlab, "select count(v.list.element) from 'l.parquet'")

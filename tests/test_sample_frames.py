@@ -142,7 +142,7 @@ def test_lines_and_objects_are_read_whole(way: str, place: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_samples_are_unbiased_and_hold_the_truth(way: str, place: Path) -> None:
-    """Over 300 seeds: means within 4 of their standard errors, 95 % intervals hold in 90 to 99 %; `h` goes with the place."""
+    """Over 300 seeds: means within 4 standard errors, 95 % intervals hold in 90 to 99 %; `h` goes with the place."""
     draw = random.Random(8)
     rows = [(n // 500, draw.randrange(100), "x" * draw.randrange(80)) for n in range(9000)]
     text = ("h,v,t\n" + "".join(f"{h},{v},{t}\n" for h, v, t in rows)).encode()

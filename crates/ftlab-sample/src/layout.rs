@@ -30,7 +30,7 @@ use rustix::fs::Advice;
 use crate::frames::{Frames, Stream, read_error};
 use crate::index::{Borders, Index};
 use crate::read;
-use crate::record::{Form, Pick};
+use crate::record::{Form, Pick, Quotes};
 use crate::row_groups::RowGroups;
 use crate::store::Log;
 
@@ -314,7 +314,7 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
     if found.is_empty() {
         return Err(Error::input(format!("{pattern}: no such file")));
     }
-    let found = once(found)?;
+    let found = without_indices(once(found)?);
     let form = match (&cut.form, &cut.delimiter) {
         (Some(form), _) => form.clone(),
         (None, None) => by_name(&found)?,
@@ -420,17 +420,22 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
             }
             None => refuse_packed(path, &head[..count])?,
         }
-        start = beginning(&mut text(&file, frames.as_ref())).map_err(|e| read_error(path, &e))?;
+        start = beginning(&mut text(&file, frames.as_ref()), &dataset.form, cut.no_quoted_newlines)
+            .map_err(|e| read_error(path, &e))?;
+        if frames.is_some() {
+            refuse_nested(path, &start)?;
+        }
+        refuse_wide(path, &start)?;
         refuse_old_ends(path, &start)?;
         None
     };
     let partition_bytes = even(meta.len(), cut.partition_bytes);
-    let mut header = match dataset.form {
-        Form::Text | Form::Json if start.starts_with(MARK) => MARK.len() as u64,
-        _ => 0,
-    };
+    let mut header = if start.starts_with(MARK) { MARK.len() as u64 } else { 0 };
     if let Form::Csv { delimiter, quotes } = dataset.form {
-        let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        // Quotes that do not close are told where records are looked for.
+        let end = first_end(&start, &dataset.form, cut.no_quoted_newlines);
+        let end = end.or_else(|| memchr::memchr(b'\n', &start)).unwrap_or(start.len());
+        let line = &start[..end];
         let fields = crate::record::header_fields(line, delimiter, quotes);
         let names: Vec<String> = if cut.header {
             header = (line.len() + 1) as u64;
@@ -503,17 +508,42 @@ impl Read for From<'_> {
     }
 }
 
-/// The first bytes of a text, with its first line end if that is not too far.
-fn beginning(text: &mut dyn Read) -> std::io::Result<Vec<u8>> {
+/// The first bytes of a text, with all of its first record if that is not too long.
+fn beginning(text: &mut dyn Read, form: &Form, no_quoted_newlines: bool) -> std::io::Result<Vec<u8>> {
     let mut found = Vec::new();
     let mut wanted = 4096;
     loop {
         let read = text.take((wanted - found.len()) as u64).read_to_end(&mut found)?;
-        if read == 0 || found.contains(&b'\n') || wanted == LONGEST_HEADER {
+        let is_whole = first_end(&found, form, no_quoted_newlines).is_some();
+        if read == 0 || is_whole || wanted == LONGEST_HEADER {
             return Ok(found);
         }
         wanted = (wanted * 4).min(LONGEST_HEADER);
     }
+}
+
+/// Where the first record of a text ends: at a line end that is not within quotes.
+fn first_end(text: &[u8], form: &Form, no_quoted_newlines: bool) -> Option<usize> {
+    let (
+        &Form::Csv {
+            delimiter,
+            quotes: true,
+        },
+        false,
+    ) = (form, no_quoted_newlines)
+    else {
+        return memchr::memchr(b'\n', text);
+    };
+    let mark = if text.starts_with(MARK) { MARK.len() } else { 0 };
+    let text = &text[mark..];
+    let mut quotes = Quotes::new(delimiter);
+    let mut ends = memchr::memchr2_iter(b'"', b'\n', text).filter(|&at| {
+        if text[at] == b'"' {
+            quotes.meets(at as u64, at.checked_sub(1).map(|before| text[before]));
+        }
+        text[at] == b'\n' && !quotes.within
+    });
+    ends.next().map(|at| mark + at)
 }
 
 /// A size of partitions as it is written.
@@ -578,6 +608,14 @@ fn once(found: Vec<(String, PathBuf)>) -> Result<Vec<(String, PathBuf)>> {
     let kept: BTreeSet<usize> = named.into_values().collect();
     let all = found.into_iter().enumerate();
     Ok(all.filter(|(at, _)| kept.contains(at)).map(|(_, file)| file).collect())
+}
+
+/// Without the indices beside files of BGZF, which a pattern finds as well.
+fn without_indices(found: Vec<(String, PathBuf)>) -> Vec<(String, PathBuf)> {
+    let paths: BTreeSet<PathBuf> = found.iter().map(|(_, path)| path.clone()).collect();
+    let is_index =
+        |path: &Path| path.extension().is_some_and(|end| end == "gzi") && paths.contains(&path.with_extension(""));
+    found.into_iter().filter(|(_, path)| !is_index(path)).collect()
 }
 
 /// Refuses an output that is one of the files that are read.
@@ -693,22 +731,51 @@ fn refuse_old_ends(path: &Path, start: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// First bytes of what is compressed, with its name and what unpacks it.
+const PACKED: [(&[u8], &str, &str); 5] = [
+    (b"\x1f\x8b", "gzip", "gzip -dc"),
+    (b"BZh", "bzip2", "bzip2 -dc"),
+    (b"\xfd7zXZ\0", "xz", "xz -dc"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
+    (b"PK\x03\x04", "zip", "unzip -p"),
+];
+
+/// Frames of what is no text.
+fn refuse_nested(path: &Path, start: &[u8]) -> Result<()> {
+    let others: [(&[u8], &str); 2] = [(b"\x28\xb5\x2f\xfd", "zstd"), (b"PAR1", "Parquet")];
+    let known = PACKED.iter().map(|&(magic, name, _)| (magic, name)).chain(others);
+    match known.into_iter().find(|(magic, _)| start.starts_with(magic)) {
+        Some((_, name)) => Err(Error::input(format!(
+            "{}: {name} once it is unpacked, expected text",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Text of two or four bytes a character, of which a line end or delimiter is a part only.
+fn refuse_wide(path: &Path, start: &[u8]) -> Result<()> {
+    let is_marked = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
+    let (pairs, _) = start[..start.len().min(16)].as_chunks::<2>();
+    let is_half = |at: usize| pairs.len() > 1 && pairs.iter().all(|pair| pair[at] == 0 && pair[1 - at] != 0);
+    if is_marked || is_half(0) || is_half(1) {
+        return Err(Error::input(format!(
+            "{}: UTF-16 by its first bytes, expected UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
 /// Files that cannot be entered in the middle.
 fn refuse_packed(path: &Path, start: &[u8]) -> Result<()> {
-    let packed: [(&[u8], &str, &str); 5] = [
-        (b"\x1f\x8b", "gzip", "gzip -dc"),
-        (b"BZh", "bzip2", "bzip2 -dc"),
-        (b"\xfd7zXZ\0", "xz", "xz -dc"),
-        (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
-        (b"PK\x03\x04", "zip", "unzip -p"),
-    ];
     if start.starts_with(b"PAR1") {
         return Err(Error::input(format!(
             "{}: Parquet by its first bytes, expected a name that ends in .parquet, or --format parquet",
             path.display()
         )));
     }
-    match packed.iter().find(|(magic, ..)| start.starts_with(magic)) {
+    match PACKED.iter().find(|(magic, ..)| start.starts_with(magic)) {
         Some((_, name, unpack)) => Err(Error::input(format!(
             "{}: compressed with {name}, which cannot be entered in the middle; expected an unpacked file, or BGZF (`{unpack} FILE | bgzip > NEW.gz`)",
             path.display()
