@@ -182,7 +182,7 @@ def test_the_saved_drive_file_is_the_drive_that_ran(tmp_path: Path) -> None:
 
 def test_every_headline_figure_is_in_the_summary() -> None:
     roles = {"ftl.dedup": "page_dedup", "ftl.replication": "static"}
-    summary = ftlab.run("mail:requests=2e4,footprint=0.1", drive="tiny", set=roles).summary
+    summary = ftlab.run("mail:requests=2e4,footprint=0.1,qd=32", drive="tiny", set=roles).summary
     transactions = ftlab.run("transactions:transactions=50,span=50MiB,pool=64", drive="tiny").summary
     for figure in headline.FIGURES:
         value = transactions if figure.path[0] == "transactions" else summary

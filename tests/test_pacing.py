@@ -124,7 +124,7 @@ def test_what_has_no_arrivals_has_iops_and_no_percentiles(ftlab: Command, trace:
     same = [f"0,{row.split(',', 1)[1]}" for row in rows]
     untimed.write_text("\n".join([header, *same]) + "\n", encoding="utf-8")
     for workload, why, options in (
-        ("webvm:requests=2000", "the model has no arrival times", ()),
+        ("synth9:requests=2000", "the model has no arrival times", ()),
         (untimed, "the trace has no times", ("--fit", "compact")),
     ):
         asked = ("placement", workload, "--drive", "small", "--scheme", "sepbit", "--timed", *options)

@@ -79,6 +79,7 @@ def read(place: Path) -> Experiment:
         mining=head.plain("mining"),
         quick_parts=head.whole("quick_parts", 3, least=1),
         quick_requests=head.whole("quick_requests", 60_000, least=1),
+        day_writes=head.whole("day_writes", 0),
         drives={name: _drive(name, table) for name, table in head.tables("drives")},
         kinds=head.strings("kinds"),
         workloads={},

@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 from ftlab import _ftlab, comparison, mining, recording
 from ftlab.comparison import Comparison, Plan
 from ftlab.errors import FtlabError, InputError, Interrupted
-from ftlab.reproduction import arrays, files, memory_answers, memory_samples, metrics, stream_spreads
+from ftlab.reproduction import arrays, files, from_tables, memory_answers, memory_samples, metrics, stream_spreads
 from ftlab.reproduction.schema import Drive, Experiment, Member, Runs
 from ftlab.reproduction.standins import Prepared
 from ftlab.runs import Progress
@@ -290,7 +290,8 @@ class Laboratory:
                 for run in point.runs:
                     if run.complete:
                         key = keys[json.dumps(run.spec, sort_keys=True)]
-                        self._summaries[key] = {**run.summary, **stream_spreads.of_run(run.tables)}
+                        beside = {**stream_spreads.of_run(run.tables), **from_tables.of_run(run.tables)}
+                        self._summaries[key] = {**run.summary, **beside}
             self.failures += [failure for failure in done.failures if failure not in self.failures]
             if stopped:
                 return True

@@ -354,6 +354,22 @@ _ALL = (
     Metric("write_waiting", "run", "writes: waiting, of the response time", _waiting("write"), "share"),
     Metric("copied_share", "run", "reads of what has several copies", _place("replication", "copied_share"), "share"),
     Metric("replication_share", "run", "copies among all programs", _place("replication", "written_share"), "share"),
+    Metric(
+        "copies_a_day",
+        "run",
+        "copies a day",
+        _over(_place("policies", "replication", "copied"), _place("policies", "replication", "days")),
+        "count",
+    ),
+    Metric(
+        "copy_time",
+        "run",
+        "time behind the mirror for each copy",
+        _over(_place("replication", "offline_ns"), _place("replication", "written")),
+        "ns",
+    ),
+    Metric("all_p99", "run", "99th percentile of all requests", _place("all", "p99_ns"), "ns"),
+    Metric("uneven", "run", "longest queue of a chip over the shortest, at most", _place("queues", "most_over_least")),
     Metric("transactions", "run", "transactions a second", _place("transactions", "per_second"), "count"),
     Metric(
         "transaction_mean",
@@ -544,6 +560,14 @@ _ALL = (
             "share",
         )
         for percent in (10, 20, 50)
+    ),
+    Metric("new_values", "inspect", "values that are new, a day", _place("days", "new"), "count"),
+    Metric(
+        "read_again",
+        "inspect",
+        "later reads of the tenth of the values that the first day read most",
+        _place("days", "again"),
+        "share",
     ),
     Metric("gap", "inspect", "mean time between requests", _place("arrivals", "gap_mean_s", scale=1e9), "ns"),
     Metric("dirty_reads", "inspect", "dirty reads over writes", _place("dirty_reads", "ratio"), "share"),

@@ -247,6 +247,8 @@ class Experiment:
     """Settings of every mining, where a group does not vary them."""
     quick_parts: int
     quick_requests: int
+    day_writes: int
+    """Writes of a day, where days of a workload are compared; 0: they are not."""
     drives: Mapping[str, Drive]
     kinds: Mapping[str, str]
     """Kinds of stand-in and what they are; `traces` are the files that a user has."""

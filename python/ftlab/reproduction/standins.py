@@ -15,7 +15,7 @@ from typing import Any
 
 from ftlab import conversion, inspection, parquet, recording, traces
 from ftlab.errors import InputError
-from ftlab.reproduction import files, packing
+from ftlab.reproduction import days, files, packing
 from ftlab.reproduction.schema import Candidate, Experiment, Workload
 
 TRACES = "traces"
@@ -161,6 +161,7 @@ def _prepare(chosen: Chosen, experiment: Experiment, folder: Path, parts: int, m
     report = conversion.execute(given, path, {**reading, "filters": behind_all})
     before = inspection.execute(chosen.given, traces.requests_spec(chosen.given, {**reading, "filters": in_front}))
     behind = inspection.execute(str(path), traces.requests_spec(str(path), {}))
+    own_days = {"days": days.of_trace(path, experiment.day_writes)} if experiment.day_writes else {}
     requests = int(report["requests"])
     if requests < parts:
         raise InputError(f"{chosen.says}: {requests} requests, expected at least {parts}: one for each part")
@@ -170,7 +171,7 @@ def _prepare(chosen: Chosen, experiment: Experiment, folder: Path, parts: int, m
         requests=requests,
         parts=parts,
         end_byte=int(behind.figures["trace"]["end_byte"]),
-        figures={"before": before.figures, "behind": behind.figures},
+        figures={"before": {**before.figures, **own_days}, "behind": {**behind.figures, **own_days}},
     )
 
 

@@ -1,7 +1,10 @@
 //! The named workloads: what was published of each comes out of the generator.
 
-use crate::figures::{Figures, figures};
+use ftlab_core::{Batch, OpKind, Source};
 use ftlab_trace::synth::{self, named};
+use rustc_hash::FxHashMap;
+
+use crate::figures::{Figures, figures};
 
 /// Long enough for every published figure, an episode at least.
 fn made(name: &str) -> Figures {
@@ -144,6 +147,54 @@ fn value_popularity_of_webvm() {
         0.07,
         0.5,
     );
+}
+
+/// Figure 4 of RR-SSD of the values that are read: 7, 14 and 30 % of them make 80 % of the reads.
+#[test]
+fn popular_reads_of_rr_ssd() {
+    for (name, writes, share) in [
+        ("webvm_popular", 0.77, 0.07),
+        ("homes_popular", 0.96, 0.14),
+        ("mail_popular", 0.77, 0.30),
+    ] {
+        let mut reads = FxHashMap::<u64, u64>::default();
+        let mut generator = synth::parse(&format!("{name}:requests=200000"), 64 << 30, 4096, 1).unwrap();
+        let mut batch = Batch::default();
+        loop {
+            generator.next_batch(&mut batch).unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            for (row, op) in batch.op.iter().enumerate() {
+                if *op == OpKind::Read {
+                    *reads.entry(batch.offset[row]).or_default() += 1;
+                }
+            }
+        }
+        let all: u64 = reads.values().sum();
+        points(&format!("{name}, writes"), 1.0 - all as f64 / 2e5, writes, 0.2);
+        let mut counts: Vec<u64> = reads.values().copied().collect();
+        counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
+        let most = (share * counts.len() as f64).round() as usize;
+        let made = counts[..most].iter().sum::<u64>() as f64 / all as f64;
+        points(&format!("{name}, reads of {share} of the values"), made, 0.8, 1.0);
+    }
+}
+
+/// Figure 1 fixes the mean gap within a phase of 10,000 requests; phases are 84 to 101 ms apart, of which a request has 9.2 us.
+#[test]
+fn phases_of_rr_ssd() {
+    for (name, gap_us) in [
+        ("webvm", 7.1),
+        ("homes", 8.2),
+        ("mail", 6.5),
+        ("hadoop", 3.4),
+        ("trans", 5.2),
+        ("desktop", 4.3),
+        ("homes_popular", 8.2),
+    ] {
+        near(name, made(name).mean_gap_ns / 1e3, gap_us + 9.23, 0.02);
+    }
 }
 
 #[test]
