@@ -12,8 +12,8 @@ from ftlab import traces
 def of_trace(path: Path, writes: int) -> dict[str, Any]:
     """Figures of days of so many writes each; of a workload without contents, or of less than two days, nothing.
 
-    `new` are the values that come for the first time, a day, the first one left out; `again` is the share of the reads of
-    the later days whose value is among the most read of the first day: the tenth of the values that were read.
+    `new` are the values that come for the first time, a day, the first one left out; `again` is the share of the later
+    days' reads whose value is among the most read of the first day: the tenth of the values that were read.
     """
     known: set[int] = set()
     first: Counter[int] = Counter()
