@@ -44,8 +44,19 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Gives up a reference to a value, or a row.
-    #[cold]
+    #[inline]
     pub(crate) fn release(&mut self, entry: Entry) {
+        let is_done = match entry.target() {
+            Target::Vpn(vpn) => self.indirection.release_one_of_several(vpn),
+            _ => false,
+        };
+        if !is_done {
+            self.release_whole(entry);
+        }
+    }
+
+    #[cold]
+    fn release_whole(&mut self, entry: Entry) {
         let mut released = std::mem::take(&mut self.roles.released);
         match entry.target() {
             Target::Unmapped | Target::Slot(_) => {}

@@ -51,7 +51,7 @@ impl Indirection {
             None => {
                 let pack = self.create()?;
                 // Its chunks are what refers to it.
-                self.refs[pack.at()] = 0;
+                self.values[pack.at()].refs = 0;
                 self.set_chunk_refs(pack, [0; CHUNKS]);
                 Filling { pack, filled: 0 }
             }
@@ -105,7 +105,7 @@ impl Indirection {
         let refs = &mut self.chunk_refs[value.at()][chunk.index()];
         assert!(*refs > 0, "{chunk:?} is released once too often");
         *refs -= 1;
-        self.refs[value.at()] -= 1;
+        self.values[value.at()].refs -= 1;
         if self.chunk_refs[value.at()][chunk.index()] == 0 && self.whole_references(value) == 0 {
             released.dead_chunks.push(chunk);
         }
@@ -121,7 +121,7 @@ impl Indirection {
     /// References of LPNs to the value as a whole.
     pub fn whole_references(&self, value: Vpn) -> u32 {
         let of_chunks = self.chunk_refs.get(value.at()).map_or(0, |refs| refs.iter().sum());
-        self.refs[value.at()] - of_chunks
+        self.values[value.at()].refs - of_chunks
     }
 
     /// A row of chunks, each of which has been acquired for it.

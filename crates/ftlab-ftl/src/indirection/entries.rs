@@ -25,7 +25,7 @@ impl Indirection {
 
     /// One more than the highest number of a value, and of a row.
     pub fn ends(&self) -> (u32, u32) {
-        (self.head.len() as u32, self.rows.len() as u32)
+        (self.values.len() as u32, self.rows.len() as u32)
     }
 }
 

@@ -56,7 +56,7 @@ impl Indirection {
     /// The gathering in which the value lies, if it does not lie in a slot of its own.
     #[inline]
     pub fn gathered_in(&self, vpn: Vpn) -> Option<Vpn> {
-        let head = self.head.get(vpn.at()).copied()?;
+        let head = self.values.get(vpn.at())?.head;
         (MEMBER..NOWHERE).contains(&head).then_some(Vpn(head & !MEMBER))
     }
 
@@ -96,7 +96,7 @@ impl Indirection {
     /// A gathering without members, which is not in flash yet; `None` when no number is left.
     pub fn new_gathering(&mut self) -> Option<Vpn> {
         let vpn = self.create()?;
-        self.refs[vpn.at()] = 0;
+        self.values[vpn.at()].refs = 0;
         self.gatherings.insert(vpn, Members::default());
         Some(vpn)
     }
@@ -107,8 +107,8 @@ impl Indirection {
             Some(before) => self.leave(before, member),
             None => self.first_slot(member),
         };
-        self.head[member.at()] = MEMBER | into.0;
-        self.refs[into.at()] += 1;
+        self.values[member.at()].head = MEMBER | into.0;
+        self.values[into.at()].refs += 1;
         let held = self.live(member);
         self.gatherings.entry(into).or_default().push(member, held);
         left
@@ -138,8 +138,8 @@ impl Indirection {
         if let Some(members) = self.gatherings.get_mut(&gathering) {
             members.remove(member);
         }
-        self.refs[gathering.at()] -= 1;
-        if self.refs[gathering.at()] > 0 {
+        self.values[gathering.at()].refs -= 1;
+        if self.values[gathering.at()].refs > 0 {
             return None;
         }
         let slot = self.first_slot(gathering);
@@ -154,7 +154,7 @@ impl Indirection {
 
     fn end_gathering(&mut self, gathering: Vpn) {
         self.gatherings.remove(&gathering);
-        self.head[gathering.at()] = UNUSED;
+        self.values[gathering.at()].head = UNUSED;
         self.values_in_use -= 1;
         self.give_back(gathering);
     }
@@ -176,7 +176,7 @@ impl Indirection {
 
     /// A value is found again in a gathering that is in flash. It counts there from [`Indirection::rejoin`] on.
     pub(crate) fn recover_member(&mut self, member: Vpn, gathering: Vpn, held: Held) {
-        self.head[member.at()] = MEMBER | gathering.0;
+        self.values[member.at()].head = MEMBER | gathering.0;
         self.gatherings.entry(gathering).or_default().push(member, held);
     }
 
@@ -185,9 +185,9 @@ impl Indirection {
         for (&gathering, members) in &mut self.gatherings {
             let Members { list, count, .. } = *members;
             for member in list.into_iter().take(usize::from(count)) {
-                match self.refs[member.at()] {
+                match self.values[member.at()].refs {
                     0 => members.remove(member),
-                    _ => self.refs[gathering.at()] += 1,
+                    _ => self.values[gathering.at()].refs += 1,
                 }
             }
         }
@@ -199,7 +199,7 @@ impl Indirection {
     /// # Errors
     /// A sentence about a member that lies in no gathering.
     pub(super) fn restore_gatherings(&mut self) -> Result<(), String> {
-        for vpn in (0..self.head.len() as u32).map(Vpn) {
+        for vpn in (0..self.values.len() as u32).map(Vpn) {
             let Some(gathering) = self.gathered_in(vpn) else {
                 continue;
             };
@@ -213,7 +213,7 @@ impl Indirection {
             self.gatherings.entry(gathering).or_default().push(vpn, held);
         }
         let miscounted = |(gathering, members): (&Vpn, &Members)| {
-            (self.refs[gathering.at()] as usize != members.all().len()).then_some(*gathering)
+            (self.values[gathering.at()].refs as usize != members.all().len()).then_some(*gathering)
         };
         match self.gatherings.iter().filter_map(miscounted).min() {
             Some(gathering) => Err(format!("{gathering:?} does not count the values that lie in it")),

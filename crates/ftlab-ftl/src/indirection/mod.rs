@@ -62,12 +62,20 @@ const RING: u32 = 0b10 << 30;
 /// In `head`: the number of the gathering in which the value lies instead of a slot.
 const MEMBER: u32 = 0b11 << 30;
 
+/// A value, whole in one line of the processor's cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+struct Value {
+    /// Where it lies.
+    head: u32,
+    /// How many LPNs and chunks of rows refer to it. Of a number that is not in use: the next one in its list.
+    refs: u32,
+}
+
 #[derive(Clone, Debug)]
 pub struct Indirection {
-    /// By VPN: where the value lies, and how many LPNs and chunks of rows refer to it. Of a number that is not in use: the
-    /// next one in its list.
-    head: Vec<u32>,
-    refs: Vec<u32>,
+    /// By VPN.
+    values: Vec<Value>,
     copies: Chains,
     /// By VPN, as far as there are values that hold chunks: references to each chunk.
     chunk_refs: Vec<[u32; CHUNKS]>,
@@ -130,8 +138,7 @@ impl Indirection {
     /// At most `most` values. With `resting` the number of a dead one is not used again before [`Indirection::wake`].
     pub fn new(most: u32, resting: bool) -> Self {
         Indirection {
-            head: Vec::new(),
-            refs: Vec::new(),
+            values: Vec::new(),
             copies: Chains::default(),
             chunk_refs: Vec::new(),
             rows: Vec::new(),
@@ -147,13 +154,13 @@ impl Indirection {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.head.is_empty() && self.rows.is_empty()
+        self.values.is_empty() && self.rows.is_empty()
     }
 
     /// Bytes of the tables.
     pub fn bytes(&self) -> u64 {
         let of_chunks = self.chunk_refs.len() * 16 + self.rows.len() * 16 + self.gatherings.len() * 24;
-        (self.head.len() * 8 + self.copies.bytes() + of_chunks) as u64
+        (self.values.len() * 8 + self.copies.bytes() + of_chunks) as u64
     }
 
     /// Values and rows in use.
@@ -165,13 +172,12 @@ impl Indirection {
     pub fn create(&mut self) -> Option<Vpn> {
         let vpn = if self.free_vpns != NOWHERE {
             let vpn = Vpn(self.free_vpns);
-            self.free_vpns = self.refs[vpn.at()];
-            (self.head[vpn.at()], self.refs[vpn.at()]) = (NOWHERE, 1);
+            self.free_vpns = self.values[vpn.at()].refs;
+            self.values[vpn.at()] = Value { head: NOWHERE, refs: 1 };
             vpn
-        } else if (self.head.len() as u32) < self.most {
-            grow(&mut self.head, NOWHERE);
-            grow(&mut self.refs, 1);
-            Vpn(self.head.len() as u32 - 1)
+        } else if (self.values.len() as u32) < self.most {
+            grow(&mut self.values, Value { head: NOWHERE, refs: 1 });
+            Vpn(self.values.len() as u32 - 1)
         } else {
             return None;
         };
@@ -181,23 +187,42 @@ impl Indirection {
 
     /// References to the value.
     pub fn references(&self, vpn: Vpn) -> u32 {
-        self.refs[vpn.at()]
+        self.values[vpn.at()].refs
     }
 
     /// Brings what is known of the value into the processor's cache; no effect on the model.
     #[inline]
     pub fn prefetch(&self, vpn: Vpn) {
-        memory::prefetch(&self.head, vpn.at());
-        memory::prefetch(&self.refs, vpn.at());
+        memory::prefetch(&self.values, vpn.at());
+    }
+
+    /// The slot that ends with the next release of the value, if it lies in one of its own.
+    #[inline]
+    pub fn ends_with_one(&self, vpn: Vpn) -> Option<Slot> {
+        let value = self.values.get(vpn.at())?;
+        (value.refs == 1 && value.head < RING).then_some(Slot(value.head))
+    }
+
+    /// One LPN less refers to the value, if others do beside it and nothing is known of chunks. False if it was left as it is.
+    #[inline]
+    pub fn release_one_of_several(&mut self, vpn: Vpn) -> bool {
+        let is_simple = self.chunk_refs.is_empty();
+        match self.values.get_mut(vpn.at()) {
+            Some(value) if is_simple && value.head != UNUSED && value.refs > 1 => {
+                value.refs -= 1;
+                true
+            }
+            _ => false,
+        }
     }
 
     pub fn acquire(&mut self, vpn: Vpn) {
         assert!(self.is_used(vpn), "{vpn:?} is not in use");
-        self.refs[vpn.at()] += 1;
+        self.values[vpn.at()].refs += 1;
     }
 
     pub fn is_used(&self, vpn: Vpn) -> bool {
-        self.head.get(vpn.at()).is_some_and(|&head| head != UNUSED)
+        self.values.get(vpn.at()).is_some_and(|value| value.head != UNUSED)
     }
 
     /// One LPN less refers to the value; what that ends is added to `released`.
@@ -206,7 +231,7 @@ impl Indirection {
             self.is_used(vpn) && self.whole_references(vpn) > 0,
             "{vpn:?} is released once too often"
         );
-        self.refs[vpn.at()] -= 1;
+        self.values[vpn.at()].refs -= 1;
         if self.whole_references(vpn) == 0
             && let Some(chunks) = self.chunk_references(vpn)
         {
@@ -218,7 +243,7 @@ impl Indirection {
     }
 
     fn end_if_unused(&mut self, vpn: Vpn, released: &mut Released) {
-        if self.refs[vpn.at()] > 0 {
+        if self.values[vpn.at()].refs > 0 {
             return;
         }
         let before = released.slots.len();
@@ -230,7 +255,7 @@ impl Indirection {
         if let Some(ring) = self.ring(vpn) {
             self.copies.free(ring);
         }
-        self.head[vpn.at()] = UNUSED;
+        self.values[vpn.at()].head = UNUSED;
         self.values_in_use -= 1;
         for filling in &mut self.filling {
             if filling.is_some_and(|filling| filling.pack == vpn) {
@@ -244,13 +269,13 @@ impl Indirection {
     /// The number of a dead value may be used again, now or later.
     fn give_back(&mut self, vpn: Vpn) {
         let Some(resting) = &mut self.resting else {
-            self.refs[vpn.at()] = std::mem::replace(&mut self.free_vpns, vpn.0);
+            self.values[vpn.at()].refs = std::mem::replace(&mut self.free_vpns, vpn.0);
             return;
         };
-        self.refs[vpn.at()] = NOWHERE;
+        self.values[vpn.at()].refs = NOWHERE;
         match resting.last {
             NOWHERE => resting.first = vpn.0,
-            last => self.refs[last as usize] = vpn.0,
+            last => self.values[last as usize].refs = vpn.0,
         }
         resting.last = vpn.0;
         resting.count += 1;
@@ -266,8 +291,8 @@ impl Indirection {
         let Some(resting) = &mut self.resting else { return };
         for _ in 0..count {
             let vpn = resting.first;
-            resting.first = self.refs[vpn as usize];
-            self.refs[vpn as usize] = std::mem::replace(&mut self.free_vpns, vpn);
+            resting.first = self.values[vpn as usize].refs;
+            self.values[vpn as usize].refs = std::mem::replace(&mut self.free_vpns, vpn);
         }
         resting.count -= count;
         if resting.count == 0 {
@@ -279,7 +304,7 @@ impl Indirection {
 
     /// The last node of the ring in which the places of the value lie, if there are several.
     fn ring(&self, vpn: Vpn) -> Option<u32> {
-        let head = self.head.get(vpn.at()).copied()?;
+        let head = self.values.get(vpn.at())?.head;
         (RING..MEMBER).contains(&head).then_some(head & !RING)
     }
 
@@ -292,8 +317,8 @@ impl Indirection {
     /// The places of the value; of one that is gathered with others, their slot.
     pub fn copies_of(&self, vpn: Vpn) -> impl Iterator<Item = Slot> + '_ {
         let vpn = self.gathered_in(vpn).unwrap_or(vpn);
-        let only = self.head.get(vpn.at()).filter(|&&head| head < RING);
-        let only = only.map(|&slot| Slot(slot));
+        let head = self.values.get(vpn.at()).map(|value| value.head);
+        let only = head.filter(|&head| head < RING).map(Slot);
         only.into_iter().chain(self.copies.places(self.ring(vpn)))
     }
 
@@ -313,7 +338,7 @@ impl Indirection {
 
     /// The value lies in `slot` as well, after its other places.
     pub fn add_copy(&mut self, vpn: Vpn, slot: Slot) {
-        self.head[vpn.at()] = match self.head[vpn.at()] {
+        self.values[vpn.at()].head = match self.values[vpn.at()].head {
             UNUSED => panic!("{vpn:?} is not in use"),
             NOWHERE => slot.0,
             only if only < RING => RING | self.copies.pair(Slot(only), slot),
@@ -324,13 +349,13 @@ impl Indirection {
 
     /// The value does not lie in `slot` any more.
     pub fn drop_copy(&mut self, vpn: Vpn, slot: Slot) {
-        self.head[vpn.at()] = match self.ring(vpn) {
+        self.values[vpn.at()].head = match self.ring(vpn) {
             Some(ring) => match self.copies.remove(ring, slot) {
                 Left::One(only) => only.0,
                 Left::Ring(ring) => RING | ring,
             },
             None => {
-                assert!(self.head[vpn.at()] == slot.0, "{vpn:?} has no copy at {slot:?}");
+                assert!(self.values[vpn.at()].head == slot.0, "{vpn:?} has no copy at {slot:?}");
                 NOWHERE
             }
         };
@@ -341,15 +366,15 @@ impl Indirection {
         match self.ring(vpn) {
             Some(ring) => self.copies.replace(ring, old, new),
             None => {
-                assert!(self.head[vpn.at()] == old.0, "{vpn:?} has no copy at {old:?}");
-                self.head[vpn.at()] = new.0;
+                assert!(self.values[vpn.at()].head == old.0, "{vpn:?} has no copy at {old:?}");
+                self.values[vpn.at()].head = new.0;
             }
         }
     }
 
     /// All values in use.
     pub fn in_use(&self) -> impl Iterator<Item = Vpn> + '_ {
-        (0..self.head.len() as u32).map(Vpn).filter(|&vpn| self.is_used(vpn))
+        (0..self.values.len() as u32).map(Vpn).filter(|&vpn| self.is_used(vpn))
     }
 
     /// All slots that hold data of values.
@@ -371,21 +396,20 @@ impl Indirection {
             "{vpn:?} is found, but there are {} numbers",
             self.most
         );
-        while self.head.len() <= vpn.at() {
-            grow(&mut self.head, NOWHERE);
-            grow(&mut self.refs, 0);
+        while self.values.len() <= vpn.at() {
+            grow(&mut self.values, Value { head: NOWHERE, refs: 0 });
         }
         if let Some(slot) = slot {
-            self.head[vpn.at()] = slot.0;
+            self.values[vpn.at()].head = slot.0;
         }
     }
 
     /// Values that nothing refers to are not there; their numbers are free.
     pub(crate) fn recovered(&mut self) {
         self.values_in_use = 0;
-        for vpn in (0..self.head.len() as u32).map(Vpn) {
-            if self.refs[vpn.at()] == 0 {
-                self.head[vpn.at()] = UNUSED;
+        for vpn in (0..self.values.len() as u32).map(Vpn) {
+            if self.values[vpn.at()].refs == 0 {
+                self.values[vpn.at()].head = UNUSED;
                 self.give_back(vpn);
             } else {
                 self.values_in_use += 1;

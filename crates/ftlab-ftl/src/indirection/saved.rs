@@ -1,7 +1,7 @@
 //! The tables of values as numbers, for saved states.
 
 use super::chains::{Chains, Node};
-use super::{CHUNKS, ChunkId, Indirection, MAX_COPIES, NOWHERE, Resting, UNUSED};
+use super::{CHUNKS, ChunkId, Indirection, MAX_COPIES, NOWHERE, Resting, UNUSED, Value};
 
 /// Tables in a saved state.
 pub(crate) const SECTIONS: usize = 6;
@@ -13,8 +13,8 @@ impl Indirection {
         let chunk_refs = self.chunk_refs.iter().flatten();
         let rows = self.rows.iter().flatten();
         [
-            self.head.clone(),
-            self.refs.clone(),
+            self.values.iter().map(|value| value.head).collect(),
+            self.values.iter().map(|value| value.refs).collect(),
             self.copies.numbers(),
             chunk_refs.copied().collect(),
             rows.map(|chunk| chunk.0).collect(),
@@ -57,8 +57,11 @@ impl Indirection {
         let copies = Chains::from_numbers(&nodes, unused)?;
         *self = Indirection {
             values_in_use: head.iter().filter(|&&head| head != UNUSED).count() as u32,
-            head,
-            refs,
+            values: head
+                .into_iter()
+                .zip(refs)
+                .map(|(head, refs)| Value { head, refs })
+                .collect(),
             copies,
             chunk_refs: chunk_refs.to_vec(),
             rows: rows.iter().map(|row| row.map(ChunkId)).collect(),
@@ -81,17 +84,17 @@ impl Indirection {
             let mut vpn = start;
             while vpn != NOWHERE {
                 free += 1;
-                if self.head.get(vpn as usize) != Some(&UNUSED) || free > self.head.len() {
+                if self.values.get(vpn as usize).map(|value| value.head) != Some(UNUSED) || free > self.values.len() {
                     return Err(format!("VPN {vpn} is in the list of those that are not in use"));
                 }
-                vpn = self.refs[vpn as usize];
+                vpn = self.values[vpn as usize].refs;
             }
         }
-        if free + self.values_in_use as usize != self.head.len() {
+        if free + self.values_in_use as usize != self.values.len() {
             return Err(format!(
                 "{free} free numbers and {} values, of {}",
                 self.values_in_use,
-                self.head.len()
+                self.values.len()
             ));
         }
         let (mut row, mut free_rows) = (self.free_row, 0);
@@ -112,7 +115,7 @@ impl Indirection {
                 .chunk_refs
                 .get(vpn.at())
                 .map_or(0, |refs| refs.iter().copied().map(u64::from).sum());
-            if of_chunks > u64::from(self.refs[vpn.at()]) {
+            if of_chunks > u64::from(self.values[vpn.at()].refs) {
                 return Err(format!(
                     "{vpn:?} has {of_chunks} references to its chunks, and fewer in all"
                 ));
