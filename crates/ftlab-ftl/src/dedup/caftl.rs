@@ -48,7 +48,7 @@ use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Fingerprints, Left, PlainEviction, Room};
+use super::fingerprints::{Fingerprints, PlainEviction, Room};
 use super::hashing::{Hashing, nanoseconds};
 use super::units::{Looked, SavedUnits, Units};
 use super::{After, Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Merged, Setup, Work, a_hundredth};
@@ -124,7 +124,6 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
         idle_ns: nanoseconds("caftl", "idle_us", params.idle_us)?,
         hashing,
         units: Units::new("caftl", room)?,
-        crcs: FxHashMap::default(),
         sample: None,
         is_off: false,
         passing: None,
@@ -143,8 +142,6 @@ struct Caftl {
     nobody: Work,
     idle_ns: u64,
     units: Units,
-    /// CRCs of the store, each with the fingerprints that have it.
-    crcs: FxHashMap<u32, u32>,
     /// Of the request that was sampled last.
     sample: Option<Sample>,
     /// The switch is off.
@@ -196,7 +193,9 @@ impl Unhashed {
 
     /// Nothing is known any more of what the LPN held, even if it has just been read.
     fn gone(&mut self, lpn: Lpn) {
-        self.contents.remove(&lpn.0);
+        if !self.contents.is_empty() {
+            self.contents.remove(&lpn.0);
+        }
         self.examined = self.examined.filter(|&examined| examined != lpn.0);
     }
 
@@ -208,10 +207,6 @@ impl Unhashed {
         }
         None
     }
-}
-
-fn crc_of(content: u64) -> u32 {
-    (content.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
 }
 
 impl Caftl {
@@ -257,7 +252,8 @@ impl Caftl {
         works.extend(self.crc.map(|crc| Work { after, ..crc }));
         if self.crc.is_none() {
             self.hashing.hash_after(after, works);
-        } else if self.crcs.contains_key(&crc_of(content)) {
+        // 32 bits of a hash of the content id stand for the CRC.
+        } else if self.units.table.has_hash_of(content) {
             self.hashing.hash_after(After::Previous, works);
         } else {
             self.figures.by_crc += 1;
@@ -274,40 +270,17 @@ impl Caftl {
     /// The fingerprint of a unit stored without one is known now: where else its content lies, or else it comes into the store.
     fn hashed(&mut self, lpn: Lpn) -> Option<Of> {
         let content = self.unhashed.contents.remove(&lpn.0)?;
-        let (into, left) = match self.units.elsewhere(content) {
-            Some((of, left)) => (Some(of), left),
-            None => {
-                let left = self.units.knows(content, lpn);
-                self.entered(content);
-                (None, left)
-            }
-        };
-        self.left(left);
-        into
+        let elsewhere = self.units.elsewhere(content);
+        if elsewhere.is_none() {
+            self.units.knows(content, lpn);
+        }
+        elsewhere
     }
 
     fn pass(&mut self, content: u64) -> Decision {
         self.units.pass();
         self.passing = Some(content);
         Decision::Store
-    }
-
-    fn left(&mut self, left: Option<Left>) {
-        if let (Some(left), true) = (left, self.params.crc) {
-            let crc = crc_of(left.content);
-            if let Some(count) = self.crcs.get_mut(&crc) {
-                *count -= 1;
-                if *count == 0 {
-                    self.crcs.remove(&crc);
-                }
-            }
-        }
-    }
-
-    fn entered(&mut self, content: u64) {
-        if self.params.crc {
-            *self.crcs.entry(crc_of(content)).or_default() += 1;
-        }
     }
 }
 
@@ -367,10 +340,7 @@ impl DedupPolicy for Caftl {
             None => self.hash(write.content, After::Nothing, works),
         }
         match self.units.look_up(write.content, 0) {
-            Looked::Shared { of, left, .. } => {
-                self.left(left);
-                Decision::Share(of)
-            }
+            Looked::Shared { of, .. } => Decision::Share(of),
             Looked::New => Decision::Store,
         }
     }
@@ -383,23 +353,14 @@ impl DedupPolicy for Caftl {
                 }
             }
             Event::Stored { .. } => {
-                let (before, new) = (self.units.table.count(), self.units.storing());
-                let left = self.units.on(event);
-                if let (Some(content), true) = (new, left.is_some() || self.units.table.count() > before) {
-                    self.entered(content);
-                }
-                self.left(left);
+                self.units.on(event);
             }
-            Event::Became { lpn, .. } => {
+            Event::Became { lpn, .. } | Event::Gone(Of::Lpn(lpn)) => {
                 self.unhashed.gone(lpn);
                 self.units.on(event);
             }
-            Event::Gone(of) => {
-                if let Of::Lpn(lpn) = of {
-                    self.unhashed.gone(lpn);
-                }
-                let left = self.units.gone(of);
-                self.left(left);
+            Event::Gone(Of::Vpn(_)) => {
+                self.units.on(event);
             }
             Event::ChunkStored { .. } | Event::ChunkGone(_) => {}
         }
@@ -446,7 +407,6 @@ impl DedupPolicy for Caftl {
 
     fn forget(&mut self) {
         self.units.forget();
-        self.crcs.clear();
         (self.sample, self.is_off, self.passing) = (None, false, None);
         self.unhashed = Unhashed::default();
     }
@@ -476,9 +436,6 @@ impl DedupPolicy for Caftl {
         let (hashes, units, (unhashed, figures, is_off)): Saved = learnt::load(saved)?;
         self.hashing.count = hashes;
         self.units.take_over(units)?;
-        self.crcs.clear();
-        let contents: Vec<u64> = self.units.table.contents().map(|(content, _)| content).collect();
-        contents.into_iter().for_each(|content| self.entered(content));
         (self.unhashed, self.figures, self.is_off) = (unhashed, figures, is_off);
         Ok(())
     }

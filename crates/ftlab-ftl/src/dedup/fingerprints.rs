@@ -9,7 +9,7 @@ use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 pub use super::nodes::Place;
-use super::nodes::{By, NONE, Node, Nodes};
+use super::nodes::{By, NONE, Node, Nodes, half_hash};
 
 mod ahead;
 
@@ -119,6 +119,8 @@ pub struct Fingerprints {
     /// Contexts that have fingerprints here, the least worth first (only where they are the rule).
     order: BTreeSet<(u64, u32)>,
     pub evicted: u64,
+    /// Fingerprints that have come in.
+    entered: u64,
 }
 
 /// A table as bytes: each list from its back to its front (one in any order where there is no bound), and the worth of the contexts.
@@ -161,6 +163,7 @@ impl Fingerprints {
             contexts: Vec::new(),
             order: BTreeSet::new(),
             evicted: 0,
+            entered: 0,
         })
     }
 
@@ -190,6 +193,18 @@ impl Fingerprints {
     #[inline]
     pub fn find(&self, content: u64) -> Option<Found> {
         self.nodes.with_content(content).map(Found)
+    }
+
+    /// Whether there is a content whose hash begins with the same 32 bits.
+    #[inline]
+    pub fn has_hash_of(&self, content: u64) -> bool {
+        self.nodes.with_half_hash(half_hash(content))
+    }
+
+    /// How many fingerprints have come in so far: a content that was not there is not there while this stays the same.
+    #[inline]
+    pub fn entered(&self) -> u64 {
+        self.entered
     }
 
     #[inline]
@@ -291,9 +306,19 @@ impl Fingerprints {
 
     /// A new fingerprint of a context. Who had to leave for it. One that is there already stays as it is.
     pub fn insert(&mut self, content: u64, place: Place, context: u32) -> Option<Left> {
-        if self.nodes.with_content(content).is_some() {
-            return None;
+        match self.nodes.with_content(content) {
+            Some(_) => None,
+            None => self.insert_absent(content, place, context),
         }
+    }
+
+    /// As [`Fingerprints::insert`], of one that is known not to be there.
+    pub fn insert_absent(&mut self, content: u64, place: Place, context: u32) -> Option<Left> {
+        debug_assert!(
+            self.nodes.with_content(content).is_none(),
+            "content {content:#x} is there already"
+        );
+        self.entered += 1;
         self.grow_contexts(context);
         let left = (self.count() >= self.most).then(|| self.evict(self.victim()));
         let list = if self.eviction == Eviction::Contexts {

@@ -56,6 +56,18 @@ pub enum By {
 
 const LEAST_BITS: u32 = 4;
 
+/// Multiplied by 2^64 over the golden ratio: also keys that count up are spread.
+#[inline]
+fn hash(key: u64) -> u64 {
+    key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The upper half of a key's hash.
+#[inline]
+pub fn half_hash(key: u64) -> u32 {
+    (hash(key) >> 32) as u32
+}
+
 #[derive(Clone, Debug)]
 pub struct Nodes {
     nodes: Vec<Node>,
@@ -107,6 +119,20 @@ impl Nodes {
     #[inline]
     pub fn with_content(&self, content: u64) -> Option<u32> {
         self.find(By::Content, content)
+    }
+
+    /// Whether a content has the same [`half_hash`]; all that do are in one chain.
+    #[inline]
+    pub fn with_half_hash(&self, half: u32) -> bool {
+        debug_assert!(self.bits <= 32, "a chain is chosen by {} bits", self.bits);
+        let mut number = self.first[By::Content as usize][(half >> (u32::BITS - self.bits)) as usize];
+        while let Some(node) = self.nodes.get(number as usize) {
+            if half_hash(node.content) == half {
+                return true;
+            }
+            number = node.next[By::Content as usize];
+        }
+        false
     }
 
     #[inline]
@@ -186,8 +212,7 @@ impl Nodes {
 
     #[inline]
     fn chain(&self, key: u64) -> usize {
-        // Multiplied by 2^64 over the golden ratio: also keys that count up are spread.
-        (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - self.bits)) as usize
+        (hash(key) >> (u64::BITS - self.bits)) as usize
     }
 
     #[inline]
@@ -276,6 +301,9 @@ mod tests {
             assert_eq!(nodes.at_place(place), by_place.get(&place).copied());
             let content = random.below(900) << 40;
             assert_eq!(nodes.with_content(content), by_content.get(&content).copied());
+            let half = half_hash(content ^ random.below(2));
+            let is_there = by_content.keys().any(|&other| half_hash(other) == half);
+            assert_eq!(nodes.with_half_hash(half), is_there);
         }
         assert!(nodes.count() > 400 && nodes.bits > 8, "{}", nodes.count());
     }

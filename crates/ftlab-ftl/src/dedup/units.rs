@@ -11,7 +11,7 @@ use crate::indirection::{Of, Vpn};
 /// Fingerprints of units, and the one that is being stored.
 pub struct Units {
     pub table: Fingerprints,
-    storing: Option<(u64, u32)>,
+    storing: Option<Storing>,
     /// Fingerprints that had to leave while their data lives, as its spare areas say them; kept if they come back with reads.
     given_up: Option<FxHashMap<Place, (u64, u32)>>,
     prefetched: u64,
@@ -19,6 +19,16 @@ pub struct Units {
     pub found: u64,
 }
 
+/// A unit whose fingerprint was not in the table when it was looked up.
+#[derive(Clone, Copy)]
+struct Storing {
+    content: u64,
+    context: u32,
+    /// [`Fingerprints::entered`] at that time: a collection may have brought it in since.
+    entered: u64,
+}
+
+#[inline]
 pub fn place_of(of: Of) -> Place {
     match of {
         Of::Lpn(lpn) => u64::from(lpn.0) << 1,
@@ -26,6 +36,7 @@ pub fn place_of(of: Of) -> Place {
     }
 }
 
+#[inline]
 pub fn of_place(place: Place) -> Of {
     match place & 1 {
         0 => Of::Lpn(Lpn((place >> 1) as u32)),
@@ -97,7 +108,11 @@ impl Units {
     #[inline]
     pub fn look_up(&mut self, content: u64, context: u32) -> Looked {
         let Some(found) = self.table.find(content) else {
-            self.storing = Some((content, context));
+            self.storing = Some(Storing {
+                content,
+                context,
+                entered: self.table.entered(),
+            });
             return Looked::New;
         };
         self.storing = None;
@@ -116,13 +131,13 @@ impl Units {
         }
     }
 
-    /// Where the content of an examined unit lies, if its fingerprint is there; that is a hit of it. Who had to leave, if a level
-    /// was full.
-    pub fn elsewhere(&mut self, content: u64) -> Option<(Of, Option<Left>)> {
+    /// Where the content of an examined unit lies, if its fingerprint is there; that is a hit of it.
+    pub fn elsewhere(&mut self, content: u64) -> Option<Of> {
         let found = self.table.find(content)?;
         let of = of_place(self.table.place(found));
         let left = self.table.hit(found);
-        Some((of, self.gives_up(left)))
+        self.gives_up(left);
+        Some(of)
     }
 
     /// The unit that is written next is stored without a fingerprint.
@@ -130,15 +145,10 @@ impl Units {
         self.storing = None;
     }
 
-    /// The content whose unit is being stored and gets a fingerprint.
-    pub fn storing(&self) -> Option<u64> {
-        self.storing.map(|(content, _)| content)
-    }
-
-    /// An examined unit gets a fingerprint, which is not in the table. Who had to leave.
-    pub fn knows(&mut self, content: u64, lpn: Lpn) -> Option<Left> {
+    /// An examined unit gets a fingerprint, which is not in the table.
+    pub fn knows(&mut self, content: u64, lpn: Lpn) {
         let left = self.table.insert(content, place_of(Of::Lpn(lpn)), 0);
-        self.gives_up(left)
+        self.gives_up(left);
     }
 
     /// What is gone takes its fingerprint with it.
@@ -155,8 +165,16 @@ impl Units {
     pub fn on(&mut self, event: Event) -> Option<Left> {
         match event {
             Event::Stored { of, .. } => {
-                let (content, context) = self.storing.take()?;
-                let left = self.table.insert(content, place_of(of), context);
+                let Storing {
+                    content,
+                    context,
+                    entered,
+                } = self.storing.take()?;
+                let left = if entered == self.table.entered() {
+                    self.table.insert_absent(content, place_of(of), context)
+                } else {
+                    self.table.insert(content, place_of(of), context)
+                };
                 self.gives_up(left)
             }
             Event::Became { lpn, vpn } => {
