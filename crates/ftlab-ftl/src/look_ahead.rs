@@ -1,7 +1,8 @@
 //! What the writes to come will look up on a drive that deduplicates, brought into the processor's cache. No effect on the model.
 //!
 //! A write waits for memory four times, each time for what the last answer names: where to look, the fingerprint there, what that
-//! stands for, and the fingerprint of what is overwritten. So each is asked for some requests before its turn.
+//! stands for, and the fingerprint of what is overwritten. So each is asked for some requests before its turn. A small table stays in
+//! the cache by itself; values and the map do not.
 
 use ftlab_core::Lpn;
 
@@ -16,7 +17,7 @@ use crate::record::{Entry, Target};
 const AHEAD: [usize; 4] = [16, 12, 8, 4];
 
 /// The processor's cache keeps a table with so many fingerprints by itself.
-const CACHED: u32 = 1 << 17;
+const CACHED: u32 = 1 << 14;
 
 /// Units of a request that are looked at: those of a long one follow each other in memory.
 const MOST: usize = 8;
@@ -39,32 +40,44 @@ impl<B: Backend> Ftl<B> {
     #[inline(always)]
     pub fn prefetch_contents<'a>(&self, ahead: impl Fn(usize) -> (u32, &'a [u64])) {
         let table = self.roles.dedup.as_ref().and_then(|policy| policy.fingerprints());
-        let Some(table) = table.filter(|table| table.count() > CACHED) else {
-            return;
-        };
+        let Some(table) = table else { return };
+        let is_large = table.count() > CACHED;
         let [first, second, third, last] = AHEAD;
-        each_of(ahead(first), |lpn, content| {
-            table.prefetch_content(content);
-            table.prefetch_place(place_of(Of::Lpn(lpn)));
-        });
+        if is_large {
+            each_of(ahead(first), |lpn, content| {
+                table.prefetch_content(content);
+                table.prefetch_place(place_of(Of::Lpn(lpn)));
+            });
+        }
         each_of(ahead(second), |lpn, content| {
-            table.prefetch_at_content(content);
-            match self.known_as(lpn) {
-                Of::Lpn(lpn) => table.prefetch_at_place(place_of(Of::Lpn(lpn))),
-                Of::Vpn(vpn) => {
-                    table.prefetch_place(place_of(Of::Vpn(vpn)));
-                    self.indirection.prefetch(vpn);
+            let of = self.known_as(lpn);
+            if let Of::Vpn(vpn) = of {
+                self.indirection.prefetch(vpn);
+            }
+            if is_large {
+                table.prefetch_at_content(content);
+                match of {
+                    Of::Lpn(_) => table.prefetch_at_place(place_of(of)),
+                    Of::Vpn(_) => table.prefetch_place(place_of(of)),
                 }
             }
         });
         each_of(ahead(third), |lpn, content| self.prefetch_found(table, lpn, content));
-        each_of(ahead(last), |lpn, _| table.prefetch_end(place_of(self.known_as(lpn))));
+        if is_large {
+            each_of(ahead(last), |lpn, _| table.prefetch_end(place_of(self.known_as(lpn))));
+        }
     }
 
     #[inline(always)]
     fn prefetch_found(&self, table: &Fingerprints, lpn: Lpn, content: u64) {
-        if let old @ Of::Vpn(_) = self.known_as(lpn) {
-            table.prefetch_at_place(place_of(old));
+        if let old @ Of::Vpn(vpn) = self.known_as(lpn) {
+            if table.count() > CACHED {
+                table.prefetch_at_place(place_of(old));
+            }
+            if let Some(slot) = self.indirection.ends_with_one(vpn) {
+                self.record.prefetch_validity(slot);
+                self.units.prefetch(self.layout.ru_of(slot));
+            }
         }
         match table.prefetch_hit(content).map(of_place) {
             Some(Of::Vpn(vpn)) => self.indirection.prefetch(vpn),
