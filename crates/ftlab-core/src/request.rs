@@ -268,7 +268,7 @@ impl Batch {
     }
 
     /// What is known of request `i`.
-    #[inline]
+    #[inline(always)]
     pub fn context_of(&self, i: usize) -> IoContext<'_> {
         IoContext {
             flags: self.flags[i],
@@ -287,6 +287,15 @@ impl Batch {
     #[inline]
     pub fn content_of(&self, i: usize) -> &[u64] {
         self.ids_of(i).map_or(&[], |ids| &self.content[ids])
+    }
+
+    /// Whether each request has one content id and nothing is known of its chunks.
+    pub fn has_one_content_each(&self) -> bool {
+        let ends = self.content_end.iter().zip(1..);
+        let is_each = |(&end, number): (&u32, u32)| end == number;
+        self.chunk.is_empty()
+            && self.content_end.len() == self.len()
+            && ends.map(is_each).fold(true, |all, is| all & is)
     }
 
     /// Appends content ids, and those of their chunks; of two sizes of chunks the larger is kept. What is not known is 0.

@@ -175,25 +175,28 @@ impl Contents {
     }
 
     /// The next request is one whole unit of this content, and its contents are wanted no longer than until the next.
-    #[inline]
+    #[inline(always)]
     pub fn enter_only(&mut self, content: u64, unit_bytes: u32) {
         self.entered += 1;
         let only = &mut self.only;
         only.number = self.entered;
         match only.ids.first_mut() {
             Some(id) => *id = content,
-            None => {
-                *only = RequestContents {
-                    number: self.entered,
-                    ids: vec![content],
-                    id_bytes: unit_bytes,
-                    unit_bytes,
-                    bytes: u64::from(unit_bytes),
-                    direct: 1,
-                    ..RequestContents::default()
-                };
-            }
+            None => self.enter_first(content, unit_bytes),
         }
+    }
+
+    #[cold]
+    fn enter_first(&mut self, content: u64, unit_bytes: u32) {
+        self.only = RequestContents {
+            number: self.entered,
+            ids: vec![content],
+            id_bytes: unit_bytes,
+            unit_bytes,
+            bytes: u64::from(unit_bytes),
+            direct: 1,
+            ..RequestContents::default()
+        };
     }
 
     /// What [`Contents::enter`] has entered, or [`Contents::enter_only`] last.

@@ -12,7 +12,7 @@ use crate::mapping::Why;
 use crate::placement::Event;
 use crate::record::{Entry, Target};
 use crate::replication;
-use crate::request::{Admitted, HostRequest, WriteContext};
+use crate::request::{HostRequest, WriteContext};
 
 impl<B: Backend> Ftl<B> {
     pub(crate) fn write(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
@@ -189,36 +189,8 @@ impl<B: Backend> Ftl<B> {
 
     /// Whether writes pass no buffer and neither a policy nor tenants say where they go.
     #[inline(always)]
-    fn has_one_frontier(&self) -> bool {
+    pub(crate) fn has_one_frontier(&self) -> bool {
         self.plain_buffer && self.plain_placement && self.tenants.is_none()
-    }
-
-    /// Whether a whole unit is written without asking or telling anybody but garbage collection.
-    pub fn is_bare(&self) -> bool {
-        let is_plain = self.has_one_frontier() && self.plain_mapping && self.roles.is_none();
-        let tells_nobody = self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
-        !B::TIMED && is_plain && tells_nobody && !self.end_of_life
-    }
-
-    /// As [`Ftl::admit`] of a request that writes one whole unit, on a drive that [is bare](Ftl::is_bare).
-    #[inline(always)]
-    pub fn write_bare(&mut self, lpn: Lpn) -> Admitted {
-        debug_assert!(self.is_bare() && lpn.0 < self.config.logical_units);
-        self.counts.host_write_requests += 1;
-        self.counts.host_writes += 1;
-        self.tick += 1;
-        let Some(place) = self.place_for(lpn, 0) else {
-            return Admitted::EndOfLife;
-        };
-        self.program_at::<true>(place, lpn, Cause::Host, Class::HostWrite, Ticket::NONE);
-        if self.layout.units_per_page > 1 {
-            self.end_page_of(0, lpn, 1);
-        }
-        if self.end_of_life {
-            Admitted::EndOfLife
-        } else {
-            Admitted::Done
-        }
     }
 
     #[cold]

@@ -4,6 +4,7 @@
 
 pub mod allocation;
 pub mod backend;
+mod bare;
 pub mod buffer;
 mod changes;
 pub mod check;

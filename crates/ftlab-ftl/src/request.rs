@@ -123,6 +123,24 @@ pub struct WriteContext {
 }
 
 impl WriteContext {
+    /// Of a request for one whole unit.
+    #[inline(always)]
+    pub fn of_unit(lpn: Lpn, content: u64, io: &IoContext<'_>) -> Self {
+        WriteContext {
+            flags: io.flags,
+            stream: io.stream,
+            volume: io.volume,
+            pc: io.pc,
+            pid: io.pid,
+            label: io.label,
+            content: Some(content),
+            stamp: 0,
+            request_first: lpn,
+            request_units: 1,
+            contents: None,
+        }
+    }
+
     /// The LPN after the last one of its request.
     #[inline]
     pub fn request_end(&self) -> u32 {

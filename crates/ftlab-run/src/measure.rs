@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use ftlab_core::request::CONTENT_BYTES;
 use ftlab_core::{Batch, IoContext, Lpn, OpKind, Result, Source};
 use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::{Gauges, uncollected};
@@ -166,7 +167,7 @@ pub fn count(
             if requests >= next_cut {
                 power_cuts.push((requests, power::cut_power(ftl, plan.config)));
                 next_cut = cuts.next().unwrap_or(u64::MAX);
-                way.bare = ftl.is_bare();
+                way = Way::of(ftl, batch);
             }
             if series.due(requests) {
                 let gauges = Gauges::of(ftl);
@@ -221,6 +222,8 @@ struct Way {
     plain: bool,
     /// A write of one whole unit asks nobody.
     bare: bool,
+    /// Such a write asks the dedup policy alone; each request has one content.
+    bare_content: bool,
     /// Contents decide where units go.
     looks_up: bool,
 }
@@ -230,6 +233,9 @@ impl Way {
         Way {
             plain: batch.is_plain(),
             bare: ftl.is_bare(),
+            bare_content: ftl.layout.geometry.unit_bytes == CONTENT_BYTES
+                && ftl.is_bare_but_for_contents()
+                && batch.has_one_content_each(),
             looks_up: !batch.content.is_empty() && ftl.deduplicates(),
         }
     }
@@ -260,8 +266,11 @@ fn admit_each(
             ftl.prefetch_old(first_unit(i + AHEAD_OLD));
         }
         let is_one_unit = u64::from(lengths[i]) == unit && offsets[i] & (unit - 1) == 0;
-        let admitted = if way.bare && ops[i] == OpKind::Write && is_one_unit {
+        let is_plain_write = ops[i] == OpKind::Write && is_one_unit;
+        let admitted = if way.bare && is_plain_write {
             ftl.write_bare(Lpn(first_unit(i)))
+        } else if way.bare_content && is_plain_write {
+            write_content(ftl, batch, i, shift)
         } else {
             admit_one(ftl, batch, i, shift, way)
         };
@@ -271,6 +280,18 @@ fn admit_each(
         *bytes += u64::from(lengths[i]);
     }
     range.len()
+}
+
+/// A request that writes one whole unit, of a batch whose requests have one content each.
+#[inline(never)]
+fn write_content(ftl: &mut Ftl<Counting>, batch: &Batch, i: usize, shift: u32) -> Admitted {
+    let (offsets, contents) = (&batch.offset[..], &batch.content[..batch.offset.len()]);
+    let first_unit = |i: usize| (offsets[i] >> shift) as u32;
+    ftl.prefetch_contents(|ahead| match contents.get(i + ahead) {
+        Some(content) => (first_unit(i + ahead), std::slice::from_ref(content)),
+        None => (0, &[]),
+    });
+    ftl.write_bare_content(Lpn(first_unit(i)), contents[i], &batch.context_of(i))
 }
 
 #[inline(never)]

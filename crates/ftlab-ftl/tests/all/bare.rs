@@ -1,8 +1,8 @@
 //! Writes that ask nobody do what others do, to the last unit and to the end of the drive's life.
 
-use ftlab_core::{Layout, Lpn, PolicySpec, ReclaimKind, Stream};
+use ftlab_core::{IoContext, Layout, Lpn, PolicySpec, ReclaimKind, Stream};
 use ftlab_ftl::placement::{HostWrite, PlacementPolicy};
-use ftlab_ftl::{Admitted, Counting, Frontier, Ftl, FtlConfig, Overrides, Ticket};
+use ftlab_ftl::{Admitted, Counting, Frontier, Ftl, FtlConfig, HostRequest, Overrides, Ticket};
 
 use crate::common::{config, layout, one_lane, write};
 
@@ -11,6 +11,61 @@ pub fn everything(ftl: &Ftl<Counting>) -> String {
     let erases: Vec<u32> = ftl.units.rus.iter().map(|ru| ru.erases).collect();
     let record = (&ftl.record.map, &ftl.record.owners, ftl.record.validity());
     format!("{:?} {record:?} {erases:?} {}", ftl.counts, ftl.tick)
+}
+
+/// The same of drives that deduplicate.
+#[test]
+fn contents_that_nobody_else_is_asked_about_lead_where_others_do() {
+    let layouts = [one_lane(60, 16), layout(2, 2, 30, 8, 4, ReclaimKind::Block)];
+    let policies = [
+        "page_dedup:entries=0",
+        "page_dedup:entries=60,eviction=two_level,prefetch=true",
+        "caftl:entries=40,idle_units=16",
+        "caftl:entries=40,crc=false",
+        "ca_ssd",
+        "pcdedup:entries=50,trial=100,by=volume",
+    ];
+    for (layout, dedup) in layouts.iter().flat_map(|layout| policies.map(|dedup| (layout, dedup))) {
+        let mut config = config(layout, 0.3);
+        config.dedup = PolicySpec::parse(dedup).unwrap();
+        config.gc.hard = config.gc.hard.max(3);
+        config.erase_limit = Some(30);
+        let [mut asking, mut bare] = [(); 2].map(|()| Ftl::<Counting>::new(layout.clone(), config.clone()).unwrap());
+        let mut random = Stream::new(8, "contents");
+        let ended = (0..400_000).any(|number| {
+            let lpn = random.below(u64::from(config.logical_units)) as u32;
+            let contents = [1 + random.below(400) * random.below(20)];
+            let io = IoContext {
+                contents: &contents,
+                content_bytes: layout.geometry.unit_bytes,
+                volume: random.below(5) as u16,
+                ..IoContext::NONE
+            };
+            let request = HostRequest {
+                context: &io,
+                ..write(lpn, 0)
+            };
+            let admitted = asking.admit(&request, Ticket::NONE);
+            assert!(bare.is_bare_but_for_contents());
+            let here = bare.write_bare_content(Lpn(lpn), contents[0], &io);
+            assert_eq!(here, admitted, "{dedup}, write {number}");
+            if number % 1009 == 0 || admitted == Admitted::EndOfLife {
+                assert_eq!(everything(&bare), everything(&asking), "{dedup}, after write {number}");
+                assert_eq!(
+                    bare.policy_reports(),
+                    asking.policy_reports(),
+                    "{dedup}, after write {number}"
+                );
+                bare.check().unwrap();
+            }
+            admitted == Admitted::EndOfLife
+        });
+        assert!(
+            ended && !bare.is_bare_but_for_contents(),
+            "{dedup}: the drive wears out"
+        );
+        assert!(bare.counts.dedup_hits > 1000 && bare.counts.erases > 100, "{dedup}");
+    }
 }
 
 /// A placement policy that only looks on.
@@ -90,6 +145,17 @@ fn a_drive_with_somebody_to_ask_is_not_bare() {
     assert!(!is_bare(&|config| config.verify = true));
     assert!(!is_bare(&|config| config.checkpoint_units = 64));
     assert!(!is_bare(&|config| config.dedup = PolicySpec::named("page_dedup")));
+    let with_contents = |dedup: &str, verify: bool| {
+        let mut config = config(&layout, 0.3);
+        (config.gc.hard, config.verify) = (4, verify);
+        config.dedup = PolicySpec::named(dedup);
+        let ftl = Ftl::<Counting>::new(layout.clone(), config).unwrap();
+        ftl.is_bare_but_for_contents()
+    };
+    assert!(with_contents("page_dedup", false));
+    assert!(!with_contents("page_dedup", true), "a checked run keeps versions");
+    assert!(!with_contents("finededup", false), "units may be stored in chunks");
+    assert!(!with_contents("none", false));
     assert!(!is_bare(&|config| {
         config.mapping = PolicySpec::named("dftl");
         config.map_cache_bytes = 64 << 10;

@@ -1,0 +1,123 @@
+//! Writes of one whole unit on a drive that keeps nothing beside its map: the shortest ways, for runs that only count.
+
+use ftlab_core::{IoContext, Lpn};
+
+use crate::backend::{Backend, Cause, Class, Ticket};
+use crate::dedup::{Decision, DedupWrite, Event, Packs};
+use crate::ftl::Ftl;
+use crate::indirection::Of;
+use crate::request::{Admitted, WriteContext};
+
+impl<B: Backend> Ftl<B> {
+    /// Whether a whole unit is written without asking or telling anybody but garbage collection.
+    pub fn is_bare(&self) -> bool {
+        self.has_bare_mechanism() && self.roles.is_none()
+    }
+
+    /// The same but for a dedup policy that stores units whole.
+    pub fn is_bare_but_for_contents(&self) -> bool {
+        let shares_units = self.roles.dedup.is_some() && self.roles.packs.is_empty();
+        self.has_bare_mechanism() && shares_units && self.roles.replication.is_none()
+    }
+
+    fn has_bare_mechanism(&self) -> bool {
+        let tells_nobody = self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
+        !B::TIMED && self.has_one_frontier() && self.plain_mapping && tells_nobody && !self.end_of_life
+    }
+
+    /// As [`Ftl::admit`] of a request that writes one whole unit, on a drive that [is bare](Ftl::is_bare).
+    #[inline(always)]
+    pub fn write_bare(&mut self, lpn: Lpn) -> Admitted {
+        debug_assert!(self.is_bare() && lpn.0 < self.config.logical_units);
+        self.counts.host_write_requests += 1;
+        self.counts.host_writes += 1;
+        self.tick += 1;
+        let Some(place) = self.place_for(lpn, 0) else {
+            return Admitted::EndOfLife;
+        };
+        self.program_at::<true>(place, lpn, Cause::Host, Class::HostWrite, Ticket::NONE);
+        if self.layout.units_per_page > 1 {
+            self.end_page_of(0, lpn, 1);
+        }
+        self.ended()
+    }
+
+    /// The same of a unit whose content is known and nothing of its chunks, on a drive that is
+    /// [bare but for contents](Ftl::is_bare_but_for_contents).
+    #[inline(always)]
+    pub fn write_bare_content(&mut self, lpn: Lpn, content: u64, io: &IoContext<'_>) -> Admitted {
+        debug_assert!(self.is_bare_but_for_contents() && lpn.0 < self.config.logical_units);
+        self.counts.host_write_requests += 1;
+        self.counts.host_writes += 1;
+        self.tick += 1;
+        self.contents.enter_only(content, self.layout.geometry.unit_bytes);
+        match self.decide_bare(lpn, content, &WriteContext::of_unit(lpn, content, io)) {
+            Decision::Share(of) if self.share(lpn, of, Ticket::NONE) => self.counts.dedup_hits += 1,
+            Decision::Share(_) | Decision::Store => {
+                if !self.store_bare(lpn) {
+                    return Admitted::EndOfLife;
+                }
+            }
+            Decision::Chunks(_) => panic!("a dedup policy without packs stores {lpn:?} in chunks"),
+        }
+        if self.layout.units_per_page > 1 {
+            self.end_page_of(0, lpn, 1);
+        }
+        if self.roles.merge_at.is_some() {
+            self.merge_when_due();
+        }
+        self.ended()
+    }
+
+    /// Asks the dedup policy; its works take no time.
+    #[inline(always)]
+    fn decide_bare(&mut self, lpn: Lpn, content: u64, context: &WriteContext) -> Decision {
+        let now = self.now();
+        let (Some(dedup), works) = (&mut self.roles.dedup, &mut self.roles.works) else {
+            return Decision::Store;
+        };
+        works.clear();
+        let write = DedupWrite {
+            lpn,
+            content,
+            contents: self.contents.of(None),
+            step: 0,
+            context,
+            packs: Packs(&self.indirection),
+            // Nothing is under way without time.
+            pressure: 0.0,
+            now,
+        };
+        let decision = dedup.write(&write, works);
+        self.counts.dedup_asked += 1;
+        self.counts.dedup_work_ns += works.iter().map(|work| work.ns).sum::<u64>();
+        decision
+    }
+
+    /// Stores a unit and tells the dedup policy. False at end of life.
+    #[inline(always)]
+    fn store_bare(&mut self, lpn: Lpn) -> bool {
+        let was_direct = self.record.entry(lpn).as_slot().is_some();
+        let Some(place) = self.place_for(lpn, 0) else {
+            return false;
+        };
+        self.program_at::<true>(place, lpn, Cause::Host, Class::HostWrite, Ticket::NONE);
+        let (now, of) = (self.now(), Of::Lpn(lpn));
+        if let Some(policy) = &mut self.roles.dedup {
+            if was_direct {
+                policy.on(Event::Gone(of), now);
+            }
+            policy.on(Event::Stored { lpn, of }, now);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn ended(&self) -> Admitted {
+        if self.end_of_life {
+            Admitted::EndOfLife
+        } else {
+            Admitted::Done
+        }
+    }
+}
