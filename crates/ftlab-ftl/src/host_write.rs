@@ -21,7 +21,8 @@ impl<B: Backend> Ftl<B> {
         if let Some(tenants) = &mut self.tenants {
             tenants.written(request);
         }
-        if self.has_one_frontier()
+        if self.plain_buffer
+            && self.tenants.is_none()
             && self.roles.is_none()
             && request.units == 1
             && request.head_skip | request.tail_skip == 0
@@ -163,7 +164,7 @@ impl<B: Backend> Ftl<B> {
         }
     }
 
-    /// The common case: one whole unit, and nobody to ask where it goes.
+    /// The common case: one whole unit that goes straight to flash, and only placement may be asked where.
     #[inline]
     fn write_plain(&mut self, request: &HostRequest<'_>, ticket: Ticket) {
         let lpn = request.first;
@@ -174,7 +175,15 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             self.look_up(0, lpn.0..lpn.0 + 1, lpn.0 + 1, Why::HostWrite, ticket);
         }
-        let stored = self.program_unit(lpn, 0, Cause::Host, Class::HostWrite, ticket);
+        let frontier = if self.plain_placement {
+            0
+        } else {
+            self.place_host(lpn, &request.write_context())
+        };
+        let stored = self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, ticket);
+        if stored && !self.plain_placement {
+            self.note_placed(lpn);
+        }
         if !self.plain_mapping {
             self.map_changed(0, lpn.0, ticket);
             self.wait_for_map(ticket);
@@ -183,7 +192,7 @@ impl<B: Backend> Ftl<B> {
             self.refused(lpn);
         }
         if stored || !self.plain_mapping {
-            self.end_page_of(0, request.first, request.units);
+            self.end_page_of(frontier, request.first, request.units);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the mechanism knows for placement policies, and how it asks them.
 
-use ftlab_core::{LaneId, Layout, Lpn, Result, RuId, Slot};
+use ftlab_core::{LaneId, Layout, Lpn, Result, RuId};
 use serde::Serialize;
 
 use crate::allocation::{self, AllocationPolicy};
@@ -9,6 +9,7 @@ use crate::config::FtlConfig;
 use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
 use crate::future::Future;
+use crate::gc::mover::Way;
 use crate::owner::{Owner, Packed};
 use crate::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor};
 use crate::record::Entry;
@@ -269,8 +270,8 @@ impl<B: Backend> Ftl<B> {
         frontier
     }
 
-    /// The frontier that the placement policy chooses for the survivor in `slot`, which `owner` owns; `None`: the drive decides.
-    pub(crate) fn place_survivor(&mut self, owner: Packed, slot: Slot, from: Frontier) -> Option<Frontier> {
+    /// The frontier that the placement policy chooses for the survivor that `owner` owns; `None`: the drive decides.
+    pub(crate) fn place_survivor(&mut self, owner: Packed, way: &Way) -> Option<Frontier> {
         if !self.placing.sees_survivors {
             return None;
         }
@@ -284,10 +285,10 @@ impl<B: Backend> Ftl<B> {
         let survivor = Survivor {
             lpn,
             vpn,
-            from,
-            stream: self.frontiers.of_policy(from),
-            opened: placing.opened[self.layout.ru_of(slot).at()],
-            lane: self.layout.lane_of(self.layout.ru_of(slot)),
+            from: way.from,
+            stream: self.frontiers.of_policy(way.from),
+            opened: placing.opened[way.victim.at()],
+            lane: way.lane,
             since: lpn
                 .filter(|_| placing.asks.since)
                 .map(|lpn| placing.since.of(lpn, now.tick)),

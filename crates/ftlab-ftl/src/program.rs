@@ -234,8 +234,9 @@ impl<B: Backend> Ftl<B> {
         self.append_to::<false>(place, owner, cause, class, ticket)
     }
 
+    /// `BARE` as in [`Ftl::program_at`].
     #[inline(always)]
-    fn append_to<const BARE: bool>(
+    pub(crate) fn append_to<const BARE: bool>(
         &mut self,
         place: usize,
         owner: Packed,

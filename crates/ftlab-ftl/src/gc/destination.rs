@@ -11,9 +11,9 @@ use crate::owner::{Owner, Packed};
 
 impl<B: Backend> Ftl<B> {
     #[inline]
-    pub(super) fn survivor_frontier(&mut self, slot: Slot, packed: Packed, from: Frontier, cause: Cause) -> Frontier {
-        if cause == Cause::Wear
-            && let Some(wear) = self.frontiers.wear_of(from)
+    pub(super) fn survivor_frontier(&mut self, packed: Packed, way: &Way) -> Frontier {
+        if way.cause == Cause::Wear
+            && let Some(wear) = self.frontiers.wear_of(way.from)
         {
             return wear;
         }
@@ -22,8 +22,8 @@ impl<B: Backend> Ftl<B> {
         {
             return self.metadata_frontier(owner);
         }
-        let chosen = self.place_survivor(packed, slot, from);
-        chosen.unwrap_or_else(|| self.frontiers.default_survivor(from))
+        let chosen = self.place_survivor(packed, way);
+        chosen.unwrap_or_else(|| self.frontiers.default_survivor(way.from))
     }
 
     /// Whether survivors stay on the lane of their victim.

@@ -96,10 +96,10 @@ impl<B: Backend> Ftl<B> {
             return parts.iter().all(|part| {
                 let is_there =
                     self.record.is_valid(part.slot) && self.indirection.first_slot(part.vpn) == Some(part.slot);
-                !is_there || self.relocate_whole(part.slot, way, part.read)
+                !is_there || self.relocate_whole::<false>(part.slot, way, part.read)
             });
         };
-        let frontier = self.survivor_frontier(first.slot, owner, way.from, way.cause);
+        let frontier = self.survivor_frontier(owner, &way);
         let Some(place) = self.survivor_place(None, frontier, way) else {
             self.indirection.give_up_gathering(into);
             return false;

@@ -6,7 +6,7 @@
 mod destination;
 mod gather;
 mod merging;
-mod mover;
+pub(crate) mod mover;
 mod runs;
 mod steps;
 

@@ -74,7 +74,7 @@ impl<B: Backend> Ftl<B> {
             cause,
             of_map: self.holds_metadata(victim),
         };
-        let in_runs = self.moves_in_runs();
+        let (in_runs, is_bare) = (self.moves_in_runs(), self.moves_bare());
         let (mut page, mut read) = (u32::MAX, OpId::DONE);
         let (mut at, all) = (0, moving.slots.len());
         while at < all {
@@ -91,7 +91,11 @@ impl<B: Backend> Ftl<B> {
                 if let Some(&later) = moving.owners.get(at + AHEAD) {
                     self.record.prefetch_entry(later);
                 }
-                u32::from(self.relocate(slot, way, read))
+                u32::from(if is_bare && moving.owner(at).as_lpn().is_some() {
+                    self.relocate_whole::<true>(slot, way, read)
+                } else {
+                    self.relocate(slot, way, read)
+                })
             };
             if moved == 0 {
                 break;
@@ -146,15 +150,22 @@ impl<B: Backend> Ftl<B> {
         if gathers && self.is_gathered(slot, self.record.owner(slot), read) {
             return true;
         }
-        self.relocate_whole(slot, way, read)
+        self.relocate_whole::<false>(slot, way, read)
     }
 
+    /// Whether nobody but the map is told of a unit that moves.
+    fn moves_bare(&self) -> bool {
+        let tells_nobody = self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
+        !B::TIMED && tells_nobody && self.tenants.is_none() && self.roles.is_none()
+    }
+
+    /// `BARE`: a unit that an LPN owns, on a drive that [moves it bare](Ftl::moves_bare).
     #[inline]
-    pub(super) fn relocate_whole(&mut self, slot: Slot, way: Way, read: OpId) -> bool {
+    pub(super) fn relocate_whole<const BARE: bool>(&mut self, slot: Slot, way: Way, read: OpId) -> bool {
         let cause = way.cause;
         let packed = self.record.owner(slot);
         let lpn = packed.as_lpn();
-        let frontier = self.survivor_frontier(slot, packed, way.from, cause);
+        let frontier = self.survivor_frontier(packed, &way);
         let Some(place) = self.survivor_place(lpn, frontier, way) else {
             return false;
         };
@@ -167,8 +178,10 @@ impl<B: Backend> Ftl<B> {
         if self.layout.units_per_page > 1 {
             self.touch(place);
         }
-        let new = self.append(place, packed, cause, Class::Gc, Ticket::NONE);
-        self.lost_or_not(new, self.is_slot_lost(slot));
+        let new = self.append_to::<BARE>(place, packed, cause, Class::Gc, Ticket::NONE);
+        if !BARE {
+            self.lost_or_not(new, self.is_slot_lost(slot));
+        }
         match lpn {
             Some(lpn) => {
                 debug_assert_eq!(
@@ -187,10 +200,13 @@ impl<B: Backend> Ftl<B> {
                 self.owner_moved(packed, slot, new);
             }
         }
-        if let Some(versions) = &mut self.versions {
+        if let Some(versions) = &mut self.versions
+            && !BARE
+        {
             versions.moved(slot, new);
         }
         if let Some(tenants) = &mut self.tenants
+            && !BARE
             && (lpn.is_some() || matches!(Owner::from(packed), Owner::Vpn(_)))
         {
             tenants.moved(lpn, cause);
