@@ -21,7 +21,7 @@
 //! One frame that is larger than a partition, frames without the size of their text, files that are cut off, tables and indices that contradict their file, frames that are damaged or of more than 1 GiB.
 //!
 //! # Cost
-//! 16 bytes a frame, 4 more where a table has checks, and 16 a partition. Walking reads a page of 4 KiB for each block: an eighth of a file of zstd, a quarter of BGZF.
+//! 16 bytes a frame, 4 more where a table has checks, and 16 a partition. Walking reads a page of 4 KiB for each block, often one that the block before has read: of 12 MB of BGZF 17 %, of 14 MB of zstd in frames of 1 MiB 8 %.
 //!
 //! # Source
 //! RFC 8878 (zstd); zstd's contrib/seekable_format, version 0.1.0; RFC 1952 (gzip); SAM format specification, section 4.1 (BGZF); htslib's bgzip (`.gzi`).
