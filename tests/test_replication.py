@@ -129,6 +129,14 @@ def test_nothing_is_spent_beyond_what_deduplication_saves(traces: list[Path]) ->
     assert alone["replication"]["written"] == 0
 
 
+def test_on_line_what_was_read_the_day_before_keeps_its_copies(traces: list[Path]) -> None:
+    found = run(traces[0], "rr_ssd:day_s=0.1,copies=count,alpha=2,when=on_line,idle_us=200")
+    own = found["policies"]["replication"]
+    # Six days: were copies given up that nobody has read yet today, more than half of all would be.
+    assert 0 < own["dropped"] < 0.45 * own["copied"]
+    assert found["replication"]["copied_share"] > 0.86
+
+
 def test_k_of_one_is_the_drive_itself(traces: list[Path]) -> None:
     full = {"ftl.op_ratio": "0.4", "geometry.blocks": "20"}
     assert told(run(traces[0], "pblru:k=1", **full)) == told(run(traces[0], "none", **full))

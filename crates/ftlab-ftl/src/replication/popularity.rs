@@ -7,6 +7,8 @@ use crate::indirection::{Of, Vpn};
 
 /// The greatest count: 64 chips, so six bits.
 pub(super) const MOST: u8 = 63;
+/// Beside the count: it was read the day before.
+const BEFORE: u8 = 128;
 
 /// Reads by the host. A unit that lies directly is counted by its LPN, and taken over when it becomes a value.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,7 +29,7 @@ impl Popularity {
         &mut table[at]
     }
 
-    pub fn of(&self, of: Of) -> u8 {
+    fn known(&self, of: Of) -> u8 {
         let (table, at) = match of {
             Of::Lpn(lpn) => (&self.units, lpn.0),
             Of::Vpn(vpn) => (&self.values, vpn.0),
@@ -35,22 +37,33 @@ impl Popularity {
         table.get(at as usize).copied().unwrap_or(0)
     }
 
+    #[cfg(test)]
+    fn of(&self, of: Of) -> u8 {
+        self.known(of) & !BEFORE
+    }
+
+    /// Whether it has been read today or the day before ([`Popularity::next_day`]).
+    pub fn is_read(&self, of: Of) -> bool {
+        self.known(of) > 0
+    }
+
     /// Counts a read; the count before and after.
     pub fn read(&mut self, of: Of) -> (u8, u8) {
         let counter = self.counter(of);
-        let before = *counter;
-        *counter = (before + 1).min(MOST);
-        (before, *counter)
+        let before = *counter & !BEFORE;
+        let after = (before + 1).min(MOST);
+        *counter = after | *counter & BEFORE;
+        (before, after)
     }
 
     pub fn gone(&mut self, of: Of) {
-        if self.of(of) > 0 {
+        if self.is_read(of) {
             *self.counter(of) = 0;
         }
     }
 
     pub fn became(&mut self, lpn: Lpn, vpn: Vpn) {
-        let count = self.of(Of::Lpn(lpn));
+        let count = self.known(Of::Lpn(lpn));
         self.gone(Of::Lpn(lpn));
         *self.counter(Of::Vpn(vpn)) = count;
     }
@@ -61,10 +74,22 @@ impl Popularity {
         self.values.fill(0);
     }
 
-    /// Everything that has been read, the most popular first; of equal ones values before units, lower numbers first.
+    /// As [`Popularity::clear`], but what was read is remembered for another day.
+    pub fn next_day(&mut self) {
+        for counter in self.units.iter_mut().chain(&mut self.values) {
+            *counter = if *counter & !BEFORE > 0 { BEFORE } else { 0 };
+        }
+    }
+
+    /// Everything that has been read today, the most popular first; of equal ones values before units, lower numbers first.
     pub fn ranking(&self) -> Vec<(u8, Of)> {
-        let values = (0..).zip(&self.values).map(|(vpn, &count)| (count, Of::Vpn(Vpn(vpn))));
-        let units = (0..).zip(&self.units).map(|(lpn, &count)| (count, Of::Lpn(Lpn(lpn))));
+        let today = |count: &u8| count & !BEFORE;
+        let values = (0..)
+            .zip(&self.values)
+            .map(|(vpn, count)| (today(count), Of::Vpn(Vpn(vpn))));
+        let units = (0..)
+            .zip(&self.units)
+            .map(|(lpn, count)| (today(count), Of::Lpn(Lpn(lpn))));
         let mut read: Vec<_> = values.chain(units).filter(|&(count, _)| count > 0).collect();
         read.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
         read
@@ -90,5 +115,23 @@ mod tests {
         assert_eq!(counts.ranking().len(), 1);
         counts.clear();
         assert!(counts.ranking().is_empty());
+    }
+
+    #[test]
+    fn what_was_read_yesterday_is_told_from_what_was_not() {
+        let (unit, other) = (Of::Lpn(Lpn(3)), Of::Lpn(Lpn(4)));
+        let mut counts = Popularity::default();
+        counts.read(unit);
+        counts.next_day();
+        assert_eq!(
+            (counts.of(unit), counts.is_read(unit), counts.is_read(other)),
+            (0, true, false)
+        );
+        assert!(counts.ranking().is_empty());
+        assert_eq!(counts.read(unit), (0, 1), "a day's count begins at zero");
+        counts.became(Lpn(3), Vpn(0));
+        counts.next_day();
+        counts.next_day();
+        assert!(!counts.is_read(Of::Vpn(Vpn(0))), "the day before that is forgotten");
     }
 }

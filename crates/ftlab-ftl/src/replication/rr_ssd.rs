@@ -7,7 +7,7 @@
 //! the mean count of the values on it, one added to the last two. All copies together may take the space that
 //! deduplication saves, and `alpha` % more. On line, the chip's load counts too: S / (E × Pop × QL). After a pass all
 //! counters begin at zero. Copies that the next pass does not ask for stay until their space is needed; the least
-//! popular are dropped first.
+//! popular are dropped first. On line, copies of what nobody has read today or the day before make room.
 //!
 //! A read goes to the copy whose die has the fewest operations waiting or running when it is issued; among equal dies
 //! it goes to the first copy. When the last LPN of a value is overwritten or trimmed, all its copies are invalid.

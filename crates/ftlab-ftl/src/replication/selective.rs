@@ -262,14 +262,18 @@ impl Selective {
             self.chips.survey(idle, &self.popularity);
             self.budget = self.limit(idle);
             self.done.popular = self.popularity.ranking().len() as u64;
-            // What nobody has read today makes room for what is wanted.
-            let asked = self.wanted.len();
-            if idle.further > 0 && idle.further + asked as u64 > self.budget {
-                let unread = idle.copied().filter(|&(vpn, _)| self.popularity.of(Of::Vpn(vpn)) == 0);
-                self.drops = unread
-                    .map(|(vpn, copies)| (vpn, copies as u32 - 1))
-                    .take(asked)
-                    .collect();
+            // What nobody has read today or the day before makes room for what is wanted, and no more of it than that takes.
+            let mut missing = (idle.further + self.wanted.len() as u64).saturating_sub(self.budget);
+            self.drops.clear();
+            for (vpn, copies) in idle.copied() {
+                if missing == 0 {
+                    break;
+                }
+                if !self.popularity.is_read(Of::Vpn(vpn)) {
+                    let dropped = missing.min(copies as u64 - 1);
+                    missing -= dropped;
+                    self.drops.push((vpn, dropped as u32));
+                }
             }
         }
     }
@@ -311,7 +315,7 @@ impl ReplicationPolicy for Selective {
         self.done.days += u64::from(over);
         match self.params.when {
             When::EndOfDay => self.due |= over,
-            When::OnLine if over => self.popularity.clear(),
+            When::OnLine if over => self.popularity.next_day(),
             When::OnLine => {}
         }
         over && self.params.mirror && self.params.when == When::EndOfDay
