@@ -22,7 +22,7 @@ fn contents_that_nobody_else_is_asked_about_lead_where_others_do() {
         "page_dedup:entries=60,eviction=two_level,prefetch=true",
         "caftl:entries=40,idle_units=16",
         "caftl:entries=40,crc=false",
-        "ca_ssd",
+        "ca_ssd:entries=100",
         "pcdedup:entries=50,trial=100,by=volume",
     ];
     for (layout, dedup) in layouts.iter().flat_map(|layout| policies.map(|dedup| (layout, dedup))) {
