@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from ftlab import _ftlab
 from ftlab.errors import InputError
 from ftlab.nvm import share
@@ -152,7 +154,8 @@ def execute(query: str, watch: Watch | None = None, **options: Any) -> Sample:
     `watch` is called a few times a second with `done` and `of` (partitions), `bytes_read`, and what is known so far:
     `widest` (half-width over value), `first` (name, value and half-width of the first number of a single row).
     """
-    return Sample(json.loads(_ftlab.sample_files(spec_of(query, options), reading(watch))))
+    # An answer may have ten thousands of groups, and the standard library takes twice as long to read them.
+    return Sample(orjson.loads(_ftlab.sample_files(spec_of(query, options), reading(watch))))
 
 
 def reading(watch: Watch | None) -> Callable[[str], object] | None:

@@ -1,6 +1,6 @@
 //! Where a survivor goes: frontier, lane, open unit.
 
-use ftlab_core::{LaneId, Lpn, Slot};
+use ftlab_core::{LaneId, Lpn};
 
 use crate::backend::{Backend, Cause};
 use crate::config::PoolScope;
