@@ -430,3 +430,28 @@ def test_odd_parquet_is_refused_in_a_sentence(ftlab: Command, place: Path) -> No
     pl.DataFrame({"v": [[1], []]}).write_parquet("l.parquet")
     assert "unknown field `v` (known: v.list.element)" in refused(ftlab, "select count(v) from 'l.parquet'")
     assert "expected numbers, texts" in refused(ftlab, "select count(v.list.element) from 'l.parquet'")
+
+
+def test_a_name_of_two_columns_is_refused_where_one_would_be_lost(ftlab: Command, place: Path) -> None:
+    for query, name in [("v as n, count(*) as n", "n"), ("v as is_reliable, count(*)", "is_reliable")]:
+        asked = f"select {query} from 'a.csv' group by v"
+        assert ftlab("sample", asked, "--ratio", "100%").code == 0
+        done = ftlab("sample", asked, "--ratio", "100%", "--out", "o.csv")
+        assert done.code == 2
+        assert f"two columns of the answer have the name `{name}`" in done.err
+        assert [path.name for path in place.glob("o.csv*")] == []
+    with pytest.raises(InputError, match="have the name `n`"):
+        assert lab.sample("select v as n, count(*) as n from 'a.csv' group by v", ratio=1).rows
+
+
+def test_force_replaces_nothing_but_files(ftlab: Command, place: Path) -> None:
+    os.mkfifo("pipe")
+    (place / "folder").mkdir()
+    for out in ("pipe", "folder", "/dev/null"):
+        assert "no regular file" in refused(ftlab, COUNT, "--out", out, "--force")
+    assert (place / "pipe").is_fifo()
+    (place / "there.csv").write_text("old")
+    (place / "link.csv").symlink_to("there.csv")
+    assert ftlab("sample", COUNT, "--ratio", "100%", "--out", "link.csv", "--force").code == 0
+    assert (place / "link.csv").is_symlink()
+    assert (place / "there.csv").read_text().startswith("n,")

@@ -167,7 +167,7 @@ def test_schemes_that_run_only_by_their_names_place_what_the_host_names(named: P
     waf = {row.scheme.name: row.waf or 0.0 for row in answer.rows}
     assert list(waf) == ["none", "manual", "fdp", "vstream", "fstream", "midas", "fk"]
     assert answer.left_out == ()
-    # FDP's survivors of all handles share a unit, and MiDAS finds no better chain; the others keep the two lifetimes apart.
+    # FDP's survivors of all handles share a unit, and MiDAS finds no better chain; the others keep lifetimes apart.
     assert all(waf[name] < waf["none"] - 0.02 for name in ("manual", "vstream", "fstream"))
     assert waf["midas"] == pytest.approx(waf["none"], rel=0.02)
     (vstream,) = (row.point.runs[0].summary for row in answer.rows if row.scheme.name == "vstream")

@@ -50,7 +50,7 @@ class Sample:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Rows by the names of columns: what is grouped by as it is, the others as `Estimate` (None of nothing)."""
-        names = [column["name"] for column in self.figures["columns"]]
+        names = self._names()
         kinds = [column["kind"] for column in self.figures["columns"]]
         return [
             {
@@ -59,6 +59,14 @@ class Sample:
             }
             for row in self.figures["rows"]
         ]
+
+    def _names(self, *taken: str) -> list[str]:
+        """Names of the columns, none of which may stand for two."""
+        names = [column["name"] for column in self.figures["columns"]]
+        twice = next((name for at, name in enumerate(names) if name in names[:at] or name in taken), None)
+        if twice is not None:
+            raise InputError(f"two columns of the answer have the name `{twice}`: expected another (`as NAME`)")
+        return names
 
     @property
     def is_exact(self) -> bool:
@@ -72,6 +80,8 @@ class Sample:
         """
         import polars as pl
 
+        trust = ("partitions_seen", "is_reliable")
+        self._names(*trust)
         columns: dict[str, list[Any]] = {}
         for at, column in enumerate(self.figures["columns"]):
             values = [row["values"][at] for row in self.figures["rows"]]
@@ -80,7 +90,7 @@ class Sample:
                 continue
             for key, name in (("value", ""), ("low", " low"), ("high", " high")):
                 columns[column["name"] + name] = [None if value is None else value.get(key) for value in values]
-        for key in ("partitions_seen", "is_reliable"):
+        for key in trust:
             columns[key] = [row[key] for row in self.figures["rows"]]
         return pl.DataFrame(columns, strict=False)
 

@@ -33,12 +33,23 @@ def merge(
     from ftlab import merging
     from ftlab.errors import InputError
 
-    if out is not None and out.exists() and not force:
-        raise InputError(f"{out} exists; --force replaces it")
+    expect_room(out, force=force)
     if out is not None and out.resolve() in {file.resolve() for file in files}:
         raise InputError(f"output {out}: is among the statistics that are read; expected another file")
     put_answer(merging.merge_samples(files, partial=partial), out, json=json)
     return 0
+
+
+def expect_room(out: Path | None, *, force: bool) -> None:
+    """Refuses what is there, and, whatever the user says, what is no file."""
+    from ftlab.errors import InputError
+
+    if out is None or not out.exists():
+        return
+    if not out.is_file():
+        raise InputError(f"output {out}: no regular file, which --force would not replace either")
+    if not force:
+        raise InputError(f"{out} exists; --force replaces it")
 
 
 def put_answer(found: Sample, out: Path | None, *, json: bool) -> None:
@@ -77,7 +88,12 @@ def _whole(out: Path) -> Iterator[Path]:
     """A file to write, which takes its place when it is whole."""
     from ftlab import store
 
-    unfinished = out.with_name(out.name + ".unfinished")
-    with store.refusals(out):
-        yield unfinished
-        unfinished.replace(out)
+    # A link stays, and leads to what was written.
+    place = out.resolve()
+    unfinished = place.with_name(place.name + ".unfinished")
+    try:
+        with store.refusals(out):
+            yield unfinished
+            unfinished.replace(place)
+    finally:
+        unfinished.unlink(missing_ok=True)

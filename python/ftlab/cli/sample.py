@@ -102,8 +102,7 @@ def sample(
     from ftlab.cli import merge, sample_progress, sample_study, text
     from ftlab.errors import InputError
 
-    if out is not None and out.exists() and not force:
-        raise InputError(f"{out} exists; --force replaces it")
+    merge.expect_room(out, force=force)
     if plots is not None and study is None:
         raise InputError(f"--plots {plots}: expected --study SHARES")
     if plots is not None and not force:
