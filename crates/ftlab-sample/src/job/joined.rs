@@ -171,11 +171,13 @@ impl Joined {
                     record::fields(&self.form, &picks, &self.columns, line, &mut found)?;
                     keep(&mut found.into_iter())
                 };
-                record::records(&self.form, place.piece.is_quoted(), records, &mut each_line).map_err(|(at, wrong)| {
-                    let byte = loaded.offset + (loaded.records.start + at) as u64;
-                    let of = place.piece.of_what();
-                    Error::input(format!("{}, byte {byte}{of}: {}", path.display(), wrong.0))
-                })?;
+                record::records(&self.form, place.piece.is_quoted(), records, &mut each_line).map_err(
+                    |(at, wrong)| {
+                        let byte = loaded.offset + (loaded.records.start + at) as u64;
+                        let of = place.piece.of_what();
+                        Error::input(format!("{}, byte {byte}{of}: {}", path.display(), wrong.0))
+                    },
+                )?;
             }
         }
         Ok(())
