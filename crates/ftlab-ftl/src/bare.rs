@@ -21,8 +21,12 @@ impl<B: Backend> Ftl<B> {
     }
 
     fn has_bare_mechanism(&self) -> bool {
-        let tells_nobody = self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
-        !B::TIMED && self.has_one_frontier() && self.plain_mapping && tells_nobody && !self.end_of_life
+        self.keeps_map_alone() && self.has_one_frontier() && self.plain_mapping && !self.end_of_life
+    }
+
+    /// Whether nothing is kept of a slot beside the map, and no time passes.
+    pub(crate) fn keeps_map_alone(&self) -> bool {
+        !B::TIMED && self.recovery.is_none() && self.versions.is_none() && self.lost.is_none()
     }
 
     /// As [`Ftl::admit`] of a request that writes one whole unit, on a drive that [is bare](Ftl::is_bare).

@@ -155,8 +155,7 @@ impl<B: Backend> Ftl<B> {
 
     /// Whether nobody but the map is told of a unit that moves.
     fn moves_bare(&self) -> bool {
-        let tells_nobody = self.recovery.is_none() && self.versions.is_none() && self.lost.is_none();
-        !B::TIMED && tells_nobody && self.tenants.is_none() && self.roles.is_none()
+        self.keeps_map_alone() && self.tenants.is_none() && self.roles.is_none()
     }
 
     /// `BARE`: a unit that an LPN owns, on a drive that [moves it bare](Ftl::moves_bare).
