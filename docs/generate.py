@@ -470,7 +470,7 @@ def command_line_options() -> str:
     """What the verbs of this page take besides, which the command line declares."""
     declared = [(option.flag, option.help.replace("`", "")) for option in options.every()]
     found: dict[tuple[str, str, str], list[str]] = {}
-    for verb, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    for verb, command in typer.main.get_command(app()).commands.items():  # type: ignore[attr-defined]
         own = [p for p in command.params if p.param_type_name == "option" and not p.hidden and p.help]
         theirs = [p for p in own if any(p.opts[0] == flag and p.help.startswith(says) for flag, says in declared)]
         for parameter in own if theirs else []:

@@ -27,7 +27,7 @@ EXIT_CODES = (
 
 def pages() -> Iterator[tuple[str, str]]:
     """Every page: the name of its file and its text."""
-    for words, command in commands(["ftlab"], typer.main.get_command(app)):
+    for words, command in commands(["ftlab"], typer.main.get_command(app())):
         yield f"{'-'.join(words)}.1", page(words, command)
 
 

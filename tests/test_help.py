@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from ftlab.cli import app
 
 COMMANDS = [
     (words, command)
-    for words, command in man.commands(["ftlab"], typer.main.get_command(app))
+    for words, command in man.commands(["ftlab"], typer.main.get_command(app()))
     if not getattr(command, "commands", {})
 ]
 
@@ -47,3 +50,17 @@ def test_an_example_is_a_line_and_every_option_says_what_it_does(
     assert re.findall(r"<(?:str|path|file|int|float|list|Path)\b", shown) == []
     silent = [parameter.opts for parameter in command.params if not parameter.help]
     assert silent == []
+
+
+def test_a_verb_brings_only_its_own_module_along() -> None:
+    run = "import sys\nsys.argv = ['ftlab', 'list', 'drives']\nfrom ftlab import cli\n"
+    shown = "print(sorted(name for name in sys.modules if name.startswith(('ftlab.cli.', 'polars'))))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{run}try:\n    cli.main()\nexcept SystemExit:\n    {shown}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert "ftlab.cli.list_" in modules
+    assert not {"polars", "ftlab.cli.run", "ftlab.cli.serve"} & set(modules)

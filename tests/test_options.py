@@ -54,7 +54,7 @@ def test_every_verb_of_the_core_is_known_here() -> None:
 
 @pytest.mark.parametrize(("verb", "command"), [(v, c) for v, commands in COMMANDS.items() for c in commands])
 def test_every_option_is_on_the_command_line(verb: str, command: str, ftlab: Command) -> None:
-    parsers = {flag: p for p in typer.main.get_command(app).commands[command].params for flag in p.opts}  # type: ignore[attr-defined]
+    parsers = {flag: p for p in typer.main.get_command(app()).commands[command].params for flag in p.opts}  # type: ignore[attr-defined]
     shown = " ".join(ftlab(command, "--help").out.split())
     for option in options.of(verb).values():
         assert parsers[option.flag].name == option.name

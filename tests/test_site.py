@@ -97,7 +97,7 @@ def test_what_is_not_found_is_said_by_a_page_that_needs_no_other() -> None:
 
 def test_every_verb_has_a_manual_page_with_its_options() -> None:
     pages = dict(man.pages())
-    for words, command in man.commands(["ftlab"], typer.main.get_command(app)):
+    for words, command in man.commands(["ftlab"], typer.main.get_command(app())):
         text = pages["-".join(words) + ".1"]
         flags = [flag for p in command.params if p.param_type_name == "option" and not p.hidden for flag in p.opts]
         assert not [flag for flag in flags if man.plain(flag) not in text]

@@ -1,9 +1,12 @@
-"""The `ftlab` command: one module per verb. Heavy imports happen inside the verbs, so that `--help` is quick."""
+"""The `ftlab` command: one module per verb. Of a verb that is named only its own module is imported, and only its own
+options are made; heavy imports happen inside the verbs, so that `--help` is quick."""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect as inspect_
+import os
 import re
 import signal
 import sys
@@ -15,35 +18,6 @@ from typing import Any
 
 import typer
 
-from ftlab.cli import (
-    check,
-    compare,
-    contexts,
-    convert,
-    correlations,
-    dedup,
-    demo,
-    fit,
-    generate,
-    inspect,
-    ldd,
-    list_,
-    merge,
-    mine,
-    mrc,
-    nvm,
-    placement,
-    record,
-    replicate,
-    report,
-    reproduce,
-    run,
-    sample,
-    serve,
-    sweep,
-    theory,
-    top,
-)
 from ftlab.cli.once import Once
 
 # Exit codes: 0 done, 1 a check failed, 2 wrong input or a refusing system, 130 interrupted.
@@ -65,94 +39,112 @@ def _stoppable(verb: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+# Verbs in the order of the help, each with its module and the function in it.
+_VERBS = {
+    "demo": "demo.demo",
+    "run": "run.run",
+    "compare": "compare.compare",
+    "sweep": "sweep.sweep",
+    "report": "report.report",
+    "record": "record.record",
+    "contexts": "contexts.contexts",
+    "inspect": "inspect.inspect",
+    "convert": "convert.convert",
+    "generate": "generate.generate",
+    "fit": "fit.fit",
+    "mine": "mine.mine",
+    "mrc": "mrc.mrc",
+    "dedup": "dedup.dedup",
+    "correlations": "correlations.correlations",
+    "placement": "placement.placement",
+    "reproduce": "reproduce.reproduce",
+    "sample": "sample.sample",
+    "merge": "merge.merge",
+    "serve": "serve.serve",
+    "ctl": "serve.ctl",
+    "top": "top.top",
+    "check": "check.check",
+    "theory": "theory.theory",
+    "list": "list_.list_",
+}
+# Verbs that have verbs: what they are for, and those.
+_GROUPS = {
+    "ldd": (
+        "Datasets that are kept as logs on several disks, for samples of them.",
+        {"load": "ldd.load", "info": "ldd.info"},
+    ),
+    "nvm": (
+        "Banked byte-addressable memory, and samples of data that lie in it.",
+        {
+            "run": "nvm.run",
+            "sample": "nvm.sample",
+            "measure": "nvm.measure",
+            "reviews": "nvm.reviews",
+            "convert": "nvm.convert",
+            "probe": "nvm.probe",
+            "list": "nvm.list_",
+        },
+    ),
+    "replicate": (
+        "Pages with copies in other ranges of a real disk, against late accesses; and whether that pays.",
+        {"calibrate": "replicate.calibrate", "vfs": "replicate.vfs", "report": "replicate.report"},
+    ),
+}
+# What follows the recorded program's name is the program's.
+_SETTINGS = {"record": {"context_settings": {"allow_interspersed_args": False}}}
+
 # What keeps the lines of a paragraph of help as they are.
 _AS_WRITTEN = "\b\n"
 
 
-def _add(to: typer.Typer, name: str, verb: Callable[..., int], **settings: Any) -> None:
+def _add(to: typer.Typer, name: str, place: str) -> None:
     """Enters a verb. Lists of verbs have its first sentence whole, and its examples stand each on a line."""
+    module, _, function = place.partition(".")
+    verb = getattr(importlib.import_module(f"ftlab.cli.{module}"), function)
     paragraphs = inspect_.cleandoc(verb.__doc__ or "").split("\n\n")
     shown = [_AS_WRITTEN + part if part.startswith("Example: ") else part for part in paragraphs]
     first = re.split(r"(?<=[.?]) ", " ".join(paragraphs[0].split()))[0]
+    settings: Any = _SETTINGS.get(name, {})
     to.command(name, cls=Once, help="\n\n".join(shown), short_help=first, **settings)(_stoppable(verb))
 
 
-app = typer.Typer(
-    name="ftlab",
-    help="A laboratory for flash storage: simulate drives, compare the policies inside them on real work.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-_add(app, "demo", demo.demo)
-_add(app, "run", run.run)
-_add(app, "compare", compare.compare)
-_add(app, "sweep", sweep.sweep)
-_add(app, "report", report.report)
-_add(app, "record", record.record, context_settings={"allow_interspersed_args": False})
-_add(app, "contexts", contexts.contexts)
-_add(app, "inspect", inspect.inspect)
-_add(app, "convert", convert.convert)
-_add(app, "generate", generate.generate)
-_add(app, "fit", fit.fit)
-_add(app, "mine", mine.mine)
-_add(app, "mrc", mrc.mrc)
-_add(app, "dedup", dedup.dedup)
-_add(app, "correlations", correlations.correlations)
-_add(app, "placement", placement.placement)
-_add(app, "reproduce", reproduce.reproduce)
-_add(app, "sample", sample.sample)
-stored = typer.Typer(
-    help="Datasets that are kept as logs on several disks, for samples of them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-_add(stored, "load", ldd.load)
-_add(stored, "info", ldd.info)
-app.add_typer(stored, name="ldd", short_help="Datasets that are kept as logs on several disks, for samples of them.")
-_add(app, "merge", merge.merge)
-_add(app, "serve", serve.serve)
-_add(app, "ctl", serve.ctl)
-_add(app, "top", top.top)
-_add(app, "check", check.check)
-_add(app, "theory", theory.theory)
-memory = typer.Typer(
-    help="Banked byte-addressable memory, and samples of data that lie in it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-_add(memory, "run", nvm.run)
-_add(memory, "sample", nvm.sample)
-_add(memory, "measure", nvm.measure)
-_add(memory, "reviews", nvm.reviews)
-_add(memory, "convert", nvm.convert)
-_add(memory, "probe", nvm.probe)
-_add(memory, "list", nvm.list_)
-app.add_typer(memory, name="nvm", short_help="Banked byte-addressable memory, and samples of data that lie in it.")
-replication = typer.Typer(
-    help="Pages with copies in other ranges of a real disk, against late accesses; and whether that pays.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-_add(replication, "calibrate", replicate.calibrate)
-_add(replication, "vfs", replicate.vfs)
-_add(replication, "report", replicate.report)
-app.add_typer(
-    replication,
-    name="replicate",
-    short_help="Pages with copies in other ranges of a real disk, against late accesses; and whether that pays.",
-)
-_add(app, "list", list_.list_)
+def app(only: str | None = None) -> typer.Typer:
+    """The command line; with `only`, as far as that verb needs it."""
+    made = typer.Typer(
+        name="ftlab",
+        help="A laboratory for flash storage: simulate drives, compare the policies inside them on real work.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    made.callback(invoke_without_command=True)(_root)
+    for name, place in _VERBS.items():
+        if only in (None, name):
+            _add(made, name, place)
+    for name, (purpose, verbs) in _GROUPS.items():
+        if only in (None, name):
+            group = typer.Typer(help=purpose, no_args_is_help=True, rich_markup_mode=None)
+            for verb, place in verbs.items():
+                _add(group, verb, place)
+            made.add_typer(group, name=name, short_help=purpose)
+    return made
 
 
-@app.callback(invoke_without_command=True)
 def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     if version:
         from ftlab import __version__
 
         typer.echo(f"ftlab {__version__}")
         raise typer.Exit
+
+
+def _asked() -> str | None:
+    """The verb that the command line begins with; None where all of them are asked for: help, completion, a misspelled
+    verb."""
+    first = sys.argv[1] if len(sys.argv) > 1 else ""
+    completes = any(name.endswith("_COMPLETE") for name in os.environ)
+    return first if first in {*_VERBS, *_GROUPS} and not completes else None
 
 
 def main() -> None:
@@ -165,7 +157,7 @@ def main() -> None:
         # As Ctrl-C: in order, and with nothing left behind.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        code = app(standalone_mode=False)
+        code = app(_asked())(standalone_mode=False)
     except FtlabError as error:
         # Names of files and texts of records may hold anything.
         _fail(show.escaped(str(error)))

@@ -65,7 +65,9 @@ impl Workload {
     }
 
     fn key(&self, key: &str) -> String {
-        let table = self.text.parse::<toml::Table>().ok();
+        // These keys stand before the first table; what follows, the model, is long and not asked for.
+        let head = self.text.split("\n[").next().unwrap_or_default();
+        let table = head.parse::<toml::Table>().ok();
         let value = table.as_ref().and_then(|table| table.get(key)?.as_str());
         value.unwrap_or_default().to_owned()
     }
