@@ -2,7 +2,7 @@
 #
 #   make demo       compare victim policies and over-provisioning on a bundled real trace, and ask what placement would bring to a
 #                   recorded database; writes out/demo/report.html and out/placement/report.html
-#   make build      the whole: behind `make demo`, which has no need of them, samples of files and the extension of SQLite
+#   make build      the whole: behind `make demo`, which has no need of them, samples of files, memories, copies on real disks
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make test-crate CRATE=ftlab-ftl [ONLY=conformance]    the tests of one crate
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
@@ -35,10 +35,9 @@ PROJECT := import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))[
 NEEDED  := $(PROJECT); print(*project["dependencies"], sep="\n")
 extra    = $(PROJECT); print(*project["optional-dependencies"]["$(1)"], sep="\n")
 
-# Tests are built as the release is, so that the libraries of others need not be compiled again, but with assertions and checks of
-# overflow in our own crates. The Python module has no tests in Rust, and its library would be written over that of the release.
-CHECKED := CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true \
-           CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
+# Rust's tests are built by a profile of their own. The Python module has no tests in Rust, and its library would be written over that
+# of the release.
+CHECKED := --config tests/checked.toml
 TESTED  := --workspace --exclude ftlab-py --release --quiet
 
 # Python's tests in two processes, each file whole in one: examples of a page read what earlier ones wrote.
@@ -71,7 +70,7 @@ $(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(call missing,$(PRELOAD)
 	$(call module,)
 	touch $@
 
-# All but a quarter of the build that the demo has no need of; what is missing says so.
+# All but a third of the build that the demo has no need of; what is missing says so.
 $(VENV)/stamp-demo: $(VENV)/stamp-packages $(SOURCES) $(call missing,$(PRELOAD))
 	$(call packages,$(call library,ftlab-preload,$(PRELOAD)))
 	$(call module,--no-default-features)
@@ -94,11 +93,11 @@ demo: $(if $(wildcard $(VENV)/stamp-built),build,$(VENV)/stamp-demo)
 test: test-rust test-python
 
 test-rust: build
-	$(CHECKED) cargo test $(TESTED)
+	cargo test $(CHECKED) $(TESTED)
 
 # Tests of one crate, with the libraries that are there already: make test-crate CRATE=ftlab-ftl ONLY=conformance
 test-crate:
-	$(CHECKED) cargo test --package $(CRATE) --release --quiet $(ONLY)
+	cargo test $(CHECKED) --package $(CRATE) --release --quiet $(ONLY)
 
 test-python: build $(VENV)/stamp-dev
 	$(BIN)/python -m pytest $(PARALLEL)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,12 @@ ROOT = Path(__file__).parent.parent
 SCENARIOS = tomllib.loads((ROOT / "benches" / "scenarios.toml").read_text(encoding="utf-8"))["scenario"]
 
 
-@pytest.mark.parametrize("name", [scenario["name"] for scenario in SCENARIOS])
+def named(name: str) -> Any:
+    """A scenario, which takes a moment where its drive is not of a terabyte."""
+    return pytest.param(name, marks=pytest.mark.long if "1 TB" in name else ())
+
+
+@pytest.mark.parametrize("name", [named(scenario["name"]) for scenario in SCENARIOS])
 def test_a_benchmark_scenario_runs(name: str) -> None:
     command = [sys.executable, str(ROOT / "benches" / "measure.py"), "--tiny", name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

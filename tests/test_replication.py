@@ -65,8 +65,8 @@ def run(trace: Path, replication: str, **settings: str) -> dict[str, Any]:
 
 
 def told(found: dict[str, Any]) -> dict[str, Any]:
-    """What the host and the flash have seen; not when the run ended, which may be at a timer of the policy's."""
-    return {key: found[key] for key in ("counts", "waf", "latency", "wear")}
+    """What the host and the flash have seen."""
+    return {key: found[key] for key in ("counts", "waf", "latency", "wear", "throughput", "lifetime")}
 
 
 def without_parts(found: dict[str, Any]) -> dict[str, Any]:

@@ -28,19 +28,21 @@ impl Calendar {
     /// Time of the next event.
     #[inline]
     pub fn next_time(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse(key)| (key >> 64) as u64)
+        self.next().map(|(time_ns, _)| time_ns)
+    }
+
+    /// The next event, which stays.
+    #[inline]
+    pub fn next(&self) -> Option<(u64, u32)> {
+        self.heap.peek().map(|Reverse(key)| ((key >> 64) as u64, *key as u32))
     }
 
     /// Removes and returns the next event if it is due at `now` or before.
     #[inline]
     pub fn pop_due(&mut self, now: u64) -> Option<(u64, u32)> {
-        let Reverse(key) = *self.heap.peek()?;
-        let time = (key >> 64) as u64;
-        if time > now {
-            return None;
-        }
+        let next = self.next().filter(|&(time_ns, _)| time_ns <= now)?;
         self.heap.pop();
-        Some((time, key as u32))
+        Some(next)
     }
 
     pub fn len(&self) -> usize {

@@ -2,13 +2,15 @@
 
 mod error;
 mod frames;
-#[cfg(feature = "sampling")]
+#[cfg(feature = "whole")]
 mod ldd;
 mod members;
+#[cfg(feature = "whole")]
 mod nvm;
+#[cfg(feature = "whole")]
 mod replicate;
 mod requests;
-#[cfg(feature = "sampling")]
+#[cfg(feature = "whole")]
 mod sample;
 mod table;
 mod watch;
@@ -269,21 +271,29 @@ fn parse_drive(json: &str) -> PyResult<ftlab_run::DriveSpec> {
 }
 
 /// Called for names that the module does not have: what needs the part that is missing says so.
-#[cfg(not(feature = "sampling"))]
+#[cfg(not(feature = "whole"))]
 #[pyfunction]
 fn __getattr__(name: &str) -> PyResult<Py<PyAny>> {
-    if ["sample_", "ldd_", "Ldd"].iter().any(|part| name.starts_with(part)) {
-        return Err(to_py(ftlab_core::Error::input(
-            "this build has no samples of files and no LDDs; `make build` adds them",
-        )));
+    let missing = [
+        ("sample_", "samples of files"),
+        ("ldd_", "LDDs"),
+        ("Ldd", "LDDs"),
+        ("nvm_", "memories"),
+        ("replicate_", "copies on real disks"),
+    ];
+    if let Some((_, what)) = missing.iter().find(|(part, _)| name.starts_with(part)) {
+        return Err(to_py(ftlab_core::Error::input(format!(
+            "this build has no {what}; `make build` adds them"
+        ))));
     }
     Err(pyo3::exceptions::PyAttributeError::new_err(format!(
         "module 'ftlab._ftlab' has no attribute '{name}'"
     )))
 }
 
-#[cfg(feature = "sampling")]
-fn add_sampling(m: &Bound<'_, PyModule>) -> PyResult<()> {
+/// What `make demo` has no need of.
+#[cfg(feature = "whole")]
+fn add_rest(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(sample::sample_files, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_statistics, m)?)?;
     m.add_function(wrap_pyfunction!(sample::sample_merged, m)?)?;
@@ -294,6 +304,14 @@ fn add_sampling(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(ldd::ldd_info, m)?)?;
     m.add_function(wrap_pyfunction!(ldd::ldd_pieces, m)?)?;
     m.add_function(wrap_pyfunction!(ldd::ldd_choose, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_run, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_sample, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_measure, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_probe, m)?)?;
+    m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
+    m.add_function(wrap_pyfunction!(replicate::replicate_calibrate, m)?)?;
+    m.add_function(wrap_pyfunction!(replicate::replicate_report, m)?)?;
     m.add_class::<ldd::LddSource>()?;
     m.add_class::<ldd::LddStream>()?;
     m.add_class::<ldd::LddPart>()?;
@@ -330,17 +348,9 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(resolve_drive, m)?)?;
     m.add_function(wrap_pyfunction!(asked, m)?)?;
     m.add_function(wrap_pyfunction!(options, m)?)?;
-    m.add_function(wrap_pyfunction!(nvm::nvm_run, m)?)?;
-    m.add_function(wrap_pyfunction!(nvm::nvm_sample, m)?)?;
-    m.add_function(wrap_pyfunction!(nvm::nvm_measure, m)?)?;
-    m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
-    m.add_function(wrap_pyfunction!(nvm::nvm_probe, m)?)?;
-    m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
-    #[cfg(feature = "sampling")]
-    add_sampling(m)?;
-    #[cfg(not(feature = "sampling"))]
+    #[cfg(feature = "whole")]
+    add_rest(m)?;
+    #[cfg(not(feature = "whole"))]
     m.add_function(wrap_pyfunction!(__getattr__, m)?)?;
-    m.add_function(wrap_pyfunction!(replicate::replicate_calibrate, m)?)?;
-    m.add_function(wrap_pyfunction!(replicate::replicate_report, m)?)?;
     Ok(())
 }

@@ -222,6 +222,43 @@ fn a_null_device_takes_no_time() {
     assert_eq!(measured.late_max_ns, 0);
 }
 
+/// A device that has something to do of its own in an hour.
+struct WithClock(Null);
+
+impl BlockDevice for WithClock {
+    fn geometry(&self) -> DeviceGeometry {
+        self.0.geometry()
+    }
+
+    fn submit(&mut self, tag: u64, io: &IoRequest<'_>, now_ns: u64) {
+        self.0.submit(tag, io, now_ns);
+    }
+
+    fn next_wakeup(&mut self) -> Option<u64> {
+        self.0.next_wakeup().or(Some(3_600_000_000_000))
+    }
+
+    fn advance(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
+        self.0.advance(now_ns, out);
+    }
+}
+
+impl Instrumented for WithClock {}
+
+#[test]
+fn the_window_ends_with_the_last_request_whatever_is_due_later() {
+    let mut device = WithClock(Null(Vec::new()));
+    let measured = run(&mut device, "uniform:requests=1000", closed(8), &[]);
+    assert_eq!((measured.requests, measured.sim_ns), (1000, 0));
+    let of_transactions = |timeout: &str| {
+        let spec = format!("transactions:mix=tpcb,clients=4,compute=1ms,transactions=300,timeout={timeout}");
+        run(&mut Null(Vec::new()), &spec, closed(8), &[]).sim_ns
+    };
+    let window = of_transactions("50ms");
+    assert!(window > 300_000_000, "{window}");
+    assert_eq!(window, of_transactions("60s"));
+}
+
 #[test]
 fn an_array_of_one_is_its_drive() {
     let config = config(&[]);

@@ -143,7 +143,27 @@ impl Clients {
         self.go_on(now_ns);
         match self.requests.is_empty() {
             false => Some(now_ns),
-            true => self.due.next_time(),
+            true => self.next_due(),
+        }
+    }
+
+    /// When a client comes due. Waits for locks that are over are passed by: behind the last transaction nothing happens any more.
+    fn next_due(&mut self) -> Option<u64> {
+        while let Some((time_ns, client)) = self.due.next() {
+            if self.is_due(client, time_ns) {
+                return Some(time_ns);
+            }
+            self.due.pop_due(time_ns);
+        }
+        None
+    }
+
+    /// Whether the client waits for this time; else it has its lock, or its transaction, already.
+    fn is_due(&self, number: u32, time_ns: u64) -> bool {
+        match self.clients[number as usize].state {
+            State::Thinks { until_ns } | State::Computes { until_ns } => until_ns == time_ns,
+            State::WaitsForLock { since_ns } => since_ns + self.shape.timeout_ns == time_ns,
+            _ => false,
         }
     }
 
@@ -173,29 +193,23 @@ impl Clients {
     }
 
     fn comes_due(&mut self, number: u32, time_ns: u64, now_ns: u64) {
+        if !self.is_due(number, time_ns) {
+            return;
+        }
         let client = &mut self.clients[number as usize];
-        match client.state {
-            State::Thinks { until_ns } if until_ns == time_ns => {
-                client.state = State::Ready;
-                client.began_ns = now_ns;
-                self.ready.push_back(number);
-            }
-            State::Computes { until_ns } if until_ns == time_ns => {
-                client.state = State::Ready;
-                self.ready.push_back(number);
-            }
-            State::WaitsForLock { since_ns } if since_ns + self.shape.timeout_ns == time_ns => {
-                client.state = State::Ready;
+        let was = std::mem::replace(&mut client.state, State::Ready);
+        match was {
+            State::Thinks { .. } => client.began_ns = now_ns,
+            State::WaitsForLock { since_ns } => {
                 client.at = 0;
                 client.is_locked = false;
                 self.report.restarts += 1;
                 self.report.lock_wait_ns += u128::from(now_ns - since_ns);
                 self.release(number, now_ns);
-                self.ready.push_back(number);
             }
-            // It has its lock, or its transaction, already.
             _ => {}
         }
+        self.ready.push_back(number);
     }
 
     fn release(&mut self, number: u32, now_ns: u64) {
