@@ -1,8 +1,8 @@
 //! Expressions of SQL over the fields of a record.
 //!
 //! # Model
-//! A value is null, a number (64-bit float), text or a truth. Text is read as a number where it is compared or computed with one. Logic
-//! has three values, as in SQL; where a condition is null the record is left out. `like` knows `%` and `_`, by bytes.
+//! A value is null, a number (64-bit float), text or a truth. Text is read as a number where it is compared or computed with one, and where two fields of a format
+//! without types are compared that both are numbers. Logic has three values, as in SQL; where a condition is null the record is left out. `like` knows `%` and `_`, by bytes.
 //!
 //! # Errors
 //! Text that is no number where one is needed.
@@ -32,7 +32,7 @@ pub enum Expression {
     Number(f64),
     Text(Vec<u8>),
     Bool(bool),
-    Compare(Comparison, Box<Expression>, Box<Expression>),
+    Compare(Comparison, Texts, Box<Expression>, Box<Expression>),
     Compute(Operator, Box<Expression>, Box<Expression>),
     And(Box<Expression>, Box<Expression>),
     Or(Box<Expression>, Box<Expression>),
@@ -57,6 +57,14 @@ pub enum Comparison {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+/// What two texts are compared as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Texts {
+    Texts,
+    /// Both are fields without a type: numbers, where both can be read so.
+    Untyped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,7 +255,9 @@ impl Expression {
             Expression::Number(number) => Value::Number(*number),
             Expression::Text(text) => Value::Text(Cow::Borrowed(text)),
             Expression::Bool(truth) => Value::Bool(*truth),
-            Expression::Compare(how, a, b) => truth(compare(*how, &a.evaluate(slots)?, &b.evaluate(slots)?)?),
+            Expression::Compare(how, texts, a, b) => {
+                truth(compare(*how, *texts, &a.evaluate(slots)?, &b.evaluate(slots)?)?)
+            }
             Expression::Compute(how, a, b) => {
                 let (a, b) = (a.evaluate(slots)?.number()?, b.evaluate(slots)?.number()?);
                 match (a, b) {
@@ -335,7 +345,7 @@ pub fn integer(text: &[u8]) -> Option<i128> {
     text.parse().ok()
 }
 
-fn compare(how: Comparison, a: &Value<'_>, b: &Value<'_>) -> Evaluated<Option<bool>> {
+fn compare(how: Comparison, texts: Texts, a: &Value<'_>, b: &Value<'_>) -> Evaluated<Option<bool>> {
     if a.is_null() || b.is_null() {
         return Ok(None);
     }
@@ -347,6 +357,10 @@ fn compare(how: Comparison, a: &Value<'_>, b: &Value<'_>) -> Evaluated<Option<bo
             {
                 one.cmp(&other)
             }
+            _ if texts == Texts::Untyped => match (parse_number(a), parse_number(b)) {
+                (Some(one), Some(other)) => one.partial_cmp(&other).unwrap_or_else(|| a.cmp(b)),
+                _ => a.cmp(b),
+            },
             _ => a.cmp(b),
         }),
         (Value::Bool(_), _) | (_, Value::Bool(_)) => a.truth()?.partial_cmp(&b.truth()?),

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 use ftlab_core::error::nearest;
 use ftlab_core::{Error, Result};
 
-use crate::expression::{Comparison, EXACT, Expression, Operator, integer};
+use crate::expression::{Comparison, EXACT, Expression, Operator, Texts, integer};
 use crate::record::{Explode, Form, Pick};
 
 use super::{Question, numbers, unsupported, whole};
@@ -173,12 +173,12 @@ impl Scope<'_> {
                 }
             }
             Expr::BinaryOp { left, op, right } => {
-                let (left, right) = (boxed(self.compile(left)?), boxed(self.compile(right)?));
-                let compare = |how, left, right| Expression::Compare(how, left, right);
-                let compute = |how, left, right| Expression::Compute(how, left, right);
+                let (left, right) = (self.compile(left)?, self.compile(right)?);
+                let compare = |how, left, right| self.compare(how, left, right);
+                let compute = |how, left, right| Expression::Compute(how, boxed(left), boxed(right));
                 match op {
-                    BinaryOperator::And => Expression::And(left, right),
-                    BinaryOperator::Or => Expression::Or(left, right),
+                    BinaryOperator::And => Expression::And(boxed(left), boxed(right)),
+                    BinaryOperator::Or => Expression::Or(boxed(left), boxed(right)),
                     BinaryOperator::Eq => compare(Comparison::Equal, left, right),
                     BinaryOperator::NotEq => compare(Comparison::Unequal, left, right),
                     BinaryOperator::Lt => compare(Comparison::Less, left, right),
@@ -205,7 +205,8 @@ impl Scope<'_> {
                 let it = self.compile(expr)?;
                 let mut any = Expression::Bool(false);
                 for one in list {
-                    let equal = Expression::Compare(Comparison::Equal, boxed(it.clone()), boxed(self.compile(one)?));
+                    let one = self.compile(one)?;
+                    let equal = self.compare(Comparison::Equal, it.clone(), one);
                     any = Expression::Or(boxed(any), boxed(equal));
                 }
                 negate(any, *negated)
@@ -217,8 +218,9 @@ impl Scope<'_> {
                 high,
             } => {
                 let it = self.compile(expr)?;
-                let low = Expression::Compare(Comparison::GreaterOrEqual, boxed(it.clone()), boxed(self.compile(low)?));
-                let high = Expression::Compare(Comparison::LessOrEqual, boxed(it), boxed(self.compile(high)?));
+                let (low, high) = (self.compile(low)?, self.compile(high)?);
+                let low = self.compare(Comparison::GreaterOrEqual, it.clone(), low);
+                let high = self.compare(Comparison::LessOrEqual, it, high);
                 negate(Expression::And(boxed(low), boxed(high)), *negated)
             }
             Expr::Like {
@@ -268,6 +270,30 @@ impl Scope<'_> {
             }
             _ => return Err(unsupported(expr)),
         })
+    }
+
+    fn compare(&self, how: Comparison, left: Expression, right: Expression) -> Expression {
+        let texts = if self.is_untyped(&left) && self.is_untyped(&right) {
+            Texts::Untyped
+        } else {
+            Texts::Texts
+        };
+        Expression::Compare(how, texts, Box::new(left), Box::new(right))
+    }
+
+    /// Whether it is a field, or a piece of one, of a format that has no types.
+    fn is_untyped(&self, expression: &Expression) -> bool {
+        match expression {
+            Expression::Slot(slot) => {
+                let form = match self.joined {
+                    Some((form, _)) if *slot >= self.picks.len() => form,
+                    _ => self.form,
+                };
+                matches!(form, Form::Text | Form::Csv { .. })
+            }
+            Expression::Field(inside, _) => self.is_untyped(inside),
+            _ => false,
+        }
     }
 
     fn function(&mut self, name: &ObjectName, arguments: &[&Expr], whole_call: &Expr) -> Result<Expression> {
