@@ -1,7 +1,8 @@
 //! Numbers about a file that took a reading of it, kept in the user's cache.
 //!
 //! # Model
-//! They lie in `$XDG_CACHE_HOME/ftlab`, else `~/.cache/ftlab`, under the file's name, inode, size and time, and with a checksum. What is damaged, or cannot be kept, is found again.
+//! They lie in `$XDG_CACHE_HOME/ftlab`, else `~/.cache/ftlab`, under the file's name, inode, size and times, and with a checksum. The time of change is one of them, as programs that copy set
+//! that of the content to what they please. What is damaged, or cannot be kept, is found again.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -17,13 +18,15 @@ pub fn place(path: &Path, meta: &Metadata, of: &str) -> Option<PathBuf> {
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let whole = fs::canonicalize(path).ok()?;
     let key = format!(
-        "{} {} {} {} {} {} {of}",
+        "{} {} {} {} {} {} {} {} {of}",
         whole.display(),
         meta.dev(),
         meta.ino(),
         meta.len(),
         meta.mtime(),
-        meta.mtime_nsec()
+        meta.mtime_nsec(),
+        meta.ctime(),
+        meta.ctime_nsec()
     );
     let name = blake3::hash(key.as_bytes()).to_hex();
     Some(cache.join("ftlab").join(format!("{name}.index")))
