@@ -4,10 +4,11 @@
 //! | in the file | here |
 //! | --- | --- |
 //! | boolean | a truth |
-//! | integers, floats of 16, 32 and 64 bits, decimals | a number; a whole number beyond 2^53 is the text of its digits, so that none is taken for another |
+//! | integers, floats of 16, 32 and 64 bits, decimals | a number; a whole number beyond 2^53 keeps its digits, so that none is taken for another |
 //! | strings, enumerations, JSON, bytes | text |
 //! | dates, times, timestamps (of 96 bits as well) | text as of ISO 8601, with the digits of their unit: `2026-11-27T20:35:00.000Z` |
 //! | UUID | its text |
+//! | nothing but nulls (`UNKNOWN`) | null; it goes with any kind in other files |
 //! | lists, maps, intervals, places on Earth, variants | refused if they are asked for |
 //!
 //! Fields of structures are columns, by `a.b`.
@@ -25,8 +26,6 @@ use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 
 use crate::expression::Value;
 
-/// Whole numbers up to this size are exact as floats.
-const EXACT: u64 = 1 << 53;
 const SECONDS_OF_DAY: i64 = 86_400;
 
 /// What the values of a column stand for.
@@ -51,6 +50,8 @@ pub enum Meaning {
         digits: u32,
         is_utc: bool,
     },
+    /// Of a column that holds nothing but nulls.
+    Nothing,
     Refused(&'static str),
 }
 
@@ -91,6 +92,7 @@ impl Meaning {
                 };
             }
             (None, ConvertedType::INTERVAL) => return Meaning::Refused("an interval"),
+            (Some(LogicalType::Unknown), _) => return Meaning::Nothing,
             (Some(LogicalType::Uuid), _) => return Meaning::Uuid,
             (Some(LogicalType::Float16), _) => return Meaning::HalfFloat,
             (Some(LogicalType::Integer(integer)), _) if !integer.is_signed => return Meaning::Unsigned,
@@ -129,6 +131,7 @@ impl Meaning {
             Meaning::Timestamp { digits, is_utc } => {
                 format!("a timestamp of {digits} digits{}", if is_utc { " in UTC" } else { "" })
             }
+            Meaning::Nothing => "nothing but nulls".to_owned(),
             Meaning::Refused(what) => what.to_owned(),
         }
     }
@@ -189,11 +192,11 @@ pub fn open(column: ColumnDescPtr, meaning: Meaning, pages: Box<dyn PageReader>)
     match get_column_reader(column, pages) {
         ColumnReader::BoolColumnReader(reader) => typed(reader, meaning, present, |&truth, _| Value::Bool(truth)),
         ColumnReader::Int32ColumnReader(reader) => typed(reader, meaning, present, |&number, meaning| match meaning {
-            Meaning::Unsigned => whole(number as u32 as i128),
+            Meaning::Unsigned => Value::whole(number as u32 as i128),
             meaning => integer(i64::from(number), meaning),
         }),
         ColumnReader::Int64ColumnReader(reader) => typed(reader, meaning, present, |&number, meaning| match meaning {
-            Meaning::Unsigned => whole(number as u64 as i128),
+            Meaning::Unsigned => Value::whole(number as u64 as i128),
             meaning => integer(number, meaning),
         }),
         ColumnReader::Int96ColumnReader(reader) => typed(reader, meaning, present, |time: &Int96, _| {
@@ -258,14 +261,6 @@ fn text(text: String) -> Value<'static> {
     Value::Text(Cow::Owned(text.into_bytes()))
 }
 
-fn whole(number: i128) -> Value<'static> {
-    if number.unsigned_abs() <= u128::from(EXACT) {
-        Value::Number(number as f64)
-    } else {
-        text(number.to_string())
-    }
-}
-
 fn integer(number: i64, meaning: Meaning) -> Value<'static> {
     let parts = |digits: u32| {
         let unit = 10i64.pow(digits);
@@ -282,7 +277,7 @@ fn integer(number: i64, meaning: Meaning) -> Value<'static> {
             let (second, fraction) = parts(digits);
             text(timestamp(second, fraction, digits, is_utc))
         }
-        _ => whole(i128::from(number)),
+        _ => Value::whole(i128::from(number)),
     }
 }
 
@@ -388,8 +383,8 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_value() {
-        assert_eq!(whole(1 << 53), Value::Number(9_007_199_254_740_992.0));
-        assert_eq!(whole((1 << 53) + 1), text("9007199254740993".to_owned()));
+        assert_eq!(Value::whole(1 << 53), Value::Number(9_007_199_254_740_992.0));
+        assert_eq!(Value::whole((1 << 53) + 1), Value::Whole(9_007_199_254_740_993));
         let scale = Meaning::Decimal { scale: 2 };
         assert_eq!(bytes(&[0xff, 0x85], scale), Value::Number(-1.23));
         assert_eq!(bytes(&[0x01, 0x00], scale), Value::Number(2.56));

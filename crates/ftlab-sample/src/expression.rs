@@ -1,7 +1,7 @@
 //! Expressions of SQL over the fields of a record.
 //!
 //! # Model
-//! A value is null, a number (64-bit float), text or a truth. Text is read as a number where it is compared or computed with one, and where two fields of a format
+//! A value is null, a number (64-bit float), a whole number that such floats do not hold, text or a truth. Text is read as a number where it is compared or computed with one, and where two fields of a format
 //! without types are compared that both are numbers. Logic has three values, as in SQL; where a condition is null the record is left out. `like` knows `%` and `_`, by bytes.
 //!
 //! # Errors
@@ -20,6 +20,8 @@ pub struct Wrong(pub String);
 pub enum Value<'a> {
     Null,
     Number(f64),
+    /// Beyond `EXACT`; what is no larger is a `Number`.
+    Whole(i128),
     Text(Cow<'a, [u8]>),
     Bool(bool),
 }
@@ -30,6 +32,8 @@ pub enum Expression {
     Slot(usize),
     Null,
     Number(f64),
+    /// Beyond `EXACT`.
+    Whole(i128),
     Text(Vec<u8>),
     Bool(bool),
     Compare(Comparison, Texts, Box<Expression>, Box<Expression>),
@@ -43,7 +47,7 @@ pub enum Expression {
     Lower(Box<Expression>),
     Upper(Box<Expression>),
     Length(Box<Expression>),
-    /// Text, first byte from 1 on, number of bytes.
+    /// Text, first character from 1 on, number of characters.
     Substring(Box<Expression>, Box<Expression>, Option<Box<Expression>>),
     /// The n-th piece, from 1 on, of a text cut at white space.
     Field(Box<Expression>, usize),
@@ -80,6 +84,48 @@ pub enum Operator {
 type Evaluated<T> = std::result::Result<T, Wrong>;
 
 impl Value<'_> {
+    /// A whole number of any size.
+    pub fn whole(number: i128) -> Value<'static> {
+        if number.unsigned_abs() <= EXACT {
+            Value::Number(number as f64)
+        } else {
+            Value::Whole(number)
+        }
+    }
+
+    /// The same, which borrows its text.
+    pub fn borrowed(&self) -> Value<'_> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Number(number) => Value::Number(*number),
+            Value::Whole(number) => Value::Whole(*number),
+            Value::Text(text) => Value::Text(Cow::Borrowed(text)),
+            Value::Bool(truth) => Value::Bool(*truth),
+        }
+    }
+
+    /// The same, which owns its text.
+    pub fn owned(self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Number(number) => Value::Number(number),
+            Value::Whole(number) => Value::Whole(number),
+            Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Value::Bool(truth) => Value::Bool(truth),
+        }
+    }
+
+    /// As text; none of null.
+    pub fn text(&self) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Value::Null => None,
+            Value::Text(text) => Some(Cow::Borrowed(text)),
+            Value::Number(number) => Some(Cow::Owned(number.to_string().into_bytes())),
+            Value::Whole(number) => Some(Cow::Owned(number.to_string().into_bytes())),
+            Value::Bool(truth) => Some(Cow::Owned(truth.to_string().into_bytes())),
+        }
+    }
+
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
@@ -89,6 +135,7 @@ impl Value<'_> {
         match self {
             Value::Null => Ok(None),
             Value::Number(number) => Ok(Some(*number)),
+            Value::Whole(number) => Ok(Some(*number as f64)),
             Value::Bool(truth) => Ok(Some(f64::from(u8::from(*truth)))),
             Value::Text(text) => parse_number(text)
                 .map(Some)
@@ -102,6 +149,7 @@ impl Value<'_> {
             Value::Null => Ok(None),
             Value::Bool(truth) => Ok(Some(*truth)),
             Value::Number(number) => Ok(Some(*number != 0.0)),
+            Value::Whole(_) => Ok(Some(true)),
             Value::Text(text) if text.eq_ignore_ascii_case(b"true") => Ok(Some(true)),
             Value::Text(text) if text.eq_ignore_ascii_case(b"false") => Ok(Some(false)),
             Value::Text(text) => Err(Wrong(format!(
@@ -133,6 +181,11 @@ impl Value<'_> {
             Value::Text(text) => {
                 key.push(b't');
                 key.extend(&**text);
+            }
+            // As the text of its digits: no two are to be one group.
+            Value::Whole(number) => {
+                key.push(b't');
+                key.extend(number.to_string().into_bytes());
             }
         }
         let length = (key.len() - before - 4) as u32;
@@ -178,24 +231,104 @@ impl Value<'_> {
         values
     }
 
-    /// For sorting results: null, truths, numbers, texts.
-    pub fn order(&self, other: &Value<'_>) -> Ordering {
-        let rank = |value: &Value<'_>| match value {
-            Value::Null => 0,
-            Value::Bool(_) => 1,
-            Value::Number(_) => 2,
-            Value::Text(_) => 3,
-        };
-        match (self, other) {
-            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-            (Value::Number(a), Value::Number(b)) => a.total_cmp(b),
-            (Value::Text(a), Value::Text(b)) => match (parse_number(a), parse_number(b)) {
-                (Some(a), Some(b)) => a.total_cmp(&b),
-                _ => a.cmp(b),
+    /// Its place among others. Texts that are numbers are sorted as such.
+    pub fn rank(&self) -> Rank<'_> {
+        match self {
+            Value::Null => Rank::Null,
+            Value::Bool(truth) => Rank::Bool(*truth),
+            Value::Number(number) => Rank::Number(Real::of(*number), b""),
+            Value::Whole(number) => Rank::Number(Real::of_whole(*number), b""),
+            Value::Text(text) => match parse_real(text) {
+                Some(number) => Rank::Number(number, text),
+                None => Rank::Text(text),
             },
-            (a, b) => rank(a).cmp(&rank(b)),
         }
     }
+
+    /// As a number, with all digits of a whole one; none of null and of texts that are no numbers.
+    fn real(&self) -> Option<Real> {
+        match self {
+            Value::Null => None,
+            Value::Number(number) => Some(Real::of(*number)),
+            Value::Whole(number) => Some(Real::of_whole(*number)),
+            Value::Bool(truth) => Some(Real::of(f64::from(u8::from(*truth)))),
+            Value::Text(text) => parse_real(text),
+        }
+    }
+}
+
+/// For sorting results: null, truths, numbers, texts. Numbers that are written in several ways are told apart by their text, so that the order is always the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank<'a> {
+    Null,
+    Bool(bool),
+    Number(Real, &'a [u8]),
+    Text(&'a [u8]),
+}
+
+/// A float, and what tells whole numbers apart that round to the same: 0 where floats do.
+#[derive(Clone, Copy, Debug)]
+pub struct Real {
+    float: f64,
+    whole: i128,
+}
+
+impl Real {
+    fn of(float: f64) -> Real {
+        Real {
+            float,
+            whole: if float.abs() < EXACT as f64 { 0 } else { float as i128 },
+        }
+    }
+
+    fn of_whole(whole: i128) -> Real {
+        Real {
+            whole,
+            ..Real::of(whole as f64)
+        }
+    }
+
+    /// As SQL compares: none where one is no number.
+    fn compare(&self, other: &Real) -> Option<Ordering> {
+        let order = self.float.partial_cmp(&other.float)?;
+        Some(order.then(self.whole.cmp(&other.whole)))
+    }
+}
+
+impl Ord for Real {
+    fn cmp(&self, other: &Real) -> Ordering {
+        self.float.total_cmp(&other.float).then(self.whole.cmp(&other.whole))
+    }
+}
+
+impl PartialOrd for Real {
+    fn partial_cmp(&self, other: &Real) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Real {
+    fn eq(&self, other: &Real) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Real {}
+
+/// A number with all digits, if it is a whole one.
+fn parse_real(text: &[u8]) -> Option<Real> {
+    if let Some(float) = parse_decimal(text) {
+        return Some(Real::of(float));
+    }
+    // Nothing else is a number that is read here, and most texts are none.
+    let first = text.trim_ascii_start().first()?;
+    if !(first.is_ascii_digit() || matches!(first, b'+' | b'-' | b'.')) {
+        return None;
+    }
+    let real = Real::of(parse_number(text)?);
+    let whole = || std::str::from_utf8(text).ok()?.trim().parse().ok();
+    let is_large = real.whole != 0;
+    Some(is_large.then(whole).flatten().map_or(real, Real::of_whole))
 }
 
 /// Powers of ten that are exact.
@@ -245,14 +378,10 @@ impl Expression {
     pub fn evaluate<'v>(&'v self, slots: &'v [Value<'_>]) -> Evaluated<Value<'v>> {
         let truth = |found: Option<bool>| found.map_or(Value::Null, Value::Bool);
         Ok(match self {
-            Expression::Slot(slot) => match &slots[*slot] {
-                Value::Text(text) => Value::Text(Cow::Borrowed(text)),
-                Value::Number(number) => Value::Number(*number),
-                Value::Bool(truth) => Value::Bool(*truth),
-                Value::Null => Value::Null,
-            },
+            Expression::Slot(slot) => slots[*slot].borrowed(),
             Expression::Null => Value::Null,
             Expression::Number(number) => Value::Number(*number),
+            Expression::Whole(number) => Value::Whole(*number),
             Expression::Text(text) => Value::Text(Cow::Borrowed(text)),
             Expression::Bool(truth) => Value::Bool(*truth),
             Expression::Compare(how, texts, a, b) => {
@@ -289,14 +418,14 @@ impl Expression {
             }
             Expression::Not(a) => truth(a.evaluate(slots)?.truth()?.map(|truth| !truth)),
             Expression::IsNull(a) => Value::Bool(a.evaluate(slots)?.is_null()),
-            Expression::Like(a, pattern) => match text(&a.evaluate(slots)?) {
+            Expression::Like(a, pattern) => match a.evaluate(slots)?.text() {
                 Some(text) => Value::Bool(like(&text, pattern)),
                 None => Value::Null,
             },
             Expression::AsNumber(a) => a.evaluate(slots)?.number()?.map_or(Value::Null, Value::Number),
             Expression::Lower(a) => of_text(&a.evaluate(slots)?, |text| text.to_ascii_lowercase()),
             Expression::Upper(a) => of_text(&a.evaluate(slots)?, |text| text.to_ascii_uppercase()),
-            Expression::Length(a) => match text(&a.evaluate(slots)?) {
+            Expression::Length(a) => match a.evaluate(slots)?.text() {
                 Some(text) => Value::Number(String::from_utf8_lossy(&text).chars().count() as f64),
                 None => Value::Null,
             },
@@ -306,11 +435,10 @@ impl Expression {
                     Some(count) => count.evaluate(slots)?.number()?,
                     None => Some(f64::INFINITY),
                 };
-                match (text(&a.evaluate(slots)?), from, count) {
+                match (a.evaluate(slots)?.text(), from, count) {
                     (Some(text), Some(from), Some(count)) => {
-                        let end = ((from - 1.0 + count).max(0.0) as usize).min(text.len());
-                        let start = ((from - 1.0).max(0.0) as usize).min(end);
-                        Value::Text(Cow::Owned(text[start..end].to_vec()))
+                        let (start, end) = ((from - 1.0).max(0.0) as usize, (from - 1.0 + count).max(0.0) as usize);
+                        Value::Text(Cow::Owned(characters(&text, start, end)))
                     }
                     _ => Value::Null,
                 }
@@ -326,6 +454,17 @@ impl Expression {
     }
 }
 
+/// Those from `start` up to `end`; what is no UTF-8 counts as it is shown.
+fn characters(text: &[u8], start: usize, end: usize) -> Vec<u8> {
+    let end = end.max(start);
+    if text.is_ascii() {
+        return text[start.min(text.len())..end.min(text.len())].to_vec();
+    }
+    let text = String::from_utf8_lossy(text);
+    let some: String = text.chars().skip(start).take(end - start).collect();
+    some.into_bytes()
+}
+
 fn piece(text: &[u8], number: usize) -> Option<&[u8]> {
     text.split(u8::is_ascii_whitespace)
         .filter(|piece| !piece.is_empty())
@@ -335,38 +474,27 @@ fn piece(text: &[u8], number: usize) -> Option<&[u8]> {
 /// Whole numbers up to this size are numbers of 64 bits.
 pub const EXACT: u128 = 1 << 53;
 
-/// A whole number as it is written, without a sign of plus or zeros in front.
-pub fn integer(text: &[u8]) -> Option<i128> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let is_plain = digits.iter().all(u8::is_ascii_digit) && (digits.first() != Some(&b'0') || text == b"0");
-    let text = std::str::from_utf8(text)
-        .ok()
-        .filter(|_| is_plain && digits.len() <= 38)?;
-    text.parse().ok()
-}
-
 fn compare(how: Comparison, texts: Texts, a: &Value<'_>, b: &Value<'_>) -> Evaluated<Option<bool>> {
     if a.is_null() || b.is_null() {
         return Ok(None);
     }
     let order = match (a, b) {
-        (Value::Text(a), Value::Text(b)) => Some(match (integer(a), integer(b)) {
-            // Whole numbers that 64-bit floats do not hold are texts of their digits.
-            (Some(one), Some(other))
-                if one.max(other).unsigned_abs() > EXACT || one.min(other).unsigned_abs() > EXACT =>
-            {
-                one.cmp(&other)
-            }
-            _ if texts == Texts::Untyped => match (parse_number(a), parse_number(b)) {
-                (Some(one), Some(other)) => one.partial_cmp(&other).unwrap_or_else(|| a.cmp(b)),
-                _ => a.cmp(b),
-            },
-            _ => a.cmp(b),
-        }),
-        (Value::Bool(_), _) | (_, Value::Bool(_)) => a.truth()?.partial_cmp(&b.truth()?),
-        _ => match (a.number()?, b.number()?) {
-            (Some(a), Some(b)) => a.partial_cmp(&b),
-            _ => None,
+        (Value::Text(one), Value::Text(other)) => {
+            let numbers = match texts {
+                Texts::Untyped => parse_real(one).zip(parse_real(other)),
+                Texts::Texts => None,
+            };
+            numbers.map_or_else(|| Some(one.cmp(other)), |(one, other)| one.compare(&other))
+        }
+        (Value::Bool(_), _) | (_, Value::Bool(_)) => match (a.truth(), b.truth()) {
+            (Ok(a), Ok(b)) => a.partial_cmp(&b),
+            // A text that is neither `true` nor `false` is another than both.
+            _ => a.text().partial_cmp(&b.text()),
+        },
+        _ => match (a.real(), b.real()) {
+            (Some(a), Some(b)) => a.compare(&b),
+            // One of the two is text, and says which.
+            _ => a.number()?.partial_cmp(&b.number()?),
         },
     };
     Ok(order.map(|order| match how {
@@ -391,17 +519,10 @@ fn compute(how: Operator, a: f64, b: f64) -> Value<'static> {
     }
 }
 
-fn text<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
-    match value {
-        Value::Null => None,
-        Value::Text(text) => Some(Cow::Borrowed(text)),
-        Value::Number(number) => Some(Cow::Owned(number.to_string().into_bytes())),
-        Value::Bool(truth) => Some(Cow::Owned(truth.to_string().into_bytes())),
-    }
-}
-
 fn of_text(value: &Value<'_>, change: impl Fn(&[u8]) -> Vec<u8>) -> Value<'static> {
-    text(value).map_or(Value::Null, |text| Value::Text(Cow::Owned(change(&text))))
+    value
+        .text()
+        .map_or(Value::Null, |text| Value::Text(Cow::Owned(change(&text))))
 }
 
 /// `%` stands for any bytes, `_` for one.

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use ftlab_core::error::unknown;
 use ftlab_core::{Error, Result};
 
-use crate::expression::{EXACT, Value, Wrong};
+use crate::expression::{Value, Wrong};
 
 pub const FORMS: [&str; 5] = ["text", "csv", "tsv", "json", "parquet"];
 
@@ -232,9 +232,7 @@ pub fn fields<'a>(
                     Some(serde_json::Value::Bool(value)) => Value::Bool(*value),
                     // No two ids are to be one number.
                     Some(serde_json::Value::Number(number)) => match number.as_i128() {
-                        Some(whole) if whole.unsigned_abs() > EXACT => {
-                            Value::Text(Cow::Owned(whole.to_string().into_bytes()))
-                        }
+                        Some(whole) => Value::whole(whole),
                         _ => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
                     },
                     Some(serde_json::Value::String(text)) => Value::Text(Cow::Owned(text.clone().into_bytes())),

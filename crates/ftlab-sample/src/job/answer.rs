@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json};
 use super::Engine;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
 use crate::estimate::{Estimate, Estimator, Quantiles, Shown, Stratum, all_rows};
-use crate::expression::Value;
+use crate::expression::{Rank, Value};
 use crate::formula::{Formula, Moments};
 use crate::sql::{Column, Kind, Select, Shows};
 use crate::totals::{Sums, Totals};
@@ -227,7 +227,7 @@ impl Basis<'_> {
         let formulas = self.formulas();
         let orders = select.orders.iter();
         let sorted_by: Vec<Shows> = orders.map(|&(column, _)| select.columns[column].shows).collect();
-        let mut rows: Vec<Row> = groups
+        let rows: Vec<Row> = groups
             .into_iter()
             .map(|(key, mut group)| {
                 let by_chance = if group.disk == CERTAIN { 0 } else { group.seen_there };
@@ -261,7 +261,7 @@ impl Basis<'_> {
                 }
             })
             .collect();
-        self.sort(&mut rows);
+        let mut rows = self.sort(rows);
         let shown = select.shown(rows.len());
         self.add_intervals(&mut rows[..shown], &formulas, of);
         rows
@@ -292,20 +292,25 @@ impl Basis<'_> {
         }
     }
 
-    fn sort(&self, rows: &mut [Row]) {
-        let by_groups = |a: &Row, b: &Row| {
-            let pairs = a.groups.iter().zip(&b.groups);
-            pairs
-                .map(|(a, b)| a.order(b))
-                .find(|order| order.is_ne())
-                .unwrap_or(std::cmp::Ordering::Equal)
+    fn sort(&self, rows: Vec<Row>) -> Vec<Row> {
+        let order = self.order(&rows);
+        let mut left: Vec<Option<Row>> = rows.into_iter().map(Some).collect();
+        order.into_iter().filter_map(|row| left[row].take()).collect()
+    }
+
+    /// Numbers of rows in their order. Rows that are otherwise alike stand in the order of their keys.
+    fn order(&self, rows: &[Row]) -> Vec<usize> {
+        // Texts are read as numbers once, not at each comparison.
+        let ranks = rows.iter().map(|row| row.groups.iter().map(Value::rank).collect());
+        let ranks: Vec<Box<[Rank<'_>]>> = ranks.collect();
+        let number = |row: usize, column: usize| {
+            rows[row].estimates[column].map_or(f64::NEG_INFINITY, |estimate| estimate.value)
         };
-        let number =
-            |row: &Row, column: usize| row.estimates[column].map_or(f64::NEG_INFINITY, |estimate| estimate.value);
-        rows.sort_by(|a, b| {
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_unstable_by(|&a, &b| {
             for &(column, falls) in &self.select.orders {
                 let order = match self.select.columns[column].shows {
-                    Shows::Group(at) => a.groups[at].order(&b.groups[at]),
+                    Shows::Group(at) => ranks[a][at].cmp(&ranks[b][at]),
                     _ => number(a, column).total_cmp(&number(b, column)),
                 };
                 let order = if falls { order.reverse() } else { order };
@@ -313,8 +318,9 @@ impl Basis<'_> {
                     return order;
                 }
             }
-            by_groups(a, b)
+            ranks[a].cmp(&ranks[b]).then_with(|| rows[a].key.cmp(&rows[b].key))
         });
+        order
     }
 
     /// Those of all but quantiles.
@@ -419,6 +425,7 @@ impl Row {
                 // JSON has no such numbers, and null is another group.
                 Value::Number(number) if !number.is_finite() => Cell::Text(Cow::Owned(number.to_string())),
                 Value::Number(number) => Cell::Number(*number),
+                Value::Whole(number) => Cell::Text(Cow::Owned(number.to_string())),
                 Value::Text(text) => Cell::Text(String::from_utf8_lossy(text)),
             },
             // Statistics that somebody has changed may give no number.

@@ -229,12 +229,7 @@ impl Engine<'_> {
                 .iter_mut()
                 .zip(&lookup.rows[number as usize])
             {
-                *slot = match value {
-                    Value::Text(text) => Value::Text(Cow::Borrowed(text)),
-                    Value::Number(number) => Value::Number(*number),
-                    Value::Bool(truth) => Value::Bool(*truth),
-                    Value::Null => Value::Null,
-                };
+                *slot = value.borrowed();
             }
             self.row(slots, self.taken.as_ref().map(|_| &on[..]), totals, block)?;
         }

@@ -136,12 +136,7 @@ impl Joined {
         let mut slots = vec![Value::Null; before + picks.len()];
         let mut keep = |found: &mut dyn Iterator<Item = Value<'_>>| {
             for (value, &at) in found.zip(&order) {
-                slots[before + at] = match value {
-                    Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
-                    Value::Number(number) => Value::Number(number),
-                    Value::Bool(truth) => Value::Bool(truth),
-                    Value::Null => Value::Null,
-                };
+                slots[before + at] = value.owned();
             }
             if let Some(key) = joined_key(&key.evaluate(&slots)?) {
                 each(key, &slots[before..]);
@@ -186,10 +181,5 @@ impl Joined {
 
 /// What is compared by a join: text. None of null, which is like nothing.
 pub(super) fn joined_key(value: &Value<'_>) -> Option<Vec<u8>> {
-    match value {
-        Value::Null => None,
-        Value::Text(text) => Some(text.to_vec()),
-        Value::Number(number) => Some(number.to_string().into_bytes()),
-        Value::Bool(truth) => Some(truth.to_string().into_bytes()),
-    }
+    value.text().map(Cow::into_owned)
 }

@@ -30,7 +30,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
     let every = every.chain(&question.condition).chain(&question.groups);
     // A first pass finds all fields, so that slots can stand in the order of fields.
     for expr in every {
-        let expr = question.named(expr);
+        let expr = question.named(expr, &scope);
         let within = numbers::within(expr)?;
         for of in within.iter().flatten() {
             scope.compile(of)?;
@@ -76,7 +76,11 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
     if let Some((ours, theirs)) = sides {
         plan.keys = Some((scope.compile(ours)?, scope.compile(theirs)?));
     }
-    let groups: Vec<&Expr> = question.groups.iter().map(|expr| question.named(expr)).collect();
+    let groups: Vec<&Expr> = question
+        .groups
+        .iter()
+        .map(|expr| question.named(expr, &scope))
+        .collect();
     for group in &groups {
         if !numbers::within(group)?.is_empty() {
             return Err(Error::input(format!(
@@ -94,7 +98,10 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
             }
             None => match groups.iter().position(|group| is_same(group, item)) {
                 Some(group) => Shows::Group(group),
-                None => numbers::bind(item, &mut scope, &mut plan)?,
+                None => {
+                    refuse_hidden(item, alias.as_ref(), &groups)?;
+                    numbers::bind(item, &mut scope, &mut plan)?
+                }
             },
         };
         plan.columns.push(Column {
@@ -112,11 +119,11 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
             Expr::Value(_) => Some(whole(by, "order by")?)
                 .filter(|&number| (1..=plan.columns.len()).contains(&number))
                 .map(|n| n - 1),
-            by => question
-                .items
-                .iter()
-                .zip(&plan.columns)
-                .position(|((item, _), column)| is_same(item, by) || column.name == by.to_string()),
+            // An alias goes before a column of its name, as in SQL.
+            by => {
+                let named = plan.columns.iter().position(|column| is_named(by, &column.name));
+                named.or_else(|| question.items.iter().position(|(item, _)| is_same(item, by)))
+            }
         };
         let Some(place) = place else {
             return Err(Error::input(format!("order by {by}: expected an item of the select")));
@@ -128,10 +135,24 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
     Ok(plan)
 }
 
+/// Refuses an item that `group by` seems to name, but for a column of the same name.
+fn refuse_hidden(item: &Expr, alias: Option<&String>, groups: &[&Expr]) -> Result<()> {
+    let Some(alias) = alias.filter(|alias| groups.iter().any(|group| is_named(group, alias))) else {
+        return Ok(());
+    };
+    if !numbers::within(item)?.is_empty() {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "`{item}`: `group by {alias}` is by the column of that name, expected `group by {item}`"
+    )))
+}
+
 impl Question {
-    /// What an alias or the number of an item stands for.
-    fn named<'a>(&'a self, expr: &'a Expr) -> &'a Expr {
+    /// What an alias or the number of an item stands for. A column goes before an alias of its name, as in SQL.
+    fn named<'a>(&'a self, expr: &'a Expr, scope: &Scope<'_>) -> &'a Expr {
         match expr {
+            Expr::Identifier(name) if scope.has_column(name) => expr,
             Expr::Identifier(name) => {
                 let found = self
                     .items
@@ -147,6 +168,14 @@ impl Question {
             }
             expr => expr,
         }
+    }
+}
+
+/// Whether an expression is but this name.
+fn is_named(expr: &Expr, name: &str) -> bool {
+    match expr {
+        Expr::Identifier(ident) => ident.value == name,
+        expr => expr.to_string() == name,
     }
 }
 

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 use ftlab_core::error::nearest;
 use ftlab_core::{Error, Result};
 
-use crate::expression::{Comparison, EXACT, Expression, Operator, Texts, integer};
+use crate::expression::{Comparison, EXACT, Expression, Operator, Texts};
 use crate::record::{Explode, Form, Pick};
 
 use super::{Question, numbers, unsupported, whole};
@@ -115,6 +115,11 @@ impl Scope<'_> {
         }
     }
 
+    /// Whether a file has a column of this name, as far as it tells: objects may have any field.
+    pub(super) fn has_column(&self, name: &Ident) -> bool {
+        matches!(self.find(None, &[name]), Ok((_, Pick::Field(_) | Pick::Line)))
+    }
+
     fn slot(&mut self, first: Option<&String>, names: &[&Ident]) -> Result<Expression> {
         let (side, pick) = self.find(first, names)?;
         let picks = match side {
@@ -140,15 +145,13 @@ impl Scope<'_> {
             }
             Expr::Nested(inside) => self.compile(inside)?,
             Expr::Value(value) => match &value.value {
-                Literal::Number(text, _)
-                    if integer(text.as_bytes()).is_some_and(|number| number.unsigned_abs() > EXACT) =>
-                {
-                    Expression::Text(text.clone().into_bytes())
-                }
-                Literal::Number(text, _) => Expression::Number(
-                    text.parse()
-                        .map_err(|_| Error::input(format!("`{text}`: expected a number")))?,
-                ),
+                Literal::Number(text, _) => match text.parse::<i128>() {
+                    Ok(whole) if whole.unsigned_abs() > EXACT => Expression::Whole(whole),
+                    _ => Expression::Number(
+                        text.parse()
+                            .map_err(|_| Error::input(format!("`{text}`: expected a number")))?,
+                    ),
+                },
                 Literal::SingleQuotedString(text) => Expression::Text(text.clone().into_bytes()),
                 Literal::Boolean(truth) => Expression::Bool(*truth),
                 Literal::Null => Expression::Null,
@@ -159,11 +162,7 @@ impl Scope<'_> {
                 match op {
                     UnaryOperator::Not => Expression::Not(inside),
                     UnaryOperator::Minus => match *inside {
-                        Expression::Text(digits)
-                            if integer(&digits).is_some_and(|number| number.unsigned_abs() > EXACT) =>
-                        {
-                            Expression::Text([b"-", &digits[..]].concat())
-                        }
+                        Expression::Whole(number) => Expression::Whole(-number),
                         inside => {
                             Expression::Compute(Operator::Subtract, boxed(Expression::Number(0.0)), boxed(inside))
                         }
