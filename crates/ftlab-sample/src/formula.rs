@@ -190,6 +190,17 @@ impl Formula {
         (dual.value.is_finite() && dual.gradient.iter().all(|g| g.is_finite())).then_some(dual)
     }
 
+    /// Whether it is the same of totals that are all twice as large, and its derivatives are half, as of a ratio.
+    fn is_free_of_scale(&self, totals: &[usize], at: &[f64]) -> bool {
+        let twice: Vec<f64> = at.iter().map(|total| 2.0 * total).collect();
+        let (Some(one), Some(other)) = (self.dual(totals, at), self.dual(totals, &twice)) else {
+            return false;
+        };
+        let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs();
+        let mut pairs = one.gradient.iter().zip(&other.gradient);
+        is_near(one.value, other.value) && pairs.all(|(one, other)| is_near(*one, 2.0 * other))
+    }
+
     /// The estimate from `disks`: of each, the sums and products of its sample, none of a disk with nothing of the group.
     pub fn estimate(
         &self,
@@ -238,6 +249,10 @@ impl Formula {
             };
             variance += of_disk;
             squares += of_disk * of_disk / (stratum.drawn as f64 - 1.0).max(1.0);
+        }
+        // Partitions that were alike do not tell that the others are: of what grows with totals, nothing is known.
+        if variance == 0.0 && !self.is_free_of_scale(&totals, &at) {
+            return Some(Estimate { value, interval: None });
         }
         let (least, sum) = df_range(strata, within);
         let df = if squares > 0.0 {
