@@ -1,4 +1,4 @@
-"""What `ftlab sample` compares, and as what: as DuckDB does, which guesses the types of columns (2.0.1 gave the numbers that are wanted)."""
+"""What `ftlab sample` compares, and as what: as DuckDB does (2.0.1), which guesses the types of columns."""
 
 from __future__ import annotations
 
@@ -169,4 +169,9 @@ def test_group_by_is_of_the_column_and_order_by_of_the_alias(place: Path) -> Non
 
 def test_a_truth_beside_a_text(place: Path) -> None:
     (place / "b.jsonl").write_text('{"a": true}\n{"a": false}\n{"a": "1"}\n')
-    assert [count(f"a {how}", "b.jsonl") for how in ("= '1'", "<> '1'", "= 'TRUE'", "in ('1', 'false')")] == [1, 2, 1, 2]
+    assert [count(f"a {how}", "b.jsonl") for how in ("= '1'", "<> '1'", "= 'TRUE'", "in ('1', 'false')")] == [
+        1,
+        2,
+        1,
+        2,
+    ]

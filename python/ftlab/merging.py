@@ -21,7 +21,7 @@ from typing import Any
 
 from ftlab import _ftlab, errors
 from ftlab.errors import FtlabIOError, InputError
-from ftlab.sampling import Sample, Watch, reading, spec_of
+from ftlab.sampling import Sample, Watch, folders, reading, spec_of
 
 # A file of statistics is read as a whole; of ten million groups it is as large.
 _LARGEST_FILE = 1 << 30
@@ -132,7 +132,7 @@ def sample_statistics(
         ratio=ratio,
         drop=drop,
         within=within,
-        disks=[fspath(disk) for disk in disks],
+        disks=folders(disks),
         node=node,
         first_disk=first_disk,
         all_disks=all_disks,
@@ -165,7 +165,21 @@ def merge_samples(parts: Iterable[Statistics | str | PathLike[str]], *, partial:
     its intervals hold for those; `figures["data"]["missing_disks"]` has the others. Raises `InputError` where parts are
     not of one question, seed, level and version, or have a disk twice.
     """
-    return _merged([part if isinstance(part, Statistics) else Statistics.load(part) for part in parts], partial)
+    if isinstance(parts, (str, bytes, PathLike, Statistics)) or not isinstance(parts, Iterable):
+        raise InputError(f"statistics {_brief(parts)}: expected a list of them, or of files of them")
+    return _merged([_loaded(part) for part in parts], partial)
+
+
+def _loaded(part: Statistics | str | PathLike[str]) -> Statistics:
+    if isinstance(part, Statistics):
+        return part
+    if not isinstance(part, (str, PathLike)):
+        raise InputError(f"statistics {_brief(part)}: expected what `sample_statistics` gives, or the name of a file")
+    return Statistics.load(part)
+
+
+def _brief(part: object) -> str:
+    return "of one machine" if isinstance(part, Statistics) else repr(part)
 
 
 @dataclass(frozen=True)

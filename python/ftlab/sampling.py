@@ -50,7 +50,8 @@ class Sample:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Rows by the names of columns: what is grouped by as it is, the others as `Estimate` (None of nothing)."""
-        names = self._names()
+        names = [column["name"] for column in self.figures["columns"]]
+        _only_once(names)
         kinds = [column["kind"] for column in self.figures["columns"]]
         return [
             {
@@ -60,13 +61,12 @@ class Sample:
             for row in self.figures["rows"]
         ]
 
-    def _names(self, *taken: str) -> list[str]:
-        """Names of the columns, none of which may stand for two."""
-        names = [column["name"] for column in self.figures["columns"]]
-        twice = next((name for at, name in enumerate(names) if name in names[:at] or name in taken), None)
-        if twice is not None:
-            raise InputError(f"two columns of the answer have the name `{twice}`: expected another (`as NAME`)")
-        return names
+    def _table_names(self) -> list[str]:
+        return [
+            column["name"] + end
+            for column in self.figures["columns"]
+            for end in ([""] if column["kind"] == "group" else ["", " low", " high"])
+        ]
 
     @property
     def is_exact(self) -> bool:
@@ -81,7 +81,7 @@ class Sample:
         import polars as pl
 
         trust = ("partitions_seen", "is_reliable")
-        self._names(*trust)
+        _only_once([*self._table_names(), *trust])
         columns: dict[str, list[Any]] = {}
         for at, column in enumerate(self.figures["columns"]):
             values = [row["values"][at] for row in self.figures["rows"]]
@@ -93,6 +93,13 @@ class Sample:
         for key in trust:
             columns[key] = [row[key] for row in self.figures["rows"]]
         return pl.DataFrame(columns, strict=False)
+
+
+def _only_once(names: list[str]) -> None:
+    """Refuses a name that would stand for two columns."""
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise InputError(f"two columns of the answer have the name `{twice}`: expected another (`as NAME`)")
 
 
 def sample(
@@ -138,7 +145,7 @@ def sample(
         records=records,
         within=within,
         join_keys=join_keys,
-        disks=[fspath(disk) for disk in disks],
+        disks=folders(disks),
         header=header,
         no_quoted_newlines=no_quoted_newlines,
         seed=seed,
@@ -173,6 +180,17 @@ def reading(watch: Watch | None) -> Callable[[str], object] | None:
     return None if watch is None else lambda text: watch(json.loads(text))
 
 
+def folders(disks: Iterable[str | PathLike[str]]) -> list[str]:
+    """Names of folders, of which a single one would be taken for a list of its letters."""
+    if isinstance(disks, (str, bytes, PathLike)) or not isinstance(disks, Iterable):
+        raise InputError(f"disks {disks!r}: expected a list of folders")
+    named = [fspath(disk) if isinstance(disk, PathLike) else disk for disk in disks]
+    wrong = next((disk for disk in named if not isinstance(disk, str)), None)
+    if wrong is not None:
+        raise InputError(f"disks {wrong!r}: expected the name of a folder as text, or a path")
+    return named
+
+
 def whole(value: object, name: str) -> None:
     """Refuses what is no number of 64 bits from 0 on, which the core would refuse in words of its own."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
@@ -181,11 +199,15 @@ def whole(value: object, name: str) -> None:
 
 def spec_of(query: str, options: Mapping[str, Any]) -> str:
     """What the core is asked, as JSON; options of None are left out."""
-    spec = {name: value for name, value in options.items() if value is not None}
-    # JSON has no such numbers, so the core cannot refuse them in its own words.
+    spec = {"query": query, **{name: value for name, value in options.items() if value is not None}}
+    for name, value in spec.items():
+        # JSON has no such values, so the core cannot refuse them in its own words.
+        if not isinstance(value, (str, int, float, list)):
+            raise InputError(f"{name} {value!r}: expected {'a text' if name == 'query' else 'a text or number'}")
+    # Nor such numbers.
     if isinstance(level := spec.get("level"), float) and not math.isfinite(level):
         raise InputError(f"--level {level}: expected more than 0 and less than 1, such as 0.95")
     for name in _NUMBERS:
         whole(spec.get(name, 0), name)
     spec |= {name: share(spec[name], name) for name in _SHARES if name in spec}
-    return json.dumps({"query": query, **spec})
+    return json.dumps(spec)

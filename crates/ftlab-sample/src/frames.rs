@@ -44,6 +44,7 @@ use std::path::Path;
 use ftlab_core::{Error, Result};
 
 use crate::cached;
+use crate::stop::Stop;
 use walker::Walker;
 
 /// Who tells of frames where there is no table.
@@ -95,9 +96,10 @@ impl Frames {
         meta: &Metadata,
         head: &[u8],
         partition_bytes: u64,
+        stop: &Stop,
     ) -> Result<Option<Frames>> {
         let refuse = |what: String| Error::input(format!("{}: {what}", path.display()));
-        let mut walker = Walker::new(path, file, meta.len());
+        let mut walker = Walker::new(path, file, meta.len(), stop);
         let (kind, told) = if bgzf::begins(head) {
             bgzf::expect_end(&mut walker)?;
             (Kind::Bgzf, bgzf::told(path, &mut walker)?)

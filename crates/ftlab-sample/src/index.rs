@@ -20,6 +20,7 @@ use ftlab_core::{Error, Result};
 use crate::cached;
 use crate::frames::read_error;
 use crate::record::Quotes;
+use crate::stop::Stop;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Index {
@@ -72,6 +73,7 @@ impl Index {
         meta: &Metadata,
         borders: &Borders<'_>,
         delimiter: u8,
+        stop: &Stop,
     ) -> Result<(Option<Index>, bool)> {
         let kept = cached::place(path, meta, &format!("{} {delimiter}", borders.key()));
         if let Some(found) = kept
@@ -81,7 +83,7 @@ impl Index {
         {
             return Ok((found, false));
         }
-        let made = scan(path, text, borders, delimiter)?;
+        let made = scan(path, text, borders, delimiter, stop)?;
         if let Some(kept) = kept {
             // Without a cache the file is read again next time.
             let _ = cached::save(&kept, made.as_ref().map_or(&[][..], |index| &index.starts));
@@ -101,12 +103,13 @@ fn known(starts: Vec<u64>, borders: &Borders<'_>) -> Option<Option<Index>> {
 }
 
 /// Reads the whole file.
-fn scan(path: &Path, text: &mut dyn Read, borders: &Borders<'_>, delimiter: u8) -> Result<Option<Index>> {
+fn scan(path: &Path, text: &mut dyn Read, borders: &Borders<'_>, delimiter: u8, stop: &Stop) -> Result<Option<Index>> {
     let mut starts = vec![0];
     let mut buffer = vec![0; 1 << 20];
     let (mut at, mut any, mut opened) = (0u64, false, 0u64);
     let (mut quotes, mut before) = (Quotes::new(delimiter), None);
     loop {
+        stop.check()?;
         let count = text.read(&mut buffer).map_err(|e| read_error(path, &e))?;
         if count == 0 {
             break;
@@ -151,7 +154,7 @@ mod tests {
     fn indexed(text: &str, partition_bytes: u64) -> Result<Option<Index>> {
         let bytes = text.len() as u64;
         let borders = Borders::Even { partition_bytes, bytes };
-        scan("a.csv".as_ref(), &mut text.as_bytes(), &borders, b',')
+        scan("a.csv".as_ref(), &mut text.as_bytes(), &borders, b',', &Stop::default())
     }
 
     /// Records begin at 0, 4 and 13 (the line end at 8 is within quotes); the file ends at 17. Partitions of 4 bytes begin at 0, 4, 8, 12, 16.
@@ -168,7 +171,7 @@ mod tests {
         );
         let places = Borders::At(&[0, 4, 8, 12, 16, 17]);
         let text = "a,b\n1,\"x\ny\"z\n2,3\n";
-        let at = scan("a.csv".as_ref(), &mut text.as_bytes(), &places, b',').unwrap();
+        let at = scan("a.csv".as_ref(), &mut text.as_bytes(), &places, b',', &Stop::default()).unwrap();
         assert_eq!(at, Some(index));
         let error = indexed("a,\"b\n", 4).unwrap_err().to_string();
         assert!(error.contains("ends within quotes that opened at byte 2"), "{error}");

@@ -84,7 +84,10 @@ pub fn watched(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Answer> {
     let started = Instant::now();
     spec.check()?;
     spec.check_alone()?;
-    let asked = Asked::open(spec)?;
+    let asked = Asked::open(spec, go_on)?;
+    if spec.output.is_some() {
+        asked.plan.refuse_twice()?;
+    }
     let replicates = (!asked.plan.quantiles.is_empty()).then_some(spec.replicates);
     if replicates.is_some() {
         spec.check_replicates()?;
@@ -697,7 +700,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         let query = format!("select count(*) as n from '{}'", path.display());
         let spec = SampleSpec::parse(&json!({"query": query, "ratio": 1.0}).to_string()).unwrap();
-        let asked = Asked::open(&spec)?;
+        let asked = Asked::open(&spec, &mut |_| Ok(()))?;
         change(&path);
         let now = Instant::now();
         drawn(&spec, asked, now, &mut |_| Ok(()), |engine, head| {
@@ -728,7 +731,7 @@ mod tests {
                 "disks": folders, "partition": "2KiB", "seed": seed,
             });
             let spec = SampleSpec::parse(&spec.to_string()).unwrap();
-            let asked = Asked::open(&spec).unwrap();
+            let asked = Asked::open(&spec, &mut |_| Ok(())).unwrap();
             let mut engine = Engine::new(&spec, &asked.dataset, &asked.plan, None, None);
             let given = [20, 8, 2];
             engine.extend(&given, Until::Targets, &mut |_| Ok(())).unwrap();
@@ -769,7 +772,7 @@ mod tests {
             table.display()
         );
         let spec = SampleSpec::parse(&json!({"query": query, "ratio": 1.0}).to_string()).unwrap();
-        let asked = Asked::open(&spec)?;
+        let asked = Asked::open(&spec, &mut |_| Ok(()))?;
         change(&table);
         drawn(&spec, asked, Instant::now(), &mut |_| Ok(()), |engine, head| {
             head.answer(&engine.answer(), None, 0.0).json()

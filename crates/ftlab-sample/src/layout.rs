@@ -32,6 +32,7 @@ use crate::index::{Borders, Index};
 use crate::read;
 use crate::record::{Form, Pick, Quotes};
 use crate::row_groups::RowGroups;
+use crate::stop::Stop;
 use crate::store::Log;
 
 /// Sizes that partitions may be asked to have.
@@ -50,6 +51,8 @@ pub struct Dataset {
     pub columns: Vec<String>,
     /// Bytes read to make indices.
     pub indexed_bytes: u64,
+    /// Those of them that were read to find frames.
+    pub walked_bytes: u64,
     /// Bytes of footers that were read.
     pub footer_bytes: u64,
     /// Files that cannot be read past the system's cache, as was asked for.
@@ -286,6 +289,7 @@ pub struct Cut {
     pub no_quoted_newlines: bool,
     /// Reads go past the system's cache where it can be.
     pub direct: bool,
+    pub stop: Stop,
 }
 
 /// Finds the files of `pattern`, and cuts them.
@@ -340,11 +344,13 @@ pub fn open(pattern: &str, cut: &Cut) -> Result<Dataset> {
         disks: cut.disks.iter().map(|name| Disk::empty(name)).collect(),
         columns: Vec::new(),
         indexed_bytes: 0,
+        walked_bytes: 0,
         footer_bytes: 0,
         cached_files: 0,
     };
     let mut columns: Option<Known> = None;
     for (disk, path) in found {
+        cut.stop.check()?;
         let Some(piece) = piece(&path, cut, &mut dataset, &mut columns)? else {
             continue;
         };
@@ -411,12 +417,13 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
         let mut head = [0; 18];
         let count = head.len().min(meta.len() as usize);
         file.read_exact_at(&mut head[..count], 0).map_err(io)?;
-        frames = Frames::open(path, &file, &meta, &head[..count], cut.partition_bytes)?;
+        frames = Frames::open(path, &file, &meta, &head[..count], cut.partition_bytes, &cut.stop)?;
         match &frames {
             Some(frames) if frames.text_bytes() == 0 => return Ok(None),
             Some(frames) => {
                 dataset.footer_bytes += frames.table_bytes;
                 dataset.indexed_bytes += frames.walked_bytes;
+                dataset.walked_bytes += frames.walked_bytes;
             }
             None => refuse_packed(path, &head[..count])?,
         }
@@ -461,7 +468,14 @@ fn piece(path: &Path, cut: &Cut, dataset: &mut Dataset, columns: &mut Option<Kno
                 bytes: meta.len(),
             },
         };
-        let (index, is_read) = Index::of(path, &mut text(&file, frames.as_ref()), &meta, &borders, delimiter)?;
+        let (index, is_read) = Index::of(
+            path,
+            &mut text(&file, frames.as_ref()),
+            &meta,
+            &borders,
+            delimiter,
+            &cut.stop,
+        )?;
         dataset.indexed_bytes += if is_read { meta.len() } else { 0 };
         advise(path, &file, Advice::Random)?;
         index.map(Arc::new)

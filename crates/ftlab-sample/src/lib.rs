@@ -28,6 +28,7 @@ pub mod read;
 pub mod record;
 pub mod row_groups;
 pub mod sql;
+pub mod stop;
 pub mod store;
 pub mod totals;
 

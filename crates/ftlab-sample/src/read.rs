@@ -213,6 +213,7 @@ mod tests {
             header: true,
             no_quoted_newlines: true,
             direct,
+            stop: Default::default(),
         };
         open(&path.to_string_lossy(), &cut).unwrap()
     }

@@ -228,8 +228,10 @@ impl RowGroups {
                     )));
                 }
             };
-            let (own, theirs) = (self.meanings[number].name(), first.1.meanings[field(pick)].name());
-            if own != theirs {
+            let (own, theirs) = (self.meanings[number], first.1.meanings[field(pick)]);
+            let is_empty = own == Meaning::Nothing || theirs == Meaning::Nothing;
+            let (own, theirs) = (own.name(), theirs.name());
+            if own != theirs && !is_empty {
                 return Err(Error::input(format!(
                     "{}: column `{name}` is {own}, expected {theirs} as in {}",
                     path.display(),

@@ -98,6 +98,24 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Refuses columns of which one would be lost in a table with a name for each number.
+    pub fn refuse_twice(&self) -> Result<()> {
+        let mut names = BTreeSet::from(["partitions_seen".to_owned(), "is_reliable".to_owned()]);
+        for Column { name, shows } in &self.columns {
+            let ends: &[&str] = match shows {
+                Shows::Group(_) => &[""],
+                _ => &["", " low", " high"],
+            };
+            let mut all = ends.iter().map(|end| format!("{name}{end}"));
+            if let Some(twice) = all.find(|name| !names.insert(name.clone())) {
+                return Err(Error::input(format!(
+                    "two columns of the answer have the name `{twice}`: expected another (`as NAME`)"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Numbers of the aggregates that count each row, where nothing leaves one out or makes more of it.
     fn counts_of_rows(&self) -> Vec<usize> {
         if self.condition.is_some() || !self.groups.is_empty() || self.keys.is_some() {

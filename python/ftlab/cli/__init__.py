@@ -152,6 +152,12 @@ def main() -> None:
     from ftlab import show
     from ftlab.errors import FtlabError
 
+    if sys.stderr is None:
+        # Whoever closed it wants to hear of nothing.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        # What is opened next would have its number, and be written into.
+        _fail("standard output is closed, expected it open (`> /dev/null` throws away what is printed)")
     in_main_thread = threading.current_thread() is threading.main_thread()
     if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         # As Ctrl-C: in order, and with nothing left behind.

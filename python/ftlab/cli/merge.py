@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,7 +46,15 @@ def expect_room(out: Path | None, *, force: bool) -> None:
     """Refuses what is there, and, whatever the user says, what is no file."""
     from ftlab.errors import InputError
 
-    if out is None or not out.exists():
+    if out is None:
+        return
+    if not out.exists():
+        # Before anything is read.
+        folder = out.resolve().parent
+        if not folder.is_dir():
+            raise InputError(f"output {out}: cannot be written: {os.strerror(errno.ENOENT)}")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"output {out}: cannot be written: {os.strerror(errno.EACCES)}")
         return
     if not out.is_file():
         raise InputError(f"output {out}: no regular file, which --force would not replace either")

@@ -60,12 +60,18 @@ def _table(found: Figures) -> str:
 def _notes(found: Figures) -> list[str]:
     sample, data, notes = found["sample"], found["data"], []
     asked = sample["asked"]
-    if sample["indexed_bytes"]:
-        # Blocks without a table are found on the way.
-        what = "quoted line ends, which is kept; --no-quoted-newlines leaves that out"
-        if data["format"] != "csv":
-            what = "where blocks begin, which is kept; `bgzip -r` or a seek table leaves that out"
-        notes.append(f"{show.size(sample['indexed_bytes'])} were read once to find {what}")
+    for read, what in (
+        (
+            sample["indexed_bytes"] - sample["walked_bytes"],
+            "quoted line ends, which is kept; --no-quoted-newlines leaves that out",
+        ),
+        (
+            sample["walked_bytes"],
+            "where blocks begin, which is kept; `bgzip -r` or a seek table leaves that out",
+        ),
+    ):
+        if read:
+            notes.append(f"{show.size(read)} were read once to find {what}")
     if cached := sample["cached_files"]:
         notes.append(f"{cached} files went through the system's cache, as their file system reads in no other way")
     if grown := sample["grown_files"]:

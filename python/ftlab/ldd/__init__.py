@@ -18,6 +18,7 @@ from ftlab.ldd.kernels import Kernel, fields, links, ones, regex, words
 from ftlab.ldd.origins import Files
 from ftlab.ldd.stores import info, load
 from ftlab.ldd.writing import Writer, append, create, open  # noqa: A004 - used as `ldd.open`
+from ftlab.sampling import folders
 
 __all__ = [
     "LDD",
@@ -76,5 +77,5 @@ def json(files: str | PathLike[str], *, disks: Iterable[str | PathLike[str]] = (
 
 
 def _files(files: str | PathLike[str], disks: Iterable[str | PathLike[str]], partition: str | None, **spec: Any) -> LDD:
-    given = {"files": fspath(files), "disks": [fspath(disk) for disk in disks], "partition": partition, **spec}
+    given = {"files": fspath(files), "disks": folders(disks), "partition": partition, **spec}
     return LDD(Files(given))

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from ftlab import _ftlab
+from ftlab.sampling import folders
 
 
 def load(
@@ -27,7 +28,7 @@ def load(
     spec = {
         "name": fspath(name),
         "files": [fspath(file) for file in files],
-        "disks": [fspath(disk) for disk in disks],
+        "disks": folders(disks),
         "partition": partition,
         "placement": placement,
         "format": format,

@@ -14,6 +14,7 @@ from ftlab import _ftlab
 from ftlab.errors import InputError
 from ftlab.ldd.chain import LDD
 from ftlab.ldd.origins import Files
+from ftlab.sampling import folders
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -142,7 +143,7 @@ def _create(
 ) -> _ftlab.LddWriter:
     spec = {
         "name": fspath(home),
-        "disks": [fspath(disk) for disk in disks],
+        "disks": folders(disks),
         "partition": partition,
         "placement": placement,
         "format": format,

@@ -8,6 +8,7 @@ use crate::asked_json;
 use crate::draw::Permutation;
 use crate::layout::{self, Cut, Dataset};
 use crate::record::Form;
+use crate::stop::Stop;
 use crate::store::Store;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -67,6 +68,7 @@ impl Source {
             header: spec.header,
             no_quoted_newlines: spec.no_quoted_newlines,
             direct: false,
+            stop: Stop::default(),
         };
         Ok(Source {
             dataset: layout::open(&spec.files, &cut)?.of_records(&spec.files)?,

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use ftlab_core::{Error, Result};
 
+use crate::stop::Stop;
+
 const PAGE: u64 = 4096;
 
 pub(super) struct Walker<'a> {
     pub(super) path: &'a Path,
     file: &'a File,
+    stop: &'a Stop,
     /// Of the file.
     pub(super) bytes: u64,
     page: Vec<u8>,
@@ -21,10 +24,11 @@ pub(super) struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn new(path: &'a Path, file: &'a File, bytes: u64) -> Walker<'a> {
+    pub(super) fn new(path: &'a Path, file: &'a File, bytes: u64, stop: &'a Stop) -> Walker<'a> {
         Walker {
             path,
             file,
+            stop,
             bytes,
             page: Vec::new(),
             start: 0,
@@ -65,6 +69,7 @@ impl<'a> Walker<'a> {
 
     /// Reads the page that holds a byte.
     fn turn(&mut self, at: u64) -> Result<()> {
+        self.stop.check()?;
         self.start = at - at % PAGE;
         self.page.resize(PAGE.min(self.bytes - self.start) as usize, 0);
         let read = self.file.read_exact_at(&mut self.page, self.start);
@@ -86,5 +91,22 @@ impl<'a> Walker<'a> {
         self.refuse(&format!(
             "cut off within the {name} at byte {at}: it has {bytes} bytes, expected the whole file"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_ends_when_it_is_asked_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, vec![7; 3 * PAGE as usize]).unwrap();
+        let (file, stop) = (File::open(&path).unwrap(), Stop::default());
+        let mut walker = Walker::new(&path, &file, 3 * PAGE, &stop);
+        assert_eq!(walker.at(PAGE - 1).unwrap(), Some([7, 7]));
+        stop.ask();
+        assert!(matches!(walker.at::<2>(2 * PAGE), Err(Error::Interrupted)));
     }
 }

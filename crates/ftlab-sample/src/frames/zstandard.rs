@@ -113,10 +113,8 @@ pub(super) fn walk(walker: &mut Walker<'_>) -> Result<Vec<Border>> {
         let Some(header) = Header::of(&head[..most]) else {
             return walker.cut_off("frame", start);
         };
-        // A large one by itself is not walked to its end.
         let text = match header.text {
             Some(text) if text <= LARGEST => text,
-            _ if start == 0 => return walker.refuse(ONE_FRAME),
             Some(text) => {
                 return walker.refuse(&format!(
                     "the frame at byte {start} has {text} bytes unpacked, expected at most 1 GiB"
@@ -124,7 +122,7 @@ pub(super) fn walk(walker: &mut Walker<'_>) -> Result<Vec<Border>> {
             }
             None => {
                 return walker.refuse(&format!(
-                    "the frame at byte {start} does not say how large its text is, expected frames that do, or a seek table"
+                    "the frame at byte {start} does not say how large its text is, so that it cannot be entered in the middle; expected an unpacked file, frames that do, or BGZF (`zstd -dc FILE | bgzip > NEW.gz`)"
                 ));
             }
         };

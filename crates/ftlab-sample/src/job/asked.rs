@@ -5,10 +5,13 @@ use std::thread;
 use ftlab_core::{Error, Result};
 
 use super::joined::Joined;
+use super::progress::Progress;
 use super::spec::SampleSpec;
+use super::{GoOn, WATCH};
 use crate::layout::{self, Cut, Dataset};
 use crate::record::{Explode, Form};
 use crate::sql::{self, Aggregate, Files, Kind, Plan};
+use crate::stop::Stop;
 use crate::store::Store;
 
 /// Bytes of the stack on which a query is read: each operator of a chain is a level of recursion, in the parser's tree as well.
@@ -23,17 +26,31 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn open(spec: &SampleSpec) -> Result<Asked> {
+    /// `go_on` is called now and then, and may refuse: some files are read whole before anything is drawn.
+    pub(super) fn open(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Asked> {
+        let (stop, asking) = (Stop::default(), thread::current());
         thread::scope(|scope| {
             let reading = thread::Builder::new()
                 .stack_size(STACK)
-                .spawn_scoped(scope, || Asked::read(spec))
+                .spawn_scoped(scope, || {
+                    let read = Asked::read(spec, &stop);
+                    asking.unpark();
+                    read
+                })
                 .map_err(|e| Error::input(format!("query: no thread to read it: {e}")))?;
+            while !reading.is_finished() {
+                thread::park_timeout(WATCH);
+                if let Err(error) = go_on(&|| Progress::before(0)) {
+                    stop.ask();
+                    let _ = reading.join();
+                    return Err(error);
+                }
+            }
             reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
-    fn read(spec: &SampleSpec) -> Result<Asked> {
+    fn read(spec: &SampleSpec, stop: &Stop) -> Result<Asked> {
         let question = sql::parse(&spec.query)?;
         let form = match (&spec.format, &spec.delimiter) {
             (Some(name), delimiter) => Some(Form::parse(name, delimiter.as_deref())?),
@@ -47,11 +64,12 @@ impl Asked {
             header: spec.header,
             no_quoted_newlines: spec.no_quoted_newlines,
             direct: spec.direct,
+            stop: stop.clone(),
         };
         let joined = question
             .join
             .as_ref()
-            .map(|join| Joined::open(&join.file, spec.join_keys.is_some()))
+            .map(|join| Joined::open(&join.file, spec.join_keys.is_some(), stop))
             .transpose()?;
         let dataset = match &question.files {
             Files::Pattern(pattern) => layout::open(pattern, &cut)?,

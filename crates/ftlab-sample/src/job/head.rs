@@ -37,6 +37,7 @@ pub(super) struct Head {
     pub(super) records: u64,
     pub(super) bytes_read: u64,
     pub(super) indexed_bytes: u64,
+    pub(super) walked_bytes: u64,
     /// Whether reads were to go past the system's cache, and the files of which that could not be.
     pub(super) direct: bool,
     pub(super) cached_files: u64,
@@ -199,6 +200,7 @@ impl Head {
             records: engine.records(),
             bytes_read: engine.bytes_read,
             indexed_bytes: dataset.indexed_bytes,
+            walked_bytes: dataset.walked_bytes,
             direct: spec.direct,
             cached_files: dataset.cached_files as u64,
             grown_files,
@@ -272,7 +274,7 @@ impl Head {
             },
             "sample": {
                 "seed": common.seed, "level": common.level, "ratio": drawn as f64 / partitions as f64, "partitions": drawn,
-                "records": self.records, "record_share": common.record_share, "bytes_read": self.bytes_read, "indexed_bytes": self.indexed_bytes,
+                "records": self.records, "record_share": common.record_share, "bytes_read": self.bytes_read, "indexed_bytes": self.indexed_bytes, "walked_bytes": self.walked_bytes,
                 "is_exact": is_exact, "direct": self.direct, "cached_files": self.cached_files, "grown_files": self.grown_files, "asked": self.asked, "join_keys": keys, "replicates": replicates.filter(|_| !is_exact),
             },
             "columns": columns,

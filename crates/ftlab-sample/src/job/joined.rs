@@ -16,6 +16,7 @@ use crate::layout::{self, Cut, Dataset};
 use crate::read;
 use crate::record::{self, Form};
 use crate::sql::Plan;
+use crate::stop::Stop;
 
 /// A file that is joined: read whole. Where keys are sampled it may be several, of any size, of which rows of other keys are left out.
 pub(super) struct Joined {
@@ -31,7 +32,7 @@ pub struct Lookup {
 }
 
 impl Joined {
-    pub(super) fn open(pattern: &str, by_keys: bool) -> Result<Joined> {
+    pub(super) fn open(pattern: &str, by_keys: bool, stop: &Stop) -> Result<Joined> {
         let cut = Cut {
             disks: Vec::new(),
             partition_bytes: 1 << 20,
@@ -40,6 +41,7 @@ impl Joined {
             header: true,
             no_quoted_newlines: false,
             direct: false,
+            stop: stop.clone(),
         };
         let dataset = layout::open(pattern, &cut)?;
         let files: Vec<_> = dataset.disks.iter().flat_map(|disk| &disk.files).collect();

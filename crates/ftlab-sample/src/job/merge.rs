@@ -115,6 +115,7 @@ fn merged(parts: &[Statistics], partial: bool) -> Result<Head> {
         all.records = all.records.saturating_add(head.records);
         all.bytes_read = all.bytes_read.saturating_add(head.bytes_read);
         all.indexed_bytes = all.indexed_bytes.saturating_add(head.indexed_bytes);
+        all.walked_bytes = all.walked_bytes.saturating_add(head.walked_bytes);
         all.direct |= head.direct;
         all.cached_files = all.cached_files.saturating_add(head.cached_files);
         all.grown_files = all.grown_files.saturating_add(head.grown_files);

@@ -103,6 +103,12 @@ fn yes() -> bool {
     true
 }
 
+/// Whether two names are of one folder; of what is none, whether they are written alike.
+fn is_same(one: &str, other: &str) -> bool {
+    let whole = |name| std::fs::canonicalize(name).ok();
+    one == other || whole(one).is_some_and(|one| whole(other) == Some(one))
+}
+
 impl SampleSpec {
     pub fn parse(json: &str) -> Result<SampleSpec> {
         let spec: SampleSpec = asked_json::read("sample", json)?;
@@ -243,7 +249,7 @@ impl SampleSpec {
             .disks
             .iter()
             .enumerate()
-            .find(|(at, disk)| self.disks[..*at].contains(disk))
+            .find(|(at, disk)| self.disks[..*at].iter().any(|known| is_same(known, disk)))
         {
             return refuse("disk", twice.1.clone(), "each folder once");
         }

@@ -56,7 +56,7 @@ pub fn statistics(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Statistics> {
         )));
     }
     let started = Instant::now();
-    let asked = Asked::open(spec)?;
+    let asked = Asked::open(spec, go_on)?;
     let mut columns = asked.plan.columns.iter();
     if let Some(column) = columns.find(|column| matches!(column.shows, Shows::Quantile(_))) {
         return Err(Error::input(format!(

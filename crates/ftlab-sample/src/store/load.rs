@@ -25,6 +25,7 @@ use crate::expression::{Value, Wrong};
 use crate::frames::read_error;
 use crate::layout::{self, Cut, Piece};
 use crate::record::{self, Form, Pick, Quotes};
+use crate::stop::Stop;
 
 const COMMIT_EVERY: u64 = 256 << 20;
 const CHUNK: usize = 4 << 20;
@@ -205,6 +206,7 @@ fn opened(spec: &LoadSpec) -> Result<(Form, Vec<String>, Vec<Piece>)> {
         // Every file is read from its beginning on, so that no index is needed.
         no_quoted_newlines: true,
         direct: false,
+        stop: Stop::default(),
     };
     let mut found: Option<(Form, Vec<String>, String)> = None;
     let mut files = Vec::new();

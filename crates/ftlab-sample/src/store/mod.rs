@@ -107,6 +107,7 @@ impl Store {
             disks,
             columns: self.manifest.columns.clone(),
             indexed_bytes: 0,
+            walked_bytes: 0,
             footer_bytes: 0,
             cached_files: 0,
         })
