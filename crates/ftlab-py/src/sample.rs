@@ -54,8 +54,10 @@ fn watched<T: Send>(
 /// A question to files, as JSON.
 #[pyfunction]
 #[pyo3(signature = (spec, watch=None))]
-pub fn sample_files(py: Python<'_>, spec: &str, watch: Option<Py<PyAny>>) -> PyResult<String> {
-    Ok(watched(py, spec, watch, ftlab_sample::watched)?.to_string())
+pub fn sample_files<'py>(py: Python<'py>, spec: &str, watch: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyBytes>> {
+    let found = watched(py, spec, watch, ftlab_sample::watched)?;
+    // Its text is as UTF-8 what a reader of JSON takes; a text of Python would be one more copy.
+    Ok(PyBytes::new(py, found.to_string().as_bytes()))
 }
 
 /// Sums of a group: number of the disk, key, partitions seen, sums.

@@ -32,7 +32,7 @@
 use ftlab_core::student;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::doubled::Doubled;
 use crate::sql::Kind;
@@ -160,40 +160,39 @@ pub struct Estimate {
 impl Estimate {
     /// Value and interval, as `docs/output.md` names them.
     pub fn json(&self) -> Json {
-        serde_json::to_value(self.shown()).unwrap_or_default()
+        match self.interval {
+            None => json!({"value": self.value}),
+            Some(interval) => json!({
+                "value": self.value, "low": interval.low, "high": interval.high, "half_width": interval.half_width,
+                "standard_error": interval.standard_error, "df": interval.df,
+            }),
+        }
     }
 
-    /// As answers have it.
-    pub fn shown(&self) -> Shown {
-        match self.interval {
-            None => Shown::Alone { value: self.value },
-            Some(interval) => Shown::Within {
-                value: self.value,
-                low: interval.low,
-                high: interval.high,
-                half_width: interval.half_width,
-                standard_error: interval.standard_error,
-                df: interval.df,
-            },
+    /// The same as text. An answer may have ten thousands, and names of fields need no look at what is to be escaped in them.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend(b"{\"value\":");
+        put(self.value, out);
+        if let Some(interval) = self.interval {
+            for (name, number) in [
+                (&b",\"low\":"[..], interval.low),
+                (b",\"high\":", interval.high),
+                (b",\"half_width\":", interval.half_width),
+                (b",\"standard_error\":", interval.standard_error),
+                (b",\"df\":", interval.df),
+            ] {
+                out.extend(name);
+                put(number, out);
+            }
         }
+        out.push(b'}');
     }
 }
 
-/// An estimate as JSON; what is not finite is null.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub enum Shown {
-    Alone {
-        value: f64,
-    },
-    Within {
-        value: f64,
-        low: f64,
-        high: f64,
-        half_width: f64,
-        standard_error: f64,
-        df: f64,
-    },
+/// As JSON; what is not finite is null. Numbers and texts do not fail, nor does memory.
+pub(crate) fn put(value: impl Serialize, out: &mut Vec<u8>) {
+    let is_written = serde_json::to_writer(out, &value).is_ok();
+    debug_assert!(is_written, "it is a number or a text");
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -17,7 +17,13 @@
 //! # Source
 //! Zhou, PhD thesis, University of Central Florida 2018, section 1.3.2.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod names;
+mod refusals;
+
+pub use names::matching;
+use names::{by_name, is_absent, once, without_indices};
+use refusals::{refuse_nested, refuse_old_ends, refuse_packed, refuse_wide};
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -609,29 +615,6 @@ impl Known {
     }
 }
 
-/// Each file once, whatever it is called by: a symbolic link gives way to a name.
-fn once(found: Vec<(String, PathBuf)>) -> Result<Vec<(String, PathBuf)>> {
-    let mut named: BTreeMap<(u64, u64), usize> = BTreeMap::new();
-    for (at, (_, path)) in found.iter().enumerate() {
-        let meta = fs::metadata(path).map_err(|e| Error::io(path, &e))?;
-        let kept = named.entry((meta.dev(), meta.ino())).or_insert(at);
-        if found[*kept].1.is_symlink() && !path.is_symlink() {
-            *kept = at;
-        }
-    }
-    let kept: BTreeSet<usize> = named.into_values().collect();
-    let all = found.into_iter().enumerate();
-    Ok(all.filter(|(at, _)| kept.contains(at)).map(|(_, file)| file).collect())
-}
-
-/// Without the indices beside files of BGZF, which a pattern finds as well.
-fn without_indices(found: Vec<(String, PathBuf)>) -> Vec<(String, PathBuf)> {
-    let paths: BTreeSet<PathBuf> = found.iter().map(|(_, path)| path.clone()).collect();
-    let is_index =
-        |path: &Path| path.extension().is_some_and(|end| end == "gzi") && paths.contains(&path.with_extension(""));
-    found.into_iter().filter(|(_, path)| !is_index(path)).collect()
-}
-
 /// Refuses an output that is one of the files that are read.
 pub fn refuse_read<'a>(output: &Path, mut read: impl Iterator<Item = &'a Path>) -> Result<()> {
     let identity = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
@@ -640,158 +623,6 @@ pub fn refuse_read<'a>(output: &Path, mut read: impl Iterator<Item = &'a Path>) 
         Some(path) => Err(Error::input(format!(
             "output {}: is {}, which the query reads; expected another file",
             output.display(),
-            path.display()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Files of a name or pattern, sorted.
-pub fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
-    // A file whose name has a bracket in it is meant as it is.
-    if Path::new(pattern).exists() {
-        return Ok(vec![PathBuf::from(pattern)]);
-    }
-    let pieces: Vec<&str> = pattern.split('/').collect();
-    let is_wild = |piece: &&str| piece.contains(['*', '?', '[']);
-    let wild = pieces.iter().rposition(is_wild).map_or(0, |at| at + 1);
-    for at in (0..wild).filter(|&at| is_wild(&pieces[at]) && pieces[at] != "**") {
-        for folder in globbed(&joined(&pieces[..at]))? {
-            names_are_text(&folder)?;
-        }
-    }
-    let rest = pieces[wild..].join("/");
-    let mut found = Vec::new();
-    for path in globbed(&joined(&pieces[..wild]))? {
-        let path = if rest.is_empty() { path } else { path.join(&rest) };
-        match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_file() => found.push(path),
-            Ok(_) => {}
-            // A folder may do without the file; a link that leads nowhere is one of a disk that is not there.
-            Err(e) if is_absent(&e) && std::fs::symlink_metadata(&path).is_err() => {}
-            Err(e) => return Err(Error::io(&path, &e)),
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn is_absent(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory)
-}
-
-/// The first pieces of a path; of one from the root on, at least that.
-fn joined(pieces: &[&str]) -> String {
-    match pieces {
-        [""] => "/".to_owned(),
-        _ => pieces.join("/"),
-    }
-}
-
-/// What a pattern names; the present folder where it is empty.
-fn globbed(pattern: &str) -> Result<Vec<PathBuf>> {
-    if pattern.is_empty() {
-        return Ok(vec![PathBuf::from(".")]);
-    }
-    let paths = glob::glob(pattern).map_err(|e| Error::input(format!("{pattern}: {}", e.msg)))?;
-    let error = |e: glob::GlobError| Error::io(e.path(), e.error());
-    paths.map(|path| path.map_err(error)).collect()
-}
-
-/// Refuses a folder in which a pattern would pass over a name.
-fn names_are_text(folder: &Path) -> Result<()> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Ok(());
-    };
-    for entry in entries {
-        let name = entry.map_err(|e| Error::io(folder, &e))?.file_name();
-        if name.to_str().is_none() {
-            return Err(Error::input(format!(
-                "{}: the name `{}` is not UTF-8, expected none in a folder of a pattern, which would pass over it",
-                folder.display(),
-                name.to_string_lossy()
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn by_name(found: &[(String, PathBuf)]) -> Result<Form> {
-    let form = |path: &Path| Form::of_name(&path.to_string_lossy());
-    let first = form(&found[0].1);
-    if let Some((_, other)) = found.iter().find(|(_, path)| form(path) != first) {
-        return Err(Error::input(format!(
-            "{}: {}, expected the same as {} ({}); --format NAME reads both alike",
-            other.display(),
-            form(other).name(),
-            found[0].1.display(),
-            first.name()
-        )));
-    }
-    Ok(first)
-}
-
-/// Refuses lines that end with carriage returns alone, of which all would be one record.
-fn refuse_old_ends(path: &Path, start: &[u8]) -> Result<()> {
-    let within = &start[..start.len() - 1];
-    if within.contains(&b'\r') && !start.contains(&b'\n') {
-        return Err(Error::input(format!(
-            "{}: carriage returns and no line feed in its first {} bytes, expected lines that end with a line feed",
-            path.display(),
-            start.len()
-        )));
-    }
-    Ok(())
-}
-
-/// First bytes of what is compressed, with its name and what unpacks it.
-const PACKED: [(&[u8], &str, &str); 5] = [
-    (b"\x1f\x8b", "gzip", "gzip -dc"),
-    (b"BZh", "bzip2", "bzip2 -dc"),
-    (b"\xfd7zXZ\0", "xz", "xz -dc"),
-    (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
-    (b"PK\x03\x04", "zip", "unzip -p"),
-];
-
-/// Frames of what is no text.
-fn refuse_nested(path: &Path, start: &[u8]) -> Result<()> {
-    let others: [(&[u8], &str); 2] = [(b"\x28\xb5\x2f\xfd", "zstd"), (b"PAR1", "Parquet")];
-    let known = PACKED.iter().map(|&(magic, name, _)| (magic, name)).chain(others);
-    match known.into_iter().find(|(magic, _)| start.starts_with(magic)) {
-        Some((_, name)) => Err(Error::input(format!(
-            "{}: {name} once it is unpacked, expected text",
-            path.display()
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Text of two or four bytes a character, of which a line end or delimiter is a part only.
-fn refuse_wide(path: &Path, start: &[u8]) -> Result<()> {
-    let is_marked = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
-    let (pairs, _) = start[..start.len().min(16)].as_chunks::<2>();
-    let is_half = |at: usize| pairs.len() > 1 && pairs.iter().all(|pair| pair[at] == 0 && pair[1 - at] != 0);
-    if is_marked || is_half(0) || is_half(1) {
-        return Err(Error::input(format!(
-            "{}: UTF-16 by its first bytes, expected UTF-8 (`iconv -f UTF-16 -t UTF-8`)",
-            path.display()
-        )));
-    }
-    Ok(())
-}
-
-/// Files that cannot be entered in the middle.
-fn refuse_packed(path: &Path, start: &[u8]) -> Result<()> {
-    if start.starts_with(b"PAR1") {
-        return Err(Error::input(format!(
-            "{}: Parquet by its first bytes, expected a name that ends in .parquet, or --format parquet",
-            path.display()
-        )));
-    }
-    match PACKED.iter().find(|(magic, ..)| start.starts_with(magic)) {
-        Some((_, name, unpack)) => Err(Error::input(format!(
-            "{}: compressed with {name}, which cannot be entered in the middle; expected an unpacked file, or BGZF (`{unpack} FILE | bgzip > NEW.gz`)",
             path.display()
         ))),
         None => Ok(()),

@@ -455,6 +455,17 @@ impl Totals {
         })
     }
 
+    /// As `groups`, without room of its own for each.
+    pub fn each_group<'t>(&'t self, mut each: impl FnMut(&'t [u8], u64, &[Sums])) {
+        let mut own = Vec::new();
+        for number in 0..self.keys.len() {
+            let row = &self.rows[number * self.shape.width..][..self.shape.width];
+            own.clear();
+            own.extend((0..self.shape.kinds.len()).map(|at| sums_of(&self.shape, row, at)));
+            each(self.keys.key(number), row[1] as u64, &own);
+        }
+    }
+
     /// All groups, in the order in which they came: key, partitions seen, sums of each aggregate. Nothing may be under way.
     pub fn groups(&self) -> impl Iterator<Item = (&[u8], u64, Vec<Sums>)> {
         (0..self.keys.len()).map(|number| {

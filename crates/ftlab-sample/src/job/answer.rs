@@ -1,26 +1,26 @@
 //! The rows of an answer, of what all lanes, or all machines, have counted.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 use std::sync::MutexGuard;
 
 use rustc_hash::FxHashMap;
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
 use super::Engine;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
-use crate::estimate::{Estimate, Estimator, Quantiles, Shown, Stratum, all_rows};
-use crate::expression::{Rank, Value};
+use crate::estimate::{Estimate, Estimator, Quantiles, Stratum, all_rows, put};
+use crate::expression::{Rank, Value, ordered};
 use crate::formula::{Formula, Moments};
 use crate::sql::{Column, Kind, Select, Shows};
 use crate::totals::{Sums, Totals};
 
 /// A row of the answer.
 pub(super) struct Row {
+    /// What is grouped by, as `Value::write_key` writes it.
     key: Box<[u8]>,
-    groups: Vec<Value<'static>>,
     pub(super) seen: u64,
     /// Of keys: those of them that were taken by chance.
     pub(super) by_chance: u64,
@@ -93,17 +93,17 @@ impl Engine<'_> {
             level: self.spec.level,
             within: self.spec.records < 1.0,
         };
-        let counted = lanes.iter().enumerate().flat_map(|(at, lane)| {
-            let disk = at / self.lanes_of_disk;
-            lane.groups().map(move |(key, seen, sums)| (disk, key, seen, sums))
-        });
         let of = Lanes {
             engine: self,
             lanes,
             strata,
             with_quantiles,
         };
-        basis.rows(counted, &of)
+        basis.rows(&of, |each| {
+            for (at, lane) in lanes.iter().enumerate() {
+                lane.each_group(|key, seen, sums| each(at / self.lanes_of_disk, key, seen, sums));
+            }
+        })
     }
 
     /// The values of a group in the whole sample.
@@ -164,105 +164,23 @@ impl Groups for Lanes<'_> {
 }
 
 impl Basis<'_> {
-    /// All rows, in their order, of sums: disk, key, partitions seen, sums of each aggregate. Disks, and lanes of a disk, come in order, so that each group's sums are added
-    /// in order, whatever the order of groups.
+    /// All rows, in their order, of sums that `counted` gives: disk, key, partitions seen, sums of each aggregate. Disks, and lanes of a disk, come in order, so that each group's sums
+    /// are added in order, whatever the order of groups.
     pub(super) fn rows<'k>(
         &self,
-        counted: impl Iterator<Item = (usize, &'k [u8], u64, Vec<Sums>)>,
         of: &dyn Groups,
+        counted: impl FnOnce(&mut dyn FnMut(usize, &'k [u8], u64, &[Sums])),
     ) -> Vec<Row> {
-        let Basis { select, .. } = *self;
-        let aggregates = select.kinds.len();
-        struct Group {
-            seen: u64,
-            /// Of `disk` alone.
-            seen_there: u64,
-            disk: usize,
-            sums: Vec<Sums>,
-            estimators: Vec<Estimator>,
+        let mut all = Counted::new(self);
+        if self.select.groups == 0 {
+            all.group(b"", 0);
         }
-        let all_rows = all_rows(self.strata);
-        // Where totals are by rows, those of disks without the group count as well.
-        let without = |estimators: &mut [Estimator], disks: Range<usize>| {
-            for stratum in self.strata[disks].iter().filter(|_| all_rows.is_some()) {
-                let totals = estimators.iter_mut().zip(&select.kinds);
-                let totals = totals.filter(|(_, kind)| !kind.is_ratio());
-                totals.for_each(|(estimator, _)| estimator.add(*stratum, &Sums::default()));
-            }
-        };
-        let fresh = |disk: usize| {
-            let estimator = |kind: &Kind| Estimator::of_rows(all_rows.filter(|_| !kind.is_ratio()));
-            let mut estimators: Vec<Estimator> = select.kinds.iter().map(estimator).collect();
-            without(&mut estimators, 0..disk);
-            Group {
-                seen: 0,
-                seen_there: 0,
-                disk,
-                sums: vec![Sums::default(); aggregates],
-                estimators,
-            }
-        };
-        let end_disk = |group: &mut Group, next: usize| {
-            let stratum = self.of_group(group.disk, group.seen_there);
-            for (estimator, sums) in group.estimators.iter_mut().zip(&mut group.sums) {
-                estimator.add(stratum, &std::mem::take(sums));
-            }
-            without(&mut group.estimators, group.disk + 1..next);
-            group.disk = next;
-        };
-        let mut groups: FxHashMap<&[u8], Group> = FxHashMap::default();
-        if select.groups == 0 {
-            groups.insert(b"", fresh(0));
-        }
-        for (disk, key, seen, sums) in counted {
-            let group = groups.entry(key).or_insert_with(|| fresh(disk));
-            if group.disk != disk {
-                end_disk(group, disk);
-                group.seen_there = 0;
-            }
-            group.seen += seen;
-            group.seen_there += seen;
-            group.sums.iter_mut().zip(&sums).for_each(|(all, one)| all.add(one));
-        }
+        counted(&mut |disk, key, seen, sums| all.add(disk, key, seen, sums));
+        all.end();
         let formulas = self.formulas();
-        let orders = select.orders.iter();
-        let sorted_by: Vec<Shows> = orders.map(|&(column, _)| select.columns[column].shows).collect();
-        let rows: Vec<Row> = groups
-            .into_iter()
-            .map(|(key, mut group)| {
-                let by_chance = if group.disk == CERTAIN { 0 } else { group.seen_there };
-                end_disk(&mut group, self.strata.len());
-                let value = |column: &Column| {
-                    let value = match column.shows {
-                        Shows::Group(_) => None,
-                        Shows::Aggregate(at) => {
-                            let known = self.known(at);
-                            known.or_else(|| group.estimators[at].value(select.kinds[at]))
-                        }
-                        Shows::Formula(at) => formulas[at].value(&|total| group.estimators[total].total()),
-                        // Sorting all values of all groups is left out where nothing is sorted by it.
-                        Shows::Quantile(_) if !sorted_by.contains(&column.shows) => None,
-                        Shows::Quantile(at) => of.quantile(key, at),
-                    }?;
-                    Some(Estimate { value, interval: None })
-                };
-                let weighed = group.estimators.iter().enumerate();
-                let weighed = weighed.filter(|&(at, _)| select.kinds[at].is_ratio() || !self.negative[at]);
-                Row {
-                    units: weighed
-                        .map(|(_, estimator)| estimator.units())
-                        .fold(f64::INFINITY, f64::min),
-                    groups: Value::read_keys(key),
-                    key: key.into(),
-                    seen: group.seen,
-                    by_chance,
-                    estimates: select.columns.iter().map(value).collect(),
-                    estimators: group.estimators,
-                }
-            })
-            .collect();
-        let mut rows = self.sort(rows);
-        let shown = select.shown(rows.len());
+        let order = self.order(&all, &formulas, of);
+        let mut rows: Vec<Row> = order.into_iter().map(|group| all.row(group, &formulas, of)).collect();
+        let shown = self.select.shown(rows.len());
         self.add_intervals(&mut rows[..shown], &formulas, of);
         rows
     }
@@ -292,35 +210,50 @@ impl Basis<'_> {
         }
     }
 
-    fn sort(&self, rows: Vec<Row>) -> Vec<Row> {
-        let order = self.order(&rows);
-        let mut left: Vec<Option<Row>> = rows.into_iter().map(Some).collect();
-        order.into_iter().filter_map(|row| left[row].take()).collect()
-    }
-
-    /// Numbers of rows in their order. Rows that are otherwise alike stand in the order of their keys.
-    fn order(&self, rows: &[Row]) -> Vec<usize> {
+    /// Numbers of groups in their order. Rows that are otherwise alike stand in the order of their keys.
+    fn order(&self, all: &Counted<'_, '_>, formulas: &[Formula], of: &dyn Groups) -> Vec<usize> {
+        let (groups, count) = (self.select.groups, all.groups.len());
         // Texts are read as numbers once, not at each comparison.
-        let ranks = rows.iter().map(|row| row.groups.iter().map(Value::rank).collect());
-        let ranks: Vec<Box<[Rank<'_>]>> = ranks.collect();
-        let number = |row: usize, column: usize| {
-            rows[row].estimates[column].map_or(f64::NEG_INFINITY, |estimate| estimate.value)
+        let ranks: Vec<Rank<'_>> = all.groups.iter().flat_map(|group| Rank::read(group.key)).collect();
+        let rank = |group: usize, at: usize| &ranks[group * groups + at];
+        let by = self.select.orders.iter().map(|&(column, falls)| {
+            let shows = self.select.columns[column].shows;
+            let number = |group| {
+                all.value(group, shows, formulas, of)
+                    .map_or(f64::NEG_INFINITY, |value| value)
+            };
+            let by = match shows {
+                Shows::Group(at) => By::Group(at),
+                _ => By::Number((0..count).map(number).map(ordered).collect()),
+            };
+            (by, falls)
+        });
+        let by: Vec<(By, bool)> = by.collect();
+        // Most are told apart by a number.
+        let first = |group: usize| match by.first() {
+            Some((By::Number(numbers), falls)) => numbers[group] ^ if *falls { u64::MAX } else { 0 },
+            Some((By::Group(at), falls)) => rank(group, *at).beginning() ^ if *falls { u64::MAX } else { 0 },
+            None if groups > 0 => rank(group, 0).beginning(),
+            None => 0,
         };
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_unstable_by(|&a, &b| {
-            for &(column, falls) in &self.select.orders {
-                let order = match self.select.columns[column].shows {
-                    Shows::Group(at) => ranks[a][at].cmp(&ranks[b][at]),
-                    _ => number(a, column).total_cmp(&number(b, column)),
+        let compare = |a: usize, b: usize| {
+            for (by, falls) in &by {
+                let order = match by {
+                    By::Group(at) => rank(a, *at).cmp(rank(b, *at)),
+                    By::Number(numbers) => numbers[a].cmp(&numbers[b]),
                 };
-                let order = if falls { order.reverse() } else { order };
+                let order = if *falls { order.reverse() } else { order };
                 if order.is_ne() {
                     return order;
                 }
             }
-            ranks[a].cmp(&ranks[b]).then_with(|| rows[a].key.cmp(&rows[b].key))
-        });
-        order
+            let ranks = (0..groups).map(|at| rank(a, at).cmp(rank(b, at)));
+            let order = ranks.fold(Ordering::Equal, Ordering::then);
+            order.then_with(|| all.groups[a].key.cmp(all.groups[b].key))
+        };
+        let mut order: Vec<(u64, usize)> = (0..count).map(|group| (first(group), group)).collect();
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| compare(a.1, b.1)));
+        order.into_iter().map(|(_, group)| group).collect()
     }
 
     /// Those of all but quantiles.
@@ -358,6 +291,175 @@ impl Basis<'_> {
     }
 }
 
+/// What rows are sorted by.
+enum By {
+    /// What is grouped by, by its number.
+    Group(usize),
+    /// A number of each group, as `ordered` has it.
+    Number(Vec<u64>),
+}
+
+/// Sums of groups as they come, disk by disk.
+struct Counted<'b, 'k> {
+    basis: &'b Basis<'b>,
+    all_rows: Option<f64>,
+    numbers: FxHashMap<&'k [u8], usize>,
+    groups: Vec<Group<'k>>,
+    /// Of the disk under way and of all, those of each aggregate, group by group.
+    sums: Vec<Sums>,
+    estimators: Vec<Estimator>,
+}
+
+struct Group<'k> {
+    key: &'k [u8],
+    seen: u64,
+    /// Of `disk` alone.
+    seen_there: u64,
+    disk: usize,
+}
+
+impl<'b, 'k> Counted<'b, 'k> {
+    fn new(basis: &'b Basis<'b>) -> Self {
+        Counted {
+            basis,
+            all_rows: all_rows(basis.strata),
+            numbers: FxHashMap::default(),
+            groups: Vec::new(),
+            sums: Vec::new(),
+            estimators: Vec::new(),
+        }
+    }
+
+    /// Places of a group's aggregates.
+    fn own(&self, group: usize) -> Range<usize> {
+        let aggregates = self.basis.select.kinds.len();
+        group * aggregates..(group + 1) * aggregates
+    }
+
+    /// The number of a group; a new one begins with `disk`.
+    fn group(&mut self, key: &'k [u8], disk: usize) -> usize {
+        let next = self.groups.len();
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.groups.push(Group {
+                key,
+                seen: 0,
+                seen_there: 0,
+                disk,
+            });
+            let kinds = &self.basis.select.kinds;
+            self.sums.resize(self.sums.len() + kinds.len(), Sums::default());
+            let estimator = |kind: &Kind| Estimator::of_rows(self.all_rows.filter(|_| !kind.is_ratio()));
+            self.estimators.extend(kinds.iter().map(estimator));
+            self.without(number, 0..disk);
+        }
+        number
+    }
+
+    /// Where totals are by rows, those of disks without the group count as well.
+    fn without(&mut self, group: usize, disks: Range<usize>) {
+        if self.all_rows.is_none() {
+            return;
+        }
+        let own = self.own(group);
+        for stratum in &self.basis.strata[disks] {
+            let totals = self.estimators[own.clone()].iter_mut().zip(&self.basis.select.kinds);
+            let totals = totals.filter(|(_, kind)| !kind.is_ratio());
+            totals.for_each(|(estimator, _)| estimator.add(*stratum, &Sums::default()));
+        }
+    }
+
+    fn end_disk(&mut self, group: usize, next: usize) {
+        let Group { disk, seen_there, .. } = self.groups[group];
+        let stratum = self.basis.of_group(disk, seen_there);
+        let own = self.own(group);
+        let both = self.estimators[own.clone()].iter_mut().zip(&mut self.sums[own]);
+        for (estimator, sums) in both {
+            estimator.add(stratum, &std::mem::take(sums));
+        }
+        self.without(group, disk + 1..next);
+        self.groups[group].disk = next;
+    }
+
+    fn add(&mut self, disk: usize, key: &'k [u8], seen: u64, sums: &[Sums]) {
+        let number = self.group(key, disk);
+        if self.groups[number].disk != disk {
+            self.end_disk(number, disk);
+            self.groups[number].seen_there = 0;
+        }
+        let own = self.own(number);
+        let group = &mut self.groups[number];
+        group.seen += seen;
+        let is_first = group.seen_there == 0;
+        group.seen_there += seen;
+        if is_first {
+            self.sums[own].copy_from_slice(sums);
+        } else {
+            let both = self.sums[own].iter_mut().zip(sums);
+            both.for_each(|(all, one)| all.add(one));
+        }
+    }
+
+    /// Ends the last disk of each group, whose number stays.
+    fn end(&mut self) {
+        for group in 0..self.groups.len() {
+            let disk = self.groups[group].disk;
+            self.end_disk(group, self.basis.strata.len());
+            self.groups[group].disk = disk;
+        }
+    }
+
+    fn value(&self, group: usize, shows: Shows, formulas: &[Formula], of: &dyn Groups) -> Option<f64> {
+        let (select, estimators) = (self.basis.select, &self.estimators[self.own(group)]);
+        match shows {
+            Shows::Group(_) => None,
+            Shows::Aggregate(at) => {
+                let known = self.basis.known(at);
+                known.or_else(|| estimators[at].value(select.kinds[at]))
+            }
+            Shows::Formula(at) => formulas[at].value(&|total| estimators[total].total()),
+            Shows::Quantile(at) => of.quantile(self.groups[group].key, at),
+        }
+    }
+
+    fn row(&self, group: usize, formulas: &[Formula], of: &dyn Groups) -> Row {
+        let select = self.basis.select;
+        let Group {
+            key,
+            seen,
+            seen_there,
+            disk,
+        } = self.groups[group];
+        let is_sorted_by = |shows| {
+            select
+                .orders
+                .iter()
+                .any(|&(column, _)| select.columns[column].shows == shows)
+        };
+        let value = |column: &Column| {
+            // Sorting all values of all groups is left out where nothing is sorted by it.
+            if matches!(column.shows, Shows::Quantile(_)) && !is_sorted_by(column.shows) {
+                return None;
+            }
+            let value = self.value(group, column.shows, formulas, of)?;
+            Some(Estimate { value, interval: None })
+        };
+        let estimators = &self.estimators[self.own(group)];
+        let weighed = estimators.iter().enumerate();
+        let weighed = weighed.filter(|&(at, _)| select.kinds[at].is_ratio() || !self.basis.negative[at]);
+        Row {
+            key: key.into(),
+            seen,
+            by_chance: if disk == CERTAIN { 0 } else { seen_there },
+            units: weighed
+                .map(|(_, estimator)| estimator.units())
+                .fold(f64::INFINITY, f64::min),
+            estimates: select.columns.iter().map(value).collect(),
+            estimators: estimators.to_vec(),
+        }
+    }
+}
+
 /// An answer as JSON, whose many rows are text from the start.
 pub struct Answer {
     /// But for its rows.
@@ -368,11 +470,15 @@ pub struct Answer {
 impl Answer {
     /// `head` has an empty list of `rows` where they are to stand.
     pub(super) fn new(head: Map<String, Json>, rows: &[(&Row, bool)], select: &Select) -> Answer {
-        let mut written = Vec::with_capacity(128 * rows.len());
-        let all = rows.iter().map(|&(row, is_reliable)| row.shown(select, is_reliable));
-        // Neither do numbers and texts fail, nor does memory.
-        let is_written = serde_json::Serializer::new(&mut written).collect_seq(all).is_ok();
-        debug_assert!(is_written, "rows are numbers and texts");
+        let mut written = Vec::with_capacity(256 * rows.len() + 2);
+        written.push(b'[');
+        for (number, &(row, is_reliable)) in rows.iter().enumerate() {
+            if number > 0 {
+                written.push(b',');
+            }
+            row.write(select, is_reliable, &mut written);
+        }
+        written.push(b']');
         Answer {
             head,
             rows: String::from_utf8(written).unwrap_or_default(),
@@ -400,44 +506,36 @@ impl fmt::Display for Answer {
     }
 }
 
-#[derive(Serialize)]
-struct ShownRow<'a> {
-    values: Vec<Cell<'a>>,
-    partitions_seen: u64,
-    is_reliable: bool,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Cell<'a> {
-    Truth(bool),
-    Number(f64),
-    Text(Cow<'a, str>),
-    Estimate(Option<Shown>),
-}
-
 impl Row {
-    fn shown(&self, select: &Select, is_reliable: bool) -> ShownRow<'_> {
-        let cell = |(at, column): (usize, &Column)| match column.shows {
-            Shows::Group(at) => match &self.groups[at] {
-                Value::Null => Cell::Estimate(None),
-                Value::Bool(truth) => Cell::Truth(*truth),
-                // JSON has no such numbers, and null is another group.
-                Value::Number(number) if !number.is_finite() => Cell::Text(Cow::Owned(number.to_string())),
-                Value::Number(number) => Cell::Number(*number),
-                Value::Whole(number) => Cell::Text(Cow::Owned(number.to_string())),
-                Value::Text(text) => Cell::Text(String::from_utf8_lossy(text)),
-            },
-            // Statistics that somebody has changed may give no number.
-            _ => {
-                let found = self.estimates[at].filter(|estimate| estimate.value.is_finite());
-                Cell::Estimate(found.map(|estimate| estimate.shown()))
+    /// As JSON.
+    fn write(&self, select: &Select, is_reliable: bool, out: &mut Vec<u8>) {
+        out.extend(b"{\"values\":[");
+        for (at, column) in select.columns.iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
             }
-        };
-        ShownRow {
-            values: select.columns.iter().enumerate().map(cell).collect(),
-            partitions_seen: self.seen,
-            is_reliable,
+            if let Shows::Group(group) = column.shows {
+                match Value::read_keys(&self.key).nth(group).unwrap_or(Value::Null) {
+                    Value::Null => out.extend(b"null"),
+                    Value::Bool(truth) => put(truth, out),
+                    // JSON has no such numbers, and null is another group.
+                    Value::Number(number) if !number.is_finite() => put(number.to_string(), out),
+                    Value::Number(number) => put(number, out),
+                    Value::Whole(number) => put(number.to_string(), out),
+                    Value::Text(text) => put(String::from_utf8_lossy(&text), out),
+                }
+                continue;
+            }
+            // Statistics that somebody has changed may give no number.
+            match self.estimates[at].filter(|estimate| estimate.value.is_finite()) {
+                Some(found) => found.write(out),
+                None => out.extend(b"null"),
+            }
         }
+        out.extend(b"],\"partitions_seen\":");
+        put(self.seen, out);
+        out.extend(b",\"is_reliable\":");
+        put(is_reliable, out);
+        out.push(b'}');
     }
 }

@@ -138,10 +138,7 @@ pub(super) fn find(
     let mut ours = Counts::new(usize::MAX / 2);
     for lane in engine.locked_lanes() {
         for (number, group) in lane.keys().enumerate() {
-            let [value] = &Value::read_keys(group)[..] else {
-                continue;
-            };
-            if let Some(key) = joined_key(value) {
+            if let Some(key) = Value::read_keys(group).next().as_ref().and_then(joined_key) {
                 ours.add(&key, lane.total(number, 0).0 as u64);
             }
         }

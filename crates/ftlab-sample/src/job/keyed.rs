@@ -115,9 +115,12 @@ impl Engine<'_> {
             level: self.spec.level,
             within: false,
         };
-        let of = keyed.0.iter().enumerate();
-        let counted = of.flat_map(|(at, totals)| totals.groups().map(move |(key, seen, sums)| (at, key, seen, sums)));
-        (basis.rows(counted, &keyed), sample)
+        let rows = basis.rows(&keyed, |each| {
+            for (at, totals) in keyed.0.iter().enumerate() {
+                totals.each_group(|key, seen, sums| each(at, key, seen, sums));
+            }
+        });
+        (rows, sample)
     }
 }
 

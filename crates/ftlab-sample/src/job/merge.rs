@@ -53,9 +53,6 @@ pub fn merge(parts: &[Statistics], partial: bool) -> Result<Answer> {
     };
     // All parts have what the numbers go by alike.
     let numbers = Numbers::of(&head);
-    let counted = groups
-        .iter()
-        .map(|&(disk, group)| (disk, &group.key[..], group.seen, numbers.sums(&group.sums)));
     let mut counts: Counts = Counts {
         numbers: &numbers,
         disks: strata.len(),
@@ -66,7 +63,11 @@ pub fn merge(parts: &[Statistics], partial: bool) -> Result<Answer> {
             counts.of.entry(&group.key).or_default().push((disk, &group.sums));
         }
     }
-    let rows = basis.rows(counted, &counts);
+    let rows = basis.rows(&counts, |each| {
+        for &(disk, group) in &groups {
+            each(disk, &group.key, group.seen, &numbers.sums(&group.sums));
+        }
+    });
     Ok(head.answer(&rows, None, started.elapsed().as_secs_f64()))
 }
 
