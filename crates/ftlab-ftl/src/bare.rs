@@ -47,15 +47,19 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// The same of a unit whose content is known and nothing of its chunks, on a drive that is
-    /// [bare but for contents](Ftl::is_bare_but_for_contents).
+    /// [bare but for contents](Ftl::is_bare_but_for_contents). `io` says the rest of the context, if the dedup policy asks for it.
     #[inline(always)]
-    pub fn write_bare_content(&mut self, lpn: Lpn, content: u64, io: &IoContext<'_>) -> Admitted {
+    pub fn write_bare_content<'a>(&mut self, lpn: Lpn, content: u64, io: impl FnOnce() -> IoContext<'a>) -> Admitted {
         debug_assert!(self.is_bare_but_for_contents() && lpn.0 < self.config.logical_units);
         self.counts.host_write_requests += 1;
         self.counts.host_writes += 1;
         self.tick += 1;
         self.contents.enter_only(content, self.layout.geometry.unit_bytes);
-        match self.decide_bare(lpn, content, &WriteContext::of_unit(lpn, content, io)) {
+        let context = match self.roles.asks_writer {
+            true => WriteContext::of_unit(lpn, content, &io()),
+            false => WriteContext::of_unit_alone(lpn, content),
+        };
+        match self.decide_bare(lpn, content, &context) {
             Decision::Share(of) if self.share(lpn, of, Ticket::NONE) => self.counts.dedup_hits += 1,
             Decision::Share(_) | Decision::Store => {
                 if !self.store_bare(lpn) {
@@ -106,12 +110,12 @@ impl<B: Backend> Ftl<B> {
             return false;
         };
         self.program_at::<true>(place, lpn, Cause::Host, Class::HostWrite, Ticket::NONE);
-        let (now, of) = (self.now(), Of::Lpn(lpn));
+        let now = self.now();
         if let Some(policy) = &mut self.roles.dedup {
-            if was_direct {
-                policy.on(Event::Gone(of), now);
+            match was_direct {
+                true => policy.replaced(lpn, now),
+                false => policy.on(Event::Stored { lpn, of: Of::Lpn(lpn) }, now),
             }
-            policy.on(Event::Stored { lpn, of }, now);
         }
         true
     }

@@ -14,7 +14,7 @@ use crate::indirection::Of;
 use crate::record::{Entry, Target};
 
 /// How many requests before its turn each step is taken. The map entry of a unit should be cached by the second.
-const AHEAD: [usize; 4] = [16, 12, 8, 4];
+const AHEAD: [usize; 4] = [24, 18, 12, 6];
 
 /// The processor's cache keeps a table with so many fingerprints by itself.
 const CACHED: u32 = 1 << 14;

@@ -141,6 +141,17 @@ impl WriteContext {
         }
     }
 
+    /// The same where nobody asks who writes.
+    #[inline(always)]
+    pub fn of_unit_alone(lpn: Lpn, content: u64) -> Self {
+        WriteContext {
+            content: Some(content),
+            request_first: lpn,
+            request_units: 1,
+            ..WriteContext::default()
+        }
+    }
+
     /// The LPN after the last one of its request.
     #[inline]
     pub fn request_end(&self) -> u32 {

@@ -37,6 +37,8 @@ pub struct Roles {
     /// The dedup policy is asked about units that a collection moves, is told of reads, has what is left of packs put together.
     pub(crate) merges_collected: bool,
     pub(crate) tells_reads: bool,
+    /// The dedup policy wants to know who writes.
+    pub(crate) asks_writer: bool,
     pub(crate) repacks: bool,
     /// Buffers of the questions to the replication policy.
     pub(crate) plan: ReadPlan,
@@ -85,6 +87,7 @@ impl Roles {
             idle_at: replication.as_ref().and_then(|policy| policy.idle_units()),
             merges_collected: dedup.as_ref().is_some_and(|policy| policy.asks_collected()),
             tells_reads: dedup.as_ref().is_some_and(|policy| policy.asks_reads()),
+            asks_writer: dedup.as_ref().is_some_and(|policy| policy.asks_writer()),
             repacks: dedup.as_ref().is_some_and(|policy| policy.repacks()),
             stand_ins: reads_anywhere.then(StandIns::default),
             dedup,

@@ -23,6 +23,8 @@ use crate::workload::Workload;
 /// Requests that the look-ahead brings into the cache before their turn, and half-way there.
 const AHEAD_MAP: usize = 16;
 const AHEAD_OLD: usize = 8;
+/// Contents are looked for from the map's entries on, in further steps.
+const AHEAD_MAP_OF_CONTENTS: usize = 28;
 
 /// Host units after which write amplification may end a run.
 const SETTLED_UNITS: u64 = 4096;
@@ -258,9 +260,10 @@ fn admit_each(
     let unit = 1u64 << shift;
     let first_unit = |i: usize| (offsets[i] >> shift) as u32;
     let first = range.start;
+    let ahead_map = if way.looks_up { AHEAD_MAP_OF_CONTENTS } else { AHEAD_MAP };
     for i in range.start..range.end.min(n) {
-        if i + AHEAD_MAP < n {
-            ftl.prefetch_map(first_unit(i + AHEAD_MAP));
+        if i + ahead_map < n {
+            ftl.prefetch_map(first_unit(i + ahead_map));
         }
         if i + AHEAD_OLD < n {
             ftl.prefetch_old(first_unit(i + AHEAD_OLD));
@@ -291,7 +294,7 @@ fn write_content(ftl: &mut Ftl<Counting>, batch: &Batch, i: usize, shift: u32) -
         Some(content) => (first_unit(i + ahead), std::slice::from_ref(content)),
         None => (0, &[]),
     });
-    ftl.write_bare_content(Lpn(first_unit(i)), contents[i], &batch.context_of(i))
+    ftl.write_bare_content(Lpn(first_unit(i)), contents[i], || batch.context_of(i))
 }
 
 #[inline(never)]

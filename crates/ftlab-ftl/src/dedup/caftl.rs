@@ -307,6 +307,10 @@ impl DedupPolicy for Caftl {
         report
     }
 
+    fn asks_writer(&self) -> bool {
+        false
+    }
+
     fn asks_pressure(&self) -> bool {
         self.params.switch
     }
@@ -363,6 +367,17 @@ impl DedupPolicy for Caftl {
                 self.units.on(event);
             }
             Event::ChunkStored { .. } | Event::ChunkGone(_) => {}
+        }
+    }
+
+    fn replaced(&mut self, lpn: Lpn, now: Now) {
+        self.unhashed.gone(lpn);
+        if self.passing.is_some() {
+            let of = Of::Lpn(lpn);
+            self.units.gone(of);
+            self.on(Event::Stored { lpn, of }, now);
+        } else {
+            self.units.replaced(lpn);
         }
     }
 

@@ -67,11 +67,9 @@ pub struct Room {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found(u32);
 
-/// A fingerprint that had to leave.
+/// A fingerprint of this context had to leave; [`Fingerprints::left_last`] says what it stood for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Left {
-    pub content: u64,
-    pub place: Place,
     pub context: u32,
 }
 
@@ -121,6 +119,7 @@ pub struct Fingerprints {
     pub evicted: u64,
     /// Fingerprints that have come in.
     entered: u64,
+    left_last: (u64, Place),
 }
 
 /// A table as bytes: each list from its back to its front (one in any order where there is no bound), and the worth of the contexts.
@@ -164,11 +163,17 @@ impl Fingerprints {
             order: BTreeSet::new(),
             evicted: 0,
             entered: 0,
+            left_last: (0, 0),
         })
     }
 
     pub fn count(&self) -> u32 {
         self.nodes.count()
+    }
+
+    /// Content and place of the fingerprint that had to leave last.
+    pub fn left_last(&self) -> (u64, Place) {
+        self.left_last
     }
 
     /// Bytes in a drive's memory: the room, or what is used of it where there is no bound.
@@ -321,15 +326,40 @@ impl Fingerprints {
         self.entered += 1;
         self.grow_contexts(context);
         let left = (self.count() >= self.most).then(|| self.evict(self.victim()));
-        let list = if self.eviction == Eviction::Contexts {
-            context
-        } else {
-            0
-        };
+        let list = self.list_of_new(context);
         let number = self.nodes.add(Node::new(content, place, context));
         self.link(number, list);
         self.counted(context, 1);
         left
+    }
+
+    /// As [`Fingerprints::gone`] and [`Fingerprints::insert_absent`] of one place. Nobody has to leave where there was a fingerprint.
+    #[inline]
+    pub fn replace(&mut self, place: Place, content: u64, context: u32) -> Option<Left> {
+        let Some(number) = self.nodes.at_place(place) else {
+            return self.insert_absent(content, place, context);
+        };
+        debug_assert!(
+            self.nodes.with_content(content).is_none(),
+            "content {content:#x} is there already"
+        );
+        self.entered += 1;
+        self.grow_contexts(context);
+        self.unlink(number);
+        let before = self.nodes.replace(number, content, context);
+        self.counted(before, -1);
+        self.counted(context, 1);
+        self.link(number, self.list_of_new(context));
+        None
+    }
+
+    /// The list that a new fingerprint of a context comes into.
+    #[inline]
+    fn list_of_new(&self, context: u32) -> u32 {
+        match self.eviction {
+            Eviction::Contexts => context,
+            Eviction::Lru | Eviction::Count | Eviction::TwoLevel => 0,
+        }
     }
 
     /// What was at a place is known by another one.
@@ -339,11 +369,11 @@ impl Fingerprints {
         }
     }
 
-    /// What was at a place is gone, and with it its fingerprint, if there was one.
+    /// What was at a place is gone, and with it its fingerprint. Whether there was one.
     #[inline]
-    pub fn gone(&mut self, place: Place) -> Option<Left> {
-        let number = self.nodes.at_place(place)?;
-        Some(self.remove(number))
+    pub fn gone(&mut self, place: Place) -> bool {
+        let number = self.nodes.at_place(place);
+        number.map(|number| self.remove(number)).is_some()
     }
 
     fn victim(&self) -> u32 {
@@ -360,28 +390,22 @@ impl Fingerprints {
 
     fn evict(&mut self, number: u32) -> Left {
         self.evicted += 1;
-        // It may be the next one.
-        if let Some(&Node { content, place, .. }) = self.nodes.get(self.links[number as usize][0]) {
-            self.nodes.prefetch_chain(By::Content, content);
-            self.nodes.prefetch_chain(By::Place, place);
-        }
-        self.remove(number)
-    }
-
-    fn remove(&mut self, number: u32) -> Left {
-        self.unlink(number);
+        self.prefetch_evictions_after(number);
         let Node {
             content,
             place,
             context,
             ..
-        } = self.nodes.remove(number);
-        self.counted(context, -1);
-        Left {
-            content,
-            place,
-            context,
-        }
+        } = self.remove(number);
+        self.left_last = (content, place);
+        Left { context }
+    }
+
+    fn remove(&mut self, number: u32) -> Node {
+        self.unlink(number);
+        let node = self.nodes.remove(number);
+        self.counted(node.context, -1);
+        node
     }
 
     /// A context has one fingerprint more or less.
@@ -589,7 +613,7 @@ mod tests {
                     0 => {
                         let at = naive.entries.iter().position(|entry| entry.0 == content);
                         let place = at.map_or(9999, |at| naive.entries.remove(at).1);
-                        assert_eq!(table.gone(place).is_some(), at.is_some(), "{what}");
+                        assert_eq!(table.gone(place), at.is_some(), "{what}");
                     }
                     1 => {
                         let entry = naive.entries.iter_mut().find(|entry| entry.0 == content);
@@ -605,16 +629,23 @@ mod tests {
                     _ => {
                         let context = random.below(4) as u32;
                         let found = table.find(content);
+                        let mut place = step;
                         match found {
                             Some(found) => {
                                 table.credit(table.context(found));
                                 table.hit(found);
                             }
+                            None if random.below(3) == 0 => {
+                                // The unit that was there is overwritten, if there is one.
+                                place = naive.entries.first().map_or(step, |entry| entry.1);
+                                naive.entries.retain(|entry| entry.1 != place);
+                                table.replace(place, content, context);
+                            }
                             None => {
                                 table.insert(content, step, context);
                             }
                         }
-                        assert_eq!(naive.write(content, step, context), found.is_some(), "{what}");
+                        assert_eq!(naive.write(content, place, context), found.is_some(), "{what}");
                     }
                 }
                 let mut kept: Vec<(u64, Place)> = table

@@ -193,12 +193,25 @@ pub trait DedupPolicy: Send {
         false
     }
 
+    /// Whether it wants to know who writes: of a write context more than which units the request has.
+    fn asks_writer(&self) -> bool {
+        true
+    }
+
     /// What happens to a unit. The works added to `works` are done first, as far as there is time: the unit's program waits for
     /// them, and without one the request does.
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision;
 
     /// Something happened that the policy did not decide, or what it decided has been done.
     fn on(&mut self, _event: Event, _now: Now) {}
+
+    /// The unit of `lpn`, which was known by it, has been overwritten by one that was stored whole: both events at once, for policies
+    /// that can save themselves half of the work.
+    fn replaced(&mut self, lpn: Lpn, now: Now) {
+        let of = Of::Lpn(lpn);
+        self.on(Event::Gone(of), now);
+        self.on(Event::Stored { lpn, of }, now);
+    }
 
     /// The host reads a unit that consists of these chunks. Those that lie in the policy's memory are not read from flash; the others
     /// may enter it.

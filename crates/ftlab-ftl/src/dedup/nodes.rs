@@ -151,13 +151,13 @@ impl Nodes {
         memory::prefetch(&self.first[by as usize], self.chain(key));
     }
 
-    /// The same of the first node there.
+    /// The first node there, or none.
     #[inline]
-    pub fn prefetch_first(&self, by: By, key: u64) {
-        self.prefetch(self.first[by as usize][self.chain(key)]);
+    pub fn first_of(&self, by: By, key: u64) -> u32 {
+        self.first[by as usize][self.chain(key)]
     }
 
-    /// The same of a node.
+    /// Brings a node into the processor's cache.
     #[inline]
     pub fn prefetch(&self, number: u32) {
         memory::prefetch(&self.nodes, number as usize);
@@ -201,6 +201,15 @@ impl Nodes {
         self[number].list = NONE;
         self[number].next[0] = std::mem::replace(&mut self.unused, number);
         node
+    }
+
+    /// The node is that of another content and context, whose place stays. The context that it was of.
+    #[inline]
+    pub fn replace(&mut self, number: u32, content: u64, context: u32) -> u32 {
+        self.leave(By::Content, number);
+        self[number].content = content;
+        self.enter(By::Content, number);
+        std::mem::replace(&mut self[number].context, context)
     }
 
     /// The node stands for another place.

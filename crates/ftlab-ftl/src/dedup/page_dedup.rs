@@ -37,7 +37,7 @@
 //! Kim's dissertation on program contexts in flash storage (Seoul National University 2019), sections 5.2.1 (the baseline "dedup",
 //! figure 19), 5.2.2 (two levels, figure 24) and 6.2.3 (prefetching, an outlook). The share of the second level is ours.
 
-use ftlab_core::Result;
+use ftlab_core::{Lpn, Result};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprints::{Fingerprints, PlainEviction, Room};
@@ -103,6 +103,10 @@ impl DedupPolicy for PageDedup {
         Some(&self.units.table)
     }
 
+    fn asks_writer(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
         self.hashing.hash(works);
@@ -123,6 +127,11 @@ impl DedupPolicy for PageDedup {
     #[inline]
     fn on(&mut self, event: Event, _: Now) {
         self.units.on(event);
+    }
+
+    #[inline]
+    fn replaced(&mut self, lpn: Lpn, _: Now) {
+        self.units.replaced(lpn);
     }
 
     fn forget(&mut self) {

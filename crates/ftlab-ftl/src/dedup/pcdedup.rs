@@ -43,7 +43,7 @@
 //! others write towards a context's worth. The source says only that contexts with a low rate, and those without
 //! entries, are no longer hashed.
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -328,6 +328,11 @@ impl DedupPolicy for PcDedup {
 
     fn on(&mut self, event: Event, now: Now) {
         let left = self.units.on(event);
+        self.left(left, now.tick);
+    }
+
+    fn replaced(&mut self, lpn: Lpn, now: Now) {
+        let left = self.units.replaced(lpn);
         self.left(left, now.tick);
     }
 

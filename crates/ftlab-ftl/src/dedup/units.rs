@@ -84,7 +84,8 @@ impl Units {
 
     fn gives_up(&mut self, left: Option<Left>) -> Option<Left> {
         if let (Some(given_up), Some(left)) = (&mut self.given_up, left) {
-            given_up.insert(left.place, (left.content, left.context));
+            let (content, place) = self.table.left_last();
+            given_up.insert(place, (content, left.context));
         }
         left
     }
@@ -153,11 +154,31 @@ impl Units {
 
     /// What is gone takes its fingerprint with it.
     #[inline]
-    pub fn gone(&mut self, of: Of) -> Option<Left> {
+    pub fn gone(&mut self, of: Of) {
         if let Some(given_up) = &mut self.given_up {
             given_up.remove(&place_of(of));
         }
-        self.table.gone(place_of(of))
+        self.table.gone(place_of(of));
+    }
+
+    /// The unit of `lpn` is gone, and the one that is being stored has its place. A fingerprint that had to leave for the new one.
+    #[inline]
+    pub fn replaced(&mut self, lpn: Lpn) -> Option<Left> {
+        let of = Of::Lpn(lpn);
+        match self.storing {
+            Some(storing) if storing.entered == self.table.entered() => {
+                self.storing = None;
+                if let Some(given_up) = &mut self.given_up {
+                    given_up.remove(&place_of(of));
+                }
+                let left = self.table.replace(place_of(of), storing.content, storing.context);
+                self.gives_up(left)
+            }
+            _ => {
+                self.gone(of);
+                self.on(Event::Stored { lpn, of })
+            }
+        }
     }
 
     /// Follows what the mechanism has done. A fingerprint that had to leave for the new one.

@@ -47,7 +47,7 @@ fn contents_that_nobody_else_is_asked_about_lead_where_others_do() {
             };
             let admitted = asking.admit(&request, Ticket::NONE);
             assert!(bare.is_bare_but_for_contents());
-            let here = bare.write_bare_content(Lpn(lpn), contents[0], &io);
+            let here = bare.write_bare_content(Lpn(lpn), contents[0], || io);
             assert_eq!(here, admitted, "{dedup}, write {number}");
             if number % 1009 == 0 || admitted == Admitted::EndOfLife {
                 assert_eq!(everything(&bare), everything(&asking), "{dedup}, after write {number}");

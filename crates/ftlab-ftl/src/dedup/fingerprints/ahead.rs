@@ -2,7 +2,7 @@
 
 use ftlab_core::memory;
 
-use super::{By, Fingerprints, Place};
+use super::{By, Fingerprints, Node, Place};
 
 impl Fingerprints {
     /// Brings where a content is looked for, and a place, into the processor's cache.
@@ -19,12 +19,33 @@ impl Fingerprints {
     /// The same of the first fingerprints there.
     #[inline]
     pub fn prefetch_at_content(&self, content: u64) {
-        self.nodes.prefetch_first(By::Content, content);
+        self.prefetch_node(self.nodes.first_of(By::Content, content));
     }
 
     #[inline]
     pub fn prefetch_at_place(&self, place: Place) {
-        self.nodes.prefetch_first(By::Place, place);
+        self.prefetch_node(self.nodes.first_of(By::Place, place));
+    }
+
+    /// The same of a fingerprint, with its links.
+    #[inline]
+    fn prefetch_node(&self, number: u32) {
+        self.nodes.prefetch(number);
+        memory::prefetch(&self.links, number as usize);
+    }
+
+    /// The same of what may leave after fingerprint `number`, which is about to: where the next one is looked for, as it was brought
+    /// here an eviction ago; and the fingerprint behind it.
+    #[inline]
+    pub(super) fn prefetch_evictions_after(&self, number: u32) {
+        let next = self.links[number as usize][0];
+        let Some(&Node { content, place, .. }) = self.nodes.get(next) else {
+            return;
+        };
+        self.nodes.prefetch_chain(By::Content, content);
+        self.nodes.prefetch_chain(By::Place, place);
+        let [behind, _] = self.links[next as usize];
+        self.prefetch_node(behind);
     }
 
     /// The same of what a hit touches beside the fingerprint. The place that it stands for.
