@@ -134,3 +134,40 @@ def test_changed_entries_of_a_page_leave_tpftl_together(tmp_path: Path) -> None:
     for mapping, writes in (("tpftl", 1), ("tpftl:batch=false", 10), ("dftl", 10), ("dftl:batch=true", 1)):
         summary = run(work, mapping, "1KiB")
         assert traffic(summary, "evict_rmw") == (writes, writes), mapping
+
+
+def under_way(work: str | Path, mapping: str, qd: int, **changes: str) -> Summary:
+    """The summary of a timed run with `qd` requests under way, on a drive filled in sequence with 1 KiB for the map."""
+    drive = {"gc.hard": "3", "ftl.map_cache": "1KiB", "ftl.mapping": mapping} | changes
+    return lab.run(work, drive="small", set=drive, precondition="fill", qd=qd).summary
+
+
+def test_with_many_requests_under_way_what_saves_little_changes_nothing() -> None:
+    work = "zipf:theta=1.1,read=0.99,requests=4000,span=128MiB"
+    # One at a time hardly any load is shared: each deferred write is a read less.
+    base, mine = (under_way(work, mapping, 1) for mapping in ("tpftl", "cpftl"))
+    assert traffic(base)[0] - traffic(mine)[0] == figure(mine, "writes_deferred") > 0
+    assert figure(mine, "writes_not_deferred") < 0.1 * figure(mine, "writes_deferred")
+    # With 128 most are, and of a hundred misses one is of a write: the run is the base's, to the last read.
+    base, mine = (under_way(work, mapping, 128) for mapping in ("tpftl", "cpftl"))
+    assert traffic(base)[0] < base["map_cache"]["lookups"] / 3
+    assert figure(mine, "writes_deferred") == 0 < figure(mine, "writes_not_deferred")
+    assert traffic(base) == traffic(mine)
+    # Where most are writes it defers them and saves.
+    base, mine = (under_way(work.replace("0.99", "0.2"), mapping, 128) for mapping in ("tpftl", "cpftl"))
+    assert figure(mine, "writes_not_deferred") < 0.1 * figure(mine, "writes_deferred")
+    assert sum(traffic(mine)) < 0.8 * sum(traffic(base))
+
+
+def test_a_correlated_page_on_its_way_is_not_read_twice(tmp_path: Path) -> None:
+    # Fourteen pairs in one correlated page, their keys in fourteen translation pages. The first read writes it and
+    # three more, so that none waits for a neighbour; it lies in flash when the keys are read.
+    keys = [1024 * page + 1 for page in range(14)]
+    first = [5000, *range(30_000, 30_300)]
+    work = trace(tmp_path / "keys.csv", [("read", key, 1) for key in (*first, *keys)])
+    pairs = [f"{key}-{key + 500}" for key in (*keys, *range(20_001, 20_043))]
+    mapping = f"cpftl:removal=off,bring=keyed,directory=search,page_lpns=28,pairs={'/'.join(pairs)}"
+    together, alone = (traffic(under_way(work, mapping, qd), "policy")[0] for qd in (64, 1))
+    assert (alone, together) == (14, 1)
+    apart = under_way(work, mapping, 64, **{"ftl.share_loads": "false"})
+    assert traffic(apart, "policy")[0] == 14

@@ -23,8 +23,9 @@ pub struct Translation {
     directory: [Vec<u32>; 4],
     /// The pending load of each translation page, if there may be one.
     loading: [Vec<OpId>; 4],
-    /// Slot of each policy-owned page.
+    /// Slot of each policy-owned page, and the pending read of it, if there may be one.
     policy_pages: Vec<u32>,
+    probing: Vec<OpId>,
     /// LPNs and virtual pages moved by the collection under way.
     pub(crate) moved: [Vec<u32>; 2],
     charges: Vec<Charge>,
@@ -73,6 +74,7 @@ impl Translation {
         self.directory.iter_mut().for_each(|table| table.fill(NOWHERE));
         self.loading.iter_mut().for_each(|table| table.fill(OpId::DONE));
         self.policy_pages.fill(NOWHERE);
+        self.probing.fill(OpId::DONE);
         self.moved.iter_mut().for_each(Vec::clear);
     }
 
@@ -153,6 +155,7 @@ impl Translation {
     fn set_policy_page(&mut self, page: u32, slot: u32) {
         if self.policy_pages.len() <= page as usize {
             self.policy_pages.resize(page as usize + 1, NOWHERE);
+            self.probing.resize(page as usize + 1, OpId::DONE);
         }
         self.policy_pages[page as usize] = slot;
     }
@@ -233,7 +236,11 @@ impl<B: Backend> Ftl<B> {
             let after = if before == OpId::DONE { None } else { Some(before) };
             match charge {
                 Charge::Load { table, tvpn, cause } => {
+                    let reads = self.counts.map_page_reads;
                     let id = self.load_translation(table, tvpn, cause, after.as_slice());
+                    if id != OpId::DONE && self.counts.map_page_reads == reads {
+                        self.mapping.shared(charge);
+                    }
                     if cause == MapCause::MissLoad && id != OpId::DONE && ticket != Ticket::NONE {
                         self.map_ready.push(id);
                     }
@@ -250,8 +257,15 @@ impl<B: Backend> Ftl<B> {
                 }
                 Charge::Probe { page } => {
                     if let Some(slot) = self.translation.policy_slot(page) {
-                        self.counts.trans_reads[MapCause::Policy as usize] += 1;
-                        let id = self.read_map_page(slot, after.as_slice());
+                        let pending = self.translation.probing[page as usize];
+                        let id = if self.config.share_loads && !self.backend.is_done(pending) {
+                            self.mapping.shared(charge);
+                            pending
+                        } else {
+                            self.counts.trans_reads[MapCause::Policy as usize] += 1;
+                            self.read_map_page(slot, after.as_slice())
+                        };
+                        self.translation.probing[page as usize] = id;
                         if ticket != Ticket::NONE {
                             self.map_ready.push(id);
                         }
@@ -305,6 +319,7 @@ impl<B: Backend> Ftl<B> {
         if let Some(old) = self.translation.policy_slot(page) {
             self.invalidate(old);
             self.translation.set_policy_page(page, NOWHERE);
+            self.translation.probing[page as usize] = OpId::DONE;
         }
     }
 

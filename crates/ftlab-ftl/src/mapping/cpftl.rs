@@ -46,10 +46,17 @@
 //!   misses puts its entry into the cache, together with the entries that the rest of the request will need, just as a
 //!   load would. The request overwrites these entries, so nothing is read. Only where selective prefetching would bring
 //!   entries beyond the request, the load is made. So the cache holds the same entries as `tpftl`'s at every moment,
-//!   and without a set the policy never reads or writes more of the map than `tpftl` on the counting backend. With time
-//!   it can: misses share a load that is under way, and a deferred write makes none. The read of the write-back shows
-//!   where the old data lies. `writes_deferred` counts the loads saved, and those of translation pages that do not
-//!   exist yet.
+//!   and without a set the policy never reads or writes more of the map than `tpftl` on the counting backend. The read of
+//!   the write-back shows where the old data lies. `writes_deferred` counts the loads saved, and those of translation
+//!   pages that do not exist yet.
+//! * **Many requests under way** (timed backend, `ftl.share_loads`): a load or a read of a correlated page that is on its
+//!   way already is shared. Where a share `u` of the loads is read, one less saves `u²` reads: a page asked for at a rate
+//!   `r`, whose loads take `t`, is read `r / (1 + r t)` times, so `u = 1 / (1 + r t)`, and `u²` is the derivative by `r`.
+//!   What correlated pages save is reckoned at `u²` reads a load; `patience` shrinks with it, to 2 at the least, and
+//!   where a tenth of the loads is shared no page is tried in advance. And
+//!   writes load as in `tpftl` (`writes_not_deferred`) while deferring them would save less of the reads than a tenth of
+//!   the share that is shared: which loads are shared depends on when each request completes, and any change moves the
+//!   reads of a run by about as much, either way.
 //! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries are kept in nodes by translation page,
 //!   apart from the clean cache, up to `dirty_share` of the entries' bytes. The least recently used node is written
 //!   back with one read and one program, and is removed. Its entries that were read since their write move to the clean
@@ -161,6 +168,7 @@ mod plan;
 mod preloading;
 mod quality;
 mod set;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -170,7 +178,7 @@ use ftlab_core::{Error, PolicySpec, Result, Slot};
 use super::ghost::{self, Ghost};
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, PREFETCHED};
 use super::paging::{self, Paging};
-use super::{CacheCounts, Charge, HostMemory, MappingPolicy, RecordView, Setup, Table, Why, allocated};
+use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 use crate::frontier::Frontier;
 use crate::owner::Owner;
 use balance::Balance;
@@ -184,6 +192,7 @@ use params::{Dei, Removal, RemovalKind, WriteMiss};
 use plan::{LaidOut, Plan};
 use quality::Quality;
 use set::Given;
+use sharing::Sharing;
 use updates::UpdateTable;
 
 pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolicy>> {
@@ -239,6 +248,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     cache.ghost = judged.then(Ghost::default);
     Ok(Box::new(Cpftl {
         cache,
+        sharing: Sharing::default(),
         balance: judged.then(|| Balance::new(params.patience)),
         dirty: matches!(params.dei, Dei::On | Dei::Skew).then(|| {
             let most = budget - 2 * node;
@@ -294,6 +304,7 @@ struct Cpftl {
     pages: Pages,
     directory: Directory,
     quality: Quality,
+    sharing: Sharing,
     /// Of the rule `balance`.
     balance: Option<Balance>,
     /// Pages, the first ones, that have been tried since they were due.
@@ -385,16 +396,27 @@ impl Cpftl {
         let dirty = &self.dirty;
         let is_dirty = |key| dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
         self.cache.miss_beside(key, record, charges, is_dirty);
+        self.ask(key, charges);
+    }
+
+    fn ask(&mut self, key: u32, charges: &mut Vec<Charge>) {
         self.loads += 1;
+        self.sharing.ask();
+        if let Some(balance) = &mut self.balance {
+            balance.set_read(self.sharing.read());
+        }
         paging::load(self.paging.page_of(key), charges);
     }
 
     /// A write misses where changed entries share the cache: its entry, and those that the rest of the request will need, enter as
-    /// if they were loaded. The request overwrites them, so nothing is read, unless more than these is loaded ahead.
+    /// if they were loaded. The request overwrites them, so nothing is read, unless more than these is loaded ahead, or so few loads
+    /// could be saved that it is better to change nothing.
     fn enter(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         if self.cache.miss(key, record, charges) {
-            self.loads += 1;
-            paging::load(self.paging.page_of(key), charges);
+            self.ask(key, charges);
+        } else if !self.sharing.defers() {
+            self.figures.not_deferred += 1;
+            self.ask(key, charges);
         } else {
             self.counts.deferred += 1;
             if let Some(balance) = &mut self.balance {
@@ -493,6 +515,14 @@ impl MappingPolicy for Cpftl {
         }
         if why == Why::HostRead && self.due.is_some_and(|due| self.look_ups >= due) {
             self.write_pages(record, charges);
+        }
+    }
+
+    fn shared(&mut self, charge: Charge) {
+        match (charge, &mut self.balance) {
+            (Charge::Probe { page }, Some(balance)) => balance.read_is_shared(page),
+            (Charge::Load { cause, .. }, _) if cause == MapCause::MissLoad => self.sharing.share(),
+            _ => {}
         }
     }
 

@@ -80,7 +80,7 @@ pub enum Charge {
     Load { table: u8, tvpn: u32, cause: MapCause },
     /// Program translation page `tvpn` at a new place.
     Store { table: u8, tvpn: u32, cause: MapCause },
-    /// Read a page that the policy owns; the request waits for it.
+    /// Read a page that the policy owns; the request waits for it. Like a load, it is not read twice while it is on its way.
     Probe { page: u32 },
     /// Program a page that the policy owns (owner `Policy(page)`), replacing its old copy. Not done if the collection that
     /// makes room for it has moved data and the policy has given the page up for it.
@@ -202,6 +202,9 @@ pub trait MappingPolicy: Send {
 
     /// A look-up of `key` will come soon: brings what it will touch into the processor's cache. No effect on the model.
     fn prefetch(&self, _key: u32) {}
+
+    /// A load or a probe of the last answer is under way already, so that nothing is read for it.
+    fn shared(&mut self, _charge: Charge) {}
 
     /// The record's entry of `key` has changed (after `look_up` with `HostWrite` or `Trim`).
     fn updated(&mut self, table: u8, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>);

@@ -7,6 +7,9 @@
 //! regular loads of entries that left a moment ago and would still be there. Each counts twice, as a load for want of memory brings
 //! entries along that push out others.
 //!
+//! With many requests under way loads are shared ([`super::sharing`]): where only a share `u` of them is read, one load less saves `u²`
+//! reads. So with deep queues correlated pages have hardly anything to save, and switch themselves off.
+//!
 //! What all pages together may lose is bounded too: a new one is tried only while what has been lost, and what those on trial can still
 //! lose, stay within a share of what the map has cost so far.
 
@@ -21,6 +24,10 @@ const RENT: f64 = 2.0;
 const FADES: u64 = 16_384;
 /// Times `patience` that a page can save up.
 const MOST_SAVED: f64 = 4.0;
+/// Share of the loads that must be reads for a trial on credit.
+const ALONE: f64 = 0.9;
+/// Reads that a page may lose however little a load is worth: its program, and one read that could save more.
+const LEAST_PATIENCE: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
@@ -30,9 +37,9 @@ struct Account {
     since: f64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Balance {
-    /// Reads by which a page may fall behind.
+    /// Reads by which a page may fall behind where each load is one.
     patience: f64,
     accounts: Vec<Account>,
     /// What pages that are no longer there had lost, less what they had saved.
@@ -48,6 +55,8 @@ pub struct Balance {
     /// Look-ups, in units of `EVERY`, and rent of the last reckoning.
     reckoned: u64,
     reckoned_rent: f64,
+    /// Share of the loads for which something is read.
+    read: f64,
     /// In this request: the translation page that it has been answered for, and the page that earned by it, if one did.
     request: Option<(u32, Option<u32>)>,
 }
@@ -56,7 +65,17 @@ impl Balance {
     pub fn new(patience: f64) -> Self {
         Balance {
             patience,
-            ..Balance::default()
+            accounts: Vec::new(),
+            lost: 0.0,
+            allowance: 0.0,
+            rent: 0.0,
+            loads: 0.0,
+            answered: 0.0,
+            faded: 0,
+            reckoned: 0,
+            reckoned_rent: 0.0,
+            read: 1.0,
+            request: None,
         }
     }
 
@@ -76,9 +95,19 @@ impl Balance {
         };
     }
 
-    /// Regular loads that one request answered is worth.
+    /// Reads that one regular load less saves.
+    fn stake(&self) -> f64 {
+        self.read * self.read
+    }
+
+    /// Reads that one request answered is worth.
     fn worth(&self) -> f64 {
-        self.loads.max(1.0) / (self.loads.max(1.0) + self.answered)
+        self.stake() * self.loads.max(1.0) / (self.loads.max(1.0) + self.answered)
+    }
+
+    /// Reads by which a page may fall behind now.
+    fn patience(&self) -> f64 {
+        self.patience.min((self.patience * self.stake()).max(LEAST_PATIENCE))
     }
 
     fn earn(&mut self, page: u32, reads: f64) {
@@ -104,9 +133,19 @@ impl Balance {
         self.earn(page, -1.0);
     }
 
+    /// The page was being read already.
+    pub fn read_is_shared(&mut self, page: u32) {
+        self.earn(page, 1.0);
+    }
+
+    /// For this share of the loads something is read; for the others what is under way serves.
+    pub fn set_read(&mut self, share: f64) {
+        self.read = share;
+    }
+
     /// A write did without the load that the base would have made.
     pub fn skipped(&mut self) {
-        self.allowance += OF_SKIPPED;
+        self.allowance += OF_SKIPPED * self.stake();
     }
 
     /// The request finds an entry that nothing had used since `page` brought it; none: since a regular load brought it along.
@@ -126,7 +165,7 @@ impl Balance {
     /// times as many.
     pub fn loaded(&mut self, tvpn: u32, still_there: f64, live: u32) {
         self.loads += 1.0;
-        self.allowance += OF_LOADS;
+        self.allowance += OF_LOADS * self.read;
         if let Some((answered, Some(page))) = self.request
             && answered == tvpn
         {
@@ -135,7 +174,7 @@ impl Balance {
             self.earn(page, -worth);
         }
         self.request = Some((tvpn, None));
-        self.rent += RENT * still_there / f64::from(live.max(1));
+        self.rent += RENT * self.stake() * still_there / f64::from(live.max(1));
     }
 
     /// What the page has saved less what it has cost.
@@ -144,8 +183,11 @@ impl Balance {
         account.earned - (self.rent - account.since)
     }
 
+    /// Where loads are shared, a page on credit goes as well.
     pub fn fails(&self, page: u32) -> bool {
-        self.net(page) < -self.patience
+        let net = self.net(page);
+        let is_uncovered = self.read < ALONE && -net > (self.allowance - self.lost).max(0.0);
+        net < -self.patience() || is_uncovered
     }
 
     /// The page is no longer there.
@@ -155,22 +197,23 @@ impl Balance {
 
     /// Whether a page may be tried whatever it loses: pages have not lost a trial more than they may.
     pub fn has_credit(&self) -> bool {
-        self.lost - self.allowance < self.patience
+        self.read >= ALONE && self.lost - self.allowance < self.patience
     }
 
     /// How many more pages may be tried, where these are live. One that has saved its patience is no longer on trial.
     pub fn affords(&self, live: impl Iterator<Item = u32>) -> u32 {
+        let patience = self.patience();
         let spent: f64 = live
             .map(|page| self.net(page))
             .map(|net| {
-                if net < self.patience {
-                    self.patience.min(self.patience + net).max(0.0) - net
+                if net < patience {
+                    patience.min(patience + net).max(0.0) - net
                 } else {
                     -net
                 }
             })
             .sum();
-        let most = (self.allowance - self.lost - spent) / (self.patience + 1.0);
+        let most = (self.allowance - self.lost - spent) / (patience + 1.0);
         most.max(0.0) as u32
     }
 
@@ -181,7 +224,7 @@ impl Balance {
             self.loads /= 2.0;
             self.answered /= 2.0;
         }
-        let due = look_ups / EVERY > self.reckoned || self.rent - self.reckoned_rent > self.patience;
+        let due = look_ups / EVERY > self.reckoned || self.rent - self.reckoned_rent > self.patience();
         if due {
             self.reckoned = look_ups / EVERY;
             self.reckoned_rent = self.rent;
@@ -280,6 +323,36 @@ mod tests {
             balance.used(7, Some(1));
         }
         assert_eq!(balance.net(1), 8.0);
+    }
+
+    /// Half of the loads are shared, so one less saves a quarter of a read, and a page may lose 2 reads instead of 4.
+    #[test]
+    fn where_loads_are_shared_less_is_at_stake() {
+        let mut balance = opened(4.0);
+        (0..300).for_each(|_| balance.loaded(5, 0.0, 1));
+        balance.set_read(0.5);
+        balance.begin();
+        balance.used(3, Some(0));
+        assert_eq!(balance.net(0), -0.75);
+        // A read of the page that is shared is no loss.
+        balance.checked(0);
+        balance.read_is_shared(0);
+        assert_eq!(balance.net(0), -0.75);
+        balance.checked(0);
+        assert!(!balance.fails(0), "3 may be lost, and 2 of them by one page");
+        balance.checked(0);
+        assert!(balance.fails(0));
+    }
+
+    /// A page on credit goes once loads are shared, and there is no other until there is something to lose.
+    #[test]
+    fn where_loads_are_shared_nothing_is_on_credit() {
+        let mut balance = opened(8.0);
+        assert!(!balance.fails(0) && balance.has_credit());
+        balance.set_read(0.8);
+        assert!(balance.fails(0) && !balance.has_credit());
+        (0..200).for_each(|_| balance.loaded(5, 0.0, 1));
+        assert!(!balance.fails(0), "it has lost 1 of 1.6");
     }
 
     /// The first trial is on credit; one lost uses it up, until there is something to lose again.

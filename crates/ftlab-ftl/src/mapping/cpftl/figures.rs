@@ -10,6 +10,8 @@ pub struct Figures {
     /// Look-ups made while there was a correlated page.
     pub on: u64,
     pub searches: u64,
+    /// Writes that could have done without a load and made one.
+    pub not_deferred: u64,
     pub true_reads: u64,
     pub false_reads: u64,
     pub check_true_reads: u64,
@@ -57,6 +59,7 @@ impl Cpftl {
             ("hits_correlated", figures.hits_correlated as f64),
             ("hits_dirty", figures.hits_dirty as f64),
             ("writes_deferred", self.counts.deferred as f64),
+            ("writes_not_deferred", figures.not_deferred as f64),
             ("regular_loads", (self.loads - figures.loads_before) as f64),
             ("corr_on_share", figures.on as f64 / self.counts.lookups.max(1) as f64),
             ("corr_searches", figures.searches as f64),

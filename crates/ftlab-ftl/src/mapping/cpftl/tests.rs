@@ -6,6 +6,7 @@ use super::super::{Setup, catalogue};
 mod changed_entries;
 mod mined;
 mod removal;
+mod shared_loads;
 
 /// Translation pages of 16 entries over 256 LPNs, correlated pages of 8 LPNs; so many nodes and entries beside `extra` bytes.
 fn harness(params: &str, nodes: u64, entries: u64, extra: u64) -> Harness {
