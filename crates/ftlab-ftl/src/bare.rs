@@ -20,6 +20,17 @@ impl<B: Backend> Ftl<B> {
         self.has_bare_mechanism() && shares_units && self.roles.replication.is_none()
     }
 
+    /// The same but for a placement policy.
+    pub fn is_bare_but_for_placement(&self) -> bool {
+        self.keeps_map_alone()
+            && self.plain_buffer
+            && !self.plain_placement
+            && self.tenants.is_none()
+            && self.plain_mapping
+            && self.roles.is_none()
+            && !self.end_of_life
+    }
+
     fn has_bare_mechanism(&self) -> bool {
         self.keeps_map_alone() && self.has_one_frontier() && self.plain_mapping && !self.end_of_life
     }
@@ -46,6 +57,25 @@ impl<B: Backend> Ftl<B> {
         self.ended()
     }
 
+    /// The same on a drive that [is bare but for placement](Ftl::is_bare_but_for_placement).
+    #[inline(always)]
+    pub fn write_bare_placed(&mut self, lpn: Lpn, io: &IoContext<'_>) -> Admitted {
+        debug_assert!(self.is_bare_but_for_placement() && lpn.0 < self.config.logical_units);
+        self.counts.host_write_requests += 1;
+        self.counts.host_writes += 1;
+        self.tick += 1;
+        let frontier = self.place_host(lpn, &WriteContext::of_unit(lpn, None, io));
+        let Some(place) = self.place_for(lpn, frontier) else {
+            return Admitted::EndOfLife;
+        };
+        self.program_at::<true>(place, lpn, Cause::Host, Class::HostWrite, Ticket::NONE);
+        self.note_placed(lpn);
+        if self.layout.units_per_page > 1 {
+            self.end_page_of(frontier, lpn, 1);
+        }
+        self.ended()
+    }
+
     /// The same of a unit whose content is known and nothing of its chunks, on a drive that is
     /// [bare but for contents](Ftl::is_bare_but_for_contents). `io` says the rest of the context, if the dedup policy asks for it.
     #[inline(always)]
@@ -56,7 +86,7 @@ impl<B: Backend> Ftl<B> {
         self.tick += 1;
         self.contents.enter_only(content, self.layout.geometry.unit_bytes);
         let context = match self.roles.asks_writer {
-            true => WriteContext::of_unit(lpn, content, &io()),
+            true => WriteContext::of_unit(lpn, Some(content), &io()),
             false => WriteContext::of_unit_alone(lpn, content),
         };
         match self.decide_bare(lpn, content, &context) {

@@ -390,6 +390,10 @@ impl<B: Backend> Ftl<B> {
         if !self.plain_mapping {
             self.mapping.prefetch(lpn);
         }
+        if !self.plain_placement {
+            self.placing.prefetch(lpn);
+            self.placement.prefetch(lpn);
+        }
     }
 
     /// As [`Ftl::prefetch_map`], for what an overwrite of `lpn` will invalidate; the map entry should be cached by now. Returns

@@ -9,9 +9,10 @@ use crate::config::FtlConfig;
 use crate::frontier::{Frontier, NO_RU};
 use crate::ftl::Ftl;
 use crate::future::Future;
-use crate::gc::mover::Way;
+use crate::gc::mover::{AHEAD, Way};
+use crate::gc::scatter::Chosen;
 use crate::owner::{Owner, Packed};
-use crate::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor};
+use crate::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor, SurvivorRun};
 use crate::record::Entry;
 use crate::request::WriteContext;
 use crate::since::Since;
@@ -163,6 +164,32 @@ impl Placing {
         }
     }
 
+    /// When the version of `lpn` that survives dies, as far as the policy asks for it.
+    fn dies(&self, lpn: Lpn, tick: u64) -> Option<u64> {
+        match self.asks.future {
+            true if self.under_way == Some(lpn) => Some(tick),
+            true => self.future.of(lpn),
+            false => None,
+        }
+    }
+
+    /// A frontier of the policy is used.
+    #[inline]
+    pub fn touch(&mut self, frontier: Frontier, tick: u64) {
+        self.used[frontier as usize] = tick;
+    }
+
+    /// Whether some frontiers are bound to lanes.
+    pub fn binds_lanes(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Brings what is known of `lpn` into the processor's cache.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        self.since.prefetch(lpn);
+    }
+
     /// Whether the policy is told where units lie.
     pub fn asks_for_places(&self) -> bool {
         self.asks.places
@@ -292,10 +319,7 @@ impl<B: Backend> Ftl<B> {
             since: lpn
                 .filter(|_| placing.asks.since)
                 .map(|lpn| placing.since.of(lpn, now.tick)),
-            dies: match lpn.filter(|_| placing.asks.future) {
-                Some(_) if lpn == placing.under_way => Some(now.tick),
-                known => known.and_then(|lpn| placing.future.of(lpn)),
-            },
+            dies: lpn.and_then(|lpn| placing.dies(lpn, now.tick)),
             is_cached: placing.asks.is_cached && lpn.is_some_and(|lpn| self.mapping.is_cached(lpn.0)),
             now,
         };
@@ -308,6 +332,57 @@ impl<B: Backend> Ftl<B> {
         placing.counts[chosen as usize].survivors += 1;
         placing.used[chosen as usize] = now.tick;
         Some(chosen)
+    }
+
+    /// As [`Ftl::place_survivor`], of each of `lpns`, whose choices are added to `chosen`; none of them is counted yet.
+    pub(crate) fn place_survivors(&mut self, lpns: &[u32], way: &Way, chosen: &mut Vec<Chosen>) {
+        let now = self.now();
+        let placing = &self.placing;
+        let run = SurvivorRun {
+            lpns,
+            from: way.from,
+            opened: placing.opened[way.victim.at()],
+            since: &placing.since,
+            now,
+        };
+        let before = chosen.len();
+        if !self.placement.survivor_run(&run, chosen) {
+            let stream = self.frontiers.of_policy(way.from);
+            let by_drive = Chosen::by_drive(self.frontiers.default_survivor(way.from));
+            for (at, &lpn) in lpns.iter().enumerate() {
+                if let Some(&later) = lpns.get(at + AHEAD) {
+                    placing.since.prefetch(later);
+                }
+                let lpn = Lpn(lpn);
+                let survivor = Survivor {
+                    lpn: Some(lpn),
+                    vpn: None,
+                    from: way.from,
+                    stream,
+                    opened: run.opened,
+                    lane: way.lane,
+                    since: placing.asks.since.then(|| placing.since.of(lpn, now.tick)),
+                    dies: placing.dies(lpn, now.tick),
+                    is_cached: placing.asks.is_cached && self.mapping.is_cached(lpn.0),
+                    now,
+                };
+                let answer = self.placement.survivor(&survivor);
+                chosen.push(answer.map_or(by_drive, Chosen::by_policy));
+            }
+        }
+        let answers = &chosen[before..];
+        assert_eq!(
+            answers.len(),
+            lpns.len(),
+            "placement chose frontiers for another number of survivors"
+        );
+        let of_policy = answers.iter().filter(|chosen| !chosen.is_by_drive());
+        let most = of_policy.map(|chosen| chosen.frontier()).max();
+        assert!(
+            most.is_none_or(|most| most < placing.frontiers),
+            "placement chose frontier {most:?} of {} for a survivor",
+            placing.frontiers
+        );
     }
 
     /// A lane of those that `frontier` is bound to; `None` where it is not.

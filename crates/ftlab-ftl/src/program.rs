@@ -364,16 +364,23 @@ impl<B: Backend> Ftl<B> {
     /// As [`Ftl::append`] for every owner of `owners`, for which the open unit has room, on a backend without time and a drive
     /// that keeps nothing for recovery. Returns the first slot.
     pub(crate) fn append_run(&mut self, place: usize, owners: &[u32], cause: Cause) -> Slot {
-        let (open, count) = (&mut self.frontiers.open[place], owners.len() as u32);
-        let (ru, first, before) = (open.ru, Slot(open.base + open.next), open.next);
+        let open = &self.frontiers.open[place];
+        let first = Slot(open.base + open.next);
+        self.record.append_run(first, owners);
+        self.filled(place, owners.len() as u32, cause);
+        first
+    }
+
+    /// The next `count` slots of the open unit at `place` hold valid units; as before, nothing else is kept of them.
+    pub(crate) fn filled(&mut self, place: usize, count: u32, cause: Cause) {
+        let open = &mut self.frontiers.open[place];
+        let (ru, before) = (open.ru, open.next);
         open.next += count;
         let pages = self.layout.page_of(Slot(open.next)) - self.layout.page_of(Slot(before));
-        self.record.append_run(first, owners);
         self.units.add_valid(ru, count);
         self.counts.programmed[cause as usize] += u64::from(count);
         self.counts.page_programs += u64::from(pages);
         self.close_if_full(place);
-        first
     }
 
     /// Fills the rest of the page being assembled at `place` with padding and programs it.

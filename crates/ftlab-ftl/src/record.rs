@@ -71,6 +71,27 @@ pub struct Record {
     valid: Vec<u64>,
 }
 
+/// See [`Record::spread`].
+pub struct Spread<'a> {
+    map: &'a mut [u32],
+    owners: &'a mut [u32],
+}
+
+impl Spread<'_> {
+    /// The unit of `lpn` lies in `slot`, which is yet to be made valid.
+    #[inline(always)]
+    pub fn put(&mut self, lpn: Lpn, slot: Slot) {
+        self.owners[slot.at()] = lpn.0;
+        self.map[lpn.at()] = slot.0;
+    }
+
+    /// As [`Record::prefetch_entry`].
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(self.map, lpn as usize);
+    }
+}
+
 impl Record {
     pub fn new(logical_units: u32, slots: u32) -> Self {
         Record {
@@ -118,7 +139,20 @@ impl Record {
     /// The slots from `first` on hold valid units of `owners`.
     pub fn append_run(&mut self, first: Slot, owners: &[u32]) {
         self.owners[first.at()..first.at() + owners.len()].copy_from_slice(owners);
-        for (word, mask) in words_of(first, owners.len() as u32) {
+        self.set_valid_range(first, owners.len() as u32);
+    }
+
+    /// Both maps, for units that are put into slots here and there.
+    pub fn spread(&mut self) -> Spread<'_> {
+        Spread {
+            map: &mut self.map,
+            owners: &mut self.owners,
+        }
+    }
+
+    /// The `count` slots from `first` on are valid.
+    pub fn set_valid_range(&mut self, first: Slot, count: u32) {
+        for (word, mask) in words_of(first, count) {
             self.valid[word] |= mask;
         }
     }

@@ -125,7 +125,7 @@ pub struct WriteContext {
 impl WriteContext {
     /// Of a request for one whole unit.
     #[inline(always)]
-    pub fn of_unit(lpn: Lpn, content: u64, io: &IoContext<'_>) -> Self {
+    pub fn of_unit(lpn: Lpn, content: Option<u64>, io: &IoContext<'_>) -> Self {
         WriteContext {
             flags: io.flags,
             stream: io.stream,
@@ -133,7 +133,7 @@ impl WriteContext {
             pc: io.pc,
             pid: io.pid,
             label: io.label,
-            content: Some(content),
+            content,
             stamp: 0,
             request_first: lpn,
             request_units: 1,

@@ -1,6 +1,6 @@
 //! When each mapping unit was placed last, in 32 bits a unit.
 
-use ftlab_core::Lpn;
+use ftlab_core::{Lpn, memory};
 
 /// The greatest age that is told: older ones are this old.
 pub const GREATEST_AGE: u64 = 1 << 31;
@@ -19,7 +19,7 @@ const BETWEEN_SWEEPS: u64 = 1 << 30;
 impl Since {
     pub fn new(logical_units: u32) -> Self {
         Since {
-            ticks: vec![0; logical_units as usize],
+            ticks: memory::huge(0, logical_units as usize),
             swept: 0,
         }
     }
@@ -38,20 +38,29 @@ impl Since {
         self.ticks[lpn.at()] = tick as u32;
     }
 
+    /// Brings what is known of `lpn` into the processor's cache.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        memory::prefetch(&self.ticks, lpn as usize);
+    }
+
     /// When `lpn`, which has been placed, was placed last; at most [`GREATEST_AGE`] before `tick`.
     #[inline]
     pub fn of(&self, lpn: Lpn, tick: u64) -> u64 {
-        tick - self.age(lpn, tick).min(tick)
+        tick - self.age(lpn, tick)
     }
 
-    fn age(&self, lpn: Lpn, tick: u64) -> u64 {
-        u64::from((tick as u32).wrapping_sub(self.ticks[lpn.at()])).min(GREATEST_AGE)
+    /// How long ago that was.
+    #[inline]
+    pub fn age(&self, lpn: Lpn, tick: u64) -> u64 {
+        let age = u64::from((tick as u32).wrapping_sub(self.ticks[lpn.at()]));
+        age.min(GREATEST_AGE).min(tick)
     }
 
     #[cold]
     fn sweep(&mut self, tick: u64) {
         for lpn in 0..self.ticks.len() as u32 {
-            self.ticks[lpn as usize] = (tick - self.age(Lpn(lpn), tick).min(tick)) as u32;
+            self.ticks[lpn as usize] = (tick - self.age(Lpn(lpn), tick)) as u32;
         }
         self.swept = tick;
     }

@@ -224,6 +224,8 @@ struct Way {
     plain: bool,
     /// A write of one whole unit asks nobody.
     bare: bool,
+    /// Such a write asks the placement policy alone.
+    bare_placed: bool,
     /// Such a write asks the dedup policy alone; each request has one content.
     bare_content: bool,
     /// Contents decide where units go.
@@ -235,6 +237,7 @@ impl Way {
         Way {
             plain: batch.is_plain(),
             bare: ftl.is_bare(),
+            bare_placed: ftl.is_bare_but_for_placement(),
             bare_content: ftl.layout.geometry.unit_bytes == CONTENT_BYTES
                 && ftl.is_bare_but_for_contents()
                 && batch.has_one_content_each(),
@@ -272,6 +275,8 @@ fn admit_each(
         let is_plain_write = ops[i] == OpKind::Write && is_one_unit;
         let admitted = if way.bare && is_plain_write {
             ftl.write_bare(Lpn(first_unit(i)))
+        } else if way.bare_placed && is_plain_write {
+            write_placed(ftl, batch, i, shift, way)
         } else if way.bare_content && is_plain_write {
             write_content(ftl, batch, i, shift)
         } else {
@@ -283,6 +288,17 @@ fn admit_each(
         *bytes += u64::from(lengths[i]);
     }
     range.len()
+}
+
+/// A request that writes one whole unit.
+#[inline(never)]
+fn write_placed(ftl: &mut Ftl<Counting>, batch: &Batch, i: usize, shift: u32, way: Way) -> Admitted {
+    let lpn = Lpn((batch.offset[i] >> shift) as u32);
+    if way.plain {
+        ftl.write_bare_placed(lpn, IoContext::none())
+    } else {
+        ftl.write_bare_placed(lpn, &batch.context_of(i))
+    }
 }
 
 /// A request that writes one whole unit, of a batch whose requests have one content each.

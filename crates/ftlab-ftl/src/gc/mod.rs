@@ -8,6 +8,7 @@ mod gather;
 mod merging;
 pub(crate) mod mover;
 mod runs;
+pub(crate) mod scatter;
 mod steps;
 
 use ftlab_core::RuId;

@@ -5,12 +5,13 @@ use ftlab_core::{LaneId, RuId, Slot};
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
 use crate::frontier::Frontier;
 use crate::ftl::Ftl;
+use crate::gc::scatter::{Chosen, Cursor};
 use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Record};
 
 /// Map entries that are brought into the cache before their turn. All of a victim's at once would fill the processor's
 /// miss buffers, and it would wait for them.
-pub(super) const AHEAD: usize = 24;
+pub(crate) const AHEAD: usize = 24;
 
 /// The valid units of a victim, or of the present step of it, that are being moved.
 #[derive(Default)]
@@ -18,6 +19,11 @@ pub(crate) struct Moving {
     pub slots: Vec<u32>,
     /// The owner of each slot, packed.
     pub owners: Vec<u32>,
+    /// Where they are moved together, as far as the policy has been asked: the frontier of each.
+    pub(super) chosen: Vec<Chosen>,
+    pub(super) cursors: Vec<Cursor>,
+    /// Frontiers of the present round, in the order in which they came up.
+    pub(super) order: Vec<Frontier>,
 }
 
 impl Moving {
@@ -33,6 +39,7 @@ impl Moving {
         });
         self.slots.truncate(found);
         self.owners.truncate(found);
+        self.chosen.clear();
         self.owners
             .iter()
             .take(AHEAD)
@@ -74,7 +81,7 @@ impl<B: Backend> Ftl<B> {
             cause,
             of_map: self.holds_metadata(victim),
         };
-        let (in_runs, is_bare) = (self.moves_in_runs(), self.moves_bare());
+        let (in_runs, scatters, is_bare) = (self.moves_in_runs(), self.scatters(), self.moves_bare());
         let (mut page, mut read) = (u32::MAX, OpId::DONE);
         let (mut at, all) = (0, moving.slots.len());
         while at < all {
@@ -87,6 +94,8 @@ impl<B: Backend> Ftl<B> {
             }
             let moved = if in_runs && moving.owner(at).as_lpn().is_some() {
                 self.move_run(&moving, at, way, &mut page, read)
+            } else if scatters && moving.owner(at).as_lpn().is_some() {
+                self.scatter(&mut moving, at, way, &mut page)
             } else {
                 if let Some(&later) = moving.owners.get(at + AHEAD) {
                     self.record.prefetch_entry(later);

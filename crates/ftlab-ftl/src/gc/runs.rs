@@ -51,6 +51,12 @@ impl<B: Backend> Ftl<B> {
         }
         let ahead = &moving.owners[(at + AHEAD).min(moving.owners.len())..];
         self.record.repoint_run(run, new, ahead);
+        self.left_behind(run, slots, way);
+        run.len() as u32
+    }
+
+    /// The units of the LPNs `run`, which lay in `slots`, lie where the map says now.
+    pub(super) fn left_behind(&mut self, run: &[u32], slots: &[u32], way: Way) {
         if !self.plain_mapping {
             self.translation.moved[0].extend_from_slice(run);
         }
@@ -58,14 +64,13 @@ impl<B: Backend> Ftl<B> {
             run.iter().for_each(|&lpn| tenants.moved(Some(Lpn(lpn)), way.cause));
         }
         if let Some(versions) = &mut self.versions {
-            for (step, &slot) in slots.iter().enumerate() {
-                versions.moved(Slot(slot), Slot(new.0 + step as u32));
+            for (&lpn, &slot) in run.iter().zip(slots) {
+                versions.moved(Slot(slot), Slot(self.record.map[lpn as usize]));
             }
         }
         self.record
             .clear_valid_range(Slot(slots[0]), slots[slots.len() - 1] + 1 - slots[0]);
         self.units.remove_valid(way.victim, run.len() as u32);
-        run.len() as u32
     }
 
     /// Issues copies to unit `ru`, pages of one unit each.
@@ -101,7 +106,7 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Counts the reads of the pages in which `slots` lie, but for the first.
-    fn count_reads(&mut self, slots: &[u32], way: Way, page: &mut u32) {
+    pub(super) fn count_reads(&mut self, slots: &[u32], way: Way, page: &mut u32) {
         let mut reads = slots.len() as u64 - 1;
         if self.layout.units_per_page == 1 {
             *page = slots[slots.len() - 1];

@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::Now;
 use crate::config::{FtlConfig, Survivors};
 use crate::frontier::Frontier;
+use crate::gc::mover::AHEAD;
+pub use crate::gc::scatter::Chosen;
 use crate::indirection::Vpn;
 use crate::learnt;
 use crate::request::WriteContext;
+use crate::since::Since;
 use crate::units::Closed;
 use crate::victim::VictimPolicy;
 
@@ -73,6 +76,30 @@ pub struct Survivor {
     pub now: Now,
 }
 
+/// Valid units of one victim, each of which an LPN owns, that garbage collection moves now.
+#[derive(Clone, Copy, Debug)]
+pub struct SurvivorRun<'a> {
+    pub lpns: &'a [u32],
+    /// As in [`Survivor`].
+    pub from: Frontier,
+    pub opened: u64,
+    pub now: Now,
+    pub(crate) since: &'a Since,
+}
+
+impl SurvivorRun<'_> {
+    /// The age of the version of each, for policies that [ask](Asks::since).
+    pub fn ages(&self) -> impl Iterator<Item = u64> + '_ {
+        let tick = self.now.tick;
+        self.lpns.iter().enumerate().map(move |(at, &lpn)| {
+            if let Some(&later) = self.lpns.get(at + AHEAD) {
+                self.since.prefetch(later);
+            }
+            self.since.age(Lpn(lpn), tick)
+        })
+    }
+}
+
 /// What a placement policy is told besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -130,8 +157,8 @@ pub trait PlacementPolicy: Send {
         self.own_survivor_frontiers()
     }
 
-    /// Whether [`PlacementPolicy::survivor`] is asked. Where it is, each survivor moves by itself, and a victim is collected only if
-    /// any of the policy's frontiers has room for what survives.
+    /// Whether [`PlacementPolicy::survivor`] is asked. Where it is, a victim is collected only if any of the policy's frontiers has room
+    /// for what survives.
     fn sees_survivors(&self) -> bool {
         self.survivor_frontiers() > 0
     }
@@ -163,12 +190,21 @@ pub trait PlacementPolicy: Send {
         Asks::default()
     }
 
+    /// Brings what the policy keeps of a unit that will be written soon into the processor's cache.
+    fn prefetch(&self, _lpn: u32) {}
+
     /// The frontier of a host write, below `host_frontiers`.
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier;
 
     /// The frontier of a survivor; `None` leaves it to the drive (`gc.survivors`).
     fn survivor(&mut self, _survivor: &Survivor) -> Option<Frontier> {
         None
+    }
+
+    /// Adds to `chosen` what [`PlacementPolicy::survivor`] would say of each unit of `run`, for policies that can tell it of many at less
+    /// cost; false: each is asked about by itself.
+    fn survivor_run(&mut self, _run: &SurvivorRun<'_>, _chosen: &mut Vec<Chosen>) -> bool {
+        false
     }
 
     /// A placement policy with a victim rule of its own (MiDAS, SFS, MultiLog) is asked instead of `ftl.victim`.

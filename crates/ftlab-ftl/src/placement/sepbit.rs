@@ -36,7 +36,7 @@
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Asks, Event, HostWrite, PlacementPolicy, Setup, Survivor, learnt};
+use super::{Asks, Chosen, Event, HostWrite, PlacementPolicy, Setup, Survivor, SurvivorRun, learnt};
 use crate::Now;
 use crate::frontier::Frontier;
 
@@ -160,6 +160,20 @@ impl PlacementPolicy for SepBit {
             2
         };
         Some(by_age + class)
+    }
+
+    fn survivor_run(&mut self, run: &SurvivorRun<'_>, chosen: &mut Vec<Chosen>) -> bool {
+        let own = self.host_frontiers();
+        if !self.params.survivors || self.params.host && run.from == 0 {
+            chosen.extend(run.lpns.iter().map(|_| Chosen::by_policy(own)));
+            return true;
+        }
+        let by_age = own + Frontier::from(self.params.host);
+        let least = |times| self.lifespan.mean.map_or(u64::MAX, |mean| mean.saturating_mul(times));
+        let (older, oldest) = (least(4), least(16));
+        let class = |age| by_age + Frontier::from(age >= older) + Frontier::from(age >= oldest);
+        chosen.extend(run.ages().map(|age| Chosen::by_policy(class(age))));
+        true
     }
 
     fn on(&mut self, event: Event, now: Now) {

@@ -1,7 +1,7 @@
 //! Writes that ask nobody do what others do, to the last unit and to the end of the drive's life.
 
 use ftlab_core::{IoContext, Layout, Lpn, PolicySpec, ReclaimKind, Stream};
-use ftlab_ftl::placement::{HostWrite, PlacementPolicy};
+use ftlab_ftl::placement::{self, HostWrite, PlacementPolicy};
 use ftlab_ftl::{Admitted, Counting, Frontier, Ftl, FtlConfig, HostRequest, Overrides, Ticket};
 
 use crate::common::{config, layout, one_lane, write};
@@ -67,6 +67,56 @@ fn contents_that_nobody_else_is_asked_about_lead_where_others_do() {
         let (hits, erases) = (bare.counts.dedup_hits, bare.counts.erases);
         assert!(hits > 100 && erases > 100, "{dedup}: {hits} hits, {erases} erases");
     }
+}
+
+/// The same of drives that only placement is asked on.
+#[test]
+fn writes_that_only_placement_is_asked_about_lead_where_others_do() {
+    let layouts = [one_lane(80, 16), layout(2, 2, 60, 8, 4, ReclaimKind::Block)];
+    let mut members = 0;
+    for (layout, name) in layouts.iter().flat_map(|layout| {
+        placement::catalogue()
+            .names()
+            .into_iter()
+            .map(move |name| (layout, name))
+    }) {
+        let mut config = config(layout, 0.4);
+        config.gc.hard = 6;
+        config.placement = PolicySpec::named(name);
+        config.erase_limit = Some(30);
+        let setup = &mut placement::Setup::of(&config, layout);
+        let policy = placement::catalogue().build(&config.placement, setup).unwrap();
+        if policy.is_none() || policy.asks().future {
+            continue;
+        }
+        members += 1;
+        let [mut asking, mut bare] = [(); 2].map(|()| Ftl::<Counting>::new(layout.clone(), config.clone()).unwrap());
+        let mut random = Stream::new(9, "placed");
+        let ended = (0..400_000).any(|number| {
+            let stream = random.below(4) as u16;
+            let lpn = random.below(u64::from(config.logical_units) >> (2 * stream)) as u32;
+            let request = write(lpn, stream);
+            let admitted = asking.admit(&request, Ticket::NONE);
+            assert!(bare.is_bare_but_for_placement() && !bare.is_bare(), "{name}");
+            let here = bare.write_bare_placed(Lpn(lpn), request.context);
+            assert_eq!(here, admitted, "{name}, write {number}");
+            if number % 1009 == 0 || admitted == Admitted::EndOfLife {
+                assert_eq!(everything(&bare), everything(&asking), "{name}, after write {number}");
+                assert_eq!(
+                    bare.frontier_counts(),
+                    asking.frontier_counts(),
+                    "{name}, after write {number}"
+                );
+                bare.check().unwrap();
+            }
+            admitted == Admitted::EndOfLife
+        });
+        assert!(
+            ended && !bare.is_bare_but_for_placement(),
+            "{name}: the drive wears out"
+        );
+    }
+    assert!(members > 30, "{members}");
 }
 
 /// A placement policy that only looks on.
