@@ -73,7 +73,7 @@
 //! Parameters outside their ranges; an unknown word.
 //!
 //! # Cost
-//! O(1) a unit placed, O(closed units) a collection, some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping
+//! O(1) a unit placed and a collection (O(closed units) with `last = cost_benefit`), some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping
 //! unit; a drive that samples needs less.
 //!
 //! # Source
@@ -84,15 +84,17 @@ mod epochs;
 mod model;
 mod victims;
 
-use ftlab_core::{Error, Lpn, Result};
+use ftlab_core::{Error, Lpn, Result, memory};
 use serde::{Deserialize, Serialize};
 
-use super::{Asks, Event, HostWrite, PlacementPolicy, Setup, Survivor, Victims, hashing, learnt};
+use super::{Asks, Chosen, Event, HostWrite, PlacementPolicy, Setup, Survivor, SurvivorRun, Victims, hashing, learnt};
 use crate::Now;
 use crate::frontier::Frontier;
+use crate::gc::mover::AHEAD;
 use crate::units::Closed;
 use crate::victim::VictimPolicy;
 use model::Intervals;
+use victims::Bounds;
 
 /// The rule of the last group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,10 +164,32 @@ struct Midas {
     sampled_below: u64,
     epoch: u64,
     units_per_ru: u32,
-    group_of: Vec<u8>,
+    units: Vec<Unit>,
     placed: u32,
+    bounds: Bounds,
     learnt: Learnt,
 }
+
+/// What is kept of a unit.
+#[derive(Clone, Copy)]
+struct Unit {
+    group: u8,
+    /// Its counter, and whether its version was hot when it was written.
+    bits: u8,
+}
+
+impl Unit {
+    /// The unit has been copied, by which its counter goes down.
+    #[inline]
+    fn count_copy(&mut self) {
+        self.bits -= u8::from(self.bits & HOT > 0);
+    }
+}
+
+const NO_UNIT: Unit = Unit {
+    group: NOWHERE,
+    bits: 0,
+};
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Learnt {
@@ -177,7 +201,7 @@ struct Learnt {
     /// Ticks since which all births are known, and at which this epoch began.
     begun: u64,
     opened: u64,
-    /// The counter of each unit, and whether its version was hot when it was written.
+    /// Those of [`Unit`], in a saved state.
     bits: Vec<u8>,
     is_hot_used: bool,
     /// Epochs until the hot group is tried again.
@@ -220,7 +244,7 @@ impl Learnt {
             intervals: [(); 2].map(|()| Intervals::new(u64::from(units_per_ru), epoch)),
             begun: 0,
             opened: 0,
-            bits: vec![0; units as usize],
+            bits: Vec::new(),
             is_hot_used: false,
             hot_pause: 0,
             hot_ages: (0, 0),
@@ -257,8 +281,9 @@ impl Midas {
             sampled_below: (sample * (1u64 << 32) as f64) as u64,
             epoch,
             units_per_ru: setup.units_per_ru,
-            group_of: vec![NOWHERE; units as usize],
+            units: memory::huge(NO_UNIT, units as usize),
             placed: 0,
+            bounds: Bounds::default(),
             learnt: Learnt::new(&params, units, setup.units_per_ru, epoch),
             params,
         }
@@ -287,6 +312,19 @@ impl Midas {
         }
     }
 
+    /// Where survivors of a reclaim unit go that `frontier` filled and that was `opened` then.
+    fn next(&self, frontier: Frontier, opened: u64) -> Frontier {
+        let (from, last) = (usize::from(frontier), self.last());
+        // The open unit of a frontier is as old as the last one of it that was closed.
+        let is_handed = from < last && opened < self.learnt.handed[from];
+        let next = match from {
+            0 if !is_handed => 1,
+            _ if is_handed || from >= last && !self.learnt.is_graded => last,
+            _ => (from + 1).min(self.most()),
+        };
+        next as Frontier
+    }
+
     fn is_sampled(&self, lpn: Lpn) -> bool {
         (hashing::hash(lpn.0, 0, u32::MAX) as u64) < self.sampled_below
     }
@@ -312,7 +350,7 @@ impl Midas {
     /// The bits of `lpn`, which lies in `group` and was written `interval` ticks ago, when it is overwritten.
     fn count_overwrite(&mut self, lpn: Lpn, group: usize, interval: u64) {
         let is_soon = group == 1 && (interval as f64) < self.hot_age();
-        let bits = &mut self.learnt.bits[lpn.at()];
+        let bits = &mut self.units[lpn.at()].bits;
         let was_hot = *bits & WAS_HOT != 0 && !self.learnt.is_hot_used;
         let count = *bits & HOT;
         *bits = match group {
@@ -357,23 +395,28 @@ impl PlacementPolicy for Midas {
         }
     }
 
+    fn prefetch(&self, lpn: u32) {
+        memory::prefetch(&self.units, lpn as usize);
+    }
+
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
         let lpn = write.lpn;
-        let from = self.group_of[lpn.at()];
+        let Unit { group: from, bits } = self.units[lpn.at()];
         if let Some(since) = write.since
             && from != NOWHERE
         {
             let (group, interval) = (usize::from(from), write.now.tick - since);
             if self.is_sampled(lpn) {
-                let was_hot = self.learnt.bits[lpn.at()] & WAS_HOT != 0;
+                let was_hot = bits & WAS_HOT != 0;
                 let known = if since < self.learnt.begun { u64::MAX } else { interval };
                 self.learnt.intervals[usize::from(was_hot)].add(known);
             }
             self.count_overwrite(lpn, group, interval);
         }
-        let is_hot = self.learnt.bits[lpn.at()] == HOT;
+        let bits = &mut self.units[lpn.at()].bits;
+        let is_hot = *bits == HOT;
         if is_hot {
-            self.learnt.bits[lpn.at()] |= WAS_HOT;
+            *bits |= WAS_HOT;
             self.learnt.hot_writes += 1;
         }
         let goes_hot = is_hot && self.learnt.is_hot_used;
@@ -394,18 +437,22 @@ impl PlacementPolicy for Midas {
     fn survivor(&mut self, survivor: &Survivor) -> Option<Frontier> {
         self.learnt.copies += 1;
         if let Some(lpn) = survivor.lpn {
-            let bits = &mut self.learnt.bits[lpn.at()];
-            *bits -= u8::from(*bits & HOT > 0);
+            self.units[lpn.at()].count_copy();
         }
-        let (from, last) = (usize::from(survivor.from), self.last());
-        // The open unit of a frontier is as old as the last one of it that was closed.
-        let is_handed = from < last && survivor.opened < self.learnt.handed[from];
-        let next = match from {
-            0 if !is_handed => 1,
-            _ if is_handed || from >= last && !self.learnt.is_graded => last,
-            _ => (from + 1).min(self.most()),
-        };
-        Some(next as Frontier)
+        Some(self.next(survivor.from, survivor.opened))
+    }
+
+    fn survivor_run(&mut self, run: &SurvivorRun<'_>, chosen: &mut Vec<Chosen>) -> bool {
+        self.learnt.copies += run.lpns.len() as u64;
+        for (at, &lpn) in run.lpns.iter().enumerate() {
+            if let Some(&later) = run.lpns.get(at + AHEAD) {
+                memory::prefetch(&self.units, later as usize);
+            }
+            self.units[lpn as usize].count_copy();
+        }
+        let next = self.next(run.from, run.opened);
+        chosen.extend(run.lpns.iter().map(|_| Chosen::by_policy(next)));
+        true
     }
 
     fn victim(&mut self) -> Option<&mut dyn VictimPolicy> {
@@ -425,13 +472,12 @@ impl PlacementPolicy for Midas {
         match event {
             Event::Placed { lpn, frontier, .. } => {
                 let group = frontier.min(self.params.groups) as u8;
-                let before = std::mem::replace(&mut self.group_of[lpn.at()], group);
+                let before = std::mem::replace(&mut self.units[lpn.at()].group, group);
                 self.placed += u32::from(before == NOWHERE);
             }
             Event::Gone(lpn) => {
-                let before = std::mem::replace(&mut self.group_of[lpn.at()], NOWHERE);
-                self.placed -= u32::from(before != NOWHERE);
-                self.learnt.bits[lpn.at()] = 0;
+                let before = std::mem::replace(&mut self.units[lpn.at()], NO_UNIT);
+                self.placed -= u32::from(before.group != NOWHERE);
             }
             Event::Collecting {
                 frontier,
@@ -451,19 +497,22 @@ impl PlacementPolicy for Midas {
     }
 
     fn forget(&mut self) {
-        let units = self.group_of.len() as u32;
+        let units = self.units.len() as u32;
         self.learnt = Learnt::new(&self.params, units, self.units_per_ru, self.epoch);
-        self.group_of.fill(NOWHERE);
+        self.units.fill(NO_UNIT);
         self.placed = 0;
     }
 
     fn save(&self) -> Vec<u8> {
-        learnt::save(&self.learnt)
+        learnt::save(&Learnt {
+            bits: self.units.iter().map(|unit| unit.bits).collect(),
+            ..self.learnt.clone()
+        })
     }
 
     fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
-        let learnt: Learnt = learnt::load(saved)?;
-        let fits = learnt.bits.len() == self.learnt.bits.len()
+        let mut learnt: Learnt = learnt::load(saved)?;
+        let fits = learnt.bits.len() == self.units.len()
             && learnt.collected.len() == self.learnt.collected.len()
             && (learnt.intervals.iter().zip(&self.learnt.intervals)).all(|(one, own)| one.len() == own.len())
             && learnt.shares.len() < usize::from(self.params.groups)
@@ -472,12 +521,17 @@ impl PlacementPolicy for Midas {
         if !fits {
             return Err("groups, intervals or mapping units of another drive".into());
         }
+        let bits = std::mem::take(&mut learnt.bits);
+        self.units
+            .iter_mut()
+            .zip(bits)
+            .for_each(|(unit, bits)| unit.bits = bits);
         self.learnt = learnt;
         Ok(())
     }
 
     fn memory_bytes(&self) -> u64 {
-        let units = self.group_of.len() as u64;
+        let units = self.units.len() as u64;
         5 * units + (3 * units).div_ceil(8) + 8 * self.learnt.intervals[0].len() as u64
     }
 }

@@ -38,6 +38,11 @@ impl ByAge {
         self.closed_at[ru as usize]
     }
 
+    /// The same of all units.
+    pub fn all_closed_at(&self) -> &[u32] {
+        &self.closed_at
+    }
+
     pub fn oldest_first(&self, pool: usize, rus: &[Ru]) -> impl Iterator<Item = u32> {
         let current = move |entry: &&(u32, u32)| is_current(**entry, rus, &self.closed_at);
         self.pools[pool].iter().filter(current).map(|&(ru, _)| ru)
@@ -55,6 +60,7 @@ impl ByAge {
     }
 }
 
-fn is_current((ru, sequence): (u32, u32), rus: &[Ru], closed_at: &[u32]) -> bool {
+/// Whether the unit of an entry is still closed, and has not been anew.
+pub(super) fn is_current((ru, sequence): (u32, u32), rus: &[Ru], closed_at: &[u32]) -> bool {
     rus[ru as usize].state == RuState::Closed && closed_at[ru as usize] == sequence
 }

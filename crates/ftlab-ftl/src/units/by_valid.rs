@@ -99,11 +99,15 @@ impl ByValid {
 
     /// Forgets every unit.
     pub fn clear(&mut self) {
-        self.pools.iter_mut().for_each(|lists| {
-            lists.lower(0);
-            lists.ties.clear();
-            lists.tie_level = None;
-        });
+        (0..self.pools.len()).for_each(|pool| self.clear_pool(pool));
+    }
+
+    /// Forgets the units of `pool`.
+    pub fn clear_pool(&mut self, pool: usize) {
+        let lists = &mut self.pools[pool];
+        lists.lower(0);
+        lists.ties.clear();
+        lists.tie_level = None;
     }
 
     /// A unit of any pool whose valid count falls below this may change its list.
@@ -154,10 +158,22 @@ impl ByValid {
 
     /// The unit of `closed`, all those of `pool`, with the fewest valid ones; ties: fewest erases, then lowest id.
     pub fn fewest_valid(&mut self, pool: usize, closed: &[u32], table: Table<'_>) -> Option<RuId> {
+        self.fewest_valid_of(pool, closed, closed.len(), |_| true, table)
+    }
+
+    /// The same of the `count` units of `closed` that `is_ranked` knows: no other has been added.
+    pub fn fewest_valid_of(
+        &mut self,
+        pool: usize,
+        closed: &[u32],
+        count: usize,
+        is_ranked: impl Fn(u32) -> bool,
+        table: Table<'_>,
+    ) -> Option<RuId> {
         if self.pools[pool].listed == 0 {
-            self.raise(pool, closed, table);
+            self.raise(pool, closed, count, is_ranked, table);
         } else {
-            self.pools[pool].lower_if_crowded(closed.len());
+            self.pools[pool].lower_if_crowded(count);
         }
         let lists = &mut self.pools[pool];
         lists.lowest += lists.first[lists.lowest..].iter().position(Option::is_some)?;
@@ -186,15 +202,16 @@ impl ByValid {
 
     /// Lists the units with the lowest counts, as none is listed.
     #[cold]
-    fn raise(&mut self, pool: usize, closed: &[u32], table: Table<'_>) {
-        let wanted = closed.len().min(FEWEST_LISTED.max(closed.len() / LISTED));
+    fn raise(&mut self, pool: usize, closed: &[u32], count: usize, is_ranked: impl Fn(u32) -> bool, table: Table<'_>) {
+        let wanted = count.min(FEWEST_LISTED.max(count / LISTED));
         let Some(last) = wanted.checked_sub(1) else { return };
+        let ranked = || closed.iter().copied().filter(|&ru| is_ranked(ru));
         self.counts.clear();
-        self.counts.extend(closed.iter().map(|&ru| table.valid[ru as usize]));
+        self.counts.extend(ranked().map(|ru| table.valid[ru as usize]));
         let (_, &mut most, _) = self.counts.select_nth_unstable(last);
         let lists = &mut self.pools[pool];
         (lists.below, lists.lowest) = (most + 1, lists.first.len());
-        closed.iter().for_each(|&ru| self.add(pool, ru, table));
+        ranked().for_each(|ru| self.add(pool, ru, table));
         self.pools[pool].listed_at_first = self.pools[pool].listed;
     }
 }
@@ -254,7 +271,7 @@ mod tests {
         let layout = Layout::new(geometry, ReclaimKind::Block, PlaneOrder::parse("CWDP").unwrap()).unwrap();
         let orders = Orders {
             by_valid: true,
-            by_age: false,
+            ..Orders::default()
         };
         Units::new(&layout, &[vec![LaneId(0)], vec![LaneId(1)]], orders, true)
     }

@@ -7,11 +7,13 @@ use crate::frontier::Frontier;
 use ftlab_core::{LaneId, Layout, RuId};
 
 mod by_age;
+mod by_part;
 mod by_valid;
 mod closed;
 mod restore;
 
 use by_age::ByAge;
+use by_part::ByPart;
 use by_valid::{ByValid, Table};
 pub use closed::{Candidate, Closed};
 
@@ -47,6 +49,8 @@ pub struct Orders {
     pub by_valid: bool,
     /// By time of closing, for `oldest_first`.
     pub by_age: bool,
+    /// By the part that the policy assigns each to, for `oldest_of_part`; then `fewest_valid` is of the last part. Needs `by_age`.
+    pub by_part: bool,
 }
 
 /// Free units and victims that belong together.
@@ -73,6 +77,7 @@ pub struct Units {
     blocks_per_lane: u32,
     by_valid: Option<ByValid>,
     by_age: Option<ByAge>,
+    by_part: Option<ByPart>,
     /// A closed unit whose valid count falls below this may change its place in the order by valid count.
     relisted_below: u32,
     /// Free units are taken least worn first; otherwise in the order in which they were erased.
@@ -105,6 +110,7 @@ impl Units {
             valid: vec![0; layout.rus as usize],
             by_valid: orders.by_valid.then(by_valid),
             by_age: orders.by_age.then(by_age),
+            by_part: (orders.by_part && orders.by_age).then(|| ByPart::new(layout.rus, pools.len())),
             relisted_below: 0,
             pools: pools
                 .iter()
@@ -243,7 +249,9 @@ impl Units {
 
     /// `ru` has been closed: it takes its place in the orders that are kept.
     fn enter_orders(&mut self, pool: usize, ru: RuId) {
-        if let Some(by_valid) = &mut self.by_valid {
+        if let Some(by_valid) = &mut self.by_valid
+            && self.by_part.is_none()
+        {
             let table = Table {
                 rus: &self.rus,
                 valid: &self.valid,
@@ -252,7 +260,16 @@ impl Units {
         }
         if let Some(by_age) = &mut self.by_age {
             by_age.add(pool, ru.0);
+            if let Some(by_part) = &mut self.by_part {
+                by_part.close(pool, ru.0, by_age.closed_at(ru.0));
+            }
         }
+    }
+
+    /// Whether the order by valid counts knows the closed unit `ru`.
+    #[inline]
+    fn is_ranked(&self, ru: RuId) -> bool {
+        self.by_part.as_ref().is_none_or(|by_part| by_part.is_in_last(ru.0))
     }
 
     /// One valid unit of `ru` has been superseded or given up.
@@ -269,7 +286,7 @@ impl Units {
     /// The valid count of `ru` has fallen by one.
     #[inline(never)]
     fn relist(&mut self, ru: RuId) {
-        if self.rus[ru.at()].state != RuState::Closed {
+        if self.rus[ru.at()].state != RuState::Closed || !self.is_ranked(ru) {
             return;
         }
         let (pool, valid) = (self.pool_of(ru), self.valid(ru));
@@ -285,9 +302,14 @@ impl Units {
 
     /// Removes a chosen victim from the closed units.
     pub fn begin_collection(&mut self, ru: RuId) {
-        let pool = self.pool_of(ru);
-        if let Some(by_valid) = &mut self.by_valid {
+        let (pool, is_ranked) = (self.pool_of(ru), self.is_ranked(ru));
+        if let Some(by_valid) = &mut self.by_valid
+            && is_ranked
+        {
             by_valid.remove(pool, ru.0, self.valid[ru.at()]);
+        }
+        if let Some(by_part) = &mut self.by_part {
+            by_part.remove(pool, ru.0);
         }
         let place = self.rus[ru.at()].place as usize;
         let closed = &mut self.pools[pool].closed;

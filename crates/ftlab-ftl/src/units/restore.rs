@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use crate::frontier::Frontier;
 use ftlab_core::RuId;
 
-use super::{ByAge, ByValid, Ru, RuState, Table, Units};
+use super::{ByAge, ByPart, ByValid, Ru, RuState, Table, Units};
 
 impl Units {
     /// So many erases of `ru` have not taken place. True if the unit had been retired by them.
@@ -114,6 +114,7 @@ impl Units {
 
     /// Rebuilds lists and free sets from units already set and the orders of [`Units::orders`].
     pub(crate) fn restore(&mut self, orders: &[Vec<u32>]) -> Result<(), String> {
+        self.by_part.iter_mut().for_each(ByPart::clear);
         let most = self.rus.len() as u32;
         if let Some(ru) = orders.iter().flatten().find(|&&ru| ru >= most) {
             return Err(format!("unit {ru} of {most}"));
@@ -133,7 +134,9 @@ impl Units {
                     return Err(format!("unit {ru} is listed as closed in pool {number}, but is not"));
                 }
                 self.rus[ru as usize].place = place as u32;
-                if let Some(by_valid) = &mut self.by_valid {
+                if let Some(by_valid) = &mut self.by_valid
+                    && self.by_part.is_none()
+                {
                     if self.valid[ru as usize] > by_valid.most() {
                         return Err(format!("unit {ru} has {} valid units", self.valid[ru as usize]));
                     }
@@ -167,6 +170,7 @@ impl Units {
     fn clear_orders(&mut self) {
         self.by_valid.iter_mut().for_each(ByValid::clear);
         self.by_age.iter_mut().for_each(ByAge::clear);
+        self.by_part.iter_mut().for_each(ByPart::clear);
         self.relisted_below = 0;
     }
 }

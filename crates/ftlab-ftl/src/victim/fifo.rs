@@ -35,8 +35,8 @@ struct Fifo;
 impl VictimPolicy for Fifo {
     fn orders(&self) -> Orders {
         Orders {
-            by_valid: false,
             by_age: true,
+            ..Orders::default()
         }
     }
 

@@ -38,7 +38,7 @@ impl VictimPolicy for Greedy {
     fn orders(&self) -> Orders {
         Orders {
             by_valid: true,
-            by_age: false,
+            ..Orders::default()
         }
     }
 

@@ -55,8 +55,8 @@ struct WindowedGreedy {
 impl VictimPolicy for WindowedGreedy {
     fn orders(&self) -> Orders {
         Orders {
-            by_valid: false,
             by_age: true,
+            ..Orders::default()
         }
     }
 

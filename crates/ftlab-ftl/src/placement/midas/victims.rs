@@ -2,7 +2,7 @@
 
 use ftlab_core::RuId;
 
-use super::{Last, Midas};
+use super::{Last, Learnt, Midas};
 use crate::Now;
 use crate::units::{Closed, Orders};
 use crate::victim::VictimPolicy;
@@ -39,8 +39,9 @@ impl Midas {
 impl VictimPolicy for Midas {
     fn orders(&self) -> Orders {
         Orders {
+            by_valid: self.params.last == Last::Greedy,
             by_age: true,
-            ..Orders::default()
+            by_part: true,
         }
     }
 
@@ -49,19 +50,126 @@ impl VictimPolicy for Midas {
             self.hand_over(closed);
         }
         let last = self.last();
-        // Closed units of each group and the oldest; of the last, the best by its rule: the least of what is compared.
+        let by = self.bounds.key_of(last, &self.learnt);
+        closed.assign(by, last + 1, |unit| self.group(unit.frontier, unit.last_tick));
+        let is_over = |&group: &usize| f64::from(closed.len_of_part(group)) > self.share(group) * closed.len() as f64;
+        if let Some(over) = (0..last).find(is_over) {
+            return closed.oldest_of_part(over);
+        }
+        let best = match self.params.last {
+            Last::Greedy => closed.fewest_valid(),
+            Last::CostBenefit => best_of_last(closed, now),
+        };
+        best.or_else(|| (0..last).rev().find_map(|group| closed.oldest_of_part(group)))
+    }
+}
+
+/// The unit of the last group that Kawaguchi's formula values most; ties: fewest erases, then lowest id.
+fn best_of_last(closed: &Closed<'_>, now: Now) -> Option<RuId> {
+    let mut best: Option<(f64, u32, RuId)> = None;
+    for ru in closed.of_last_part() {
+        let state = closed.ru(ru);
+        let free = f64::from(closed.units_per_ru() - state.valid);
+        let rank = match state.valid {
+            0 => f64::NEG_INFINITY,
+            valid => -((now.tick - state.last_tick) as f64 * free / (2.0 * f64::from(valid))),
+        };
+        if best.is_none_or(|(least, erases, id)| rank < least || (rank == least && (state.erases, ru) < (erases, id))) {
+            best = Some((rank, state.erases, ru));
+        }
+    }
+    best.map(|(_, _, ru)| ru)
+}
+
+/// What the group of a reclaim unit depends on beside the unit, when it was looked at last, and how often it has changed.
+#[derive(Default)]
+pub(super) struct Bounds {
+    last: usize,
+    is_hot_used: bool,
+    handed: Vec<u64>,
+    changes: u64,
+}
+
+impl Bounds {
+    /// A number that changes with the groups of closed units.
+    fn key_of(&mut self, last: usize, learnt: &Learnt) -> u64 {
+        if (self.last, self.is_hot_used) != (last, learnt.is_hot_used) || self.handed != learnt.handed {
+            self.handed.clone_from(&learnt.handed);
+            (self.last, self.is_hot_used) = (last, learnt.is_hot_used);
+            self.changes += 1;
+        }
+        self.changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontier::Frontier;
+    use crate::placement::midas::Params;
+    use crate::placement::{PlacementPolicy, Survivor};
+    use crate::units::{RuState, Units};
+    use ftlab_core::geometry::PlaneOrder;
+    use ftlab_core::{Geometry, LaneId, Layout, Lpn, ReclaimKind, Stream};
+
+    fn midas(params: Params) -> Midas {
+        let setup = crate::placement::Setup {
+            logical_units: 80,
+            unit_bytes: 4096,
+            units_per_ru: 10,
+            rus: 10,
+            lanes: 1,
+            survivors: crate::config::Survivors::Shared,
+            seed: 1,
+        };
+        Midas::new(params, &setup)
+    }
+
+    /// Blocks of ten pages, a pool for each channel.
+    fn empty(blocks: u32, channels: u32, orders: Orders) -> Units {
+        let geometry = Geometry {
+            channels,
+            ways: 1,
+            dies: 1,
+            planes: 1,
+            blocks,
+            pages: 10,
+            page_bytes: 4096,
+            unit_bytes: 4096,
+            oob_bytes: 0,
+        };
+        let order = PlaneOrder::parse("CWDP").unwrap();
+        let layout = Layout::new(geometry, ReclaimKind::Block, order).unwrap();
+        let pools: Vec<_> = (0..channels).map(|lane| vec![LaneId(lane)]).collect();
+        Units::new(&layout, &pools, orders, false)
+    }
+
+    /// Eight blocks that frontier 1 filled, closed at ticks 10, 20 ... with these valid units.
+    fn units(valid: [u32; 8]) -> Units {
+        let mut units = empty(8, 1, midas(Params::default()).orders());
+        for (at, valid) in valid.into_iter().enumerate() {
+            let ru = units.open(LaneId(0), 1, 0, false).unwrap();
+            units.set_valid(ru, valid);
+            units.close(ru, 10 * (at as u64 + 1));
+        }
+        units
+    }
+
+    /// The choice as the description has it: every closed unit is looked at.
+    fn scanned(policy: &Midas, closed: &Closed<'_>, now: Now) -> Option<RuId> {
+        let last = policy.last();
         let mut groups = vec![(0u32, None); last];
         let mut best: Option<(f64, u32, RuId)> = None;
         for ru in closed.oldest_first() {
             let state = closed.ru(ru);
-            let group = self.group(state.frontier, state.last_tick);
+            let group = policy.group(state.frontier, state.last_tick);
             if group < last {
                 let (count, oldest) = &mut groups[group];
                 *count += 1;
                 oldest.get_or_insert(ru);
                 continue;
             }
-            let rank = match self.params.last {
+            let rank = match policy.params.last {
                 _ if state.valid == 0 => f64::NEG_INFINITY,
                 Last::Greedy => f64::from(state.valid),
                 Last::CostBenefit => {
@@ -78,64 +186,94 @@ impl VictimPolicy for Midas {
         let over = groups
             .iter()
             .enumerate()
-            .find(|&(group, &(count, _))| f64::from(count) > self.share(group) * closed.len() as f64);
+            .find(|&(group, &(count, _))| f64::from(count) > policy.share(group) * closed.len() as f64);
         let of_groups = || groups.iter().rev().find_map(|&(_, oldest)| oldest);
         match over {
             Some((_, &(_, oldest))) => oldest,
             None => best.map(|(_, _, ru)| ru).or_else(of_groups),
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::frontier::Frontier;
-    use crate::placement::midas::Params;
-    use crate::placement::{PlacementPolicy, Survivor};
-    use crate::units::Units;
-    use ftlab_core::geometry::PlaneOrder;
-    use ftlab_core::{Geometry, LaneId, Layout, Lpn, ReclaimKind};
-
-    fn midas(params: Params) -> Midas {
-        let setup = crate::placement::Setup {
-            logical_units: 80,
-            unit_bytes: 4096,
-            units_per_ru: 10,
-            rus: 10,
-            lanes: 1,
-            survivors: crate::config::Survivors::Shared,
-            seed: 1,
-        };
-        Midas::new(params, &setup)
+    /// What the end of an epoch may do to the groups.
+    fn change_groups(policy: &mut Midas, random: &mut Stream, tick: u64) {
+        let groups = random.below(5) as usize;
+        policy.learnt.shares = (0..groups).map(|_| 0.3 * random.unit()).collect();
+        policy.learnt.hot_size = 0.2 * random.unit();
+        policy.learnt.is_hot_used = random.below(2) == 0;
+        policy.learnt.is_resized = random.below(2) == 0;
+        if random.below(2) == 0 {
+            let last = policy.last();
+            policy.learnt.handed[last..].fill(tick);
+        }
     }
 
-    /// Eight blocks of ten pages that frontier 1 filled, closed at ticks 10, 20 ... with these valid units.
-    fn units(valid: [u32; 8]) -> Units {
-        let geometry = Geometry {
-            channels: 1,
-            ways: 1,
-            dies: 1,
-            planes: 1,
-            blocks: 8,
-            pages: 10,
-            page_bytes: 4096,
-            unit_bytes: 4096,
-            oob_bytes: 0,
-        };
-        let order = PlaneOrder::parse("CWDP").unwrap();
-        let layout = Layout::new(geometry, ReclaimKind::Block, order).unwrap();
-        let orders = Orders {
-            by_age: true,
-            ..Orders::default()
-        };
-        let mut units = Units::new(&layout, &[vec![LaneId(0)]], orders, false);
-        for (at, valid) in valid.into_iter().enumerate() {
-            let ru = units.open(LaneId(0), 1, 0, false).unwrap();
-            units.set_valid(ru, valid);
-            units.close(ru, 10 * (at as u64 + 1));
+    /// Units of two pools are filled by six frontiers, invalidated at random, chosen and collected; some are collected that the policy did
+    /// not choose, and some of those are not emptied.
+    fn chosen_as_scanned(last: Last, seed: u64) -> u32 {
+        const BLOCKS: u32 = 150;
+        let mut random = Stream::new(seed, "midas");
+        let mut policy = midas(Params {
+            last,
+            ..Params::default()
+        });
+        let mut units = empty(BLOCKS, 2, policy.orders());
+        let (mut tick, mut of_groups) = (0, 0);
+        for step in 0..40_000 {
+            tick += random.below(2);
+            let (pool, now) = (random.below(2) as usize, Now { tick, time_ns: 0 });
+            if step % 3000 == 2999 {
+                change_groups(&mut policy, &mut random, tick);
+            }
+            if units.pools[pool].free < 4 {
+                if std::mem::take(&mut policy.learnt.is_resized) {
+                    policy.hand_over(&units.closed(pool, 10));
+                }
+                let expected = scanned(&policy, &units.closed(pool, 10), now);
+                let chosen = policy.choose(&mut units.closed(pool, 10), now);
+                assert_eq!(chosen, expected, "{last:?}, seed {seed}, step {step}");
+                let unit = expected.map(|ru| units.closed(pool, 10).ru(ru)).unwrap();
+                of_groups += u32::from(policy.group(unit.frontier, unit.last_tick) < policy.last());
+                let by_others = random.below(8) == 0;
+                let number = random.below(units.closed(pool, 10).len() as u64) as usize;
+                let victim = if by_others {
+                    units.closed(pool, 10).nth(number)
+                } else {
+                    chosen.unwrap()
+                };
+                units.begin_collection(victim);
+                if by_others && random.below(2) == 0 {
+                    units.abandon_collection(victim);
+                    continue;
+                }
+                units.remove_valid(victim, units.valid(victim));
+                units.erased(victim, None);
+            }
+            let ru = units
+                .open(LaneId(pool as u32), random.below(6) as Frontier, 0, false)
+                .unwrap();
+            units.add_valid(ru, 10);
+            units.close(ru, tick);
+            for _ in 0..12 {
+                let ru = RuId(random.below(u64::from(2 * BLOCKS)) as u32);
+                if units.rus[ru.at()].state == RuState::Closed && units.valid(ru) > 0 {
+                    units.invalidate(ru);
+                }
+            }
         }
-        units
+        of_groups
+    }
+
+    #[test]
+    fn victims_are_those_of_a_search_of_all_closed_units() {
+        for last in [Last::Greedy, Last::CostBenefit] {
+            for seed in 0..4 {
+                let of_groups = chosen_as_scanned(last, seed);
+                assert!(
+                    (1000..39_000).contains(&of_groups),
+                    "{of_groups} of groups but the last"
+                );
+            }
+        }
     }
 
     fn survivor(from: Frontier, opened: u64) -> Survivor {
