@@ -109,7 +109,7 @@ def test_of_two_runs_into_one_folder_the_second_is_refused(tmp_path: Path) -> No
     assert json.loads((out / "summary.json").read_text())["status"] == "stopped"
 
 
-@pytest.mark.parametrize("imported", ["ftlab.cli", "typer", "ftlab.cli.top", "ftlab.store"])
+@pytest.mark.parametrize("imported", ["ftlab.cli", "typer", "ftlab.cli.run", "ftlab.store"])
 def test_ctrl_c_while_the_command_is_being_imported_is_no_traceback(imported: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     code = f"""

@@ -14,12 +14,13 @@ def main() -> None:
     ends = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if ends:
         signal.signal(signal.SIGINT, _leave)
-    from ftlab.cli import main as command
+    from ftlab import cli
 
+    made = cli.app(cli.asked())
     try:
         if ends:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        command()
+        cli.main(made)
     except KeyboardInterrupt:
         _leave()
 

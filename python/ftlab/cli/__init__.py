@@ -139,7 +139,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
-def _asked() -> str | None:
+def asked() -> str | None:
     """The verb that the command line begins with; None where all of them are asked for: help, completion, a misspelled
     verb."""
     first = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -147,8 +147,8 @@ def _asked() -> str | None:
     return first if first in {*_VERBS, *_GROUPS} and not completes else None
 
 
-def main() -> None:
-    """Runs the command line; every foreseen error is one sentence on stderr."""
+def main(made: typer.Typer | None = None) -> None:
+    """Runs the command line, which may be `made` already; every foreseen error is one sentence on stderr."""
     from ftlab import show
     from ftlab.errors import FtlabError
 
@@ -163,7 +163,7 @@ def main() -> None:
         # As Ctrl-C: in order, and with nothing left behind.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        code = app(_asked())(standalone_mode=False)
+        code = (made or app(asked()))(standalone_mode=False)
     except FtlabError as error:
         # Names of files and texts of records may hold anything.
         _fail(show.escaped(str(error)))
