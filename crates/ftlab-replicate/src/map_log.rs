@@ -2,8 +2,9 @@
 //!
 //! # Model
 //! The first record has the shape of the store. A *page* record replaces what is known of a page; a *truncation* forgets pages; a *durable*
-//! record says that all data before it is on the disk, and is itself synchronised before anything is acknowledged. What follows the last durable
-//! record counts only where the content that it names is found ([`Tail`]). Reading ends at the first record whose checksum is wrong.
+//! record says that all data before it is on the disk, and is itself synchronised before anything is acknowledged; then a second one is appended,
+//! without waiting for it, as a proof of that. What follows the last durable record counts only where the content that it names is found
+//! ([`Found::tail`]). Reading ends at the first record whose checksum is wrong; a proof behind it makes that damage instead of a power cut's end.
 //!
 //! When it has grown to four times what is needed, the log is written anew beside the former one, and takes its place.
 
@@ -318,6 +319,8 @@ impl MapLog {
             bytes.extend(Record::Page(page).encoded(shape.id));
         }
         bytes.extend(Record::Truncation { size: pages.size }.encoded(shape.id));
+        // With its proof, as the log gets its name when all of it is synchronised.
+        bytes.extend(Record::Durable.encoded(shape.id));
         bytes.extend(Record::Durable.encoded(shape.id));
         let mut name = path.as_os_str().to_owned();
         name.push(".new");
@@ -437,7 +440,7 @@ mod tests {
         assert_eq!((found.durable.by_lpn.len(), found.durable.size), (1, 100));
         log.rewrite(&found.durable).unwrap();
         let again = read(&path).unwrap();
-        assert_eq!((again.bytes, again.durable.size), (4 * RECORD as u64, 100));
+        assert_eq!((again.bytes, again.durable.size), (5 * RECORD as u64, 100));
         assert_eq!(again.durable.by_lpn[0].map(|page| page.copies), Some(Copies::one(3)));
     }
 
