@@ -397,6 +397,9 @@ def test_lists(ftlab: Command) -> None:
     assert "cpftl" in ftlab("list", "experiments").out
     assert "cpftl" in ftlab("reproduce", "--list").out
     assert "fig-3.7a" in ftlab("reproduce", "cpftl", "--list").out
+    wrong = ftlab("reproduce", "cpftl", "--drive", "nosuch", "--list")
+    assert wrong.code == 2
+    assert "--list: measures nothing and lists every figure; expected no --drive" in wrong.err
 
 
 def test_the_chapter_in_a_moment(ftlab: Command) -> None:

@@ -8,6 +8,7 @@ False
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from os import PathLike, fspath
@@ -51,6 +52,13 @@ def calibrate(
     Reads only, unless `write`: then what was there is written again, beside the reads that are timed. `make` writes a
     new file of that size first. `model` adds the delays of a modelled disk: `ranges=8,read_us=100,write_us=1000`.
     """
+    # JSON has no word for them.
+    for name, value, expected in (
+        ("level", level, "at least 0.5 and below 1"),
+        ("least", least, "a factor from 1 to 100"),
+    ):
+        if not math.isfinite(value):
+            raise InputError(f"calibrate: {name} = {value}, expected {expected}")
     spec = {
         "disk": fspath(disk),
         "write": write,
@@ -71,5 +79,6 @@ def calibrate(
 
 def report(database: str | PathLike[str]) -> Figures:
     """Copies of a replicated database by its map log, and what was done when it was last open."""
-    found: Figures = json.loads(_ftlab.replicate_report(fspath(database) + "-ftlab-map"))
+    # SQLite follows links as well: the map log lies beside the file itself.
+    found: Figures = json.loads(_ftlab.replicate_report(os.path.realpath(database) + "-ftlab-map"))
     return found

@@ -68,11 +68,15 @@ def reproduce(
     from ftlab.reproduction import files
 
     if list_:
+        given: dict[str, object] = {"--only": only, "--drive": drive, "--stand-in": stand_in, "--traces": traces}
+        given |= {"--disks": disks, "--out": out}
+        if wrong := [name for name, value in given.items() if value]:
+            raise InputError(f"--list: measures nothing and lists every figure; expected no {wrong[0]}")
         rows = reproduction_text.experiments() if not experiment else reproduction_text.figures(files.load(experiment))
         text.put_json(rows) if json else text.put(text.value_text(rows))
         return 0
     if all_:
-        given: dict[str, object] = {"EXPERIMENT": experiment, "--only": only, "--drive": drive, "--stand-in": stand_in}
+        given = {"EXPERIMENT": experiment, "--only": only, "--drive": drive, "--stand-in": stand_in}
         given |= {"--traces": traces, "--disks": disks, "--json": json}
         if wrong := [name for name, value in given.items() if value]:
             raise InputError(f"--all: every experiment is measured whole; expected no {wrong[0]}")
