@@ -2,7 +2,8 @@
 //!
 //! # Model
 //! The object renewal model of `crate::model`: an episode as long as the trace is planned (every object's references,
-//! in order of time), then issued. A longer workload has further episodes over the same objects, each in another order.
+//! in order of time), then issued. A longer workload has further episodes over the same objects, each in another order:
+//! no further addresses, and where the model has contents no further values that are read but not written.
 //! `footprint` scales the number of objects, and with it the length of the episode and the distances. So miss ratios of
 //! caches with the same share of the footprint stay the same.
 //! # Parameters
