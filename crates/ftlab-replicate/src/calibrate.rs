@@ -146,6 +146,7 @@ fn make(spec: &Spec, size: &str, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
             spec.disk.display()
         )));
     }
+    refuse_too_large(spec, bytes)?;
     let mut part = spec.disk.clone().into_os_string();
     part.push(".part");
     let part = PathBuf::from(part);
@@ -157,6 +158,21 @@ fn make(spec: &Spec, size: &str, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
         let _ = std::fs::remove_file(&part);
     }
     named
+}
+
+/// A file that does not fit would fill the disk before that is noticed.
+fn refuse_too_large(spec: &Spec, bytes: u64) -> Result<()> {
+    let folder = spec.disk.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let facts = rustix::fs::statvfs(folder).map_err(|cause| Error::io(folder, &cause.into()))?;
+    let free = facts.f_bavail.saturating_mul(facts.f_frsize);
+    if bytes > free {
+        return Err(Error::input(format!(
+            "{}: make = {bytes} bytes, and its file system has {free} free: expected a smaller file",
+            spec.disk.display()
+        )));
+    }
+    Ok(())
 }
 
 fn written(part: &Path, bytes: u64, seed: u64, go_on: &mut dyn FnMut() -> Result<()>) -> Result<()> {
