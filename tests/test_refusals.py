@@ -112,6 +112,11 @@ def test_drive_files_name_line_key_and_what_was_expected(
         ),
         ("mapping=dftl:policy=5", "mapping policy `dftl`: policy = `5`: expected a word"),
         ("mapping=cpftl:correlations=no.set", "mapping policy `cpftl`: correlations = no.set: No such file or direct"),
+        ("replication=pblru:read_us=0.001", "replication policy `pblru`: read_us = 0.001, expected 1 to 1e9 µs"),
+        ("replication=pblru:write_us=0.5", "replication policy `pblru`: write_us = 0.5, expected 1 to 1e9 µs"),
+        ("replication=pblru:deadline_us=0", "replication policy `pblru`: deadline_us = 0, expected 1 to 1e9 µs"),
+        ("replication=pblru:epoch_s=0", "replication policy `pblru`: epoch_s = 0, expected 0.001 to 1e9 seconds"),
+        ("replication=rr_ssd:idle_us=0.5", "replication policy `rr_ssd`: idle_us = 0.5, expected 1 to 1e12 µs"),
         ("victim=d_choices:=3", "--set ftl.victim=d_choices:=3: `=3` in `d_choices:=3`: expected key=value"),
     ],
 )

@@ -30,7 +30,7 @@
 //!
 //! # Parameters
 //! * `k` (copies, default 4, 1 to 64): most copies of a page. 1: nothing is ever copied.
-//! * `deadline_us` (µs, default 800: twice the program time of the source's drive): D.
+//! * `deadline_us` (µs, default 800: twice the program time of the source's drive; at least 1, as `read_us` and `write_us`): D.
 //! * `further` (`at_deadline` or `idle`, default `at_deadline`): when further copies of a blocked write are written.
 //! * `blocked` (`internal` or `late`, default `internal`): whether a late write on a die without collection gets no
 //!   copy (`internal`) or one (`late`).
@@ -160,11 +160,14 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
         ("deadline_us", params.deadline_us),
         ("read_us", params.read_us),
         ("write_us", params.write_us),
-        ("epoch_s", params.epoch_s),
     ] {
-        if !(1e-3..=1e9).contains(&value) {
-            return fault(format!("{name} = {value}, expected 0.001 to 1e9"));
+        // All lanes are looked at every `read_us`.
+        if !(1.0..=1e9).contains(&value) {
+            return fault(format!("{name} = {value}, expected 1 to 1e9 µs"));
         }
+    }
+    if !(1e-3..=1e9).contains(&params.epoch_s) {
+        return fault(format!("epoch_s = {}, expected 0.001 to 1e9 seconds", params.epoch_s));
     }
     if !(1..=30_000).contains(&params.history) {
         return fault(format!("history = {}, expected 1 to 30000 accesses", params.history));
