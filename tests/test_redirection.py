@@ -33,12 +33,14 @@ LINK_NS = 2
 """What the link takes nevertheless, at most."""
 
 
-def run(requests: list[Request], policy: str, path: Path) -> tuple[dict[str, Any], pl.DataFrame]:
+def run(
+    requests: list[Request], policy: str, path: Path, changes: dict[str, str] | None = None
+) -> tuple[dict[str, Any], pl.DataFrame]:
     """The summary, and the reads in the order of their arrival."""
     rows = [(one.at_ns, one.op, one.unit * UNIT, UNIT, [one.content] if one.op == "write" else []) for one in requests]
     types = {"time_ns": pl.Int64, "op": pl.String, "offset": pl.UInt64, "length": pl.UInt32}
     pl.DataFrame(rows, schema=types | {"content": pl.List(pl.UInt64)}, orient="row").write_parquet(path)
-    keys = KEYS | {"ftl.replication": policy}
+    keys = KEYS | {"ftl.replication": policy} | (changes or {})
     done = ftlab.run(str(path), drive="rrssd", set=keys, precondition="none", warmup="0x", requests=True)
     return dict(done.summary), done.tables["requests"].filter(pl.col("op") == "read").sort("time_ns")
 
@@ -125,3 +127,23 @@ def test_where_copies_lie_matters_less_than_that_there_are_some(tmp_path: Path) 
         means[place] = sum(summary["latency"]["read"]["mean_ns"] for summary in found) / len(found)
     assert means["oracle"] < means["rr_ssd"] < means["none"]
     assert abs(means["static"] - means["rr_ssd"]) < 0.1 * (means["none"] - means["rr_ssd"])
+
+
+def test_a_note_says_where_the_drive_has_less_room_for_copies_than_was_asked_for(tmp_path: Path) -> None:
+    """Two hundred values want three copies each. Saved are 100 units; 2000 % of the 300 that hold data are 6000 more.
+
+    The drive has 5120: with 512 logical ones there is room for 600 copies, though not for what was asked, and with 4608
+    there is not.
+    """
+    popular = [Request(310 * MS + 100_000 * number, "read", number) for number in range(200)]
+    requests = [*filled(300, 200), *popular, Request(500 * MS, "read", 0)]
+    policy = "rr_ssd:day_s=0.1,copies=all,alpha=2000"
+    roomy, _ = run(requests, policy, tmp_path / "roomy.parquet")
+    assert roomy["replication"]["written"] == 600
+    assert not [note for note in roomy["notes"] if note.startswith("copies:")]
+    tight, _ = run(requests, policy, tmp_path / "tight.parquet", {"ftl.logical_size": "18MiB", "ftl.op_ratio": "0.1"})
+    budget = int(tight["policies"]["replication"]["budget"])
+    assert 0 < budget < 512
+    assert tight["replication"]["written"] <= budget
+    (note,) = (note for note in tight["notes"] if note.startswith("copies:"))
+    assert f"are 6100 units, and the drive has room for {budget} beside" in note

@@ -24,6 +24,11 @@ impl<B: Backend> Ftl<B> {
         self.roles.dedup.as_ref().and_then(|policy| policy.note())
     }
 
+    /// What the replication policy has to say of it.
+    pub fn replication_note(&self) -> Option<String> {
+        self.roles.replication.as_ref().and_then(|policy| policy.note())
+    }
+
     /// Figures that the policies report of themselves, by role.
     pub fn policy_reports(&self) -> Vec<(&'static str, Vec<(&'static str, f64)>)> {
         let mut reports = vec![

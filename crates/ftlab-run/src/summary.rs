@@ -54,6 +54,7 @@ pub fn summary<B: Backend>(facts: &Facts<'_>, ftl: &Ftl<B>, measured: &Measured)
     let mut notes = facts.notes.clone();
     notes.extend(nothing_asked(ftl, config));
     notes.extend(ftl.dedup_note());
+    notes.extend(ftl.replication_note());
     put("notes", notes.into());
     let is_known = placement::catalogue()
         .names()

@@ -220,6 +220,11 @@ pub trait ReplicationPolicy: Send {
         Vec::new()
     }
 
+    /// A sentence for the summary, if what it was asked to do cannot be done in full.
+    fn note(&self) -> Option<String> {
+        None
+    }
+
     /// The copies of a host write, which is programmed now: it may have waited in the write buffer.
     fn write(&mut self, write: &WriteOf<'_>) -> CopyPlan;
 

@@ -21,7 +21,9 @@
 //!   are made in idle moments of the next day.
 //! * `copies` (`linear`, `count` or `all`, default `linear`): copies of a value that was read *n* times: 1 + round(n (N − 1) / 63) of N chips, n + 1,
 //!   or N.
-//! * `alpha` (%, default 0): space for copies, of the workload's size, beyond what deduplication saves.
+//! * `alpha` (%, default 0): space for copies, of the workload's size, beyond what deduplication saves. Both together are at most what the drive
+//!   has beside its logical units and what collection needs (`ftl.op_ratio`), however empty it is: it keeps room for all its logical units.
+//!   A note says so where more copies were wanted.
 //! * `workload_units` (units, default: the units that hold data): the workload's size.
 //! * `day_s` (s, default 86400): length of a day. `day_units` (host units written, default none): length of a day in
 //!   host writes instead. Without time, the default is the logical units of the drive.

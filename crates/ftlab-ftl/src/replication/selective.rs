@@ -103,7 +103,9 @@ pub(super) fn new(name: &str, params: Params, choice: Choice, setup: &Setup) -> 
         wanted: VecDeque::new(),
         stale: FxHashSet::default(),
         ordered: None,
+        asked: 0,
         budget: 0,
+        short: None,
         surveyed_at: None,
         done: Done::default(),
     }))
@@ -143,7 +145,11 @@ struct Selective {
     /// The copy that was ordered last and has not been made yet.
     ordered: Option<LaneId>,
     /// Copies beyond the first that there may be.
+    /// Space for copies that was asked for when it was last looked at, and what there is of it.
+    asked: u64,
     budget: u64,
+    /// The same when room last was short.
+    short: Option<(u64, u64)>,
     /// The tick of the last survey (on line).
     surveyed_at: Option<u64>,
     survey_every: u64,
@@ -174,23 +180,40 @@ impl Selective {
         }
     }
 
-    /// The space limit: what deduplication saves, and `alpha` % of the workload's size.
-    fn limit(&self, idle: &Idle<'_>) -> u64 {
+    /// The space for copies that is asked for: what deduplication saves, and `alpha` % of the workload's size.
+    fn asked(&self, idle: &Idle<'_>) -> u64 {
         let workload = match (self.params.workload_units, self.params.alpha > 0.0) {
             (_, false) => 0,
             (Some(units), true) => units,
             (None, true) => idle.held_units(),
         };
         let more = (workload as f64 * self.params.alpha / 100.0) as u64;
-        (idle.saved_units() + more).min(idle.room)
+        idle.saved_units() + more
+    }
+
+    /// Sets the limit: what is asked for, as far as the drive has room.
+    fn limit(&mut self, idle: &Idle<'_>) {
+        self.asked = self.asked(idle);
+        self.budget = self.asked.min(idle.room);
+    }
+
+    /// More copies are wanted than there is room for, though not more than were asked for.
+    fn is_short(&mut self) {
+        if self.asked > self.budget {
+            self.short = Some((self.asked, self.budget));
+        }
     }
 
     /// A day's reads become orders, and all counters zero.
     fn plan(&mut self, idle: &Idle<'_>) {
         self.chips.survey(idle, &self.popularity);
-        self.budget = self.limit(idle);
+        self.limit(idle);
         let ranking = self.popularity.ranking();
         self.done.popular = ranking.iter().filter(|&&(count, _)| self.wants(count) > 0).count() as u64;
+        let wanted: u64 = ranking.iter().map(|&(count, _)| u64::from(self.wants(count))).sum();
+        if wanted > self.budget {
+            self.is_short();
+        }
         let existing: Vec<(Vpn, u32)> = idle.copied().map(|(vpn, copies)| (vpn, copies as u32 - 1)).collect();
         let shares = share_out(&ranking, |count| self.wants(count), self.budget, &existing);
         self.wanted = shares
@@ -227,6 +250,7 @@ impl Selective {
         }
         while let Some(&Wanted { of, further, .. }) = self.wanted.front() {
             if idle.further >= self.budget.min(idle.room) {
+                self.is_short();
                 self.wanted.clear();
                 break;
             }
@@ -260,7 +284,7 @@ impl Selective {
         {
             self.surveyed_at = Some(tick);
             self.chips.survey(idle, &self.popularity);
-            self.budget = self.limit(idle);
+            self.limit(idle);
             self.done.popular = self.popularity.ranking().len() as u64;
             // What nobody has read today or the day before makes room for what is wanted, and no more of it than that takes.
             let mut missing = (idle.further + self.wanted.len() as u64).saturating_sub(self.budget);
@@ -288,6 +312,14 @@ impl ReplicationPolicy for Selective {
             ("popular", self.done.popular as f64),
             ("budget", self.budget as f64),
         ]
+    }
+
+    fn note(&self) -> Option<String> {
+        let (asked, room) = self.short?;
+        Some(format!(
+            "copies: what deduplication saves and `alpha` are {asked} units, and the drive has room for {room} beside its \
+             logical units: more copies were wanted, for which a larger `ftl.op_ratio` makes room"
+        ))
     }
 
     fn write(&mut self, _: &WriteOf<'_>) -> CopyPlan {
