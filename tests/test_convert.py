@@ -240,6 +240,21 @@ def test_generated_traces_are_what_was_asked_for(ftlab: Command, tmp_path: Path)
     assert (table["offset"] + table["length"]).max() <= 16 << 20
 
 
+def test_requests_cut_transactions_and_replace_what_others_say(ftlab: Command, tmp_path: Path) -> None:
+    def made(spec: str, *requests: object) -> int:
+        path = tmp_path / "made.csv"
+        done = ftlab("generate", spec, *requests, "-o", path, "--force")
+        assert done.code == 0, done.err
+        return lab.open_trace(path).frame().height
+
+    few = "transactions:transactions=5,clients=1"
+    whole = made(few)
+    assert 3 < whole < 1000
+    assert made(few, "--requests", 1000) == whole
+    assert made(few, "--requests", 3) == 3
+    assert made("uniform:requests=5", "--requests", 9) == 9
+
+
 def test_standard_output_is_the_trace_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from ftlab.cli import main; main()"]
     asked = ["generate", "uniform:requests=3,trim=1", "-o", "-", "--to", "csv"]

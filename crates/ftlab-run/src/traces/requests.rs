@@ -37,6 +37,8 @@ options! {
         filters: Vec<String> = Vec::new(), opt("NAME:KEY=...").flag("--filter").of(REQUESTS).listed("filters");
 
         /// At most so many requests, counted before the filters.
+        ///
+        /// A generator makes just so many, whatever it says itself; `transactions` end by themselves as well.
         requests: Option<u64> = None,
             opt("N").of(REQUESTS).range(1, u64::MAX).left_out("a generator: what it says, or 1e6");
 
@@ -148,6 +150,10 @@ impl RequestsSpec {
         let generator = synth::parse(&spec.spec, span, UNIT_BYTES, self.seed)?;
         let mut described = generator.describe();
         let limit = match self.requests {
+            Some(most) if of_a_kind.ends => {
+                described["requests"] = most.into();
+                None
+            }
             Some(_) => Some(u64::MAX),
             None if of_a_kind.placed && !of_a_kind.says_length => Some(GENERATED),
             None => None,
@@ -166,6 +172,8 @@ struct Written {
     /// Places requests in whatever space it is given; models of traces bring their span and their length.
     placed: bool,
     says_length: bool,
+    /// Its length is not a number of requests, so that such a number can only cut it.
+    ends: bool,
 }
 
 impl Written {
@@ -181,9 +189,11 @@ impl Written {
             inline.as_ref().is_some_and(|inline| inline.params.contains_key(key))
                 || table.as_ref().is_some_and(|table| table.contains_key(key))
         };
+        let ends = kind == "transactions";
         Written {
             placed: synth::takes_any_span(kind),
-            says_length: has("requests") || has("bytes") || kind == "transactions",
+            says_length: has("requests") || has("bytes") || ends,
+            ends,
         }
     }
 }
