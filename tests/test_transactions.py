@@ -143,6 +143,7 @@ def test_clean_first_writes_less() -> None:
         (WORKLOAD, ["--warmup", "10%"], "not `transactions`"),
         ("transactions:mix=tpcx", [], "unknown mix policy `tpcx`"),
         ("transactions:clients=2,pool=1", [], "`pool` = 1: expected at least a page for each of 2 clients"),
+        ("transactions:span=1KiB", [], "`span` = 1 KiB: expected more than 10 pages of 8 KiB"),
         ("transactions:policy=cflru:window=2", [], "window = 2, expected a share from 0 to 1"),
         (WORKLOAD, ["--set", "ftl.replication=pblru:history=0"], "history = 0, expected 1 to 30000 accesses"),
         (WORKLOAD, ["--set", "ftl.wear=remaining_life:limit=0"], "limit = 0, expected at least 1"),

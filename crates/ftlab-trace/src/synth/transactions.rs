@@ -116,6 +116,13 @@ impl Transactions {
         let compute_ns = time(keys, "compute", 0, 0)?;
         let timeout_ns = time(keys, "timeout", 50_000_000, 1000)?;
         let pages = (database / page).min(u64::from(u32::MAX - 1));
+        if pages <= clients {
+            let expected = format!(
+                "more than {clients} pages of {}: one in the pool for each client, and others on the drive",
+                units::show_bytes(page)
+            );
+            return Err(keys.wrong("span", &units::show_bytes(database), &expected));
+        }
         let pool = pool_pages(keys, pages, clients)?;
         let warm = within(keys, "warm", pool, 0, MOST)?;
         let named = |keys: &mut Keys, key: &'static str, default: &str| {

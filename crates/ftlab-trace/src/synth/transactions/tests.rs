@@ -278,6 +278,7 @@ fn mistakes_are_one_sentence() {
     refused("policy=clock", "unknown pool policy `clock`");
     refused("pool=9", "`pool` = 9: expected at least a page for each of 10 clients");
     refused("pool=100%", "fewer than the 78643 of the database");
+    refused("span=1KiB", "`span` = 1 KiB: expected more than 10 pages of 8 KiB");
     refused("pool=x%", "a number of pages, or a share such as 1%");
     refused("page=3KiB", "a power of two");
     refused("timeout=0ns", "expected 1000ns to 1h");
