@@ -196,6 +196,51 @@ def test_what_cannot_be_opened_is_said(tmp_path: Path, ftlab: Command) -> None:
 
 
 @with_shell
+def test_unknown_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = refused(tmp_path, f"file:new?{SMALL}&partition=4")
+    assert "ftlab: option `partition`: expected one of page, partitions, copies" in said
+    assert "option `fail`" in refused(tmp_path, f"file:new?{SMALL}&fail=1")
+    assert not (tmp_path / "new").exists()
+    assert sqlite(tmp_path, "select 1;", database=f"file:new?{SMALL}&cache=private&mode=rwc&psow=1") == "1\n"
+    monkeypatch.setenv("FTLAB_REPLICATE_NOSUCH", "1")
+    assert "FTLAB_REPLICATE_NOSUCH: option `nosuch`: expected one of page" in refused(tmp_path, f"file:new?{SMALL}")
+    monkeypatch.delenv("FTLAB_REPLICATE_NOSUCH")
+    monkeypatch.setenv("FTLAB_REPLICATE_COPIES", "9")
+    assert "FTLAB_REPLICATE_COPIES: copies = 9: expected 1 to 4" in refused(tmp_path, f"file:new?{SMALL}")
+    monkeypatch.setenv("FTLAB_REPLICATE_COPIES", "1")
+    monkeypatch.setenv("FTLAB_REPLICATE_VFS", str(replication.library()))
+    assert sqlite(tmp_path, "select 2;", database=f"file:new?{SMALL}") == "2\n"
+
+
+@with_shell
+def test_a_report_follows_links_as_sqlite_does(tmp_path: Path, ftlab: Command) -> None:
+    sqlite(tmp_path, "create table t(x);")
+    (tmp_path / "link").symlink_to("db")
+    assert sqlite(tmp_path, "select count(*) from t;", database=f"file:link?{SMALL}") == "0\n"
+    done = ftlab("replicate", "report", tmp_path / "link")
+    assert done.code == 0, done.err
+    assert "partitions" in done.out
+
+
+@with_shell
+def test_a_changed_bit_in_the_map_log_takes_no_transaction(tmp_path: Path) -> None:
+    sqlite(tmp_path, "create table t(x);", "insert into t values(1);", "insert into t values(2);")
+    pages, log = (tmp_path / "db").read_bytes(), (tmp_path / "db-ftlab-map").read_bytes()
+    refusals = 0
+    for record in range(1, len(log) // 64):
+        (tmp_path / "db").write_bytes(pages)
+        changed = bytearray(log)
+        changed[64 * record + 20] ^= 1
+        (tmp_path / "db-ftlab-map").write_bytes(changed)
+        if "is damaged, and what follows it is not" in refused(tmp_path, f"file:db?{SMALL}"):
+            refusals += 1
+        else:
+            assert sqlite(tmp_path, "select sum(x) from t;") == "3\n", record
+    # All but the last two say that what is before them is durable.
+    assert refusals >= len(log) // 64 - 3
+
+
+@with_shell
 def test_the_pages_may_lie_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     elsewhere = f"file:db?{SMALL}&disk={tmp_path}/disk/pages"
@@ -257,6 +302,9 @@ def test_what_cannot_be_calibrated_is_said(tmp_path: Path, ftlab: Command) -> No
         ((holes, "--buffered"), "without holes"),
         ((holes, "--make", "16MiB"), "is there"),
         ((tmp_path / "new", "--make", "1KiB"), "expected a size"),
+        ((tmp_path / "new", "--make", "1000000TiB"), "free: expected a smaller file"),
+        ((holes, "--least", "nan"), "least = nan, expected a factor from 1 to 100"),
+        ((holes, "--level", "inf"), "level = inf, expected at least 0.5 and below 1"),
         ((holes, "--rounds", 1), "expected 3 to 10000"),
         ((holes, "--buffered", "--model", "rangs=3"), "rangs"),
         ((tmp_path,), "expected a file or a block device"),

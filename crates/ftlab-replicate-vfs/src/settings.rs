@@ -8,20 +8,64 @@ use ftlab_replicate::options::KEYS;
 
 use crate::api;
 
+/// Parameters of a URI that are SQLite's own.
+const OF_SQLITE: [&str; 7] = ["vfs", "mode", "cache", "psow", "nolock", "immutable", "modeof"];
+const PREFIX: &str = "FTLAB_REPLICATE_";
+/// Says where the library lies, to Python.
+const LIBRARY: &str = "VFS";
+
 /// The options of a database; `name` is what SQLite hands to the opening of a main file.
 pub fn of(name: *const c_char) -> Result<Options> {
     let mut options = Options::default();
-    for (key, _) in KEYS {
-        if let Ok(value) = std::env::var(format!("FTLAB_REPLICATE_{}", key.to_uppercase())) {
-            options.set(key, &value)?;
-        }
+    // In one order, so that of two mistakes the same is always said.
+    let mut set: Vec<(String, std::ffi::OsString)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.to_str()?.strip_prefix(PREFIX)?.to_owned(), value)))
+        .filter(|(key, _)| key != LIBRARY)
+        .collect();
+    set.sort();
+    for (key, value) in set {
+        let Some(value) = value.to_str().filter(|_| !key.chars().any(char::is_lowercase)) else {
+            return Err(Error::input(format!("{PREFIX}{key}: expected capitals, and UTF-8")));
+        };
+        let set = options.set(&key.to_lowercase(), value);
+        set.map_err(|cause| Error::input(format!("{PREFIX}{key}: {cause}")))?;
     }
+    refuse_unknown(name)?;
     for (key, _) in KEYS {
         if let Some(value) = parameter(name, key)? {
             options.set(key, &value)?;
         }
     }
     Ok(options)
+}
+
+/// A mistyped option would otherwise be none.
+fn refuse_unknown(name: *const c_char) -> Result<()> {
+    // A member of SQLite's table since 3.31 only, and an older table ends before it.
+    // SAFETY: the version needs nothing but the table.
+    if !api()
+        .libversion_number
+        .is_some_and(|version| unsafe { version() } >= 3_031_000)
+    {
+        return Ok(());
+    }
+    let Some(key) = api().uri_key else {
+        return Ok(());
+    };
+    for number in 0.. {
+        // SAFETY: the name is that of a main file, behind which SQLite keeps the parameters.
+        let found = unsafe { key(name, number) };
+        if found.is_null() {
+            break;
+        }
+        // SAFETY: a text of SQLite's that lives as long as the name.
+        let found = unsafe { CStr::from_ptr(found) }.to_string_lossy();
+        if !OF_SQLITE.contains(&&*found) && !KEYS.iter().any(|(key, _)| *key == found) {
+            let known = KEYS.map(|(key, _)| key).join(", ");
+            return Err(Error::input(format!("option `{found}`: expected one of {known}")));
+        }
+    }
+    Ok(())
 }
 
 fn parameter(name: *const c_char, key: &str) -> Result<Option<String>> {
