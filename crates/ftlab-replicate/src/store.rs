@@ -879,7 +879,8 @@ mod tests {
             "{alone}"
         );
         assert!(writes(&copied, "won_by_further") > 3, "{copied}");
-        assert!(copied["store"]["further_copies"].as_u64().unwrap() > 0, "{copied}");
+        // How many of them are left at the end depends on which writes were late.
+        assert!(copied["since_open"]["extra_writes"].as_u64().unwrap() > 0, "{copied}");
     }
 
     /// Each third access fails: with copies nothing is lost, as what fails is tried elsewhere.
