@@ -282,7 +282,12 @@ fn integer(number: i64, meaning: Meaning) -> Value<'static> {
 }
 
 fn decimal(number: i128, scale: i32) -> Value<'static> {
-    Value::Number(number as f64 / 10f64.powi(scale))
+    let unit = u32::try_from(scale).ok().and_then(|scale| 10i128.checked_pow(scale));
+    match unit {
+        // A whole number keeps its digits.
+        Some(unit) if number % unit == 0 => Value::whole(number / unit),
+        _ => Value::Number(number as f64 / 10f64.powi(scale)),
+    }
 }
 
 fn bytes(bytes: &[u8], meaning: Meaning) -> Value<'_> {

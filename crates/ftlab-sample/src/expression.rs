@@ -443,6 +443,12 @@ fn of_text(value: &Value<'_>, change: impl Fn(&[u8]) -> Vec<u8>) -> Value<'stati
 }
 
 /// `%` stands for any bytes, `_` for one.
+/// Where the character that begins at `at` ends.
+fn after(text: &[u8], at: usize) -> usize {
+    let further = text[at + 1..].iter().take_while(|&&byte| byte & 0xC0 == 0x80);
+    at + 1 + further.count()
+}
+
 fn like(text: &[u8], pattern: &[u8]) -> bool {
     let (mut at, mut in_pattern) = (0, 0);
     let mut again: Option<(usize, usize)> = None;
@@ -452,14 +458,18 @@ fn like(text: &[u8], pattern: &[u8]) -> bool {
                 again = Some((in_pattern, at));
                 in_pattern += 1;
             }
-            Some(&byte) if byte == b'_' || byte == text[at] => {
+            Some(b'_') => {
+                at = after(text, at);
+                in_pattern += 1;
+            }
+            Some(&byte) if byte == text[at] => {
                 at += 1;
                 in_pattern += 1;
             }
             _ => match again {
                 Some((percent, from)) => {
                     in_pattern = percent + 1;
-                    at = from + 1;
+                    at = after(text, from);
                     again = Some((percent, at));
                 }
                 None => return false,

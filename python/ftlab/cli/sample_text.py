@@ -136,7 +136,8 @@ def _dropped(found: Figures) -> str:
 def _group(value: Any) -> str:
     if value is None:
         return "(none)"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    # Keys are told apart by all their digits.
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _estimate(value: Figures | None, exact: bool) -> str:
