@@ -43,9 +43,9 @@ pub fn of(name: *const c_char) -> Result<Options> {
 fn refuse_unknown(name: *const c_char) -> Result<()> {
     // A member of SQLite's table since 3.31 only, and an older table ends before it.
     // SAFETY: the version needs nothing but the table.
-    if !api()
+    if api()
         .libversion_number
-        .is_some_and(|version| unsafe { version() } >= 3_031_000)
+        .is_none_or(|version| unsafe { version() } < 3_031_000)
     {
         return Ok(());
     }

@@ -521,7 +521,13 @@ impl MappingPolicy for Cpftl {
     fn shared(&mut self, charge: Charge) {
         match (charge, &mut self.balance) {
             (Charge::Probe { page }, Some(balance)) => balance.read_is_shared(page),
-            (Charge::Load { cause, .. }, _) if cause == MapCause::MissLoad => self.sharing.share(),
+            (
+                Charge::Load {
+                    cause: MapCause::MissLoad,
+                    ..
+                },
+                _,
+            ) => self.sharing.share(),
             _ => {}
         }
     }
