@@ -19,20 +19,18 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from cpftl_cases import BOUND, in_halves, relative, run_missing, short, traces
 from ftlab import comparison, correlating
 from ftlab.correlating import Mined, Scheme
-from ftlab.errors import InputError
 
 SHARES = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 80, 100)
 """Sizes of the cache, in percent of the map: 8 bytes for each page touched."""
 REQUESTS = 10_000
-BOUND = 0.02
-LEAST = 50
-"""Reads and writes below which a share says nothing: a change is then told as a share of these."""
 NEAR = tuple(1 + step / 200 for step in range(-6, 7))
 """Sizes, relative to the one asked for, whose means decide where a single run is over the bound."""
 BASE = Scheme("tpftl", "", "tpftl")
@@ -59,18 +57,12 @@ GENERATORS = (
 
 def measured(folder: Path, out: Path, params: list[str]) -> None:
     """Runs what is missing, the smallest trace first, and keeps what was found."""
-    found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-    traces = sorted((path for path in folder.rglob("*") if path.suffix == ".zst"), key=lambda path: path.stat().st_size)
+    given = {"filters": [f"head:requests={REQUESTS}"]}
     with tempfile.TemporaryDirectory(prefix="ftlab-scan-") as made:
-        for name in [*GENERATORS, *map(str, traces)]:
-            label = name if name in GENERATORS else str(Path(name).relative_to(folder))
-            if label in found:
-                continue
-            workload = scan(Path(made) / "scan.csv") if name == "scan" else name
-            found[label] = answer(workload, params)
-            out.write_text(json.dumps(found))
-            sys.stdout.write(f"{line(label, found[label])}\n")
-            sys.stdout.flush()
+        cases = [(name, scan(Path(made) / "scan.csv") if name == "scan" else name) for name in GENERATORS]
+        cases += [(str(path.relative_to(folder)), str(path)) for path in traces(folder)]
+        run = partial(_answer, options=given, params=params)
+        run_missing(cases, out, lambda workload: in_halves(workload, given, run), line)
 
 
 def scan(path: Path) -> str:
@@ -83,23 +75,8 @@ def scan(path: Path) -> str:
     return str(path)
 
 
-def answer(workload: str, params: list[str]) -> dict[str, Any]:
-    """Of each size: reads and writes of the three maps, and the share of the look-ups with a correlated page."""
-    given = {"filters": [f"head:requests={REQUESTS}"]}
-    try:
-        with correlating.mined_all([workload], given, {}) as mined:
-            return _answer(*mined[0], given, params)
-    except InputError as error:
-        if "so correlations between reads have nothing to do" not in str(error):
-            return {"refused": str(error)}
-    # No reads in one half: nothing to mine, and all of it is run.
-    with tempfile.TemporaryDirectory(prefix="ftlab-sets-") as folder:
-        fixed = correlating.fixed(workload, given, Path(folder) / "trace.ftlab")
-        pages = correlating.touched(fixed, given)
-        return _answer(fixed, Mined(workload, 0, 0, pages, 0, 0.0, 0.0, 0, 0.0, 0.0, ""), given, params)
-
-
 def _answer(workload: Any, mined: Mined, options: Mapping[str, Any], params: list[str]) -> dict[str, Any]:
+    """Of each size: reads and writes of the three maps, and the share of the look-ups with a correlated page."""
     with_set = ["correlations={set}", *params]
     schemes = [BASE, replace(WITHOUT, policy="cpftl:" + ",".join(params) if params else "cpftl")]
     if mined.pairs:
@@ -148,15 +125,11 @@ def changes(one: Mapping[str, Any], policy: str) -> Iterator[tuple[str, float | 
         if BASE.name not in rows or named not in rows:
             yield str(share), None, 0.0
             continue
-        yield str(share), _change(_sum(rows[BASE.name]), _sum(rows[named])), rows[named]["on"]
+        yield str(share), relative(_sum(rows[BASE.name]), _sum(rows[named])), rows[named]["on"]
 
 
 def _sum(row: Mapping[str, float]) -> float:
     return row["reads"] + row["writes"]
-
-
-def _change(base: float, mine: float) -> float:
-    return (mine - base) / max(base, LEAST)
 
 
 def near(one: Mapping[str, Any], policy: str, share: str) -> tuple[float, float, float]:
@@ -166,7 +139,7 @@ def near(one: Mapping[str, Any], policy: str, share: str) -> tuple[float, float,
     base = [_sum(row[BASE.name]) for row in rows]
     mine = [_sum(row.get(policy, row[WITHOUT.name])) for row in rows]
     middle = fmean(base)
-    return _change(middle, fmean(mine)), _change(middle, min(base)), _change(middle, max(base))
+    return relative(middle, fmean(mine)), relative(middle, min(base)), relative(middle, max(base))
 
 
 def line(label: str, one: Mapping[str, Any]) -> str:
@@ -180,7 +153,7 @@ def line(label: str, one: Mapping[str, Any]) -> str:
 
 
 def _short(label: str) -> str:
-    return f"`{label}`" if label in GENERATORS else Path(label).name.split(".")[0]
+    return short(label, GENERATORS)
 
 
 def _cell(change: float | None) -> str:

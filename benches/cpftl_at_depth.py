@@ -16,24 +16,20 @@ from __future__ import annotations
 import json
 import math
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from cpftl_cases import BOUND, in_halves, relative, run_missing, short, traces
 from ftlab import comparison, correlating
 from ftlab.correlating import Mined
-from ftlab.errors import InputError
 from ftlab.spec import item
 
 DEPTHS = (1, 32, 128)
 SHARES = (1, 8)
 """Sizes of the cache beside the least that there is, in percent of the map: 8 bytes for each page touched."""
 REQUESTS = 6_000
-BOUND = 0.02
-LEAST = 50
-"""Reads and writes below which a share says nothing: a change is then told as a share of these."""
 NEAR = tuple(1 + step / 200 for step in range(13))
 """Sizes, relative to the one asked for, whose means decide where a single run is over the bound."""
 BASE, WITHOUT, WITH = "tpftl", "no set", "cpftl"
@@ -56,35 +52,14 @@ GENERATORS = (
 
 def measured(folder: Path, out: Path) -> None:
     """Runs what is missing, the smallest trace first, and keeps what was found."""
-    found: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
-    traces = sorted((path for path in folder.rglob("*") if path.suffix == ".zst"), key=lambda path: path.stat().st_size)
-    for name in [*GENERATORS, *map(str, traces)]:
-        label = name if name in GENERATORS else str(Path(name).relative_to(folder))
-        if label in found:
-            continue
-        found[label] = answer(name)
-        out.write_text(json.dumps(found))
-        sys.stdout.write(f"{line(label, found[label])}\n")
-        sys.stdout.flush()
-
-
-def answer(workload: str) -> dict[str, Any]:
-    """Of each depth and size: reads and writes of the maps, and how long what they have beyond TPFTL was on."""
     given = {"filters": [f"head:requests={REQUESTS}"]}
-    try:
-        with correlating.mined_all([workload], given, {}) as mined:
-            return _answer(*mined[0])
-    except InputError as error:
-        if "so correlations between reads have nothing to do" not in str(error):
-            return {"refused": str(error)}
-    # No reads in one half: nothing to mine, and all of it is run.
-    with tempfile.TemporaryDirectory(prefix="ftlab-sets-") as folder:
-        fixed = correlating.fixed(workload, given, Path(folder) / "trace.ftlab")
-        pages = correlating.touched(fixed, given)
-        return _answer(fixed, Mined(workload, 0, 0, pages, 0, 0.0, 0.0, 0, 0.0, 0.0, ""))
+    cases = [(name, name) for name in GENERATORS]
+    cases += [(str(path.relative_to(folder)), str(path)) for path in traces(folder)]
+    run_missing(cases, out, lambda workload: in_halves(workload, given, _answer), line)
 
 
 def _answer(workload: Any, mined: Mined) -> dict[str, Any]:
+    """Of each depth and size: reads and writes of the maps, and how long what they have beyond TPFTL was on."""
     least = correlating.LEAST_CACHE
     caches = sorted({least, *(max(least, int(share / 100 * 8 * mined.pages)) for share in SHARES)})
     one: dict[str, Any] = {"pages": mined.pages, "pairs": mined.pairs, "runs": _run(workload, mined, DEPTHS, caches)}
@@ -144,11 +119,7 @@ def changes(one: Mapping[str, Any]) -> Iterator[tuple[int, int, str, float]]:
     for row in one["runs"]:
         at = row["depth"], row["cache"]
         if row["policy"] != BASE and at in base:
-            yield *at, row["policy"], _change(base[at], row["total"])
-
-
-def _change(base: float, mine: float) -> float:
-    return (mine - base) / max(base, LEAST)
+            yield *at, row["policy"], relative(base[at], row["total"])
 
 
 def near(one: Mapping[str, Any], depth: int, cache: int, policy: str) -> tuple[float, float, float]:
@@ -157,7 +128,7 @@ def near(one: Mapping[str, Any], depth: int, cache: int, policy: str) -> tuple[f
     base = [row["total"] for row in rows if row["policy"] == BASE]
     mine = [row["total"] for row in rows if row["policy"] == policy]
     middle = fmean(base)
-    return _change(middle, fmean(mine)), _change(middle, min(base)), _change(middle, max(base))
+    return relative(middle, fmean(mine)), relative(middle, min(base)), relative(middle, max(base))
 
 
 def line(label: str, one: Mapping[str, Any]) -> str:
@@ -185,7 +156,7 @@ def _span(rows: list[dict[str, Any]], policy: str, key: str) -> str:
 
 
 def _short(label: str) -> str:
-    return f"`{label}`" if label in GENERATORS else Path(label).name.split(".")[0]
+    return short(label, GENERATORS)
 
 
 def over(found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, str, float]]:

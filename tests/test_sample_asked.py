@@ -25,12 +25,8 @@ COUNT = "select count(*) as n from 'a.csv'"
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to stand in, with its own cache and a file."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "a.csv").write_text("k,v\nx,1\ny,2\n")
-    return tmp_path
+def place(records: Path) -> Path:
+    return records
 
 
 @pytest.mark.parametrize(

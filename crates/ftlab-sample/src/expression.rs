@@ -2,7 +2,7 @@
 //!
 //! # Model
 //! A value is null, a number (64-bit float), a whole number that such floats do not hold, text or a truth. Text is read as a number where it is compared or computed with one, and where two fields of a format
-//! without types are compared that both are numbers. Logic has three values, as in SQL; where a condition is null the record is left out. `like` knows `%` and `_`, by bytes.
+//! without types are compared that both are numbers. Logic has three values, as in SQL; where a condition is null the record is left out. `like` knows `%` and `_`, which is a character.
 //!
 //! # Errors
 //! Text that is no number where one is needed.

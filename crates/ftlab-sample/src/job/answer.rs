@@ -218,10 +218,7 @@ impl Basis<'_> {
         let rank = |group: usize, at: usize| &ranks[group * groups + at];
         let by = self.select.orders.iter().map(|&(column, falls)| {
             let shows = self.select.columns[column].shows;
-            let number = |group| {
-                all.value(group, shows, formulas, of)
-                    .map_or(f64::NEG_INFINITY, |value| value)
-            };
+            let number = |group| all.value(group, shows, formulas, of).unwrap_or(f64::NEG_INFINITY);
             let by = match shows {
                 Shows::Group(at) => By::Group(at),
                 _ => By::Number((0..count).map(number).map(ordered).collect()),
