@@ -19,6 +19,11 @@ use super::sample::{Allowance, Sample};
 use super::skew;
 use crate::splitmix::mix;
 
+/// Pages of a request that are looked up together, so that their cache misses overlap.
+const TOGETHER: usize = 16;
+/// Below this number of pages there is nothing to overlap.
+const FEW: usize = 3;
+
 #[derive(Clone, Copy, Default)]
 pub struct Page {
     reads: u32,
@@ -91,13 +96,37 @@ impl Records {
     #[inline]
     pub fn access(&mut self, op: OpKind, first: u64, count: u64, clock: Clock, ids: Ids, contexts: &mut Contexts) {
         self.allowance.earn();
-        for (i, page) in (first..first.saturating_add(count)).enumerate() {
-            let hash = mix(page);
-            if self.sample.belongs(hash) {
-                let ticks = clock.ticks + if op == OpKind::Write { i as u64 } else { 0 };
-                self.one(op, page, hash, Clock { ticks, ..clock }, ids, contexts);
+        let past = first.saturating_add(count);
+        let mut ticks = clock.ticks;
+        for start in (first..past).step_by(TOGETHER) {
+            let hashes = self.hashes(start, past, Some(op));
+            for (key, hash) in (start..past).zip(hashes) {
+                if self.sample.belongs(hash) {
+                    self.one(op, key, hash, Clock { ticks, ..clock }, ids, contexts);
+                }
+                ticks += u64::from(op == OpKind::Write);
             }
         }
+    }
+
+    /// Of up to [`TOGETHER`] pages from `start` on, whose records are on their way into the cache then, and with an operation the
+    /// places that it takes them from.
+    #[inline]
+    fn hashes(&self, start: u64, past: u64, op: Option<OpKind>) -> [u64; TOGETHER] {
+        let hashes = std::array::from_fn(|i| mix(start.wrapping_add(i as u64)));
+        let here = &hashes[..TOGETHER.min((past - start) as usize)];
+        if here.len() >= FEW {
+            let sampled = || here.iter().filter(|hash| self.sample.belongs(**hash));
+            sampled().for_each(|&hash| self.sample.prefetch_index(hash));
+            for &hash in sampled() {
+                if let Some(id) = self.sample.prefetch_record(hash)
+                    && let Some(op) = op
+                {
+                    self.reuse.prefetch(id, op as usize);
+                }
+            }
+        }
+        hashes
     }
 
     fn one(&mut self, op: OpKind, key: u64, hash: u64, clock: Clock, ids: Ids, contexts: &mut Contexts) {
@@ -156,19 +185,15 @@ impl Records {
             }
             return;
         }
-        for key in first..past {
-            let hash = mix(key);
-            if self.sample.belongs(hash)
-                && let Some(id) = self.sample.find(hash, key)
-            {
-                end_life(
-                    self.sample.get_mut(id),
-                    clock,
-                    true,
-                    weight,
-                    &mut self.lifetimes,
-                    contexts,
-                );
+        for start in (first..past).step_by(TOGETHER) {
+            let hashes = self.hashes(start, past, None);
+            for (key, hash) in (start..past).zip(hashes) {
+                if self.sample.belongs(hash)
+                    && let Some(id) = self.sample.find(hash, key)
+                {
+                    let page = self.sample.get_mut(id);
+                    end_life(page, clock, true, weight, &mut self.lifetimes, contexts);
+                }
             }
         }
     }

@@ -48,6 +48,13 @@ impl Reuse {
         self.strings[ALL].access(id, any, access);
     }
 
+    /// What an access of page `id` looks at first comes into the cache.
+    #[inline]
+    pub fn prefetch(&self, id: u32, op: usize) {
+        self.strings[op].stack.prefetch(id);
+        self.strings[ALL].stack.prefetch(id);
+    }
+
     pub fn forget(&mut self, id: u32) {
         self.strings.iter_mut().for_each(|string| string.stack.remove(id));
     }

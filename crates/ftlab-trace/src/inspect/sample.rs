@@ -9,6 +9,8 @@
 //! Waldspurger et al., "Efficient MRC construction with SHARDS", FAST 2015, section 3.2 (fixed size), with thresholds
 //! restricted to powers of two so that evictions come in bulk.
 
+use ftlab_core::memory::prefetch;
+
 use crate::splitmix::mix;
 
 const NONE: u32 = u32::MAX;
@@ -90,6 +92,20 @@ impl<T: Default> Sample<T> {
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// Where `find` begins comes into the cache.
+    #[inline]
+    pub fn prefetch_index(&self, hash: u64) {
+        prefetch(&self.index, hash as usize & (self.index.len() - 1));
+    }
+
+    /// The record that `find` looks at first comes into the cache.
+    #[inline]
+    pub fn prefetch_record(&self, hash: u64) -> Option<u32> {
+        let id = self.index[hash as usize & (self.index.len() - 1)];
+        prefetch(&self.slots, id as usize);
+        (id != NONE).then_some(id)
     }
 
     /// The id of a new record; the key must be absent and the sample not full.

@@ -7,6 +7,8 @@
 //! # Cost
 //! About 15 ns an access; 4 bytes a record and 4 a place, with two to four times as many places as records.
 
+use ftlab_core::memory::prefetch;
+
 const BLOCK: usize = 256;
 const WORDS: usize = BLOCK / 64;
 const GROUP: usize = 32;
@@ -51,6 +53,11 @@ impl Stack {
         self.groups[place / BLOCK / GROUP] += 1;
         self.live += 1;
         distance
+    }
+
+    #[inline]
+    pub fn prefetch(&self, id: u32) {
+        prefetch(&self.place, id as usize);
     }
 
     /// Forgets a record.
