@@ -151,13 +151,15 @@ impl Input {
         }
         let before = self.end;
         let goal = before + BLOCK;
-        if self.buffer.len() < goal {
-            self.buffer.resize(goal, 0);
-        }
         while self.end < goal {
+            if self.buffer.len() == self.end {
+                // By and by, as small files are opened by the thousand.
+                self.buffer.resize((2 * self.end).clamp(PIECE, goal), 0);
+            }
+            let room = goal.min(self.buffer.len());
             let upto = match self.packing {
-                Packing::Plain => goal,
-                _ => goal.min(self.end + PIECE),
+                Packing::Plain => room,
+                _ => room.min(self.end + PIECE),
             };
             match self.stream.read(&mut self.buffer[self.end..upto]) {
                 Ok(0) => {
