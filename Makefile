@@ -103,7 +103,7 @@ test-python: build $(VENV)/stamp-dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-long: test
-	cargo test $(TESTED) -- --ignored
+	FTLAB_EFFORT=2 cargo test $(TESTED) -- --include-ignored
 	$(BIN)/python -m pytest $(PARALLEL) -m long
 
 lint: build $(VENV)/stamp-dev
@@ -113,6 +113,7 @@ lint: build $(VENV)/stamp-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest ftlab._ftlab --concise
 	$(BIN)/python docs/generate.py --check
 
 bench: build

@@ -150,7 +150,7 @@ def many(place: Path, points: int) -> Path:
     return grid(place, MANY.format(seeds=", ".join(map(str, range(points // 8)))))
 
 
-@pytest.mark.parametrize("points", [40, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("points", [24, pytest.param(200, marks=pytest.mark.long)])
 def test_many_points_with_a_worker_lost_and_the_client_stopped(points: int, cluster: Cluster, tmp_path: Path) -> None:
     place = many(tmp_path, points)
     out = tmp_path / "out"

@@ -61,14 +61,14 @@ def measured(folder: Path, *sizes: int) -> list[tuple[int, int, int]]:
 
 
 def test_a_sweep_keeps_little_of_its_runs(tmp_path: Path) -> None:
-    (few, kept_of_few, _), (many, kept_of_many, _) = measured(tmp_path, 100, 400)
-    assert (few, many) == (100, 400)
+    (few, kept_of_few, _), (many, kept_of_many, _) = measured(tmp_path, 50, 150)
+    assert (few, many) == (50, 150)
     assert (kept_of_many - kept_of_few) / (many - few) < MOST_BYTES
 
 
 def test_a_report_of_many_points_takes_little_more(tmp_path: Path) -> None:
     """Beyond what a page shows one by one."""
-    (few, _, most_of_few), (many, _, most_of_many) = measured(tmp_path, 250, 500)
+    (few, _, most_of_few), (many, _, most_of_many) = measured(tmp_path, 250, 350)
     assert (most_of_many - most_of_few) / (many - few) < MOST_BYTES_OF_REPORT
 
 

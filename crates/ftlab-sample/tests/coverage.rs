@@ -340,7 +340,7 @@ fn check_error(seeds: u64, low: f64) {
 
 #[test]
 fn a_size_that_a_pilot_fixes_covers_as_well() {
-    check_error(200, 0.91);
+    check_error(100, 0.90);
 }
 
 #[test]
@@ -352,6 +352,16 @@ fn a_size_that_a_pilot_fixes_covers_as_well_over_many_seeds() {
 /// Groups that every partition has are given out as reliable from five partitions drawn on: their intervals hold the truth as those of larger samples do.
 #[test]
 fn groups_of_every_partition_from_five_on() {
+    check_few_partitions(1000);
+}
+
+#[test]
+#[ignore = "half a minute"]
+fn groups_of_every_partition_from_five_on_over_many_samples() {
+    check_few_partitions(4000);
+}
+
+fn check_few_partitions(samples: u32) {
     let mut random = Stream::new(9, "few partitions");
     let mut worst = (1.0, String::new());
     for (name, values) in [
@@ -362,7 +372,7 @@ fn groups_of_every_partition_from_five_on() {
         let disks = population(&[400], 0.0, values, &mut random);
         for kind in [Kind::Sum, Kind::Average] {
             for drawn in 5..10 {
-                let (held, bias, _) = repeated(&disks, drawn, 1.0, kind, 4000, &mut random);
+                let (held, bias, _) = repeated(&disks, drawn, 1.0, kind, samples, &mut random);
                 let said = format!("{name} {kind:?} of {drawn}: {held:.4}, bias {bias:+.4}");
                 println!("{said}");
                 if held < worst.0 {
@@ -371,8 +381,9 @@ fn groups_of_every_partition_from_five_on() {
             }
         }
     }
-    // Three standard errors of 4000 samples below 0.93.
-    assert!(worst.0 > 0.918, "{}", worst.1);
+    // Three standard errors below 0.93.
+    let least = 0.93 - 3.0 * (0.93 * 0.07 / f64::from(samples)).sqrt();
+    assert!(worst.0 > least, "{}", worst.1);
 }
 
 /// A number of Poisson's distribution, by Knuth's product of uniform draws.

@@ -11,18 +11,19 @@ use crate::double::Double;
 use crate::operation::{Mix, Operation};
 use crate::shrink::run_or_shrink;
 
-/// How many times as many drives a test tries: `FTLAB_EFFORT`, or 1.
+/// How many of `count` random cases a test tries: half of them, `FTLAB_EFFORT` times as many if that is set.
 ///
 /// # Panics
 /// If it is no number.
-pub fn effort() -> u64 {
-    std::env::var("FTLAB_EFFORT").map_or(1, |effort| effort.parse().expect("FTLAB_EFFORT is a number"))
+pub fn tries(count: u64) -> u64 {
+    let effort = std::env::var("FTLAB_EFFORT").map_or(0.5, |effort| effort.parse().expect("FTLAB_EFFORT is a number"));
+    (count as f64 * effort).ceil() as u64
 }
 
 /// The drives of one test.
 #[derive(Clone, Debug)]
 pub struct Drives {
-    /// Their numbers: `FTLAB_CASE=4711` runs that drive only, `FTLAB_EFFORT=50` so many times as many.
+    /// Their numbers: half of them are tried, with `FTLAB_EFFORT=50` so many times as many, with `FTLAB_CASE=4711` that one only.
     pub numbers: Range<u64>,
     pub wish: Wish,
     /// Power may fail.
@@ -53,11 +54,13 @@ impl Drives {
         make: impl Fn(&Case) -> Overrides,
         inspect: impl Fn(&Bench<B>),
     ) {
-        let effort = effort();
         let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
         let Range { start, end } = self.numbers;
-        let numbers = start..start + (end - start) * effort;
-        for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
+        let end = match only {
+            Some(_) => end.max(start + tries(end - start)),
+            None => start + tries(end - start),
+        };
+        for number in (start..end).filter(|&number| only.is_none_or(|only| only == number)) {
             let mut case = Case::draw(number, self.wish);
             adapt(&mut case);
             case.make_room(&make);

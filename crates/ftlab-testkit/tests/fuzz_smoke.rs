@@ -1,13 +1,13 @@
 //! The fuzz target on the stable toolchain: a few seconds of arbitrary bytes. `FTLAB_EFFORT=50` tries so many times more.
 
 use ftlab_core::Stream;
-use ftlab_testkit::driving::effort;
+use ftlab_testkit::driving::tries;
 use ftlab_testkit::{Late, fuzz_drive};
 
 #[test]
 fn arbitrary_bytes_are_a_drive_that_works() {
     // 4807: a collection in steps took the unit that the host write beside it was about to open.
-    for number in (0..400 * effort()).chain([4807]) {
+    for number in (0..tries(400)).chain([4807]) {
         let mut random = Stream::new(number, "fuzz");
         let length = random.below(2500);
         let bytes: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();

@@ -7,7 +7,7 @@ use ftlab_ftl::Overrides;
 use ftlab_ftl::dedup::DedupPolicy;
 use ftlab_ftl::roles::Roles;
 use ftlab_testkit::case::Wish;
-use ftlab_testkit::driving::{Drives, effort};
+use ftlab_testkit::driving::{Drives, tries};
 use ftlab_testkit::members::{OutOfLine, TwoCopies, UnitDedup};
 use ftlab_testkit::{Case, fuzz_drive};
 
@@ -102,7 +102,7 @@ fn deduplicated_units_hold_the_content_written() {
 
 #[test]
 fn arbitrary_bytes_are_a_drive_that_works() {
-    for number in 0..100 * effort() {
+    for number in 0..tries(100) {
         let mut random = Stream::new(number, "fuzz");
         let length = random.below(1500);
         let bytes: Vec<u8> = (0..length).map(|_| random.next_u64() as u8).collect();

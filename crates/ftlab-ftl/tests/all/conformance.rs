@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ftlab_core::Stream;
 use ftlab_ftl::{Counting, Overrides, mapping};
 use ftlab_testkit::case::Wish;
-use ftlab_testkit::driving::Drives;
+use ftlab_testkit::driving::{Drives, tries};
 use ftlab_testkit::members::Watched;
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::shrink::run_or_shrink;
@@ -204,7 +204,7 @@ const FIGURES: [&str; 8] = [
 fn correlated<B: Double>(numbers: std::ops::Range<u64>, wish: Wish) -> ([f64; 8], u32) {
     let mut seen = [0.0; 8];
     let mut cuts = 0;
-    for number in numbers {
+    for number in numbers.start..numbers.start + tries(numbers.end - numbers.start) {
         let mut case = Case::draw(number, wish);
         if !case.config.mapping.show().contains("pairs") {
             continue;
@@ -254,6 +254,6 @@ fn correlated_pages_serve_no_stale_entry() {
     assert!(cuts > 20 && more > 20, "{cuts} and {more} power cuts");
     for (at, name) in FIGURES.iter().enumerate() {
         let times = counting[at] + late[at];
-        assert!(times >= 20.0, "{name}: {times}");
+        assert!(times >= 10.0, "{name}: {times}");
     }
 }

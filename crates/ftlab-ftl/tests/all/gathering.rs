@@ -6,7 +6,7 @@ use ftlab_core::{IoContext, Lpn, OpKind, Stream};
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Overrides, Ticket};
 use ftlab_testkit::case::Wish;
-use ftlab_testkit::driving::effort;
+use ftlab_testkit::driving::tries;
 use ftlab_testkit::members::{ChunkDedup, MappingCache};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::shrink::run_or_shrink;
@@ -98,7 +98,7 @@ fn cuts(protected: bool) -> Wish {
 /// The conformance suite with ten times as many contents, so that packs die chunk by chunk; how many values were seen in gatherings.
 fn drive<B: Double>(first: u64, wish: Wish, share: f64, make: impl Fn(&Case) -> Overrides) -> usize {
     let seen = Cell::new(0);
-    for number in first..first + 40 * effort() {
+    for number in first..first + tries(40) {
         let mut case = Case::draw(number, wish);
         case.config.logical_units = ((f64::from(case.config.logical_units) * share) as u32).max(8);
         case.make_room(&make);

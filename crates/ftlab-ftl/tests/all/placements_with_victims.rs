@@ -88,7 +88,7 @@ impl Run {
             placement,
             victim,
             load,
-            blocks: 1000,
+            blocks: 500,
             over_provisioning: 0.15,
             frontiers: 6,
             warmup: 12.0,

@@ -92,14 +92,24 @@ fn the_bundled_recording() {
 }
 
 #[test]
+fn a_real_trace() {
+    check_real(&TRACES[..1]);
+}
+
+#[test]
+#[ignore = "minutes"]
 fn real_traces() {
+    check_real(&TRACES[1..]);
+}
+
+fn check_real(traces: &[Trace]) {
     let Some(folder) = collection() else { return };
     let check_all = |traces: &[Trace]| -> Vec<String> {
         let here = traces.iter().filter(|(file, _)| folder.join(file).is_file());
         here.flat_map(|(file, wider)| check(folder.join(file), wider)).collect()
     };
     // Two at a time: most of the time is spent in fitting.
-    let (left, right) = TRACES.split_at(TRACES.len() / 2);
+    let (left, right) = traces.split_at(traces.len() / 2);
     let wrong: Vec<String> = std::thread::scope(|scope| {
         let other = scope.spawn(|| check_all(right));
         let mut wrong = check_all(left);
