@@ -159,6 +159,29 @@ def test_with_many_requests_under_way_what_saves_little_changes_nothing() -> Non
     assert sum(traffic(mine)) < 0.8 * sum(traffic(base))
 
 
+def test_with_many_requests_under_way_a_set_changes_nothing(tmp_path: Path) -> None:
+    work = "zipf:theta=1.1,read=0.99,requests=4000,span=128MiB"
+    lab.mine(work, tmp_path / "mined.set")
+    base = under_way(work, "tpftl", 128)
+    # One page that nothing reads: its program alone would make 4 % more reads, as requests that came together go apart.
+    useless = "cpftl:directory=search,pairs=20000-20001"
+    for mapping in (f"cpftl:correlations={tmp_path / 'mined.set'}", useless):
+        mine = under_way(work, mapping, 128)
+        assert (traffic(mine), figure(mine, "corr_programs")) == (traffic(base), 0), mapping
+    kept = under_way(work, f"{useless},removal=off", 128)
+    assert sum(traffic(kept)) > 1.02 * sum(traffic(base))
+
+
+def test_with_one_request_under_way_a_set_that_pays_is_in_use(tmp_path: Path) -> None:
+    # Pairs that lie all over the drive: one read brings what several loads would.
+    work = "correlated:groups=200,read=1,correlated=0.9,span=384MiB,requests=12000"
+    lab.mine(work, tmp_path / "mined.set")
+    with_set = f"cpftl:correlations={tmp_path / 'mined.set'}"
+    base, mine = (under_way(work, mapping, 1, **{"ftl.map_cache": "8KiB"}) for mapping in ("tpftl", with_set))
+    assert figure(mine, "corr_on_share") > 0.9
+    assert sum(traffic(mine)) < 0.95 * sum(traffic(base))
+
+
 def test_a_correlated_page_on_its_way_is_not_read_twice(tmp_path: Path) -> None:
     # Fourteen pairs in one correlated page, their keys in fourteen translation pages. The first read writes it and
     # three more, so that none waits for a neighbour; it lies in flash when the keys are read.

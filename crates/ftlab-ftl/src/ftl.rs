@@ -304,7 +304,10 @@ fn pools(layout: &Layout, scope: PoolScope) -> Vec<Vec<LaneId>> {
 
 impl<B: Backend> Ftl<B> {
     /// The same drive on another backend. Nothing may be under way on the present one.
-    pub fn with_backend<C: Backend>(self, backend: C) -> Ftl<C> {
+    pub fn with_backend<C: Backend>(mut self, backend: C) -> Ftl<C> {
+        if C::TIMED && self.config.share_loads {
+            self.mapping.loads_take_time();
+        }
         Ftl {
             backend,
             layout: self.layout,

@@ -52,11 +52,12 @@
 //! * **Many requests under way** (timed backend, `ftl.share_loads`): a load or a read of a correlated page that is on its
 //!   way already is shared. Where a share `u` of the loads is read, one less saves `u²` reads: a page asked for at a rate
 //!   `r`, whose loads take `t`, is read `r / (1 + r t)` times, so `u = 1 / (1 + r t)`, and `u²` is the derivative by `r`.
-//!   What correlated pages save is reckoned at `u²` reads a load; `patience` shrinks with it, to 2 at the least, and
-//!   where a tenth of the loads is shared no page is tried in advance. And
-//!   writes load as in `tpftl` (`writes_not_deferred`) while deferring them would save less of the reads than a tenth of
-//!   the share that is shared: which loads are shared depends on when each request completes, and any change moves the
-//!   reads of a run by about as much, either way.
+//!   What correlated pages save is reckoned at `u²` reads a load; `patience` shrinks with it, to 2 at the least.
+//!   Which loads are shared depends on when each request completes, and any change moves the reads of a run by up to a
+//!   tenth of the share that is shared: a single program lets requests go apart that came together and shared their
+//!   loads. So no page is tried where more than a tenth of the loads is shared, nor before 128 loads have shown that;
+//!   a page that has not earned what it cost goes. And writes load as in `tpftl` (`writes_not_deferred`) while
+//!   deferring them would save less of the reads than a tenth of the share that is shared.
 //! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries are kept in nodes by translation page,
 //!   apart from the clean cache, up to `dirty_share` of the entries' bytes. The least recently used node is written
 //!   back with one read and one program, and is removed. Its entries that were read since their write move to the clean
@@ -454,6 +455,11 @@ impl Cpftl {
         }
     }
 
+    /// Whether enough is known to try pages on their merits; without the rule `balance` they are not tried but written.
+    fn may_try(&self) -> bool {
+        self.balance.is_none() || self.sharing.is_known()
+    }
+
     /// Whether the entry is cached, clean or dirty.
     fn holds(&self, key: u32) -> bool {
         let is_dirty = self.dirty.as_ref().is_some_and(|dirty| dirty.find(key).is_some());
@@ -513,9 +519,13 @@ impl MappingPolicy for Cpftl {
         {
             self.reckon(record, charges);
         }
-        if why == Why::HostRead && self.due.is_some_and(|due| self.look_ups >= due) {
+        if why == Why::HostRead && self.due.is_some_and(|due| self.look_ups >= due) && self.may_try() {
             self.write_pages(record, charges);
         }
+    }
+
+    fn loads_take_time(&mut self) {
+        self.sharing.may_share();
     }
 
     fn shared(&mut self, charge: Charge) {

@@ -203,6 +203,9 @@ pub trait MappingPolicy: Send {
     /// A look-up of `key` will come soon: brings what it will touch into the processor's cache. No effect on the model.
     fn prefetch(&self, _key: u32) {}
 
+    /// From now on loads take time, and one that is under way when another wants the same page is shared.
+    fn loads_take_time(&mut self) {}
+
     /// A load or a probe of the last answer is under way already, so that nothing is read for it.
     fn shared(&mut self, _charge: Charge) {}
 

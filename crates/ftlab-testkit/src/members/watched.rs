@@ -115,6 +115,14 @@ impl MappingPolicy for Watched {
         self.inner.counts()
     }
 
+    fn loads_take_time(&mut self) {
+        self.inner.loads_take_time();
+    }
+
+    fn shared(&mut self, charge: Charge) {
+        self.inner.shared(charge);
+    }
+
     fn reset_counts(&mut self) {
         self.inner.reset_counts();
     }

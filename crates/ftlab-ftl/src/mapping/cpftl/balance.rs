@@ -8,7 +8,8 @@
 //! entries along that push out others.
 //!
 //! With many requests under way loads are shared ([`super::sharing`]): where only a share `u` of them is read, one load less saves `u²`
-//! reads. So with deep queues correlated pages have hardly anything to save, and switch themselves off.
+//! reads. And a program more, however little it brings, lets requests go apart that came together and shared their loads. So where less
+//! than nine in ten loads are reads no page is tried, and those that have not earned what they cost go.
 //!
 //! What all pages together may lose is bounded too: a new one is tried only while what has been lost, and what those on trial can still
 //! lose, stay within a share of what the map has cost so far.
@@ -24,7 +25,8 @@ const RENT: f64 = 2.0;
 const FADES: u64 = 16_384;
 /// Times `patience` that a page can save up.
 const MOST_SAVED: f64 = 4.0;
-/// Share of the loads that must be reads for a trial on credit.
+/// Share of the loads that must be reads for a trial. Which loads are shared depends on when each request completes, so that one
+/// program more moves the reads of a run by up to a tenth of the share that is shared: here, a hundredth.
 const ALONE: f64 = 0.9;
 /// Reads that a page may lose however little a load is worth: its program, and one read that could save more.
 const LEAST_PATIENCE: f64 = 2.0;
@@ -200,8 +202,12 @@ impl Balance {
         self.read >= ALONE && self.lost - self.allowance < self.patience
     }
 
-    /// How many more pages may be tried, where these are live. One that has saved its patience is no longer on trial.
+    /// How many more pages may be tried, where these are live: none where loads are shared. One that has saved its patience is no
+    /// longer on trial.
     pub fn affords(&self, live: impl Iterator<Item = u32>) -> u32 {
+        if self.read < ALONE {
+            return 0;
+        }
         let patience = self.patience();
         let spent: f64 = live
             .map(|page| self.net(page))
@@ -353,6 +359,17 @@ mod tests {
         assert!(balance.fails(0) && !balance.has_credit());
         (0..200).for_each(|_| balance.loaded(5, 0.0, 1));
         assert!(!balance.fails(0), "it has lost 1 of 1.6");
+    }
+
+    /// However much may be lost.
+    #[test]
+    fn where_loads_are_shared_nothing_is_tried() {
+        let mut balance = Balance::new(8.0);
+        (0..4000).for_each(|_| balance.loaded(5, 0.0, 0));
+        for (read, tried) in [(1.0, 4), (0.9, 4), (0.89, 0)] {
+            balance.set_read(read);
+            assert_eq!(balance.affords(std::iter::empty()), tried, "{read}");
+        }
     }
 
     /// The first trial is on credit; one lost uses it up, until there is something to lose again.

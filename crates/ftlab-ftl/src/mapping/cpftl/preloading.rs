@@ -94,7 +94,7 @@ impl Cpftl {
                 self.remove(page, Because::Quality, charges);
             }
         }
-        if self.look_ups >= self.params.start {
+        if self.look_ups >= self.params.start && self.may_try() {
             self.admit(0, record, charges);
         }
         self.watch();

@@ -9,9 +9,13 @@
 const WORTH: f64 = 0.1;
 /// Loads after which what is known loses half its weight.
 const FADES: f64 = 1024.0;
+/// Loads that are seen before what saves loads is tried: as long a drive may look as if it shared none.
+const KNOWN: u32 = 128;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
+    /// Loads still to be seen before it is known how many are shared.
+    unknown: u32,
     /// Loads asked for, those of them that were under way, misses of writes that may do without, and those of them that did.
     asked: f64,
     shared: f64,
@@ -20,9 +24,20 @@ pub struct Sharing {
 }
 
 impl Sharing {
+    /// From now on loads may be shared.
+    pub fn may_share(&mut self) {
+        self.unknown = KNOWN;
+    }
+
+    /// Whether enough loads have been seen, or none is ever shared.
+    pub fn is_known(&self) -> bool {
+        self.unknown == 0
+    }
+
     /// A miss asks for a load.
     pub fn ask(&mut self) {
         self.asked += 1.0;
+        self.unknown = self.unknown.saturating_sub(1);
         if self.asked + self.avoided > FADES {
             self.asked /= 2.0;
             self.shared /= 2.0;
@@ -94,6 +109,19 @@ mod tests {
             sharing.ask();
         }
         assert!(sharing.defers() && sharing.read() == 1.0);
+    }
+
+    #[test]
+    fn how_many_are_shared_is_known_after_some_loads_or_from_the_start() {
+        let mut sharing = Sharing::default();
+        assert!(sharing.is_known(), "no load takes time");
+        sharing.may_share();
+        for _ in 1..KNOWN {
+            sharing.ask();
+            assert!(!sharing.is_known());
+        }
+        sharing.ask();
+        assert!(sharing.is_known());
     }
 
     #[test]

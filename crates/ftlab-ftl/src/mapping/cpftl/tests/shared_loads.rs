@@ -72,11 +72,34 @@ fn a_set_switches_itself_off_where_loads_are_shared() {
     assert_eq!((written, live), (1.0, 1.0));
     assert!(reads > 150.0, "{reads}");
     let [written, live, reads] = round(true);
-    // Ten loads a hundredth of which may be lost are not yet another trial.
+    // And there is no other trial.
     assert!(
         written == 1.0 && live == 0.0 && reads < 10.0,
         "{written} {live} {reads}"
     );
+}
+
+/// Where loads take time, a page is tried once enough of them were reads; where they are shared, never.
+#[test]
+fn nothing_is_tried_before_it_is_known_whether_loads_are_shared() {
+    let loads_before_a_write = |shared: bool| {
+        let mut h = Harness::new(&format!("cpftl:directory=search,{QUIET},pairs=3-1000"), 2000, 512, 700);
+        h.policy.loads_take_time();
+        let (mut random, mut loads, mut nth) = (Stream::new(7, "reads"), 0, 0);
+        for _ in 0..20_000 {
+            let words = h.read(random.below(2000) as u32);
+            loads += count(&words, "load");
+            if count(&words, "write") > 0 {
+                return Some(loads);
+            }
+            if shared {
+                share(&mut h, &words, &mut nth);
+            }
+        }
+        None
+    };
+    assert_eq!(loads_before_a_write(false), Some(128));
+    assert_eq!(loads_before_a_write(true), None);
 }
 
 /// A read of the page that is under way costs nothing.
