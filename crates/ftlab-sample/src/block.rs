@@ -8,7 +8,7 @@ use crate::keys::hash;
 use crate::totals::Totals;
 
 /// Rows that are gathered: more would push each other out of a core's first cache.
-const ROWS: usize = 128;
+pub const ROWS: usize = 128;
 
 #[derive(Default)]
 pub struct Block {

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::doubled::Doubled;
 use crate::estimate::{Estimate, Quantiles, Stratum, all_rows, df_range, is_blind, left};
 use crate::expression::Operator;
-use crate::sql::LONGEST_QUERY;
+use crate::sql::{LONGEST_QUERY, Select};
 use crate::totals::{Products, Sums};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -261,6 +261,15 @@ pub struct Moments {
 }
 
 impl Moments {
+    /// Where every aggregate counts the same rows.
+    pub fn of_counts(select: &Select, sums: Sums) -> Moments {
+        let products = select.pairs().into_iter();
+        Moments {
+            sums: vec![sums; select.kinds.len()],
+            products: Products::new(products.map(|pair| (pair, sums.tt, Doubled::default()))),
+        }
+    }
+
     pub fn add(&mut self, other: &Moments) {
         self.sums
             .iter_mut()

@@ -32,7 +32,7 @@ mod progress;
 mod reading;
 mod spec;
 mod statistics;
-mod tally;
+mod words;
 
 pub use joined::Lookup;
 pub use merge::merge;
@@ -47,6 +47,7 @@ use head::Head;
 use joined::Joined;
 use keyed::Taken;
 use reading::{Part, Until};
+use words::Words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -174,6 +175,8 @@ struct Engine<'a> {
     bytes_read: u64,
     /// Of each pick, whether some record had a value there; of JSON lines, whose fields no header names.
     has_value: Vec<AtomicBool>,
+    /// Of each disk its tables, if only words are counted; lanes have no groups then.
+    words: Vec<Vec<Mutex<Words>>>,
     /// If only so many groups of a lane are kept, those with the largest counts.
     most_groups: Option<usize>,
 }
@@ -197,7 +200,7 @@ impl<'a> Engine<'a> {
         let all_disks = spec.all_disks.unwrap_or(disks as u64);
         // As many as on one machine with all disks, so that sums are added in the same order.
         let lanes_of_disk = LANES.div_ceil(all_disks as usize);
-        Engine {
+        let mut engine = Engine {
             spec,
             dataset,
             plan,
@@ -221,8 +224,17 @@ impl<'a> Engine<'a> {
             done: vec![0; disks],
             bytes_read: dataset.footer_bytes,
             has_value: plan.picks.iter().map(|_| AtomicBool::new(false)).collect(),
+            words: Vec::new(),
             most_groups: None,
+        };
+        if engine.counts_words() {
+            // As many as there are lanes of a disk that are counted at the same time.
+            let tables = engine.threads().clamp(1, lanes_of_disk);
+            engine
+                .words
+                .resize_with(disks, || (0..tables).map(|_| Mutex::default()).collect());
         }
+        engine
     }
 
     /// Reads and counts everything.
@@ -252,6 +264,12 @@ impl<'a> Engine<'a> {
 
     fn locked_lanes(&self) -> Vec<MutexGuard<'_, Totals>> {
         self.lanes.iter().map(locked).collect()
+    }
+
+    /// Once no lane is counted.
+    fn locked_words(&self) -> Vec<Vec<MutexGuard<'_, Words>>> {
+        let disks = self.words.iter();
+        disks.map(|tables| tables.iter().map(locked).collect()).collect()
     }
 
     /// Draws what was asked for; what that was, and what came of it.

@@ -16,21 +16,73 @@ struct Slot {
     number: u32,
 }
 
+/// Numbers by hashes; what they are numbers of is kept elsewhere.
+pub struct Slots(Vec<Slot>);
+
+impl Default for Slots {
+    fn default() -> Self {
+        Slots(vec![Slot::default(); FEWEST])
+    }
+}
+
+impl Slots {
+    /// The number with this hash that `is` the one looked for, or else the slot that it would have.
+    #[inline]
+    pub fn place(&self, hash: u64, is: impl Fn(usize) -> bool) -> Result<usize, usize> {
+        let mask = self.0.len() - 1;
+        let mut at = hash as usize & mask;
+        let part = (hash >> 32) as u32;
+        loop {
+            let slot = self.0[at];
+            if slot.number == 0 {
+                return Err(at);
+            }
+            let number = slot.number as usize - 1;
+            if slot.hash == part && is(number) {
+                return Ok(number);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// The number that a hash most likely belongs to; what it is not is found out by `place`.
+    #[inline]
+    pub fn likely(&self, hash: u64) -> usize {
+        (self.0[hash as usize & (self.0.len() - 1)].number as usize).saturating_sub(1)
+    }
+
+    /// Enters the next number in the slot that `place` gave; `hash_of` tells those of all numbers.
+    pub fn enter(&mut self, at: usize, number: usize, hash_of: impl Fn(usize) -> u64) {
+        self.put(at, number, hash_of(number));
+        if 2 * (number + 1) <= self.0.len() {
+            return;
+        }
+        let wider = 2 * self.0.len();
+        self.0 = vec![Slot::default(); wider];
+        for number in 0..=number {
+            let hash = hash_of(number);
+            let mut at = hash as usize & (wider - 1);
+            while self.0[at].number != 0 {
+                at = (at + 1) & (wider - 1);
+            }
+            self.put(at, number, hash);
+        }
+    }
+
+    fn put(&mut self, at: usize, number: usize, hash: u64) {
+        self.0[at] = Slot {
+            hash: (hash >> 32) as u32,
+            number: number as u32 + 1,
+        };
+    }
+}
+
+#[derive(Default)]
 pub struct Keys {
-    slots: Vec<Slot>,
+    slots: Slots,
     bytes: Vec<u8>,
     /// Ends of the keys among the bytes.
     ends: Vec<usize>,
-}
-
-impl Default for Keys {
-    fn default() -> Self {
-        Keys {
-            slots: vec![Slot::default(); FEWEST],
-            bytes: Vec::new(),
-            ends: Vec::new(),
-        }
-    }
 }
 
 impl Keys {
@@ -44,8 +96,7 @@ impl Keys {
 
     #[inline]
     pub fn key(&self, number: usize) -> &[u8] {
-        let start = if number == 0 { 0 } else { self.ends[number - 1] };
-        &self.bytes[start..self.ends[number]]
+        key_of(&self.bytes, &self.ends, number)
     }
 
     /// The number of a key with its hash, and whether it is new.
@@ -53,7 +104,7 @@ impl Keys {
     pub fn number(&mut self, key: &[u8], hash: u64) -> (usize, bool) {
         match self.place(key, hash) {
             Ok(number) => (number, false),
-            Err(at) => (self.enter(key, (hash >> 32) as u32, at), true),
+            Err(at) => (self.enter(key, at), true),
         }
     }
 
@@ -64,26 +115,13 @@ impl Keys {
     /// The number of a key, or else the slot that it would have.
     #[inline]
     fn place(&self, key: &[u8], hash: u64) -> Result<usize, usize> {
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        let part = (hash >> 32) as u32;
-        loop {
-            let slot = self.slots[at];
-            if slot.number == 0 {
-                return Err(at);
-            }
-            let number = slot.number as usize - 1;
-            if slot.hash == part && is_same(self.key(number), key) {
-                return Ok(number);
-            }
-            at = (at + 1) & mask;
-        }
+        self.slots.place(hash, |number| is_same(self.key(number), key))
     }
 
     /// The number that a hash most likely belongs to; what it is not is found out by `number`.
     #[inline]
     pub fn likely(&self, hash: u64) -> usize {
-        (self.slots[hash as usize & (self.slots.len() - 1)].number as usize).saturating_sub(1)
+        self.slots.likely(hash)
     }
 
     /// Where a key ends; 0 where there is none.
@@ -97,31 +135,20 @@ impl Keys {
         self.bytes.get(end.wrapping_sub(1)).copied().unwrap_or(0)
     }
 
-    fn enter(&mut self, key: &[u8], part: u32, at: usize) -> usize {
+    fn enter(&mut self, key: &[u8], at: usize) -> usize {
         let number = self.ends.len();
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
-        self.slots[at] = Slot {
-            hash: part,
-            number: number as u32 + 1,
-        };
-        if 2 * self.ends.len() > self.slots.len() {
-            let wider = 2 * self.slots.len();
-            self.slots = vec![Slot::default(); wider];
-            for number in 0..self.ends.len() {
-                let hash = hash(self.key(number));
-                let mut at = hash as usize & (wider - 1);
-                while self.slots[at].number != 0 {
-                    at = (at + 1) & (wider - 1);
-                }
-                self.slots[at] = Slot {
-                    hash: (hash >> 32) as u32,
-                    number: number as u32 + 1,
-                };
-            }
-        }
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        self.slots.enter(at, number, |number| hash(key_of(bytes, ends, number)));
         number
     }
+}
+
+#[inline]
+fn key_of<'k>(bytes: &'k [u8], ends: &[usize], number: usize) -> &'k [u8] {
+    let start = if number == 0 { 0 } else { ends[number - 1] };
+    &bytes[start..ends[number]]
 }
 
 /// Eight bytes from a place on; there must be as many.

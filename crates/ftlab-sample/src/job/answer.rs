@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Map, Value as Json};
 
 use super::Engine;
+use super::words::Words;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
 use crate::estimate::{Estimate, Estimator, Quantiles, Stratum, all_rows, put};
 use crate::expression::{Rank, Value, ordered};
@@ -60,6 +61,7 @@ pub(super) struct Basis<'a> {
 struct Lanes<'a> {
     engine: &'a Engine<'a>,
     lanes: &'a [MutexGuard<'a, Totals>],
+    words: &'a [Vec<MutexGuard<'a, Words>>],
     strata: &'a [Stratum],
     with_quantiles: bool,
 }
@@ -93,15 +95,24 @@ impl Engine<'_> {
             level: self.spec.level,
             within: self.spec.records < 1.0,
         };
+        let words = self.locked_words();
         let of = Lanes {
             engine: self,
             lanes,
+            words: &words,
             strata,
             with_quantiles,
         };
         basis.rows(&of, |each| {
             for (at, lane) in lanes.iter().enumerate() {
                 lane.each_group(|key, seen, sums| each(at / self.lanes_of_disk, key, seen, sums));
+            }
+            let mut own = vec![Sums::default(); self.select.kinds.len()];
+            for (disk, tables) in words.iter().enumerate() {
+                for (key, seen, sums) in tables.iter().flat_map(|words| words.groups()) {
+                    own.fill(sums);
+                    each(disk, key, seen, &own);
+                }
             }
         })
     }
@@ -147,13 +158,17 @@ impl Engine<'_> {
 
 impl Groups for Lanes<'_> {
     fn moments(&self, key: &[u8]) -> Vec<Option<Moments>> {
-        let of_disk = |lanes: &[MutexGuard<'_, Totals>]| {
-            let some = lanes.iter().filter_map(|lane| lane.moments(key));
-            some.reduce(|mut all, one| {
-                all.add(&one);
-                all
-            })
+        let add = |mut all: Moments, one: Moments| {
+            all.add(&one);
+            all
         };
+        if !self.words.is_empty() {
+            let select = &self.engine.select;
+            let of_table = |words: &MutexGuard<'_, Words>| words.sums(key).map(|sums| Moments::of_counts(select, sums));
+            let of_disk = |tables: &Vec<_>| tables.iter().filter_map(of_table).reduce(add);
+            return self.words.iter().map(of_disk).collect();
+        }
+        let of_disk = |lanes: &[MutexGuard<'_, Totals>]| lanes.iter().filter_map(|lane| lane.moments(key)).reduce(add);
         self.lanes.chunks(self.engine.lanes_of_disk).map(of_disk).collect()
     }
 

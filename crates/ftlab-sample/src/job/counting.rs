@@ -7,8 +7,8 @@ use ftlab_core::{Error, Result, Stream};
 
 use super::joined::joined_key;
 use super::keyed;
-use super::tally::Tally;
-use super::{Engine, Part};
+use super::words;
+use super::{Engine, Part, locked};
 use crate::block::Block;
 use crate::expression::{Expression, Value, Wrong};
 use crate::frames::Unpacker;
@@ -21,10 +21,21 @@ use crate::totals::{Totals, summable};
 /// Room that a thread uses again.
 #[derive(Default)]
 pub(super) struct Room {
+    /// Number of the thread.
+    thread: usize,
     lower: Vec<u8>,
     block: Block,
-    tally: Tally,
+    words: words::Room,
     unpacker: Unpacker,
+}
+
+impl Room {
+    pub(super) fn of(thread: usize) -> Room {
+        Room {
+            thread,
+            ..Room::default()
+        }
+    }
 }
 
 impl Engine<'_> {
@@ -50,9 +61,20 @@ impl Engine<'_> {
         let bytes = &part.buffer[part.loaded.records.clone()];
         let quoted = place.piece.is_quoted();
         let form = &self.dataset.form;
-        if self.counts_words() && self.spec.records >= 1.0 {
+        if let Some(tables) = self.words.get(disk) {
             totals.begin(0, 0);
-            self.words(bytes, totals, room);
+            let ends = memchr::memchr_iter(b'\n', bytes).count();
+            totals.records(ends as u64 + u64::from(!bytes.is_empty() && !bytes.ends_with(b"\n")));
+            // Its own first: that may still be in the core's cache.
+            let tables = tables
+                .iter()
+                .cycle()
+                .skip(room.thread % tables.len())
+                .take(tables.len());
+            let free = tables.clone().find_map(|table| table.try_lock().ok());
+            if let Some(mut words) = free.or_else(|| tables.clone().next().map(locked)) {
+                words.count(bytes, &mut room.words);
+            }
             return Ok(());
         }
         let mut slots = vec![Value::Null; self.plan.picks.len() + self.plan.joined.len()];
@@ -151,31 +173,14 @@ impl Engine<'_> {
     }
 
     /// Whether only how often each word comes is asked for.
-    fn counts_words(&self) -> bool {
-        self.explode == Some(Explode::Words)
+    pub(super) fn counts_words(&self) -> bool {
+        self.spec.records >= 1.0
+            && self.explode == Some(Explode::Words)
             && self.plan.condition.is_none()
             && self.lookup.is_none()
             && self.plan.groups == [Expression::Slot(0)]
             && self.plan.quantiles.is_empty()
             && self.plan.aggregates.iter().all(|aggregate| aggregate.of.is_none())
-    }
-
-    /// Counts the words of a partition, as `record` does line by line.
-    fn words(&self, bytes: &[u8], totals: &mut Totals, room: &mut Room) {
-        let Room { block, tally, .. } = room;
-        let ends = memchr::memchr_iter(b'\n', bytes).count();
-        totals.records(ends as u64 + u64::from(!bytes.is_empty() && !bytes.ends_with(b"\n")));
-        tally.count(bytes);
-        for (word, count) in tally.words() {
-            write_text(block.key(), word);
-            for _ in &self.plan.aggregates {
-                block.value(f64::from(count), 0.0);
-            }
-            if block.end_row() {
-                block.flush(totals);
-            }
-        }
-        block.flush(totals);
     }
 
     fn record<'r>(
@@ -298,11 +303,4 @@ impl Engine<'_> {
         }
         Ok(true)
     }
-}
-
-/// The key of a group of one text, as `Value::write_key` writes it.
-fn write_text(key: &mut Vec<u8>, text: &[u8]) {
-    key.extend((text.len() as u32 + 1).to_be_bytes());
-    key.push(b't');
-    key.extend(text);
 }

@@ -185,7 +185,7 @@ impl Engine<'_> {
         };
         let computer = &|thread: usize| {
             let _leaving = Leaving(&state, &ready, &room);
-            let mut room_for = Room::default();
+            let mut room_for = Room::of(thread);
             let mut guard = locked(&state);
             loop {
                 let is_ready = |&at: &usize| guard.lanes[at].is_ready();

@@ -69,12 +69,15 @@ pub fn statistics(spec: &SampleSpec, go_on: GoOn<'_>) -> Result<Statistics> {
 
 impl Statistics {
     fn of(engine: &Engine<'_>, head: Head) -> Statistics {
-        let lanes = engine.locked_lanes();
+        let (lanes, words) = (engine.locked_lanes(), engine.locked_words());
         let numbers = Numbers::of(&head);
         let mut groups = Vec::new();
-        for (lanes, disk) in lanes.chunks(engine.lanes_of_disk).zip(engine.first_disk..) {
+        for (at, lanes) in lanes.chunks(engine.lanes_of_disk).enumerate() {
+            let disk = engine.first_disk + at as u64;
             let mut found: FxHashMap<&[u8], (u64, Moments)> = FxHashMap::default();
-            for (key, seen, moments) in lanes.iter().flat_map(|lane| lane.all_moments()) {
+            let words = words.get(at).into_iter().flatten().flat_map(|words| words.groups());
+            let words = words.map(|(key, seen, sums)| (key, seen, Moments::of_counts(&engine.select, sums)));
+            for (key, seen, moments) in lanes.iter().flat_map(|lane| lane.all_moments()).chain(words) {
                 match found.entry(key) {
                     Entry::Vacant(entry) => {
                         entry.insert((seen, moments));
