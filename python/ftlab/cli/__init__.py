@@ -18,6 +18,7 @@ from typing import Any
 
 import typer
 
+from ftlab.cli import remarks
 from ftlab.cli.once import Once
 
 # Exit codes: 0 done, 1 a check failed, 2 wrong input or a refusing system, 130 interrupted.
@@ -33,7 +34,7 @@ def _stoppable(verb: Callable[..., int]) -> Callable[..., int]:
         try:
             return verb(*arguments, **options)
         except KeyboardInterrupt:
-            sys.stderr.write("ftlab: interrupted\n")
+            remarks.say("interrupted")
             return INTERRUPTED
 
     return command
@@ -170,7 +171,7 @@ def main(made: typer.Typer | None = None) -> None:
     except typer.TyperException as error:
         _fail(show.escaped(getattr(error, "format_message", error.__str__)(), keep="\n"))
     except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("ftlab: interrupted\n")
+        remarks.say("interrupted")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing left to say, and the interpreter must not flush into the pipe.
@@ -198,5 +199,5 @@ def _of_policy(error: Exception) -> str | None:
 
 
 def _fail(sentence: str) -> None:
-    sys.stderr.write(f"ftlab: {sentence}\n")
+    remarks.say(sentence)
     sys.exit(WRONG_INPUT)

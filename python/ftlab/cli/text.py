@@ -9,6 +9,7 @@ from typing import Any
 
 from ftlab import show
 from ftlab.catalogue import is_plain
+from ftlab.cli import remarks
 from ftlab.comparison import Comparison
 from ftlab.headline import (
     LATENCY_PARTS,
@@ -51,7 +52,7 @@ def put_json(value: object) -> None:
 
 def note(sentence: str) -> None:
     """A remark for people, on stderr."""
-    sys.stderr.write(f"ftlab: {show.escaped(sentence)}\n")
+    remarks.say(show.escaped(sentence))
 
 
 def run_text(run: Run) -> str:
