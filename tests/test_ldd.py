@@ -510,6 +510,7 @@ def test_queries_of_stored_ones_are_refused_in_a_sentence(
 
 def test_chains_refuse_in_a_sentence(place: Path, log: ldd.LDD, wiki: ldd.LDD, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"a": 1}\n{"a"\n')
+    (tmp_path / "twice.csv").write_text("a,b,b\n1,2,3\n")
     reduced = wiki.map(ldd.ones).reduce_by_key(add)
     refusals: list[tuple[Any, str]] = [
         (lambda: wiki.sum(), "expected a number"),
@@ -539,6 +540,23 @@ def test_chains_refuse_in_a_sentence(place: Path, log: ldd.LDD, wiki: ldd.LDD, t
         (lambda: wiki.map(lambda line: (line, float("nan"))).save(tmp_path / "new"), "a record cannot be JSON"),
         (lambda: ldd.create(tmp_path / "new", format="csv"), "expected columns for CSV"),
         (lambda: ldd.create([]), "no disks"),
+        (lambda: ldd.create(5), "ldd 5: expected the name of a folder, or a list of disks"),
+        (lambda: ldd.create(tmp_path / "new", format="csv", columns=["a", "b", "a"]), "columns 1 and 3 are called `a`"),
+        (lambda: ldd.load(tmp_path / "new", [tmp_path / "twice.csv"]), "columns 2 and 3 are called `b`"),
+        (lambda: ldd.load(tmp_path / "new", "a.csv"), "files 'a.csv': expected a list of them"),
+        (lambda: ldd.csv(5), "files 5: expected a name as text, or a path"),
+        (lambda: ldd.csv("a.csv", header=None), "header None: expected True or False"),
+        (lambda: wiki.map(None), "map None: expected a function or a kernel"),
+        (lambda: wiki.filter("x"), "filter 'x': expected a function or a kernel"),
+        (lambda: wiki.reduce_by_key(5), "reduce_by_key 5: expected a function, or one of sum,"),
+        (lambda: wiki.reduce_by_key_partitions(None), "reduce_by_key_partitions None: expected a function of two"),
+        (lambda: wiki.sum(5), "sum 5: expected a function, or none"),
+        (lambda: wiki.proportion(None), "proportion None: expected a function that gives a truth"),
+        (lambda: wiki.join(5), "join 5: expected another LDD"),
+        (lambda: wiki.count(level="x"), "level 'x': expected more than 0"),
+        (lambda: wiki.using(threads="x"), "threads 'x': expected a whole number, 1 or more"),
+        (lambda: wiki.using(depth=None), "depth None: expected a whole number, 1 or more"),
+        (lambda: wiki.sample("1e400%"), "ratio 1e400%: expected a share such as 4%"),
     ]
     for refused, says in refusals:
         with pytest.raises(InputError) as error:

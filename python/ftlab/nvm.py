@@ -9,6 +9,7 @@ True
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
@@ -198,7 +199,7 @@ def share(text: str | float, name: str = "ratio") -> float:
         value = float(found[1]) / {"%": 100, "‰": 1000, "": 1}[found[2]] if found else None
     except ValueError:
         value = None
-    if value is None:
+    if value is None or not math.isfinite(value):
         raise InputError(f"{name} {text}: expected a share such as 4%, 4‰ or 0.04")
     return value
 

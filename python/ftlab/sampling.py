@@ -86,13 +86,22 @@ class Sample:
         for at, column in enumerate(self.figures["columns"]):
             values = [row["values"][at] for row in self.figures["rows"]]
             if column["kind"] == "group":
-                columns[column["name"]] = values
+                columns[column["name"]] = _of_one_kind(values)
                 continue
             for key, name in (("value", ""), ("low", " low"), ("high", " high")):
                 columns[column["name"] + name] = [None if value is None else value.get(key) for value in values]
         for key in trust:
             columns[key] = [row[key] for row in self.figures["rows"]]
         return pl.DataFrame(columns, strict=False)
+
+
+def _of_one_kind(values: list[Any]) -> list[Any]:
+    """Values of a column: as texts where they are of several kinds, so that no two of them become one."""
+    kinds = {type(value) for value in values if value is not None}
+    is_beyond = {int, float} == kinds and any(isinstance(value, int) and abs(value) > 2**53 for value in values)
+    if len(kinds) < 2 or (kinds == {int, float} and not is_beyond):
+        return values
+    return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
 
 
 def _only_once(names: list[str]) -> None:
@@ -137,6 +146,7 @@ def sample(
     [1000]. `direct` reads past the system's cache where it can. Raises `InputError` where the query, an option or a
     record cannot be used, `FtlabIOError` where the system refuses.
     """
+    truths(header=header, no_quoted_newlines=no_quoted_newlines, direct=direct)
     return execute(
         query,
         ratio=ratio,
@@ -178,6 +188,22 @@ def execute(query: str, watch: Watch | None = None, **options: Any) -> Sample:
 def reading(watch: Watch | None) -> Callable[[str], object] | None:
     """What the core calls with JSON, for a watcher of figures."""
     return None if watch is None else lambda text: watch(json.loads(text))
+
+
+def named(file: object, what: str) -> str:
+    """The name of a file or folder."""
+    if isinstance(file, PathLike):
+        file = fspath(file)
+    if not isinstance(file, str):
+        raise InputError(f"{what} {file!r}: expected a name as text, or a path")
+    return file
+
+
+def truths(**given: object) -> None:
+    """Refuses what is neither true nor false."""
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise InputError(f"{name} {value!r}: expected True or False")
 
 
 def folders(disks: Iterable[str | PathLike[str]]) -> list[str]:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 from ftlab.ldd.chain import LDD
@@ -18,7 +18,7 @@ from ftlab.ldd.kernels import Kernel, fields, links, ones, regex, words
 from ftlab.ldd.origins import Files
 from ftlab.ldd.stores import info, load
 from ftlab.ldd.writing import Writer, append, create, open  # noqa: A004 - used as `ldd.open`
-from ftlab.sampling import folders
+from ftlab.sampling import folders, named, truths
 
 __all__ = [
     "LDD",
@@ -58,7 +58,8 @@ def csv(
 ) -> LDD:
     """Records of CSV (or TSV, by the files' names) as dicts of texts; empty fields are None. Without a header, fields
     are `c1`, `c2`, ... `no_quoted_newlines`: no quoted field holds a line end, so that no file need be read whole."""
-    name = fspath(files).lower()
+    name = named(files, "files").lower()
+    truths(header=header, no_quoted_newlines=no_quoted_newlines)
     format = "tsv" if delimiter is None and name.endswith((".tsv", ".tab")) else "csv"
     return _files(
         files,
@@ -77,5 +78,5 @@ def json(files: str | PathLike[str], *, disks: Iterable[str | PathLike[str]] = (
 
 
 def _files(files: str | PathLike[str], disks: Iterable[str | PathLike[str]], partition: str | None, **spec: Any) -> LDD:
-    given = {"files": fspath(files), "disks": folders(disks), "partition": partition, **spec}
+    given = {"files": named(files, "files"), "disks": folders(disks), "partition": partition, **spec}
     return LDD(Files(given))

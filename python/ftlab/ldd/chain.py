@@ -78,6 +78,7 @@ class LDD:
 
     def reduce_by_key_partitions(self, function: Callable[[Any, Any], Any]) -> LDD:
         """Of pairs: the values of a key become one, within each partition."""
+        _callable(function, "reduce_by_key_partitions", "a function of two values")
         reason = self._lost("reduce_by_key_partitions")
         return replace(self, _steps=(*self._steps, s.ReduceWithin(function)), _reason=reason)
 
@@ -87,6 +88,8 @@ class LDD:
         kind = "sum" if function is operator.add else function
         if isinstance(kind, str) and kind not in _KINDS:
             raise InputError(f"reduce_by_key {kind}: expected a function, or one of {', '.join(_KINDS)}")
+        if not isinstance(kind, str):
+            _callable(kind, "reduce_by_key", f"a function, or one of {', '.join(_KINDS)}")
         return LDD(
             Computed(lambda: self._reduced(kind, level)),
             _ways=self._ways,
@@ -96,6 +99,8 @@ class LDD:
     def join(self, other: LDD) -> LDD:
         """Of pairs: (key, (value, other's value)) for each pair of values of a key. One side is read whole into memory:
         the other one, or this one where only the other is a sample. Where both are samples, there are no intervals."""
+        if not isinstance(other, LDD):
+            raise InputError(f"join {other!r}: expected another LDD")
         if other.is_sample and not self.is_sample:
             return other._joined(self, theirs_first=True)
         return self._joined(other, theirs_first=False)
@@ -103,6 +108,12 @@ class LDD:
     def using(self, *, threads: int | None = None, depth: int = 4, processes: int | None = None) -> LDD:
         """How it is run: `threads` for kernels [all cores], `depth` readers of each disk, `processes` for functions of
         Python [the caller's thread]."""
+        for name, value in (("threads", threads), ("depth", depth), ("processes", processes)):
+            if value is None and name != "depth":
+                continue
+            # What is out of range is refused by who knows it.
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
+                raise InputError(f"{name} {value!r}: expected a whole number, 1 or more")
         return replace(self, _ways=Ways(threads, depth, processes))
 
     # Actions.
@@ -113,14 +124,15 @@ class LDD:
 
     def sum(self, of: Function | None = None, *, level: float = 0.95) -> Any:
         """The sum of records, or of what `of` makes of each; None is left out."""
-        return self._total("sum", of, level) or 0
+        return self._total("sum", _of(of, "sum"), level) or 0
 
     def avg(self, of: Function | None = None, *, level: float = 0.95) -> Any:
         """The mean of records, or of what `of` makes of each; None of nothing."""
-        return self._total("avg", of, level)
+        return self._total("avg", _of(of, "avg"), level)
 
     def proportion(self, condition: Function, *, level: float = 0.95) -> Any:
         """The share of records for which it holds; None of nothing."""
+        _callable(condition, "proportion", "a function that gives a truth")
         return self._total("proportion", lambda row: None if (holds := condition(row)) is None else bool(holds), level)
 
     def collect(self) -> list[Any]:
@@ -173,6 +185,7 @@ class LDD:
 
     def _with_function(self, way: str, function: Any, batches: bool) -> LDD:
         step: s.Step
+        _callable(function, way, "a function or a kernel")
         if isinstance(function, Kernel):
             if batches:
                 raise InputError(f"{way}: expected a function with batches=True, not the kernel {function.name}")
@@ -329,6 +342,17 @@ def _both(a: tuple[Any, int], b: tuple[Any, int]) -> tuple[Any, int]:
     return a[0] + b[0], a[1] + b[1]
 
 
+def _callable(function: object, way: str, expected: str) -> None:
+    if not callable(function) and not isinstance(function, Kernel):
+        raise InputError(f"{way} {function!r}: expected {expected}")
+
+
+def _of(function: Function | None, way: str) -> Function | None:
+    if function is not None:
+        _callable(function, way, "a function, or none")
+    return function
+
+
 def _share(ratio: str | float) -> float:
     wanted = share(ratio, "ratio")
     if not 0 < wanted <= 1:
@@ -337,5 +361,5 @@ def _share(ratio: str | float) -> float:
 
 
 def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level {level}: expected more than 0 and less than 1, such as 0.95")
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level {level!r}: expected more than 0 and less than 1, such as 0.95")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 from ftlab import _ftlab
-from ftlab.sampling import folders
+from ftlab.errors import InputError
+from ftlab.sampling import folders, named, truths
 
 
 def load(
@@ -25,9 +26,12 @@ def load(
     append: bool = False,
 ) -> dict[str, Any]:
     """Loads files into an LDD, as `ftlab ldd load` does; what it holds then (docs/output.md)."""
+    if isinstance(files, str | PathLike) or not isinstance(files, Iterable):
+        raise InputError(f"files {files!r}: expected a list of them")
+    truths(header=header, no_quoted_newlines=no_quoted_newlines, append=append)
     spec = {
-        "name": fspath(name),
-        "files": [fspath(file) for file in files],
+        "name": named(name, "ldd"),
+        "files": [named(file, "file") for file in files],
         "disks": folders(disks),
         "partition": partition,
         "placement": placement,
@@ -43,5 +47,5 @@ def load(
 
 def info(name: str | PathLike[str], *, check: bool = False) -> dict[str, Any]:
     """What an LDD holds, and where; with `check`, after all of it was read and held against its checks."""
-    found: dict[str, Any] = json.loads(_ftlab.ldd_info(fspath(name), check))
+    found: dict[str, Any] = json.loads(_ftlab.ldd_info(named(name, "ldd"), check))
     return found

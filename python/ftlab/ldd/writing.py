@@ -14,7 +14,7 @@ from ftlab import _ftlab
 from ftlab.errors import InputError
 from ftlab.ldd.chain import LDD
 from ftlab.ldd.origins import Files
-from ftlab.sampling import folders
+from ftlab.sampling import folders, named
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -127,9 +127,11 @@ def _home(path_or_disks: Paths) -> tuple[Path, list[str | PathLike[str]]]:
     """The folder of an LDD, and the disks if they were given."""
     if isinstance(path_or_disks, str | PathLike):
         return Path(path_or_disks), []
+    if not isinstance(path_or_disks, Sequence):
+        raise InputError(f"ldd {path_or_disks!r}: expected the name of a folder, or a list of disks")
     if not path_or_disks:
         raise InputError("ldd: no disks, expected at least one folder")
-    return Path(path_or_disks[0]), list(path_or_disks)
+    return Path(named(path_or_disks[0], "disk")), list(path_or_disks)
 
 
 def _create(

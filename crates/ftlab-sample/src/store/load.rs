@@ -118,6 +118,7 @@ impl CreateSpec {
                 self.columns.len()
             )));
         }
+        once(&self.name.display().to_string(), &self.columns)?;
         let partition = partition_bytes(self.partition.as_deref())?;
         let mut writer = Writer::create(&self.name, &self.disks, &form, &self.columns, partition)?;
         writer.manifest.placement = self.placement.unwrap_or_default();
@@ -191,6 +192,22 @@ pub fn load(spec: &LoadSpec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<Js
     }
 }
 
+/// Refuses two columns of one name, of which records would show one.
+fn once(what: &str, columns: &[String]) -> Result<()> {
+    let twice = columns.iter().enumerate().find_map(|(at, name)| {
+        let first = columns[..at].iter().position(|known| known == name)?;
+        Some((name, first, at))
+    });
+    match twice {
+        None => Ok(()),
+        Some((name, first, second)) => Err(Error::input(format!(
+            "{what}: columns {} and {} are called `{name}`, expected names of their own",
+            first + 1,
+            second + 1
+        ))),
+    }
+}
+
 /// The files in order, their form and their fields.
 fn opened(spec: &LoadSpec) -> Result<(Form, Vec<String>, Vec<Piece>)> {
     let form = match (&spec.format, &spec.delimiter) {
@@ -223,7 +240,10 @@ fn opened(spec: &LoadSpec) -> Result<(Form, Vec<String>, Vec<Piece>)> {
                 )));
             }
             Some(_) => {}
-            None => found = Some((dataset.form.clone(), dataset.columns.clone(), pattern.clone())),
+            None => {
+                once(pattern, &dataset.columns)?;
+                found = Some((dataset.form.clone(), dataset.columns.clone(), pattern.clone()));
+            }
         }
         files.extend(dataset.disks.into_iter().flat_map(|disk| disk.files));
     }
