@@ -61,6 +61,7 @@ use crate::estimate::{Rows, Stratum, normal, widened};
 use crate::layout::Dataset;
 use crate::record::{Explode, Form, Pick};
 use crate::sql::{Plan, Select};
+use crate::stop::{Stop, WATCH};
 use crate::totals::{Shape, Totals};
 
 /// Lanes of all disks together, at least; more threads than these have nothing to do on one disk.
@@ -69,8 +70,6 @@ const LANES: usize = 8;
 pub(crate) const RARE: u64 = 10;
 /// Bytes of partitions of a disk in memory, unless two are larger.
 const MEMORY: u64 = 1 << 30;
-/// How often Ctrl-C is looked for.
-const WATCH: Duration = Duration::from_millis(50);
 /// The largest file that is joined.
 const LARGEST_JOINED: u64 = 1 << 30;
 
@@ -111,8 +110,11 @@ fn drawn<T>(
     asked: Asked,
     started: Instant,
     go_on: GoOn<'_>,
-    then: impl FnOnce(&Engine<'_>, Head) -> T,
-) -> Result<T> {
+    then: impl FnOnce(&Engine<'_>, Head) -> T + Send,
+) -> Result<T>
+where
+    T: Send,
+{
     let Asked {
         files,
         explode,
@@ -148,7 +150,9 @@ fn drawn<T>(
     // Partitions were read at different times, so that of a file that has changed they may be of two states.
     let grown = grown_joined + dataset.check_unchanged()?;
     let head = Head::of(&engine, &files, checksum, size, grown);
-    Ok(then(&engine, head))
+    let (engine, stop) = (&engine, engine.stop.clone());
+    let counted = || engine.counted_all();
+    stop.while_watched(|| then(engine, head), &mut || go_on(&counted))
 }
 
 /// Called a few times a second with what makes a `Progress`.
@@ -177,6 +181,8 @@ struct Engine<'a> {
     has_value: Vec<AtomicBool>,
     /// Of each disk its tables, if only words are counted; lanes have no groups then.
     words: Vec<Vec<Mutex<Words>>>,
+    /// Whether nobody wants the answer any more.
+    stop: Stop,
     /// If only so many groups of a lane are kept, those with the largest counts.
     most_groups: Option<usize>,
 }
@@ -225,6 +231,7 @@ impl<'a> Engine<'a> {
             bytes_read: dataset.footer_bytes,
             has_value: plan.picks.iter().map(|_| AtomicBool::new(false)).collect(),
             words: Vec::new(),
+            stop: Stop::default(),
             most_groups: None,
         };
         if engine.counts_words() {
@@ -486,6 +493,37 @@ mod tests {
             let found = engine.answer()[0].estimates[0].unwrap();
             assert!((found.value / total - 1.0).abs() < 0.02, "{}", found.value / total);
         }
+    }
+
+    #[test]
+    fn an_answer_that_nobody_wants_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("k.txt");
+        fs::write(&path, (0..1000).map(|n| format!("{n}\n")).collect::<String>()).unwrap();
+        let query = format!("select line, count(*) as n from '{}' group by line", path.display());
+        let spec = SampleSpec::parse(&json!({"query": query, "ratio": 1.0}).to_string()).unwrap();
+        let asked = Asked::open(&spec, &mut |_| Ok(())).unwrap();
+        let answering = AtomicBool::new(false);
+        let mut refuse = |_: &dyn Fn() -> Progress| match answering.load(Ordering::Relaxed) {
+            true => Err(ftlab_core::Error::Interrupted),
+            false => Ok(()),
+        };
+        let made = drawn(&spec, asked, Instant::now(), &mut refuse, |engine, _| {
+            answering.store(true, Ordering::Relaxed);
+            while engine.stop.check().is_ok() {
+                std::thread::yield_now();
+            }
+            engine.answer().len()
+        });
+        assert!(matches!(made, Err(ftlab_core::Error::Interrupted)));
+        // Without anybody who stops it, the same answer has its rows.
+        let asked = Asked::open(&spec, &mut |_| Ok(())).unwrap();
+        let made = drawn(&spec, asked, Instant::now(), &mut |_| Ok(()), |engine, _| {
+            let rows = engine.answer().len();
+            engine.stop.ask();
+            (rows, engine.answer().len())
+        });
+        assert_eq!(made.unwrap(), (1000, 0));
     }
 
     #[test]

@@ -13,9 +13,10 @@ use super::Engine;
 use super::words::Words;
 use crate::bootstrap::{self, Ranked, Settings, TOGETHER};
 use crate::estimate::{Estimate, Estimator, Quantiles, Stratum, all_rows, put};
-use crate::expression::{Rank, Value, ordered};
+use crate::expression::{EXACT, Rank, Value, ordered};
 use crate::formula::{Formula, Moments};
 use crate::sql::{Column, Kind, Select, Shows};
+use crate::stop::Stop;
 use crate::totals::{Sums, Totals};
 
 /// A row of the answer.
@@ -55,6 +56,8 @@ pub(super) struct Basis<'a> {
     pub(super) level: f64,
     /// Whether records are sampled within partitions.
     pub(super) within: bool,
+    /// Ends it without all rows, as nobody wants them.
+    pub(super) stop: &'a Stop,
 }
 
 /// Lanes that nothing is added to.
@@ -94,6 +97,7 @@ impl Engine<'_> {
             negative: &self.negative(lanes),
             level: self.spec.level,
             within: self.spec.records < 1.0,
+            stop: &self.stop,
         };
         let words = self.locked_words();
         let of = Lanes {
@@ -144,6 +148,9 @@ impl Engine<'_> {
         };
         let strata = self.strata();
         for rows in rows[..shown].chunks_mut(TOGETHER) {
+            if self.stop.is_asked() {
+                return;
+            }
             for (column, shown) in self.select.columns.iter().enumerate() {
                 let Shows::Quantile(at) = shown.shows else { continue };
                 let ranked: Vec<Ranked> = rows.iter().map(|row| self.ranked(lanes, &row.key, at)).collect();
@@ -190,11 +197,19 @@ impl Basis<'_> {
         if self.select.groups == 0 {
             all.group(b"", 0);
         }
-        counted(&mut |disk, key, seen, sums| all.add(disk, key, seen, sums));
+        counted(&mut |disk, key, seen, sums| {
+            if !self.stop.is_asked() {
+                all.add(disk, key, seen, sums);
+            }
+        });
+        if self.stop.is_asked() {
+            return Vec::new();
+        }
         all.end();
         let formulas = self.formulas();
         let order = self.order(&all, &formulas, of);
-        let mut rows: Vec<Row> = order.into_iter().map(|group| all.row(group, &formulas, of)).collect();
+        let order = order.into_iter().take_while(|_| !self.stop.is_asked());
+        let mut rows: Vec<Row> = order.map(|group| all.row(group, &formulas, of)).collect();
         let shown = self.select.shown(rows.len());
         self.add_intervals(&mut rows[..shown], &formulas, of);
         rows
@@ -273,6 +288,9 @@ impl Basis<'_> {
         let Basis { select, within, .. } = *self;
         let mut quantiles = Quantiles::new(self.level);
         for row in rows {
+            if self.stop.is_asked() {
+                return;
+            }
             let own = self.keys.map(|_| {
                 let certain = row.seen - row.by_chance;
                 [

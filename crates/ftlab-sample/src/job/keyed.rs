@@ -114,6 +114,7 @@ impl Engine<'_> {
             negative: &self.negative(&lanes),
             level: self.spec.level,
             within: false,
+            stop: &self.stop,
         };
         let rows = basis.rows(&keyed, |each| {
             for (at, totals) in keyed.0.iter().enumerate() {

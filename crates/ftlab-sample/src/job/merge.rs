@@ -21,6 +21,7 @@ use super::answer::{Answer, Basis, Groups};
 use super::head::{Common, Drawn, Head};
 use super::statistics::{Group, Numbers, Statistics, titles};
 use crate::formula::Moments;
+use crate::stop::Stop;
 
 /// The answer of all parts together; with `partial`, also where disks are missing.
 pub fn merge(parts: &[Statistics], partial: bool) -> Result<Answer> {
@@ -50,6 +51,7 @@ pub fn merge(parts: &[Statistics], partial: bool) -> Result<Answer> {
         negative: &head.negative,
         level: head.common.level,
         within: head.common.record_share < 1.0,
+        stop: &Stop::default(),
     };
     // All parts have what the numbers go by alike.
     let numbers = Numbers::of(&head);

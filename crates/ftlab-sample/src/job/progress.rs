@@ -31,6 +31,16 @@ impl Progress {
 }
 
 impl Engine<'_> {
+    /// While what was counted becomes an answer.
+    pub(super) fn counted_all(&self) -> Progress {
+        let done = self.done.iter().sum();
+        Progress {
+            done,
+            bytes_read: self.bytes_read,
+            ..Progress::before(done)
+        }
+    }
+
     pub(super) fn progress(&self, targets: &[u64], bytes_read: u64) -> Progress {
         if self.taken.is_some() {
             // Sums are those of keys by now, of which no interval is made in between.
