@@ -19,12 +19,18 @@ if TYPE_CHECKING:
     from ftlab.sampling import Sample
 
 
+# As of other verbs.
+STDOUT = "-"
+
+
 def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Of `ftlab sample --statistics --out FILE`.")],
     partial: Annotated[
         bool, typer.Option("--partial", help="Answer for the disks that are there where others are missing.")
     ] = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV; - is standard output.")
+    ] = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
@@ -36,6 +42,7 @@ def merge(
     from ftlab.errors import InputError
 
     expect_room(out, force=force)
+    refuse_both(out, json=json)
     if out is not None and out.resolve() in {file.resolve() for file in files}:
         raise InputError(f"output {out}: is among the statistics that are read; expected another file")
     put_answer(merging.merge_samples(files, partial=partial), out, json=json)
@@ -46,7 +53,7 @@ def expect_room(out: Path | None, *, force: bool) -> None:
     """Refuses what is there, and, whatever the user says, what is no file."""
     from ftlab.errors import InputError
 
-    if out is None:
+    if out is None or str(out) == STDOUT:
         return
     if not out.exists():
         # Before anything is read.
@@ -62,6 +69,14 @@ def expect_room(out: Path | None, *, force: bool) -> None:
         raise InputError(f"{out} exists; --force replaces it")
 
 
+def refuse_both(out: Path | None, *, json: bool) -> None:
+    """Refuses two answers on standard output."""
+    from ftlab.errors import InputError
+
+    if json and str(out) == STDOUT:
+        raise InputError("--json with --out -: both are standard output, expected one of the two")
+
+
 def put_answer(found: Sample, out: Path | None, *, json: bool) -> None:
     """Prints an answer, and writes its rows."""
     from ftlab import show
@@ -70,7 +85,11 @@ def put_answer(found: Sample, out: Path | None, *, json: bool) -> None:
     if json:
         text.put_json(found.figures)
     else:
-        text.put(sample_text.page(found.figures))
+        if str(out) == STDOUT:
+            for note in sample_text.notes_of(found.figures):
+                text.note(note)
+        else:
+            text.put(sample_text.page(found.figures))
         text.note(f"took {show.duration(1e9 * found.figures['perf']['wall_s'])}")
     if out is not None:
         write_rows(found, out)
@@ -78,6 +97,11 @@ def put_answer(found: Sample, out: Path | None, *, json: bool) -> None:
 
 def write_rows(found: Sample | Study, out: Path) -> None:
     """Writes rows as CSV."""
+    from ftlab.cli import text
+
+    if str(out) == STDOUT:
+        text.put(found.table().write_csv().removesuffix("\n"))
+        return
     with _whole(out) as unfinished:
         found.table().write_csv(unfinished)
 
@@ -86,7 +110,7 @@ def put_statistics(found: Statistics, out: Path | None) -> None:
     """Writes statistics, or prints them."""
     from ftlab.cli import text
 
-    if out is None:
+    if out is None or str(out) == STDOUT:
         text.put(found.json())
         return
     with _whole(out) as unfinished:

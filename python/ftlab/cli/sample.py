@@ -89,7 +89,9 @@ def sample(
     direct: Annotated[
         bool, typer.Option("--direct", help="Read past the system's cache: quicker if the files are not in memory.")
     ] = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write rows as CSV; - is standard output.")
+    ] = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> int:
@@ -103,6 +105,7 @@ def sample(
     from ftlab.errors import InputError
 
     merge.expect_room(out, force=force)
+    merge.refuse_both(out, json=json and not statistics)
     if plots is not None and study is None:
         raise InputError(f"--plots {plots}: expected --study SHARES")
     if plots is not None and not force:
@@ -146,7 +149,7 @@ def sample(
         compared = studies.study_sample(query, study.split(","), seeds=seeds, **options)
         if json:
             text.put_json(sample_study.figures(compared))
-        else:
+        elif str(out) != merge.STDOUT:
             text.put(sample_study.page(compared))
         if plots is not None:
             from ftlab.plots import sample_study as pictures

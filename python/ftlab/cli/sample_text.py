@@ -18,7 +18,7 @@ def page(found: Figures) -> str:
     """What was read, the rows with their error bars, and how far to trust them."""
     rows = found["rows"]
     blocks = [show.escaped(_head(found)), _table(found)]
-    notes = [show.escaped(note) for note in _notes(found)]
+    notes = [show.escaped(note) for note in notes_of(found)]
     if len(rows) > _ROWS:
         notes.insert(0, f"{len(rows) - _ROWS} more rows: `limit N`, --out FILE or --json")
     blocks.append("\n".join(f"note: {note}" for note in notes))
@@ -57,7 +57,8 @@ def _table(found: Figures) -> str:
     return show.text_table(header if exact else [*header, seen], rows, left=max(1, sum(groups)))
 
 
-def _notes(found: Figures) -> list[str]:
+def notes_of(found: Figures) -> list[str]:
+    """How far to trust an answer."""
     sample, data, notes = found["sample"], found["data"], []
     asked = sample["asked"]
     for read, what in (
@@ -134,10 +135,7 @@ def _dropped(found: Figures) -> str:
 
 
 def _group(value: Any) -> str:
-    if value is None:
-        return "(none)"
-    # Keys are told apart by all their digits.
-    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
+    return "(none)" if value is None else str(value)
 
 
 def _estimate(value: Figures | None, exact: bool) -> str:
