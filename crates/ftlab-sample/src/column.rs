@@ -35,6 +35,7 @@ pub enum Meaning {
     Whole,
     Unsigned,
     Float,
+    Single,
     HalfFloat,
     Decimal {
         scale: i32,
@@ -108,7 +109,8 @@ impl Meaning {
         match column.physical_type() {
             Type::BOOLEAN => Meaning::Truth,
             Type::INT32 | Type::INT64 => Meaning::Whole,
-            Type::FLOAT | Type::DOUBLE => Meaning::Float,
+            Type::FLOAT => Meaning::Single,
+            Type::DOUBLE => Meaning::Float,
             Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => Meaning::Text,
             // Of old writers, which knew no other timestamp.
             Type::INT96 => Meaning::Timestamp {
@@ -122,9 +124,12 @@ impl Meaning {
     pub fn name(self) -> String {
         match self {
             Meaning::Truth => "true or false".to_owned(),
-            Meaning::Whole | Meaning::Unsigned | Meaning::Float | Meaning::HalfFloat | Meaning::Decimal { .. } => {
-                "a number".to_owned()
-            }
+            Meaning::Whole
+            | Meaning::Unsigned
+            | Meaning::Float
+            | Meaning::Single
+            | Meaning::HalfFloat
+            | Meaning::Decimal { .. } => "a number".to_owned(),
             Meaning::Text | Meaning::Uuid => "text".to_owned(),
             Meaning::Date => "a date".to_owned(),
             Meaning::Time { digits } => format!("a time of {digits} digits"),

@@ -186,9 +186,9 @@ impl Value<'_> {
                 key.push(b't');
                 key.extend(&**text);
             }
-            // As the text of its digits: no two are to be one group.
+            // By its digits: no two are to be one group.
             Value::Whole(number) => {
-                key.push(b't');
+                key.push(b'i');
                 key.extend(number.to_string().into_bytes());
             }
         }
@@ -206,6 +206,7 @@ impl Value<'_> {
             let right = match value {
                 [b'-'] | [b'b', 0 | 1] | [b't', ..] => true,
                 [b'n', bits @ ..] => bits.len() == 8,
+                [b'i', digits @ ..] => whole_of(digits).is_some(),
                 _ => false,
             };
             if !right {
@@ -223,6 +224,7 @@ impl Value<'_> {
             [b'b', truth] => Value::Bool(*truth != 0),
             [b'n', bits @ ..] => Value::Number(number_of(bits)),
             [b't', text @ ..] => Value::Text(Cow::Borrowed(text)),
+            [b'i', digits @ ..] => whole_of(digits).map_or(Value::Null, Value::Whole),
             _ => Value::Null,
         })
     }
@@ -254,6 +256,7 @@ impl<'a> Rank<'a> {
         parts(key).map(|value| match value {
             [b'b', truth] => Rank::Bool(*truth != 0),
             [b'n', bits @ ..] => Rank::Number(Real::of(number_of(bits)), b""),
+            [b'i', digits @ ..] => Rank::Number(Real::of_whole(whole_of(digits).unwrap_or_default()), b""),
             [b't', text @ ..] => match parse_real(text) {
                 Some(number) => Rank::Number(number, text),
                 None => Rank::Text(text),
@@ -292,6 +295,10 @@ fn parts(mut key: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn number_of(bits: &[u8]) -> f64 {
     f64::from_bits(u64::from_be_bytes(bits.try_into().unwrap_or_default()))
+}
+
+fn whole_of(digits: &[u8]) -> Option<i128> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 impl Expression {
@@ -402,6 +409,14 @@ fn compare(how: Comparison, texts: Texts, a: &Value<'_>, b: &Value<'_>) -> Evalu
                 Texts::Texts => None,
             };
             numbers.map_or_else(|| Some(one.cmp(other)), |(one, other)| one.compare(&other))
+        }
+        (Value::Bool(truth), number @ (Value::Number(_) | Value::Whole(_)))
+        | (number @ (Value::Number(_) | Value::Whole(_)), Value::Bool(truth)) => {
+            let number = number.text().unwrap_or_default();
+            return Err(Wrong(format!(
+                "`{}` beside `{truth}`: expected true or false, or a number beside it",
+                String::from_utf8_lossy(&number)
+            )));
         }
         (Value::Bool(_), _) | (_, Value::Bool(_)) => match (a.truth(), b.truth()) {
             (Ok(a), Ok(b)) => a.partial_cmp(&b),

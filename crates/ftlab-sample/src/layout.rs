@@ -199,6 +199,20 @@ impl Dataset {
         files.try_for_each(|(path, groups)| groups.check(path, picks, first))
     }
 
+    /// Numbers of the fields that `check` would refuse in the first file.
+    pub fn refused(&self) -> Vec<usize> {
+        let mut files = self.disks.iter().flat_map(|disk| &disk.files);
+        let first = files.find_map(|piece| piece.row_groups.as_ref());
+        first.map(RowGroups::refused).unwrap_or_default()
+    }
+
+    /// Whether a picked field holds floats of 32 bits in all files.
+    pub fn is_single(&self, pick: &Pick) -> bool {
+        let mut files = self.disks.iter().flat_map(|disk| &disk.files);
+        self.form == Form::Parquet
+            && files.all(|piece| piece.row_groups.as_ref().is_some_and(|groups| groups.is_single(pick)))
+    }
+
     /// Rows of each disk, of Parquet, whose footers tell.
     pub fn rows(&self) -> Option<Vec<u64>> {
         let disks = (self.form == Form::Parquet).then_some(self.disks.iter())?;

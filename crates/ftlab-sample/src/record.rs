@@ -219,8 +219,7 @@ pub fn fields<'a>(
         }
         Form::Parquet => unreachable!("rows of Parquet are no lines"),
         Form::Json => {
-            let object: serde_json::Value = serde_json::from_slice(line)
-                .map_err(|e| Wrong(format!("no JSON ({e}), expected an object on each line")))?;
+            let object: serde_json::Value = serde_json::from_slice(line).map_err(|e| no_json(&e))?;
             if !object.is_object() {
                 return Err(Wrong("JSON, but no object; expected one on each line".to_owned()));
             }
@@ -242,6 +241,17 @@ pub fn fields<'a>(
         }
     }
     Ok(())
+}
+
+#[cold]
+fn no_json(error: &serde_json::Error) -> Wrong {
+    let said = error.to_string();
+    let halves = ["surrogate", "unexpected end of hex escape"];
+    Wrong(if halves.iter().any(|half| said.contains(half)) {
+        "half of a surrogate pair (`\\ud800` alone is no character), expected texts of whole characters".to_owned()
+    } else {
+        format!("no JSON ({said}), expected an object on each line")
+    })
 }
 
 /// The picked fields of a line that has no quotes.

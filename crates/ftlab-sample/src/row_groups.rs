@@ -179,6 +179,18 @@ impl RowGroups {
         }
     }
 
+    /// Numbers of the columns that are no values.
+    pub fn refused(&self) -> Vec<usize> {
+        let meanings = self.meanings.iter().enumerate();
+        let refused = meanings.filter(|(_, meaning)| matches!(meaning, Meaning::Refused(_)));
+        refused.map(|(number, _)| number).collect()
+    }
+
+    /// Whether a picked column holds floats of 32 bits.
+    pub fn is_single(&self, pick: &Pick) -> bool {
+        self.meanings[self.number(pick)] == Meaning::Single
+    }
+
     /// Rows of all row groups.
     pub fn all_rows(&self) -> u64 {
         self.groups.iter().map(|group| group.rows).sum()

@@ -35,6 +35,7 @@ use crate::record::{Explode, Pick};
 
 pub use binding::bind;
 pub use question::{LONGEST_QUERY, parse};
+pub use scope::Fields;
 
 /// A parsed question, before the fields of its files are known.
 #[derive(Debug)]
@@ -95,6 +96,8 @@ pub struct Plan {
     /// Columns that rows are sorted by, and whether from the largest on.
     pub orders: Vec<(usize, bool)>,
     pub limit: Option<usize>,
+    /// What is grouped by as floats of 32 bits, once files have told.
+    pub singles: Vec<usize>,
 }
 
 impl Plan {
@@ -199,6 +202,9 @@ pub struct Select {
     pub limit: Option<usize>,
     /// Aggregates that count each row of the files, whose number may be known.
     pub rows: Vec<usize>,
+    /// What is grouped by as floats of 32 bits, which have fewer digits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub singles: Vec<usize>,
 }
 
 impl Select {
@@ -211,6 +217,7 @@ impl Select {
             orders: plan.orders.clone(),
             limit: plan.limit,
             rows: plan.counts_of_rows(),
+            singles: plan.singles.clone(),
         }
     }
 
@@ -254,7 +261,12 @@ mod tests {
     }
 
     fn plan(text: &str) -> Result<Plan> {
-        bind(&parse(text)?, &Form::parse("csv", None)?, &columns(), None)
+        let own = Fields {
+            form: &Form::parse("csv", None)?,
+            columns: &columns(),
+            refused: &[],
+        };
+        bind(&parse(text)?, own, None)
     }
 
     #[test]

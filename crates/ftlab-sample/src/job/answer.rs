@@ -550,8 +550,17 @@ impl Row {
                     Value::Bool(truth) => put(truth, out),
                     // JSON has no such numbers, and null is another group.
                     Value::Number(number) if !number.is_finite() => put(number.to_string(), out),
+                    Value::Number(number) if number.fract() == 0.0 && number.abs() <= EXACT as f64 => {
+                        put(number as i64, out);
+                    }
+                    Value::Number(number) if select.singles.contains(&group) => put(number as f32, out),
                     Value::Number(number) => put(number, out),
-                    Value::Whole(number) => put(number.to_string(), out),
+                    // Readers of JSON have no more than 64 bits.
+                    Value::Whole(number) => match (i64::try_from(number), u64::try_from(number)) {
+                        (Ok(number), _) => put(number, out),
+                        (_, Ok(number)) => put(number, out),
+                        _ => put(number.to_string(), out),
+                    },
                     Value::Text(text) => put(String::from_utf8_lossy(&text), out),
                 }
                 continue;

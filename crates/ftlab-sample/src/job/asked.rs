@@ -8,9 +8,10 @@ use super::joined::Joined;
 use super::progress::Progress;
 use super::spec::SampleSpec;
 use super::{GoOn, WATCH};
+use crate::expression::Expression;
 use crate::layout::{self, Cut, Dataset};
 use crate::record::{Explode, Form};
-use crate::sql::{self, Aggregate, Files, Kind, Plan};
+use crate::sql::{self, Aggregate, Fields, Files, Kind, Plan};
 use crate::stop::Stop;
 use crate::store::Store;
 
@@ -82,9 +83,25 @@ impl Asked {
             let joined = joined.iter().flat_map(Joined::paths);
             layout::refuse_read(output.as_ref(), joined.chain(dataset.paths()))?;
         }
-        let theirs = joined.as_ref().map(|joined| (&joined.form, &joined.columns[..]));
-        let mut plan = sql::bind(&question, &dataset.form, &dataset.columns, theirs)?;
+        let (own_refused, their_refused) = (dataset.refused(), joined.as_ref().map(Joined::refused));
+        let own = Fields {
+            form: &dataset.form,
+            columns: &dataset.columns,
+            refused: &own_refused,
+        };
+        let theirs = joined.as_ref().map(|joined| Fields {
+            form: &joined.form,
+            columns: &joined.columns,
+            refused: their_refused.as_deref().unwrap_or_default(),
+        });
+        let mut plan = sql::bind(&question, own, theirs)?;
         dataset.check(&plan.picks)?;
+        let is_single = |group: &Expression| match group {
+            Expression::Slot(slot) => plan.picks.get(*slot).is_some_and(|pick| dataset.is_single(pick)),
+            _ => false,
+        };
+        let groups = plan.groups.iter().enumerate();
+        plan.singles = groups.filter(|(_, group)| is_single(group)).map(|(at, _)| at).collect();
         spec.check_keys(&plan)?;
         let counts_rows = |of: &Aggregate| of.kind == Kind::Count && of.of.is_none();
         if spec.join_keys.is_some() && !plan.aggregates.iter().any(counts_rows) {

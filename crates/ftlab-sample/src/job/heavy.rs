@@ -131,6 +131,7 @@ pub(super) fn find(
         }],
         orders: Vec::new(),
         limit: None,
+        singles: Vec::new(),
     };
     let mut engine = Engine::new(spec, dataset, &rows_of_keys, explode, None);
     engine.most_groups = Some(most(share));

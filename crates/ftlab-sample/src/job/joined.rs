@@ -66,6 +66,11 @@ impl Joined {
         })
     }
 
+    /// Numbers of the fields that are no values.
+    pub(super) fn refused(&self) -> Vec<usize> {
+        self.dataset.refused()
+    }
+
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.dataset.paths()
     }

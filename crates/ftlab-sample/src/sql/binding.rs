@@ -6,11 +6,12 @@ use ftlab_core::{Error, Result};
 
 use crate::record::{Form, Pick};
 
-use super::scope::{Scope, Side};
+use super::scope::{Fields, Scope, Side, place_of};
 use super::{Aggregate, Column, Kind, Plan, Question, Shows, numbers, unsupported, whole};
 
 /// Gives the fields of a question their places; `joined` are form and names of the joined file's fields.
-pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option<(&Form, &[String])>) -> Result<Plan> {
+pub fn bind(question: &Question, own: Fields<'_>, joined: Option<Fields<'_>>) -> Result<Plan> {
+    let form = own.form;
     if question.explode.is_some() && *form != Form::Text {
         return Err(Error::input(format!(
             "words and links are made of lines of text, and `{}` is read as {}; expected --format text",
@@ -20,8 +21,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
     }
     let mut scope = Scope {
         question,
-        form,
-        columns,
+        own,
         joined,
         picks: Vec::new(),
         joined_picks: Vec::new(),
@@ -72,6 +72,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
         columns: Vec::new(),
         orders: Vec::new(),
         limit: question.limit,
+        singles: Vec::new(),
     };
     if let Some((ours, theirs)) = sides {
         plan.keys = Some((scope.compile(ours)?, scope.compile(theirs)?));
@@ -96,7 +97,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
                 plan.aggregates.push(Aggregate { kind, of });
                 Shows::Aggregate(plan.aggregates.len() - 1)
             }
-            None => match groups.iter().position(|group| is_same(group, item)) {
+            None => match group_of(item, &mut scope, &plan)? {
                 Some(group) => Shows::Group(group),
                 None => {
                     refuse_hidden(item, alias.as_ref(), &groups)?;
@@ -121,8 +122,8 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
                 .map(|n| n - 1),
             // An alias goes before a column of its name, as in SQL.
             by => {
-                let named = plan.columns.iter().position(|column| is_named(by, &column.name));
-                named.or_else(|| question.items.iter().position(|(item, _)| is_same(item, by)))
+                let named = place_of(plan.columns.iter().map(|column| &column.name[..]), &named(by));
+                named.or_else(|| question.items.iter().position(|(item, _)| is_same(item, by, form)))
             }
         };
         let Some(place) = place else {
@@ -137,7 +138,7 @@ pub fn bind(question: &Question, form: &Form, columns: &[String], joined: Option
 
 /// Refuses an item that `group by` seems to name, but for a column of the same name.
 fn refuse_hidden(item: &Expr, alias: Option<&String>, groups: &[&Expr]) -> Result<()> {
-    let Some(alias) = alias.filter(|alias| groups.iter().any(|group| is_named(group, alias))) else {
+    let Some(alias) = alias.filter(|alias| groups.iter().any(|group| named(group).eq_ignore_ascii_case(alias))) else {
         return Ok(());
     };
     if !numbers::within(item)?.is_empty() {
@@ -154,11 +155,12 @@ impl Question {
         match expr {
             Expr::Identifier(name) if scope.has_column(name) => expr,
             Expr::Identifier(name) => {
-                let found = self
-                    .items
-                    .iter()
-                    .find(|(item, alias)| alias.as_ref() == Some(&name.value) && !is_same(item, expr));
-                found.map_or(expr, |(item, _)| item)
+                let others = self.items.iter().filter(|(item, _)| item.to_string() != name.value);
+                let others: Vec<_> = others
+                    .filter_map(|(item, alias)| Some((item, alias.as_deref()?)))
+                    .collect();
+                let found = place_of(others.iter().map(|&(_, alias)| alias), &name.value);
+                found.map_or(expr, |at| others[at].0)
             }
             Expr::Value(_) => {
                 let number = expr.to_string().parse::<usize>().ok().filter(|&number| number > 0);
@@ -171,17 +173,38 @@ impl Question {
     }
 }
 
-/// Whether an expression is but this name.
-fn is_named(expr: &Expr, name: &str) -> bool {
+/// The number of the group that an item is, if it is one.
+fn group_of(item: &Expr, scope: &mut Scope<'_>, plan: &Plan) -> Result<Option<usize>> {
+    if !numbers::within(item)?.is_empty() {
+        return Ok(None);
+    }
+    let item = scope.compile(item)?;
+    Ok(plan.groups.iter().position(|group| *group == item))
+}
+
+/// The name that an expression has as a column.
+fn named(expr: &Expr) -> String {
     match expr {
-        Expr::Identifier(ident) => ident.value == name,
-        expr => expr.to_string() == name,
+        Expr::Identifier(ident) => ident.value.clone(),
+        expr => expr.to_string(),
     }
 }
 
-/// Whether two expressions are written alike. Comparing the trees would compile the comparison of all of SQL's.
-fn is_same(one: &Expr, other: &Expr) -> bool {
-    one.to_string() == other.to_string()
+/// Whether two expressions are written alike, but for case where names of fields are those of any. Comparing the trees would compile the comparison of all of SQL's.
+fn is_same(one: &Expr, other: &Expr, form: &Form) -> bool {
+    let (one, other) = (one.to_string(), other.to_string());
+    // Texts in quotes are every second piece.
+    let pieces = || one.split('\'').zip(other.split('\'')).enumerate();
+    one == other
+        || *form != Form::Json
+            && one.len() == other.len()
+            && pieces().all(|(at, (one, other))| {
+                if at % 2 == 0 {
+                    one.eq_ignore_ascii_case(other)
+                } else {
+                    one == other
+                }
+            })
 }
 
 /// If an item is an aggregate: which, and of what.

@@ -13,12 +13,20 @@ use crate::record::{Explode, Form, Pick};
 
 use super::{Question, numbers, unsupported, whole};
 
-/// What names of fields mean.
+/// The fields of some files.
+#[derive(Clone, Copy)]
+pub struct Fields<'a> {
+    pub form: &'a Form,
+    pub columns: &'a [String],
+    /// Numbers of those that are no values, and are refused.
+    pub refused: &'a [usize],
+}
+
+/// What names of fields mean. Names are those of any case where none is written so, but for fields of JSON lines, which are not known.
 pub(super) struct Scope<'a> {
     pub(super) question: &'a Question,
-    pub(super) form: &'a Form,
-    pub(super) columns: &'a [String],
-    pub(super) joined: Option<(&'a Form, &'a [String])>,
+    pub(super) own: Fields<'a>,
+    pub(super) joined: Option<Fields<'a>>,
     pub(super) picks: Vec<Pick>,
     pub(super) joined_picks: Vec<Pick>,
 }
@@ -47,21 +55,23 @@ impl Scope<'_> {
     /// The side and pick of a name; `first` is what may be another name of a file.
     fn find(&self, first: Option<&String>, names: &[&Ident]) -> Result<(Side, Pick)> {
         let join = self.question.join.as_ref();
-        let (sides, names): (&[Side], &[&Ident]) = match first {
-            Some(first) if self.question.alias.as_ref() == Some(first) => (&[Side::Sampled], &names[1..]),
-            Some(first) if join.is_some_and(|join| join.alias.as_ref() == Some(first)) => {
-                (&[Side::Joined], &names[1..])
-            }
+        let aliases = [&self.question.alias, join.map_or(&None, |join| &join.alias)].map(Option::as_deref);
+        let alias = first.and_then(|first| place_of(aliases.iter().map(|alias| alias.unwrap_or_default()), first));
+        let (sides, names): (&[Side], &[&Ident]) = match alias {
+            Some(0) => (&[Side::Sampled], &names[1..]),
+            Some(_) => (&[Side::Joined], &names[1..]),
             _ if join.is_some() => (&[Side::Sampled, Side::Joined], names),
             _ => (&[Side::Sampled], names),
         };
         let path: Vec<String> = names.iter().map(|name| name.value.clone()).collect();
         let mut known: Vec<&str> = Vec::new();
         let mut found = Vec::new();
+        let name = path.join(".");
+        let mut is_refused = false;
         for &side in sides {
-            let (form, columns) = match (side, self.joined) {
+            let Fields { form, columns, refused } = match (side, self.joined) {
                 (Side::Joined, Some(joined)) => joined,
-                _ => (self.form, self.columns),
+                _ => self.own,
             };
             let explode = self.question.explode.filter(|_| side == Side::Sampled);
             match (form, explode) {
@@ -69,13 +79,16 @@ impl Scope<'_> {
                 (Form::Text, explode) => {
                     let column = explode.map_or("line", Explode::column);
                     known.push(column);
-                    if path == [column] {
+                    if path.len() == 1 && path[0].eq_ignore_ascii_case(column) {
                         found.push((side, Pick::Line));
                     }
                 }
                 (Form::Csv { .. } | Form::Parquet, _) => {
-                    known.extend(columns.iter().map(String::as_str));
-                    let name = path.join(".");
+                    let inside = format!("{name}.");
+                    let is_it = |&at: &usize| columns[at] == name || columns[at].starts_with(&inside);
+                    is_refused |= refused.iter().any(is_it);
+                    let usable = columns.iter().enumerate().filter(|(at, _)| !refused.contains(at));
+                    known.extend(usable.map(|(_, column)| &column[..]));
                     let places = |is_it: &dyn Fn(&str) -> bool| -> Vec<usize> {
                         (0..columns.len()).filter(|&at| is_it(&columns[at])).collect()
                     };
@@ -98,9 +111,11 @@ impl Scope<'_> {
         if found.iter().any(|(_, pick)| !matches!(pick, Pick::Path(_))) {
             found.retain(|(_, pick)| !matches!(pick, Pick::Path(_)));
         }
-        let name = path.join(".");
         match &found[..] {
             [one] => Ok(one.clone()),
+            [] if is_refused => Err(Error::input(format!(
+                "field `{name}`: of lists, maps or other kinds, expected one of numbers, texts, truths, dates or times"
+            ))),
             [] => {
                 let hint = nearest(&name, known.iter().copied())
                     .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
@@ -285,8 +300,8 @@ impl Scope<'_> {
         match expression {
             Expression::Slot(slot) => {
                 let form = match self.joined {
-                    Some((form, _)) if *slot >= self.picks.len() => form,
-                    _ => self.form,
+                    Some(joined) if *slot >= self.picks.len() => joined.form,
+                    _ => self.own.form,
                 };
                 matches!(form, Form::Text | Form::Csv { .. })
             }
@@ -331,6 +346,12 @@ impl Scope<'_> {
             }
         })
     }
+}
+
+/// Where a name stands, else one that is alike but for case.
+pub(super) fn place_of<'n>(mut names: impl Iterator<Item = &'n str> + Clone, name: &str) -> Option<usize> {
+    let exact = names.clone().position(|known| known == name);
+    exact.or_else(|| names.position(|known| known.eq_ignore_ascii_case(name)))
 }
 
 fn arguments(arguments: &FunctionArguments) -> Option<Vec<&Expr>> {
