@@ -274,7 +274,7 @@ def edits() -> list[tuple[str, Callable[[Any], object]]]:
         return lambda it: it["common"].update({key: value})
 
     return [
-        ("schema other/1, expected ftlab.sample.statistics/3", lambda it: it.update(schema="other/1")),
+        ("schema other/1, expected ftlab.sample.statistics/4", lambda it: it.update(schema="other/1")),
         ("of ftlab 0.0.9, expected", lambda it: it.update(version="0.0.9")),
         ("sums of 15 groups, expected the 16", lambda it: it["groups"].pop()),
         ("unknown field `more`", lambda it: it.update(more=1)),

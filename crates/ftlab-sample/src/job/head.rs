@@ -16,7 +16,7 @@ use crate::formula::Formula;
 use crate::record::Form;
 use crate::sql::{Kind, Select, Shows};
 
-pub(super) const SCHEMA: &str = "ftlab.sample.statistics/3";
+pub(super) const SCHEMA: &str = "ftlab.sample.statistics/4";
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Partitions of a disk, at most, so that those of all disks can be added.
 const MOST_PARTITIONS: u64 = 1 << 40;

@@ -6,7 +6,10 @@
 //! pages or another cluster. So each of [`LEAST`] with each of [`ROOM`] is tried: its workload is generated, inspected as the
 //! trace was, and compared; the best are compared again with other seeds.
 //! # Cost
-//! Each try generates and inspects an episode, cut down to [`MOST`] requests.
+//! Each try generates and inspects an episode, cut down to [`MOST`] requests; as many at a time as there are cores.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use ftlab_core::{Batch, Error, Result, Source};
 
@@ -34,25 +37,79 @@ pub(super) fn choose(
     make: impl Fn(u64) -> Model,
     go_on: &mut (dyn FnMut() -> bool + Send),
 ) -> Result<Vec<(f64, Vec<Deviation>, Model)>> {
-    let mut tried = Vec::with_capacity(LEAST.len() * ROOM.len());
+    let mut models = Vec::with_capacity(LEAST.len() * ROOM.len());
     for least in LEAST {
         let made = make(least);
-        for room in ROOM {
-            let model = Model { room, ..made.clone() };
-            let found = agreement(original, &model, 1, go_on)?;
-            tried.push((distance(&found) + too_large(&model), found, model));
-        }
+        models.extend(ROOM.map(|room| Model { room, ..made.clone() }));
     }
+    let at_first = side_by_side(&models, go_on, |model, go_on| agreement(original, model, 1, go_on))?;
+    let far = |found: &[Deviation], model: &Model| distance(found) + too_large(model);
+    let tried = at_first.into_iter().zip(models);
+    let mut tried: Vec<_> = tried
+        .map(|(found, model)| (far(&found, &model), found, model))
+        .collect();
     tried.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for (far, _, model) in tried.iter_mut().take(FINAL) {
-        for seed in 2..=SEEDS {
-            *far += distance(&agreement(original, model, seed, go_on)?) + too_large(model);
-        }
-        *far /= SEEDS as f64;
+    let again: Vec<(&Model, u64)> = tried[..FINAL]
+        .iter()
+        .flat_map(|(_, _, model)| (2..=SEEDS).map(move |seed| (model, seed)))
+        .collect();
+    let again = side_by_side(&again, go_on, |&(model, seed), go_on| {
+        Ok(far(&agreement(original, model, seed, go_on)?, model))
+    })?;
+    for ((sum, _, _), more) in tried.iter_mut().zip(again.chunks(SEEDS as usize - 1)) {
+        *sum = more.iter().fold(*sum, |sum, far| sum + far) / SEEDS as f64;
     }
     // What was looked at once only stays behind.
     tried[..FINAL].sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(tried)
+}
+
+type GoOn<'a> = &'a mut (dyn FnMut() -> bool + Send);
+
+/// What `of` finds of each, in their order, as many at a time as there are cores. Whoever is not asking at the moment goes on unless
+/// somebody was told to stop; so does everybody after an error.
+fn side_by_side<T: Sync, R: Send + Sync>(
+    all: &[T],
+    go_on: GoOn<'_>,
+    of: impl Fn(&T, GoOn<'_>) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let (next, stop, go_on) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(go_on));
+    let found: Vec<OnceLock<Result<R>>> = all.iter().map(|_| OnceLock::new()).collect();
+    let work = || {
+        let mut may_go_on = || {
+            if let Ok(mut go_on) = go_on.try_lock()
+                && !go_on()
+            {
+                stop.store(true, Ordering::Relaxed);
+            }
+            !stop.load(Ordering::Relaxed)
+        };
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(one), Some(place)) = (all.get(at), found.get(at)) else {
+                return;
+            };
+            let result = of(one, &mut may_go_on);
+            if result.is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            let _ = place.set(result);
+        }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        (1..cores.min(all.len())).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    // A cause comes before what it stopped.
+    let results: Vec<Result<R>> = found.into_iter().filter_map(OnceLock::into_inner).collect();
+    if let Some(Err(error)) = results
+        .iter()
+        .find(|result| matches!(result, Err(error) if !matches!(error, Error::Interrupted)))
+    {
+        return Err(error.clone());
+    }
+    results.into_iter().collect()
 }
 
 fn too_large(model: &Model) -> f64 {
@@ -91,5 +148,37 @@ impl<S: Source> Source for Interruptible<'_, S> {
             true => self.workload.next_batch(batch),
             false => Err(Error::Interrupted),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_in_order_until_something_fails_or_somebody_stops() {
+        let all: Vec<u64> = (0..50).collect();
+        let found = side_by_side(&all, &mut || true, |one, _| Ok(2 * one)).unwrap();
+        assert_eq!(found, (0..50).map(|one| 2 * one).collect::<Vec<_>>());
+
+        let refuse = |one: &u64, go_on: GoOn<'_>| match one {
+            17 => Err(Error::input("of 17")),
+            _ if go_on() => Ok(()),
+            _ => Err(Error::Interrupted),
+        };
+        let error = side_by_side(&all, &mut || true, refuse).unwrap_err();
+        assert_eq!(error.to_string(), "of 17");
+
+        let mut asked = 0;
+        let mut twenty_times = || {
+            asked += 1;
+            asked <= 20
+        };
+        let one_more = |_: &u64, go_on: GoOn<'_>| if go_on() { Ok(()) } else { Err(Error::Interrupted) };
+        let many = vec![0; 10_000];
+        let error = side_by_side(&many, &mut twenty_times, one_more).unwrap_err();
+        assert!(matches!(error, Error::Interrupted), "{error}");
+        let none = side_by_side(&[0_u64; 0], &mut || true, one_more).unwrap();
+        assert!(none.is_empty());
     }
 }
