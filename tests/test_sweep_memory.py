@@ -61,8 +61,8 @@ def measured(folder: Path, *sizes: int) -> list[tuple[int, int, int]]:
 
 
 def test_a_sweep_keeps_little_of_its_runs(tmp_path: Path) -> None:
-    (few, kept_of_few, _), (many, kept_of_many, _) = measured(tmp_path, 50, 150)
-    assert (few, many) == (50, 150)
+    (few, kept_of_few, _), (many, kept_of_many, _) = measured(tmp_path, 100, 400)
+    assert (few, many) == (100, 400)
     assert (kept_of_many - kept_of_few) / (many - few) < MOST_BYTES
 
 
