@@ -36,7 +36,8 @@
 //!   mined anew, unless pages on trial have lost more than they may. Every 512 look-ups, or sooner where memory has
 //!   cost `patience`, more pages follow: as many as can fail without all pages together losing more than a hundredth of
 //!   the regular loads so far, a tenth of the loads that writes avoided (`dei=shared`), and what pages have saved. So a
-//!   set that does not pay costs about a hundredth, and a set that pays is in use sooner the more it saves. The balance
+//!   set that does not pay costs about a hundredth, and a set that pays is in use sooner the more it saves,
+//!   though pages that would have paid later are given up too. The balance
 //!   does not cover everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups
 //!   made while there was a page.
 //! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads, a page is removed if its entries
@@ -82,7 +83,7 @@
 //! * `directory` (bytes, a share of `ftl.map_cache` or `search`; default 0.06): the largest size of the directory. It
 //!   takes only what its live pages need; cached entries use the rest. A filter takes 1.8 bytes for an LPN, a cached
 //!   entry 6 and more. The published size is 16 of 272 KiB, 0.059, which holds 9,100 LPNs at the default
-//!   `false_positive`. On real traces a larger directory costs more than it saves (see the guide, *Correlations in real
+//!   `false_positive`. On most real traces a larger directory costs more than it saves (see the guide, *Correlations in real
 //!   traces*). `search` knows exactly which page holds which LPN, in memory that is not counted.
 //! * `false_positive` (share, default 0.001): false positive rate of a filter whose page is full. It sets the size of
 //!   all filters.
