@@ -523,10 +523,14 @@ def test_chains_refuse_in_a_sentence(place: Path, log: ldd.LDD, wiki: ldd.LDD, t
         (lambda: reduced.sample_partitions("1%"), "expected before a reduction"),
         (lambda: wiki.count(level=1.0), "level 1.0: expected more than 0"),
         (lambda: ldd.regex("("), "regex (: unclosed group, expected a regular expression"),
-        (lambda: ldd.fields(0), "fields(0): expected 1 or more"),
+        (lambda: ldd.fields(0), "fields(0): expected a whole number, 1 or more"),
         (lambda: log.map(ldd.words).count(), "words: dict, expected a text"),
         (lambda: log.map(ldd.words, batches=True), "expected a function with batches=True"),
         (lambda: log.using(processes=0).count(), "processes 0: expected 1 or more"),
+        (lambda: log.using(processes=2000).count(), "processes 2000: expected at most 1024"),
+        (lambda: ldd.fields("a"), "fields('a'): expected a whole number, 1 or more"),  # type: ignore[arg-type]
+        (lambda: ldd.fields(True), "fields(True): expected a whole number, 1 or more"),
+        (lambda: ldd.regex(b"a"), "regex(b'a'): expected a text"),  # type: ignore[arg-type]
         (
             lambda: log.using(processes=2).map(lambda f: f, batches=True).count(),
             "expected none with functions over batches",

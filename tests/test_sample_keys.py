@@ -140,11 +140,16 @@ def test_a_truth_is_no_number(ftlab: Command) -> None:
     done = ftlab("sample", "select count(*) from 'k.jsonl' where k = true", "--ratio", "1")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "ftlab: k.jsonl, record at byte 12: `5` beside `true`: expected true or false, or a number beside it\n"
+        "ftlab: k.jsonl, record at byte 12: `5` compared with `true`: expected two truths or two numbers\n"
     )
     pl.DataFrame({"k": [0, 1]}).write_parquet("k.parquet")
-    with pytest.raises(lab.InputError, match="`0` beside `false`"):
+    with pytest.raises(lab.InputError, match="`0` compared with `false`"):
         lab.sample("select count(*) from 'k.parquet' where k <> false", ratio=1)
+    Path("k.csv").write_text("k,t\n1,true\n0,no\n")
+    for condition in ("k = true", "false < k", "k in (true, false)", "k between false and true", "k = (t = 'no')"):
+        with pytest.raises(lab.InputError, match=r"`1` compared with `(true|false)`"):
+            lab.sample(f"select count(*) from 'k.csv' where {condition}", ratio=1)
+    assert lab.sample("select count(*) as n from 'k.csv' where t = true", ratio=1).rows[0]["n"].value == 1
 
 
 def test_lists_are_no_known_fields() -> None:

@@ -108,6 +108,8 @@ def study_sample(query: str, ratios: Iterable[str | float], *, seeds: int = 5, *
 
     `options` are those of `ftlab.sample`. Without a `limit` the first 1000 rows of the exact answer are compared.
     """
+    if isinstance(ratios, str) or not isinstance(ratios, Iterable):
+        raise InputError(f"ratios {ratios!r}: expected several, such as ['1%', '5%']")
     shares = [share(ratio, "study") for ratio in ratios]
     if not shares:
         raise InputError("--study: expected ratios, such as 1%,5%,20%")

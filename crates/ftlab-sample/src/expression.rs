@@ -57,6 +57,22 @@ pub enum Expression {
     Field(Box<Expression>, usize),
 }
 
+impl Expression {
+    /// Whether it can only be true, false or null.
+    pub fn is_truth(&self) -> bool {
+        matches!(
+            self,
+            Expression::Bool(_)
+                | Expression::Compare(..)
+                | Expression::And(..)
+                | Expression::Or(..)
+                | Expression::Not(_)
+                | Expression::IsNull(_)
+                | Expression::Like(..)
+        )
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Equal,
@@ -71,7 +87,7 @@ pub enum Comparison {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texts {
     Texts,
-    /// Both are fields without a type: numbers, where both can be read so.
+    /// Both are fields without a type, or one is and the other a truth: numbers, where they can be read so.
     Untyped,
 }
 
@@ -412,11 +428,12 @@ fn compare(how: Comparison, texts: Texts, a: &Value<'_>, b: &Value<'_>) -> Evalu
         }
         (Value::Bool(truth), number @ (Value::Number(_) | Value::Whole(_)))
         | (number @ (Value::Number(_) | Value::Whole(_)), Value::Bool(truth)) => {
-            let number = number.text().unwrap_or_default();
-            return Err(Wrong(format!(
-                "`{}` beside `{truth}`: expected true or false, or a number beside it",
-                String::from_utf8_lossy(&number)
-            )));
+            return Err(no_truth(&number.text().unwrap_or_default(), *truth));
+        }
+        (Value::Bool(truth), Value::Text(text)) | (Value::Text(text), Value::Bool(truth))
+            if texts == Texts::Untyped && parse_real(text).is_some() =>
+        {
+            return Err(no_truth(text, *truth));
         }
         (Value::Bool(_), _) | (_, Value::Bool(_)) => match (a.truth(), b.truth()) {
             (Ok(a), Ok(b)) => a.partial_cmp(&b),
@@ -437,6 +454,13 @@ fn compare(how: Comparison, texts: Texts, a: &Value<'_>, b: &Value<'_>) -> Evalu
         Comparison::Greater => order.is_gt(),
         Comparison::GreaterOrEqual => order.is_ge(),
     }))
+}
+
+fn no_truth(number: &[u8], truth: bool) -> Wrong {
+    let number = String::from_utf8_lossy(number);
+    Wrong(format!(
+        "`{number}` compared with `{truth}`: expected two truths or two numbers"
+    ))
 }
 
 /// As in SQL, nothing is divided by zero: the result is null.

@@ -19,6 +19,7 @@ from ftlab.sampling import whole
 
 T = TypeVar("T")
 Function = Callable[[Any], Any]
+MOST_PROCESSES = 1024
 
 # Reducers that have estimates.
 _KINDS = ("sum", "count", "avg", "proportion")
@@ -111,7 +112,9 @@ class LDD:
         for name, value in (("threads", threads), ("depth", depth), ("processes", processes)):
             if value is None and name != "depth":
                 continue
-            # What is out of range is refused by who knows it.
+            if name == "processes" and isinstance(value, int) and value > MOST_PROCESSES:
+                raise InputError(f"processes {value}: expected at most {MOST_PROCESSES}")
+            # What else is out of range is refused by who knows it.
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
                 raise InputError(f"{name} {value!r}: expected a whole number, 1 or more")
         return replace(self, _ways=Ways(threads, depth, processes))

@@ -39,13 +39,15 @@ links = Kernel("links")
 
 def fields(number: int) -> Kernel:
     """The n-th piece between white space, from 1 on."""
-    if number < 1:
-        raise InputError(f"fields({number}): expected 1 or more")
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise InputError(f"fields({number!r}): expected a whole number, 1 or more")
     return Kernel("fields", (("number", number),))
 
 
 def regex(pattern: str) -> Kernel:
     """What a regular expression finds: its first group, else all of it."""
+    if not isinstance(pattern, str):
+        raise InputError(f"regex({pattern!r}): expected a text")
     kernel = Kernel("regex", (("pattern", pattern),))
     kernel.pieces("map", [])
     return kernel

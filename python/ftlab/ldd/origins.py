@@ -152,7 +152,8 @@ class _Work:
             raise InputError(f"processes {processes}: expected 1 or more")
         global _forked
         _forked = self
-        pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("fork"))
+        # More than there is work for would only be made.
+        pool = ProcessPoolExecutor(min(processes, max(1, len(order))), mp_context=multiprocessing.get_context("fork"))
         try:
             yield from pool.map(_in_process, order, chunksize=4)
         except BrokenProcessPool:

@@ -287,10 +287,11 @@ impl Scope<'_> {
     }
 
     fn compare(&self, how: Comparison, left: Expression, right: Expression) -> Expression {
-        let texts = if self.is_untyped(&left) && self.is_untyped(&right) {
-            Texts::Untyped
-        } else {
-            Texts::Texts
+        let texts = match (self.is_untyped(&left), self.is_untyped(&right)) {
+            (true, true) => Texts::Untyped,
+            (true, false) if right.is_truth() => Texts::Untyped,
+            (false, true) if left.is_truth() => Texts::Untyped,
+            _ => Texts::Texts,
         };
         Expression::Compare(how, texts, Box::new(left), Box::new(right))
     }
