@@ -532,6 +532,14 @@ def test_chains_refuse_in_a_sentence(place: Path, log: ldd.LDD, wiki: ldd.LDD, t
         (lambda: ldd.fields(True), "fields(True): expected a whole number, 1 or more"),
         (lambda: ldd.regex(b"a"), "regex(b'a'): expected a text"),  # type: ignore[arg-type]
         (
+            lambda: log.map(lambda f: ([1], 1)).reduce_by_key("sum").collect(),
+            "a key is [1], expected one that can be hashed",
+        ),
+        (
+            lambda: log.map(lambda f: "\ud800").save("half.ldd"),
+            "has half of a surrogate pair, expected whole characters",
+        ),
+        (
             lambda: log.using(processes=2).map(lambda f: f, batches=True).count(),
             "expected none with functions over batches",
         ),

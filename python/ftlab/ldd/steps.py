@@ -206,5 +206,11 @@ class ReduceWithin:
 def pair(row: Any, of: str) -> tuple[Any, Any]:
     """A key and a value."""
     if isinstance(row, tuple) and len(row) == 2:
+        try:
+            hash(row[0])
+        except TypeError:
+            raise InputError(
+                f"{of}: a key is {row[0]!r:.60}, expected one that can be hashed: no list, set or dict"
+            ) from None
         return row
     raise InputError(f"{of}: a record is {type(row).__name__}, expected pairs (key, value), as of .map")

@@ -164,7 +164,10 @@ def _encoder(format: str, pairs: bool) -> Callable[[Any], bytes]:
 def _text(record: Any) -> bytes:
     if not isinstance(record, str):
         raise InputError(f"a record is {type(record).__name__}, expected texts like the first")
-    return record.encode("utf-8", "surrogateescape")
+    try:
+        return record.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise InputError(f"a record, {record!r:.60}, has half of a surrogate pair, expected whole characters") from None
 
 
 def _object(record: Any) -> bytes:
