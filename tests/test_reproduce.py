@@ -256,7 +256,7 @@ def test_traces_take_the_place_of_generators(
     # What lies beside a trace is none, though it comes first by its name, and capitals are small letters.
     (folder / "experiment.toml").write_text(EXPERIMENT.replace("**/hot.csv", "**/*hot.csv*"))
     (traces / "hot.csv").rename(traces / "HOT.CSV")
-    for beside in ("A-hot.csv.part", "A-HOT.csv.md5", "A-hot.csv.md"):
+    for beside in ("A-hot.csv.part", "A-HOT.csv.md5", "A-hot.csv.md", "A-hot.csv.README"):
         (traces / beside).write_text("no trace\n")
     done = ftlab("reproduce", folder, "--only", "fig-1", "--traces", tmp_path / "traces", "--json")
     assert done.code == 0, done.err

@@ -35,6 +35,7 @@ BESIDE = frozenset(
         ".asc",
         ".sig",
         ".md",
+        ".readme",
         ".html",
         ".pdf",
     ]
