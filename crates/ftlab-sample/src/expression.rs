@@ -481,13 +481,13 @@ fn of_text(value: &Value<'_>, change: impl Fn(&[u8]) -> Vec<u8>) -> Value<'stati
         .map_or(Value::Null, |text| Value::Text(Cow::Owned(change(&text))))
 }
 
-/// `%` stands for any bytes, `_` for one.
 /// Where the character that begins at `at` ends.
 fn after(text: &[u8], at: usize) -> usize {
     let further = text[at + 1..].iter().take_while(|&&byte| byte & 0xC0 == 0x80);
     at + 1 + further.count()
 }
 
+/// `%` stands for any bytes, `_` for a character.
 fn like(text: &[u8], pattern: &[u8]) -> bool {
     let (mut at, mut in_pattern) = (0, 0);
     let mut again: Option<(usize, usize)> = None;

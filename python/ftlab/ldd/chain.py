@@ -20,6 +20,7 @@ from ftlab.sampling import whole
 T = TypeVar("T")
 Function = Callable[[Any], Any]
 MOST_PROCESSES = 1024
+"""That are asked for; each is a fork of this one."""
 
 # Reducers that have estimates.
 _KINDS = ("sum", "count", "avg", "proportion")
@@ -108,7 +109,7 @@ class LDD:
 
     def using(self, *, threads: int | None = None, depth: int = 4, processes: int | None = None) -> LDD:
         """How it is run: `threads` for kernels [all cores], `depth` readers of each disk, `processes` for functions of
-        Python [the caller's thread]."""
+        Python [the caller's thread], 1024 at most, and no more than there are partitions."""
         for name, value in (("threads", threads), ("depth", depth), ("processes", processes)):
             if value is None and name != "depth":
                 continue
