@@ -2,7 +2,7 @@
 
 use ftlab_core::memory;
 
-use super::{By, Fingerprints, Node, Place};
+use super::{By, Fingerprints, NONE, Place};
 
 impl Fingerprints {
     /// Brings where a content is looked for, and a place, into the processor's cache.
@@ -34,18 +34,20 @@ impl Fingerprints {
         memory::prefetch(&self.links, number as usize);
     }
 
-    /// The same of what may leave after fingerprint `number`, which is about to: where the next one is looked for, as it was brought
-    /// here an eviction ago; and the fingerprint behind it.
+    /// The same of what may leave after fingerprint `number`, which is about to, a step at a time: the third after it, where the second
+    /// is looked for, and which fingerprints stand there before the first. Each was asked for an eviction ago.
     #[inline]
     pub(super) fn prefetch_evictions_after(&self, number: u32) {
-        let next = self.links[number as usize][0];
-        let Some(&Node { content, place, .. }) = self.nodes.get(next) else {
-            return;
-        };
-        self.nodes.prefetch_chain(By::Content, content);
-        self.nodes.prefetch_chain(By::Place, place);
-        let [behind, _] = self.links[next as usize];
-        self.prefetch_node(behind);
+        let behind = |number: u32| self.links.get(number as usize).map_or(NONE, |links| links[0]);
+        let first = behind(number);
+        let Some(node) = self.nodes.get(first) else { return };
+        self.nodes.prefetch(self.nodes.first_of(By::Content, node.content));
+        self.nodes.prefetch(self.nodes.first_of(By::Place, node.place));
+        let second = behind(first);
+        let Some(node) = self.nodes.get(second) else { return };
+        self.nodes.prefetch_chain(By::Content, node.content);
+        self.nodes.prefetch_chain(By::Place, node.place);
+        self.prefetch_node(behind(second));
     }
 
     /// The same of what a hit touches beside the fingerprint. The place that it stands for.
