@@ -258,3 +258,28 @@ def test_a_shell_completes_a_line_that_gives_an_option_twice() -> None:
         check=False,
     )
     assert "--fit" in done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run uniform:requests=100 --drive tiny --precondition none",
+        "compare uniform:requests=100 --drive tiny --precondition none --vary seed=1,2",
+        "inspect uniform:requests=100",
+        "mrc uniform:requests=100 --drive tiny",
+        "--version",
+    ],
+)
+def test_what_draws_nothing_and_asks_for_no_table_starts_soon(command: str) -> None:
+    """Polars and Altair take longer to import than all else that such a command does."""
+    code = (
+        "import atexit, sys\n"
+        "from ftlab.__main__ import main\n"
+        "heavy = {'polars', 'altair', 'vl_convert'}\n"
+        "atexit.register(lambda: print(*heavy & sys.modules.keys(), file=sys.stderr))\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *command.split()], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert done.stderr.splitlines()[-1] == ""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ftlab import __version__, film, plots, show
+from ftlab.cached import kept
 from ftlab.comparison import Comparison, Point
 from ftlab.headline import (
     LATENCY_PARTS,
@@ -332,8 +334,12 @@ def page(template: str, **content: Any) -> str:
 @lru_cache(maxsize=1)
 def _library() -> Markup:
     """Vega, Vega-Lite and vega-embed, once per page."""
+    return Markup(kept(f"vega-{version('vl-convert-python')}.js", _bundled).replace("</script", "<\\/script"))
+
+
+def _bundled() -> str:
     # The snippet has a default, which the stub of vl_convert leaves out.
-    return Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script"))  # type: ignore[call-arg]
+    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
 
 
 def save_page(html: str, charts: Iterable[Chart], folder: Path) -> None:
@@ -346,7 +352,7 @@ def save_page(html: str, charts: Iterable[Chart], folder: Path) -> None:
 def _vega_lite(figure: Any) -> dict[str, Any]:
     """A figure as Vega-Lite. Altair refuses more than 5,000 rows; lines of many runs have more, and a page has room."""
     with alt.data_transformers.enable("default", max_rows=None):
-        spec: dict[str, Any] = figure.to_dict()
+        spec: dict[str, Any] = figure.to_dict(validate=False)
     return spec
 
 

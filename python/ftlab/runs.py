@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -150,16 +150,38 @@ def execute(workload: Workload, spec: Spec, progress: Progress | None = None) ->
     return result
 
 
+class _Tables(Mapping[str, "pl.DataFrame"]):
+    """What the core handed over, made tables of polars once they are asked for: a short run takes less time than the
+    import of polars."""
+
+    def __init__(self, handed_over: Mapping[str, Any]) -> None:
+        self._of = dict(handed_over)
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        import polars as pl
+
+        table = self._of[name]
+        if not isinstance(table, pl.DataFrame):
+            # The core writes NaN where an interval has nothing to divide by; in tables that is a missing value.
+            table = self._of[name] = pl.DataFrame(table).fill_nan(None)
+        return table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self.items()),)
+
+
 def from_outcome(workload: str, spec: Spec, outcome: Produced) -> Run:
     """The run object of what the core handed over."""
-    import polars as pl
-
     figures: dict[str, Any] = stands_for.as_given(outcome.summary)
     # Thousands of runs share the specs of their plan.
     given = stands_for.as_given(json.dumps(spec))
     spec = spec if given == spec else given
     first = {key: figures[key] for key in _ORDER if key in figures}
     summary: Summary = {"schema": SCHEMA, **first, **figures}
-    # The core writes NaN where an interval has nothing to divide by; in tables that is a missing value.
-    tables = {name: pl.DataFrame(table).fill_nan(None) for name, table in outcome.tables.items()}
-    return Run(workload=workload, spec=spec, summary=summary, tables=tables)
+    return Run(workload=workload, spec=spec, summary=summary, tables=_Tables(outcome.tables))

@@ -40,6 +40,7 @@ def _stoppable(verb: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+_VERSION = "--version"
 # Verbs in the order of the help, each with its module and the function in it.
 _VERBS = {
     "demo": "demo.demo",
@@ -132,7 +133,7 @@ def app(only: str | None = None) -> typer.Typer:
     return made
 
 
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _root(version: bool = typer.Option(False, _VERSION, help="Print the version and exit.")) -> None:
     if version:
         from ftlab import __version__
 
@@ -141,11 +142,12 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 def asked() -> str | None:
-    """The verb that the command line begins with; None where all of them are asked for: help, completion, a misspelled
-    verb."""
+    """The verb that the command line begins with, or `--version` where that is all; None where all verbs are needed:
+    help, completion, a misspelled verb."""
     first = sys.argv[1] if len(sys.argv) > 1 else ""
     completes = any(name.endswith("_COMPLETE") for name in os.environ)
-    return first if first in {*_VERBS, *_GROUPS} and not completes else None
+    known = first in {*_VERBS, *_GROUPS} or sys.argv[1:] == [_VERSION]
+    return first if known and not completes else None
 
 
 def main(made: typer.Typer | None = None) -> None:

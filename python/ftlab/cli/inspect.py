@@ -30,7 +30,7 @@ def inspect(
     """
     import contextlib
 
-    from ftlab import inspection, inspection_report, store, traces
+    from ftlab import inspection, store, traces
     from ftlab.cli import inspection_text, progress, text
 
     workloads: list[list[str]] = [[name] for name in workload] if apart else [workload]
@@ -45,6 +45,8 @@ def inspect(
         finally:
             progress.clear(line)
         if folder:
+            from ftlab import inspection_report
+
             inspection_report.save(found, folder)
     if json:
         text.put_json([dict(one.figures) for one in found] if apart else found[0].figures)

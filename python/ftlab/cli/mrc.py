@@ -65,7 +65,7 @@ def mrc(
 
 def _page(found: MissRatio) -> str:
     """The map and the look-ups, hit ratios by size, and the sizes for hit ratios."""
-    from ftlab import map_memory_report as page
+    from ftlab import map_memory_tables as page
     from ftlab import show
     from ftlab.cli import text
     from ftlab.headline import filter_facts
