@@ -214,13 +214,14 @@ def test_a_terminal_shows_the_first_points_and_warnings_of_many(
     ftlab: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seeds = ",".join(str(seed) for seed in range(1, 101))
-    done = ftlab("compare", "uniform", "--vary", f"seed={seeds}")
+    many = ("compare", "uniform:requests=100", "--vary", f"seed={seeds}")
+    done = ftlab(*many)
     table, more = done.out.split("\n\n")[:2]
     assert len(table.splitlines()) == 2 + 60
     assert more == "and 40 more points, in the order of the grid: all are in table.csv of --out DIR"
-    assert len(json.loads(ftlab("compare", "uniform", "--vary", f"seed={seeds}", "--json").out)) == 100
+    assert len(json.loads(ftlab(*many, "--json").out)) == 100
     monkeypatch.setattr(comparison.Comparison, "cautions", [f"warning {i}" for i in range(100)])
-    lines = ftlab("compare", "uniform").out.splitlines()
+    lines = ftlab("compare", "uniform:requests=100").out.splitlines()
     assert sum("warning" in line for line in lines) == 12
     assert "and 88 more: each is in summary.json of its run" in lines
 
