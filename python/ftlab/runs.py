@@ -156,15 +156,17 @@ class _Tables(Mapping[str, "pl.DataFrame"]):
 
     def __init__(self, handed_over: Mapping[str, Any]) -> None:
         self._of = dict(handed_over)
+        self._made: dict[str, pl.DataFrame] = {}
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        import polars as pl
+        if name not in self._made:
+            import polars as pl
 
-        table = self._of[name]
-        if not isinstance(table, pl.DataFrame):
             # The core writes NaN where an interval has nothing to divide by; in tables that is a missing value.
-            table = self._of[name] = pl.DataFrame(table).fill_nan(None)
-        return table
+            self._made[name] = pl.DataFrame(self._of[name]).fill_nan(None)
+            # What the core has can be read once.
+            self._of[name] = None
+        return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._of)
