@@ -6,7 +6,7 @@ import json
 import math
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,16 +80,16 @@ def workload_spec(workload: Workload) -> Spec:
         return {"generator": {"spec": _read(path, "workload file")}}
     if text == "-" or path.exists():
         return {"trace": {"paths": tables.stand_ins([text])}}
-    known = _generators()
+    known = _generators(_ftlab.list)
     if text.split(":", 1)[0] in known:
         return {"generator": {"spec": text}}
     raise InputError(f"workload `{text}`: no such file, and no generator of that name (known: {', '.join(known)})")
 
 
 @cache
-def _generators() -> tuple[str, ...]:
-    """Their names; of thousands of points each asks for them."""
-    return tuple(row["name"] for row in json.loads(_ftlab.list("workloads")))
+def _generators(listed: Callable[[str], str]) -> tuple[str, ...]:
+    """Their names, of what the core lists; each of thousands of points asks for them."""
+    return tuple(row["name"] for row in json.loads(listed("workloads")))
 
 
 def workload_label(workload: Workload) -> str:
