@@ -147,3 +147,17 @@ def test_a_note_says_where_the_drive_has_less_room_for_copies_than_was_asked_for
     assert tight["replication"]["written"] <= budget
     (note,) = (note for note in tight["notes"] if note.startswith("copies:"))
     assert f"are 6100 units, and the drive has room for {budget} beside" in note
+
+
+@pytest.mark.parametrize(("copies", "further"), [("all", 63 * 3), ("linear", 63 + 31 + 1), ("count", 63 + 31 + 1)])
+def test_on_128_chips_a_value_has_64_copies_at_most(tmp_path: Path, copies: str, further: int) -> None:
+    """One value is read 70 times, one 31 times, one once: 1 + round(n × 63 / 63) copies, or n + 1, is the same."""
+    requests = filled(200, 200)
+    for unit, reads in enumerate((70, 31, 1)):
+        requests += [Request(requests[-1].at_ns + MS, "read", unit, 0) for _ in range(reads)]
+    requests += [Request(requests[-1].at_ns + MS * unit, "write", 200 + unit, 1000 + unit) for unit in range(1, 101)]
+    requests.append(Request(requests[-1].at_ns + MS, "read", 199, 0))
+    changes = {"geometry.channels": "16", "geometry.ways": "8"}
+    policy = f"rr_ssd:day_units=300,alpha=400,copies={copies}"
+    summary, _ = run(requests, policy, tmp_path / "t.parquet", changes)
+    assert summary["replication"]["written"] == further

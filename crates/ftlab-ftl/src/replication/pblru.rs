@@ -36,6 +36,7 @@
 //!   copy (`internal`) or one (`late`).
 //! * `eviction` (`priority` or `lru`, default `priority`): PBLRU, or the least recently used group.
 //! * `space` (share of the logical units, default 0.1): for further copies. `recency` (share of that, default 0.5): the recency region.
+//!   Both are rounded down to whole units. A read of what was never written is no access.
 //! * `threshold` (share, default 0.05): blocking probability from which a read asks for a copy.
 //! * `history` (accesses, default 1, at least 1): accesses that a page needs before a read of it may ask for a copy.
 //! * `read_us`, `write_us` (µs, default 120 and 400): times of a read (the unit of idle lengths) and of a write that

@@ -28,12 +28,12 @@ pub enum When {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CopiesBy {
-    /// 1 + round(count × (chips − 1) / 63).
+    /// 1 + round(count × (chips − 1) / 63), of the most that one value may have.
     #[default]
     Linear,
     /// count + 1.
     Count,
-    /// As many as there are chips.
+    /// As many as there are chips, or one value may have.
     All,
 }
 
@@ -81,8 +81,10 @@ pub(super) fn new(name: &str, params: Params, choice: Choice, setup: &Setup) -> 
     if !(1.0..=1e12).contains(&params.idle_us) {
         return Err(fault(format!("idle_us = {}, expected 1 to 1e12 µs", params.idle_us)));
     }
-    if params.day_units == Some(0) || params.idle_units == 0 {
-        return Err(fault("day_units or idle_units = 0, expected at least 1".to_owned()));
+    if params.day_units == Some(0) || params.workload_units == Some(0) || params.idle_units == 0 {
+        return Err(fault(
+            "day_units, workload_units or idle_units = 0, expected at least 1".to_owned(),
+        ));
     }
     let days = Days {
         time_ns: (params.day_s * 1e9) as u64,
@@ -167,16 +169,13 @@ struct Saved {
 impl Selective {
     /// Copies beyond the first that a value should have after `count` reads.
     fn wants(&self, count: u8) -> u32 {
-        let chips = self.chips.count();
-        let all = chips.min(MAX_COPIES) as u32 - 1;
+        let all = self.chips.count().min(MAX_COPIES) as u32 - 1;
         let count = u32::from(count);
         match self.params.copies {
             CopiesBy::All => all * u32::from(count > 0),
             CopiesBy::Count => count.min(all),
             // Rounded half up.
-            CopiesBy::Linear => (2 * count * (chips as u32 - 1) + u32::from(MOST))
-                .div_euclid(2 * u32::from(MOST))
-                .min(all),
+            CopiesBy::Linear => (2 * count * all + u32::from(MOST)).div_euclid(2 * u32::from(MOST)),
         }
     }
 

@@ -10,13 +10,13 @@
 //! * `mirror` (bool, default true): at the end of a day a mirror of the drive serves the host until all copies are in flash; otherwise they
 //!   are made in idle moments of the next day.
 //! * `copies` (`linear`, `count` or `all`, default `linear`): copies of a value that was read *n* times: 1 + round(n (N − 1) / 63) of N chips, n + 1,
-//!   or N.
+//!   or N; N is at most 64, however many chips (packages: a channel's ways) there are.
 //! * `alpha` (%, default 0): space for copies, of the workload's size, beyond what deduplication saves. Both together are at most what the drive
 //!   has beside its logical units and what collection needs (`ftl.op_ratio`), however empty it is: it keeps room for all its logical units.
 //!   A note says so where more copies were wanted.
 //! * `workload_units` (units, default: the units that hold data): the workload's size.
 //! * `day_s` (s, default 86400): length of a day. `day_units` (host units written, default none): length of a day in
-//!   host writes instead. Without time, the default is the logical units of the drive.
+//!   host writes instead. A day ends with the first request after it: the copies of a run's last day are not made. Without time, the default is the logical units of the drive.
 //! * `idle_us` (µs, default 10000): how long a lane must be idle before a copy is made there on line, and how often
 //!   this is checked.
 //! * `idle_units` (host units, default 1024): without time, how often the policy checks whether there is something to
