@@ -24,6 +24,9 @@ impl<B: Backend> Ftl<B> {
     pub fn check(&self) -> Result<(), String> {
         self.check_owners()?;
         self.check_map()?;
+        if let Some(lpn) = self.placing.wrong_tick(&self.record, self.config.logical_units) {
+            return Err(format!("the slot of {lpn:?} has another tick than the unit"));
+        }
         self.check_units()?;
         self.check_cache()
     }

@@ -1,6 +1,6 @@
 //! What the mechanism knows for placement policies, and how it asks them.
 
-use ftlab_core::{LaneId, Layout, Lpn, Result, RuId};
+use ftlab_core::{LaneId, Layout, Lpn, Result, RuId, Slot};
 use serde::Serialize;
 
 use crate::allocation::{self, AllocationPolicy};
@@ -13,7 +13,7 @@ use crate::gc::mover::{AHEAD, Way};
 use crate::gc::scatter::Chosen;
 use crate::owner::{Owner, Packed};
 use crate::placement::{Asks, Event, HostWrite, PlacementPolicy, Survivor, SurvivorRun};
-use crate::record::Entry;
+use crate::record::{Entry, Record};
 use crate::request::WriteContext;
 use crate::since::Since;
 
@@ -71,7 +71,15 @@ impl Placing {
         let mut placing = Placing {
             asks,
             notes_placed: asks.since || asks.places,
-            since: Since::new(if asks.since { config.logical_units } else { 0 }),
+            since: Since::new(
+                if asks.since { config.logical_units } else { 0 },
+                // Where a drive recovers, survivors are not asked about in runs.
+                if asks.since && asks.ages && config.checkpoint_units == 0 {
+                    layout.slots()
+                } else {
+                    0
+                },
+            ),
             future: future.unwrap_or_default(),
             under_way: None,
             opened: vec![0; layout.rus as usize],
@@ -148,20 +156,42 @@ impl Placing {
         parts.collect()
     }
 
-    /// `lpn` has been placed now.
+    /// `lpn` has been placed now, and its entry says where.
     #[inline]
-    pub fn placed(&mut self, lpn: Lpn, tick: u64) {
+    pub fn placed(&mut self, lpn: Lpn, entry: Entry, tick: u64) {
         self.under_way = None;
         if self.asks.since {
             self.since.set(lpn, tick);
+            self.lies(lpn, entry);
         }
     }
 
     /// `lpn` was placed at `tick`, which may lie before that of others that are known already (a state that is set up).
-    pub fn placed_before(&mut self, lpn: Lpn, tick: u64) {
+    pub fn placed_before(&mut self, lpn: Lpn, slot: Slot, tick: u64) {
         if self.asks.since {
             self.since.set_before(lpn, tick);
+            self.since.lies(lpn, slot);
         }
+    }
+
+    #[inline]
+    fn lies(&mut self, lpn: Lpn, entry: Entry) {
+        if self.since.knows_slots()
+            && let Some(slot) = entry.as_slot()
+        {
+            self.since.lies(lpn, slot);
+        }
+    }
+
+    /// What an LPN owns has moved.
+    #[inline(always)]
+    pub fn moved(&mut self, from: Slot, to: Slot) {
+        self.since.moved(from, to);
+    }
+
+    /// Survivors are not asked about in runs from now on.
+    pub fn forget_slots(&mut self) {
+        self.since.forget_slots();
     }
 
     /// When the version of `lpn` that survives dies, as far as the policy asks for it.
@@ -190,6 +220,20 @@ impl Placing {
         self.since.prefetch(lpn);
     }
 
+    /// Whether the policy is told where survivors lie even if it has chosen that for them.
+    pub fn tells_chosen(&self) -> bool {
+        !self.asks.knows_chosen
+    }
+
+    /// The first of the units that `record` says lie in slots of which another time of placing is kept.
+    pub fn wrong_tick(&self, record: &Record, units: u32) -> Option<Lpn> {
+        let is_wrong = |&lpn: &Lpn| {
+            let slot = record.entry(lpn).as_slot();
+            slot.is_some_and(|slot| !self.since.agrees(lpn, slot))
+        };
+        (0..units).map(Lpn).find(is_wrong)
+    }
+
     /// Whether the policy is told where units lie.
     pub fn asks_for_places(&self) -> bool {
         self.asks.places
@@ -207,6 +251,15 @@ impl Placing {
         self.counts.fill(FrontierCounts::default());
     }
 
+    /// A saved state has been loaded.
+    pub fn loaded(&mut self, record: &Record) {
+        if self.since.knows_slots() {
+            for lpn in (0..record.map.len() as u32).map(Lpn) {
+                self.lies(lpn, record.entry(lpn));
+            }
+        }
+    }
+
     /// What a saved state must keep of it: ticks of opening, and the last placements where they are kept.
     pub(crate) fn parts(&mut self) -> (&mut Vec<u64>, (&mut Vec<u32>, &mut u64)) {
         (&mut self.opened, self.since.parts())
@@ -219,7 +272,7 @@ impl<B: Backend> Ftl<B> {
     pub(crate) fn note_placed(&mut self, lpn: Lpn) {
         self.placing.under_way = None;
         if self.placing.notes_placed {
-            self.placing.placed(lpn, self.tick);
+            self.placing.placed(lpn, self.record.entry(lpn), self.tick);
             self.tell_place(lpn);
         }
     }
@@ -334,19 +387,22 @@ impl<B: Backend> Ftl<B> {
         Some(chosen)
     }
 
-    /// As [`Ftl::place_survivor`], of each of `lpns`, whose choices are added to `chosen`; none of them is counted yet.
-    pub(crate) fn place_survivors(&mut self, lpns: &[u32], way: &Way, chosen: &mut Vec<Chosen>) {
+    /// As [`Ftl::place_survivor`], of each of `lpns`, which lie in `slots`; their choices are added to `chosen`; none of them is counted
+    /// yet. Whether the policy has answered for all of them at once.
+    pub(crate) fn place_survivors(&mut self, lpns: &[u32], slots: &[u32], way: &Way, chosen: &mut Vec<Chosen>) -> bool {
         let now = self.now();
         let placing = &self.placing;
         let run = SurvivorRun {
             lpns,
+            slots: &slots[..lpns.len()],
             from: way.from,
             opened: placing.opened[way.victim.at()],
             since: &placing.since,
             now,
         };
         let before = chosen.len();
-        if !self.placement.survivor_run(&run, chosen) {
+        let is_answered = self.placement.survivor_run(&run, chosen);
+        if !is_answered {
             let stream = self.frontiers.of_policy(way.from);
             let by_drive = Chosen::by_drive(self.frontiers.default_survivor(way.from));
             for (at, &lpn) in lpns.iter().enumerate() {
@@ -383,6 +439,7 @@ impl<B: Backend> Ftl<B> {
             "placement chose frontier {most:?} of {} for a survivor",
             placing.frontiers
         );
+        is_answered
     }
 
     /// A lane of those that `frontier` is bound to; `None` where it is not.

@@ -56,7 +56,7 @@ impl Ftl<Counting> {
             if !self.program_unit(lpn, frontier, Cause::Host, Class::HostWrite, Ticket::NONE) {
                 break;
             }
-            self.placing.placed(lpn, self.tick);
+            self.placing.placed(lpn, self.record.entry(lpn), self.tick);
         }
         self.settle();
     }
@@ -244,7 +244,7 @@ impl Ftl<Counting> {
             self.record.set_owner(slot, Packed::lpn(lpn));
             self.record.set_valid(slot);
             self.record.set_entry(lpn, Entry::slot(slot));
-            self.placing.placed_before(lpn, tick);
+            self.placing.placed_before(lpn, slot, tick);
             if let Some(versions) = &mut self.versions {
                 versions.written(lpn);
                 versions.programmed(slot);

@@ -1,6 +1,6 @@
 //! When each mapping unit was placed last, in 32 bits a unit.
 
-use ftlab_core::{Lpn, memory};
+use ftlab_core::{Lpn, Slot, memory};
 
 /// The greatest age that is told: older ones are this old.
 pub const GREATEST_AGE: u64 = 1 << 31;
@@ -10,6 +10,9 @@ pub const GREATEST_AGE: u64 = 1 << 31;
 #[derive(Clone, Debug, Default)]
 pub struct Since {
     ticks: Vec<u32>,
+    /// The same of the unit that lies in each slot, if an LPN owns it: survivors lie one after the other here, while each has a line
+    /// of the processor's cache to itself above. Empty where it is not kept.
+    of_slots: Vec<u32>,
     swept: u64,
 }
 
@@ -17,9 +20,11 @@ pub struct Since {
 const BETWEEN_SWEEPS: u64 = 1 << 30;
 
 impl Since {
-    pub fn new(logical_units: u32) -> Self {
+    /// With the ticks of `slots` slots as well.
+    pub fn new(logical_units: u32, slots: u32) -> Self {
         Since {
             ticks: memory::huge(0, logical_units as usize),
+            of_slots: memory::huge(0, slots as usize),
             swept: 0,
         }
     }
@@ -38,6 +43,43 @@ impl Since {
         self.ticks[lpn.at()] = tick as u32;
     }
 
+    /// Whether the ticks of slots are kept.
+    #[inline(always)]
+    pub fn knows_slots(&self) -> bool {
+        !self.of_slots.is_empty()
+    }
+
+    pub fn forget_slots(&mut self) {
+        self.of_slots = Vec::new();
+    }
+
+    /// `lpn` lies in `slot` since it was placed.
+    #[inline]
+    pub fn lies(&mut self, lpn: Lpn, slot: Slot) {
+        if self.knows_slots() {
+            self.of_slots[slot.at()] = self.ticks[lpn.at()];
+        }
+    }
+
+    /// What lay in `from` lies in `to`.
+    #[inline(always)]
+    pub fn moved(&mut self, from: Slot, to: Slot) {
+        if self.knows_slots() {
+            self.of_slots[to.at()] = self.of_slots[from.at()];
+        }
+    }
+
+    /// Whether what is kept of `slot`, in which `lpn` lies, is right.
+    pub fn agrees(&self, lpn: Lpn, slot: Slot) -> bool {
+        !self.knows_slots() || self.of_slots[slot.at()] == self.ticks[lpn.at()]
+    }
+
+    /// How long ago what lies in `slot` was placed, where the ticks of slots are kept.
+    #[inline(always)]
+    pub fn age_in(&self, slot: Slot, tick: u64) -> u64 {
+        age(self.of_slots[slot.at()], tick)
+    }
+
     /// Brings what is known of `lpn` into the processor's cache.
     #[inline(always)]
     pub fn prefetch(&self, lpn: u32) {
@@ -53,14 +95,13 @@ impl Since {
     /// How long ago that was.
     #[inline]
     pub fn age(&self, lpn: Lpn, tick: u64) -> u64 {
-        let age = u64::from((tick as u32).wrapping_sub(self.ticks[lpn.at()]));
-        age.min(GREATEST_AGE).min(tick)
+        age(self.ticks[lpn.at()], tick)
     }
 
     #[cold]
     fn sweep(&mut self, tick: u64) {
-        for lpn in 0..self.ticks.len() as u32 {
-            self.ticks[lpn as usize] = (tick - self.age(Lpn(lpn), tick)) as u32;
+        for kept in self.ticks.iter_mut().chain(&mut self.of_slots) {
+            *kept = (tick - age(*kept, tick)) as u32;
         }
         self.swept = tick;
     }
@@ -71,15 +112,24 @@ impl Since {
     }
 }
 
+/// The age of what was placed at the tick of which `kept` are the low bits.
+#[inline(always)]
+fn age(kept: u32, tick: u64) -> u64 {
+    let age = u64::from((tick as u32).wrapping_sub(kept));
+    age.min(GREATEST_AGE).min(tick)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ages_survive_the_wrap_of_32_bits_and_stop_at_the_greatest() {
-        let mut since = Since::new(3);
+        let mut since = Since::new(3, 5);
         let mut tick = (1 << 32) - 5;
         since.set(Lpn(0), tick);
+        since.lies(Lpn(0), Slot(3));
+        since.moved(Slot(3), Slot(4));
         tick += 10;
         since.set(Lpn(1), tick);
         assert_eq!((since.of(Lpn(0), tick), since.of(Lpn(1), tick)), (tick - 10, tick));
@@ -90,6 +140,7 @@ mod tests {
             since.set(Lpn(2), tick);
             let expected = |placed: u64| placed.max(tick - GREATEST_AGE);
             assert_eq!(since.of(Lpn(0), tick), expected(zero));
+            assert_eq!(since.age_in(Slot(4), tick), tick - expected(zero));
             assert_eq!(since.of(Lpn(1), tick), expected(one));
             assert_eq!(since.of(Lpn(2), tick), tick);
         }

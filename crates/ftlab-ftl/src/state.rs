@@ -223,6 +223,7 @@ impl Ftl<Counting> {
         }
         get_all(input, ticks)?;
         *swept = get_u64(input)?;
+        self.placing.loaded(&self.record);
         let learnt = get_bytes(input)?;
         self.placement
             .load(&learnt)

@@ -1,6 +1,6 @@
 //! The move of a victim's valid units to the frontiers they belong to.
 
-use ftlab_core::{LaneId, RuId, Slot};
+use ftlab_core::{LaneId, Lpn, RuId, Slot};
 
 use crate::backend::{Backend, Cause, Class, FlashOp, FlashOpKind, OpId, Ticket};
 use crate::frontier::Frontier;
@@ -22,6 +22,10 @@ pub(crate) struct Moving {
     /// Where they are moved together, as far as the policy has been asked: the frontier of each.
     pub(super) chosen: Vec<Chosen>,
     pub(super) cursors: Vec<Cursor>,
+    /// LPNs that lie elsewhere than where the policy has chosen.
+    pub(super) astray: Vec<Lpn>,
+    /// The policy has been asked about each by itself.
+    pub(super) asked_singly: bool,
     /// Frontiers of the present round, in the order in which they came up.
     pub(super) order: Vec<Frontier>,
 }
@@ -40,6 +44,8 @@ impl Moving {
         self.slots.truncate(found);
         self.owners.truncate(found);
         self.chosen.clear();
+        self.astray.clear();
+        self.asked_singly = false;
         self.owners
             .iter()
             .take(AHEAD)
@@ -118,7 +124,11 @@ impl<B: Backend> Ftl<B> {
             self.roles.packs.is_empty() || self.gather_parts(way)
         };
         self.gc.collecting = false;
-        self.tell_places(moving.owners.iter().filter_map(|&owner| Packed(owner).as_lpn()));
+        if !scatters || at < all || moving.asked_singly || self.placing.tells_chosen() {
+            self.tell_places(moving.owners.iter().filter_map(|&owner| Packed(owner).as_lpn()));
+        } else {
+            self.tell_places(moving.astray.iter().copied());
+        }
         self.gc.moving = moving;
         // Also of what was moved before room ran out: the cache must not keep old places.
         if !self.plain_mapping {
@@ -198,6 +208,7 @@ impl<B: Backend> Ftl<B> {
                     "{lpn:?} does not lie where its owner says"
                 );
                 self.record.set_entry(lpn, Entry::slot(new));
+                self.placing.moved(slot, new);
                 if !self.plain_mapping {
                     self.translation.moved[0].push(lpn.0);
                 }

@@ -65,7 +65,7 @@ impl<B: Backend> Ftl<B> {
 
     /// Asks the policy about the units from number `at` on that LPNs own.
     fn choose_frontiers(&mut self, moving: &mut Moving, at: usize, way: &Way) {
-        let owners = &moving.owners[at..];
+        let (owners, slots) = (&moving.owners[at..], &moving.slots[at..]);
         let is_other = |&owner: &u32| Packed(owner).as_lpn().is_none();
         let lpns = &owners[..owners.iter().position(is_other).unwrap_or(owners.len())];
         // What lies before has been moved.
@@ -76,7 +76,7 @@ impl<B: Backend> Ftl<B> {
             // No policy is asked about those.
             moving.chosen.resize(at + lpns.len(), Chosen::by_drive(wear));
         } else {
-            self.place_survivors(lpns, way, &mut moving.chosen);
+            moving.asked_singly |= !self.place_survivors(lpns, slots, way, &mut moving.chosen);
         }
     }
 
@@ -96,6 +96,7 @@ impl<B: Backend> Ftl<B> {
             let place = self.survivor_place(lpn, chosen.frontier(), way);
             if place != Some(own) {
                 self.count_survivors(chosen.frontier(), u32::from(!chosen.is_by_drive()));
+                moving.astray.extend(lpn);
                 // Elsewhere, as the lane has no free unit: the next one looks again.
                 return place.map_or(0, |place| self.move_to(place, moving, at, way));
             }
@@ -104,6 +105,14 @@ impl<B: Backend> Ftl<B> {
         let moved = self.scatter_round(moving, at);
         self.count_reads(&moving.slots[at..at + moved], way, page);
         self.end_round(moving, at, moved, way);
+        if moving
+            .order
+            .iter()
+            .any(|&frontier| moving.cursors[usize::from(frontier)].by_drive > 0)
+        {
+            let by_drive = (at..at + moved).filter(|&at| moving.chosen[at].is_by_drive());
+            moving.astray.extend(by_drive.map(|at| Lpn(moving.owners[at])));
+        }
         moved as u32
     }
 
@@ -115,6 +124,7 @@ impl<B: Backend> Ftl<B> {
         }
         let new = self.append_run(place, owner, way.cause);
         self.record.set_entry(Lpn(owner[0]), Entry::slot(new));
+        self.placing.moved(Slot(slot[0]), new);
         self.left_behind(owner, slot, way);
         1
     }
@@ -145,6 +155,7 @@ impl<B: Backend> Ftl<B> {
     /// Gives the units from number `at` on their slots, until one of them needs another unit or has filled one. Returns their number.
     fn scatter_round(&mut self, moving: &mut Moving, at: usize) -> usize {
         let Moving {
+            slots,
             owners,
             chosen,
             cursors,
@@ -166,6 +177,7 @@ impl<B: Backend> Ftl<B> {
                 spread.prefetch(later);
             }
             spread.put(Lpn(owner), Slot(cursor.next));
+            self.placing.moved(Slot(slots[at + moved]), Slot(cursor.next));
             cursor.next += 1;
             cursor.by_drive += u32::from(chosen.is_by_drive());
             if cursor.next == cursor.end {

@@ -325,6 +325,11 @@ impl Midas {
         next as Frontier
     }
 
+    /// The number that is kept of units that lie in `frontier`.
+    fn group_of(&self, frontier: Frontier) -> u8 {
+        frontier.min(self.params.groups) as u8
+    }
+
     fn is_sampled(&self, lpn: Lpn) -> bool {
         (hashing::hash(lpn.0, 0, u32::MAX) as u64) < self.sampled_below
     }
@@ -391,6 +396,7 @@ impl PlacementPolicy for Midas {
         Asks {
             since: true,
             places: true,
+            knows_chosen: true,
             ..Asks::default()
         }
     }
@@ -444,13 +450,16 @@ impl PlacementPolicy for Midas {
 
     fn survivor_run(&mut self, run: &SurvivorRun<'_>, chosen: &mut Vec<Chosen>) -> bool {
         self.learnt.copies += run.lpns.len() as u64;
+        let next = self.next(run.from, run.opened);
+        let group = self.group_of(next);
         for (at, &lpn) in run.lpns.iter().enumerate() {
             if let Some(&later) = run.lpns.get(at + AHEAD) {
                 memory::prefetch(&self.units, later as usize);
             }
-            self.units[lpn as usize].count_copy();
+            let unit = &mut self.units[lpn as usize];
+            unit.count_copy();
+            self.placed += u32::from(std::mem::replace(&mut unit.group, group) == NOWHERE);
         }
-        let next = self.next(run.from, run.opened);
         chosen.extend(run.lpns.iter().map(|_| Chosen::by_policy(next)));
         true
     }
@@ -471,7 +480,7 @@ impl PlacementPolicy for Midas {
     fn on(&mut self, event: Event, now: Now) {
         match event {
             Event::Placed { lpn, frontier, .. } => {
-                let group = frontier.min(self.params.groups) as u8;
+                let group = self.group_of(frontier);
                 let before = std::mem::replace(&mut self.units[lpn.at()].group, group);
                 self.placed += u32::from(before == NOWHERE);
             }

@@ -1,6 +1,6 @@
 //! Placement: the frontier of a host write and of a survivor of garbage collection.
 
-use ftlab_core::{Catalogue, LaneId, Layout, Lpn, RuId, member};
+use ftlab_core::{Catalogue, LaneId, Layout, Lpn, RuId, Slot, member};
 use serde::{Deserialize, Serialize};
 
 use crate::Now;
@@ -80,6 +80,7 @@ pub struct Survivor {
 #[derive(Clone, Copy, Debug)]
 pub struct SurvivorRun<'a> {
     pub lpns: &'a [u32],
+    pub(crate) slots: &'a [u32],
     /// As in [`Survivor`].
     pub from: Frontier,
     pub opened: u64,
@@ -88,15 +89,21 @@ pub struct SurvivorRun<'a> {
 }
 
 impl SurvivorRun<'_> {
-    /// The age of the version of each, for policies that [ask](Asks::since).
-    pub fn ages(&self) -> impl Iterator<Item = u64> + '_ {
+    /// Tells `visit` the age of the version of each, for policies that [ask](Asks::since).
+    pub fn for_each_age(&self, mut visit: impl FnMut(u64)) {
         let tick = self.now.tick;
-        self.lpns.iter().enumerate().map(move |(at, &lpn)| {
+        if self.since.knows_slots() {
+            self.slots
+                .iter()
+                .for_each(|&slot| visit(self.since.age_in(Slot(slot), tick)));
+            return;
+        }
+        for (at, &lpn) in self.lpns.iter().enumerate() {
             if let Some(&later) = self.lpns.get(at + AHEAD) {
                 self.since.prefetch(later);
             }
-            self.since.age(Lpn(lpn), tick)
-        })
+            visit(self.since.age(Lpn(lpn), tick));
+        }
     }
 }
 
@@ -127,6 +134,8 @@ pub enum Event {
 pub struct Asks {
     /// When each unit was placed last: 4 bytes a logical unit.
     pub since: bool,
+    /// The same of survivors, soon enough to look at each: 4 bytes a slot besides.
+    pub ages: bool,
     /// When each version will die. Known only to a run that has gone through its workload before (an oracle's privilege).
     pub future: bool,
     /// Whether the mapping cache holds the entry of a survivor.
@@ -134,6 +143,8 @@ pub struct Asks {
     /// Where each unit lies: [`Event::Placed`] and [`Event::Gone`]. Of a drive that was set up, loaded or recovered all units are
     /// told anew, in the order of their addresses.
     pub places: bool,
+    /// Of the survivors of which it has been asked in runs only those are told that do not lie in the frontier that it has chosen.
+    pub knows_chosen: bool,
 }
 
 /// Chooses frontiers. Frontiers are numbered from 0; each owns one open unit per lane.

@@ -126,6 +126,7 @@ impl PlacementPolicy for SepBit {
     fn asks(&self) -> Asks {
         Asks {
             since: true,
+            ages: self.params.survivors,
             ..Asks::default()
         }
     }
@@ -172,7 +173,7 @@ impl PlacementPolicy for SepBit {
         let least = |times| self.lifespan.mean.map_or(u64::MAX, |mean| mean.saturating_mul(times));
         let (older, oldest) = (least(4), least(16));
         let class = |age| by_age + Frontier::from(age >= older) + Frontier::from(age >= oldest);
-        chosen.extend(run.ages().map(|age| Chosen::by_policy(class(age))));
+        run.for_each_age(|age| chosen.push(Chosen::by_policy(class(age))));
         true
     }
 

@@ -13,6 +13,7 @@ mod leaftl;
 mod lost;
 mod page_reads;
 mod placement_powers;
+mod placement_references;
 mod placements;
 mod placements_by_hand;
 mod placements_with_victims;
