@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,8 @@ def test_volumes_are_summed_up_by_what_they_write(traces: Path) -> None:
     passes = {Path(path).stem: volume["passes"] for path, volume in answer["volumes"].items()}
     # The sequential one writes its 2,560 units twice a pass.
     assert passes == {"even": 1, "once": 3, "skewed": 1}
-    found = answer["spare"]["0.176"]
+    (found,) = answer["means"]
+    assert (found["spare"], found["age"]) == (0.176, "fill")
     each = {Path(path).stem: by for path, by in found["found"].items()}
     assert {one["waf"] for one in each["once"].values()} == {1.0}
     assert each["skewed"]["fk"]["waf"] < each["skewed"]["sepbit"]["waf"] < each["skewed"]["none"]["waf"]
@@ -60,3 +62,50 @@ def test_nothing_to_place_is_one_sentence(traces: Path) -> None:
     done = recipe(str(traces / "small.csv"))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("volumes: no trace is left")
+
+
+def test_orders_are_counted_over_ages_and_seeds(traces: Path) -> None:
+    asked = ["--units", "300", "--warmup", "2", "--measure", "2", "--json", "--seeds", "2"]
+    schemes = ["none", "sepbit", "dac+internal", "fk"]
+    asked += [word for scheme in schemes for word in ("--scheme", scheme)]
+    ages = ["fill", "scatter", "fill:share=0.5"]
+    asked += [word for age in ages for word in ("--age", age)]
+    asked += ["--order", "fk < none", "--order", "none<fk", "--order", "sepbit < sepbit"]
+    done = recipe(str(traces), *asked)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [one["age"] for one in answer["means"]] == ages
+    assert all(list(of) == ["dac+internal", "fk", "none", "sepbit"] for of in by_scheme(answer))
+    oracle, inverse, same = answer["orders"]
+    # Three volumes; where data is laid down in order seeds change nothing.
+    cells = oracle["holds"] + oracle["level"] + oracle["fails"]
+    assert 9 < cells <= 12
+    assert (inverse["holds"], inverse["level"], inverse["fails"]) == (oracle["fails"], oracle["level"], oracle["holds"])
+    assert oracle["holds"] >= 4
+    assert oracle["level"] >= 3, "the sequential volume"
+    assert (same["holds"], same["fails"], same["least"], same["most"]) == (0, 0, 0.0, 0.0)
+    assert sum(int(one.split()[-1]) for one in inverse["against"]) == inverse["fails"]
+    few = ["--units", "300", "--warmup", "1", "--measure", "1", "--scheme", "none", "--scheme", "fk"]
+    text = recipe(str(traces / "skewed.csv"), *few, "--order", "fk < none").stdout
+    assert "| fk < none | 1 | 1 | 0 | 0 |" in text
+
+
+def by_scheme(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(sorted(of.items())) for one in answer["means"] for of in one["found"].values()]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["--order", "none < sepbitt"], "volumes: --order 'none < sepbitt': expected `A < B`, both of"),
+        (["--order", "none"], "volumes: --order 'none': expected `A < B`"),
+        (["--age", "fill:share=1"], "volumes: --age fill:share=1: expected a share"),
+        (["--age", "fill:share=x"], "volumes: --age fill:share=x: expected a share"),
+        (["--margin", "2"], "volumes: --margin 2: expected"),
+        (["--scheme", "sepbitt"], "volumes: unknown placement policy `sepbitt`"),
+    ],
+)
+def test_what_makes_no_order_is_one_sentence(traces: Path, asked: list[str], sentence: str) -> None:
+    done = recipe(str(traces), *asked)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(sentence)
