@@ -6,8 +6,9 @@ use rustc_hash::FxHashMap;
 use super::Request;
 use super::options::{Labels as By, Options, Pids};
 use crate::file_kinds::{kind_of, role_of};
-use crate::recording::{Process, Tables};
+use crate::recording::{Context, Frame, Process, Tables};
 use crate::replay::Content;
+use crate::spool::{mix, signature};
 
 /// Names of the `label` column: what kind of file a request is for.
 ///
@@ -75,6 +76,32 @@ fn jobs(processes: &[Process]) -> Vec<u32> {
     jobs
 }
 
+/// The signatures of the contexts' `count` innermost frames; those of shorter paths are as they were.
+fn cut_short(tables: &Tables, count: usize) -> Vec<u64> {
+    let ids: Vec<u64> = tables
+        .modules
+        .iter()
+        .map(|module| id_of_text(&module.build_id))
+        .collect();
+    let frame_id = |frame: &Frame| {
+        // Code that lies in no file goes by its name.
+        let of_module = ids.get(frame.module as usize).copied().unwrap_or(0);
+        (mix(of_module ^ mix(id_of_text(&frame.name))), frame.offset)
+    };
+    let of_context = |context: &Context| match context.frames.get(..count) {
+        Some(innermost) if context.frames.len() > count => {
+            let frames: Vec<(u64, u64)> = innermost.iter().map(frame_id).collect();
+            signature(&frames)
+        }
+        _ => context.signature,
+    };
+    tables.contexts.iter().map(of_context).collect()
+}
+
+fn id_of_text(text: &str) -> u64 {
+    text.bytes().fold(0, |id, byte| mix(id ^ u64::from(byte)))
+}
+
 /// Turns requests into columns.
 ///
 /// Every batch of a recording has the same columns: program contexts by their signatures, process ids, labels, streams where calls give
@@ -96,7 +123,10 @@ impl Columns {
     pub fn new(tables: &Tables, options: &Options) -> Self {
         Columns {
             labels: Labels::new(tables, options.labels),
-            pcs: tables.contexts.iter().map(|context| context.signature).collect(),
+            pcs: match options.frames {
+                None => tables.contexts.iter().map(|context| context.signature).collect(),
+                Some(count) => cut_short(tables, count as usize),
+            },
             pids: match options.pids {
                 Pids::Process => tables.processes.iter().map(|process| process.pid).collect(),
                 Pids::Job => jobs(&tables.processes),
@@ -212,6 +242,49 @@ mod tests {
         ]
         .map(process);
         assert_eq!(jobs(&tree), [1, 2, 2, 2, 7, 7, 7, 600, 600, 6]);
+    }
+
+    /// Paths `a < b < c` and `a < b < d` of a module, and `a < b` alone; frames without a file go by their names.
+    #[test]
+    fn paths_that_are_cut_short_are_told_apart_by_what_is_left() {
+        let frame = |module, offset, name: &str| Frame {
+            module,
+            offset,
+            name: name.to_owned(),
+        };
+        let context = |signature, frames: &[Frame]| Context {
+            signature,
+            frames: frames.to_vec(),
+            ..Context::default()
+        };
+        let [a, b, c, d] = [10, 20, 30, 40].map(|offset| frame(1, offset, ""));
+        let java = |name| frame(0, 4, name);
+        let module = |build_id: &str| crate::recording::Module {
+            build_id: build_id.to_owned(),
+            ..Default::default()
+        };
+        let tables = Tables {
+            modules: vec![module(""), module("1f"), module("2e")],
+            contexts: vec![
+                Context::default(),
+                context(11, &[a.clone(), b.clone(), c]),
+                context(12, &[a.clone(), b.clone(), d]),
+                context(13, &[a, b]),
+                context(14, &[frame(2, 10, ""), frame(2, 20, ""), frame(2, 30, "")]),
+                context(15, &[java("write"), java("flush"), java("put")]),
+                context(16, &[java("write"), java("compact"), java("put")]),
+            ],
+            ..Tables::default()
+        };
+        let two = cut_short(&tables, 2);
+        assert_eq!((two[0], two[3]), (0, 13), "nothing is cut off");
+        assert_eq!(two[1], two[2]);
+        let different: std::collections::BTreeSet<u64> = two.iter().copied().collect();
+        assert_eq!(different.len(), 6, "{two:?}");
+        let one = cut_short(&tables, 1);
+        assert_eq!((one[1], one[5]), (one[3], one[6]));
+        assert!(one[1] != one[4] && one[4] != one[5]);
+        assert_eq!(cut_short(&tables, 3), [0, 11, 12, 13, 14, 15, 16]);
     }
 
     /// PostgreSQL's relations and log segments are all numbers; their folders say what they are for.

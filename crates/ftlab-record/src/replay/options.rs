@@ -31,6 +31,8 @@ pub struct Options {
     pub labels: Labels,
     /// What process a request is said to come from.
     pub pids: Pids,
+    /// How many frames of a path of calls, the innermost, make a program context; none: all of them.
+    pub frames: Option<u32>,
 }
 
 impl Default for Options {
@@ -49,6 +51,7 @@ impl Default for Options {
             journal: false,
             labels: Labels::Kind,
             pids: Pids::Process,
+            frames: None,
         }
     }
 }
@@ -115,7 +118,7 @@ pub enum Placement {
     Real,
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "page_cache",
     "memory",
     "dirty_expire",
@@ -129,6 +132,7 @@ const KEYS: [&str; 13] = [
     "journal",
     "labels",
     "pids",
+    "frames",
 ];
 
 impl Options {
@@ -197,12 +201,22 @@ impl Options {
                     _ => return Err(error::unknown("pids of a replay", value, &["process", "job"])),
                 }
             }
+            "frames" => {
+                let count = value.parse().ok().filter(|&count| count > 0);
+                let wrong = || {
+                    Error::input(format!(
+                        "frames={value}: expected a whole number from 1 to {}",
+                        u32::MAX
+                    ))
+                };
+                self.frames = Some(count.ok_or_else(wrong)?);
+            }
             _ => return Err(error::unknown("option of a replay", key, &KEYS)),
         }
         Ok(())
     }
 
-    /// Every option, as [`Options::parse`] reads it; a device without a size, the usual labels and pids are left out.
+    /// Every option, as [`Options::parse`] reads it; a device without a size, the usual labels, pids and frames are left out.
     pub fn show(&self) -> String {
         let pairs = self.pairs().into_iter().filter(|(_, value)| !value.is_empty());
         pairs
@@ -211,7 +225,7 @@ impl Options {
             .join(",")
     }
 
-    fn pairs(&self) -> [(&'static str, String); 13] {
+    fn pairs(&self) -> [(&'static str, String); 14] {
         let on = |on| if on { "on" } else { "off" }.to_owned();
         let extents = match self.extents {
             Placement::Simulated => "simulated",
@@ -237,6 +251,7 @@ impl Options {
                 Pids::Process => String::new(),
                 Pids::Job => "job".to_owned(),
             },
+            self.frames.map_or(String::new(), |count| count.to_string()),
         ];
         let mut values = values.into_iter();
         KEYS.map(|key| (key, values.next().unwrap_or_default()))
@@ -289,13 +304,14 @@ mod tests {
 
     #[test]
     fn options_come_back_as_text() {
-        let text = "page_cache=off,memory=1GiB,dirty_expire=2s,background=5%,limit=64MiB,extents=real,device=3GiB,journal=on,labels=role,pids=job";
+        let text = "page_cache=off,memory=1GiB,dirty_expire=2s,background=5%,limit=64MiB,extents=real,device=3GiB,journal=on,labels=role,pids=job,frames=5";
         let options = Options::parse(text).unwrap();
         assert!(!options.page_cache && options.journal);
         assert_eq!((options.memory, options.dirty_expire_ns), (1 << 30, 2_000_000_000));
         assert_eq!(options.background.of(1000), 50);
         assert_eq!((options.extents, options.device), (Placement::Real, Some(3 << 30)));
         assert_eq!((options.labels, options.pids), (Labels::Role, Pids::Job));
+        assert_eq!(options.frames, Some(5));
         assert_eq!(Options::parse(&options.show()).unwrap(), options);
         let usual = Options::default();
         assert_eq!(Options::parse(&usual.show()).unwrap(), usual);
@@ -321,6 +337,8 @@ mod tests {
             ("pids=jobs", "did you mean `job`"),
             ("labels=role, labels=kind", "replay labels: given twice"),
             ("wakeup=0s", "at least 1ms"),
+            ("frames=0", "expected a whole number from 1"),
+            ("frames=all", "expected a whole number from 1"),
         ] {
             let error = Options::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
