@@ -295,7 +295,7 @@ def written(
     text += "\n" + row("scheme", *SUMS, "below none") + row(*["---"] * (2 + len(SUMS)))
     for scheme in schemes:
         sums = summed_up(list(of.values()), scheme)
-        below = f"{sums['below']:.0f} of {sums['volumes']:.0f}"
+        below = f"{sums['below']:.0f} of {sums['volumes']:.0f}" if "none" in schemes else "–"
         text += row(scheme, *(f"{sums[key]:.3f}" for key in SUMS), below)
     return text + "\n"
 
