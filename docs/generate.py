@@ -271,10 +271,10 @@ What others have measured, as data: `ftlab reproduce NAME` measures it again and
 
 
 MEANS = (
-    "`reproduced`: every number within its tolerance, every order held; `shape`: orders and signs as in the source, "
-    "and each difference from a tenth to ten times the source's; `differs`: else "
-    "([the rule](../guide/reproducing.md#verdicts)). A cell has the quantity that is furthest from the source; all "
-    "numbers of the source are in the sections below, all of ours in the report of a run (`--out`)."
+    "`reproduced`: every number within its tolerance, every order held; `shape`: orders as in the source, every "
+    "number within a factor of two; `differs`: else ([the rule](../guide/reproducing.md#verdicts)). A cell has the "
+    "quantity that is furthest from the source; all numbers of the source are in the sections below, all of ours in "
+    "the report of a run (`--out`)."
 )
 ABLATIONS = (
     "Measurements of ours that change a thing or two. Each is run again by `ftlab reproduce {name} --only NAME`."
@@ -322,19 +322,19 @@ def recorded(experiment: Experiment) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
-def experiment_answers(experiment: Experiment) -> str:
-    """What came of it when it was last measured: the page's first table, the ablations and the other drives."""
-    found = recorded(experiment)
-    if not found:
-        return ""
-    figures = found["figures"]
-    text = f"\nMeasured by version {found['version']} on {found['date']}. {MEANS}\n\n"
-    text += "\n".join(answers.lines(answers.table(experiment, figures))) + "\n"
+def experiment_answers(experiment: Experiment, figures: Any) -> str:
+    """What came of it when it was last measured: the page's first table, and the picture."""
+    text = f"\n{answers.standing(experiment, figures)}\n"
+    text += "".join(f"\n{paragraph}\n" for paragraph in experiment.in_short[:1])
+    text += "\n" + "\n".join(answers.lines(answers.table(experiment, figures))) + "\n"
     if drawn(experiment):
         text += f"\n## {beside.TITLE}\n\n![{beside.TITLE}](recorded/{experiment.name}.svg)\n\n{beside.CAPTION}\n"
-    if experiment.contradictions:
-        text += "\n## Where the source contradicts itself\n\n"
-        text += "".join(f"* {sentence}\n" for sentence in experiment.contradictions)
+    return text
+
+
+def experiment_causes(experiment: Experiment, figures: Any) -> str:
+    """The ablations and the other drives."""
+    text = ""
     causes = answers.causes(experiment, figures)
     if causes is not None:
         text += f"\n## What makes the difference\n\n{ABLATIONS.format(name=experiment.name)}\n\n"
@@ -345,12 +345,31 @@ def experiment_answers(experiment: Experiment) -> str:
     return text
 
 
+def experiment_readings(experiment: Experiment, found: Any) -> str:
+    """How the table is to be read, and where the source cannot hold."""
+    told = experiment.in_short[1:] if found else experiment.in_short
+    text = "".join(f"\n{paragraph}\n" for paragraph in told)
+    if found:
+        text = f"\n## Readings\n\nMeasured by version {found['version']} on {found['date']}. {MEANS}\n{text}"
+    if experiment.contradictions:
+        text += "\n## Where the source contradicts itself\n\n"
+        for one in experiment.contradictions:
+            sums = "; ".join(f"`{line}`" for line in one.sums)
+            text += f"* {one.says}{f': {sums}' if sums else ''}\n"
+    return text
+
+
 def experiment_page(experiment: Experiment) -> str:
-    """What is run on what, what stands for what, and each figure with what the source says of it."""
+    """The answers first, then each figure, then what is run on what and what stands for what."""
     text = f"{NOTE}# `{experiment.name}`\n\n{experiment.title}.\n\nSource: {experiment.source}.\n\n"
     text += f"```\nftlab reproduce {experiment.name}\n```\n"
-    text += "".join(f"\n{paragraph}\n" for paragraph in experiment.in_short)
-    text += experiment_answers(experiment)
+    found = recorded(experiment)
+    text += experiment_answers(experiment, found["figures"]) if found else ""
+    text += experiment_readings(experiment, found)
+    of_source = [figure for figure in experiment.figures.values() if not figure.ablation]
+    text += "".join(figure_section(experiment, figure) for figure in of_source)
+    text += experiment_causes(experiment, found["figures"]) if found else ""
+    text += "".join(figure_section(experiment, figure) for figure in experiment.figures.values() if figure.ablation)
     text += "\n## What is not as in the source\n\n"
     text += "".join(f"* {sentence}\n" for sentence in experiment.differs)
     text += "\n## Workloads\n\n| workload | the source's | stand-in | |\n| --- | --- | --- | --- |\n"
@@ -375,7 +394,7 @@ def experiment_page(experiment: Experiment) -> str:
         beside = [f"set mined by `{member.miner}`"] if member.miner else []
         beside += [f"filter `{name}`" for name in member.filters]
         text += f"| {member.title} | {changes} | {', '.join(beside)} |\n"
-    return text + "".join(figure_section(experiment, figure) for figure in experiment.figures.values())
+    return text
 
 
 def figure_section(experiment: Experiment, figure: Figure) -> str:
@@ -390,7 +409,7 @@ def figure_section(experiment: Experiment, figure: Figure) -> str:
     text += f". Tolerance {figure.tolerance.text}.\n"
     text += "".join(expected_lines(experiment, figure))
     text += "\n" + "".join(dict.fromkeys(f"* {written.claim(experiment, c)}: {c.at}\n" for c in figure.claims))
-    if figure.cause and recorded(experiment) is None:
+    if figure.cause and (recorded(experiment) is None or len(figure.shown_by) > 1):
         text += f"\nWhat makes the difference: {written.cause(figure)}.\n"
     return text + (f"\nWhere ours differs: {figure.reason}\n" if figure.reason else "")
 

@@ -3,7 +3,8 @@
 Several folders of one experiment, as of a drive each, become one record; a figure found twice is taken from the last.
 `--add` before them keeps what is recorded already of figures that no folder has, as long as the experiment has them.
 What was measured is judged by the experiment's files as they are now.
-`python docs/record.py` without a folder draws the picture of every record anew.
+`python docs/record.py` without a folder judges every record anew by the rule and the files as they are now, and draws
+its picture: of what a source can be read in several ways a record keeps the best, by the rule of then.
 """
 
 from __future__ import annotations
@@ -78,6 +79,21 @@ def judge(experiment: Experiment, found: dict[str, Any]) -> dict[str, Any]:
     return of_figure(result)
 
 
+def judge_again(path: Path) -> None:
+    """Judges what is kept in a record: its numbers by their tolerances and sizes, orders as they were found."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    experiment = files.load(found["experiment"])
+    found["figures"] = [item for item in found["figures"] if item["figure"] in experiment.figures]
+    for item in found["figures"]:
+        figure = experiment.figures[item["figure"]]
+        judged = verdict.judged(figure, "", tuple(answers.met(figure, item)), tuple(answers.held(figure, item)))
+        item["verdict"] = judged.verdict
+        for point, met in zip(item["points"], judged.points, strict=True):
+            low, high = met.expected.low, met.expected.high
+            point |= {"within": met.within, "source": low if low == high else [low, high]}
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def draw(record: Path) -> None:
     """The picture beside a record, where there is something to draw."""
     found = json.loads(record.read_text(encoding="utf-8"))
@@ -90,6 +106,7 @@ def draw(record: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         for kept in sorted(PLACE.glob("*.json")):
+            judge_again(kept)
             draw(kept)
     else:
         adds = sys.argv[1] == "--add"

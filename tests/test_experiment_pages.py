@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from ftlab.reproduction import answers, files, metrics, verdict
 from ftlab.reproduction.schema import Experiment
 
 ROOT = Path(__file__).parents[1]
+SHARES = ("hit_ratio", "translation_reads", "translation_writes", "response", "programmed", "removed")
 RECORDED = sorted((ROOT / "docs" / "experiments" / "recorded").glob("*.json"))
 HEAD = """
 title = "Own"
@@ -103,6 +105,125 @@ def test_an_ablation_is_shown_or_not_and_stands_beside_the_verdicts(own: Path, t
     (own / "cause-own.toml").write_text(ABLATION.replace("dftl > page", "page > dftl"))
     again = json.loads(ftlab("reproduce", str(own), "--only", "cause-own", "--json").out)
     assert [item["verdict"] for item in again["figures"]] == ["not shown"]
+
+
+def test_a_figure_may_be_measured_again_under_other_settings(own: Path, tmp_path: Path, ftlab: Command) -> None:
+    """What is expected of it is what the figure has, of other members and workloads, judged by the rule of sources."""
+    claim = FIGURE.replace("page > dftl", "tiny > dftl").replace("translation_reads", "hit_ratio")
+    (own / "fig-1.toml").write_text(claim.replace("tolerance", 'members = ["tiny", "dftl"]\ntolerance'))
+    more = """
+[members.tiny]
+title = "DFTL, tiny"
+set = { "ftl.mapping" = "dftl:entry_bytes=32" }
+[members.large]
+title = "DFTL, large"
+set = { "ftl.mapping" = "dftl:entry_bytes=5" }
+[runs.maps]
+members = ["tiny", "dftl", "large"]
+"""
+    text = HEAD.replace('[runs.maps]\nmembers = ["page", "dftl"]\n', more).replace("32MiB", "16MiB")
+    (own / "experiment.toml").write_text(text)
+    again = """
+title = "With more memory"
+ablation = true
+runs = "maps"
+metrics = ["hit_ratio"]
+members = ["dftl", "large"]
+tolerance = "0"
+[again]
+figure = "fig-1"
+members = { tiny = "large" }
+"""
+    (own / "cause-own.toml").write_text(again)
+    figure = files.load(str(own)).figures["cause-own"]
+    assert [one.names for one in figure.claims] == [("large", "dftl")]
+    summary = json.loads(ftlab("reproduce", str(own), "--out", str(tmp_path / "out"), "--json").out)
+    assert {item["figure"]: item["verdict"] for item in summary["figures"]} == {
+        "fig-1": "differs",
+        "cause-own": "shown",
+    }
+    standing = answers.standing(files.load(str(own)), summary["figures"])
+    assert standing == answers.Standing((), {"fig-1": "cause-own"}, (), ())
+    assert str(standing) == (
+        "**Of 1 figures and tables 0 hold** on a stand-in as it is; "
+        "1 more with another setting of what the source does not print (fig-1 by cause-own)."
+    )
+    assert "fig-1 by cause-own" in (tmp_path / "out" / "report.html").read_text()
+    # As it is, it would not be shown.
+    (own / "cause-own.toml").write_text(
+        again.replace('"dftl", "large"', '"tiny", "dftl"').replace('tiny = "large"', "")
+    )
+    assert json.loads(ftlab("reproduce", str(own), "--only", "cause-own", "--json").out)["figures"][0]["verdict"] == (
+        "not shown"
+    )
+    for wrong, says in (
+        (again.replace('tiny = "large"', 'tiny = "tiny"'), "`members` .* expected some of dftl, large"),
+        (again.replace('"fig-1"', '"fig-2"'), "`figure` .* expected a figure of the source in this experiment"),
+        (again + "[[claim]]\nsays = 'dftl > large'\n", "`again` .* without expectations of its own"),
+    ):
+        (own / "cause-own.toml").write_text(wrong)
+        with pytest.raises(InputError, match=says):
+            files.load(str(own))
+
+
+def test_what_the_source_excludes_is_no_failure(own: Path) -> None:
+    says = '[[contradictions]]\nsays = "no"\nfigures = ["fig-1"]\nsums = ["1 > 2 - 1.5"]\n[kinds]\n'
+    (own / "experiment.toml").write_text(HEAD.replace("[kinds]\n", says))
+    experiment = files.load(str(own))
+    found = [
+        {"figure": "fig-1", "drive": "small", "stand_in": "plain", "verdict": "differs", "points": [], "claims": []}
+    ]
+    assert answers.standing(experiment, found).excluded == ("fig-1",)
+    assert answers.standing(experiment, [found[0] | {"verdict": "shape"}]).holds == ("fig-1",)
+    (own / "experiment.toml").write_text(HEAD.replace("[kinds]\n", says.replace("fig-1", "cause-own")))
+    with pytest.raises(InputError, match="where `cause-own` is none"):
+        files.load(str(own))
+
+
+def test_a_cause_has_25_words(own: Path) -> None:
+    (own / "fig-1.toml").write_text(FIGURE.replace("it is so", "so " * 25))
+    assert files.load(str(own))
+    (own / "fig-1.toml").write_text(FIGURE.replace("it is so", "so " * 26))
+    with pytest.raises(InputError, match=r"`cause` .* expected at most 25 words"):
+        files.load(str(own))
+
+
+def test_a_quick_ablation_needs_the_full_run_where_it_is_not_shown(own: Path, ftlab: Command) -> None:
+    (own / "cause-own.toml").write_text(ABLATION.replace("dftl > page", "page > dftl"))
+    quick = json.loads(ftlab("reproduce", str(own), "--quick", "--json").out)
+    assert [item["verdict"] for item in quick["figures"]] == ["differs", "needs the full run"]
+
+
+@pytest.mark.parametrize("name", files.names())
+def test_the_source_contradicts_itself_by_arithmetic_that_holds(name: str) -> None:
+    for sum_ in (sum_ for one in files.load(name).contradictions for sum_ in one.sums):
+        tree = ast.parse(sum_, mode="eval")
+        allowed = (ast.Expression, ast.Compare, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.cmpop, ast.USub)
+        assert all(isinstance(node, allowed) for node in ast.walk(tree)), sum_
+        assert eval(compile(tree, name, "eval")), sum_
+
+
+@pytest.mark.parametrize("name", files.names())
+def test_what_an_ablation_expects_can_fail(name: str) -> None:
+    """No band is wider than a factor of three and a half, or than 40 points where it is about nothing."""
+    for figure in files.load(name).figures.values():
+        for item in figure.expected if figure.ablation and not figure.again else ():
+            neutral = 1.0 if item.meant == "ratio" else 0.0
+            low, high = sorted((abs(item.low - neutral), abs(item.high - neutral)))
+            about_nothing = (item.low - neutral) * (item.high - neutral) <= 0
+            if about_nothing:
+                assert item.high - item.low <= 0.4 or item.metric not in SHARES, f"{name} {figure.name} {item}"
+            else:
+                assert high <= 3.5 * low or high - low <= 0.1, f"{name} {figure.name} {item}"
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_a_page_begins_with_its_table(path: Path) -> None:
+    page = path.parents[1].joinpath(f"{path.stem}.md").read_text(encoding="utf-8")
+    head, _, rest = page.partition("\n| figure | source |")
+    assert len(head.split()) <= 200
+    table = rest.partition("\n\n")[0]
+    assert len(table.split()) <= 80 * len(table.splitlines())
 
 
 def test_a_cause_is_shown_by_ablations_of_the_experiment(own: Path) -> None:

@@ -59,6 +59,7 @@ class Result:
             verdict.SHAPE,
             verdict.DIFFERS,
             verdict.NOT_SHOWN,
+            verdict.NEEDS_MORE,
             verdict.NOT_MEASURED,
         )
         return min((judgement.verdict for judgement in self.judgements), key=ranks.index)
@@ -260,7 +261,9 @@ def execute(
                             rows = cast(list[Row], stop.result) if isinstance(stop, Interrupted) else rows
                     title = used.title if of_drive else ""
                     of_runs = [figure for figure in of_kind if figure.runs == name]
-                    results += [_result(figure, title, kind, prepared, rows, runs.values) for figure in of_runs]
+                    results += [
+                        _result(figure, title, kind, prepared, rows, runs.values, quick=quick) for figure in of_runs
+                    ]
                 failures += laboratory.failures
     if not results:
         asked = ", ".join([*drive, *stand_in]) or "the first drive"
@@ -356,6 +359,8 @@ def _result(
     prepared: Mapping[str, Prepared],
     rows: Sequence[Row],
     xs: Sequence[float],
+    *,
+    quick: bool,
 ) -> Result:
     own = [
         row
@@ -371,7 +376,7 @@ def _result(
             values[workload, member, x, metric] = fmean(found) if found else None
     varied: list[float | None] = [*xs] or [None]
     values |= _means(figure, values, varied)
-    judged = tuple(verdict.judge(figure, values, reading, varied) for reading in figure.readings)
+    judged = tuple(verdict.judge(figure, values, reading, varied, quick=quick) for reading in figure.readings)
     whole = {
         (workload, member, x)
         for workload in figure.workloads or ("",)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ftlab.reproduction import metrics, verdict, written
 from ftlab.reproduction.schema import Expected, Experiment, Figure
 from ftlab.reproduction.standins import TRACES
-from ftlab.reproduction.verdict import DIFFERS, GOOD, NOT_MEASURED, REPRODUCED
+from ftlab.reproduction.verdict import DIFFERS, GOOD, NOT_MEASURED, REPRODUCED, SHOWN, Held, Met
 from ftlab.reproduction.written import Table
 
 Found = Mapping[str, Any]
@@ -68,6 +69,28 @@ def numbers(found: Found) -> Iterator[tuple[Expected, float | None]]:
     return ((_item(point), point["measured"]) for point in found["points"])
 
 
+def met(figure: Figure, item: Found) -> Iterator[Met]:
+    """Numbers of a record beside the source's, as the experiment's file has them now."""
+    for point in best(item)["points"]:
+        given = _item(point)
+        same = [one for one in figure.expected if _place(one) == _place(given)]
+        # Of a source that can be read in two ways the number tells which; one that is another now has no such doubt.
+        exact = [one for one in same if (one.low, one.high) == (given.low, given.high)]
+        if not same or (not exact and len(same) > 1):
+            raise SystemExit(f"{figure.name}: {given} is recorded, and not in the figure's file: measure again")
+        yield verdict.meet((exact or same)[0], point["measured"])
+
+
+def held(figure: Figure, item: Found) -> Iterator[Held]:
+    """Orders of a record, as they were found."""
+    for found in best(item)["claims"]:
+        yield Held(_claim(figure, found["says"]), () if _holds(found) else (found["says"],), missing=False)
+
+
+def _place(item: Expected) -> tuple[object, ...]:
+    return item.workload, item.member, item.x, item.metric, item.meant, item.against, item.against_workload
+
+
 def table(experiment: Experiment, figures: Sequence[Found]) -> Table:
     """A row for each figure of the source, on the first drive that there are results of."""
     columns = _columns(experiment, figures)
@@ -117,7 +140,55 @@ def _cause(figure: Figure, found: Sequence[Found]) -> str:
     differing = [item for item in found if item["verdict"] not in (REPRODUCED, NOT_MEASURED)]
     if differing and all(item["stand_in"] == TRACES for item in differing):
         return written.NOT_EXPLAINED if any(item["verdict"] == DIFFERS for item in differing) else ""
-    return written.cause(figure) if differing else ""
+    return written.cause(figure, _MOST) if differing else ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What became of the figures of a source, each in one of four, on the first drive."""
+
+    holds: tuple[str, ...]
+    """Reproduced or in shape on a stand-in as it is."""
+    reached: Mapping[str, str]
+    """So in an ablation that measures the figure again, which is named."""
+    excluded: tuple[str, ...]
+    """Excluded by other numbers of the source."""
+    differs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """In a paragraph."""
+        every = len(self.holds) + len(self.reached) + len(self.excluded) + len(self.differs)
+        parts = [f"**Of {every} figures and tables {len(self.holds)} hold** on a stand-in as it is"]
+        if self.reached:
+            reached = ", ".join(f"{name} by {by}" for name, by in self.reached.items())
+            parts.append(f"{len(self.reached)} more with another setting of what the source does not print ({reached})")
+        if self.excluded:
+            excluded = f"{len(self.excluded)} are excluded by other numbers of the source ({', '.join(self.excluded)})"
+            parts.append(excluded.replace("1 are", "1 is", 1) if len(self.excluded) == 1 else excluded)
+        if self.differs:
+            parts.append(
+                f"{len(self.differs)} {'differs' if len(self.differs) == 1 else 'differ'} ({', '.join(self.differs)})"
+            )
+        return "; ".join(parts) + "."
+
+
+def standing(experiment: Experiment, figures: Sequence[Found]) -> Standing:
+    """Which figures hold, which in an ablation, which cannot, and which are left."""
+    holds, reached, excluded, differs = [], {}, [], []
+    impossible = {name for one in experiment.contradictions for name in one.figures}
+    columns = _columns(experiment, figures)
+    again = {experiment.figures[item["figure"]].again: item["figure"] for item in figures if item["verdict"] == SHOWN}
+    for name in (figure.name for figure in experiment.figures.values() if not figure.ablation):
+        own = [found for column in columns if (found := _of(figures, experiment.figures[name], *column))]
+        if any(item["verdict"] in GOOD for item in own):
+            holds.append(name)
+        elif name in again:
+            reached[name] = again[name]
+        elif name in impossible:
+            excluded.append(name)
+        elif own:
+            differs.append(name)
+    return Standing(tuple(holds), reached, tuple(excluded), tuple(differs))
 
 
 def causes(experiment: Experiment, figures: Sequence[Found]) -> Table | None:
@@ -205,7 +276,7 @@ def _missed(point: Found) -> float:
     item, value = _item(point), point["measured"]
     if point["within"] or value is None:
         return 0.0
-    wrong = 1e9 if verdict.sign(item, value) else 0.0
+    wrong = 1e9 if verdict.size(item, value) else 0.0
     near = min(max(value, item.low), item.high)
     return wrong + abs(value - near) / (max(abs(near), 1e-9) if item.meant == "value" else 1.0)
 

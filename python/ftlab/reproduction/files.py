@@ -22,6 +22,7 @@ from ftlab.reproduction.schema import (
     STEP,
     Candidate,
     Claim,
+    Contradiction,
     Drive,
     Expected,
     Experiment,
@@ -36,6 +37,8 @@ MINE = "mine."
 """A varied key of this beginning is a setting of the miner."""
 # Settings of the miner; which part is mined is for the experiment to say.
 _SETTINGS = sorted(mining.SETTINGS - {"parts", "part"})
+WORDS = 25
+"""The most that a cause may have: it stands in a cell of the page's first table."""
 # What stands for the source of an ablation.
 _OURS = "not in the source: what makes the difference"
 
@@ -71,7 +74,7 @@ def read(place: Path) -> Experiment:
         title=head.text("title"),
         source=head.text("source"),
         in_short=head.texts("in_short"),
-        contradictions=head.texts("contradictions"),
+        contradictions=tuple(_contradiction(entry) for entry in head.entries("contradictions")),
         differs=head.texts("differs"),
         parts=head.whole("parts", 10, least=1),
         filters=head.texts("filters"),
@@ -94,13 +97,23 @@ def read(place: Path) -> Experiment:
     whole = Experiment(**{**vars(experiment), "workloads": workloads, "runs": runs})
     files = sorted(path for path in place.glob("*.toml") if path.name != EXPERIMENT)
     found = {path.stem: _figure(path, whole) for path in files}
+    found |= {path.stem: _again(path, found, whole) for path in files if found[path.stem].again}
     figures = dict(sorted(found.items(), key=lambda item: item[1].ablation))
+    for name in (name for one in experiment.contradictions for name in one.figures):
+        if name not in figures or figures[name].ablation:
+            raise head.wrong("contradictions", f"figures of this experiment, where `{name}` is none")
     ablations = [name for name, figure in figures.items() if figure.ablation]
     for path in files:
         unknown = [name for name in figures[path.stem].shown_by if name not in ablations]
         if unknown:
             raise Table.of(path).wrong("shown_by", f"ablations of this experiment ({', '.join(ablations)})")
     return Experiment(**{**vars(whole), "figures": figures})
+
+
+def _contradiction(entry: Table) -> Contradiction:
+    found = Contradiction(says=entry.text("says"), figures=entry.texts("figures"), sums=entry.texts("sums"))
+    entry.done()
+    return found
 
 
 def _check_sets(experiment: Experiment, head: Table) -> None:
@@ -265,6 +278,10 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
         [_claim(entry, context) for entry in table.entries("claim")],
     )
     ablation = table.flag("ablation")
+    again = table.table("again")
+    cause = table.text("cause", "")
+    if len(cause.split()) > WORDS:
+        raise table.wrong("cause", f"at most {WORDS} words; `reason` is for the rest")
     figure = Figure(
         name=path.stem,
         title=table.text("title"),
@@ -281,18 +298,74 @@ def _figure(path: Path, experiment: Experiment) -> Figure:
         claims=tuple(claims),
         reason=" ".join(table.text("reason", "").split()),
         plot=table.one_of("plot", ("", "box"), ""),
-        cause=table.text("cause", ""),
+        cause=cause,
         shown_by=table.texts("shown_by"),
         ablation=ablation,
+        again=again.text("figure") if again else "",
         fitted=table.flag("fitted"),
         stand_ins=table.names("stand_ins", experiment.kinds, ()),
     )
     if figure.plot == "box" and not set(metrics.LIFETIMES) <= set(figure.metrics):
         raise table.wrong("metrics", f"{', '.join(metrics.LIFETIMES)} among them, for boxes")
-    if not figure.expected and not figure.claims:
+    if bool(figure.again) and not (figure.ablation and not figure.expected and not figure.claims):
+        raise table.wrong("again", "an ablation without expectations of its own: those of the figure are held")
+    if not figure.expected and not figure.claims and not figure.again:
         raise table.wrong("expect", "at least one `[[expect]]` or `[[claim]]`: what the source says")
     table.done()
     return figure
+
+
+def _again(path: Path, found: Mapping[str, Figure], experiment: Experiment) -> Figure:
+    """An ablation that measures a figure of the source again: what is expected there, of other workloads and members.
+
+    `workloads` and `members` say what stands for those of the figure; `x` is the value of what is varied, for each
+    workload of the figure, where the figure itself varies nothing.
+    """
+    figure = found[path.stem]
+    values = experiment.runs[figure.runs].values
+    table = Table.of(path).table("again")
+    assert table
+    of = found.get(table.text("figure"))
+    if of is None or of.ablation:
+        raise table.wrong("figure", "a figure of the source in this experiment")
+    workloads, members, at = table.strings("workloads"), table.strings("members"), table.plain("x")
+    table.done()
+    renamed = {name: workloads.get(name, name) for name in of.workloads}
+    for key, known, names in (
+        ("workloads", figure.workloads, renamed.values()),
+        ("members", figure.members, members.values()),
+        ("x", values, at.values()),
+    ):
+        if not set(names) <= set(known):
+            raise table.wrong(key, f"some of {', '.join(map(str, known))}")
+
+    def member(name: str) -> str:
+        return _renamed(name, members)
+
+    expected = tuple(
+        replace(
+            item,
+            workload=renamed.get(item.workload, item.workload),
+            member=member(item.member),
+            against=member(item.against),
+            x=at.get(item.workload, item.x),
+        )
+        for item in of.expected
+    )
+    claims = tuple(
+        replace(
+            claim,
+            names=tuple(renamed.get(name, member(name)) for name in claim.names),
+            workloads=tuple(renamed.get(name, name) for name in claim.workloads),
+            members=tuple(dict.fromkeys(member(name) for name in claim.members)),
+            xs=tuple((renamed[name], at[name]) for name in claim.workloads if name in at),
+        )
+        for claim in of.claims
+    )
+    for item in expected:
+        if item.metric not in figure.metrics or (item.member and item.member not in figure.members):
+            raise Table.of(path).wrong("metrics", f"{item.metric} of {item.member}, as {of.name} has it")
+    return replace(figure, expected=expected, claims=claims, compare=of.compare)
 
 
 def _variants(

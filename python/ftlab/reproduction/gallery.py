@@ -178,7 +178,7 @@ def write_index(folder: Path, entries: Sequence[Entry], failures: Sequence[str] 
     every = sum((entry.counts for entry in entries), Counter[str]())
     says = {
         REPRODUCED: "every number within its tolerance",
-        SHAPE: "orders and signs are the source's",
+        SHAPE: "orders are the source's, numbers within a factor of two",
         DIFFERS: "each with what makes the difference, where it is known",
         NOT_MEASURED: "nothing to judge by",
     }

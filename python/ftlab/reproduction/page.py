@@ -11,7 +11,7 @@ from ftlab import parquet, report
 from ftlab.plots import beside, boxes, reproduced
 from ftlab.report import Chart, Section, Tile
 from ftlab.reproduction import Reproduction, Result, answers, metrics, written
-from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHAPE, SHOWN
+from ftlab.reproduction.verdict import DIFFERS, NEEDS_MORE, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHAPE, SHOWN
 
 
 def save(made: Reproduction, folder: Path) -> None:
@@ -42,8 +42,9 @@ def save(made: Reproduction, folder: Path) -> None:
         differs=list(made.experiment.differs),
         sections=[],
         glance=glance,
-        contradictions=list(made.experiment.contradictions),
+        contradictions=[written.contradiction(one) for one in made.experiment.contradictions],
         figures=figures,
+        standing=str(answers.standing(made.experiment, found)).replace("**", ""),
         answers=answers.table(made.experiment, found),
         causes=answers.causes(made.experiment, found),
         verdicts=written.verdict_table(made),
@@ -71,10 +72,11 @@ def _tiles(made: Reproduction) -> list[Tile]:
     verdicts = [result.verdict for result in made.results]
     says = {
         REPRODUCED: "every number within its tolerance",
-        SHAPE: "orders and signs are the source's",
+        SHAPE: "orders are the source's, numbers within a factor of two",
         DIFFERS: "and why, if it is known",
         SHOWN: "ablations that show a cause",
         NOT_SHOWN: "ablations that do not",
+        NEEDS_MORE: "ablations that need whole traces",
         NOT_MEASURED: "nothing to judge by",
     }
     return [Tile(name, str(verdicts.count(name)), detail) for name, detail in says.items() if name in verdicts]

@@ -179,6 +179,19 @@ class Claim:
     metrics: tuple[str, ...]
     reading: str
     at: str
+    xs: tuple[tuple[str, float], ...] = ()
+    """Where it is looked at in a figure measured again: workloads, and the value of what is varied there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradiction:
+    """Numbers of the source that exclude each other, whatever its traces were like."""
+
+    says: str
+    figures: tuple[str, ...] = ()
+    """Figures that cannot all hold, so that one of ours that differs is no failure."""
+    sums: tuple[str, ...] = ()
+    """The arithmetic, as comparisons in Python: `0.802 > 1.37 * 0.152`. They are held to be true by a test."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +216,13 @@ class Figure:
     reason: str
     """Why ours differs; shown only where it does."""
     cause: str = ""
-    """The same in one clause."""
+    """The same in at most 25 words."""
     shown_by: tuple[str, ...] = ()
     """Ablations that show the cause."""
     ablation: bool = False
     """No figure of the source, but a measurement of ours that shows what makes the difference in others."""
+    again: str = ""
+    """Of an ablation: the figure of the source that is measured again in it, under other settings."""
     fitted: bool = False
     """The stand-ins or the drive were made after it, so that its verdict is no evidence."""
     stand_ins: tuple[str, ...] = ()
@@ -235,8 +250,7 @@ class Experiment:
     source: str
     in_short: tuple[str, ...]
     """What came of it, for who has two minutes: paragraphs."""
-    contradictions: tuple[str, ...]
-    """Where the source cannot hold whatever its traces were like: numbers of its own that exclude each other."""
+    contradictions: tuple[Contradiction, ...]
     differs: tuple[str, ...]
     """What is not as in the source, on purpose or for want of knowledge."""
     parts: int

@@ -2,14 +2,17 @@
 
 * `reproduced`: every number of the source is met within its tolerance, and every order that it states holds.
 * `shape`: the orders hold, and what it states as an inequality; what the source puts in an order stands in the same
-  order in ours; and every difference (a change, a ratio, points) has the same sign and lies within a tenth and ten
-  times the source's.
+  order in ours; and every number is within a factor of two of the source's: a difference (a change, a ratio, points)
+  has the same sign and is between half and twice as large, and so is a plain value. A number that the source gives as
+  nothing has no factor and must be within its tolerance.
 * `differs`: else.
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
 
-An ablation, which is ours, is `shown` where everything that is expected of it holds, else `not shown`.
+An ablation, which is ours, is `shown` where everything that is expected of it holds, else `not shown`; with traces that
+were cut short (`--quick`) it `needs the full run`. One that measures a figure of the source again under other settings
+is judged by the rule above, and `shown` where it is reproduced or has the shape.
 
-A difference that the source gives as nothing has no sign, and numbers of equal size (or ranges that overlap) no order.
+Numbers of equal size (or ranges that overlap) have no order.
 Orders may be of steps: `a->b` is the share by which b is less than a.
 """
 
@@ -22,12 +25,14 @@ from dataclasses import dataclass
 from ftlab.reproduction.schema import STEP, Claim, Expected, Figure
 
 REPRODUCED, SHAPE, DIFFERS, NOT_MEASURED = "reproduced", "shape", "differs", "not measured"
-SHOWN, NOT_SHOWN = "shown", "not shown"
+SHOWN, NOT_SHOWN, NEEDS_MORE = "shown", "not shown", "needs the full run"
 GOOD = (REPRODUCED, SHAPE)
 SOURCE = (*GOOD, DIFFERS, NOT_MEASURED)
 """Verdicts on figures of a source, the best first."""
-LEAST, MOST = 0.1, 10
-"""Of the source's difference, what ours must be at least to have its sign or its order, and may be at most."""
+LEAST, MOST = 0.5, 2.0
+"""Of the source's number, what ours must be at least, and may be at most, for the same shape."""
+APART = 0.1
+"""Of the source's distance of two numbers, what ours must be at least for the same order."""
 
 Key = tuple[str, str, float | None, str]
 """Workload, member, value of the varied key, metric."""
@@ -64,27 +69,37 @@ class Judgement:
     """What keeps the shape from being the same."""
 
 
-def judge(figure: Figure, measured: Measured, reading: str, xs: Sequence[float | None]) -> Judgement:
-    """Judges a figure by what was measured."""
+def judge(
+    figure: Figure, measured: Measured, reading: str, xs: Sequence[float | None], *, quick: bool = False
+) -> Judgement:
+    """Judges a figure by what was measured, `quick` of traces that were cut short."""
     points = tuple(_met(item, measured) for item in figure.expected if item.reading in ("", reading))
     claims = tuple(_held(claim, measured, xs) for claim in figure.claims if claim.reading in ("", reading))
+    return judged(figure, reading, points, claims, quick=quick)
+
+
+def judged(
+    figure: Figure, reading: str, points: tuple[Met, ...], claims: tuple[Held, ...], *, quick: bool = False
+) -> Judgement:
+    """The same where numbers and orders have been compared already."""
     broken = [
         *(line for held in claims for line in held.broken),
-        *_signs(points),
+        *_sizes(points),
         *_bounds(points),
         *_orders(points, figure.compare),
     ]
+    whole = all(met.within for met in points) and not any(held.broken for held in claims)
     if any(met.measured is None for met in points) or any(held.missing for held in claims):
         verdict = NOT_MEASURED
-    elif figure.ablation:
-        whole = all(met.within for met in points) and not any(held.broken for held in claims)
-        verdict = SHOWN if whole else NOT_SHOWN
-    elif all(met.within for met in points) and not any(held.broken for held in claims):
+    elif whole:
         verdict = REPRODUCED
-    elif not broken and (claims or _has_shape(points, figure.compare)):
+    elif not broken:
         verdict = SHAPE
     else:
         verdict = DIFFERS
+    if figure.ablation and verdict != NOT_MEASURED:
+        good = verdict in GOOD if figure.again else whole
+        verdict = SHOWN if good else NEEDS_MORE if quick else NOT_SHOWN
     return Judgement(reading, verdict, points, claims, tuple(broken))
 
 
@@ -115,7 +130,11 @@ def of_member(measured: Measured, key: Key) -> float | None:
 
 
 def _met(item: Expected, measured: Measured) -> Met:
-    value = quantity(item, measured)
+    return meet(item, quantity(item, measured))
+
+
+def meet(item: Expected, value: float | None) -> Met:
+    """A number of ours beside the source's."""
     low, high = item.tolerance.around(item.low, item.high)
     slack = 1e-9 * max(abs(low), abs(high))
     return Met(item, value, value is not None and low - slack <= value <= high + slack)
@@ -152,7 +171,9 @@ def _places(claim: Claim, xs: Sequence[float | None]) -> list[Key]:
     workloads = ("",) if claim.among == "workload" else claim.workloads or ("",)
     members = ("",) if claim.among == "member" else claim.members or ("",)
     metrics = ("",) if claim.among == "metric" else claim.metrics
-    return list(itertools.product(workloads, members, xs or (None,), metrics))
+    places = itertools.product(workloads, members, xs or (None,), metrics)
+    at = dict(claim.xs)
+    return [place for place in places if place[0] not in at or place[2] == at[place[0]]]
 
 
 def _at(place: Key, among: str, name: str) -> Key:
@@ -170,25 +191,27 @@ def _order_broken(claim: Claim, names: tuple[int, int], sign: str, place: Key) -
     return f"{claim.names[names[0]]} is not {sign} {claim.names[names[1]]} ({where})"
 
 
-def _signs(points: Sequence[Met]) -> list[str]:
-    """Differences whose sign is not the source's, or that are none beside it."""
-    found = ((met.expected, sign(met.expected, met.measured)) for met in points)
-    return [f"the difference of {_place(item)} {says}" for item, says in found if says]
+def _sizes(points: Sequence[Met]) -> list[str]:
+    """Numbers whose sign or size is not the source's."""
+    found = ((met.expected, size(met.expected, met.measured)) for met in points if not met.within)
+    kinds = {"value": "the value"}
+    return [f"{kinds.get(item.meant, 'the difference')} of {_place(item)} {says}" for item, says in found if says]
 
 
-def sign(item: Expected, measured: float | None) -> str:
-    """What is wrong with a difference beside the source's, if its sign or size keeps the shape from being the same."""
-    neutral = {"change": 0.0, "points": 0.0, "ratio": 1.0}.get(item.meant)
-    if neutral is None or measured is None:
+def size(item: Expected, measured: float | None) -> str:
+    """What is wrong with a number beyond its tolerance, if its sign or size keeps the shape from being the same."""
+    if measured is None:
         return ""
-    low, high, value = item.low - neutral, item.high - neutral, measured - neutral
-    if (low > 0 and value <= 0) or (high < 0 and value >= 0):
+    neutral = 1.0 if item.meant == "ratio" else 0.0
+    near = min(max(measured, item.low), item.high) - neutral
+    if near == 0:
+        return "" if measured == neutral else "is something where the source has nothing"
+    times = (measured - neutral) / near
+    if times < 0:
         return "has the other sign"
-    least = LEAST * (low if low > 0 else -high if high < 0 else 0)
-    most = MOST * max(abs(low), abs(high)) if low * high > 0 else float("inf")
-    if abs(value) > most:
-        return "is more than ten times the source's"
-    return "is less than a tenth of the source's" if abs(value) < least else ""
+    return (
+        "is more than twice the source's" if times > MOST else "is less than half the source's" if times < LEAST else ""
+    )
 
 
 def _bounds(points: Sequence[Met]) -> list[str]:
@@ -210,7 +233,7 @@ def _orders(points: Sequence[Met], compare: Sequence[str]) -> list[str]:
         low, high = (a.expected.high, b.expected.low) if less else (b.expected.high, a.expected.low)
         if (less and not a.measured < b.measured) or (not less and not a.measured > b.measured):
             broken.append(f"{_place(a.expected)} and {_place(b.expected)} stand in the other order")
-        elif _gap(a.expected, *sorted((a.measured, b.measured))) < LEAST * _gap(a.expected, low, high):
+        elif _gap(a.expected, *sorted((a.measured, b.measured))) < APART * _gap(a.expected, low, high):
             broken.append(f"{_place(a.expected)} and {_place(b.expected)} differ by less than a tenth of the source's")
     return broken
 
@@ -231,11 +254,6 @@ def _pairs(points: Sequence[Met], compare: Sequence[str]) -> list[tuple[Met, Met
         if len(differ) == 1 and differ[0] in compare and (one.high < other.low or other.high < one.low):
             pairs.append((a, b))
     return pairs
-
-
-def _has_shape(points: Sequence[Met], compare: Sequence[str]) -> bool:
-    """Whether there is an order or a sign that could have been missed; else nothing has a shape."""
-    return bool(_pairs(points, compare)) or any(met.expected.meant != "value" for met in points)
 
 
 def _place(item: Expected) -> str:

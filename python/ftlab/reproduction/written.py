@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ftlab import headline, show
 from ftlab.reproduction import Reproduction, Result, metrics
-from ftlab.reproduction.schema import STEP, Claim, Expected, Experiment, Figure, Tolerance
+from ftlab.reproduction.schema import STEP, Claim, Contradiction, Expected, Experiment, Figure, Tolerance
 from ftlab.reproduction.standins import DISKS, TRACES, Prepared
-from ftlab.reproduction.verdict import DIFFERS, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHOWN, Judgement
+from ftlab.reproduction.verdict import DIFFERS, NEEDS_MORE, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHOWN, Judgement
 
 NOT_EXPLAINED = "not explained yet"
 NO_TOLERANCE = Tolerance("0", 0.0, 0.0)
@@ -193,7 +193,7 @@ def relative(result: Result, workload: str, member: str, x: float | None, metric
 
 def reason(result: Result, judgement: Judgement) -> str:
     """Why ours differs, where it does."""
-    if judgement.verdict in (REPRODUCED, NOT_MEASURED, SHOWN, NOT_SHOWN):
+    if judgement.verdict in (REPRODUCED, NOT_MEASURED, SHOWN, NOT_SHOWN, NEEDS_MORE):
         return ""
     figure = result.figure
     # Causes are of generators and recordings that come with ftlab: another trace or disk may differ for another reason.
@@ -203,9 +203,17 @@ def reason(result: Result, judgement: Judgement) -> str:
     return whole or (NOT_EXPLAINED if judgement.verdict == DIFFERS else "")
 
 
-def cause(figure: Figure) -> str:
-    """What makes the difference, in one clause, and the ablations that show it."""
-    return figure.cause + (f" ({', '.join(figure.shown_by)})" if figure.shown_by else "")
+def cause(figure: Figure, most: int | None = None) -> str:
+    """What makes the difference, in one clause, and the ablations that show it, `most` of them by name."""
+    names = figure.shown_by[:most]
+    more = len(figure.shown_by) - len(names)
+    shown = ", ".join(names) + (f" and {more} more" if more else "")
+    return figure.cause + (f" ({shown})" if shown else "")
+
+
+def contradiction(one: Contradiction) -> str:
+    """Where the source contradicts itself, with the arithmetic."""
+    return one.says + (f": {'; '.join(one.sums)}" if one.sums else "")
 
 
 def verdict_table(made: Reproduction) -> Table:
