@@ -276,7 +276,7 @@ def _missed(point: Found) -> float:
     item, value = _item(point), point["measured"]
     if point["within"] or value is None:
         return 0.0
-    wrong = 1e9 if verdict.size(item, value) else 0.0
+    wrong = 1e9 if verdict.size(item, value) == verdict.OTHER_SIGN else 0.0
     near = min(max(value, item.low), item.high)
     return wrong + abs(value - near) / (max(abs(near), 1e-9) if item.meant == "value" else 1.0)
 

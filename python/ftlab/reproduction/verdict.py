@@ -34,6 +34,8 @@ LEAST, MOST = 0.5, 2.0
 APART = 0.1
 """Of the source's distance of two numbers, what ours must be at least for the same order."""
 
+OTHER_SIGN = "has the other sign"
+
 Key = tuple[str, str, float | None, str]
 """Workload, member, value of the varied key, metric."""
 Measured = Mapping[Key, float | None]
@@ -208,7 +210,7 @@ def size(item: Expected, measured: float | None) -> str:
         return "" if measured == neutral else "is something where the source has nothing"
     times = (measured - neutral) / near
     if times < 0:
-        return "has the other sign"
+        return OTHER_SIGN
     return (
         "is more than twice the source's" if times > MOST else "is less than half the source's" if times < LEAST else ""
     )
