@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ftlab.reproduction import metrics, verdict, written
-from ftlab.reproduction.schema import Expected, Experiment, Figure
+from ftlab.reproduction.schema import Claim, Expected, Experiment, Figure
 from ftlab.reproduction.standins import TRACES
 from ftlab.reproduction.verdict import DIFFERS, GOOD, NOT_MEASURED, REPRODUCED, SHOWN, Held, Met
 from ftlab.reproduction.written import Table
@@ -83,8 +83,8 @@ def met(figure: Figure, item: Found) -> Iterator[Met]:
 
 def held(figure: Figure, item: Found) -> Iterator[Held]:
     """Orders of a record, as they were found."""
-    for found in best(item)["claims"]:
-        yield Held(_claim(figure, found["says"]), () if _holds(found) else (found["says"],), missing=False)
+    for claim, holds in _claims(figure, best(item)):
+        yield Held(claim, () if holds else (claim.says,), missing=False)
 
 
 def _place(item: Expected) -> tuple[object, ...]:
@@ -283,8 +283,9 @@ def _missed(point: Found) -> float:
 
 def _source(experiment: Experiment, figure: Figure, found: Found, heads: Sequence[Found]) -> str:
     if not heads:
-        failing = [claim for claim in found["claims"] if not _holds(claim)] or found["claims"][:1]
-        return "; ".join(written.claim(experiment, _claim(figure, claim["says"])) for claim in failing)
+        claims = list(_claims(figure, found))
+        failing = [claim for claim, holds in claims if not holds] or [claim for claim, _ in claims[:1]]
+        return "; ".join(written.claim(experiment, claim) for claim in failing)
     item = _item(heads[0])
     workloads = dict.fromkeys(point["workload"] for point in heads)
     members = dict.fromkeys(point["member"] for point in heads)
@@ -309,7 +310,7 @@ def _ours(experiment: Experiment, figure: Figure, item: Found, heads: Sequence[F
         # Of what was not run nothing is found, whatever the source says of it.
         known = any(point and point["measured"] is not None for point in own)
         return f"{NOT_MEASURED}: {'; '.join(says) if known else '–'}"
-    broken = [_claim(figure, claim["says"]) for claim in found["claims"] if not _holds(claim)]
+    broken = [claim for claim, holds in _claims(figure, found) if not holds]
     orders = "; ".join(dict.fromkeys(written.claim(experiment, claim) for claim in broken))
     if orders:
         # Where there is no number, the source's cell has the orders.
@@ -339,18 +340,20 @@ def _shown(experiment: Experiment, item: Found) -> str:
         what = written.what(experiment, figure, _item(point))
         parts.append(f"{what}: {written.expected(_item(point), point['measured'])}")
     parts += [
-        f"{written.claim(experiment, _claim(figure, claim['says']))}: {'yes' if _holds(claim) else 'no'}"
-        for claim in found["claims"]
+        f"{written.claim(experiment, claim)}: {'yes' if holds else 'no'}" for claim, holds in _claims(figure, found)
     ]
     return "; ".join(parts)
 
 
-def _holds(claim: Found) -> bool:
-    return bool(claim["holds"]) if "holds" in claim else not claim["broken"] and not claim["missing"]
-
-
-def _claim(figure: Figure, says: str) -> Any:
-    return next(claim for claim in figure.claims if claim.says == says)
+def _claims(figure: Figure, found: Found) -> Iterator[tuple[Claim, bool]]:
+    """Orders of a record, and whether each holds. Of claims in the same words, as of two members, each has its turn."""
+    seen: Counter[str] = Counter()
+    for one in found["claims"]:
+        same = [claim for claim in figure.claims if claim.says == one["says"]]
+        holds = bool(one["holds"]) if "holds" in one else not one["broken"] and not one["missing"]
+        # A record of a figure that can be read in two ways has the orders of one of them.
+        yield same[seen[one["says"]] % len(same)], holds
+        seen[one["says"]] += 1
 
 
 def _item(point: Found) -> Expected:
