@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ftlab import __version__, show
+from ftlab import __version__, csv_files, show
 from ftlab import deduplication_tables as page_of
 from ftlab.deduplication import Deduplication, Figures
 from ftlab.headline import filter_facts, reading_facts
@@ -21,7 +21,7 @@ def save(found: Deduplication, folder: Path) -> None:
     """Writes `dedup.json`, the table, `manifest.json`, `report.html` and the PNG into an existing folder."""
     figures = found.figures
     _json(folder / "dedup.json", figures)
-    found.table().write_csv(folder / "table.csv")
+    csv_files.write(found.table(), folder / "table.csv")
     charts = _charts(figures)
     if found.kind == "trace":
         specs = [(found.name, found.spec["of"]["requests"])]

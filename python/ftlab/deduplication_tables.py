@@ -74,7 +74,11 @@ def _trace_facts(figures: Figures) -> list[tuple[str, str]]:
     known = f"{written['units']:,} units of up to 4 KiB with content ids, {show.size(written['bytes'])}"
     without = f"; {unknown:,} without, {show.size(written['unknown_bytes'])}" if unknown else ""
     units, values = end["units"]["value"], end["values"]["value"]
-    lying = f"{units:,.0f} units are known, {values:,.0f} different"
+    told = [
+        f"{of['value']:,.0f}" + (f" ± {of['error']:,.0f}" if of["error"] else "")
+        for of in (end["units"], end["values"])
+    ]
+    lying = f"{told[0]} units are known, {told[1]} different"
     shared = f": {show.percent(1 - values / units)} are copies" if units else ""
     return [("written", known + without), ("at the end", lying + shared)]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import __version__, show
+from ftlab import __version__, csv_files, show
 from ftlab.headline import filter_facts, reading_facts
 from ftlab.manifest import facts_of_origin
 from ftlab.map_memory import Figures, MissRatio
@@ -29,7 +29,7 @@ def save(found: MissRatio, folder: Path, measured: Run | Comparison | None = Non
         folder / "manifest.json",
         facts_of_origin("ftlab.mrc.manifest/1", [(found.workload, found.spec["run"])], __version__),
     )
-    found.table().write_csv(folder / "table.csv")
+    csv_files.write(found.table(), folder / "table.csv")
     figures = found.figures
     charts = _charts(found, measured)
     drive = figures["drive"]

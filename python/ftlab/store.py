@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftlab import __version__, _ftlab, parquet, show
+from ftlab import __version__, _ftlab, csv_files, parquet, show
 from ftlab.errors import FtlabError, FtlabIOError, InputError
 from ftlab.manifest import manifest
 from ftlab.runs import SCHEMA, Run
@@ -202,7 +202,7 @@ def save_comparison(comparison: Comparison, folder: Path, places: Sequence[str] 
         file.writelines(show.json_list(summaries))
         file.write("\n")
     table = comparison.table()
-    table.write_csv(folder / "table.csv")
+    csv_files.write(table, folder / "table.csv")
     parquet.write(table, folder / "table.parquet")
     comparison_report.write(comparison, folder)
 

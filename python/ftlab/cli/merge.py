@@ -97,13 +97,14 @@ def put_answer(found: Sample, out: Path | None, *, json: bool) -> None:
 
 def write_rows(found: Sample | Study, out: Path) -> None:
     """Writes rows as CSV."""
+    from ftlab import csv_files
     from ftlab.cli import text
 
     if str(out) == STDOUT:
         text.put(found.table().write_csv().removesuffix("\n"))
         return
     with _whole(out) as unfinished:
-        found.table().write_csv(unfinished)
+        csv_files.write(found.table(), unfinished)
 
 
 def put_statistics(found: Statistics, out: Path | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ftlab import parquet, report
+from ftlab import csv_files, parquet, report
 from ftlab.plots import beside, boxes, reproduced
 from ftlab.report import Chart, Section, Tile
 from ftlab.reproduction import Reproduction, Result, answers, metrics, written
@@ -20,7 +20,7 @@ def save(made: Reproduction, folder: Path) -> None:
         json.dumps(made.summary(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     for name, table in (("verdicts", made.verdicts()), ("compared", made.table()), ("points", made.points())):
-        table.write_csv(folder / f"{name}.csv")
+        csv_files.write(table, folder / f"{name}.csv")
         parquet.write(table, folder / f"{name}.parquet")
     charts = {id(result): _charts(made, result) for result in made.results}
     figures = [_figure(made, result, charts[id(result)]) for result in made.results]

@@ -45,6 +45,7 @@
 //!   `buckets` (count, default 1000): longest idle length that the histogram distinguishes, in read times.
 //!
 //! # Not modelled
+//! Idle periods longer than any of the last epoch: the histogram foresees no further write there, and in the first epoch one a period.
 //! The queue of a chip in which a deferred copy waits for its data: the data is read from flash again. Deferred reads
 //! of copies: a late read tries another copy at once. The source's treatment of wear in choosing chips: its appendix is
 //! not at hand. A power cut loses the knowledge of copies and the histograms (copies in flash stay copies). A saved state

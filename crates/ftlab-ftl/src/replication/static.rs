@@ -16,7 +16,9 @@
 //!   A note says so where more copies were wanted.
 //! * `workload_units` (units, default: the units that hold data): the workload's size.
 //! * `day_s` (s, default 86400): length of a day. `day_units` (host units written, default none): length of a day in
-//!   host writes instead. A day ends with the first request after it: the copies of a run's last day are not made. Without time, the default is the logical units of the drive.
+//!   host writes instead. Without time, the default is the logical units of the drive. Whether a day is over is looked at a thousand
+//!   times a day, every millisecond (by units), or every `idle_units` (without time); the next day begins then. Copies of a run's last
+//!   day are not made. Without a mirror they are planned in the first idle moment after a day: days without one count as one.
 //! * `idle_us` (µs, default 10000): how long a lane must be idle before a copy is made there on line, and how often
 //!   this is checked.
 //! * `idle_units` (host units, default 1024): without time, how often the policy checks whether there is something to

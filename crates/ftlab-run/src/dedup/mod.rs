@@ -8,7 +8,8 @@
 //!   once, holes count as zeros.
 //!
 //! When fingerprints take more memory than allowed, only those of a share of all values are followed, chosen by value, and the
-//! figures are estimates with a standard error.
+//! figures are estimates with a standard error. The few values of a trace that are written most are counted beside the sample
+//! ([`frequent`]): what it lacks of them is part of the error.
 //!
 //! # Not modelled
 //! Metadata of a deduplicating store, its garbage collection, the time of hashing. A finite table that has forgotten a fingerprint
@@ -21,6 +22,7 @@
 mod curve;
 mod cut;
 mod files;
+mod frequent;
 mod live;
 mod recorded;
 mod table;
