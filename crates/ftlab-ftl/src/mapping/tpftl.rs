@@ -40,7 +40,9 @@
 //!
 //! # Source
 //! Zhou, Wu, Wei, et al., "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory", EuroSys 2015.
-//! The paper does not say how hotness is counted; look-up numbers are ours.
+//! The paper does not say how hotness is counted; look-up numbers are ours. Two public simulators (FEMU with LearnedFTL, and one in Python
+//! whose comments quote the authors) give entries up before a load, so that none of a load is given up for the next one of it; here that
+//! happens where the coldest node is the request's own.
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
