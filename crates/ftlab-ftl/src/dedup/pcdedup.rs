@@ -10,7 +10,7 @@
 //!   context's.
 //! * After `reexamine` host units it leaves the blacklist for a new trial, with its counts at zero.
 //! * A full table of fingerprints evicts the least recent fingerprint of the context with the lowest worth (`eviction =
-//!   contexts`). With another `eviction` the table is that of `page_dedup`; `two_level` is the source's "2-level LRU".
+//!   contexts`), of equal ones that which was seen first. With another `eviction` the table is that of `page_dedup`; `two_level` is the source's "2-level LRU".
 //!
 //! **Hints**: units that the host marks are neither hashed nor shared: file-system metadata (`skip_metadata`: copies of a superblock are
 //! there to survive each other), or files with a label (`skip_labels`).
