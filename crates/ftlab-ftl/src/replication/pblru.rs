@@ -19,7 +19,9 @@
 //! * **PBLRU**: groups are ordered by their last blocked access. The recency region holds `recency` of the replication
 //!   space; the other groups form the priority region. When all copies take more than the space, the group of the
 //!   priority region with the lowest blocking probability is evicted. A group's probability is the sum of the page's
-//!   and those of the chips of its further copies, taken when the group entered the region.
+//!   and those of the chips of its further copies, taken at its last blocked access (at a copy, of that copy's chip alone). A copy counts,
+//!   and its group is the most recent, from the moment it is placed: a deferred one takes no space before. Groups are evicted then; their
+//!   copies in flash are given up when the drive is looked at next, and serve reads until then.
 //! * **Idle time**: a deferred copy is written when the lane has been idle for longer than a threshold. The threshold
 //!   follows from the histogram of the lane's idle lengths in the last epoch: it is the smallest that delays normal
 //!   accesses by no more than `delta` read times each. The same holds for a second and further copy in the same idle
