@@ -90,13 +90,10 @@ demo: $(if $(wildcard $(VENV)/stamp-built),build,$(VENV)/stamp-demo)
 	$(BIN)/ftlab demo --out out/demo --force
 	$(BIN)/ftlab placement $(PLACEMENT) --out out/placement --force
 
-# Both halves beside each other, as each waits now and then: what one says is shown when it has ended.
-test: build $(VENV)/stamp-dev
-	MAKEFLAGS= $(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target test-rust test-python
+test: test-rust test-python
 
-# Cargo has its own number of jobs, which is not to be that of `make test`.
 test-rust: build
-	env -u MAKEFLAGS cargo test $(CHECKED) $(TESTED)
+	cargo test $(CHECKED) $(TESTED)
 
 # Tests of one crate, with the libraries that are there already: make test-crate CRATE=ftlab-ftl ONLY=conformance
 test-crate:
