@@ -35,7 +35,7 @@ fn requests(seed: u64) -> Vec<Told> {
         let at = random.below(6) as usize;
         let base: u32 = spans[..at].iter().sum();
         let length = (1 + random.below(8) as u32).min(spans[at]);
-        let first = if at % 2 == 0 {
+        let first = if at.is_multiple_of(2) {
             // From end to end.
             let first = next[at] % (spans[at] - length + 1);
             next[at] = first + length;
