@@ -655,3 +655,11 @@ def test_a_recording_is_a_trace_and_by_its_bytes_a_file(ftlab: Command) -> None:
     assert lab.dedup(RECORDING, cuts="fixed:4KiB").kind == "files"
     assert json.loads(ftlab("dedup", RECORDING, "--of", "files", "--json").out)["bytes"] == RECORDING.stat().st_size
     assert lab.dedup(ROOT / "README.md").kind == "files"
+
+
+def test_a_folder_whose_name_is_no_utf8_is_written(ftlab: Command, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 8192)
+    out = os.fsdecode(os.fsencode(tmp_path) + b"/o\xff")
+    done = ftlab("dedup", tmp_path / "a", "--cuts", "fixed:4KiB", "--out", out)
+    assert done.code == 0, done.err
+    assert (Path(out) / "table.csv").read_text(encoding="utf-8")
