@@ -51,6 +51,17 @@ def test_without_a_folder_it_is_made_each_time(home: Path) -> None:
     assert make.asked == 2
 
 
+def test_without_a_home_it_is_made_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    make = Maker()
+    assert [kept("a.js", make), kept("a.js", make)] == [TEXT, TEXT]
+    assert make.asked == 2
+
+
 def test_a_report_has_the_same_library_from_the_cache(home: Path) -> None:
     from ftlab import report
 

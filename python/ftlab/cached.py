@@ -15,8 +15,11 @@ def kept(name: str, make: Callable[[], str]) -> str:
 
     A folder that cannot be read or written only costs the time to make it.
     """
-    home = os.environ.get("XDG_CACHE_HOME")
-    file = (Path(home) if home else Path.home() / ".cache") / "ftlab" / name
+    try:
+        file = _folder() / name
+    except RuntimeError:
+        # Nobody knows where this user is at home.
+        return make()
     with suppress(OSError, ValueError):
         checksum, _, text = file.read_bytes().decode().partition("\n")
         if checksum == _checksum(text):
@@ -33,6 +36,11 @@ def kept(name: str, make: Callable[[], str]) -> str:
             except OSError:
                 Path(part.name).unlink(missing_ok=True)
     return text
+
+
+def _folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "ftlab"
 
 
 def _checksum(text: str) -> str:

@@ -159,12 +159,13 @@ class _Tables(Mapping[str, "pl.DataFrame"]):
         self._made: dict[str, pl.DataFrame] = {}
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._made:
+        handed_over = self._of[name]
+        if handed_over is not None:
             import polars as pl
 
             # The core writes NaN where an interval has nothing to divide by; in tables that is a missing value.
-            self._made[name] = pl.DataFrame(self._of[name]).fill_nan(None)
-            # What the core has can be read once.
+            self._made[name] = pl.DataFrame(handed_over).fill_nan(None)
+            # Only then, as two threads may ask for it.
             self._of[name] = None
         return self._made[name]
 
