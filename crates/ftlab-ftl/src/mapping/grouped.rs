@@ -412,12 +412,28 @@ impl Grouped {
         self.dirty.clear_range(self.paging.keys_of(tvpn));
     }
 
-    /// Gives up the coldest entries until one more of this translation page fits.
-    pub fn make_room(&mut self, tvpn: u32, charges: &mut Vec<Charge>) {
+    /// Gives up the coldest entries until one more of this translation page fits. The node that gave up the last one, if any.
+    pub fn make_room(&mut self, tvpn: u32, charges: &mut Vec<Charge>) -> Option<u32> {
+        let mut source = None;
         while !self.fits(tvpn) {
             let Some(coldest) = self.coldest() else { break };
+            source = Some(coldest);
             self.evict_from(coldest, None, charges);
         }
+        source
+    }
+
+    /// Gives up entries for `lacking` more of the translation page of `wanted`, those of one node at most: of `source`, or else of
+    /// the coldest. Before any of them is loaded, so that none is given up for the next one.
+    fn make_room_ahead(&mut self, lacking: u32, wanted: u32, source: Option<u32>, charges: &mut Vec<Charge>) {
+        let bytes = u64::from(lacking) * u64::from(self.params.entry_bytes);
+        if self.used + bytes <= self.budget {
+            return;
+        }
+        let Some(source) = source.or_else(|| self.coldest()) else {
+            return;
+        };
+        while self.used + bytes > self.budget && self.evict_from(source, Some(wanted), charges) {}
     }
 
     /// The same without giving up `kept` or a node all of whose entries were brought or used by this look-up. False if that
@@ -466,31 +482,24 @@ impl Grouped {
         let tvpn = self.paging.page_of(key);
         self.rows.prefetch_insert(&self.nodes[tvpn as usize].row, key);
         self.dirty.prefetch(key);
-        self.make_room(tvpn, charges);
+        let source = self.make_room(tvpn, charges);
         let ahead = self.ahead(key, record.request_end, &elsewhere);
         let wanted = self.insert(key, record.entries[key as usize], WANTED);
+        let lacks = |cache: &Self, next: u32| {
+            record.entries[next as usize] != Entry::UNMAPPED.0 && cache.rows.find(next).is_none() && !elsewhere(next)
+        };
+        let lacking = (key + 1..ahead).filter(|&next| lacks(self, next)).count();
+        self.make_room_ahead(lacking as u32, wanted, source, charges);
         let mut beyond = false;
-        let mut source = None;
         for next in key + 1..ahead {
-            let entry = record.entries[next as usize];
-            if entry == Entry::UNMAPPED.0 || self.rows.find(next).is_some() || elsewhere(next) {
-                continue;
-            }
             if !self.fits(tvpn) {
-                let Some(from) = source.or_else(|| self.coldest()) else {
-                    break;
-                };
-                source = Some(from);
-                if !self.evict_from(from, Some(wanted), charges) {
-                    break;
-                }
-                if !self.fits(tvpn) {
-                    break;
-                }
+                break;
             }
-            self.figures.prefetched += 1;
-            self.insert(next, entry, PREFETCHED);
-            beyond |= next >= record.request_end;
+            if lacks(self, next) {
+                self.figures.prefetched += 1;
+                self.insert(next, record.entries[next as usize], PREFETCHED);
+                beyond |= next >= record.request_end;
+            }
         }
         self.foresee();
         beyond

@@ -9,8 +9,10 @@
 //! * **Selective prefetching** (`selective_prefetch`): a counter goes up when a node is created and down when a node is
 //!   removed. At −`threshold` prefetching is switched on, at +`threshold` off, and the counter starts again at 0. While
 //!   it is on, a miss also loads as many following entries as preceding ones are cached without a gap.
-//! * Prefetching stays within the translation page. In a full cache it evicts entries of the coldest node only, and
-//!   stops when that node is empty. Prefetched entries enter at the least recent end of their node, the requested entry
+//! * Prefetching stays within the translation page. A load evicts entries of one node, the coldest: the one that made room
+//!   for the requested entry, or else that is the coldest after it. So in a full cache no more is prefetched than that node
+//!   has. They are evicted before anything is loaded: also where the coldest node is that of the request, no entry is
+//!   prefetched and evicted by one load. Prefetched entries enter at the least recent end of their node, the requested entry
 //!   at the most recent end.
 //! * **Clean first** (`clean_first`): the victim is the least recently used clean entry of the coldest node; if it has
 //!   no clean entry, its least recently used one.
@@ -40,9 +42,8 @@
 //!
 //! # Source
 //! Zhou, Wu, Wei, et al., "An Efficient Page-level FTL to Optimize Address Translation in Flash Memory", EuroSys 2015.
-//! The paper does not say how hotness is counted; look-up numbers are ours. Two public simulators (FEMU with LearnedFTL, and one in Python
-//! whose comments quote the authors) give entries up before a load, so that none of a load is given up for the next one of it; here that
-//! happens where the coldest node is the request's own.
+//! The paper does not say how hotness is counted; look-up numbers are ours. That the coldest node limits what is prefetched is
+//! the paper's rule as two public simulators have it (FEMU with LearnedFTL, and a simulator in Python whose comments quote the authors).
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -243,6 +244,26 @@ mod tests {
         assert_eq!(h.policy.cached(0, 2).map(|(_, dirty)| dirty), Some(false));
         assert_eq!(h.read(19), "load 1");
         assert_eq!((h.figure("dirty_evictions"), h.figure("batched_entries")), (1.0, 1.0));
+    }
+
+    /// The only node holds six entries, and gives them up for six others of its own translation page.
+    #[test]
+    fn a_load_gives_up_nothing_that_it_brought() {
+        let mut h = harness("selective_prefetch=false", 2, 4);
+        assert_eq!(h.read_run(0, 6), "load 0");
+        assert_eq!(h.read_run(8, 6), "load 0");
+        assert!((8..14).all(|key| h.policy.cached(0, key).is_some()));
+    }
+
+    /// Page 0, the coldest, has one entry, which makes room for entry 32; page 1 gives up nothing for what would come with it.
+    #[test]
+    fn a_load_gives_up_entries_of_one_page() {
+        let mut h = harness("selective_prefetch=false", 2, 4);
+        h.read(0);
+        (16..19).for_each(|key| drop(h.read(key)));
+        // Nothing comes with 32; page 1 is the coldest then, and entry 33 comes with 34.
+        assert_eq!(h.read_run(32, 3), "load 2 load 2");
+        assert!(h.policy.cached(0, 0).is_none() && h.policy.cached(0, 18).is_some());
     }
 
     #[test]

@@ -99,15 +99,15 @@ fn what_has_been_written_back_stays_as_asked() {
 
 #[test]
 fn changed_entries_count_as_cached_for_loading_ahead() {
-    // Three changed entries take 34 of 156 bytes; five nodes of an entry are all that fits beside them.
-    let mut h = harness("dei=on,after_write_back=read,threshold=1", 0, 0, 156);
+    // Three changed entries take 34 of 162 bytes; five nodes of an entry are all that fits beside them.
+    let mut h = harness("dei=on,after_write_back=read,threshold=1", 0, 0, 162);
     for key in [0, 1, 2] {
         h.write(key);
     }
     for key in [64, 80, 96, 112, 128] {
         h.read(key);
     }
-    // A node leaves to make room, which turns selective loading on: three predecessors bring three followers.
+    // A node leaves to make room, which turns selective loading on: three predecessors bring three followers, for which it has room.
     h.read(3);
     let ahead: Vec<u32> = (4..10).filter(|&key| h.policy.cached(0, key).is_some()).collect();
     assert_eq!(ahead, [4, 5, 6]);
