@@ -8,7 +8,7 @@ Of each trace below FOLDER, and of generators, the first half of the first reque
 memory; where one half has no reads, nothing is mined and all of them are run. What counts is reads and writes of
 translation and correlated pages, for every cause.
 
-Where a single run is over the bound, the case is run at thirteen sizes within 3 % of the one asked for, and their means
+Where a single run is over the bound, the case is run at 49 sizes within 3 % of the one asked for, and their means
 decide: a map that loads ahead may need a tenth more or less with 1 % more memory.
 """
 
@@ -31,7 +31,7 @@ from ftlab.correlating import Mined, Scheme
 SHARES = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 80, 100)
 """Sizes of the cache, in percent of the map: 8 bytes for each page touched."""
 REQUESTS = 10_000
-NEAR = tuple(1 + step / 200 for step in range(-6, 7))
+NEAR = tuple(1 + step / 800 for step in range(-24, 25))
 """Sizes, relative to the one asked for, whose means decide where a single run is over the bound."""
 BASE = Scheme("tpftl", "", "tpftl")
 WITHOUT = Scheme("no set", "", "cpftl")

@@ -31,7 +31,8 @@
 //!   pay for the memory of the directory and of unused entries. The price is the regular loads of entries that were
 //!   evicted so recently that this memory would still hold them. Each counts twice, because the entries that such a
 //!   load brings along evict others. To recognise these loads, evicted keys are remembered, 4 bytes each, taken from
-//!   `ftl.map_cache`: all of up to 32, otherwise one in four.
+//!   `ftl.map_cache`: as many as the directory has keys, or a quarter of more than 32. Where the memory would hold more
+//!   than that, those remembered are a sample of all of them.
 //! * *Trials*: one page, the one with the most support, is tried first. It is tried again when pages are renewed or
 //!   mined anew, unless pages on trial have lost more than they may. Every 512 look-ups, or sooner where memory has
 //!   cost `patience`, more pages follow: as many as can fail without all pages together losing more than a hundredth of
@@ -101,7 +102,7 @@
 //!   tenth, but it would flood a small cache.
 //! * `write_check` (`load` or `directory`, default `load`).
 //! * `removal` (`balance`, `regular`, `off` or hits per load; default `balance`): the rule. `balance` is ours, `regular` and a fixed number of
-//!   hits per load are published. `patience` (reads, above 0, default 8): of `balance`. `removal_floor` (hits per load, default 0.1): the
+//!   hits per load are published. `patience` (reads, above 0, default 4): of `balance`. `removal_floor` (hits per load, default 0.1): the
 //!   least that the threshold of `regular` may be. `min_loads` (count, default 16), `removal_window` (look-ups, default 65536). Assumed.
 //! * `dei` (`off`, `shared`, `on` or `skew`, default `shared`): how changed entries are kept: as in `tpftl` (`off`);
 //!   the same without the reads that writes can avoid (`shared`); in an index of their own (`on`); in an index that

@@ -1,37 +1,40 @@
-//! What a larger cache would still hold: the keys that left last, all of a few or one in four of many.
+//! What a larger cache would still hold: the keys that left last, all of a few or a sample of many.
 //!
-//! A key is sampled by a hash of it alone, so that a miss of a sampled one stands for four. Each takes 4 bytes of a drive's memory.
+//! A key is sampled by a hash of it alone, so that a miss of a sampled one stands for as many as one was taken from. Each takes 4 bytes
+//! of a drive's memory. The more keys are watched within that memory, the fewer of them are sampled: the ones that left longest ago may
+//! come back more often than the last, as in a loop that is a little longer than the cache.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-/// Keys that one sampled key stands for.
+/// Keys of the directory for each of which one is kept.
 const SHARE: u64 = 4;
-/// Most keys of which all are kept: one in four of fewer would say nothing.
+/// Most keys of the directory for which as many are kept: a quarter of fewer would say nothing.
 const ALL: u64 = 32;
 const KEY_BYTES: u64 = 4;
 
-/// Bytes that it takes to remember so many keys.
-pub fn bytes(keys: u64) -> u64 {
-    share(keys, keys) * KEY_BYTES
+/// Bytes of the keys that are kept beside a directory of so many.
+pub fn bytes(directory: u64) -> u64 {
+    kept(directory) * KEY_BYTES
 }
 
-/// How many are kept of so many keys, where there is room for those of `most`.
-fn share(keys: u64, most: u64) -> u64 {
-    match most <= ALL {
-        true => keys,
-        false => keys / SHARE,
+/// How many are kept beside a directory of so many keys.
+fn kept(directory: u64) -> u64 {
+    match directory <= ALL {
+        true => directory,
+        false => directory / SHARE,
     }
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Ghost {
-    /// Keys that may be kept, sampled ones if they are sampled.
+    /// Sampled keys that may be kept.
     room: usize,
-    sampled: bool,
     /// Keys that one that comes back stands for.
     weight: f64,
+    /// Keys with hashes below it are sampled.
+    below: u64,
     /// Keys in the order in which they left, each with the number of its leaving.
     queue: VecDeque<(u32, u64)>,
     /// The latest number of each.
@@ -39,27 +42,30 @@ pub struct Ghost {
     number: u64,
 }
 
-impl Ghost {
-    /// Watches the last `keys` keys that left, within the memory for `most`. Those beyond it are taken to come back as often.
-    pub fn keep(&mut self, keys: u64, most: u64) {
-        let sampled = most > ALL;
-        if std::mem::replace(&mut self.sampled, sampled) != sampled {
-            self.clear();
-        }
-        let watched = keys.min(most);
-        self.room = share(watched, most) as usize;
-        let stands_for = if sampled { SHARE as f64 } else { 1.0 };
-        self.weight = stands_for * keys as f64 / watched.max(1) as f64;
-        self.shrink();
-    }
+/// Hashes are below this.
+const HASHES: u64 = 1 << 32;
 
-    fn is_sampled(key: u32) -> bool {
-        key.wrapping_mul(0x9E37_79B1) >> 30 == 0
+fn hash(key: u32) -> u64 {
+    u64::from(key.wrapping_mul(0x9E37_79B1))
+}
+
+impl Ghost {
+    /// Watches the last `keys` keys that left, within the memory beside a directory of so many.
+    pub fn keep(&mut self, keys: u64, directory: u64) {
+        let room = keys.min(kept(directory));
+        let below = HASHES * room / keys.max(1);
+        self.weight = keys as f64 / room.max(1) as f64;
+        self.room = room as usize;
+        if below < std::mem::replace(&mut self.below, below) {
+            self.queue.retain(|&(key, _)| hash(key) < below);
+            self.left.retain(|&key, _| hash(key) < below);
+        }
+        self.shrink();
     }
 
     /// The key leaves the cache.
     pub fn put(&mut self, key: u32) {
-        if self.room == 0 || (self.sampled && !Self::is_sampled(key)) {
+        if hash(key) >= self.below {
             return;
         }
         self.number += 1;
@@ -98,41 +104,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_sampled_keys_are_kept() {
-        let sampled: Vec<u32> = (0..1000).filter(|&key| Ghost::is_sampled(key)).collect();
-        assert!((230..270).contains(&sampled.len()), "{}", sampled.len());
-        let other = (0..1000).find(|&key| !Ghost::is_sampled(key)).unwrap();
-        let [a, b, c] = sampled[..3] else { panic!("three") };
+    fn the_last_keys_are_kept() {
         let mut ghost = Ghost::default();
-        ghost.put(a);
-        assert_eq!(ghost.take(a), 0.0, "without room nothing is kept");
-        // Two sampled keys of eight.
-        ghost.keep(8, 1000);
-        [a, other, b, c].iter().for_each(|&key| ghost.put(key));
-        assert_eq!([a, other, b, c].map(|key| ghost.take(key)), [0.0, 0.0, 4.0, 4.0]);
-        assert_eq!(ghost.take(b), 0.0, "it is in the cache again");
-        // One that left twice has the place of the second time.
-        [a, b, a].iter().for_each(|&key| ghost.put(key));
-        assert_eq!((ghost.take(b), ghost.take(a)), (4.0, 4.0));
-        ghost.put(a);
-        ghost.keep(3, 1000);
-        assert_eq!(ghost.take(a), 0.0);
-    }
-
-    #[test]
-    fn of_a_few_keys_all_are_kept_and_stand_for_those_beyond() {
-        let mut ghost = Ghost::default();
+        ghost.put(1);
+        assert_eq!(ghost.take(1), 0.0, "without room nothing is kept");
         ghost.keep(2, 3);
         [1, 2, 3].iter().for_each(|&key| ghost.put(key));
         assert_eq!([1, 2, 3].map(|key| ghost.take(key)), [0.0, 1.0, 1.0]);
-        // Six keys' worth of memory is taken, and there is room to watch three.
-        ghost.keep(6, 3);
-        (1..5).for_each(|key| ghost.put(key));
-        assert_eq!([1, 2, 3, 4].map(|key| ghost.take(key)), [0.0, 2.0, 2.0, 2.0]);
-        // With much room they are sampled; what was kept before is forgotten.
-        ghost.put(1);
-        ghost.keep(400, 400);
-        assert_eq!(ghost.take(1), 0.0);
+        assert_eq!(ghost.take(2), 0.0, "it is in the cache again");
+        // One that left twice has the place of the second time.
+        [1, 2, 1].iter().for_each(|&key| ghost.put(key));
+        assert_eq!((ghost.take(2), ghost.take(1)), (1.0, 1.0));
+        [1, 2].iter().for_each(|&key| ghost.put(key));
+        ghost.keep(1, 3);
+        assert_eq!([1, 2].map(|key| ghost.take(key)), [0.0, 1.0]);
         assert_eq!([3, 32, 33, 400].map(bytes), [12, 128, 32, 400]);
+    }
+
+    /// Of a loop of 80 more keys than the cache holds, each has left 80 others ago when it comes back.
+    #[test]
+    fn of_many_keys_a_sample_of_all_is_kept() {
+        for (directory, watched, comes_back) in [(20, 100, 1.0), (20, 60, 0.0), (400, 100, 1.0), (400, 60, 0.0)] {
+            let mut ghost = Ghost::default();
+            ghost.keep(watched, directory);
+            let (mut back, keys) = (0.0, 4000);
+            for key in 0..keys {
+                if key >= 80 {
+                    back += ghost.take(key - 80);
+                }
+                ghost.put(key);
+            }
+            let share = back / f64::from(keys - 80);
+            assert!((share - comes_back).abs() < 0.1, "{directory} {watched}: {share}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_longer_sampled_is_forgotten() {
+        let mut ghost = Ghost::default();
+        ghost.keep(20, 20);
+        (0..20).for_each(|key| ghost.put(key));
+        ghost.keep(40, 20);
+        let back = (0..20).map(|key| ghost.take(key)).collect::<Vec<_>>();
+        let kept = back.iter().filter(|&&weight| weight == 2.0).count();
+        assert!(
+            kept + back.iter().filter(|&&weight| weight == 0.0).count() == 20 && (8..=12).contains(&kept),
+            "{back:?}"
+        );
     }
 }
