@@ -129,7 +129,7 @@ def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_p
     assert cache["pays"] is True
     assert cache["to_no_set"] < -0.02
     # On as long as it pays, and off behind that.
-    assert cache["policies"]["cpftl"]["on"] > 0.4
+    assert 0.25 < cache["policies"]["cpftl"]["on"] < 0.75
     assert told["verdict"].startswith("Correlations pay.")
 
 

@@ -102,7 +102,7 @@
 //!   tenth, but it would flood a small cache.
 //! * `write_check` (`load` or `directory`, default `load`).
 //! * `removal` (`balance`, `regular`, `off` or hits per load; default `balance`): the rule. `balance` is ours, `regular` and a fixed number of
-//!   hits per load are published. `patience` (reads, above 0, default 4): of `balance`. `removal_floor` (hits per load, default 0.1): the
+//!   hits per load are published. `patience` (reads, above 0, default 8): of `balance`. `removal_floor` (hits per load, default 0.1): the
 //!   least that the threshold of `regular` may be. `min_loads` (count, default 16), `removal_window` (look-ups, default 65536). Assumed.
 //! * `dei` (`off`, `shared`, `on` or `skew`, default `shared`): how changed entries are kept: as in `tpftl` (`off`);
 //!   the same without the reads that writes can avoid (`shared`); in an index of their own (`on`); in an index that

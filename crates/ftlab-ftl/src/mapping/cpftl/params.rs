@@ -179,7 +179,7 @@ impl Default for Params {
             load_limit: 0.25,
             write_check: WriteCheck::Load,
             removal: Removal::Named(RemovalKind::Balance),
-            patience: 4.0,
+            patience: 8.0,
             removal_floor: 0.1,
             min_loads: 16,
             removal_window: 65536,

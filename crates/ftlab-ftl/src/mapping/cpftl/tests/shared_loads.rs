@@ -107,12 +107,7 @@ fn nothing_is_tried_before_it_is_known_whether_loads_are_shared() {
 fn reads_of_a_page_under_way_cost_it_nothing() {
     let rounds = |shared: bool| {
         // The filter of one byte says yes to nearly everything: reads in vain.
-        let mut h = harness(
-            &format!("filter_bits=8,directory=100,patience=8,{QUIET},pairs=3-255"),
-            2,
-            2,
-            130,
-        );
+        let mut h = harness(&format!("filter_bits=8,directory=100,{QUIET},pairs=3-255"), 2, 2, 130);
         let mut random = Stream::new(3, "reads");
         let mut probes = 0;
         for _ in 0..400 {
