@@ -183,6 +183,9 @@ def test_what_cannot_be_opened_is_said(tmp_path: Path, ftlab: Command) -> None:
     assert "is not empty and has no map log" in refused(tmp_path, "file:mine?vfs=ftlab")
     assert (tmp_path / "mine").read_text() == "not a database"
     assert "partitions = 0: expected 1 to 256" in refused(tmp_path, "file:new?vfs=ftlab&partitions=0")
+    assert "option `partitions`: given twice" in refused(tmp_path, f"file:new?{SMALL}&partitions=4")
+    assert "model = : expected delays of a modelled disk" in refused(tmp_path, f"file:new?{SMALL}&model=")
+    assert "16384 bytes in 8 partitions" in refused(tmp_path, "file:new?vfs=ftlab&partitions=8&size=16KiB")
     assert not (tmp_path / "new").exists()
     sqlite(tmp_path, "create table t(x);")
     assert "was made with partitions=8" in refused(tmp_path, "file:db?vfs=ftlab&partitions=4")

@@ -39,7 +39,7 @@ pub fn of(name: *const c_char) -> Result<Options> {
     Ok(options)
 }
 
-/// A mistyped option would otherwise be none.
+/// A mistyped option would otherwise be none, and of one that is given twice SQLite finds the first.
 fn refuse_unknown(name: *const c_char) -> Result<()> {
     // A member of SQLite's table since 3.31 only, and an older table ends before it.
     // SAFETY: the version needs nothing but the table.
@@ -52,6 +52,7 @@ fn refuse_unknown(name: *const c_char) -> Result<()> {
     let Some(key) = api().uri_key else {
         return Ok(());
     };
+    let mut given = Vec::new();
     for number in 0.. {
         // SAFETY: the name is that of a main file, behind which SQLite keeps the parameters.
         let found = unsafe { key(name, number) };
@@ -64,6 +65,10 @@ fn refuse_unknown(name: *const c_char) -> Result<()> {
             let known = KEYS.map(|(key, _)| key).join(", ");
             return Err(Error::input(format!("option `{found}`: expected one of {known}")));
         }
+        if given.contains(&found) {
+            return Err(Error::input(format!("option `{found}`: given twice")));
+        }
+        given.push(found);
     }
     Ok(())
 }

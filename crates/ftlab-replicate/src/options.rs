@@ -115,6 +115,7 @@ impl Options {
             }
             .map(|direct| self.direct = direct),
             "disk" => (!value.is_empty()).then(|| self.disk = Some(value.into())),
+            "model" if value.is_empty() => None,
             "model" => {
                 self.model = Some(Model::parse(value)?);
                 Some(())

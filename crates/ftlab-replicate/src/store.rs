@@ -120,6 +120,7 @@ impl Store {
         let database = path;
         let path = options.disk.as_deref().unwrap_or(database).to_owned();
         let path = path.as_path();
+        let is_new = create && !path.exists();
         let mut disk = FileDisk::open(path, access, options.direct)?;
         if disk.is_device() && options.disk.is_none() {
             return Err(Error::input(format!(
@@ -140,7 +141,13 @@ impl Store {
             check_shape(path, &found, &options, &disk)?;
             recovered(&disk, found)
         } else {
-            (fresh_shape(path, &disk, &options)?, Pages::default())
+            let shape = fresh_shape(path, &disk, &options).inspect_err(|_| {
+                if is_new {
+                    // What is refused leaves no empty file behind.
+                    let _ = std::fs::remove_file(path);
+                }
+            })?;
+            (shape, Pages::default())
         };
         let Some(places) = Places::new(shape, pages.clone(), &options) else {
             return Err(Error::input(format!("{}: has two pages in one slot", map.display())).into());
@@ -842,6 +849,18 @@ mod tests {
                 }
             }
             assert!(content(&store) == naive, "at the end of round {round}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_leaves_no_file_and_removes_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        std::fs::write(&old, "").unwrap();
+        for (path, is_there) in [(&new, false), (&old, true)] {
+            let refused = Store::open(path, options(&[("partitions", "256")]), true);
+            assert!(matches!(refused, Err(Refusal::Other(_))), "4 pages in each partition");
+            assert_eq!((path.exists(), map_beside(path).exists()), (is_there, false));
         }
     }
 

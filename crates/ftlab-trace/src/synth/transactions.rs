@@ -34,6 +34,8 @@
 //! | `timeout` | longest wait for a lock | 1 µs to 1 h | `50ms` |
 //! | `warm` | transactions before the first | up to 2^32 | as many as the pool has pages |
 //! | `seed` | of this workload | | the run's seed |
+//!
+//! On the command line `/` parts several parameters of a policy, as commas part the keys: `policy=cflru_e:window=0.25/deadline_us=400`.
 //! # Not modelled
 //! Clients that wait for a processor: `compute` is the same however many clients compute. The log, checkpoints and
 //! background writers; vacuum; undo of restarted transactions, whose pages stay dirty. Row locks, deadlock detection (a
@@ -127,7 +129,8 @@ impl Transactions {
         let warm = within(keys, "warm", pool, 0, MOST)?;
         let named = |keys: &mut Keys, key: &'static str, default: &str| {
             let text = keys.text(key).unwrap_or_else(|| default.to_owned());
-            PolicySpec::parse(&text).map_err(|e| keys.wrong_as(key, &e))
+            // Commas part the keys of a generator on a command line.
+            PolicySpec::parse(&text.replace('/', ",")).map_err(|e| keys.wrong_as(key, &e))
         };
         let (mix, policy) = (named(keys, "mix", "tpcb")?, named(keys, "policy", "lru")?);
         let shape = Shape {
