@@ -9,6 +9,7 @@ use crate::options::MOST_COPIES;
 #[derive(Clone, Default)]
 pub struct Races {
     pub by_accesses: [u64; MOST_COPIES],
+    /// Counted when it happens, so also of accesses that have not ended.
     pub deadlines_missed: u64,
     /// Decided by another access than the first.
     pub won_by_further: u64,

@@ -115,6 +115,20 @@ pub fn map_beside(database: &Path) -> PathBuf {
 impl Store {
     /// Opens the store of the database `path`, or makes one in an empty or new file, or on a block device that `path` has no map log for.
     pub fn open(path: &Path, options: Options, create: bool) -> std::result::Result<Self, Refusal> {
+        let model = options.model.clone();
+        Self::open_through(path, options, create, |disk| match model {
+            Some(model) => Arc::new(Modelled::new(disk, model)),
+            None => Arc::new(disk),
+        })
+    }
+
+    /// As `open`; all accesses to pages go through what `above` makes of the disk.
+    fn open_through(
+        path: &Path,
+        options: Options,
+        create: bool,
+        above: impl FnOnce(FileDisk) -> Arc<dyn Disk>,
+    ) -> std::result::Result<Self, Refusal> {
         let access = if create { Access::Create } else { Access::Write };
         let map = map_beside(path);
         let database = path;
@@ -159,10 +173,7 @@ impl Store {
         if disk.size() < shape.bytes() {
             disk.grow(shape.bytes()).map_err(|cause| Error::io(path, &cause))?;
         }
-        let disk: Arc<dyn Disk> = match &options.model {
-            Some(model) => Arc::new(Modelled::new(disk, model.clone())),
-            None => Arc::new(disk),
-        };
+        let disk = above(disk);
         let queues = (0..shape.partitions as usize).map(|number| Queue::start(number, options.idle));
         let queues = queues
             .collect::<io::Result<_>>()
@@ -470,7 +481,10 @@ impl Inner {
         let mut cause = String::new();
         let won = loop {
             let finished = race.wait((!left.is_empty() || !late).then_some(deadline));
-            late |= finished.is_empty();
+            if finished.is_empty() && !late {
+                late = true;
+                hold(&self.counters).reads.deadlines_missed += 1;
+            }
             running -= finished.len();
             let mut won = None;
             for finish in finished {
@@ -502,14 +516,7 @@ impl Inner {
         let copy = late && map.places.wants_copy(lpn);
         drop(map);
         let won_by_further = won.as_ref().is_some_and(|&(slot, _)| slot != first);
-        self.count(
-            |counters| &mut counters.reads,
-            began,
-            issued,
-            late,
-            won_by_further,
-            failed,
-        );
+        self.count(|counters| &mut counters.reads, began, issued, won_by_further, failed);
         let Some((_, page)) = won else {
             return Err(Fault::Device(format!("page {lpn}: no copy can be read: {cause}")));
         };
@@ -560,7 +567,10 @@ impl Inner {
         let mut done = Copies::default();
         while done.slots().is_empty() {
             let finished = race.wait((may_copy || !late).then_some(deadline));
-            late |= finished.is_empty();
+            if finished.is_empty() && !late {
+                late = true;
+                hold(&self.counters).writes.deadlines_missed += 1;
+            }
             running -= finished.len();
             for finish in finished {
                 match finish.result {
@@ -597,7 +607,6 @@ impl Inner {
             |counters| &mut counters.writes,
             began,
             tried.len(),
-            late,
             winner.is_some_and(|slot| slot != first),
             failed,
         );
@@ -751,14 +760,12 @@ impl Inner {
         of: impl Fn(&mut Counters) -> &mut Races,
         began: Instant,
         accesses: usize,
-        late: bool,
         won_by_further: bool,
         failed: u64,
     ) {
         let mut counters = hold(&self.counters);
         let races = of(&mut counters);
         races.by_accesses[accesses.clamp(1, MOST_COPIES) - 1] += 1;
-        races.deadlines_missed += u64::from(late);
         races.won_by_further += u64::from(won_by_further);
         races.failed_copies += failed;
         races.time.record(began.elapsed().as_nanos() as u64);
@@ -801,8 +808,11 @@ struct Ticket {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Condvar;
+
     use super::*;
-    use crate::disk::Model;
+
+    const NEVER_LATE: (&str, &str) = ("deadline", "100000000");
 
     fn options(pairs: &[(&str, &str)]) -> Options {
         let mut options = Options::default();
@@ -864,42 +874,121 @@ mod tests {
         }
     }
 
-    /// Eight ranges of which each collects for 30 ms after 24 writes: with a deadline of 2 ms writes go past that.
+    /// A disk of eight parts, the partitions of a store, that can be shut one at a time: a write to it ends when it is opened again.
+    #[derive(Clone)]
+    struct Gate {
+        below: Arc<FileDisk>,
+        shut: Arc<(Mutex<Option<u64>>, Condvar)>,
+    }
+
+    impl Gate {
+        fn set(&self, part: Option<u64>) {
+            *hold(&self.shut.0) = part;
+            self.shut.1.notify_all();
+        }
+    }
+
+    impl Disk for Gate {
+        fn size(&self) -> u64 {
+            self.below.size()
+        }
+
+        fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+            self.below.read(at, into)
+        }
+
+        fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
+            let part = at / (self.size() / 8);
+            let shut = hold(&self.shut.0);
+            // An end, so that a store that waits for the part alone fails its test in place of hanging.
+            let most = Duration::from_secs(10);
+            let waited = self.shut.1.wait_timeout_while(shut, most, |shut| *shut == Some(part));
+            if waited.is_ok_and(|(_, time)| time.timed_out()) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.below.write(at, from)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.below.sync()
+        }
+    }
+
+    /// A store of 32 pages over eight partitions, of which page p was written once to partition p mod 8.
+    fn gated(path: &Path, copies: &str) -> (Store, Gate) {
+        let with = |deadline| {
+            let pairs = [("partitions", "8"), ("space", "0.5"), ("copies", copies), deadline];
+            let mut gate = None;
+            let above = |disk: FileDisk| -> Arc<dyn Disk> {
+                let made = Gate {
+                    below: Arc::new(disk),
+                    shut: Arc::default(),
+                };
+                gate = Some(made.clone());
+                Arc::new(made)
+            };
+            let store = Store::open_through(path, options(&pairs), true, above);
+            (store.unwrap_or_else(|refusal| panic!("{refusal:?}")), gate.unwrap())
+        };
+        let (store, gate) = with(NEVER_LATE);
+        (0..32).for_each(|lpn| store.write(lpn * 4096, &[200; 4096]).unwrap());
+        store.sync().unwrap();
+        // The disk as well, which nobody else may have open.
+        drop((store, gate));
+        with(("deadline", "2000"))
+    }
+
+    fn writes(store: &Store, key: &str) -> u64 {
+        store.report()["since_open"]["writes"][key].as_u64().unwrap()
+    }
+
+    /// One partition after another is shut while all pages are written: what would be written there is written elsewhere, whatever else is late.
     #[test]
     fn late_writes_go_elsewhere() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("db");
-        let model = Model::parse("ranges=8,read_us=50,write_us=100,every=24,collect_us=30000").unwrap();
-        let pairs = [("deadline", "2000"), ("space", "0.5"), ("partitions", "8")];
-        let slow = |copies: &str| {
-            let _ = std::fs::remove_file(&path);
-            let _ = std::fs::remove_file(map_beside(&path));
-            let mut options = options(&pairs);
-            options.set("copies", copies).unwrap();
-            options.model = Some(model.clone());
-            let store = Store::open(&path, options, true).unwrap_or_else(|refusal| panic!("{refusal:?}"));
-            for round in 0..7_u64 {
-                for lpn in 0..32_u64 {
-                    store.write(lpn * 4096, &[(round * 32 + lpn) as u8; 4096]).unwrap();
-                }
-            }
-            store.sync().unwrap();
-            let mut page = [0; 4096];
-            for lpn in 0..32_u64 {
-                store.read(lpn * 4096, &mut page).unwrap();
-                assert!(page.iter().all(|&byte| byte == 192 + lpn as u8), "page {lpn}");
-            }
-            store.report()
+        let (store, gate) = gated(&folder.path().join("db"), "3");
+        let home = |lpn: u32| {
+            let map = hold(&store.inner.map);
+            map.places.partition_of(map.places.page(lpn).unwrap().copies.slots()[0]) as u64
         };
-        let (alone, copied) = (slow("1"), slow("3"));
-        let writes = |report: &Value, key: &str| report["since_open"]["writes"][key].as_u64().unwrap();
-        assert!(
-            writes(&alone, "deadlines_missed") > 3 && writes(&alone, "further") == 0,
-            "{alone}"
-        );
-        assert!(writes(&copied, "won_by_further") > 3, "{copied}");
-        // How many of them are left at the end depends on which writes were late.
-        assert!(copied["since_open"]["extra_writes"].as_u64().unwrap() > 0, "{copied}");
+        let mut held = 0;
+        for part in 0..8 {
+            gate.set(Some(part));
+            for lpn in 0..32 {
+                held += u64::from(home(lpn) == part);
+                store.write(u64::from(lpn) * 4096, &[part as u8; 4096]).unwrap();
+                assert_ne!(home(lpn), part, "page {lpn}");
+            }
+            gate.set(None);
+            store.sync().unwrap();
+        }
+        let report = store.report();
+        assert!(held >= 4, "four pages lay in the first partition: {held}");
+        for key in ["won_by_further", "deadlines_missed", "further"] {
+            assert!(writes(&store, key) >= held, "{key}, {held} held: {report}");
+        }
+        assert_eq!(writes(&store, "failed_copies"), 0, "{report}");
+        assert!(content(&store).iter().all(|&byte| byte == 7));
+    }
+
+    /// With one copy of each page a late write is late, and is written nowhere else.
+    #[test]
+    fn late_writes_stay_where_nothing_is_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, gate) = gated(&folder.path().join("db"), "1");
+        gate.set(Some(3));
+        std::thread::scope(|threads| {
+            let writer = threads.spawn(|| store.write(3 * 4096, &[5; 4096]).unwrap());
+            while writes(&store, "deadlines_missed") == 0 && !writer.is_finished() {
+                std::thread::yield_now();
+            }
+            assert_eq!(writes(&store, "count"), 0, "ended before its partition did");
+            gate.set(None);
+        });
+        let report = store.report();
+        let counts = ["count", "deadlines_missed", "further", "failed_copies"].map(|key| writes(&store, key));
+        assert_eq!(counts, [1, 1, 0, 0], "{report}");
+        assert_eq!(content(&store)[3 * 4096..4 * 4096], [5; 4096]);
     }
 
     /// Each third access fails: with copies nothing is lost, as what fails is tried elsewhere.
@@ -907,18 +996,16 @@ mod tests {
     fn a_failed_copy_loses_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
-        let store = open(&path, &[("model", "read_us=0,write_us=0,fail=3"), ("space", "1")]);
+        let fails = [("model", "read_us=0,write_us=0,fail=3"), ("space", "1"), NEVER_LATE];
+        let store = open(&path, &fails);
         let mut written = Vec::new();
         for lpn in 0..40_u64 {
             store.write(lpn * 4096, &[lpn as u8 + 1; 4096]).unwrap();
             written.push(lpn);
         }
         store.sync().unwrap();
-        let report = store.report();
-        assert!(
-            report["since_open"]["writes"]["failed_copies"].as_u64().unwrap() > 5,
-            "{report}"
-        );
+        // Of 59 accesses each third.
+        assert_eq!(writes(&store, "failed_copies"), 19);
         drop(store);
         let store = open(&path, &[]);
         let mut page = [0; 4096];
@@ -944,19 +1031,30 @@ mod tests {
     fn a_changed_copy_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
-        let store = open(&path, &[]);
+        let (store, gate) = gated(&path, "2");
+        gate.set(Some(0));
         store.write(0, &[1; 4096]).unwrap();
-        store.sync().unwrap();
-        drop(store);
-        let slot = map_log::read(&map_beside(&path)).unwrap().durable.by_lpn[0]
-            .unwrap()
-            .copies
-            .slots()[0];
-        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&file, &[9], u64::from(slot) * 4096 + 5).unwrap();
-        let store = open(&path, &[]);
-        let mut page = [0; 4096];
-        assert!(matches!(store.read(0, &mut page), Err(Fault::Device(_))));
+        gate.set(None);
+        // A store that ends waits for what is late: page 0 has two copies then, and page 1 one. The next says so durably.
+        drop((store, gate));
+        drop(open(&path, &[("partitions", "8")]));
+        let changed = |lpn: usize, copy: usize| {
+            let pages = map_log::read(&map_beside(&path)).unwrap().durable;
+            let slot = pages.by_lpn[lpn].unwrap().copies.slots()[copy];
+            let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &[9], u64::from(slot) * 4096 + 5).unwrap();
+        };
+        let read = |lpn: u64| {
+            let mut page = [0; 4096];
+            let store = open(&path, &[("partitions", "8"), NEVER_LATE]);
+            store.read(lpn * 4096, &mut page).map(|_| page)
+        };
+        changed(0, 0);
+        assert_eq!(read(0).unwrap(), [1; 4096]);
+        changed(0, 1);
+        assert!(matches!(read(0), Err(Fault::Device(_))));
+        changed(1, 0);
+        assert!(matches!(read(1), Err(Fault::Device(_))));
     }
 
     /// A database with room for little more than itself is written over and over without a sync.
@@ -964,7 +1062,7 @@ mod tests {
     fn slots_come_back_without_a_sync_of_the_database() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
-        let store = open(&path, &[("size", "256KiB")]);
+        let store = open(&path, &[("size", "256KiB"), NEVER_LATE]);
         for round in 0..20 {
             for lpn in 0..48_u64 {
                 store.write(lpn * 4096, &[round; 4096]).unwrap();
