@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 
 import ftlab as lab
 from conftest import Command
+from ftlab.traces import Trace
 from test_inspect import RECORDING, RICH
 
 COLUMNS = ["time_ns", "op", "volume", "offset", "length", "flags", "stream", "pc", "pid", "label", "content", "chunk"]
@@ -285,6 +289,50 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path, output: str) -> None:
     assert done.returncode == 130, done.stderr
     assert done.stderr == "ftlab: interrupted\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("ending", "sink"), [("parquet", "sink_parquet"), ("arrow", "sink_ipc")])
+def test_ctrl_c_does_not_break_polars_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, sink: str
+) -> None:
+    """Its threads would panic, now and then with words of their own."""
+    ended = []
+    whole, frames = getattr(pl.LazyFrame, sink), Trace.__iter__
+
+    def watched(table: pl.LazyFrame, *arguments: object, **options: object) -> None:
+        whole(table, *arguments, **options)
+        ended.append(True)
+
+    def interrupted(trace: Trace) -> Iterator[pl.DataFrame]:
+        for number, frame in enumerate(frames(trace)):
+            if number == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield frame
+
+    monkeypatch.setattr(pl.LazyFrame, sink, watched)
+    monkeypatch.setattr(Trace, "__iter__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lab.generate("zipf", tmp_path / f"a.{ending}", requests=2_000_000_000)
+    assert ended == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as on POSIX")
+def test_what_others_do_at_ctrl_c_is_left_to_them(tmp_path: Path) -> None:
+    """A library's function in C that the system calls is there again when a table has been written."""
+    system = ctypes.CDLL(None)
+    system.signal.restype = ctypes.c_void_p
+    system.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    before = ctypes.create_string_buffer(1024)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: None)
+    theirs = ctypes.cast(function, ctypes.c_void_p).value
+    system.sigaction(signal.SIGINT, None, before)
+    try:
+        system.signal(signal.SIGINT, theirs)
+        lab.generate("zipf", tmp_path / "a.parquet", requests=1000)
+        assert system.signal(signal.SIGINT, theirs) == theirs
+    finally:
+        system.sigaction(signal.SIGINT, before, None)
 
 
 def test_a_fitted_model_looks_like_its_trace(ftlab: Command, tmp_path: Path) -> None:

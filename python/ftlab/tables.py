@@ -20,12 +20,13 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ftlab import _ftlab, panics
+from ftlab import _ftlab, panics, signals
 from ftlab.errors import FtlabIOError, InputError
 
 if TYPE_CHECKING:
@@ -405,9 +406,12 @@ def write(trace: Trace, output: Path, kind: str, *, force: bool) -> Written:
 
     rows, volumes, name = 0, set[str](), ""
 
-    def counted() -> Iterator[pl.DataFrame]:
+    def counted(stopped: threading.Event) -> Iterator[pl.DataFrame]:
         nonlocal rows, name
         for frame in trace:
+            if stopped.is_set():
+                # What is written so far becomes a whole table, and is thrown away.
+                return
             rows += frame.height
             if trace.laid_out:
                 volumes.update(frame["volume"].unique())
@@ -416,16 +420,19 @@ def write(trace: Trace, output: Path, kind: str, *, force: bool) -> Written:
                 frame = frame.with_columns(pl.lit(name).alias("volume"))
             yield frame
 
+    def sink(stopped: threading.Event) -> None:
+        frames = _lazily(lambda: counted(stopped), schema())
+        if kind == "parquet":
+            frames.sink_parquet(into, compression="zstd", row_group_size=_ROW_GROUP)
+        else:
+            frames.sink_ipc(into, compression="zstd")
+
     part = output.with_name(f"{output.name}.part")
     plain = output.exists() and not output.is_file()
     into = output if plain else part
     try:
         with store.refusals(output):
-            frames = _lazily(counted, schema())
-            if kind == "parquet":
-                frames.sink_parquet(into, compression="zstd", row_group_size=_ROW_GROUP)
-            else:
-                frames.sink_ipc(into, compression="zstd")
+            signals.undisturbed(sink)
             if not plain:
                 part.replace(output)
     except pl.exceptions.PolarsError as error:
