@@ -6,7 +6,9 @@ names a folder with them; bundled ones always are.
 
 from __future__ import annotations
 
+import json
 import os
+import random
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ import polars as pl
 import pytest
 
 import ftlab as lab
+from naive_tpftl import NaiveTpftl
 
 UNIT = 4096
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -221,6 +224,65 @@ def test_a_naive_dftl_counts_the_same(excerpt: Path) -> None:
     assert (reads["miss_load"], reads["evict_rmw"]) == (loads, evicted_reads)
     assert (programs["miss_load"], programs["evict_rmw"]) == (0, evicted_programs)
     assert evicted_programs > 0
+
+
+def mixture(path: Path) -> None:
+    """A map of 15 translation pages that is written once, then streams, hot pages and long requests over it."""
+    draw, units, rows = random.Random(4), 15_000, ["time_ns,op,offset,length"]
+    made = [("write", first, 40) for first in range(0, units, 40)]
+    place = 0
+    for _ in range(800):
+        first = draw.choice([place, int(units * draw.random() ** 4), draw.randrange(units)])
+        count = min(units - first, 1 + int(30 * draw.random() ** 3))
+        made.append((draw.choices(["read", "write", "trim"], [70, 27, 3])[0], first, count))
+        place = (first + count) % units
+    rows += [f"{i},{op},{first * UNIT},{count * UNIT}" for i, (op, first, count) in enumerate(made)]
+    path.write_text("\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("cache", [200, 700])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"selective_prefetch": False},
+        {"request_prefetch": False, "threshold": 1},
+        {"clean_first": False, "batch": False, "threshold": 2},
+    ],
+    ids=str,
+)
+def test_a_naive_tpftl_counts_the_same(tmp_path: Path, cache: int, options: dict[str, Any]) -> None:
+    work, units = tmp_path / "mixture.csv", 15_000
+    mixture(work)
+    change = {
+        "geometry.blocks": 1024,
+        "ftl.logical_size": f"{units * UNIT}B",
+        "ftl.mapping": f"tpftl:{','.join(f'{key}={json.dumps(value)}' for key, value in options.items())}",
+        "ftl.map_cache": f"{cache}B",
+        "gc.hard": 2,
+    }
+    summary = lab.run(work, drive="tiny", set=change, backend="counting", precondition="none").summary
+    naive, mapped = NaiveTpftl(cache, UNIT // 4, units, **options), set[int]()
+    for op, at, length in lab.open_trace(work).frame().select("op", "offset", "length").iter_rows():
+        end = (at + length) // UNIT
+        for unit in range(at // UNIT, end):
+            if op != "trim" or unit in mapped:
+                naive.look_up(unit, end, mapped, changes=op != "read")
+            if op == "write":
+                mapped.add(unit)
+            elif op == "trim":
+                mapped.discard(unit)
+    counts, figures = summary["counts"], summary["policies"]["mapping"]
+    assert counts["gc_collections"] == 0
+    assert naive.counts == {
+        "lookups": summary["map_cache"]["lookups"],
+        "hits": summary["map_cache"]["hits"],
+        "loads": counts["trans_reads"]["miss_load"],
+        "rmw_reads": counts["trans_reads"]["evict_rmw"],
+        "rmw_programs": counts["trans_programs"]["evict_rmw"],
+        "prefetched": figures["prefetched_entries"],
+    }
+    assert naive.counts["prefetched"] > 100
 
 
 def test_a_naive_stack_gives_the_curve(excerpt: Path) -> None:

@@ -2,25 +2,29 @@
 //!
 //! # Model
 //! A *node* holds the cached entries of one translation page, in LRU order. Nodes are ordered by hotness: the mean,
-//! over a node's entries, of the look-up number of their last use, rounded down. Among nodes of equal hotness, the one
-//! with the lowest page number is the coldest.
+//! over a node's entries, of the look-up number of their last use, rounded down. A prefetched entry counts as used by the
+//! look-up that loaded it. Among nodes of equal hotness, the one with the lowest page number is the coldest.
 //! * **Request-level prefetching** (`request_prefetch`): a miss loads, from the one translation page that it reads, every entry
 //!   that the rest of the host request will need there.
 //! * **Selective prefetching** (`selective_prefetch`): a counter goes up when a node is created and down when a node is
 //!   removed. At −`threshold` prefetching is switched on, at +`threshold` off, and the counter starts again at 0. While
-//!   it is on, a miss also loads as many following entries as preceding ones are cached without a gap.
-//! * Prefetching stays within the translation page. A load evicts entries of one node, the coldest: the one that made room
-//!   for the requested entry, or else that is the coldest after it. So in a full cache no more is prefetched than that node
-//!   has. They are evicted before anything is loaded: also where the coldest node is that of the request, no entry is
-//!   prefetched and evicted by one load. Prefetched entries enter at the least recent end of their node, the requested entry
-//!   at the most recent end.
+//!   it is on, a miss also loads the next `n` entries, `n` being the number of entries that are cached without a gap right
+//!   before the requested one. Prefetching stays within the translation page.
+//! * **A miss, step by step**:
+//!   1. The coldest node gives up an entry, until the requested one fits, with a node if its page has none.
+//!   2. What is to be prefetched is settled: the counter and the preceding entries count as they are now. What is cached
+//!      already or unmapped is left out, and nothing further takes its place.
+//!   3. The requested entry enters at the most recent end of its node, which is created, and counted, only now.
+//!   4. One node gives up entries until the others fit too, or it has none left: the one that step 1 took from last, even
+//!      if it is empty by now, or else the coldest. Where that is the request's own node, the requested entry stays. So in
+//!      a full cache no more is prefetched than that node had, and no entry is prefetched and evicted by one load.
+//!   5. The translation page is read. The others enter in ascending order while there is room, among them any that step 4
+//!      has given up, each at the least recent end of its node, so that the last one is the least recent.
 //! * **Clean first** (`clean_first`): the victim is the least recently used clean entry of the coldest node; if it has
 //!   no clean entry, its least recently used one.
 //! * **Batch update** (`batch`): when a dirty entry is evicted, all dirty entries of its node are written back with one
 //!   read and one program of the translation page. The others stay in the cache, clean. When collection rewrites a
 //!   translation page for entries that are not cached, the node's dirty entries are written with it.
-//!
-//! Unmapped entries are not prefetched.
 //!
 //! # Parameters
 //! * `request_prefetch`, `selective_prefetch`, `clean_first`, `batch` (bool, default true): the four techniques.
