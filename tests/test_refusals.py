@@ -110,6 +110,12 @@ def test_drive_files_name_line_key_and_what_was_expected(
             "mapping=cpftl:removal=x",
             "mapping policy `cpftl`: removal: expected balance, regular, off, or hits",
         ),
+        ("mapping=cpftl:pairs=1-1", "mapping policy `cpftl`: pairs: `1-1`: expected two different LPNs or more, as in"),
+        ("mapping=cpftl:page_lpns=1e9", "mapping policy `cpftl`: page_lpns = 1000000000: expected 0, or 2 to 512, for"),
+        (
+            "mapping=cpftl:directory=1GiB",
+            "mapping policy `cpftl`: directory = 1073741824 bytes: expected less than the",
+        ),
         ("mapping=dftl:policy=5", "mapping policy `dftl`: policy = `5`: expected a word"),
         ("mapping=cpftl:correlations=no.set", "mapping policy `cpftl`: correlations = no.set: No such file or direct"),
         ("replication=pblru:read_us=0.001", "replication policy `pblru`: read_us = 0.001, expected 1 to 1e9 µs"),

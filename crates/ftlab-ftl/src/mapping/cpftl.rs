@@ -91,9 +91,9 @@
 //! * `filter_bits` (bits up to 2^24, default 0): size of a filter; 0: the size follows from `false_positive`.
 //! * `fit` (`pages` or `filters`, default `pages`): when the directory is too small, keep fewer pages, or all with smaller filters.
 //!   The published sizes leave it open: 293 pages in 16 KiB have 40 bytes of filter each.
-//! * `page_lpns` (LPNs, default 0): most LPNs in a correlated page. 0: as many as a page has room for or, if the
-//!   directory has no room for even one filter of that size, as many as it has room for. With a smaller page, a write
-//!   removes fewer LPNs.
+//! * `page_lpns` (LPNs, default 0): most LPNs in a correlated page, from 2 to what a page has room for, 512 in 4 KiB. 0: as
+//!   many as that or, if the directory has no room for even one filter of that size, as many as it has room for. With a
+//!   smaller page, a write removes fewer LPNs.
 //! * `bring` (`groups` or `keyed`, default `groups`): what a load brings beside the LPN: all its groups there, or the
 //!   group whose key it is. The source calls an LPN the key of its group, and says that a page that holds it brings
 //!   "the correlated entries".
@@ -147,8 +147,9 @@
 //! data of a deferred write that counts as valid until the write-back: here its place is known at once.
 //!
 //! # Errors
-//! A value out of range, a set mined in another unit than the drive's, a directory without room for one page, a buffer of less than two windows, or a cache that does not hold two nodes with
-//! an entry each in its clean part and one in its dirty part is refused.
+//! A value out of range, a set mined in another unit than the drive's, a group of `pairs` of one LPN only, a directory as large as the cache or
+//! without room for one page, a buffer of less than two windows, or a cache that does not hold two nodes with an entry each
+//! in its clean part and one in its dirty part is refused.
 //!
 //! # Cost
 //! A miss asks all filters at once: a few words for each 64 pages. Each change of an entry does the same. Mining takes

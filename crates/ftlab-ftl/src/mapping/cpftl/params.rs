@@ -78,13 +78,19 @@ impl DirectorySize {
                 "mapping policy `cpftl`: directory = {given}: expected bytes, a share of ftl.map_cache, or `search`"
             ))
         };
-        match self {
-            DirectorySize::Number(share) if (0.0..1.0).contains(share) => Ok(Some((share * cache_bytes as f64) as u64)),
-            DirectorySize::Number(bytes) if *bytes >= 1.0 && bytes.is_finite() => Ok(Some(*bytes as u64)),
-            DirectorySize::Number(number) => Err(refused(number)),
-            DirectorySize::Text(text) if text == "search" => Ok(None),
-            DirectorySize::Text(text) => units::bytes(text).map(Some).map_err(|_| refused(text)),
+        let bytes = match self {
+            DirectorySize::Number(share) if (0.0..1.0).contains(share) => (share * cache_bytes as f64) as u64,
+            DirectorySize::Number(bytes) if *bytes >= 1.0 && bytes.is_finite() => *bytes as u64,
+            DirectorySize::Number(number) => return Err(refused(number)),
+            DirectorySize::Text(text) if text == "search" => return Ok(None),
+            DirectorySize::Text(text) => units::bytes(text).map_err(|_| refused(text))?,
+        };
+        if bytes >= cache_bytes.max(1) {
+            return Err(Error::input(format!(
+                "mapping policy `cpftl`: directory = {bytes} bytes: expected less than the {cache_bytes} bytes of ftl.map_cache"
+            )));
         }
+        Ok(Some(bytes))
     }
 }
 
@@ -308,11 +314,18 @@ impl Params {
 
     pub(super) fn plan(&self, setup: &Setup) -> Result<Plan> {
         let room = (setup.unit_bytes / PAIR_BYTES).max(2);
+        let page_lpns = match self.page_lpns {
+            0 => room,
+            lpns => lpns,
+        };
+        if !(2..=room).contains(&page_lpns) {
+            return Err(Error::input(format!(
+                "mapping policy `cpftl`: page_lpns = {page_lpns}: expected 0, or 2 to {room}, for which a page of {} bytes has room",
+                setup.unit_bytes
+            )));
+        }
         Ok(Plan {
-            page_lpns: match self.page_lpns {
-                0 => room,
-                lpns => lpns.clamp(2, room),
-            },
+            page_lpns,
             may_be_smaller: self.page_lpns == 0 && self.fit == Fit::Pages && self.filter_bits == 0,
             budget: self.directory.bytes(setup.cache_bytes)?,
             cache_bytes: setup.cache_bytes,

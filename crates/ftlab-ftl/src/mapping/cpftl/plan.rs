@@ -42,7 +42,7 @@ impl Plan {
         self.most_pages.min(in_budget.min(u64::from(u32::MAX)) as usize)
     }
 
-    /// Groups with their keys in front, best first. Refuses a directory that has no room for a page or leaves none for entries.
+    /// Groups with their keys in front, best first. Refuses a directory that has no room for a page.
     pub fn lay_out(&self, groups: &[Vec<u32>]) -> Result<LaidOut> {
         let pages = Pages::pack(groups, self.page_lpns, self.units);
         let Some(budget) = self.budget else {
@@ -65,10 +65,10 @@ impl Plan {
                 (if bits == 0 { 0 } else { count }, bits)
             }
         };
-        if count == 0 || budget >= self.cache_bytes {
+        if count == 0 {
             return Err(Error::input(format!(
-                "mapping policy `cpftl`: directory: {budget} of the {} bytes of ftl.map_cache: expected less than all, and \
-                 room for one page's {HEAD_BYTES} bytes and its filter of {wanted} bits",
+                "mapping policy `cpftl`: directory: {budget} of the {} bytes of ftl.map_cache: expected room for one page's \
+                 {HEAD_BYTES} bytes and its filter of {wanted} bits",
                 self.cache_bytes
             )));
         }

@@ -25,9 +25,10 @@ impl Given {
         }
         for group in pairs.split('/').filter(|group| !group.trim().is_empty()) {
             let lpns: std::result::Result<Vec<u32>, _> = group.split('-').map(|lpn| lpn.trim().parse()).collect();
-            let Ok(lpns) = lpns else {
+            let lpns = lpns.ok().filter(|lpns| lpns.iter().any(|&lpn| lpn != lpns[0]));
+            let Some(lpns) = lpns else {
                 return Err(Error::input(format!(
-                    "mapping policy `cpftl`: pairs: `{group}`: expected LPNs as in 1-9/4-30-31"
+                    "mapping policy `cpftl`: pairs: `{group}`: expected two different LPNs or more, as in 1-9/4-30-31"
                 )));
             };
             given.add(lpns, setup.logical_units);

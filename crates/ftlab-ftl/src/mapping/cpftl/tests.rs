@@ -195,7 +195,7 @@ fn a_key_brings_its_group_and_a_member_nothing() {
 fn pages_are_as_full_as_asked_or_as_the_directory_has_room_for() {
     let pairs = "pairs=1-101/2-102/3-103/4-104/5-105/6-106";
     // Pages of eight LPNs; two pages, or three of four LPNs.
-    for (page_lpns, pages) in [(0, 2), (4, 3), (2, 6), (99, 2)] {
+    for (page_lpns, pages) in [(0, 2), (4, 3), (2, 6), (8, 2)] {
         let h = harness(&format!("directory=search,page_lpns={page_lpns},{pairs}"), 9, 9, 0);
         assert_eq!(h.policy.own_pages(), pages, "{page_lpns}");
     }
@@ -409,7 +409,29 @@ fn what_cannot_be_is_refused_with_a_sentence() {
             "removal = -1: expected `balance`, `regular`, `off` or hits per load",
         ),
         ("patience=0", 4000, "patience = 0: expected reads, above 0"),
-        ("pairs=1-x", 4000, "pairs: `1-x`: expected LPNs as in 1-9/4-30-31"),
+        (
+            "pairs=1-x",
+            4000,
+            "pairs: `1-x`: expected two different LPNs or more, as in",
+        ),
+        (
+            "pairs=2-3/1-1",
+            4000,
+            "pairs: `1-1`: expected two different LPNs or more",
+        ),
+        ("pairs=2-3/7", 4000, "pairs: `7`: expected two different LPNs or more"),
+        (
+            "page_lpns=1",
+            4000,
+            "page_lpns = 1: expected 0, or 2 to 8, for which a page of 64 bytes has room",
+        ),
+        ("page_lpns=9", 4000, "page_lpns = 9: expected 0, or 2 to 8"),
+        (
+            "directory=1GiB",
+            4000,
+            "directory = 1073741824 bytes: expected less than the 4000 bytes of ftl.map_cache",
+        ),
+        ("directory=4000", 4000, "directory = 4000 bytes: expected less than"),
         (
             "directory=11,pairs=1-9",
             200,
