@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import vl_convert
 
 import fake_core
 from ftlab import _ftlab
+
+
+@pytest.fixture(autouse=True, scope="session")
+def drawn_once() -> Iterator[None]:
+    """Charts are drawn from their specification alone: one that is the same
+    to the letter is drawn once by each process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "vegalite_to_png", functools.cache(vl_convert.vegalite_to_png))
+        yield
 
 
 @pytest.fixture
