@@ -15,7 +15,8 @@
 //! one. Otherwise a background read follows.
 //!
 //! Background requests go to places of no group, evenly or by Zipf's law with exponent `background`. If a draw falls on
-//! a member, the next place that is not a member is taken. Writes are background requests, except for a share
+//! a member, the next place that is not a member is taken. A share `sequential` of the background reads goes to the place behind
+//! the background read before. Writes are background requests, except for a share
 //! `member_writes`, which goes to any member of a group chosen as for a visit. Trims are background requests. The label
 //! gives the role of each request: `first` of a visit, `later` member, `background`, `member write`.
 //!
@@ -39,6 +40,7 @@
 //! | `clustered` | share of the groups that lies in them | 0 to 1 | 0.9 |
 //! | `background` | exponent of the other requests; 0 is uniform | 0 to 10 | 0 |
 //! | `member_writes` | share of the writes that goes to members | 0 to 1 | 0 |
+//! | `sequential` | share of the background reads that follow on the one before | 0 to 1 | 0 |
 //! # Not modelled
 //! Groups that appear, change or disappear. A request's size does not depend on its place: where requests are larger
 //! than `align`, they may overlap. Visits that break off.
@@ -78,6 +80,7 @@ pub fn new(keys: &mut Keys, space: Space) -> Result<Box<dyn Pattern>> {
     let theta = exponent(keys, "theta")?;
     let background = exponent(keys, "background")?;
     let member_writes = keys.share("member_writes", 0.0)?;
+    let sequential = keys.share("sequential", 0.0)?;
     let random_order = match keys.text("order").as_deref() {
         None | Some("fixed") => false,
         Some("random") => true,
@@ -93,6 +96,8 @@ pub fn new(keys: &mut Keys, space: Space) -> Result<Box<dyn Pattern>> {
         theta,
         background,
         member_writes,
+        sequential,
+        next: 0,
         random_order,
         popularity: ZipfDraw::new(groups.count(), theta),
         scatter: (background > 0.0).then(|| {
@@ -263,6 +268,9 @@ struct Correlated {
     theta: f64,
     background: f64,
     member_writes: f64,
+    sequential: f64,
+    /// The place behind that of the last background read.
+    next: u64,
     random_order: bool,
     regions: Regions,
     groups: Groups,
@@ -320,6 +328,7 @@ impl Pattern for Correlated {
         enter("clustered", json!(self.regions.clustered));
         enter("background", json!(self.background));
         enter("member_writes", json!(self.member_writes));
+        enter("sequential", json!(self.sequential));
     }
 
     fn labels(&self) -> &'static [&'static str] {
@@ -337,7 +346,7 @@ impl Correlated {
         }
         // With a share of 1 rounding must not turn a visit into background; without any there is nothing to begin.
         if self.share == 0.0 || self.owed < self.share + self.begins_at - 1e-9 {
-            return (self.elsewhere(random), BACKGROUND);
+            return (self.background_read(random), BACKGROUND);
         }
         let group = self.popularity.draw(random) as u32;
         let members = self.groups.of(group).len() as u32;
@@ -368,12 +377,25 @@ impl Correlated {
         self.groups.of(visit.group)[member as usize]
     }
 
-    /// A place of no group. Groups take at most half of the places, so there is one.
+    fn background_read(&mut self, random: &mut Stream) -> u64 {
+        let goes_on = super::threshold(self.sequential);
+        let place = match goes_on > 0 && random.next_u64() >> 1 < goes_on {
+            true => self.free(self.next),
+            false => self.elsewhere(random),
+        };
+        self.next = (place + 1) % self.space.positions;
+        place
+    }
+
     fn elsewhere(&self, random: &mut Stream) -> u64 {
-        let mut place = match &self.scatter {
+        self.free(match &self.scatter {
             Some((draw, spread)) => spread.apply(draw.draw(random)),
             None => random.below(self.space.positions),
-        };
+        })
+    }
+
+    /// The first place of no group from this one on. Groups take at most half of the places, so there is one.
+    fn free(&self, mut place: u64) -> u64 {
         while self.groups.taken.contains(&place) {
             place = (place + 1) % self.space.positions;
         }
@@ -396,6 +418,39 @@ mod tests {
 
     fn count(reads: &[(u16, u64)], label: u16) -> f64 {
         reads.iter().filter(|read| read.0 == label).count() as f64
+    }
+
+    #[test]
+    fn background_reads_go_on_in_their_share() {
+        for share in [0.0, 0.3, 0.9, 1.0] {
+            let spec = format!("correlated:read=0.8,requests=5e4,groups=300,background=0.5,sequential={share}");
+            let reads = reads(&spec);
+            let members: FxHashSet<u64> = reads
+                .iter()
+                .filter(|read| read.0 != BACKGROUND)
+                .map(|read| read.1)
+                .collect();
+            let background: Vec<u64> = reads
+                .iter()
+                .filter(|read| read.0 == BACKGROUND)
+                .map(|read| read.1)
+                .collect();
+            let follows = |pair: &&[u64]| {
+                let mut place = pair[0] + 1;
+                while members.contains(&place) {
+                    place += 1;
+                }
+                place == pair[1]
+            };
+            let of = background.len() as f64 - 1.0;
+            let found = background.windows(2).filter(follows).count() as f64 / of;
+            let most = if share == 1.0 {
+                1e-3
+            } else {
+                4.0 * (share * (1.0 - share) / of).sqrt() + 1e-3
+            };
+            assert!((found - share).abs() <= most, "{share}: {found}");
+        }
     }
 
     #[test]

@@ -276,7 +276,10 @@ fn mistakes_are_one_sentence() {
     refused("clients=0", "`clients` = 0: expected 1 to 65536");
     refused("mix=tpcd", "unknown mix policy `tpcd`");
     refused("policy=clock", "unknown pool policy `clock`");
-    refused("policy=cflru_e:window=0.25/deadline_us=0", "deadline_us = 0, expected 0.001 to 1e9");
+    refused(
+        "policy=cflru_e:window=0.25/deadline_us=0",
+        "deadline_us = 0, expected 0.001 to 1e9",
+    );
     refused("pool=9", "`pool` = 9: expected at least a page for each of 10 clients");
     refused("pool=100%", "fewer than the 78643 of the database");
     refused("span=1KiB", "`span` = 1 KiB: expected more than 10 pages of 8 KiB");
