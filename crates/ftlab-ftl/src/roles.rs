@@ -13,6 +13,7 @@ use crate::replication::{self, CopyAt, ReadPlan, ReplicationPolicy};
 use crate::stand_ins::StandIns;
 
 use ftlab_core::{LaneId, Layout, Lpn, Result, Slot};
+use rustc_hash::FxHashMap;
 
 /// The two optional roles and what they need at run time.
 #[derive(Default)]
@@ -42,8 +43,10 @@ pub struct Roles {
     pub(crate) repacks: bool,
     /// Buffers of the questions to the replication policy.
     pub(crate) plan: ReadPlan,
-    /// Pages whose programs may be under way, oldest first (drives that deduplicate, timed backend).
+    /// Programs that may be under way with their pages, oldest first (drives that deduplicate, timed backend).
     under_way: VecDeque<(u32, OpId)>,
+    /// By page: the last of them.
+    program_by_page: FxHashMap<u32, OpId>,
     /// By open pack.
     pub(crate) packs: Vec<PackPlace>,
     /// Buffer of the works of a question to the dedup policy.
@@ -129,6 +132,7 @@ impl Roles {
             policy.forget();
         }
         self.under_way.clear();
+        self.program_by_page.clear();
         self.packs.iter_mut().for_each(PackPlace::forget);
         if let (Some(dedup), false) = (&mut self.dedup, protected) {
             dedup.forget();
@@ -137,15 +141,64 @@ impl Roles {
 
     /// A page is being programmed; on drives that deduplicate, later writes may refer to it.
     pub(crate) fn programming(&mut self, page: u32, program: OpId, is_done: impl Fn(OpId) -> bool) {
-        while self.under_way.front().is_some_and(|&(_, program)| is_done(program)) {
+        while let Some(&(page, program)) = self.under_way.front().filter(|&&(_, program)| is_done(program)) {
             self.under_way.pop_front();
+            // The page may have been erased and programmed again behind programs that take longer.
+            if self.program_of(page) == Some(program) {
+                self.program_by_page.remove(&page);
+            }
         }
         self.under_way.push_back((page, program));
+        self.program_by_page.insert(page, program);
     }
 
-    /// The program of `page`, if it may be under way.
+    /// The last program of `page`, if it may be under way.
     pub(crate) fn program_of(&self, page: u32) -> Option<OpId> {
-        let mut programs = self.under_way.iter().rev();
-        programs.find(|&&(other, _)| other == page).map(|&(_, program)| program)
+        self.program_by_page.get(&page).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(index: u32) -> OpId {
+        OpId { index, generation: 0 }
+    }
+
+    /// Page 7 is programmed, erased and programmed again while page 3 still is: its first program leaves after its second began.
+    #[test]
+    fn a_page_is_known_by_its_last_program() {
+        let mut roles = Roles::default();
+        let none_is_done = |_| false;
+        roles.programming(3, program(0), none_is_done);
+        roles.programming(7, program(1), none_is_done);
+        roles.programming(7, program(2), none_is_done);
+        assert_eq!(roles.program_of(7), Some(program(2)));
+        roles.programming(9, program(3), |id| id.index < 2);
+        assert_eq!(roles.program_of(3), None, "complete");
+        assert_eq!(
+            roles.program_of(7),
+            Some(program(2)),
+            "its first program is complete, its last is not"
+        );
+        assert_eq!(roles.program_of(8), None, "never programmed");
+    }
+
+    /// Neither the order nor the table keeps what is complete, and a power cut ends all of it.
+    #[test]
+    fn complete_programs_are_not_kept() {
+        let mut roles = Roles::default();
+        for number in 0..1000 {
+            roles.programming(number % 50, program(number), |id| id.index + 10 <= number);
+            assert!(
+                roles.program_by_page.len() <= 10,
+                "{} after {number}",
+                roles.program_by_page.len()
+            );
+        }
+        assert_eq!(roles.program_by_page.len(), roles.under_way.len());
+        roles.forget(false);
+        assert_eq!((roles.program_of(49), roles.under_way.len()), (None, 0));
     }
 }
