@@ -348,6 +348,7 @@ impl Layout {
     }
 
     /// The planes of `lane` in fill order.
+    #[inline]
     pub fn lane_planes(&self, lane: LaneId) -> &[u32] {
         let start = (lane.0 * self.width) as usize;
         &self.planes[start..start + self.width as usize]

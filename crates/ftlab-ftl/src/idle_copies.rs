@@ -4,8 +4,8 @@ use crate::backend::{Backend, Class, Need, Notice, OpId, Ticket};
 use crate::ftl::Ftl;
 use crate::indirection::Vpn;
 use crate::record::Target;
-use crate::replicas::Further;
-use crate::replication::{Idle, IdleWork, Of};
+use crate::replicas::{Further, lane_load};
+use crate::replication::{Idle, IdleWork, Loads, Of};
 use ftlab_core::{LaneId, Lpn};
 
 /// Answers of the policy that are carried out in one idle moment.
@@ -141,22 +141,22 @@ impl<B: Backend> Ftl<B> {
     }
 
     fn wanted_when_idle(&mut self) -> Option<IdleWork> {
-        let mut lanes = std::mem::take(&mut self.roles.lanes);
-        self.lane_loads(&mut lanes);
+        let (layout, backend) = (&self.layout, &self.backend);
         let idle = Idle {
-            lanes: &lanes,
+            loads: Loads {
+                of: &|lane| lane_load(backend, layout, lane),
+                lanes: layout.lanes,
+            },
             now: self.now(),
             record: &self.record,
             indirection: &self.indirection,
-            layout: &self.layout,
+            layout,
             units: &self.units,
             further: self.roles.further,
             room: self.roles.room,
         };
         let policy = self.roles.replication.as_mut();
-        let wanted = policy.and_then(|policy| policy.when_idle(&idle));
-        self.roles.lanes = lanes;
-        wanted
+        policy.and_then(|policy| policy.when_idle(&idle))
     }
 
     /// An idle lane that has no copy of `of`: the next one after the first copy's.

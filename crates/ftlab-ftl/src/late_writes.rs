@@ -4,8 +4,8 @@
 use crate::backend::{Backend, Class, Need, Notice, OpId, Ticket};
 use crate::ftl::Ftl;
 use crate::record::Target;
-use crate::replicas::Further;
-use crate::replication::{CopyPlan, LateWrite, Of, Wait};
+use crate::replicas::{Further, lane_load};
+use crate::replication::{CopyPlan, LateWrite, Loads, Of, Wait};
 use ftlab_core::{LaneId, Lpn, Slot};
 
 /// A write that waits for the first of its copies.
@@ -187,20 +187,22 @@ impl<B: Backend> Ftl<B> {
     /// The lane that the policy names, if none of the copies at `slots` lies there.
     fn lane_for_late(&mut self, lpn: Lpn, slots: &[Slot]) -> Option<LaneId> {
         let mut copies = std::mem::take(&mut self.roles.copies);
-        let mut lanes = std::mem::take(&mut self.roles.lanes);
         self.copies_at(slots, &mut copies);
-        self.lane_loads(&mut lanes);
         let now = self.now();
+        let (layout, backend) = (&self.layout, &self.backend);
         let late = LateWrite {
             lpn,
             copies: &copies,
-            lanes: &lanes,
+            loads: Loads {
+                of: &|lane| lane_load(backend, layout, lane),
+                lanes: layout.lanes,
+            },
             now,
         };
         let policy = self.roles.replication.as_mut();
         let named = policy.and_then(|policy| policy.late(&late));
         let free = named.filter(|&lane| copies.iter().all(|copy| copy.lane != lane));
-        (self.roles.copies, self.roles.lanes) = (copies, lanes);
+        self.roles.copies = copies;
         free
     }
 }

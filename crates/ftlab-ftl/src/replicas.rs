@@ -10,7 +10,7 @@ use crate::owner::{Owner, Packed};
 use crate::record::{Entry, Target};
 use crate::replication::{CopyPlan, Event, Of, Wait, WriteOf};
 use crate::request::WriteContext;
-use ftlab_core::{LaneId, Lpn, Slot};
+use ftlab_core::{LaneId, Layout, Lpn, Slot};
 
 /// A further copy, for which nobody's request waits by itself.
 pub(crate) struct Further {
@@ -264,22 +264,22 @@ impl<B: Backend> Ftl<B> {
         }
         self.open_in_pool(frontier, lane, false)
     }
+}
 
-    /// Puts the load of every lane into `loads`: of its dies together. Without time all are idle.
-    pub(crate) fn lane_loads(&self, loads: &mut Vec<Load>) {
-        loads.clear();
-        loads.extend((0..self.layout.lanes).map(|lane| {
-            let idle = Load {
-                idle_since_ns: Some(0),
-                ..Load::default()
-            };
-            let planes = self.layout.lane_planes(LaneId(lane)).iter();
-            let dies = planes.map(|&plane| self.backend.load(self.layout.die_of_plane(plane)));
-            dies.filter(|_| B::TIMED).fold(idle, |all, die| Load {
-                queued: all.queued.max(die.queued),
-                internal: all.internal.max(die.internal),
-                idle_since_ns: all.idle_since_ns.zip(die.idle_since_ns).map(|(all, die)| all.max(die)),
-            })
-        }));
+/// The load of a lane: of its dies together. Without time it is idle.
+pub(crate) fn lane_load<B: Backend>(backend: &B, layout: &Layout, lane: LaneId) -> Load {
+    let idle = Load {
+        idle_since_ns: Some(0),
+        ..Load::default()
+    };
+    if !B::TIMED {
+        return idle;
     }
+    let planes = layout.lane_planes(lane).iter();
+    let dies = planes.map(|&plane| backend.load(layout.die_of_plane(plane)));
+    dies.fold(idle, |all, die| Load {
+        queued: all.queued.max(die.queued),
+        internal: all.internal.max(die.internal),
+        idle_since_ns: all.idle_since_ns.zip(die.idle_since_ns).map(|(all, die)| all.max(die)),
+    })
 }

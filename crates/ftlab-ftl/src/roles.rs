@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::backend::{Load, OpId};
+use crate::backend::OpId;
 use crate::chunks::PackPlace;
 use crate::config::FtlConfig;
 use crate::dedup::{self, DedupPolicy, Work};
@@ -59,7 +59,6 @@ pub struct Roles {
     pub(crate) slots: Vec<Slot>,
     pub(crate) programs: Vec<OpId>,
     pub(crate) copies: Vec<CopyAt>,
-    pub(crate) lanes: Vec<Load>,
     pub(crate) lanes_used: Vec<LaneId>,
     pub(crate) joins: Vec<OpId>,
 }

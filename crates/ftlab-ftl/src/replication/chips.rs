@@ -46,20 +46,13 @@ pub(super) struct Chips {
 }
 
 impl Chips {
-    /// Chips are numbered anew, without gaps: lanes that span several count with the first.
     pub fn new(setup: &Setup) -> Self {
-        let mut numbers: Vec<u32> = setup.chips.clone();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let of_lane: Vec<u32> = setup
-            .chips
-            .iter()
-            .map(|chip| numbers.partition_point(|other| other < chip) as u32)
-            .collect();
-        let mut chips = vec![Chip::default(); numbers.len()];
-        for (lane, &chip) in (0..).zip(&of_lane) {
-            chips[chip as usize].lanes.push(LaneId(lane));
-        }
+        let (lanes_of, of_lane) = setup.chips_in_order();
+        let chip = |lanes| Chip {
+            lanes,
+            ..Chip::default()
+        };
+        let chips = lanes_of.into_iter().map(chip).collect();
         Chips { chips, of_lane }
     }
 
@@ -116,7 +109,7 @@ impl Chips {
             Choice::Metric { load } => {
                 let worth = |chip: u32| {
                     let of = &self.chips[chip as usize];
-                    let queued = of.lanes.iter().map(|lane| u64::from(idle.lanes[lane.at()].queued));
+                    let queued = of.lanes.iter().map(|&lane| u64::from(idle.loads.of(lane).queued));
                     match load {
                         true => of.worth() / (1 + queued.sum::<u64>()) as f64,
                         false => of.worth(),
@@ -146,7 +139,7 @@ impl Chips {
         let chip = &self.chips[chip as usize];
         let lanes = chip.lanes.iter().cycle().skip(chip.next).take(chip.lanes.len());
         let is_idle = |lane: LaneId| {
-            let since = idle.lanes[lane.at()].idle_since_ns;
+            let since = idle.loads.of(lane).idle_since_ns;
             since.is_some_and(|since| idle.now.time_ns == 0 || since + idle_ns <= idle.now.time_ns)
         };
         lanes.copied().find(|&lane| is_idle(lane))

@@ -74,14 +74,30 @@ impl CopyPlan {
     };
 }
 
+/// The load of every lane, found when it is asked for: of its dies together. Without time all lanes are idle.
+#[derive(Clone, Copy)]
+pub struct Loads<'a> {
+    pub(crate) of: &'a dyn Fn(LaneId) -> Load,
+    pub(crate) lanes: u32,
+}
+
+impl Loads<'_> {
+    pub fn lanes(&self) -> impl Iterator<Item = LaneId> + use<> {
+        (0..self.lanes).map(LaneId)
+    }
+
+    pub fn of(&self, lane: LaneId) -> Load {
+        (self.of)(lane)
+    }
+}
+
 /// A host write none of whose copies is in flash yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct LateWrite<'a> {
     pub lpn: Lpn,
     /// The copies under way.
     pub copies: &'a [CopyAt],
-    /// Load of every lane.
-    pub lanes: &'a [Load],
+    pub loads: Loads<'a>,
     pub now: Now,
 }
 
@@ -108,8 +124,7 @@ pub struct ReadPlan {
 /// The drive in an idle moment.
 #[derive(Clone, Copy)]
 pub struct Idle<'a> {
-    /// Load of every lane. Without time they are all idle.
-    pub lanes: &'a [Load],
+    pub loads: Loads<'a>,
     pub now: Now,
     pub(crate) record: &'a Record,
     pub(crate) indirection: &'a Indirection,
@@ -311,6 +326,21 @@ impl Setup {
             chips: (0..layout.lanes).map(chip).collect(),
             seed,
         }
+    }
+
+    /// The lanes of each chip, and the chip of each lane. Chips are numbered anew, without gaps: lanes that span several count
+    /// with the first.
+    pub fn chips_in_order(&self) -> (Vec<Vec<LaneId>>, Vec<u32>) {
+        let mut numbers = self.chips.clone();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let place = |chip: &u32| numbers.partition_point(|other| other < chip) as u32;
+        let of_lane: Vec<u32> = self.chips.iter().map(place).collect();
+        let mut lanes_of = vec![Vec::new(); numbers.len()];
+        for (lane, &chip) in (0..).zip(&of_lane) {
+            lanes_of[chip as usize].push(LaneId(lane));
+        }
+        (lanes_of, of_lane)
     }
 }
 

@@ -67,14 +67,14 @@
 use std::collections::VecDeque;
 
 use ftlab_core::{Error, LaneId, Lpn, Result, Stream};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::idle_lengths::{Costs, IdleLengths};
 use super::replica_groups::ReplicaGroups;
 use super::{
-    CopyPlan, Event, Idle, IdleWork, LateWrite, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, Setup, Wait,
-    WriteOf,
+    CopyAt, CopyPlan, Event, Idle, IdleWork, LateWrite, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, Setup,
+    Wait, WriteOf,
 };
 use crate::indirection::Vpn;
 use crate::{Now, learnt};
@@ -187,17 +187,21 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
         Eviction::Priority => (budget as f64 * params.recency) as u64,
         Eviction::Lru => budget,
     };
+    let (lanes_of, chip_of) = setup.chips_in_order();
     let lanes = setup.chips.len();
     let lane = || IdleLengths::new(params.buckets as usize);
     Ok(Pblru {
         groups: ReplicaGroups::new(budget, recency),
         pages: vec![(0, 0); setup.logical_units as usize],
-        chips: vec![Accesses::default(); setup.chips.iter().max().map_or(0, |&most| most as usize + 1)],
-        chip_of: setup.chips.clone(),
+        chips: vec![Accesses::default(); lanes_of.len()],
+        lanes_of,
+        chip_of,
         lanes: (0..lanes).map(|_| lane()).collect(),
         deferred: vec![VecDeque::new(); lanes],
         pending: FxHashSet::default(),
         drops: Vec::new(),
+        dropped: FxHashMap::default(),
+        taken: Vec::new(),
         random: Stream::new(setup.seed, "replication"),
         epoch_began_ns: 0,
         looked_ns: None,
@@ -238,14 +242,20 @@ struct Pblru {
     groups: ReplicaGroups<Vpn>,
     /// Accesses of each logical unit, and blocked ones; both are halved when they get too large.
     pages: Vec<(u16, u16)>,
+    /// By chip, numbered without gaps.
     chips: Vec<Accesses>,
+    lanes_of: Vec<Vec<LaneId>>,
+    /// By lane.
     chip_of: Vec<u32>,
     lanes: Vec<IdleLengths>,
     /// By lane: units that wait for an idle moment to be copied there, and which of them still want it.
     deferred: Vec<VecDeque<Lpn>>,
     pending: FxHashSet<Lpn>,
-    /// Values that lose so many copies.
+    /// Values that lose so many copies, and how often each is among them.
     drops: Vec<(Vpn, u32)>,
+    dropped: FxHashMap<Vpn, u32>,
+    /// Buffer of the chips that have a copy.
+    taken: Vec<u32>,
     random: Stream,
     epoch_began_ns: u64,
     looked_ns: Option<u64>,
@@ -283,25 +293,26 @@ impl Pblru {
     }
 
     /// A lane of another chip than those of `copies`, each chip as likely.
-    fn other_chip(&mut self, copies: &[LaneId]) -> Option<LaneId> {
-        let taken = |chip: u32| copies.iter().any(|lane| self.chip_of[lane.at()] == chip);
-        let mut chips: Vec<u32> = self.chip_of.iter().copied().filter(|&chip| !taken(chip)).collect();
-        chips.sort_unstable();
-        chips.dedup();
-        if chips.is_empty() {
+    fn other_chip(&mut self, copies: &[CopyAt]) -> Option<LaneId> {
+        self.taken.clear();
+        self.taken
+            .extend(copies.iter().map(|copy| self.chip_of[copy.lane.at()]));
+        self.taken.sort_unstable();
+        self.taken.dedup();
+        let free = self.chips.len() - self.taken.len();
+        if free == 0 {
             return None;
         }
-        let chip = chips[self.random.below(chips.len() as u64) as usize];
-        let lanes: Vec<u32> = (0..)
-            .zip(&self.chip_of)
-            .filter(|&(_, &of)| of == chip)
-            .map(|(lane, _)| lane)
-            .collect();
-        Some(LaneId(lanes[self.random.below(lanes.len() as u64) as usize]))
+        let drawn = self.random.below(free as u64) as u32;
+        // The free chip with that number among the free ones lies behind all taken ones that are not greater.
+        let passed = |chip: u32, &taken: &u32| chip + u32::from(taken <= chip);
+        let chip = self.taken.iter().fold(drawn, passed);
+        let lanes = &self.lanes_of[chip as usize];
+        Some(lanes[self.random.below(lanes.len() as u64) as usize])
     }
 
     /// A copy of `lpn` will be written in idle time.
-    fn defer(&mut self, lpn: Lpn, copies: &[LaneId]) {
+    fn defer(&mut self, lpn: Lpn, copies: &[CopyAt]) {
         if copies.len() >= usize::from(self.params.k) || self.pending.contains(&lpn) {
             return;
         }
@@ -319,8 +330,8 @@ impl Pblru {
         }
         self.looked_ns = Some(now_ns);
         let (unit_ns, write_ns) = (self.unit_ns(), (self.params.write_us * 1e3) as u64);
-        for (lane, load) in self.lanes.iter_mut().zip(idle.lanes) {
-            lane.look(load, now_ns, unit_ns, write_ns);
+        for (lane, lengths) in idle.loads.lanes().zip(&mut self.lanes) {
+            lengths.look(&idle.loads.of(lane), now_ns, unit_ns, write_ns);
         }
         self.epoch_began_ns = self.epoch_began_ns.min(now_ns);
         if now_ns >= self.epoch_began_ns + (self.params.epoch_s * 1e9) as u64 {
@@ -340,7 +351,7 @@ impl Pblru {
             let of = Of::Vpn(*vpn);
             idle.lanes_of(of, &mut lanes);
             if *copies == 0 || lanes.len() < 2 || self.groups.contains(*vpn) {
-                self.drops.pop();
+                self.drop_is_over();
                 continue;
             }
             *copies -= 1;
@@ -350,14 +361,26 @@ impl Pblru {
         None
     }
 
+    /// The last of `drops` leaves them.
+    fn drop_is_over(&mut self) {
+        let Some((vpn, _)) = self.drops.pop() else { return };
+        if let Some(times) = self.dropped.get_mut(&vpn) {
+            *times -= 1;
+            if *times == 0 {
+                self.dropped.remove(&vpn);
+            }
+        }
+    }
+
     fn next_copy(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
         let (now_ns, unit_ns) = (idle.now.time_ns, self.unit_ns());
         let mut lanes = Vec::new();
-        for (number, load) in idle.lanes.iter().enumerate() {
-            if self.deferred[number].is_empty() || !self.lanes[number].may_write(load, now_ns, unit_ns) {
+        for lane in idle.loads.lanes() {
+            let number = lane.at();
+            if self.deferred[number].is_empty() || !self.lanes[number].may_write(&idle.loads.of(lane), now_ns, unit_ns)
+            {
                 continue;
             }
-            let lane = LaneId(number as u32);
             while let Some(lpn) = self.deferred[number].pop_front() {
                 if !self.pending.remove(&lpn) {
                     continue;
@@ -422,11 +445,10 @@ impl ReplicationPolicy for Pblru {
         if write.copies.len() >= usize::from(self.params.k) {
             return None;
         }
-        let lanes: Vec<LaneId> = write.copies.iter().map(|copy| copy.lane).collect();
         match self.params.further {
-            FurtherCopies::AtDeadline => self.other_chip(&lanes),
+            FurtherCopies::AtDeadline => self.other_chip(write.copies),
             FurtherCopies::Idle => {
-                self.defer(write.lpn, &lanes);
+                self.defer(write.lpn, write.copies);
                 None
             }
         }
@@ -454,8 +476,7 @@ impl ReplicationPolicy for Pblru {
                     self.groups.touch(vpn, blocking);
                 }
                 None if probability > self.params.threshold && self.has_history(read.lpn) => {
-                    let lanes: Vec<LaneId> = read.copies.iter().map(|copy| copy.lane).collect();
-                    self.defer(read.lpn, &lanes);
+                    self.defer(read.lpn, read.copies);
                 }
                 None => {}
             }
@@ -493,12 +514,15 @@ impl ReplicationPolicy for Pblru {
                 self.groups.add(vpn, blocking);
                 while let Some(evicted) = self.groups.evict() {
                     self.done.evicted += 1;
+                    *self.dropped.entry(evicted.0).or_default() += 1;
                     self.drops.push(evicted);
                 }
             }
             Event::Gone(Of::Vpn(vpn)) => {
                 self.groups.remove(vpn);
-                self.drops.retain(|&(other, _)| other != vpn);
+                if self.dropped.remove(&vpn).is_some() {
+                    self.drops.retain(|&(other, _)| other != vpn);
+                }
             }
             Event::Gone(Of::Lpn(lpn)) => {
                 self.pending.remove(&lpn);
@@ -516,6 +540,7 @@ impl ReplicationPolicy for Pblru {
         self.deferred.iter_mut().for_each(VecDeque::clear);
         self.pending.clear();
         self.drops.clear();
+        self.dropped.clear();
         self.looked_ns = None;
     }
 
@@ -532,7 +557,7 @@ impl ReplicationPolicy for Pblru {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replication::{CopyAt, Load};
+    use crate::replication::Load;
 
     /// Copies that 40 rounds of blocked reads ask for in a space for 30. In a round 200 pages are read once, each blocked in one round of
     /// five, and 10 others, which are blocked always, in between. A page that has its copy asks for none.
@@ -596,5 +621,67 @@ mod tests {
         let (lru, priority) = (copies("lru"), copies("priority"));
         assert!(lru >= 40 * 10 + 40 * 30, "the ten are copied in every round: {lru}");
         assert!(priority + 300 <= lru, "the ten are copied once: {priority} of {lru}");
+    }
+
+    /// Seven lanes on chips 5, 2, 9, 2, 7, 5 and 2. Against a list of the free chips, drawn from by the same stream, for all sets of lanes.
+    #[test]
+    fn another_chip_is_drawn_from_those_without_a_copy() {
+        let numbers = [5, 2, 9, 2, 7, 5, 2];
+        let mut setup = Setup {
+            logical_units: 10,
+            chips: numbers.to_vec(),
+            seed: 3,
+        };
+        let mut policy = made(Params::default(), &mut setup).unwrap();
+        let mut random = Stream::new(3, "replication");
+        for set in 0..1u32 << numbers.len() {
+            let copies: Vec<CopyAt> = (0..7)
+                .rev()
+                .filter(|lane| set >> lane & 1 == 1)
+                .map(|lane| CopyAt {
+                    lane: LaneId(lane),
+                    load: Load::default(),
+                })
+                .collect();
+            let has = |chip: u32| copies.iter().any(|copy| numbers[copy.lane.at()] == chip);
+            let free: Vec<u32> = [2, 5, 7, 9].into_iter().filter(|&chip| !has(chip)).collect();
+            let expected = (!free.is_empty()).then(|| {
+                let chip = free[random.below(free.len() as u64) as usize];
+                let lanes: Vec<u32> = (0..7).filter(|&lane| numbers[lane as usize] == chip).collect();
+                LaneId(lanes[random.below(lanes.len() as u64) as usize])
+            });
+            assert_eq!(policy.other_chip(&copies), expected, "copies on {copies:?}");
+        }
+    }
+
+    /// A group evicted twice stands among the drops twice; when its value is gone, so are both, and nobody else's.
+    #[test]
+    fn a_value_that_is_gone_is_dropped_no_more() {
+        let mut setup = Setup {
+            logical_units: 100,
+            chips: vec![0, 1],
+            seed: 1,
+        };
+        let params = Params {
+            space: 0.01,
+            eviction: Eviction::Lru,
+            ..Params::default()
+        };
+        let mut policy = made(params, &mut setup).unwrap();
+        let copied = |number| Event::Copied {
+            of: Of::Vpn(Vpn(number)),
+            vpn: Vpn(number),
+            lane: LaneId(1),
+        };
+        // There is room for one copy: each pushes out the one before.
+        for number in [7, 8, 7, 8, 9] {
+            policy.on(copied(number), Now::default());
+        }
+        assert_eq!(policy.drops, [(Vpn(7), 1), (Vpn(8), 1), (Vpn(7), 1), (Vpn(8), 1)]);
+        policy.drop_is_over();
+        policy.on(Event::Gone(Of::Vpn(Vpn(7))), Now::default());
+        assert_eq!(policy.drops, [(Vpn(8), 1)]);
+        policy.on(Event::Gone(Of::Vpn(Vpn(8))), Now::default());
+        assert!(policy.drops.is_empty() && policy.dropped.is_empty());
     }
 }

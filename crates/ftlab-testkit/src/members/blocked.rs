@@ -45,9 +45,9 @@ impl ReplicationPolicy for Blocked {
         self.late[0] += 1;
         assert!(!write.copies.is_empty());
         let taken = |lane: LaneId| write.copies.iter().any(|copy| copy.lane == lane);
-        let lanes = (0..write.lanes.len() as u32).map(LaneId).filter(|&lane| !taken(lane));
-        let least = lanes.min_by_key(|lane| {
-            let load = write.lanes[lane.at()];
+        let lanes = write.loads.lanes().filter(|&lane| !taken(lane));
+        let least = lanes.min_by_key(|&lane| {
+            let load = write.loads.of(lane);
             (load.internal, load.queued, lane.0)
         });
         least.filter(|_| write.copies.len() < self.most)

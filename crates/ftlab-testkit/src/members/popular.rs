@@ -51,11 +51,10 @@ impl Popular {
     }
 
     fn copy(&mut self, of: Of, idle: &Idle<'_>, lanes: &[LaneId]) -> Option<IdleWork> {
-        let all = (0..idle.lanes.len() as u32).map(LaneId);
-        let free = all.filter(|lane| !lanes.contains(lane));
+        let free = idle.loads.lanes().filter(|lane| !lanes.contains(lane));
         // RR-SSD: most free space by least erases and load.
         let lane = free.max_by_key(|&lane| {
-            let cost = (1 + idle.erases(lane)) * (1 + u64::from(idle.lanes[lane.at()].queued));
+            let cost = (1 + idle.erases(lane)) * (1 + u64::from(idle.loads.of(lane).queued));
             (idle.free_units(lane) as u64 * 1000 / cost, std::cmp::Reverse(lane.0))
         })?;
         self.ordered = Some((of, lane));
