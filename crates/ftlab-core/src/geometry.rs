@@ -239,6 +239,8 @@ pub struct Layout {
     pub rus: u32,
     /// `width` planes of each lane, lane after lane, in fill order.
     planes: Vec<u32>,
+    /// The die of each of them.
+    dies: Vec<u32>,
     by_ru: Divisor,
     by_unit: Divisor,
     by_width: Divisor,
@@ -284,6 +286,7 @@ impl Layout {
                 "a reclaim unit of {slots_per_ru} mapping units is too large (at most 2^26)"
             )));
         }
+        let dies = planes.iter().map(|plane| plane % total_dies).collect();
         Ok(Layout {
             reclaim,
             width,
@@ -293,6 +296,7 @@ impl Layout {
             pages_per_ru: width * geometry.pages,
             rus: lanes * geometry.blocks,
             planes,
+            dies,
             by_ru: Divisor::new(slots_per_ru as u32),
             by_unit: Divisor::new(units_per_page),
             by_width: Divisor::new(width),
@@ -352,6 +356,13 @@ impl Layout {
     pub fn lane_planes(&self, lane: LaneId) -> &[u32] {
         let start = (lane.0 * self.width) as usize;
         &self.planes[start..start + self.width as usize]
+    }
+
+    /// The die of each plane of `lane`, in fill order.
+    #[inline]
+    pub fn lane_dies(&self, lane: LaneId) -> &[u32] {
+        let start = (lane.0 * self.width) as usize;
+        &self.dies[start..start + self.width as usize]
     }
 
     /// The die that holds plane number `plane`.
@@ -434,6 +445,11 @@ mod tests {
             for order in ["CWDP", "PDWC", "WCPD"] {
                 let layout = Layout::new(geometry(), reclaim, PlaneOrder::parse(order).unwrap()).unwrap();
                 assert_eq!(u64::from(layout.slots()), layout.geometry.raw_units());
+                for lane in (0..layout.lanes).map(LaneId) {
+                    let planes = layout.lane_planes(lane).iter();
+                    let dies: Vec<u32> = planes.map(|&plane| layout.die_of_plane(plane)).collect();
+                    assert_eq!(layout.lane_dies(lane), dies, "{lane:?}");
+                }
                 let mut striped: Vec<u32> = (0..layout.slots()).map(|s| layout.striped(Slot(s))).collect();
                 let back = striped.iter().map(|&number| layout.unstriped(number).0);
                 assert!(back.eq(0..layout.slots()));

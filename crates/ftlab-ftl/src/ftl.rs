@@ -295,7 +295,7 @@ fn pools(layout: &Layout, scope: PoolScope) -> Vec<Vec<LaneId>> {
         PoolScope::Drive => vec![lanes.collect()],
         PoolScope::Die => {
             let dies = layout.geometry.total_dies();
-            let first_die = |lane: LaneId| layout.die_of_plane(layout.lane_planes(lane)[0]);
+            let first_die = |lane: LaneId| layout.lane_dies(lane)[0];
             let pools = (0..dies).map(|die| lanes.clone().filter(|&lane| first_die(lane) == die).collect::<Vec<_>>());
             pools.filter(|pool| !pool.is_empty()).collect()
         }

@@ -447,7 +447,7 @@ impl<B: Backend> Ftl<B> {
         let group = (*self.placing.group_of.get(frontier as usize)?)?;
         let Group { lanes, allocation } = &mut self.placing.groups[group];
         let (layout, backend) = (&self.layout, &self.backend);
-        let mut load = |lane: LaneId| backend.load(layout.die_of_plane(layout.lane_planes(lanes[lane.at()])[0]));
+        let mut load = |lane: LaneId| backend.load(layout.lane_dies(lanes[lane.at()])[0]);
         let chosen = allocation.lane(lpn, frontier, &mut load);
         Some(lanes[chosen.at()])
     }

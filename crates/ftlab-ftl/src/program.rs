@@ -99,7 +99,7 @@ impl<B: Backend> Ftl<B> {
             Some(lane) => lane,
             None => {
                 let (layout, backend) = (&self.layout, &self.backend);
-                let mut load = |lane: LaneId| backend.load(layout.die_of_plane(layout.lane_planes(lane)[0]));
+                let mut load = |lane: LaneId| backend.load(layout.lane_dies(lane)[0]);
                 self.allocation.lane(lpn, frontier, &mut load)
             }
         };

@@ -267,6 +267,7 @@ impl<B: Backend> Ftl<B> {
 }
 
 /// The load of a lane: of its dies together. Without time it is idle.
+#[inline]
 pub(crate) fn lane_load<B: Backend>(backend: &B, layout: &Layout, lane: LaneId) -> Load {
     let idle = Load {
         idle_since_ns: Some(0),
@@ -275,9 +276,8 @@ pub(crate) fn lane_load<B: Backend>(backend: &B, layout: &Layout, lane: LaneId) 
     if !B::TIMED {
         return idle;
     }
-    let planes = layout.lane_planes(lane).iter();
-    let dies = planes.map(|&plane| backend.load(layout.die_of_plane(plane)));
-    dies.fold(idle, |all, die| Load {
+    let dies = layout.lane_dies(lane).iter();
+    dies.map(|&die| backend.load(die)).fold(idle, |all, die| Load {
         queued: all.queued.max(die.queued),
         internal: all.internal.max(die.internal),
         idle_since_ns: all.idle_since_ns.zip(die.idle_since_ns).map(|(all, die)| all.max(die)),

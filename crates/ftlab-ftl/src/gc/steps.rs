@@ -189,8 +189,8 @@ impl<B: Backend> Ftl<B> {
     /// Whether every die of the lane has had nothing to do for `idle_ns`.
     pub(crate) fn lane_is_idle(&self, lane: LaneId, idle_ns: u64) -> bool {
         let now = self.backend.now_ns();
-        self.layout.lane_planes(lane).iter().all(|&plane| {
-            let load = self.backend.load(self.layout.die_of_plane(plane));
+        self.layout.lane_dies(lane).iter().all(|&die| {
+            let load = self.backend.load(die);
             load.idle_since_ns
                 .is_some_and(|since| since.saturating_add(idle_ns) <= now)
         })

@@ -71,6 +71,7 @@ impl IdleLengths {
     }
 
     /// The lane as it is now. An idle period goes on through the further writes that fill it (`write_ns` each).
+    #[inline]
     pub fn look(&mut self, load: &Load, now_ns: u64, unit_ns: u64, write_ns: u64) {
         let own = self.ordered_ns.is_some_and(|ordered| now_ns <= ordered + 2 * write_ns);
         match (load.idle_since_ns, self.period) {

@@ -86,6 +86,7 @@ impl Loads<'_> {
         (0..self.lanes).map(LaneId)
     }
 
+    #[inline]
     pub fn of(&self, lane: LaneId) -> Load {
         (self.of)(lane)
     }
@@ -197,11 +198,7 @@ impl Idle<'_> {
         match target {
             Target::Unmapped | Target::Chunks(_) => {}
             Target::Slot(slot) => lanes.push(lane_of(slot)),
-            Target::Vpn(vpn) => {
-                let mut slots = Vec::new();
-                self.indirection.copies_into(vpn, &mut slots);
-                lanes.extend(slots.into_iter().map(lane_of));
-            }
+            Target::Vpn(vpn) => lanes.extend(self.indirection.copies_of(vpn).map(lane_of)),
         }
     }
 }
@@ -318,7 +315,7 @@ impl Setup {
     pub fn new(logical_units: u32, layout: &Layout, seed: u64) -> Self {
         let geometry = &layout.geometry;
         let chip = |lane| {
-            let die = layout.die_of_plane(layout.lane_planes(LaneId(lane))[0]);
+            let die = layout.lane_dies(LaneId(lane))[0];
             die % geometry.channels * geometry.ways + die / geometry.channels % geometry.ways
         };
         Setup {
