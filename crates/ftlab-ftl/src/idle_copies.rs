@@ -39,10 +39,20 @@ impl<B: Backend> Ftl<B> {
         let (offline, has_work) = (policy.goes_offline(now), policy.has_idle_work());
         if offline && !self.is_offline() {
             self.go_offline();
-        } else if has_work && (0..self.layout.lanes).any(|lane| self.lane_is_idle(LaneId(lane), idle_ns)) {
+        } else if has_work
+            && (0..self.layout.lanes).any(|lane| self.lane_is_idle(LaneId(lane), idle_ns))
+            && !self.replication_rests(idle_ns)
+        {
             self.work_when_idle(Some(idle_ns));
         }
         self.backend.arm(idle_ns, Notice::IdleCopy);
+    }
+
+    /// Nothing has happened since the last look, and the policy needs none. What became idle at that very moment may have been seen busy.
+    fn replication_rests(&mut self, idle_ns: u64) -> bool {
+        let now = self.now();
+        (0..self.layout.lanes).all(|lane| self.lane_is_idle(LaneId(lane), idle_ns + 1))
+            && self.roles.replication.as_mut().is_some_and(|policy| policy.rests(now))
     }
 
     /// Without time, an idle moment comes after so many host units.

@@ -5,6 +5,7 @@ mod engines_by_hand;
 mod mqsim_rows;
 mod replication_races;
 mod request_path;
+mod rests;
 mod sole_reads;
 mod support;
 mod timed_by_hand;

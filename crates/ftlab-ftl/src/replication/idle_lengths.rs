@@ -90,6 +90,13 @@ impl IdleLengths {
         }
     }
 
+    /// An idle lane has been idle until `now_ns`.
+    pub fn rested(&mut self, now_ns: u64) {
+        if let Some((_, seen)) = &mut self.period {
+            *seen = now_ns;
+        }
+    }
+
     fn end(&mut self, unit_ns: u64) {
         if let Some((began, seen)) = self.period.take() {
             let units = ((seen - began) / unit_ns) as usize;
@@ -103,9 +110,18 @@ impl IdleLengths {
 
     /// Whether the lane has been idle for long enough that a further write may begin.
     pub fn may_write(&self, load: &Load, now_ns: u64, unit_ns: u64) -> bool {
-        let Some(since) = load.idle_since_ns else { return false };
+        load.idle_since_ns
+            .is_some_and(|since| self.has_waited(since, now_ns, unit_ns))
+    }
+
+    /// The same of a lane that has been idle since it was looked at.
+    pub fn may_write_at_rest(&self, now_ns: u64, unit_ns: u64) -> bool {
+        self.has_waited(self.since_ns, now_ns, unit_ns)
+    }
+
+    fn has_waited(&self, since_ns: u64, now_ns: u64, unit_ns: u64) -> bool {
         let threshold = self.thresholds.get(self.writes);
-        threshold.is_some_and(|&units| now_ns >= since + units as u64 * unit_ns)
+        threshold.is_some_and(|&units| now_ns >= since_ns + units as u64 * unit_ns)
     }
 
     pub fn ordered(&mut self, now_ns: u64) {

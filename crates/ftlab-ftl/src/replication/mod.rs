@@ -271,6 +271,12 @@ pub trait ReplicationPolicy: Send {
         None
     }
 
+    /// Every lane has been idle since before the time `idle_ns` ago, so that nothing about them has changed: whether `when_idle` would
+    /// have nothing to order, and is not asked.
+    fn rests(&mut self, _now: Now) -> bool {
+        false
+    }
+
     /// Without time, `when_idle` is asked after the request with which so many further host units have been written; `None`:
     /// never.
     fn idle_units(&self) -> Option<u64> {

@@ -57,7 +57,7 @@
 //! Numbers out of range.
 //!
 //! # Cost
-//! O(copies) a read, O(log groups) a change. A check of all lanes every `read_us` of simulated time. 4 bytes a logical
+//! O(copies) a read, O(log groups) a change. A check of all lanes every `read_us` of simulated time, a short one while none has anything to do. 4 bytes a logical
 //! unit, some 100 a group.
 //!
 //! # Source
@@ -205,6 +205,7 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
         random: Stream::new(setup.seed, "replication"),
         epoch_began_ns: 0,
         looked_ns: None,
+        rested_ns: None,
         costs: Costs {
             write: (params.write_us / params.read_us).ceil() as usize,
             delta: params.delta,
@@ -259,6 +260,8 @@ struct Pblru {
     random: Stream,
     epoch_began_ns: u64,
     looked_ns: Option<u64>,
+    /// The last look that was not needed, since the last one that was.
+    rested_ns: Option<u64>,
     costs: Costs,
     done: Done,
 }
@@ -329,16 +332,23 @@ impl Pblru {
             return;
         }
         self.looked_ns = Some(now_ns);
+        if let Some(rested) = self.rested_ns.take() {
+            self.lanes.iter_mut().for_each(|lane| lane.rested(rested));
+        }
         let (unit_ns, write_ns) = (self.unit_ns(), (self.params.write_us * 1e3) as u64);
         for (lane, lengths) in idle.loads.lanes().zip(&mut self.lanes) {
             lengths.look(&idle.loads.of(lane), now_ns, unit_ns, write_ns);
         }
         self.epoch_began_ns = self.epoch_began_ns.min(now_ns);
-        if now_ns >= self.epoch_began_ns + (self.params.epoch_s * 1e9) as u64 {
+        if now_ns >= self.epoch_ends_ns() {
             self.epoch_began_ns = now_ns;
             let costs = self.costs;
             self.lanes.iter_mut().for_each(|lane| lane.next_epoch(costs));
         }
+    }
+
+    fn epoch_ends_ns(&self) -> u64 {
+        self.epoch_began_ns + (self.params.epoch_s * 1e9) as u64
     }
 
     fn unit_ns(&self) -> u64 {
@@ -497,6 +507,20 @@ impl ReplicationPolicy for Pblru {
         (self.params.k > 1).then(|| self.unit_ns())
     }
 
+    fn rests(&mut self, now: Now) -> bool {
+        let (now_ns, unit_ns) = (now.time_ns, self.unit_ns());
+        let last = self.rested_ns.or(self.looked_ns);
+        let mut lanes = self.deferred.iter().zip(&self.lanes);
+        let rests = last.is_some_and(|last| last + unit_ns == now_ns)
+            && now_ns < self.epoch_ends_ns()
+            && self.drops.is_empty()
+            && lanes.all(|(waiting, lane)| waiting.is_empty() || !lane.may_write_at_rest(now_ns, unit_ns));
+        if rests {
+            self.rested_ns = Some(now_ns);
+        }
+        rests
+    }
+
     fn when_idle(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
         self.look(idle);
         self.next_drop(idle).or_else(|| self.next_copy(idle))
@@ -541,7 +565,7 @@ impl ReplicationPolicy for Pblru {
         self.pending.clear();
         self.drops.clear();
         self.dropped.clear();
-        self.looked_ns = None;
+        (self.looked_ns, self.rested_ns) = (None, None);
     }
 
     fn save(&self) -> Vec<u8> {
