@@ -77,6 +77,22 @@ def test_a_sequential_workload_has_nothing_to_place(ftlab: Command) -> None:
     assert "nothing worth placing for" in done.out
 
 
+def test_what_writes_nothing_has_nothing_to_place(ftlab: Command) -> None:
+    done = ftlab("placement", "uniform:read=1,requests=1000", "--drive", "small", "--scheme", "sepbit", *ROOM)
+    assert done.code == 0
+    assert "Nothing was written after the warm-up, so there is nothing to place." in done.out
+
+
+def test_a_state_that_knows_one_future_is_not_saved(ftlab: Command, tmp_path: Path) -> None:
+    run = ("run", "zipf:requests=1000", "--drive", "small", "--backend", "counting", "--set", "ftl.placement=fk")
+    done = ftlab(*run, "--out", tmp_path / "out", "--save-state")
+    assert (done.code, done.err) == (
+        2,
+        "ftlab: placement policy `fk` knows the future of this run alone: expected no saved state\n",
+    )
+    assert ftlab(*run).code == 0
+
+
 def test_an_oracle_without_room_is_said_to_have_none() -> None:
     waf = {"none": 2.0, "sepbit": 1.9, "fk": 2.2}
     points = [Point({"scheme": name}, (_run(value),)) for name, value in waf.items()]

@@ -273,7 +273,7 @@ def test_traces_take_the_place_of_generators(
         ([], "nothing to reproduce: expected an experiment (known: approxssd, archsampler, asa"),
         (["nosuch"], "unknown experiment `nosuch` (known: approxssd, archsampler, asa"),
         (["cpftl", "--only", "fig-9"], "unknown figure `fig-9` (known: fig-3.2a"),
-        (["cpftl", "--drive", "tiny"], "unknown drive `tiny` (known: serial, parallel)"),
+        (["cpftl", "--drive", "tiny"], "unknown drive `tiny` (known: serial, roomy, parallel)"),
         (["cpftl", "--stand-in", "traces"], "stand-in `traces`: expected a folder of traces"),
         (["cpftl", "--stand-in", "x"], "unknown kind of stand-in `x`"),
         (["cpftl", "--traces", "/nonexistent"], "traces /nonexistent: no such folder"),

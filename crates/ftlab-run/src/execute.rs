@@ -85,6 +85,12 @@ fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Obs
             prepared.config.ftl.placement.show()
         )));
     }
+    if ftl.asks_for_future() && spec.save_state.is_some() {
+        return Err(Error::input(format!(
+            "placement policy `{}` knows the future of this run alone: expected no saved state",
+            prepared.config.ftl.placement.show()
+        )));
+    }
     let mut workload = Workload::open(spec, &prepared, Part::Measure)?;
     let described = workload.describe(spec);
     notes.extend(ftl.notes());

@@ -128,6 +128,8 @@ def _gap(answer: Answer) -> str:
         )
     gap = answer.gap
     if gap is None:
+        if any(row.scheme.name == ORACLE for row in answer.rows):
+            return "Nothing was written after the warm-up, so there is nothing to place."
         return f"Without `{ORACLE}` there is nothing to measure by."
     if gap < 0:
         return (

@@ -30,7 +30,8 @@
 //! * *Costs*: each read of the page costs one, also a read in vain, and so does its program. All live pages together
 //!   pay for the memory of the directory and of unused entries. The price is the regular loads of entries that were
 //!   evicted so recently that this memory would still hold them. Each counts twice, because the entries that such a
-//!   load brings along evict others. To recognise these loads, evicted keys are remembered, 4 bytes each, taken from
+//!   load brings along evict others. The price of a hundredth of the memory is at least a hundredth of all regular loads:
+//!   in a loop what was evicted comes back long after, maybe when the page has gone. To recognise these loads, evicted keys are remembered, 4 bytes each, taken from
 //!   `ftl.map_cache`: as many as the directory has keys, or a quarter of more than 32. Where the memory would hold more
 //!   than that, those remembered are a sample of all of them.
 //! * *Trials*: one page, the one with the most support, is tried first. It is tried again when pages are renewed or
@@ -252,6 +253,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     cache.ghost = judged.then(Ghost::default);
     Ok(Box::new(Cpftl {
         cache,
+        taken: 0.0,
         sharing: Sharing::default(),
         balance: judged.then(|| Balance::new(params.patience)),
         dirty: matches!(params.dei, Dei::On | Dei::Skew).then(|| {
@@ -309,6 +311,8 @@ struct Cpftl {
     directory: Directory,
     quality: Quality,
     sharing: Sharing,
+    /// Share of `budget` that correlated pages take: their directory, and entries that they brought and nothing has used.
+    taken: f64,
     /// Of the rule `balance`.
     balance: Option<Balance>,
     /// Pages, the first ones, that have been tried since they were due.
@@ -394,7 +398,7 @@ impl Cpftl {
     fn load(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         if let Some(balance) = &mut self.balance {
             let still_there = self.cache.ghost.as_mut().map_or(0.0, |ghost| ghost.take(key));
-            balance.loaded(self.paging.page_of(key), still_there, self.pages.live());
+            balance.loaded(self.paging.page_of(key), still_there, self.taken, self.pages.live());
         }
         self.give_back(charges);
         let dirty = &self.dirty;
@@ -444,6 +448,7 @@ impl Cpftl {
         let directory = self.directory.bytes(self.pages.live());
         let unused = u64::from(self.cache.unused) * u64::from(self.params.entry_bytes);
         let taken = directory + self.ghost_bytes(directory) + unused;
+        self.taken = taken as f64 / self.budget.max(1) as f64;
         let alike = taken * u64::from(self.cache.entries()) / self.cache.used.max(1);
         if let Some(ghost) = &mut self.cache.ghost {
             ghost.keep(alike, self.params.keys_in(directory));

@@ -116,7 +116,8 @@ impl Eti {
         let (has_head, has_tail) = (begins < first, end < ends);
         let mut inside = at;
         if counter < GREATEST && (has_head || has_tail) {
-            if self.extents.len() >= self.params.extents as usize {
+            let more = usize::from(has_head) + usize::from(has_tail);
+            if self.extents.len() + more > self.params.extents as usize {
                 return at + 1;
             }
             if has_tail {
@@ -186,5 +187,39 @@ impl PlacementPolicy for Eti {
 
     fn memory_bytes(&self) -> u64 {
         5 * u64::from(self.params.extents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ftlab_core::Stream;
+
+    /// A request inside an extent cuts it into three.
+    #[test]
+    fn there_are_never_more_extents_than_may_be() {
+        for limit in 1..8 {
+            let mut eti = Eti {
+                params: Params {
+                    extents: limit,
+                    ..Params::default()
+                },
+                extents: vec![WHOLE],
+                end: 100,
+                requests: Requests::default(),
+                since_decay: 0,
+            };
+            let mut random = Stream::new(u64::from(limit), "requests");
+            let mut most = 0;
+            for _ in 0..500 {
+                let first = random.below(90) as u32;
+                eti.count(first, first + 1 + random.below(10) as u32);
+                most = most.max(eti.extents.len());
+            }
+            assert!(
+                most <= limit as usize && most + 1 >= limit as usize,
+                "{most} of {limit}"
+            );
+        }
     }
 }

@@ -15,9 +15,9 @@
 //! `isolation` says what collection may mix. `initially`: survivors of all handles share one open unit on each lane of
 //! their group. `persistently`: survivors of a handle fill units of that handle alone, on a frontier of their own, and
 //! static wear levelling does the same. `gc.survivors` has no effect. Figures: writes whose identifier was refused
-//! (`invalid_ids`), and tenants seen. The summary has the statistics of the drive's log page as well (`fdp`: bytes of
-//! the host and of the media written, bytes of the media erased, counted from the end of the warm-up, without
-//! metadata).
+//! (`invalid_ids`, since the drive was new), and tenants seen. The summary has the statistics of the drive's log page as well
+//! (`fdp`: bytes of the host and of the media written, bytes of the media erased, counted from the end of the warm-up). Bytes of
+//! the media are those of all causes, maps and checkpoints too; metadata of logical blocks is not modelled.
 //!
 //! # Parameters
 //! * `groups` (count, default 1, a divisor of the drive's lanes): reclaim groups.

@@ -1,4 +1,4 @@
-//! Future knowledge: data that will be invalidated together lies together. No real drive can; its WAF is nearly the best that placement can reach.
+//! Future knowledge: data that will be invalidated together lies together. No real drive can; its WAF is a mark for what placement can reach.
 //!
 //! # Model
 //! Each write and each survivor goes to class `min(remaining lifespan / segment, classes - 1)`, where the remaining lifespan is
@@ -32,7 +32,7 @@
 //! before the run saw them in order.
 //!
 //! # Errors
-//! A parameter outside its range; `ideal` on the timed backend, or with a state to be saved; a run whose future cannot be known: the timed backend with a write buffer, power cuts, a
+//! A parameter outside its range; `ideal` on the timed backend; a state to be saved; a run whose future cannot be known: the timed backend with a write buffer, power cuts, a
 //! workload that can be read only once.
 //!
 //! # Cost

@@ -5,7 +5,8 @@
 //! `n / (1 + u)` regular loads, where `u` is the number of requests that what a regular load brings along answers. Reads that find
 //! nothing are lost. And all pages together pay for the memory that the directory and unused entries take from the cache: the
 //! regular loads of entries that left a moment ago and would still be there. Each counts twice, as a load for want of memory brings
-//! entries along that push out others.
+//! entries along that push out others. And at least, loads grow as memory shrinks: by a hundredth for each hundredth of it that is taken.
+//! For where the map is read in a loop, what was pushed out comes back long after it left, or after the page has gone.
 //!
 //! With many requests under way loads are shared ([`super::sharing`]): where only a share `u` of them is read, one load less saves `u²`
 //! reads. And a program more, however little it brings, lets requests go apart that came together and shared their loads. So where less
@@ -162,8 +163,8 @@ impl Balance {
     }
 
     /// A regular load. `still_there`: with the memory that `live` correlated pages take it would not have been needed, or that
-    /// times as many.
-    pub fn loaded(&mut self, tvpn: u32, still_there: f64, live: u32) {
+    /// times as many. `taken`: that memory, as a share of all there is.
+    pub fn loaded(&mut self, tvpn: u32, still_there: f64, taken: f64, live: u32) {
         self.loads += 1.0;
         self.allowance += OF_LOADS * self.read;
         if let Some((answered, Some(page))) = self.request
@@ -174,7 +175,7 @@ impl Balance {
             self.earn(page, -worth);
         }
         self.request = Some((tvpn, None));
-        self.rent += RENT * self.stake() * still_there / f64::from(live.max(1));
+        self.rent += self.stake() * taken.max(RENT * still_there) / f64::from(live.max(1));
     }
 
     /// What the page has saved less what it has cost.
@@ -275,7 +276,7 @@ mod tests {
         balance.begin();
         balance.used(3, Some(0));
         assert_eq!(balance.net(0), 1.0);
-        balance.loaded(3, 0.0, 1);
+        balance.loaded(3, 0.0, 0.0, 1);
         assert_eq!(balance.net(0), 0.0);
     }
 
@@ -286,7 +287,7 @@ mod tests {
         let mut balance = opened(8.0);
         for _ in 0..2 {
             balance.begin();
-            balance.loaded(5, 0.0, 1);
+            balance.loaded(5, 0.0, 0.0, 1);
             for _ in 0..2 {
                 balance.begin();
                 balance.used(5, None);
@@ -311,7 +312,7 @@ mod tests {
     fn pages_pay_for_the_memory_they_take() {
         let mut balance = opened(2.0);
         balance.open(1);
-        balance.loaded(9, 2.0, 2);
+        balance.loaded(9, 2.0, 0.0, 2);
         balance.open(2);
         assert_eq!([0, 1, 2].map(|page| balance.net(page)), [-3.0, -3.0, -1.0]);
         assert_eq!([0, 1, 2].map(|page| balance.fails(page)), [true, true, false]);
@@ -324,11 +325,23 @@ mod tests {
         }
     }
 
+    /// Two pages take a tenth of the memory: 60 loads cost 6 reads by that, and one of a key that has just left 2 more.
+    #[test]
+    fn memory_costs_at_least_its_share_of_the_loads() {
+        let mut balance = opened(4.0);
+        balance.open(1);
+        (0..60).for_each(|_| balance.loaded(9, 0.0, 0.1, 2));
+        let owed = |balance: &Balance| [0, 1].map(|page| balance.net(page));
+        assert!(owed(&balance).iter().all(|net| (net + 4.0).abs() < 1e-9) && !balance.fails(0));
+        balance.loaded(9, 1.0, 0.1, 2);
+        assert!(owed(&balance).iter().all(|net| (net + 5.0).abs() < 1e-9) && balance.fails(1));
+    }
+
     /// Half of the loads are shared, so one less saves a quarter of a read, and a page may lose 2 reads instead of 4.
     #[test]
     fn where_loads_are_shared_less_is_at_stake() {
         let mut balance = opened(4.0);
-        (0..300).for_each(|_| balance.loaded(5, 0.0, 1));
+        (0..300).for_each(|_| balance.loaded(5, 0.0, 0.0, 1));
         balance.set_read(0.5);
         balance.begin();
         balance.used(3, Some(0));
@@ -350,7 +363,7 @@ mod tests {
         assert!(!balance.fails(0) && balance.has_credit());
         balance.set_read(0.8);
         assert!(balance.fails(0) && !balance.has_credit());
-        (0..200).for_each(|_| balance.loaded(5, 0.0, 1));
+        (0..200).for_each(|_| balance.loaded(5, 0.0, 0.0, 1));
         assert!(!balance.fails(0), "it has lost 1 of 1.6");
     }
 
@@ -358,7 +371,7 @@ mod tests {
     #[test]
     fn where_loads_are_shared_nothing_is_tried() {
         let mut balance = Balance::new(8.0);
-        (0..4000).for_each(|_| balance.loaded(5, 0.0, 0));
+        (0..4000).for_each(|_| balance.loaded(5, 0.0, 0.0, 0));
         for (read, tried) in [(1.0, 4), (0.9, 5), (0.89, 0)] {
             balance.set_read(read);
             assert_eq!(balance.affords(std::iter::empty()), tried, "{read}");
@@ -382,9 +395,9 @@ mod tests {
     fn a_high_rent_is_reckoned_at_once() {
         let mut balance = opened(2.0);
         assert!(!balance.is_due(1));
-        balance.loaded(9, 1.0, 1);
+        balance.loaded(9, 1.0, 0.0, 1);
         assert!(!balance.is_due(2), "2 is not more than 2");
-        balance.loaded(9, 1.0, 1);
+        balance.loaded(9, 1.0, 0.0, 1);
         assert!(balance.is_due(3) && !balance.is_due(4));
         assert!(balance.is_due(EVERY) && !balance.is_due(EVERY + 1));
     }
@@ -396,7 +409,7 @@ mod tests {
         assert_eq!(balance.affords(std::iter::empty()), 0);
         // 40 loads skipped and 250 made: 4 + 2.5 reads may be lost, two pages.
         (0..40).for_each(|_| balance.skipped());
-        (0..250).for_each(|_| balance.loaded(9, 0.0, 0));
+        (0..250).for_each(|_| balance.loaded(9, 0.0, 0.0, 0));
         assert_eq!(balance.affords(std::iter::empty()), 2);
         // A page that has been programmed has lost 1 and can lose 1 more; and so the other.
         balance.open(0);

@@ -107,10 +107,11 @@ fn nothing_is_tried_before_it_is_known_whether_loads_are_shared() {
 fn reads_of_a_page_under_way_cost_it_nothing() {
     let rounds = |shared: bool| {
         // The filter of one byte says yes to nearly everything: reads in vain.
-        let mut h = harness(&format!("filter_bits=8,directory=100,{QUIET},pairs=3-255"), 2, 2, 130);
+        let params = format!("filter_bits=8,directory=20,patience=30,{QUIET},pairs=3-255");
+        let mut h = harness(&params, 2, 2, 800);
         let mut random = Stream::new(3, "reads");
         let mut probes = 0;
-        for _ in 0..400 {
+        for _ in 0..800 {
             let words = h.read(4 + random.below(250) as u32);
             let reads = count(&words, "probe");
             probes += reads;
@@ -121,7 +122,7 @@ fn reads_of_a_page_under_way_cost_it_nothing() {
         (probes, h.figure("corr_pages_live"))
     };
     let (probes, live) = rounds(false);
-    assert!(live == 0.0 && probes < 15, "{probes}");
+    assert!(live == 0.0 && probes < 40, "{live} {probes}");
     let (shared, live) = rounds(true);
-    assert!(live == 1.0 && shared > 2 * probes, "{shared} {live}");
+    assert!(live == 1.0 && shared > probes, "{shared} {live}");
 }
