@@ -180,6 +180,30 @@ def test_what_the_source_excludes_is_no_failure(own: Path) -> None:
         files.load(str(own))
 
 
+def test_a_figure_with_a_drive_of_its_own_is_counted(own: Path) -> None:
+    """And one that was measured on the first drive, too, is not taken from another."""
+    (own / "fig-2.toml").write_text(FIGURE)
+    experiment = files.load(str(own))
+
+    def found(figure: str, drive: str, verdict: str) -> dict[str, Any]:
+        return {
+            "figure": figure,
+            "drive": drive,
+            "stand_in": "plain",
+            "verdict": verdict,
+            "points": [],
+            "claims": [],
+            "readings": [],
+        }
+
+    first = found("fig-1", "small", "shape")
+    for own_drive, differing in (([found("fig-2", "large", "differs")], ("fig-2",)), ([], ())):
+        standing = answers.standing(experiment, [first, *own_drive])
+        assert (standing.holds, standing.differs) == (("fig-1",), differing)
+    both = [first, found("fig-2", "small", "differs"), found("fig-2", "large", "shape")]
+    assert answers.standing(experiment, both).differs == ("fig-2",)
+
+
 def test_a_cause_has_25_words(own: Path) -> None:
     (own / "fig-1.toml").write_text(FIGURE.replace("it is so", "so " * 25))
     assert files.load(str(own))

@@ -211,9 +211,11 @@ def verdicts(experiment: Experiment, figures: Sequence[Found], *, others: bool =
         return None
     rows = []
     for figure in (figure for figure in experiment.figures.values() if not figure.ablation):
-        own = [_of(figures, figure, *column) for column in columns]
+        own = [_of(figures, figure, *column, only_here=True) for column in columns]
         rows.append([figure.name, figure.title, *(item["verdict"] if item else "" for item in own)])
-    rows.append(["reproduced or shape", "", *(_count(experiment, figures, *column) for column in columns)])
+    rows.append(
+        ["reproduced or shape", "", *(_count(experiment, figures, *column, only_here=True) for column in columns)]
+    )
     return Table(["figure", "", *_heads_of(columns)], rows, 2 + len(columns))
 
 
@@ -243,15 +245,22 @@ def _columns(experiment: Experiment, figures: Sequence[Found]) -> list[tuple[str
     return list(dict.fromkeys((drive, item["stand_in"]) for item in judged))
 
 
-def _of(figures: Sequence[Found], figure: Figure, drive: str, kind: str) -> Found | None:
-    own = [item for item in figures if item["figure"] == figure.name and item["stand_in"] == kind]
+def _of(figures: Sequence[Found], figure: Figure, drive: str, kind: str, *, only_here: bool = False) -> Found | None:
+    """What was found on a drive and a kind of stand-in.
+
+    Of a figure with a drive of its own it is what was found there, unless `only_here`.
+    """
+    everywhere = [item for item in figures if item["figure"] == figure.name]
+    elsewhere = not only_here and all(item["drive"] not in (None, drive) for item in everywhere)
+    own = [item for item in everywhere if item["stand_in"] == kind]
     # What needs no drive is the same on all.
-    return next((item for item in own if (item["drive"] or drive) == drive), None)
+    return next((item for item in own if elsewhere or (item["drive"] or drive) == drive), None)
 
 
-def _count(experiment: Experiment, figures: Sequence[Found], drive: str, kind: str) -> str:
+def _count(experiment: Experiment, figures: Sequence[Found], drive: str, kind: str, *, only_here: bool = False) -> str:
     """How many figures are reproduced or in shape; and how many of those that nothing was fitted to."""
-    own = [item for item in figures if item["stand_in"] == kind and (item["drive"] or drive) == drive]
+    of_source = (figure for figure in experiment.figures.values() if not figure.ablation)
+    own = [item for figure in of_source if (item := _of(figures, figure, drive, kind, only_here=only_here))]
     known = [item for item in own if item["verdict"] in (*GOOD, DIFFERS)]
     free = [item for item in known if not experiment.figures[item["figure"]].fitted]
     every = f"{sum(item['verdict'] in GOOD for item in known)} of {len(known)}"
