@@ -2,9 +2,10 @@
 //!
 //! # Model
 //! At first the address space is one extent with counter 0. A write request increments the counters (at most 15) of the
-//! extents that it covers completely. An extent that it covers in part is split at the request's bounds, as long as
-//! there are fewer than `extents` extents; otherwise it is left as it is. After every `decay` requests all counters are
-//! halved, and neighbouring extents are merged if their counters are equal or both below `threshold`. A host write goes
+//! extents that it covers completely. An extent that it covers in part is split at the request's bounds, if the parts fit
+//! into `extents` extents and its counter is below 15; otherwise it is left as it is. Before every `decay`th request all counters
+//! are halved, and neighbouring extents are merged if their counters are equal or both below `threshold`: that of the first one
+//! stays. A host write goes
 //! to frontier 0 (hot) if its extent's counter is at `threshold` or above, otherwise to frontier 1. Survivors go to
 //! frontier 2.
 //!

@@ -7,8 +7,9 @@
 //!   write, goes to class 2.
 //! * **Survivors**: those of class 1 go to class 3. The others are divided by the time `g` since the unit was written:
 //!   with `g < 4 l` to class 4, with `g < 16 l` to class 5, the rest to class 6.
-//! * **l** is the mean time from opening to collection of `segments` reclaim units of class 1, set anew after each `segments`
-//!   of them; infinite before the first.
+//! * **l** is the mean time from opening to collection of `segments` reclaim units of class 1, rounded down, set anew after each
+//!   `segments` of them; infinite before the first. The write that makes room by a collection counts into its time, and its own
+//!   time is kept after it.
 //!
 //! Classes are the frontiers 0 to 5. `host = false` puts host writes in one class (the paper's GW), `survivors = false` survivors
 //! in one class (its UW).
