@@ -11,15 +11,15 @@
 //!   it is on, a miss also loads the next `n` entries, `n` being the number of entries that are cached without a gap right
 //!   before the requested one. Prefetching stays within the translation page.
 //! * **A miss, step by step**:
-//!   1. The coldest node gives up an entry, until the requested one fits, with a node if its page has none.
-//!   2. What is to be prefetched is settled: the counter and the preceding entries count as they are now. What is cached
-//!      already or unmapped is left out, and nothing further takes its place.
-//!   3. The requested entry enters at the most recent end of its node, which is created, and counted, only now.
-//!   4. One node gives up entries until the others fit too, or it has none left: the one that step 1 took from last, even
-//!      if it is empty by now, or else the coldest. Where that is the request's own node, the requested entry stays. So in
-//!      a full cache no more is prefetched than that node had, and no entry is prefetched and evicted by one load.
-//!   5. The translation page is read. The others enter in ascending order while there is room, among them any that step 4
-//!      has given up, each at the least recent end of its node, so that the last one is the least recent.
+//!     1. The coldest node gives up an entry, until the requested one fits, with a node if its page has none.
+//!     2. What is to be prefetched is settled: the counter and the preceding entries count as they are now. What is cached
+//!        already or unmapped is left out, and nothing further takes its place.
+//!     3. The requested entry enters at the most recent end of its node, which is created, and counted, only now.
+//!     4. One node gives up entries until the others fit too, or it has none left: the one that step 1 took from last, even
+//!        if it is empty by now, or else the coldest. Where that is the request's own node, the requested entry stays. So in
+//!        a full cache no more is prefetched than that node had, and no entry is prefetched and evicted by one load.
+//!     5. The translation page is read. The others enter in ascending order while there is room, among them any that step 4
+//!        has given up, each at the least recent end of its node, so that the last one is the least recent.
 //! * **Clean first** (`clean_first`): the victim is the least recently used clean entry of the coldest node; if it has
 //!   no clean entry, its least recently used one.
 //! * **Batch update** (`batch`): when a dirty entry is evicted, all dirty entries of its node are written back with one
