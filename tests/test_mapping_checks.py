@@ -178,7 +178,7 @@ def test_with_one_request_under_way_a_set_that_pays_is_in_use(tmp_path: Path) ->
     lab.mine(work, tmp_path / "mined.set")
     with_set = f"cpftl:correlations={tmp_path / 'mined.set'}"
     base, mine = (under_way(work, mapping, 1, **{"ftl.map_cache": "8KiB"}) for mapping in ("tpftl", with_set))
-    # It has paid for its memory by then; without the rule (`removal=off`) it would be in use all the time and save a sixth.
+    # It pays for its memory first; without the rule (`removal=off`) it would be in use all the time and save a sixth.
     assert figure(mine, "corr_on_share") > 0.3
     assert sum(traffic(mine)) < 0.9 * sum(traffic(base))
 
