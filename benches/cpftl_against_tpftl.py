@@ -3,6 +3,7 @@
 python benches/cpftl_against_tpftl.py FOLDER out.json   # runs what is not in out.json yet; fails over the bound
 python benches/cpftl_against_tpftl.py FOLDER out.json dei=skew   # of another CPFTL
 python benches/cpftl_against_tpftl.py --table out.json  # the tables of docs/measured.md
+python benches/cpftl_against_tpftl.py --loops FOLDER    # parts that are read in loops, and one with another trace's set
 
 Of each trace below FOLDER, and of generators, the first half of the first requests is mined, the second run at equal
 memory; where one half has no reads, nothing is mined and all of them are run. What counts is reads and writes of
@@ -33,6 +34,16 @@ SHARES = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 80, 100)
 REQUESTS = 10_000
 NEAR = tuple(1 + step / 800 for step in range(-24, 25))
 """Sizes, relative to the one asked for, whose means decide where a single run is over the bound."""
+LOOPS = (
+    ("P6", 40_000, 12),
+    ("P6", 40_000, 14),
+    ("P6", 0, 20),
+    ("prxy_0_reads", 10_000, 12),
+    ("prxy_0_reads", 15_000, 20),
+)
+"""Trace, requests that are left out, percent of the map: loops a little longer than the cache."""
+FOREIGN = ("2016021612-LUN3_compacted", ("P6", 0, 20))
+"""A trace whose set is used on another's part."""
 BASE = Scheme("tpftl", "", "tpftl")
 WITHOUT = Scheme("no set", "", "cpftl")
 WITH = Scheme("cpftl", "", "cpftl:correlations={set}")
@@ -202,9 +213,47 @@ def over(ran: Mapping[str, Any]) -> Iterator[tuple[str, str, str, float]]:
                     yield label, policy, share, change
 
 
+def loops(folder: Path) -> Iterator[str]:
+    """Means of thirteen sizes around those of `LOOPS`, with the set of the part's first half or of another trace."""
+    path = {file.name.split(".")[0]: str(file) for file in traces(folder)}
+
+    def part(skipped: int) -> dict[str, Any]:
+        return {"filters": [f"skip:requests={skipped}", f"head:requests={REQUESTS}"]}
+
+    def mean(share: int, workload: Any, mined: Mined, options: Mapping[str, Any]) -> dict[str, Any]:
+        cache = share / 100 * 8 * mined.pages
+        sizes = sorted({round(cache * around) for around in NEAR[::4]})
+        return {"near": {"": _run(workload, mined, sizes, options, [BASE, WITHOUT, WITH])}}
+
+    def told(name: str, skipped: int, share: int, found: Mapping[str, Any]) -> str:
+        change, least, most = near(found, WITH.name, "")
+        spread = f"`tpftl` alone {100 * least:+.1f} to {100 * most:+.1f} %"
+        return f"{name} from request {skipped:,} on, {share} %: {100 * change:+.1f} % ({spread})"
+
+    for name, skipped, share in LOOPS:
+        given = part(skipped)
+        run = partial(mean, share, options=given)
+        yield told(name, skipped, share, in_halves(path[name], given, run))
+    other, (name, skipped, share) = FOREIGN
+
+    def with_set_of(_: Any, mined: Mined) -> dict[str, Any]:
+        def run(workload: Any, own: Mined) -> dict[str, Any]:
+            return mean(share, workload, replace(own, set_file=mined.set_file, pairs=mined.pairs), given)
+
+        given = part(skipped)
+        return in_halves(path[name], given, run)
+
+    found = in_halves(path[other], part(0), with_set_of)
+    yield f"with the set of {other}: {told(name, skipped, share, found)}"
+
+
 def main() -> None:
     """Runs or prints."""
     match sys.argv[1:]:
+        case ["--loops", folder]:
+            for row in loops(Path(folder)):
+                sys.stdout.write(f"{row}\n")
+                sys.stdout.flush()
         case ["--table", made]:
             sys.stdout.write("\n".join(tables(json.loads(Path(made).read_text()))) + "\n")
         case [folder, out, *params]:

@@ -31,9 +31,9 @@
 //!   pay for the memory of the directory and of unused entries. The price is the regular loads of entries that were
 //!   evicted so recently that this memory would still hold them. Each counts twice, because the entries that such a
 //!   load brings along evict others. The price of a hundredth of the memory is at least a hundredth of all regular loads:
-//!   in a loop what was evicted comes back long after, maybe when the page has gone. To recognise these loads, evicted keys are remembered, 4 bytes each, taken from
-//!   `ftl.map_cache`: as many as the directory has keys, or a quarter of more than 32. Where the memory would hold more
-//!   than that, those remembered are a sample of all of them.
+//!   in a loop what was evicted comes back long after, maybe when the page has gone. To recognise these loads, evicted
+//!   keys are remembered, 4 bytes each, taken from `ftl.map_cache`: as many as the directory has keys, or a quarter of more
+//!   than 32. Where the memory would hold more than that, those remembered are a sample of all of them.
 //! * *Trials*: one page, the one with the most support, is tried first. It is tried again when pages are renewed or
 //!   mined anew, unless pages on trial have lost more than they may. Every 512 look-ups, or sooner where memory has
 //!   cost `patience`, more pages follow: as many as can fail without all pages together losing more than a hundredth of
