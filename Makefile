@@ -2,7 +2,7 @@
 #
 #   make demo       compare victim policies and over-provisioning on a bundled real trace, and ask what placement would bring to a
 #                   recorded database; writes out/demo/report.html and out/placement/report.html
-#   make build      the whole: behind `make demo`, which has no need of them, samples of files, memories, copies on real disks
+#   make build      the whole: behind `make demo`, which has no need of them, FUSE, samples of files, memories, copies on real disks
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make test-crate CRATE=ftlab-ftl [ONLY=conformance]    the tests of one crate
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
@@ -54,26 +54,31 @@ $(VENV)/stamp-packages: pyproject.toml
 	$(BIN)/python -m pip install 'maturin>=1.16,<2'
 	touch $@
 
-# One release build; the Python part is linked, not copied, so editing it needs no rebuild. Python's packages are loaded meanwhile. Libraries
-# that other programs load have the same name when they are built for tests, so they are made anew. What maturin says is shown if it fails: it
-# warns of a backend that is not its own (packaging/backend.py).
+# One release build; the Python part is linked, not copied, so editing it needs no rebuild. What Python needs is made ready while cargo builds.
+# Libraries that other programs load have the same name when they are built for tests, so they are made anew. What maturin says is shown if it
+# fails: it warns of a backend that is not its own (packaging/backend.py).
 RELEASE := $${CARGO_TARGET_DIR:-target}/release
-packages = $(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt && \
-           { $(BIN)/python -m pip install --requirement $(VENV)/needed.txt & packages=$$!; $(1) && wait $$packages; }
+with     = $(MAKE) --no-print-directory $(VENV)/stamp-$(1) & ready=$$!; { $(2); } && wait $$ready
 library  = rm -f $(RELEASE)/deps/lib$(subst -,_,$(1)).so && cargo build --release --quiet --package $(1) && \
            install -m 644 $(RELEASE)/lib$(subst -,_,$(1)).so $(2)
 module   = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet $(1) > $(VENV)/build.txt 2>&1 || \
            { cat $(VENV)/build.txt; exit 1; }
 
-$(VENV)/stamp-built: $(VENV)/stamp-packages $(SOURCES) $(call missing,$(PRELOAD)) $(call missing,$(VFS))
-	$(call packages,$(call library,ftlab-preload,$(PRELOAD)) && $(call library,ftlab-replicate-vfs,$(VFS)))
-	$(call module,)
+$(VENV)/stamp-built: $(SOURCES) $(call missing,$(PRELOAD)) $(call missing,$(VFS))
+	$(call with,packages,$(call library,ftlab-preload,$(PRELOAD)))
+	$(call with,needed,$(call library,ftlab-replicate-vfs,$(VFS)) && $(call module,))
 	touch $@
 
 # All but a third of the build that the demo has no need of; what is missing says so.
-$(VENV)/stamp-demo: $(VENV)/stamp-packages $(SOURCES) $(call missing,$(PRELOAD))
-	$(call packages,$(call library,ftlab-preload,$(PRELOAD)))
-	$(call module,--no-default-features)
+$(VENV)/stamp-demo: $(SOURCES) $(call missing,$(PRELOAD))
+	$(call with,packages,$(call library,ftlab-preload,$(PRELOAD)))
+	$(call with,needed,$(call module,--no-default-features))
+	touch $@
+
+# What ftlab needs of Python's.
+$(VENV)/stamp-needed: $(VENV)/stamp-packages
+	$(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt
+	$(BIN)/python -m pip install --requirement $(VENV)/needed.txt
 	touch $@
 
 # What only tests and lints, the site or wheels need; the demo is there sooner without.

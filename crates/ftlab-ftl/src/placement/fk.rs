@@ -16,6 +16,10 @@
 //! the drive uses them for nothing else. So data that is invalidated together lies together at no cost, and only data
 //! that outlives all classes is collected.
 //!
+//! Of the reserve (`gc.hard`) the classes have no units of their own, where other schemes need a free one for each frontier of
+//! survivors: as a mark the scheme is to be charged what a drive without streams is. `gc.hard = 6` charges what the other
+//! schemes with six frontiers pay.
+//!
 //! # Parameters
 //! * `classes` (count, default 6, 2 to 64): frontiers, each with an open reclaim unit on every lane. With `ideal` 2 to 4,096, by
 //!   default as many as hold lifespans of four times the logical units, at most 1,024.
@@ -118,6 +122,7 @@ impl PlacementPolicy for Fk {
     }
 
     fn sees_survivors(&self) -> bool {
+        // Without a reserve for each class, as the page says.
         true
     }
 

@@ -163,7 +163,7 @@ pub trait PlacementPolicy: Send {
     }
 
     /// Frontiers, the host's and its own, that the survivors of one collection may go to: the reserve (`gc.hard`) has a free unit
-    /// for each of them.
+    /// for each of them. Where there are fewer, a collection may find no room for some and goes on with another victim.
     fn survivor_frontiers(&self) -> Frontier {
         self.own_survivor_frontiers()
     }

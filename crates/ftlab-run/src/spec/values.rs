@@ -237,7 +237,7 @@ impl TryFrom<String> for Warmup {
     fn try_from(text: String) -> Result<Self> {
         let expected = || {
             Error::input(format!(
-                "warmup `{text}`: expected drive capacities (\"4x\"), a size (\"10GiB\") or a share of the requests (\"25%\")"
+                "warmup `{text}`: expected drive capacities (\"4x\"), a size (\"10GiB\") or a share of the requests below all of them (\"25%\")"
             ))
         };
         let number = |body: &str| body.trim().parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
