@@ -158,7 +158,7 @@ def test_what_the_best_scheme_does_is_said_as_it_is(waf: float, sentence: str) -
 
 def test_a_saved_state_is_refused_before_anything_runs() -> None:
     with pytest.raises(InputError, match="precondition `state:x`: a saved state is of one scheme"):
-        ftlab.placement("uniform:requests=100", drive="tiny", precondition="state:x")
+        lab.placement(HOT, precondition="state:x")
 
 
 def test_an_unknown_scheme_is_refused() -> None:
