@@ -244,7 +244,7 @@ class Question:
                 raise InputError(f"set {change}: the schemes bring their own; expected --scheme NAME to choose some")
         if str(given.get("precondition", "")).startswith("state:"):
             raise InputError(
-                f"precondition `{given['precondition']}`: a saved state is of one scheme, and each has a drive of its own"
+                f"precondition `{given['precondition']}`: a saved state is of one scheme, and each has its own drive"
                 " here; expected fill, fill:share=S, scatter, theory or none"
             )
         chosen, daily, depth = choose(schemes), daily_bytes(daily_writes), pacing.DEPTH
