@@ -189,6 +189,17 @@ impl Placing {
         self.since.moved(from, to);
     }
 
+    /// Brings what is known of the units in `count` slots from `first` on into the processor's cache, where it lies by slot.
+    pub fn prefetch_slots(&self, first: Slot, count: u32) {
+        self.since.prefetch_slots(first, count);
+    }
+
+    /// The same of the slots that will be filled soon after `slot`.
+    #[inline(always)]
+    pub fn prefetch_fill(&self, slot: Slot) {
+        self.since.prefetch_fill(slot);
+    }
+
     /// Survivors are not asked about in runs from now on.
     pub fn forget_slots(&mut self) {
         self.since.forget_slots();

@@ -24,7 +24,7 @@ pub enum Target {
 }
 
 /// Slots by which the owners of slots to be filled are brought into the cache before their turn.
-const FILL_AHEAD: usize = 64;
+pub(crate) const FILL_AHEAD: usize = 64;
 
 const VPN_TAG: u32 = 0b10 << 30;
 const CHUNKS_TAG: u32 = 0b11 << 30;
@@ -89,6 +89,12 @@ impl Spread<'_> {
     #[inline(always)]
     pub fn prefetch(&self, lpn: u32) {
         prefetch(self.map, lpn as usize);
+    }
+
+    /// As [`Record::prefetch_fill`].
+    #[inline(always)]
+    pub fn prefetch_fill(&self, slot: Slot) {
+        prefetch(self.owners, slot.at() + FILL_AHEAD);
     }
 }
 

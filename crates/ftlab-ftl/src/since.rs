@@ -2,6 +2,8 @@
 
 use ftlab_core::{Lpn, Slot, memory};
 
+use crate::record::FILL_AHEAD;
+
 /// The greatest age that is told: older ones are this old.
 pub const GREATEST_AGE: u64 = 1 << 31;
 
@@ -15,6 +17,9 @@ pub struct Since {
     of_slots: Vec<u32>,
     swept: u64,
 }
+
+/// Ticks in a line of the processor's cache.
+const LINE: usize = 16;
 
 /// Ticks between two sweeps: ages stay below 2³¹ + 2³⁰ < 2³².
 const BETWEEN_SWEEPS: u64 = 1 << 30;
@@ -66,6 +71,19 @@ impl Since {
     pub fn moved(&mut self, from: Slot, to: Slot) {
         if self.knows_slots() {
             self.of_slots[to.at()] = self.of_slots[from.at()];
+        }
+    }
+
+    /// Brings what is kept of the slots that will be filled soon after `slot` into the processor's cache.
+    #[inline(always)]
+    pub fn prefetch_fill(&self, slot: Slot) {
+        memory::prefetch(&self.of_slots, slot.at() + FILL_AHEAD);
+    }
+
+    /// The same of `count` slots from `first` on.
+    pub fn prefetch_slots(&self, first: Slot, count: u32) {
+        for slot in (first.at()..first.at() + count as usize).step_by(LINE) {
+            memory::prefetch(&self.of_slots, slot);
         }
     }
 

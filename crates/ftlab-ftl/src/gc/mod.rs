@@ -118,11 +118,8 @@ impl<B: Backend> Ftl<B> {
             return collected;
         }
         if fruitless > closed.len() as u32 || !self.survivors_fit(victim, pool) {
-            let closed = self.units.closed(pool, per_ru);
-            let emptiest = closed.iter().min_by_key(|&ru| {
-                let unit = closed.ru(ru);
-                (unit.valid, unit.erases, ru)
-            });
+            let mut closed = self.units.closed(pool, per_ru);
+            let emptiest = closed.emptiest();
             if let Some(emptiest) = emptiest.filter(|&ru| closed.ru(ru).valid < closed.ru(victim).valid) {
                 self.counts.emptiest_instead += 1;
                 victim = emptiest;

@@ -77,6 +77,9 @@ impl<B: Backend> Ftl<B> {
             self.merge_collected(first, count);
         }
         let mut moving = std::mem::take(&mut self.gc.moving);
+        if self.scatters() {
+            self.placing.prefetch_slots(first, count);
+        }
         moving.gather(&self.record, first, count);
         self.gc.collecting = true;
         let way = Way {

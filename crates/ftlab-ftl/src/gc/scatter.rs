@@ -176,6 +176,8 @@ impl<B: Backend> Ftl<B> {
             if let Some(&later) = owners.get(at + moved + AHEAD) {
                 spread.prefetch(later);
             }
+            spread.prefetch_fill(Slot(cursor.next));
+            self.placing.prefetch_fill(Slot(cursor.next));
             spread.put(Lpn(owner), Slot(cursor.next));
             self.placing.moved(Slot(slots[at + moved]), Slot(cursor.next));
             cursor.next += 1;

@@ -89,6 +89,18 @@ impl Closed<'_> {
         chosen
     }
 
+    /// The unit with the fewest valid of all parts; ties as in [`Closed::fewest_valid`]. Needs no order, and without
+    /// [`super::Orders::by_valid`] it looks at all of them.
+    pub fn emptiest(&mut self) -> Option<RuId> {
+        if self.units.by_valid.is_some() && self.units.by_part.is_none() {
+            return self.fewest_valid();
+        }
+        self.iter().min_by_key(|&ru| {
+            let unit = self.ru(ru);
+            (unit.valid, unit.erases, ru)
+        })
+    }
+
     /// Units in the order in which they were closed, oldest first. Needs [`super::Orders::by_age`].
     pub fn oldest_first(&self) -> impl Iterator<Item = RuId> + '_ {
         let by_age = self
