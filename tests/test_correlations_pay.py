@@ -118,6 +118,20 @@ def test_what_becomes_of_the_pages_of_a_set_is_counted(tmp_path: Path) -> None:
     assert correlating._touched(str(trace), {}, 4, {0, 9, 77}) == (10, {"read": 1, "write": 1})
 
 
+@pytest.mark.parametrize(
+    ("workload", "sentence"),
+    [
+        ("uniform:requests=100", "uniform:requests=100: no reads in the first half, so correlations between reads have"),
+        ("/dev/null", "/dev/null: mining a part and testing on the next takes two readings, which a stream does not allow"),
+        ("-", "-: mining a part and testing on the next takes two readings, which a stream does not allow: expected a file"),
+    ],
+)
+def test_what_cannot_be_mined_is_called_what_was_asked_for(workload: str, sentence: str, ftlab: Command) -> None:
+    done = ftlab("correlations", workload)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"ftlab: {sentence}")
+
+
 def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_path: Path) -> None:
     trace = tmp_path / "planted.csv"
     lab.generate(PLANTED, trace, span="64MiB")

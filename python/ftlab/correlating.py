@@ -252,7 +252,7 @@ def mined_all(
         found = []
         for i, one in enumerate(workloads):
             given = fixed(one, options, Path(folder) / f"{i}.ftlab")
-            mined = _mined(given, workload_label(one), options, settings, Path(folder) / f"{i}.set")
+            mined = _mined(given, one, options, settings, Path(folder) / f"{i}.set")
             found.append((given, mined))
         yield found
 
@@ -276,8 +276,9 @@ def _filters(options: Mapping[str, Any]) -> list[str]:
 
 
 def _mined(
-    workload: Workload, label: str, options: Mapping[str, Any], settings: Mapping[str, Any], set_file: Path
+    workload: Workload, asked_for: Workload, options: Mapping[str, Any], settings: Mapping[str, Any], set_file: Path
 ) -> Mined:
+    """What is mined of `workload`; called what was asked for, which a generator that is written down is not."""
     known = _requested(options) | {"filters": _filters(options)}
     asked = {**known, **settings, "parts": 2, "part": 1}
     found = mining.execute(workload, asked, None, miner="clustered", output=set_file, force=True)
@@ -285,12 +286,12 @@ def _mined(
     coverage, split = result["coverage"], result["mined"]["end"]
     if not result["accesses"] or not coverage["accesses"]:
         which = "second" if result["accesses"] else "first"
-        place = label if not isinstance(workload, str | Path) else workload
+        place = asked_for if isinstance(asked_for, str | Path) else workload_label(asked_for)
         raise InputError(f"{place}: no reads in the {which} half, so correlations between reads have nothing to do")
     lpns = _lpns(set_file)
     pages, first = _touched(workload, known, split, lpns)
     return Mined(
-        workload=label,
+        workload=workload_label(asked_for),
         requests=found.figures["requests"],
         split=split,
         pages=pages,

@@ -60,7 +60,8 @@
 //!   tenth of the share that is shared: a single program lets requests go apart that came together and shared their
 //!   loads. So no page is tried where more than a tenth of the loads is shared, nor before 128 loads have shown that;
 //!   a page that has not earned what it cost goes. And writes load as in `tpftl` (`writes_not_deferred`) while
-//!   deferring them would save less of the reads than a tenth of the share that is shared.
+//!   deferring them would save less of the reads than a tenth of the share that is shared. With
+//!   `share_loads = false`, as on the drive `cpftl-sim`, nothing is shared and a set is on however many requests are under way.
 //! * **Dirty entry index** (`dei=on` and `skew`, published): changed entries are kept in nodes by translation page,
 //!   apart from the clean cache, up to `dirty_share` of the entries' bytes. The least recently used node is written
 //!   back with one read and one program, and is removed. Its entries that were read since their write move to the clean
@@ -78,10 +79,11 @@
 //! * `start`, `renew` (look-ups, default 0): when the pages are first written, and how often removed pages are written
 //!   again; 0: never again.
 //! * `online` (reads, default 0: never): the buffer's size in pages read, 4 bytes each; at least two windows. The
-//!   author's emulator has 131072. `online_pages` (count, default 293, as published for the lowest support): the most
+//!   author's emulator has 131072. `online_pages` (count, at least 1, default 293, as published for the lowest support): the most
 //!   correlated pages of mined groups. The drive reserves room for them.
 //! * `support`, `least`, `confidence`, `window`, `region`, `mass`, `region_pairs`: parameters of mining during the run,
-//!   with the meaning and the defaults that they have in `ftlab mine` (0.001, 2, 0, 512, 4096, 0.9, 4096).
+//!   with the meaning and the defaults that they have in `ftlab mine` (0.001, 2, 0, 512, 4096, 0.9, 4096). `support` and
+//!   `confidence` are shares from 0 to 1, `mass` one above 0; `window` is 2 to 65536 reads; the others are at least 1.
 //! * `directory` (bytes, a share of `ftl.map_cache` or `search`; default 0.06): the largest size of the directory. It
 //!   takes only what its live pages need; cached entries use the rest. A filter takes 1.8 bytes for an LPN, a cached
 //!   entry 6 and more. The published size is 16 of 272 KiB, 0.059, which holds 9,100 LPNs at the default
@@ -148,7 +150,8 @@
 //! data of a deferred write that counts as valid until the write-back: here its place is known at once.
 //!
 //! # Errors
-//! A value out of range, a set mined in another unit than the drive's, a group of `pairs` of one LPN only, a directory as large as the cache or
+//! A value out of range (of mining, too, where nothing is mined), a set mined in another unit than the drive's, a group of
+//! `pairs` of one LPN only or with an LPN twice, an LPN of `pairs` that has more than 32 bits, a directory as large as the cache or
 //! without room for one page, a buffer of less than two windows, or a cache that does not hold two nodes with an entry each
 //! in its clean part and one in its dirty part is refused.
 //!

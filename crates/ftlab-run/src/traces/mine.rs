@@ -174,11 +174,6 @@ impl MineSpec {
                     "parts {parts}: expected at least 2, to mine one and test on the next"
                 )));
             }
-            (Some(_), _) if spec.from.reads_stdin() => {
-                return Err(Error::input(
-                    "parts: standard input cannot be read twice: expected a file",
-                ));
-            }
             (Some(parts), Some(part)) if part == 0 || part >= parts => {
                 return Err(Error::input(format!(
                     "part {part}: expected 1 to {}, as part {parts} has no next one to test on",
@@ -191,6 +186,12 @@ impl MineSpec {
                 )));
             }
             _ => {}
+        }
+        if let (Some(_), Some(stream)) = (spec.parts, spec.from.stream()) {
+            return Err(Error::input(format!(
+                "{}: mining a part and testing on the next takes two readings, which a stream does not allow: expected a file",
+                stream.display()
+            )));
         }
         if spec.output.is_some() && (spec.miners.len() > 1 || (spec.parts.is_some() && spec.part.is_none())) {
             return Err(Error::input(

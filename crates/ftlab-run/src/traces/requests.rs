@@ -1,5 +1,6 @@
 //! Where the requests of a job come from: trace files, or a generator in an address space of its own.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,9 +81,17 @@ impl RequestsSpec {
 
     /// Whether it reads from standard input, which can be opened only once.
     pub fn reads_stdin(&self) -> bool {
+        self.stream().is_some()
+    }
+
+    /// What can be opened only once.
+    pub(crate) fn stream(&self) -> Option<&Path> {
         match &self.workload {
-            WorkloadSpec::Trace(trace) => trace.paths.iter().any(|path| ftlab_trace::is_stream(path)),
-            WorkloadSpec::Generator(_) => false,
+            WorkloadSpec::Trace(trace) => {
+                let mut paths = trace.paths.iter().map(PathBuf::as_path);
+                paths.find(|path| ftlab_trace::is_stream(path))
+            }
+            WorkloadSpec::Generator(_) => None,
         }
     }
 

@@ -278,21 +278,9 @@ impl Params {
         bytes / u64::from(self.entry_bytes)
     }
 
-    /// The buffer and the miner for mining during the run, if that is wanted.
+    /// The buffer and the miner for mining during the run, if that is wanted. Without it, too, their parameters must be in range.
     pub(super) fn online(&self, setup: &Setup) -> Result<Option<Online>> {
-        if self.online == 0 {
-            return Ok(None);
-        }
         let refuse = |what: String| Err(Error::input(format!("mapping policy `cpftl`: {what}")));
-        if u64::from(self.online) < 2 * u64::from(self.window) || self.online > MOST_READS {
-            return refuse(format!(
-                "online = {}: expected 0, or at least two windows of {} reads and at most {MOST_READS}",
-                self.online, self.window
-            ));
-        }
-        if self.online_pages == 0 {
-            return refuse("online_pages = 0: expected at least 1".to_owned());
-        }
         let miner = Clustered {
             region: Some(self.region),
             window: self.window,
@@ -306,6 +294,21 @@ impl Params {
             },
             ..Clustered::default()
         };
+        if let Err(cause) = miner.check() {
+            return refuse(cause.to_string());
+        }
+        if self.online_pages == 0 {
+            return refuse("online_pages = 0: expected at least 1".to_owned());
+        }
+        if self.online == 0 {
+            return Ok(None);
+        }
+        if u64::from(self.online) < 2 * u64::from(self.window) || self.online > MOST_READS {
+            return refuse(format!(
+                "online = {}: expected 0, or at least two windows of {} reads and at most {MOST_READS}",
+                self.online, self.window
+            ));
+        }
         match Online::new(miner, self.online, setup.unit_bytes) {
             Ok(online) => Ok(Some(online)),
             Err(cause) => refuse(cause.to_string()),

@@ -7,6 +7,8 @@ use ftlab_mine::CorrelationSet;
 
 use super::super::Setup;
 
+const TWO_OR_MORE: &str = "expected two different LPNs or more, as in 1-9/4-30-31";
+
 /// Groups, key first, best first; and how many LPNs lie beyond the drive and were left out.
 pub struct Given {
     pub groups: Vec<Vec<u32>>,
@@ -24,13 +26,8 @@ impl Given {
             given.read(Path::new(correlations), setup)?;
         }
         for group in pairs.split('/').filter(|group| !group.trim().is_empty()) {
-            let lpns: std::result::Result<Vec<u32>, _> = group.split('-').map(|lpn| lpn.trim().parse()).collect();
-            let lpns = lpns.ok().filter(|lpns| lpns.iter().any(|&lpn| lpn != lpns[0]));
-            let Some(lpns) = lpns else {
-                return Err(Error::input(format!(
-                    "mapping policy `cpftl`: pairs: `{group}`: expected two different LPNs or more, as in 1-9/4-30-31"
-                )));
-            };
+            let lpns = written(group)
+                .map_err(|expected| Error::input(format!("mapping policy `cpftl`: pairs: `{group}`: {expected}")))?;
             given.add(lpns, setup.logical_units);
         }
         Ok(given)
@@ -72,5 +69,27 @@ impl Given {
         if group.len() > 1 {
             self.groups.push(group);
         }
+    }
+}
+
+/// The LPNs of a group of `pairs`, or what was expected.
+fn written(group: &str) -> std::result::Result<Vec<u32>, String> {
+    let mut lpns = Vec::new();
+    for word in group.split('-').map(str::trim) {
+        let lpn = match word.parse() {
+            Ok(lpn) => lpn,
+            Err(_) if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) => {
+                return Err(format!("LPN {word}: expected at most {}", u32::MAX));
+            }
+            Err(_) => return Err(TWO_OR_MORE.to_owned()),
+        };
+        lpns.push(lpn);
+    }
+    if lpns.iter().all(|&lpn| lpn == lpns[0]) {
+        return Err(TWO_OR_MORE.to_owned());
+    }
+    match (1..lpns.len()).find(|&at| lpns[..at].contains(&lpns[at])) {
+        Some(at) => Err(format!("LPN {} twice: expected each LPN of a group once", lpns[at])),
+        None => Ok(lpns),
     }
 }

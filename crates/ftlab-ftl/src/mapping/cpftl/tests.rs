@@ -421,6 +421,17 @@ fn what_cannot_be_is_refused_with_a_sentence() {
         ),
         ("pairs=2-3/7", 4000, "pairs: `7`: expected two different LPNs or more"),
         (
+            "pairs=2-3/1-2-2",
+            4000,
+            "pairs: `1-2-2`: LPN 2 twice: expected each LPN of a group once",
+        ),
+        (
+            "pairs=4294967296-1",
+            4000,
+            "pairs: `4294967296-1`: LPN 4294967296: expected at most 4294967295",
+        ),
+        ("pairs=1-", 4000, "pairs: `1-`: expected two different LPNs or more"),
+        (
             "page_lpns=1",
             4000,
             "page_lpns = 1: expected 0, or 2 to 8, for which a page of 64 bytes has room",
@@ -453,6 +464,15 @@ fn what_cannot_be_is_refused_with_a_sentence() {
             "online_pages = 0: expected at least 1",
         ),
         ("online=2000,region=0", 4000, "region of 0 units: expected at least 1"),
+        // What only mining during the run reads is refused without it, too.
+        ("confidence=2", 4000, "confidence 2: expected a share from 0 to 1"),
+        ("support=7", 4000, "support 7: expected a share from 0 to 1"),
+        ("window=0", 4000, "window 0: expected 2 to 65536 accesses"),
+        ("region=0", 4000, "region of 0 units: expected at least 1"),
+        ("mass=9", 4000, "mass 9: expected a share above 0, at most 1"),
+        ("least=0", 4000, "least 0: expected at least 1"),
+        ("region_pairs=0", 4000, "region_pairs 0: expected at least 1"),
+        ("online_pages=0", 4000, "online_pages = 0: expected at least 1"),
         (
             "load_limit=0",
             4000,
