@@ -58,7 +58,8 @@ def tables(answers: dict[str, Any]) -> Iterator[str]:
     for other in ("to_tpftl", "to_no_set"):
         changes = sorted((cache[other], name, cache["cache_bytes"]) for name, _, cache in with_pairs)
         yield f"{other}: median {changes[len(changes) // 2][0]:.4f}, least {changes[0]}, most {changes[-5:]}"
-    yield f"to_tpftl, all: most {max((cache['to_tpftl'], name) for name, _, cache in cases)}"
+    for other in ("to_tpftl", "default_to_tpftl"):
+        yield f"{other}, all: most {max((cache[other], name) for name, _, cache in cases)}"
     yield ""
     yield (
         "| trace | pages | map cache | sftl | best other of entries | tpftl | no set | cpftl | 25 % | 70 % |"

@@ -118,6 +118,17 @@ def test_what_becomes_of_the_pages_of_a_set_is_counted(tmp_path: Path) -> None:
     assert correlating._touched(str(trace), {}, 4, {0, 9, 77}) == (10, {"read": 1, "write": 1})
 
 
+def test_a_default_that_loses_is_seen_beside_the_best_directory() -> None:
+    made = answer(tpftl=200, no_set=100, cpftl=300, cpftl_25=90)
+    header, row = (line for line in answer_text(made).splitlines() if "map cache" in line or "4 KiB" in line[:8])
+    assert header.index("cpftl to tpftl") < header.index("best to tpftl") < header.index("best to no set")
+    assert [word for word in row.split() if word[0] in "+-"] == ["+50.0", "-55.0", "-10.0"]
+    (cache,) = as_json([made])["traces"][0]["caches"]
+    assert cache["default_to_tpftl"] == 0.5
+    assert cache["default_to_no_set"] == 2.0
+    assert cache["to_tpftl"] == pytest.approx(-0.55)
+
+
 @pytest.mark.parametrize(
     ("workload", "sentence"),
     [

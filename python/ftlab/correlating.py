@@ -79,6 +79,8 @@ OTHERS = ("dftl", "sftl", "cdftl", "leaftl", "tpftl")
 WITHOUT, BASE = "no set", "tpftl"
 SETS = tuple(scheme.name for scheme in SCHEMES if "{set}" in scheme.policy)
 """Those with what was mined: by default, and with larger directories and pages that are kept whatever they bring."""
+DEFAULT = SETS[0]
+"""The one that a drive with the set gets unless more is asked for."""
 
 
 @dataclass(frozen=True)

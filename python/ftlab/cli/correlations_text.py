@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ftlab import show
-from ftlab.correlating import BASE, SCHEMES, WITHOUT, Answer, Row
+from ftlab.correlating import BASE, DEFAULT, SCHEMES, WITHOUT, Answer, Row
 
 
 def answer_text(answer: Answer) -> str:
@@ -19,7 +19,7 @@ def answer_text(answer: Answer) -> str:
     ]
     if not answer.rows:
         return "\n".join([*head, "no run was finished"])
-    header = ["map cache", *(s.name for s in SCHEMES), "to tpftl", "to no set", "on", "±"]
+    header = ["map cache", *(s.name for s in SCHEMES), f"{DEFAULT} to tpftl", "best to tpftl", "best to no set", "on", "±"]
     rows = []
     for cache in answer.caches:
         cells = [answer.row(cache, scheme.name) for scheme in SCHEMES]
@@ -28,6 +28,7 @@ def answer_text(answer: Answer) -> str:
             [
                 show.size(cache),
                 *("–" if row is None else f"{row.total:,.0f}" for row in cells),
+                _change(answer.change(cache, BASE, DEFAULT)),
                 _change(answer.change(cache, BASE)),
                 _change(answer.change(cache, WITHOUT)),
                 "–" if mine is None or mine.on is None else f"{100 * mine.on:.0f} %",
@@ -37,9 +38,9 @@ def answer_text(answer: Answer) -> str:
     legend = (
         "reads and writes of the map's pages; of tpftl and cpftl means over three sizes 1 % apart. No set: cpftl"
         " without correlations; cpftl: with them, by default; 25 %, 70 %: so much of the memory for the directory, and"
-        " pages are kept whatever they bring. To tpftl, to no set: of the best of these three; on: its look-ups with"
-        " correlated pages there; ±: half the range over the sizes, the larger of its and no set's, which a saving must"
-        " exceed"
+        " pages are kept whatever they bring. Cpftl to tpftl: of the defaults; best to tpftl, to no set: of the best of"
+        " these three; on: its look-ups with correlated pages there; ±: half the range over the sizes, the larger of its"
+        " and no set's, which a saving must exceed"
     )
     return "\n\n".join(
         ["\n".join(head), show.text_table(header, rows), "\n".join([legend, *answer.notes]), verdict(answer)]
@@ -97,6 +98,8 @@ def _one(answer: Answer) -> dict[str, Any]:
                 "pays": answer.pays(cache),
                 "to_tpftl": answer.change(cache, BASE),
                 "to_no_set": answer.change(cache, WITHOUT),
+                "default_to_tpftl": answer.change(cache, BASE, DEFAULT),
+                "default_to_no_set": answer.change(cache, WITHOUT, DEFAULT),
                 "chance": answer.chance(cache),
                 "best_with_set": mine.scheme.name if (mine := answer.with_set(cache)) else None,
                 "best_other": best.scheme.name if (best := answer.best(cache)) else None,
