@@ -496,6 +496,26 @@ def test_what_a_folder_of_traces_has_no_file_for_is_told(folder: Path, tmp_path:
     )
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_trace_of_few_requests_is_marked(folder: Path, tmp_path: Path, ftlab: Command, *, quick: bool) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    rows = "".join(f"{i},read,{i << 24},4096\n" for i in range(3))
+    (traces / "hot.csv").write_text("time_us,op,offset,length\n" + rows)
+    asked = ("reproduce", folder, "--only", "fig-1", "--traces", traces, *(["--quick"] if quick else []))
+    done = ftlab(*asked, "--out", tmp_path / "out")
+    assert done.code == 0, done.err
+    parts = 3 if quick else 2
+    sentence = f"hot.csv: as recorded: 3 requests, expected 1,000 or more in each of {parts} parts. This is a look, no"
+    assert f"FEW REQUESTS: {sentence} result." in done.out
+    *_, last = done.out.strip().splitlines()
+    assert last.startswith("fig-1")
+    assert last.endswith("FEW REQUESTS: no result")
+    assert f"Few requests: {sentence} result." in (tmp_path / "out" / "report.html").read_text()
+    (stand_in,) = json.loads((tmp_path / "out" / "summary.json").read_text())["stand_ins"]
+    assert stand_in["short"] is True
+
+
 def test_a_damaged_trace_is_told_without_options_that_reproduce_lacks(
     folder: Path, tmp_path: Path, ftlab: Command
 ) -> None:

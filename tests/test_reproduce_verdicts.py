@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import own_experiment
 from ftlab.errors import InputError
-from ftlab.reproduction import files, verdict, written
+from ftlab.reproduction import Result, answers, files, verdict, written
+from ftlab.reproduction.summary import of_figure
 
 
 @pytest.fixture
@@ -186,6 +188,23 @@ def test_each_way_of_reading_a_source_is_judged_for_itself(folder: Path) -> None
     measured = {("hot", "page", None, "response"): 200.0}
     verdicts = [verdict.judge(figure, measured, reading, [None]).verdict for reading in figure.readings]
     assert verdicts == ["shape", "reproduced"]
+
+
+def test_of_two_readings_that_are_shown_the_one_that_meets_more_is_told(folder: Path) -> None:
+    (folder / "fig-1.toml").write_text(
+        HEAD
+        + '[[expect]]\nmember = "page"\nvalue = 100\nreading = "printed"\n'
+        + '[[expect]]\nmember = "page"\nvalue = 200\nreading = "swapped"\n'
+    )
+    figure = replace(files.read(folder).figures["fig-1"], ablation=True, again="fig-1")
+    measured = {("hot", "page", None, "response"): 200.0}
+    judgements = tuple(verdict.judge(figure, measured, reading, [None]) for reading in figure.readings)
+    assert [one.verdict for one in judgements] == ["shown", "shown"]
+    result = Result(
+        figure=figure, drive="", kind="", used={}, rows=(), complete=True, values=measured, judgements=judgements
+    )
+    assert result.best.reading == "swapped"
+    assert answers.best(of_figure(result))["reading"] == "swapped"
 
 
 def test_what_lies_beyond_a_stated_bound_differs(folder: Path) -> None:

@@ -49,6 +49,8 @@ def page(made: Reproduction) -> str:
     blocks = [f"{experiment.title}\n{experiment.source}"]
     if made.quick:
         blocks.append(_QUICK)
+    if made.short:
+        blocks.append("\n".join(f"FEW REQUESTS: {sentence}. This is a look, no result." for sentence in made.short))
     if made.locality:
         blocks.append("\n".join(["stand-in workloads", *(f"  {line}" for line in written.stand_ins(made.locality))]))
         blocks.append(written.locality(made).text)
@@ -67,7 +69,7 @@ def _figure(made: Reproduction, result: Result) -> str:
     if result.rows:
         lines.append(written.measured(made, result).text)
     # Of several ways to read the source the best in full, and the verdicts of the others.
-    best = next(judgement for judgement in result.judgements if judgement.verdict == result.verdict)
+    best = result.best
     lines.append(_judged(made, result, best))
     others = [other for other in result.judgements if other is not best]
     if others:

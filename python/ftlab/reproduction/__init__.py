@@ -49,6 +49,8 @@ class Result:
     values: Mapping[verdict.Key, float | None] = field(repr=False)
     """Means over the tested parts."""
     judgements: tuple[Judgement, ...]
+    short: bool = False
+    """Whether a trace had too few requests for a result."""
 
     @property
     def verdict(self) -> str:
@@ -63,6 +65,12 @@ class Result:
             verdict.NOT_MEASURED,
         )
         return min((judgement.verdict for judgement in self.judgements), key=ranks.index)
+
+    @property
+    def best(self) -> Judgement:
+        """Of the ways to read the source with the best verdict the one that meets the most of its numbers."""
+        best = [judgement for judgement in self.judgements if judgement.verdict == self.verdict]
+        return min(best, key=lambda one: (len(one.broken), sum(not met.within for met in one.points)))
 
     @property
     def xs(self) -> list[float | None]:
@@ -82,6 +90,16 @@ class Reproduction:
     failures: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """What the folder of traces has no file for, a sentence for each workload."""
+
+    @property
+    def short(self) -> tuple[str, ...]:
+        """Traces with too few requests, a sentence for each."""
+        return tuple(
+            f"{prepared.chosen.says}: {prepared.requests:,} requests, expected {standins.FEW:,} or more"
+            + (f" in each of {prepared.parts} parts" if prepared.parts > 1 else "")
+            for prepared in self.locality
+            if prepared.is_short
+        )
 
     @property
     def complete(self) -> bool:
@@ -376,7 +394,8 @@ def _result(
             values[workload, member, x, metric] = fmean(found) if found else None
     varied: list[float | None] = [*xs] or [None]
     values |= _means(figure, values, varied)
-    judged = tuple(verdict.judge(figure, values, reading, varied, quick=quick) for reading in figure.readings)
+    short = any(prepared[name].is_short for name in figure.workloads if name in prepared)
+    judged = tuple(verdict.judge(figure, values, reading, varied, quick=quick or short) for reading in figure.readings)
     whole = {
         (workload, member, x)
         for workload in figure.workloads or ("",)
@@ -392,6 +411,7 @@ def _result(
         complete=whole <= set(places) or (not figure.workloads and bool(rows)),
         values=values,
         judgements=judged,
+        short=short,
     )
 
 

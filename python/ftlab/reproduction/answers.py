@@ -51,7 +51,9 @@ def best(figure: Found) -> Found:
     readings = figure.get("readings")
     if readings is None:
         return figure
-    return next(reading for reading in readings if reading["verdict"] == figure["verdict"] or len(readings) == 1)
+    best = [reading for reading in readings if reading["verdict"] == figure["verdict"] or len(readings) == 1]
+    # As `Result.best`.
+    return min(best, key=lambda one: (len(one["broken"]), sum(not point["within"] for point in one["points"])))
 
 
 def on_first_drive(experiment: Experiment, figures: Sequence[Found]) -> Iterator[tuple[Figure, str, Found]]:

@@ -84,6 +84,7 @@ def _tiles(made: Reproduction) -> list[Tile]:
 
 def _warnings(made: Reproduction) -> list[str]:
     found = ["Quick: traces are cut short and samples are few. This is a look, no result."] if made.quick else []
+    found += [f"Few requests: {sentence}. This is a look, no result." for sentence in made.short]
     found += [f"not finished: {failure}" for failure in made.failures]
     if not all(result.complete for result in made.results):
         found.append("Not everything was run.")

@@ -43,6 +43,8 @@ BESIDE = frozenset(
 """Ends of the names of files that lie beside a trace and are none."""
 UNIT = 4096
 """Bytes of a mapping unit, which every drive of an experiment has."""
+FEW = 1000
+"""Requests of a part below which a share of them is known to no better than a few points, whatever the figure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +88,11 @@ class Prepared:
     """What the requests are like `before` and `behind` the filters."""
     closed_loop: str = ""
     """The generator, where each run asks it itself; the file is what it does where every request completes at once."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is a user's file of so few requests that its figures say nothing."""
+        return self.chosen.kind == TRACES and self.requests < FEW * self.parts
 
     def cut(self, part: int) -> int:
         """The first request of a part, counted from 0; of the part behind the last, the number of requests."""

@@ -31,6 +31,7 @@ def summary(made: Reproduction) -> dict[str, Any]:
                 "files": [name.rpartition("/")[2] for name in prepared.chosen.files],
                 "requests": prepared.requests,
                 "parts": prepared.parts,
+                "short": prepared.is_short,
                 "end_byte": prepared.end_byte,
                 **{
                     member: {name: metric.of(prepared.figures[member]) for name, metric in known.items()}

@@ -9,7 +9,7 @@
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
 
 An ablation, which is ours, is `shown` where everything that is expected of it holds, else `not shown`; with traces that
-were cut short (`--quick`) it `needs the full run`. One that measures a figure of the source again under other settings
+were cut short (`--quick`), or are short, it `needs the full run`. One that measures a figure of the source again under other settings
 is judged by the rule above, and `shown` where it is reproduced or has the shape.
 
 Numbers of equal size (or ranges that overlap) have no order.
@@ -74,7 +74,7 @@ class Judgement:
 def judge(
     figure: Figure, measured: Measured, reading: str, xs: Sequence[float | None], *, quick: bool = False
 ) -> Judgement:
-    """Judges a figure by what was measured, `quick` of traces that were cut short."""
+    """Judges a figure by what was measured, `quick` of traces that were cut short or are short."""
     points = tuple(_met(item, measured) for item in figure.expected if item.reading in ("", reading))
     claims = tuple(_held(claim, measured, xs) for claim in figure.claims if claim.reading in ("", reading))
     return judged(figure, reading, points, claims, quick=quick)

@@ -12,6 +12,7 @@ from ftlab.reproduction.standins import DISKS, TRACES, Prepared
 from ftlab.reproduction.verdict import DIFFERS, NEEDS_MORE, NOT_MEASURED, NOT_SHOWN, REPRODUCED, SHOWN, Judgement
 
 NOT_EXPLAINED = "not explained yet"
+SHORT = "FEW REQUESTS: no result"
 NO_TOLERANCE = Tolerance("0", 0.0, 0.0)
 
 
@@ -81,7 +82,8 @@ def member_title(experiment: Experiment, member: str) -> str:
 def setting(result: Result, quick: bool) -> str:
     """On which drive and stand-ins a figure was measured."""
     parts = [f"{result.drive} drive" if result.drive else "", f"stand-ins: {result.kind}" if result.used else ""]
-    return ", ".join([*(part for part in parts if part), *(["QUICK: short traces, no result"] if quick else [])])
+    looks = (["QUICK: short traces, no result"] if quick else []) + ([SHORT] if result.short else [])
+    return ", ".join([*(part for part in parts if part), *looks])
 
 
 def what(experiment: Experiment, figure: Figure, item: Expected) -> str:
@@ -237,7 +239,8 @@ def _verdict(result: Result) -> str:
     """The verdict; where the source can be read in several ways, in how many of them it is that."""
     among = [judgement.verdict for judgement in result.judgements]
     same = among.count(result.verdict)
-    return result.verdict if same == len(among) else f"{result.verdict} ({same} of {len(among)} readings)"
+    says = result.verdict if same == len(among) else f"{result.verdict} ({same} of {len(among)} readings)"
+    return f"{says}; {SHORT}" if result.short else says
 
 
 def locality(made: Reproduction) -> Table:
