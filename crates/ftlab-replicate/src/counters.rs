@@ -54,6 +54,8 @@ pub struct Counters {
     pub syncs: u64,
     /// Of those, for want of free slots.
     pub forced_syncs: u64,
+    /// Writes that found all slots taken, some of them by accesses that had not ended.
+    pub slot_waits: u64,
     pub data_syncs: u64,
     pub map_log_bytes: u64,
     pub map_log_syncs: u64,
@@ -72,6 +74,7 @@ impl Counters {
             "idle_copies": self.idle_copies,
             "syncs": self.syncs,
             "forced_syncs": self.forced_syncs,
+            "slot_waits": self.slot_waits,
             "data_syncs": self.data_syncs,
             "map_log": {
                 "bytes": self.map_log_bytes,

@@ -48,6 +48,8 @@ pub struct Places {
     /// By partition; the next to be used is the last.
     free: Vec<Vec<u32>>,
     free_count: usize,
+    /// Slots that were taken for a write that has not ended.
+    writing: usize,
     retired: Vec<u32>,
     accesses: Vec<Accesses>,
     pub partitions: Vec<Accesses>,
@@ -92,6 +94,7 @@ impl Places {
             free_count: free.iter().map(Vec::len).sum(),
             free,
             slots,
+            writing: 0,
             version,
             retired: Vec::new(),
             accesses: vec![Accesses::default(); pages.by_lpn.len()],
@@ -152,6 +155,7 @@ impl Places {
         self.free_count -= 1;
         let its = &mut self.slots[slot as usize];
         (its.taken, its.listed, its.pins) = (true, false, 1);
+        self.writing += 1;
         Some(slot)
     }
 
@@ -188,6 +192,17 @@ impl Places {
         let its = &mut self.slots[slot as usize];
         its.pins = its.pins.saturating_sub(1);
         self.free_if_unused(slot);
+    }
+
+    /// The write that a slot was taken for has ended.
+    pub fn written(&mut self, slot: u32) {
+        self.writing -= 1;
+        self.unpin(slot);
+    }
+
+    /// Whether a slot may become free without a durable map: by the end of a write, or of a read of what no map has any longer.
+    pub fn frees_when_accesses_end(&self) -> bool {
+        self.writing > 0 || self.slots.iter().any(|slot| slot.pins > 0 && !slot.taken && !slot.bad)
     }
 
     /// No map has the slot, nor will one.
@@ -359,7 +374,7 @@ mod tests {
         let slot = places.take_first(lpn).unwrap();
         let size = 4096 * u64::from(lpn + 1);
         places.replace(lpn, Copies::one(slot), 0, size, &mut Vec::new());
-        places.unpin(slot);
+        places.written(slot);
         slot
     }
 
@@ -380,7 +395,7 @@ mod tests {
         assert_eq!(write(&mut places, 4), 0);
         let bad = places.take_first(4).unwrap();
         places.give_up(bad, true);
-        places.unpin(bad);
+        places.written(bad);
         assert_eq!(places.free_slots(), 34, "nothing is written to a slot that failed");
     }
 
@@ -396,7 +411,7 @@ mod tests {
             let slot = places.take_further(here.slots()).unwrap();
             assert_ne!(places.partition_of(slot), places.partition_of(here.slots()[0]));
             assert!(places.adopt(lpn, version, slot, &mut changes));
-            places.unpin(slot);
+            places.written(slot);
         }
         assert_eq!(places.copies_kept(), 2);
         let kept: Vec<usize> = (0..3)

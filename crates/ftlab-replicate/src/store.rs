@@ -16,7 +16,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use ftlab_core::{Error, Result};
@@ -90,6 +90,8 @@ struct Inner {
     options: Options,
     queues: Vec<Queue>,
     map: Mutex<Map>,
+    /// Of the map: an access or a synchronisation has ended, so that slots may have become free.
+    ended: Condvar,
     counters: Mutex<Counters>,
     /// One write at a time, as a database has one writer.
     writing: Mutex<()>,
@@ -197,6 +199,7 @@ impl Store {
                     changed: false,
                     broken: None,
                 }),
+                ended: Condvar::new(),
                 counters: Mutex::new(counters),
                 writing: Mutex::new(()),
                 syncing: Mutex::new(()),
@@ -511,7 +514,7 @@ impl Inner {
         };
         let mut map = hold(&self.map);
         race.decide();
-        left.iter().for_each(|&slot| map.places.unpin(slot));
+        left.iter().for_each(|&slot| self.unpin(&mut map, slot));
         map.places.accessed(lpn, first, late);
         let copy = late && map.places.wants_copy(lpn);
         drop(map);
@@ -535,7 +538,7 @@ impl Inner {
             let read = inner.disk.read(inner.at(slot), page.bytes_mut());
             let result = read.and_then(|()| checked(page, content));
             race.finish(Finish { slot, result });
-            hold(&inner.map).places.unpin(slot);
+            inner.unpin(&mut hold(&inner.map), slot);
         }));
     }
 
@@ -628,24 +631,43 @@ impl Inner {
     }
 
     /// A free slot. For want of one what is written is made durable, which frees those of former versions, and if there are none of these,
-    /// copies are given up.
+    /// copies are given up. What then is held by accesses under way, as by a late write that a further copy has overtaken, is waited for:
+    /// there is room as soon as they end.
     fn first_slot(self: &Arc<Self>, lpn: u32) -> std::result::Result<u32, Fault> {
-        let mut map = self.usable()?;
-        if let Some(slot) = map.places.take_first(lpn) {
-            return Ok(slot);
+        let mut has_waited = false;
+        loop {
+            let mut map = self.usable()?;
+            if let Some(slot) = map.places.take_first(lpn) {
+                return Ok(slot);
+            }
+            if !map.places.has_retired() && !map.syncing {
+                let mut changes = Vec::new();
+                map.places.drop_copies(&mut changes);
+                self.log(&mut map, &changes)?;
+            }
+            if map.places.has_retired() {
+                drop(map);
+                hold(&self.counters).forced_syncs += 1;
+                self.sync()?;
+            } else if map.syncing || map.places.frees_when_accesses_end() {
+                hold(&self.counters).slot_waits += u64::from(!std::mem::replace(&mut has_waited, true));
+                drop(self.ended.wait(map).unwrap_or_else(PoisonError::into_inner));
+            } else {
+                return Err(Fault::Full);
+            }
         }
-        if !map.places.has_retired() {
-            let mut changes = Vec::new();
-            map.places.drop_copies(&mut changes);
-            self.log(&mut map, &changes)?;
-        }
-        if !map.places.has_retired() {
-            return Err(Fault::Full);
-        }
-        drop(map);
-        hold(&self.counters).forced_syncs += 1;
-        self.sync()?;
-        self.usable()?.places.take_first(lpn).ok_or(Fault::Full)
+    }
+
+    /// The access to a pinned slot has ended.
+    fn unpin(&self, map: &mut Map, slot: u32) {
+        map.places.unpin(slot);
+        self.ended.notify_all();
+    }
+
+    /// The write to a slot that was taken for it has ended.
+    fn written(&self, map: &mut Map, slot: u32) {
+        map.places.written(slot);
+        self.ended.notify_all();
     }
 
     fn start_write(self: &Arc<Self>, slot: u32, page: &Arc<Page>, race: &Arc<Race<()>>, ticket: &Ticket) {
@@ -663,7 +685,7 @@ impl Inner {
             } else if late.is_some() {
                 inner.adopt(&mut map, ticket.lpn, ticket.version.load(Ordering::Relaxed), slot);
             }
-            map.places.unpin(slot);
+            inner.written(&mut map, slot);
         }));
     }
 
@@ -686,7 +708,7 @@ impl Inner {
             let mut map = hold(&inner.map);
             if map.places.page(of.lpn).is_none_or(|page| page.version != of.version) {
                 map.places.give_up(slot, false);
-                map.places.unpin(slot);
+                inner.written(&mut map, slot);
                 return;
             }
             drop(map);
@@ -697,12 +719,12 @@ impl Inner {
             } else if inner.adopt(&mut map, of.lpn, of.version, slot) {
                 hold(&inner.counters).idle_copies += 1;
             }
-            map.places.unpin(slot);
+            inner.written(&mut map, slot);
         }));
         if !deferred {
             let mut map = hold(&self.map);
             map.places.give_up(slot, false);
-            map.places.unpin(slot);
+            self.written(&mut map, slot);
         }
     }
 
@@ -726,6 +748,7 @@ impl Inner {
         let durable = written.and_then(|file| file.sync_data());
         let mut map = hold(&self.map);
         map.syncing = false;
+        self.ended.notify_all();
         if let Err(cause) = durable {
             map.broken = Some(format!("a synchronisation failed: {cause}"));
             return Err(Fault::Device(cause.to_string()));
@@ -916,8 +939,13 @@ mod tests {
 
     /// A store of 32 pages over eight partitions, of which page p was written once to partition p mod 8.
     fn gated(path: &Path, copies: &str) -> (Store, Gate) {
+        gated_of(path, &[("copies", copies)], 32)
+    }
+
+    /// The same of so many pages, with further options.
+    fn gated_of(path: &Path, more: &[(&str, &str)], pages: u64) -> (Store, Gate) {
         let with = |deadline| {
-            let pairs = [("partitions", "8"), ("space", "0.5"), ("copies", copies), deadline];
+            let pairs = [&[("partitions", "8"), ("space", "0.5"), deadline], more].concat();
             let mut gate = None;
             let above = |disk: FileDisk| -> Arc<dyn Disk> {
                 let made = Gate {
@@ -931,7 +959,7 @@ mod tests {
             (store.unwrap_or_else(|refusal| panic!("{refusal:?}")), gate.unwrap())
         };
         let (store, gate) = with(NEVER_LATE);
-        (0..32).for_each(|lpn| store.write(lpn * 4096, &[200; 4096]).unwrap());
+        (0..pages).for_each(|lpn| store.write(lpn * 4096, &[200; 4096]).unwrap());
         store.sync().unwrap();
         // The disk as well, which nobody else may have open.
         drop((store, gate));
@@ -969,6 +997,32 @@ mod tests {
         }
         assert_eq!(writes(&store, "failed_copies"), 0, "{report}");
         assert!(content(&store).iter().all(|&byte| byte == 7));
+    }
+
+    /// In a store of 64 slots, 63 of pages and the last of a write that a further copy has overtaken, a page is written: there is room when
+    /// that write ends, and none when all 64 have pages.
+    #[test]
+    fn a_late_write_that_holds_the_last_slot_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, gate) = gated_of(&folder.path().join("db"), &[("copies", "3"), ("size", "256KiB")], 60);
+        let page = |lpn: u64| store.write(lpn * 4096, &[lpn as u8; 4096]);
+        // Partitions 0 to 3 are full, so that page 0 goes to the one slot of partition 4.
+        gate.set(Some(4));
+        page(0).unwrap();
+        assert_eq!(writes(&store, "won_by_further"), 1);
+        store.sync().unwrap();
+        (60..63).for_each(|lpn| page(lpn).unwrap());
+        std::thread::scope(|threads| {
+            let writer = threads.spawn(|| page(63).unwrap());
+            while store.report()["since_open"]["slot_waits"] == 0 && !writer.is_finished() {
+                std::thread::yield_now();
+            }
+            assert!(!writer.is_finished(), "there is no slot before partition 4 is open");
+            gate.set(None);
+        });
+        assert!(matches!(page(0), Err(Fault::Full)), "64 pages in 64 slots");
+        let bytes = content(&store);
+        assert!((0..64).all(|lpn| bytes[lpn * 4096] == if (1..60).contains(&lpn) { 200 } else { lpn as u8 }));
     }
 
     /// With one copy of each page a late write is late, and is written nowhere else.
