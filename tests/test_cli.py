@@ -53,6 +53,10 @@ def test_json_is_json_and_nothing_else(ftlab: Command, arguments: tuple[str, ...
         (("run", "uniform", "--qd", "many"), "ftlab: --qd many: expected a whole number from 1 to 1048576"),
         (("run", "uniform", "--bogus"), "ftlab: No such option: --bogus"),
         (("run",), "ftlab: Missing argument 'WORKLOAD...'"),
+        (
+            ("replicate", "calibrate", "--make"),
+            "ftlab: Option '--make' requires an argument. Expected: ftlab replicate calibrate DISK --make SIZE\n",
+        ),
         (("run", "uniform", "--save-state"), "ftlab: --save-state writes DIR/state"),
         (("run", "uniform", "--film"), "ftlab: --film is played by DIR/report.html: it needs --out DIR"),
         (("run", "fail"), "ftlab: trace line 3"),

@@ -305,6 +305,11 @@ def test_what_cannot_be_calibrated_is_said(tmp_path: Path, ftlab: Command) -> No
         ((holes, "--buffered"), "without holes"),
         ((holes, "--make", "16MiB"), "is there"),
         ((tmp_path / "new", "--make", "1KiB"), "expected a size"),
+        (
+            (tmp_path / "no" / "new", "--make", "1KiB"),
+            f"make = 1KiB, expected a size of at least 2MiB, such as 4GiB; {tmp_path / 'no'}: no such folder",
+        ),
+        ((holes, "--make", "1KiB"), f"such as 4GiB; {holes}: is there, expected a new file"),
         ((tmp_path / "new", "--make", "1000000TiB"), "free: expected a smaller file"),
         ((holes, "--least", "nan"), "least = nan, expected a factor from 1 to 100"),
         ((holes, "--level", "inf"), "level = inf, expected at least 0.5 and below 1"),

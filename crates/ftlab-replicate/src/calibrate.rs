@@ -135,17 +135,20 @@ pub fn calibrate(spec: &Spec, go_on: &mut dyn FnMut() -> Result<()>) -> Result<V
 
 /// Writes a file without holes, whose name stands for all of it or nothing.
 fn make(spec: &Spec, size: &str, go_on: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-    let Some(bytes) = bytes(size).filter(|bytes| *bytes >= 2 * LEAST_RANGE) else {
-        return Err(Error::input(format!(
-            "make = {size}, expected a size of at least 2MiB, such as 4GiB"
-        )));
+    let folder = folder_of(&spec.disk);
+    let bytes = bytes(size).filter(|bytes| *bytes >= 2 * LEAST_RANGE);
+    // All that is wrong at once: who makes gigabytes wants to be asked once.
+    let wrong = [
+        bytes
+            .is_none()
+            .then(|| format!("make = {size}, expected a size of at least 2MiB, such as 4GiB")),
+        (spec.disk.exists()).then(|| format!("{}: is there, expected a new file", spec.disk.display())),
+        (!folder.is_dir()).then(|| format!("{}: no such folder", folder.display())),
+    ];
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    let Some(bytes) = bytes.filter(|_| wrong.is_empty()) else {
+        return Err(Error::input(wrong.join("; ")));
     };
-    if spec.disk.exists() {
-        return Err(Error::input(format!(
-            "{}: is there, expected a new file",
-            spec.disk.display()
-        )));
-    }
     refuse_too_large(spec, bytes)?;
     let mut part = spec.disk.clone().into_os_string();
     part.push(".part");
@@ -160,10 +163,14 @@ fn make(spec: &Spec, size: &str, go_on: &mut dyn FnMut() -> Result<()>) -> Resul
     named
 }
 
+fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 /// A file that does not fit would fill the disk before that is noticed.
 fn refuse_too_large(spec: &Spec, bytes: u64) -> Result<()> {
-    let folder = spec.disk.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(&spec.disk);
     let facts = rustix::fs::statvfs(folder).map_err(|cause| Error::io(folder, &cause.into()))?;
     let free = facts.f_bavail.saturating_mul(facts.f_frsize);
     if bytes > free {

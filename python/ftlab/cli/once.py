@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from typer import TyperException
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from ftlab.errors import InputError
@@ -27,8 +28,25 @@ class Once(TyperCommand):
         pieces = super().collect_usage_pieces(ctx)
         return [re.sub(r"^\{(.+)\}(?:\.\.\.)?$|^(\[.+\.\.\.\])\.\.\.$", r"\1\2", piece) for piece in pieces]
 
+    def _tell_usage(self, ctx: Any, error: Any) -> None:
+        """Adds to an option without its value how the verb is called with it: nobody looks then at what else is missing."""
+        name = getattr(error, "option_name", "")
+        option = next((one for one in self.params if name in one.opts and "requires an argument" in error.message), None)
+        if option is not None:
+            needed = [one for one in self.params if isinstance(one, TyperArgument) and one.required]
+            named = [str(getattr(one, "metavar", None) or str(one.name).upper()) for one in (*needed, option)]
+            words = [*named[:-1], name, named[-1]]
+            while ctx.parent:
+                words.insert(0, ctx.info_name)
+                ctx = ctx.parent
+            error.message += f" Expected: {' '.join(['ftlab', *words])}"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        try:
+            values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        except TyperException as error:
+            self._tell_usage(ctx, error)
+            raise
         # A shell that asks for completions gets them, whatever stands on the line.
         for option in [] if ctx.resilient_parsing else given:
             if not isinstance(option, TyperOption):
