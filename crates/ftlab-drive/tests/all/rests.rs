@@ -66,6 +66,11 @@ impl ReplicationPolicy for Watched {
 
 /// Bursts of requests on four lanes, with pauses between them of nothing up to some hundred looks.
 fn orders(policy: &str, seed: u64, may_rest: bool) -> Seen {
+    orders_of(policy, seed, may_rest, false)
+}
+
+/// The same; `at_looks`: all requests come at the moment of a look.
+fn orders_of(policy: &str, seed: u64, may_rest: bool, at_looks: bool) -> Seen {
     let mut case = Case::plain_lanes(4, 20, 8, 1);
     case.config.allocation = PolicySpec::named("CWDP");
     let mut setup = Setup::new(case.config.logical_units, &case.layout, seed);
@@ -97,7 +102,8 @@ fn orders(policy: &str, seed: u64, may_rest: bool) -> Seen {
             device.submit(burst * 12 + number, &IoRequest::plain(op, unit * 512, 512), now);
         }
         // Some pauses are whole looks, so that requests come at the moment of one.
-        now += match random.below(3) {
+        now += match random.below(if at_looks { 1 } else { 3 }) {
+            0 if at_looks => idle_ns * random.below(200),
             0 => idle_ns * random.below(20),
             1 => random.below(2_000_000),
             _ => random.below(20_000_000),
@@ -127,6 +133,40 @@ fn a_policy_that_rests_orders_the_same() {
                 looking.ordered.len()
             );
             assert!(resting.looks < looking.looks && looking.rests == 0);
+            assert!(resting.rests > 100, "`{policy}`: {} rests", resting.rests);
+        }
+    }
+}
+
+/// How long a request for unit 0 takes on a drive that has nothing else to do.
+fn alone_ns(op: OpKind) -> u64 {
+    let case = Case::plain_lanes(4, 20, 8, 1);
+    let timing = mqsim_timing();
+    let ftl = case.build(Overrides::default()).unwrap();
+    let ftl = ftl.with_backend(timed(&case.layout, &timing, "fcfs"));
+    let mut device = Device::new(FtlFront { ftl, timing }, &no_link());
+    let mut done = Vec::new();
+    let later = 1_000_000_000;
+    device.submit(0, &IoRequest::plain(OpKind::Write, 0, 512), 0);
+    device.submit(1, &IoRequest::plain(op, 0, 512), later);
+    device.advance(2 * later, &mut done);
+    done.iter().map(|one| one.done_ns).max().unwrap() - later
+}
+
+/// Requests come at looks, and those that wait for nothing end at the next one, which may see the die busy still: the idle period that
+/// begins there must be found by the look after that, on which nothing has happened since.
+#[test]
+fn what_becomes_idle_at_a_look_is_not_taken_for_what_was_idle_then() {
+    for op in [OpKind::Read, OpKind::Write] {
+        let look_us = alone_ns(op) as f64 / 1e3;
+        let policy = format!(
+            "pblru:k=3,deadline_us=100,read_us={look_us},write_us=500,blocked=late,further=idle,epoch_s=0.05,delta=0.3"
+        );
+        for seed in 0..8 {
+            let [looking, resting] = [false, true].map(|may_rest| orders_of(&policy, seed, may_rest, true));
+            let differ = looking.ordered.iter().zip(&resting.ordered).find(|(one, other)| one != other);
+            assert_eq!(differ, None, "`{policy}`, seed {seed}");
+            assert_eq!(looking.ordered.len(), resting.ordered.len(), "`{policy}`, seed {seed}");
             assert!(resting.rests > 100, "`{policy}`: {} rests", resting.rests);
         }
     }
