@@ -132,15 +132,18 @@ def test_a_default_that_loses_is_seen_beside_the_best_directory() -> None:
 @pytest.mark.parametrize(
     ("workload", "sentence"),
     [
-        ("uniform:requests=100", "uniform:requests=100: no reads in the first half, so correlations between reads have"),
-        ("/dev/null", "/dev/null: mining a part and testing on the next takes two readings, which a stream does not allow"),
-        ("-", "-: mining a part and testing on the next takes two readings, which a stream does not allow: expected a file"),
+        ("uniform:requests=100", "no reads in the first half, so correlations between reads have nothing to do"),
+        ("/dev/null", "mining a part and testing on the next takes two readings, which a stream does not allow"),
+        (
+            "-",
+            "mining a part and testing on the next takes two readings, which a stream does not allow: expected a file",
+        ),
     ],
 )
 def test_what_cannot_be_mined_is_called_what_was_asked_for(workload: str, sentence: str, ftlab: Command) -> None:
     done = ftlab("correlations", workload)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"ftlab: {sentence}")
+    assert done.err.startswith(f"ftlab: {workload}: {sentence}")
 
 
 def test_planted_correlations_pay_where_no_map_is_in_order(ftlab: Command, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_drive_files_name_line_key_and_what_was_expected(
             "mapping policy `cpftl`: removal: expected balance, regular, off, or hits",
         ),
         ("mapping=cpftl:pairs=1-1", "mapping policy `cpftl`: pairs: `1-1`: expected two different LPNs or more, as in"),
-        ("mapping=cpftl:pairs=1-2-2", "mapping policy `cpftl`: pairs: `1-2-2`: LPN 2 twice: expected each LPN of a group"),
+        ("mapping=cpftl:pairs=1-2-2", "mapping policy `cpftl`: pairs: `1-2-2`: LPN 2 twice: expected each LPN of a"),
         ("mapping=cpftl:confidence=2", "mapping policy `cpftl`: confidence 2: expected a share from 0 to 1"),
         ("mapping=cpftl:page_lpns=1e9", "mapping policy `cpftl`: page_lpns = 1000000000: expected 0, or 2 to 512, for"),
         (

@@ -19,7 +19,8 @@ def answer_text(answer: Answer) -> str:
     ]
     if not answer.rows:
         return "\n".join([*head, "no run was finished"])
-    header = ["map cache", *(s.name for s in SCHEMES), f"{DEFAULT} to tpftl", "best to tpftl", "best to no set", "on", "±"]
+    header = ["map cache", *(s.name for s in SCHEMES), f"{DEFAULT} to tpftl", "best to tpftl", "best to no set"]
+    header += ["on", "±"]
     rows = []
     for cache in answer.caches:
         cells = [answer.row(cache, scheme.name) for scheme in SCHEMES]
@@ -39,8 +40,8 @@ def answer_text(answer: Answer) -> str:
         "reads and writes of the map's pages; of tpftl and cpftl means over three sizes 1 % apart. No set: cpftl"
         " without correlations; cpftl: with them, by default; 25 %, 70 %: so much of the memory for the directory, and"
         " pages are kept whatever they bring. Cpftl to tpftl: of the defaults; best to tpftl, to no set: of the best of"
-        " these three; on: its look-ups with correlated pages there; ±: half the range over the sizes, the larger of its"
-        " and no set's, which a saving must exceed"
+        " these three; on: its look-ups with correlated pages there; ±: half the range over the sizes, the larger of"
+        " its and no set's, which a saving must exceed"
     )
     return "\n\n".join(
         ["\n".join(head), show.text_table(header, rows), "\n".join([legend, *answer.notes]), verdict(answer)]

@@ -29,10 +29,10 @@ class Once(TyperCommand):
         return [re.sub(r"^\{(.+)\}(?:\.\.\.)?$|^(\[.+\.\.\.\])\.\.\.$", r"\1\2", piece) for piece in pieces]
 
     def _tell_usage(self, ctx: Any, error: Any) -> None:
-        """Adds to an option without its value how the verb is called with it: nobody looks then at what else is missing."""
+        """Adds to an option without its value how the verb is called with it: what else is missing is not looked at."""
         name = getattr(error, "option_name", "")
-        option = next((one for one in self.params if name in one.opts and "requires an argument" in error.message), None)
-        if option is not None:
+        option = next((one for one in self.params if name in one.opts), None)
+        if option is not None and "requires an argument" in error.message:
             needed = [one for one in self.params if isinstance(one, TyperArgument) and one.required]
             named = [str(getattr(one, "metavar", None) or str(one.name).upper()) for one in (*needed, option)]
             words = [*named[:-1], name, named[-1]]

@@ -9,8 +9,8 @@
 * `not measured`: something that the source has a number of was not measured, or there was nothing to divide by.
 
 An ablation, which is ours, is `shown` where everything that is expected of it holds, else `not shown`; with traces that
-were cut short (`--quick`), or are short, it `needs the full run`. One that measures a figure of the source again under other settings
-is judged by the rule above, and `shown` where it is reproduced or has the shape.
+were cut short (`--quick`), or are short, it `needs the full run`. One that measures a figure of the source again under
+other settings is judged by the rule above, and `shown` where it is reproduced or has the shape.
 
 Numbers of equal size (or ranges that overlap) have no order.
 Orders may be of steps: `a->b` is the share by which b is less than a.
