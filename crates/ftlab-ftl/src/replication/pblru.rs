@@ -1,18 +1,19 @@
 //! Dynamic page replication (RRead, RWrite) with PBLRU: pages whose accesses are blocked by collection get copies on other chips.
 //!
 //! # Model
-//! An access is **blocked** when the die it goes to has operations of collection, wear levelling or an erase waiting or
-//! running. The blocking probability of a page is the share of its accesses that were blocked; that of a chip is the
+//! An access is **blocked** when the die it goes to has operations of collection, wear levelling, an erase, or the read or
+//! program of a copy in idle time waiting or running. The blocking probability of a page is the share of its accesses that were blocked; that of a chip is the
 //! share of its reads that were blocked.
 //!
 //! * **RWrite**: a write is programmed once. If the program is not complete within the deadline D and the die is
 //!   blocked, one more copy is written on another chip, drawn at random; and so on, up to `k` copies. The request
 //!   completes with the first copy that completes. All copies form the page's *replica group*, until the page is
-//!   written again.
+//!   written again. A write whose page has been written again before D gets no copy, and is not counted as blocked.
 //! * **RRead**: a read goes to the first copy. If it is not complete within D, the copy on the chip with the lowest
 //!   blocking probability is read as well. If the probabilities of two chips differ by less than 0.05, the copy on the
 //!   die with fewer waiting operations is read. The first read to complete gives the answer, and the others are
-//!   cancelled or discarded.
+//!   cancelled or discarded. Only copies that there are when the read comes are read, and none that has been given up by
+//!   then; a copy that is being programmed answers from the controller's memory, once its data is there.
 //! * A blocked read of a page without a group asks for a copy, to be written in idle time, if the page's blocking
 //!   probability is above `threshold`. With `history` the probability is used only after the page has had so many
 //!   accesses. Taken literally, a page's first blocked read makes the probability 1.
@@ -21,11 +22,18 @@
 //!   priority region with the lowest blocking probability is evicted. A group's probability is the sum of the page's
 //!   and those of the chips of its further copies, taken at its last blocked access (at a copy, of that copy's chip alone). A copy counts,
 //!   and its group is the most recent, from the moment it is placed: a deferred one takes no space before. Groups are evicted then; their
-//!   copies in flash are given up when the drive is looked at next, and serve reads until then.
+//!   copies in flash are given up when the drive is looked at next, and serve reads until then; a page that has such a copy asks for no other.
+//!   What a copy in idle time pushes out goes at the same look. Of equal groups the longest unused goes first.
 //! * **Idle time**: a deferred copy is written when the lane has been idle for longer than a threshold. The threshold
 //!   follows from the histogram of the lane's idle lengths in the last epoch: it is the smallest that delays normal
 //!   accesses by no more than `delta` read times each. The same holds for a second and further copy in the same idle
-//!   period.
+//!   period. Normal accesses are the reads that went to the lane first.
+//! * **Looks**: lanes are looked at every `read_us`, if one of them has been idle for so long. An idle period begins at the look that finds its
+//!   lane idle, counted from when it became so; it lasts until the last look before one that finds it busy, or idle since later. What happens
+//!   within two write times (`write_us`) of the order of a copy is taken for that copy, and ends no period: a host access in that time is
+//!   overlooked, and a copy that takes longer, as when its data waits for a busy chip, ends its period as an access does.
+//! * Deferred copies wait in a queue for each lane. A page that is written again leaves it; if it asks for a copy anew before its turn
+//!   would have come, it has its former place.
 //!
 //! With `further = "idle"` the further copies of a write are deferred as well: then the write waits for its first program, and its group helps
 //! later reads only. The source has both (algorithm 2; section 4.2.2).
