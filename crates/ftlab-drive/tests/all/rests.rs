@@ -164,7 +164,11 @@ fn what_becomes_idle_at_a_look_is_not_taken_for_what_was_idle_then() {
         );
         for seed in 0..8 {
             let [looking, resting] = [false, true].map(|may_rest| orders_of(&policy, seed, may_rest, true));
-            let differ = looking.ordered.iter().zip(&resting.ordered).find(|(one, other)| one != other);
+            let differ = looking
+                .ordered
+                .iter()
+                .zip(&resting.ordered)
+                .find(|(one, other)| one != other);
             assert_eq!(differ, None, "`{policy}`, seed {seed}");
             assert_eq!(looking.ordered.len(), resting.ordered.len(), "`{policy}`, seed {seed}");
             assert!(resting.rests > 100, "`{policy}`: {} rests", resting.rests);
