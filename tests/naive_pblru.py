@@ -433,7 +433,7 @@ class Drive:
         return self.now >= chip.idle_since + chip.thresholds[chip.period.copies] * self.is_.read
 
     def thresholds(self, lengths: Counter[int]) -> list[int]:
-        """For each copy the least time that delays reads by no more than `delta` each, up to the longest period's end."""
+        """For each copy the least time that delays reads by no more than `delta` each, to the longest period's end."""
         longest = max((length for length, times in lengths.items() if times), default=0)
         takes = -(-self.is_.write // self.is_.read)
 
