@@ -3,7 +3,7 @@
 use ftlab_core::{IoContext, Lpn};
 
 use crate::backend::{Backend, Cause, Class, Ticket};
-use crate::dedup::{Decision, DedupWrite, Event, Packs};
+use crate::dedup::{Alone, AloneWrite, Decision, DedupWrite, Event, Packs};
 use crate::ftl::Ftl;
 use crate::indirection::Of;
 use crate::request::{Admitted, WriteContext};
@@ -14,10 +14,9 @@ impl<B: Backend> Ftl<B> {
         self.has_bare_mechanism() && self.roles.is_none()
     }
 
-    /// The same but for a dedup policy that stores units whole.
+    /// The same but for a dedup policy.
     pub fn is_bare_but_for_contents(&self) -> bool {
-        let shares_units = self.roles.dedup.is_some() && self.roles.packs.is_empty();
-        self.has_bare_mechanism() && shares_units && self.roles.replication.is_none()
+        self.has_bare_mechanism() && self.roles.dedup.is_some() && self.roles.replication.is_none()
     }
 
     /// The same but for a placement policy.
@@ -84,19 +83,27 @@ impl<B: Backend> Ftl<B> {
         self.counts.host_write_requests += 1;
         self.counts.host_writes += 1;
         self.tick += 1;
-        self.contents.enter_only(content, self.layout.geometry.unit_bytes);
-        let context = match self.roles.asks_writer {
-            true => WriteContext::of_unit(lpn, Some(content), &io()),
-            false => WriteContext::of_unit_alone(lpn, content),
-        };
-        match self.decide_bare(lpn, content, &context) {
-            Decision::Share(of) if self.share(lpn, of, Ticket::NONE) => self.counts.dedup_hits += 1,
-            Decision::Share(_) | Decision::Store => {
-                if !self.store_bare(lpn) {
-                    return Admitted::EndOfLife;
-                }
+        let known;
+        let writer = match self.roles.asks_writer {
+            true => {
+                known = WriteContext::of_unit(lpn, Some(content), &io());
+                &known
             }
-            Decision::Chunks(_) => panic!("a dedup policy without packs stores {lpn:?} in chunks"),
+            false => &WriteContext::NOBODY,
+        };
+        let stored = match self.decide_alone(content, writer) {
+            Alone::Share(of) if self.share(lpn, of, Ticket::NONE) => {
+                self.counts.dedup_hits += 1;
+                true
+            }
+            Alone::Share(_) | Alone::Store => self.store_bare(lpn),
+            Alone::Ask => self.write_asking(lpn, content, writer),
+        };
+        if !self.roles.packs.is_empty() && !self.config.buffer.power_loss_protected {
+            self.program_packs(Ticket::NONE);
+        }
+        if !stored {
+            return Admitted::EndOfLife;
         }
         if self.layout.units_per_page > 1 {
             self.end_page_of(0, lpn, 1);
@@ -107,8 +114,41 @@ impl<B: Backend> Ftl<B> {
         self.ended()
     }
 
-    /// Asks the dedup policy; its works take no time.
     #[inline(always)]
+    fn decide_alone(&mut self, content: u64, writer: &WriteContext) -> Alone {
+        let tick = self.tick;
+        let Some(dedup) = &mut self.roles.dedup else {
+            return Alone::Store;
+        };
+        let write = AloneWrite { content, writer, tick };
+        let (alone, work_ns) = dedup.write_alone(write);
+        self.counts.dedup_asked += u64::from(alone != Alone::Ask);
+        self.counts.dedup_work_ns += work_ns;
+        alone
+    }
+
+    /// The dedup policy wants to be asked as it is where time passes. False at end of life.
+    #[cold]
+    fn write_asking(&mut self, lpn: Lpn, content: u64, writer: &WriteContext) -> bool {
+        self.contents.enter_only(content, self.layout.geometry.unit_bytes);
+        let context = match self.roles.asks_writer {
+            true => *writer,
+            false => WriteContext::of_unit_alone(lpn, content),
+        };
+        match self.decide_bare(lpn, content, &context) {
+            Decision::Share(of) if self.share(lpn, of, Ticket::NONE) => {
+                self.counts.dedup_hits += 1;
+                true
+            }
+            Decision::Share(_) | Decision::Store => self.store_bare(lpn),
+            Decision::Chunks(sources) => match self.store_chunks(lpn, 0, sources, Ticket::NONE) {
+                Some(stored) => stored,
+                None => self.store_bare(lpn),
+            },
+        }
+    }
+
+    /// Asks the dedup policy; its works take no time.
     fn decide_bare(&mut self, lpn: Lpn, content: u64, context: &WriteContext) -> Decision {
         let now = self.now();
         let (Some(dedup), works) = (&mut self.roles.dedup, &mut self.roles.works) else {

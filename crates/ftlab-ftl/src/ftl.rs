@@ -417,10 +417,6 @@ impl<B: Backend> Ftl<B> {
         self.roles.stand_ins.is_some()
     }
 
-    pub fn deduplicates(&self) -> bool {
-        self.roles.dedup.is_some()
-    }
-
     /// Where `lpn` lies, if its entry of the map names a slot.
     #[inline(always)]
     pub fn slot_of(&self, lpn: u32) -> Option<Slot> {

@@ -22,10 +22,15 @@ impl<B: Backend> Ftl<B> {
     }
 
     /// Without time, an idle moment comes after so many host units.
+    #[inline(always)]
     pub(crate) fn merge_when_due(&mut self) {
-        if B::TIMED || self.roles.merge_at.is_none_or(|at| self.tick < at) {
-            return;
+        if !B::TIMED && self.roles.merge_at.is_some_and(|at| self.tick >= at) {
+            self.merge_now();
         }
+    }
+
+    #[cold]
+    fn merge_now(&mut self) {
         let every = self.roles.dedup.as_ref().and_then(|policy| policy.idle_units());
         self.roles.merge_at = every.map(|every| self.tick + every.max(1));
         self.merge();

@@ -25,7 +25,7 @@ mod idle_merges;
 pub mod indirection;
 mod late_writes;
 mod learnt;
-mod look_ahead;
+pub mod look_ahead;
 mod lost;
 pub mod mapping;
 mod old_versions;

@@ -141,14 +141,28 @@ impl WriteContext {
         }
     }
 
+    /// Nothing is known.
+    pub const NOBODY: WriteContext = WriteContext {
+        flags: 0,
+        stream: 0,
+        volume: 0,
+        pc: 0,
+        pid: None,
+        label: None,
+        content: None,
+        stamp: 0,
+        request_first: Lpn(0),
+        request_units: 0,
+        contents: None,
+    };
+
     /// The same where nobody asks who writes.
-    #[inline(always)]
     pub fn of_unit_alone(lpn: Lpn, content: u64) -> Self {
         WriteContext {
             content: Some(content),
             request_first: lpn,
             request_units: 1,
-            ..WriteContext::default()
+            ..WriteContext::NOBODY
         }
     }
 

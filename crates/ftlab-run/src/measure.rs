@@ -9,6 +9,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::instrumented::{Gauges, uncollected};
 use ftlab_drive::power::{self, PowerCut};
 use ftlab_drive::tiles::tiles;
+use ftlab_ftl::look_ahead::GROUP;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Ticket};
 
 use crate::Progress;
@@ -23,8 +24,6 @@ use crate::workload::Workload;
 /// Requests that the look-ahead brings into the cache before their turn, and half-way there.
 const AHEAD_MAP: usize = 16;
 const AHEAD_OLD: usize = 8;
-/// Contents are looked for from the map's entries on, in further steps.
-const AHEAD_MAP_OF_CONTENTS: usize = 28;
 
 /// Host units after which write amplification may end a run.
 const SETTLED_UNITS: u64 = 4096;
@@ -228,7 +227,7 @@ struct Way {
     bare_placed: bool,
     /// Such a write asks the dedup policy alone; each request has one content.
     bare_content: bool,
-    /// Contents decide where units go.
+    /// Contents are looked up in a table, which is looked at ahead together with the map.
     looks_up: bool,
 }
 
@@ -241,7 +240,7 @@ impl Way {
             bare_content: ftl.layout.geometry.unit_bytes == CONTENT_BYTES
                 && ftl.is_bare_but_for_contents()
                 && batch.has_one_content_each(),
-            looks_up: !batch.content.is_empty() && ftl.deduplicates(),
+            looks_up: !batch.content.is_empty() && ftl.looks_contents_up(),
         }
     }
 }
@@ -263,13 +262,18 @@ fn admit_each(
     let unit = 1u64 << shift;
     let first_unit = |i: usize| (offsets[i] >> shift) as u32;
     let first = range.start;
-    let ahead_map = if way.looks_up { AHEAD_MAP_OF_CONTENTS } else { AHEAD_MAP };
     for i in range.start..range.end.min(n) {
-        if i + ahead_map < n {
-            ftl.prefetch_map(first_unit(i + ahead_map));
-        }
-        if i + AHEAD_OLD < n {
-            ftl.prefetch_old(first_unit(i + AHEAD_OLD));
+        if way.looks_up {
+            if (i - first).is_multiple_of(GROUP) {
+                look_ahead(ftl, batch, i, shift, way);
+            }
+        } else {
+            if i + AHEAD_MAP < n {
+                ftl.prefetch_map(first_unit(i + AHEAD_MAP));
+            }
+            if i + AHEAD_OLD < n {
+                ftl.prefetch_old(first_unit(i + AHEAD_OLD));
+            }
         }
         let is_one_unit = u64::from(lengths[i]) == unit && offsets[i] & (unit - 1) == 0;
         let is_plain_write = ops[i] == OpKind::Write && is_one_unit;
@@ -304,23 +308,36 @@ fn write_placed(ftl: &mut Ftl<Counting>, batch: &Batch, i: usize, shift: u32, wa
 /// A request that writes one whole unit, of a batch whose requests have one content each.
 #[inline(never)]
 fn write_content(ftl: &mut Ftl<Counting>, batch: &Batch, i: usize, shift: u32) -> Admitted {
-    let (offsets, contents) = (&batch.offset[..], &batch.content[..batch.offset.len()]);
-    let first_unit = |i: usize| (offsets[i] >> shift) as u32;
-    ftl.prefetch_contents(|ahead| match contents.get(i + ahead) {
-        Some(content) => (first_unit(i + ahead), std::slice::from_ref(content)),
-        None => (0, &[]),
-    });
-    ftl.write_bare_content(Lpn(first_unit(i)), contents[i], || batch.context_of(i))
+    let lpn = Lpn((batch.offset[i] >> shift) as u32);
+    ftl.write_bare_content(lpn, batch.content[i], || batch.context_of(i))
+}
+
+/// Looks ahead for the group of requests that begins with number `i`.
+#[inline(never)]
+fn look_ahead(ftl: &Ftl<Counting>, batch: &Batch, i: usize, shift: u32, way: Way) {
+    let n = batch.len();
+    let group = |ahead: usize| (i + ahead * GROUP).min(n)..(i + (ahead + 1) * GROUP).min(n);
+    let lpn = move |offset: &u64| Lpn((offset >> shift) as u32);
+    if way.bare_content {
+        ftl.prefetch_contents(|ahead| {
+            let (offsets, contents) = (&batch.offset[group(ahead)], &batch.content[group(ahead)]);
+            offsets.iter().map(lpn).zip(contents.iter().copied())
+        });
+    } else {
+        ftl.prefetch_contents(|ahead| {
+            let units = |i: usize| {
+                let first = lpn(&batch.offset[i]).0;
+                // Units of a long request follow each other in memory.
+                let contents = batch.content_of(i).iter().take(GROUP);
+                (first..).map(Lpn).zip(contents.copied())
+            };
+            group(ahead).flat_map(units)
+        });
+    }
 }
 
 #[inline(never)]
 fn admit_one(ftl: &mut Ftl<Counting>, batch: &Batch, i: usize, shift: u32, way: Way) -> Admitted {
-    if way.looks_up {
-        ftl.prefetch_contents(|ahead| match batch.offset.get(i + ahead) {
-            Some(offset) => ((offset >> shift) as u32, batch.content_of(i + ahead)),
-            None => (0, &[]),
-        });
-    }
     let known;
     let context = if way.plain {
         IoContext::none()

@@ -51,7 +51,10 @@ use serde::{Deserialize, Serialize};
 use super::fingerprints::{Fingerprints, PlainEviction, Room};
 use super::hashing::{Hashing, nanoseconds};
 use super::units::{Looked, SavedUnits, Units};
-use super::{After, Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Merged, Setup, Work, a_hundredth};
+use super::{
+    After, Alone, AloneWrite, Decision, DedupPolicy, DedupWrite, Event, Idle, IdleWork, Merged, Setup, Work,
+    a_hundredth,
+};
 use crate::indirection::Of;
 use crate::{Now, learnt};
 
@@ -250,15 +253,22 @@ impl Caftl {
     /// Computes a fingerprint: at once, or later where no other can be the same by its CRC.
     fn hash(&mut self, content: u64, after: After, works: &mut Vec<Work>) {
         works.extend(self.crc.map(|crc| Work { after, ..crc }));
-        if self.crc.is_none() {
+        if self.is_hashed_at_once(content) {
+            let after = if self.crc.is_none() { after } else { After::Previous };
             self.hashing.hash_after(after, works);
-        // 32 bits of a hash of the content id stand for the CRC.
-        } else if self.units.table.has_hash_of(content) {
-            self.hashing.hash_after(After::Previous, works);
-        } else {
+        }
+    }
+
+    /// Whether the fingerprint is computed at once; else it counts as computed later. 32 bits of a hash of the content id stand for the
+    /// CRC.
+    #[inline]
+    fn is_hashed_at_once(&mut self, content: u64) -> bool {
+        let at_once = self.crc.is_none() || self.units.table.has_hash_of(content);
+        if !at_once {
             self.figures.by_crc += 1;
             self.hashing.hash_later();
         }
+        at_once
     }
 
     /// A unit stored without a fingerprint has been read, and is hashed; it may be overwritten before the fingerprint is known.
@@ -347,6 +357,24 @@ impl DedupPolicy for Caftl {
             Looked::Shared { of, .. } => Decision::Share(of),
             Looked::New => Decision::Store,
         }
+    }
+
+    fn write_alone(&mut self, write: AloneWrite<'_>) -> (Alone, u64) {
+        let content = write.content;
+        self.passing = None;
+        if !self.is_on(0.0) {
+            self.figures.by_switch += 1;
+            self.pass(content);
+            return (Alone::Store, 0);
+        }
+        let crc_ns = self.crc.map_or(0, |crc| crc.ns);
+        if self.is_hashed_at_once(content) {
+            let ns = crc_ns + self.hashing.hash_alone();
+            return (self.units.look_up(content, 0).alone(), ns);
+        }
+        // No fingerprint has its CRC, so that none is of its content.
+        self.units.look_for_absent(content, 0);
+        (Alone::Store, crc_ns)
     }
 
     fn on(&mut self, event: Event, _: Now) {

@@ -48,14 +48,14 @@
 //! 31. The table's eviction and size are ours.
 
 use ftlab_core::index_list::IndexList;
-use ftlab_core::request::paired;
 use ftlab_core::{Error, Lpn, Result};
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Fingerprints, Place, PlainEviction, Room, SavedTable};
+use super::fingerprints::{Fingerprints, Place, PlainEviction, Room};
 use super::hashing::Hashing;
-use super::{ChunkSource, Decision, DedupPolicy, DedupWrite, Event, Packs, Setup, Work};
+use super::quarters::{Quarters, SavedQuarters, place_of_chunk, places_of, quarters_of};
+use super::units::{of_place, place_of};
+use super::{Alone, AloneWrite, ChunkSource, Decision, DedupPolicy, DedupWrite, Event, Packs, Setup, Work};
 use crate::indirection::{CHUNKS, ChunkId, ChunkRow, Of, Vpn};
 use crate::{Now, learnt};
 
@@ -109,13 +109,13 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
     let chunk_bytes = u64::from(setup.unit_bytes) / CHUNKS as u64;
     Ok(Box::new(FineDedup {
         hashing: Hashing::new("finededup", params.hash_us, params.hash_units)?,
-        table: Fingerprints::new("finededup", room)?,
+        table: Quarters::new("finededup", room, params.packing)?,
         packs: if params.packing {
             packs.saturating_sub(1).max(1)
         } else {
             1
         },
-        wholes: FxHashSet::default(),
+        wholes: Wholes::default(),
         read: IndexList::new(0),
         most_read: (u64::from(params.read_buffer_kib) * 1024 / chunk_bytes) as u32,
         buffer_bytes: (u64::from(params.chunk_buffer_kib) + u64::from(params.read_buffer_kib)) * 1024,
@@ -128,16 +128,14 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
 struct FineDedup {
     params: Params,
     hashing: Hashing,
-    table: Fingerprints,
+    table: Quarters,
     packs: u16,
-    /// Values that were stored whole and of which no quarter is gone.
-    wholes: FxHashSet<Vpn>,
+    wholes: Wholes,
     /// The chunk read buffer.
     read: IndexList,
     most_read: u32,
     buffer_bytes: u64,
-    /// Quarters of the unit that is being stored whole.
-    storing: Option<[u64; CHUNKS]>,
+    storing: Option<Storing>,
     counts: Counts,
 }
 
@@ -154,17 +152,52 @@ struct Counts {
     read_buffer_hits: u64,
 }
 
-/// Ids of the quarters of a unit that is known by one id.
-fn quarters_of(content: u64) -> [u64; CHUNKS] {
-    std::array::from_fn(|quarter| paired(content, quarter as u64))
+/// The unit that is being stored whole.
+#[derive(Clone, Copy)]
+enum Storing {
+    /// Known by one id, beside others that are.
+    Whole(u64),
+    Quarters([u64; CHUNKS]),
 }
 
-fn place_of_quarter(lpn: Lpn, quarter: usize) -> Place {
-    (u64::from(lpn.0) * CHUNKS as u64 + quarter as u64) << 1
+impl Storing {
+    fn quarters(self) -> [u64; CHUNKS] {
+        match self {
+            Storing::Whole(content) => quarters_of(content),
+            Storing::Quarters(quarters) => quarters,
+        }
+    }
 }
 
-fn place_of_chunk(chunk: ChunkId) -> Place {
-    u64::from(chunk.0) << 1 | 1
+/// Values that were stored whole and of which no quarter is gone: a bit for each.
+#[derive(Default)]
+struct Wholes(Vec<u64>);
+
+impl Wholes {
+    fn contains(&self, vpn: Vpn) -> bool {
+        self.0
+            .get(vpn.at() / 64)
+            .is_some_and(|word| word >> (vpn.0 % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, vpn: Vpn) {
+        let word = vpn.at() / 64;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (vpn.0 % 64);
+    }
+
+    fn remove(&mut self, vpn: Vpn) {
+        if let Some(word) = self.0.get_mut(vpn.at() / 64) {
+            *word &= !(1 << (vpn.0 % 64));
+        }
+    }
+
+    /// In ascending order.
+    fn iter(&self) -> impl Iterator<Item = Vpn> + '_ {
+        (0..self.0.len() as u32 * 64).map(Vpn).filter(|&vpn| self.contains(vpn))
+    }
 }
 
 /// Where a chunk lies: a quarter of an LPN's unit, or one of a value.
@@ -191,9 +224,9 @@ impl FineDedup {
         }
         match at(first) {
             At::Quarter(lpn, 0) => Some(Of::Lpn(lpn)),
-            At::Chunk(chunk) if chunk.0.is_multiple_of(CHUNKS as u32) => {
-                Some(chunk.value()).filter(|vpn| self.wholes.contains(vpn)).map(Of::Vpn)
-            }
+            At::Chunk(chunk) if chunk.0.is_multiple_of(CHUNKS as u32) => Some(chunk.value())
+                .filter(|&vpn| self.wholes.contains(vpn))
+                .map(Of::Vpn),
             _ => None,
         }
     }
@@ -224,9 +257,22 @@ impl FineDedup {
         (chosen, used as u32)
     }
 
-    fn gone(&mut self, chunk: ChunkId) {
-        self.table.gone(place_of_chunk(chunk));
-        self.read.remove(chunk.0);
+    /// Looks for a unit that is known by one id, as all others of which anything is known: it is found whole or not at all. The time
+    /// of its fingerprints is left to the caller. `None` where quarters are known by themselves.
+    #[inline]
+    fn look_up_whole(&mut self, content: u64) -> Option<Alone> {
+        let table = self.table.together()?;
+        self.counts.known_whole += 1;
+        let found = table.find(content);
+        self.counts.found[if found.is_some() { CHUNKS } else { 0 }] += 1;
+        let Some(found) = found else {
+            self.storing = Some(Storing::Whole(content));
+            return Some(Alone::Store);
+        };
+        self.storing = None;
+        let of = of_place(table.place(found));
+        table.hit(found);
+        Some(Alone::Share(of))
     }
 }
 
@@ -243,7 +289,7 @@ impl DedupPolicy for FineDedup {
         let figures = [
             ("hashes", self.hashing.count),
             ("fingerprints", u64::from(self.table.count())),
-            ("evicted", self.table.evicted),
+            ("evicted", self.table.evicted()),
             ("none_found", found[0]),
             ("one_found", found[1]),
             ("two_found", found[2]),
@@ -275,18 +321,45 @@ impl DedupPolicy for FineDedup {
         self.params.repack
     }
 
+    fn fingerprints(&self) -> Option<&Fingerprints> {
+        match &self.table {
+            Quarters::Together(table, _) => Some(table),
+            Quarters::Apart(_) => None,
+        }
+    }
+
+    fn asks_writer(&self) -> bool {
+        false
+    }
+
+    fn write_alone(&mut self, write: AloneWrite<'_>) -> (Alone, u64) {
+        match self.look_up_whole(write.content) {
+            Some(alone) => (alone, (0..CHUNKS).map(|_| self.hashing.hash_alone()).sum()),
+            None => (Alone::Ask, 0),
+        }
+    }
+
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
+        (0..CHUNKS).for_each(|_| self.hashing.hash(works));
         let quarters = write.quarters();
+        if quarters.is_none()
+            && let Some(alone) = self.look_up_whole(write.content)
+        {
+            return match alone {
+                Alone::Share(of) => Decision::Share(of),
+                Alone::Store | Alone::Ask => Decision::Store,
+            };
+        }
         self.counts.known_whole += u64::from(quarters.is_none());
         let contents = quarters.unwrap_or_else(|| quarters_of(write.content));
-        self.storing = Some(contents);
-        (0..CHUNKS).for_each(|_| self.hashing.hash(works));
-        let places = contents.map(|content| self.table.find(content).map(|found| self.table.place(found)));
+        self.storing = Some(Storing::Quarters(contents));
+        let table = self.table.apart();
+        let places = contents.map(|content| table.find(content).map(|found| table.place(found)));
         let new = places.iter().filter(|place| place.is_none()).count();
         self.counts.found[CHUNKS - new] += 1;
         for content in contents {
-            if let Some(found) = self.table.find(content) {
-                self.table.hit(found);
+            if let Some(found) = table.find(content) {
+                table.hit(found);
             }
         }
         if new == CHUNKS && self.params.packing {
@@ -316,40 +389,40 @@ impl DedupPolicy for FineDedup {
     fn on(&mut self, event: Event, _: Now) {
         match event {
             Event::Stored { of, .. } => {
-                let Some(contents) = self.storing.take() else { return };
+                let Some(storing) = self.storing.take() else { return };
                 if let Of::Vpn(vpn) = of {
                     self.wholes.insert(vpn);
                 }
-                for (quarter, content) in contents.into_iter().enumerate() {
-                    let place = match of {
-                        Of::Lpn(lpn) => place_of_quarter(lpn, quarter),
-                        Of::Vpn(vpn) => place_of_chunk(ChunkId::new(vpn, quarter)),
-                    };
-                    self.table.insert(content, place, 0);
+                if let (Storing::Whole(content), Some(table)) = (storing, self.table.together()) {
+                    table.insert(content, place_of(of), 0);
+                    return;
+                }
+                let table = self.table.apart();
+                for (content, place) in storing.quarters().into_iter().zip(places_of(of)) {
+                    table.insert(content, place, 0);
                 }
             }
             Event::ChunkStored { content, chunk } => {
-                self.table.insert(content, place_of_chunk(chunk), 0);
+                self.table.apart().insert(content, place_of_chunk(chunk), 0);
             }
             Event::Became { lpn, vpn } => {
                 self.wholes.insert(vpn);
-                for quarter in 0..CHUNKS {
-                    let new = place_of_chunk(ChunkId::new(vpn, quarter));
-                    self.table.renamed(place_of_quarter(lpn, quarter), new);
+                self.table.became(lpn, vpn);
+            }
+            Event::Gone(of @ Of::Lpn(_)) => self.table.gone(of),
+            Event::Gone(of @ Of::Vpn(vpn)) => {
+                self.wholes.remove(vpn);
+                self.table.gone(of);
+                if !self.read.is_empty() {
+                    for index in 0..CHUNKS {
+                        self.read.remove(ChunkId::new(vpn, index).0);
+                    }
                 }
             }
-            Event::Gone(Of::Lpn(lpn)) => {
-                (0..CHUNKS).for_each(|quarter| {
-                    self.table.gone(place_of_quarter(lpn, quarter));
-                });
-            }
-            Event::Gone(Of::Vpn(vpn)) => {
-                self.wholes.remove(&vpn);
-                (0..CHUNKS).for_each(|index| self.gone(ChunkId::new(vpn, index)));
-            }
             Event::ChunkGone(chunk) => {
-                self.wholes.remove(&chunk.value());
-                self.gone(chunk);
+                self.wholes.remove(chunk.value());
+                self.table.apart().gone(place_of_chunk(chunk));
+                self.read.remove(chunk.0);
             }
         }
     }
@@ -372,7 +445,7 @@ impl DedupPolicy for FineDedup {
 
     fn forget(&mut self) {
         self.table.clear();
-        self.wholes.clear();
+        self.wholes = Wholes::default();
         self.read.clear();
         self.storing = None;
     }
@@ -382,8 +455,7 @@ impl DedupPolicy for FineDedup {
     }
 
     fn save(&self) -> Vec<u8> {
-        let mut wholes: Vec<u32> = self.wholes.iter().map(|vpn| vpn.0).collect();
-        wholes.sort_unstable();
+        let wholes: Vec<u32> = self.wholes.iter().map(|vpn| vpn.0).collect();
         learnt::save(&(
             self.hashing.count,
             self.table.to_saved(),
@@ -394,11 +466,12 @@ impl DedupPolicy for FineDedup {
     }
 
     fn load(&mut self, saved: &[u8]) -> std::result::Result<(), String> {
-        type Saved = (u64, SavedTable, Vec<u32>, IndexList, Counts);
+        type Saved = (u64, SavedQuarters, Vec<u32>, IndexList, Counts);
         let (hashes, table, wholes, read, counts): Saved = learnt::load(saved)?;
         self.hashing.count = hashes;
         self.table.take_over(table)?;
-        self.wholes = wholes.into_iter().map(Vpn).collect();
+        self.wholes = Wholes::default();
+        wholes.into_iter().for_each(|vpn| self.wholes.insert(Vpn(vpn)));
         (self.read, self.counts) = (read, counts);
         Ok(())
     }

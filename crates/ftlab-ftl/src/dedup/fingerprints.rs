@@ -3,7 +3,9 @@
 //! A fingerprint leaves when what it stands for is gone, and when room is needed. Who leaves then is the table's rule
 //! ([`Eviction`]); every member of the family that keeps fingerprints keeps them here.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use ftlab_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -102,6 +104,8 @@ impl Default for List {
 struct Context {
     worth: u64,
     entries: u32,
+    /// It stands in the order with what it is worth, or was when it was worth less.
+    is_ordered: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -114,8 +118,9 @@ pub struct Fingerprints {
     links: Vec<[u32; 2]>,
     lists: Vec<List>,
     contexts: Vec<Context>,
-    /// Contexts that have fingerprints here, the least worth first (only where they are the rule).
-    order: BTreeSet<(u64, u32)>,
+    /// Contexts that have fingerprints here, and some that had, the least worth first (only where they are the rule). An entry is
+    /// put right when it comes first: most hits are of contexts that are worth much, and change nothing until then.
+    order: BinaryHeap<Reverse<(u64, u32)>>,
     pub evicted: u64,
     /// Fingerprints that have come in.
     entered: u64,
@@ -160,7 +165,7 @@ impl Fingerprints {
             links: Vec::new(),
             lists: vec![List::default(); lists],
             contexts: Vec::new(),
-            order: BTreeSet::new(),
+            order: BinaryHeap::new(),
             evicted: 0,
             entered: 0,
             left_last: (0, 0),
@@ -253,23 +258,14 @@ impl Fingerprints {
     /// The context has proved to be worth something; see [`Eviction::Contexts`].
     pub fn credit(&mut self, context: u32) {
         self.grow_contexts(context);
-        let of = &mut self.contexts[context as usize];
-        of.worth += 1;
-        if self.eviction == Eviction::Contexts && of.entries > 0 {
-            self.order.remove(&(of.worth - 1, context));
-            self.order.insert((of.worth, context));
-        }
+        self.contexts[context as usize].worth += 1;
     }
 
     /// Nothing is known any more of what the context was worth.
     pub fn forget_worth(&mut self, context: u32) {
         self.grow_contexts(context);
-        let of = &mut self.contexts[context as usize];
-        let before = std::mem::take(&mut of.worth);
-        if self.eviction == Eviction::Contexts && of.entries > 0 {
-            self.order.remove(&(before, context));
-            self.order.insert((0, context));
-        }
+        self.contexts[context as usize].worth = 0;
+        self.order_anew();
     }
 
     /// Each context is worth half of what it was.
@@ -281,14 +277,30 @@ impl Fingerprints {
     fn order_anew(&mut self) {
         self.order.clear();
         if self.eviction == Eviction::Contexts {
-            let in_use = self
-                .contexts
-                .iter()
-                .enumerate()
-                .filter(|(_, context)| context.entries > 0);
-            self.order
-                .extend(in_use.map(|(number, context)| (context.worth, number as u32)));
+            for (number, context) in (0..).zip(&mut self.contexts) {
+                context.is_ordered = context.entries > 0;
+                if context.is_ordered {
+                    self.order.push(Reverse((context.worth, number)));
+                }
+            }
         }
+    }
+
+    /// The context that was worth least of those that have fingerprints, of equal ones the first.
+    fn least_worth(&mut self) -> Option<u32> {
+        while let Some(mut first) = self.order.peek_mut() {
+            let Reverse((worth, number)) = *first;
+            let context = &mut self.contexts[number as usize];
+            if context.entries == 0 {
+                context.is_ordered = false;
+                PeekMut::pop(first);
+            } else if context.worth != worth {
+                *first = Reverse((context.worth, number));
+            } else {
+                return Some(number);
+            }
+        }
+        None
     }
 
     #[inline]
@@ -325,12 +337,29 @@ impl Fingerprints {
         );
         self.entered += 1;
         self.grow_contexts(context);
-        let left = (self.count() >= self.most).then(|| self.evict(self.victim()));
-        let list = self.list_of_new(context);
-        let number = self.nodes.add(Node::new(content, place, context));
-        self.link(number, list);
+        let node = Node::new(content, place, context);
+        let (number, left) = if self.count() >= self.most {
+            let number = self.victim();
+            let before = self.taken_over(number, node);
+            (number, Some(Left { context: before }))
+        } else {
+            (self.nodes.add(node), None)
+        };
+        self.link(number, self.list_of_new(context));
         self.counted(context, 1);
         left
+    }
+
+    /// As an eviction of fingerprint `number`, which gets to be that of `node` and is in no list yet. The context that it was of.
+    #[inline]
+    fn taken_over(&mut self, number: u32, node: Node) -> u32 {
+        self.evicted += 1;
+        self.prefetch_evictions_after(number);
+        self.unlink(number);
+        let before = self.nodes.exchange(number, node);
+        self.counted(before.context, -1);
+        self.left_last = (before.content, before.place);
+        before.context
     }
 
     /// As [`Fingerprints::gone`] and [`Fingerprints::insert_absent`] of one place. Nobody has to leave where there was a fingerprint.
@@ -376,14 +405,14 @@ impl Fingerprints {
         number.map(|number| self.remove(number)).is_some()
     }
 
-    fn victim(&self) -> u32 {
+    fn victim(&mut self) -> u32 {
         let of = match self.eviction {
             Eviction::Lru => 0,
             Eviction::Count | Eviction::TwoLevel => {
                 let mut lists = self.lists.iter();
                 lists.position(|list| list.len > 0).unwrap_or(0)
             }
-            Eviction::Contexts => self.order.first().map_or(0, |&(_, context)| context as usize),
+            Eviction::Contexts => self.least_worth().unwrap_or(0) as usize,
         };
         self.lists[of].back
     }
@@ -412,14 +441,10 @@ impl Fingerprints {
     #[inline]
     fn counted(&mut self, context: u32, more: i32) {
         let of = &mut self.contexts[context as usize];
-        let before = of.entries;
-        of.entries = before.wrapping_add_signed(more);
-        if self.eviction == Eviction::Contexts {
-            match (before, of.entries) {
-                (0, _) => self.order.insert((of.worth, context)),
-                (_, 0) => self.order.remove(&(of.worth, context)),
-                _ => true,
-            };
+        of.entries = of.entries.wrapping_add_signed(more);
+        if self.eviction == Eviction::Contexts && of.entries > 0 && !of.is_ordered {
+            of.is_ordered = true;
+            self.order.push(Reverse((of.worth, context)));
         }
     }
 
@@ -457,6 +482,44 @@ impl Fingerprints {
             NONE => ends.back = before,
             after => self.links[after as usize][0] = before,
         }
+    }
+
+    /// The most fingerprints of the second level.
+    pub fn most_in_second(&self) -> u32 {
+        self.second
+    }
+
+    /// A table with other room and the same rule, in which each fingerprint gives way to several, in its list and one after the other.
+    ///
+    /// # Panics
+    /// If there is no room for them, or two of them are equal.
+    pub fn each_made_of<I>(&self, room: Room, parts: impl Fn(u64, Place) -> I) -> Fingerprints
+    where
+        I: Iterator<Item = (u64, Place)>,
+    {
+        let mut made = Fingerprints::new("", room).expect("the share is that of another table");
+        let mut take_over = |node: &Node, list: u32, parts: I| {
+            for (content, place) in parts {
+                let left = made.insert_absent(content, place, node.context);
+                assert!(left.is_none(), "there is room");
+                let number = made.nodes.with_content(content).expect("it has just come in");
+                made.unlink(number);
+                made.link(number, list);
+            }
+        };
+        if self.is_bounded() {
+            for (list, ends) in (0..).zip(&self.lists) {
+                let mut next = ends.back;
+                while let Some(node) = self.nodes.get(next) {
+                    take_over(node, list, parts(node.content, node.place));
+                    next = self.links[next as usize][0];
+                }
+            }
+        } else {
+            let nodes = self.nodes.in_use();
+            nodes.for_each(|node| take_over(node, 0, parts(node.content, node.place)));
+        }
+        made
     }
 
     /// The table for a saved state.

@@ -22,6 +22,7 @@ mod nodes;
 pub mod none;
 pub mod page_dedup;
 pub mod pcdedup;
+mod quarters;
 pub(crate) mod units;
 
 /// A host write of a unit whose content is known, as a dedup policy sees it: when the unit leaves the write buffer, or when the
@@ -117,6 +118,24 @@ pub enum Decision {
     Chunks([ChunkSource; CHUNKS]),
 }
 
+/// A unit that a request writes alone, where no time passes and nothing is known of it but its content and, if the policy
+/// [asks](DedupPolicy::asks_writer), who writes.
+#[derive(Clone, Copy)]
+pub struct AloneWrite<'a> {
+    pub content: u64,
+    pub writer: &'a WriteContext,
+    pub tick: u64,
+}
+
+/// What happens to such a unit: as [`Decision`], in one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alone {
+    Share(Of),
+    Store,
+    /// The policy is to be asked by [`DedupPolicy::write`].
+    Ask,
+}
+
 /// What a policy is told of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
@@ -201,6 +220,12 @@ pub trait DedupPolicy: Send {
     /// What happens to a unit. The works added to `works` are done first, as far as there is time: the unit's program waits for
     /// them, and without one the request does.
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision;
+
+    /// As [`DedupPolicy::write`], for policies that can say at less cost what it would answer; with the time of its works, in
+    /// nanoseconds. Nothing has happened to the policy if it answers [`Alone::Ask`].
+    fn write_alone(&mut self, _write: AloneWrite<'_>) -> (Alone, u64) {
+        (Alone::Ask, 0)
+    }
 
     /// Something happened that the policy did not decide, or what it decided has been done.
     fn on(&mut self, _event: Event, _now: Now) {}

@@ -203,6 +203,22 @@ impl Nodes {
         node
     }
 
+    /// As the removal of a node and the addition of another one in its place.
+    #[inline]
+    pub fn exchange(&mut self, number: u32, node: Node) -> Node {
+        self.leave(By::Content, number);
+        self.leave(By::Place, number);
+        debug_assert!(
+            self.at_place(node.place).is_none(),
+            "place {:#x} is in use and holds another content",
+            node.place
+        );
+        let before = std::mem::replace(&mut self[number], node);
+        self.enter(By::Content, number);
+        self.enter(By::Place, number);
+        before
+    }
+
     /// The node is that of another content and context, whose place stays. The context that it was of.
     #[inline]
     pub fn replace(&mut self, number: u32, content: u64, context: u32) -> u32 {

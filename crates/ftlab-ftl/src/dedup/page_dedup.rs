@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use super::fingerprints::{Fingerprints, PlainEviction, Room};
 use super::hashing::Hashing;
 use super::units::{Looked, Units};
-use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
+use super::{Alone, AloneWrite, Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
 use crate::indirection::Of;
 use crate::{Now, learnt};
 
@@ -114,6 +114,12 @@ impl DedupPolicy for PageDedup {
             Looked::Shared { of, .. } => Decision::Share(of),
             Looked::New => Decision::Store,
         }
+    }
+
+    #[inline]
+    fn write_alone(&mut self, write: AloneWrite<'_>) -> (Alone, u64) {
+        let ns = self.hashing.hash_alone();
+        (self.units.look_up(write.content, 0).alone(), ns)
     }
 
     fn asks_reads(&self) -> bool {

@@ -51,7 +51,7 @@ use serde_json::Value;
 use super::fingerprints::{Eviction, Fingerprints, Left, Room};
 use super::hashing::Hashing;
 use super::units::{Looked, SavedUnits, Units};
-use super::{Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
+use super::{Alone, AloneWrite, Decision, DedupPolicy, DedupWrite, Event, Setup, Work};
 use crate::indirection::Of;
 use crate::request::WriteContext;
 use crate::{Now, learnt};
@@ -162,6 +162,7 @@ pub fn new(params: Params, _: &mut Setup) -> Result<Box<dyn DedupPolicy>> {
         units: Units::new("pcdedup", room)?.prefetching(params.prefetch),
         skip_labels: params.skip_labels.numbers()?,
         numbers: FxHashMap::default(),
+        last: 0,
         learnt: Learnt::default(),
         params,
     }))
@@ -174,6 +175,8 @@ struct PcDedup {
     skip_labels: Vec<u16>,
     /// Contexts as they are numbered in the tables, in the order in which they first wrote.
     numbers: FxHashMap<u64, u32>,
+    /// Number of the context that wrote last.
+    last: u32,
     learnt: Learnt,
 }
 
@@ -198,7 +201,11 @@ struct Context {
 impl PcDedup {
     fn number_of(&mut self, name: u64) -> u32 {
         let contexts = &mut self.learnt.contexts;
-        *self.numbers.entry(name).or_insert_with(|| {
+        // Most requests are of the context of the one before.
+        if contexts.get(self.last as usize).is_some_and(|last| last.name == name) {
+            return self.last;
+        }
+        self.last = *self.numbers.entry(name).or_insert_with(|| {
             contexts.push(Context {
                 name,
                 units: 0,
@@ -206,7 +213,8 @@ impl PcDedup {
                 blacklisted: None,
             });
             contexts.len() as u32 - 1
-        })
+        });
+        self.last
     }
 
     fn is_hinted(&self, write: &WriteContext) -> bool {
@@ -237,6 +245,43 @@ impl PcDedup {
         (context.units, context.worth, context.blacklisted) = (0, 0, None);
         self.units.table.forget_worth(number);
         true
+    }
+
+    /// The number of the context if the unit is hashed.
+    #[inline]
+    fn hashed_for(&mut self, writer: &WriteContext, tick: u64) -> Option<u32> {
+        self.halve_when_due(tick);
+        if self.is_hinted(writer) {
+            self.learnt.hinted += 1;
+            self.units.pass();
+            return None;
+        }
+        let number = self.number_of(self.params.by.of(writer));
+        if !self.is_hashed(number, tick) {
+            self.learnt.skipped += 1;
+            self.units.pass();
+            return None;
+        }
+        self.learnt.contexts[number as usize].units += 1;
+        Some(number)
+    }
+
+    /// Where the content of a unit lies that a context writes, if it is found.
+    #[inline]
+    fn look_up(&mut self, content: u64, number: u32, tick: u64) -> Option<Of> {
+        let of = match self.units.look_up(content, number) {
+            Looked::Shared { of, context, left } => {
+                self.credit(number);
+                if context != number {
+                    self.credit(context);
+                }
+                self.left(left, tick);
+                Some(of)
+            }
+            Looked::New => None,
+        };
+        self.judge(number, tick, false);
+        of
     }
 
     fn credit(&mut self, number: u32) {
@@ -288,33 +333,22 @@ impl DedupPolicy for PcDedup {
 
     fn write(&mut self, write: &DedupWrite<'_>, works: &mut Vec<Work>) -> Decision {
         let tick = write.now.tick;
-        self.halve_when_due(tick);
-        if self.is_hinted(write.context) {
-            self.learnt.hinted += 1;
-            self.units.pass();
+        let Some(number) = self.hashed_for(write.context, tick) else {
             return Decision::Store;
-        }
-        let number = self.number_of(self.params.by.of(write.context));
-        if !self.is_hashed(number, tick) {
-            self.learnt.skipped += 1;
-            self.units.pass();
-            return Decision::Store;
-        }
-        self.learnt.contexts[number as usize].units += 1;
-        self.hashing.hash(works);
-        let decision = match self.units.look_up(write.content, number) {
-            Looked::Shared { of, context, left } => {
-                self.credit(number);
-                if context != number {
-                    self.credit(context);
-                }
-                self.left(left, tick);
-                Decision::Share(of)
-            }
-            Looked::New => Decision::Store,
         };
-        self.judge(number, tick, false);
-        decision
+        self.hashing.hash(works);
+        let of = self.look_up(write.content, number, tick);
+        of.map_or(Decision::Store, Decision::Share)
+    }
+
+    fn write_alone(&mut self, write: AloneWrite<'_>) -> (Alone, u64) {
+        let AloneWrite { content, writer, tick } = write;
+        let Some(number) = self.hashed_for(writer, tick) else {
+            return (Alone::Store, 0);
+        };
+        let ns = self.hashing.hash_alone();
+        let of = self.look_up(content, number, tick);
+        (of.map_or(Alone::Store, Alone::Share), ns)
     }
 
     fn asks_reads(&self) -> bool {

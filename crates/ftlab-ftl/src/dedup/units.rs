@@ -4,8 +4,8 @@ use ftlab_core::{Lpn, Result};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::Event;
 use super::fingerprints::{Fingerprints, Found, Left, Place, Room, SavedTable};
+use super::{Alone, Event};
 use crate::indirection::{Of, Vpn};
 
 /// Fingerprints of units, and the one that is being stored.
@@ -54,6 +54,16 @@ pub enum Looked {
     Shared { of: Of, context: u32, left: Option<Left> },
     /// It is stored, and its fingerprint comes into the table then.
     New,
+}
+
+impl Looked {
+    #[inline]
+    pub fn alone(self) -> Alone {
+        match self {
+            Looked::Shared { of, .. } => Alone::Share(of),
+            Looked::New => Alone::Store,
+        }
+    }
 }
 
 impl Units {
@@ -109,15 +119,21 @@ impl Units {
     #[inline]
     pub fn look_up(&mut self, content: u64, context: u32) -> Looked {
         let Some(found) = self.table.find(content) else {
-            self.storing = Some(Storing {
-                content,
-                context,
-                entered: self.table.entered(),
-            });
+            self.look_for_absent(content, context);
             return Looked::New;
         };
         self.storing = None;
         self.shared(found)
+    }
+
+    /// The same of one that is known not to be there.
+    #[inline]
+    pub fn look_for_absent(&mut self, content: u64, context: u32) {
+        self.storing = Some(Storing {
+            content,
+            context,
+            entered: self.table.entered(),
+        });
     }
 
     #[inline]
