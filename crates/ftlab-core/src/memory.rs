@@ -22,6 +22,13 @@ pub fn prefetch<T>(slice: &[T], index: usize) {
     }
 }
 
+/// As [`prefetch`]; of an index out of range, the last element: without a jump, as half of those would be guessed wrongly where many
+/// indices say that there is none.
+#[inline(always)]
+pub fn prefetch_or_last<T>(slice: &[T], index: usize) {
+    prefetch(slice, index.min(slice.len().wrapping_sub(1)));
+}
+
 /// A bit for each of eight numbers: whether it is `wanted`. Eight comparisons at once, without jumps.
 #[inline(always)]
 #[cfg_attr(

@@ -2,17 +2,20 @@
 //!
 //! A write waits for memory four times, each time for what the last answer names: where to look, the fingerprint there, what that
 //! stands for, and the fingerprint of what is overwritten. So each is asked for some requests before its turn, for a group of requests
-//! at once: short loops cost half of what four steps for each request do. A small table stays in the cache by itself; values and the
-//! map do not.
+//! at once: short loops cost half of what four steps for each request do. Nothing here jumps on what a unit or a table holds, as half
+//! of such jumps would be guessed wrongly, each for as long as twenty instructions: where there is nothing to bring, something is asked
+//! for that is in the cache anyway. A small table stays in the cache by itself; values and the map do not.
 
-use ftlab_core::Lpn;
+use std::hint::select_unpredictable;
+
+use ftlab_core::{Lpn, Slot};
 
 use crate::backend::Backend;
-use crate::dedup::fingerprints::Fingerprints;
-use crate::dedup::units::{of_place, place_of};
+use crate::dedup::fingerprints::{Fingerprints, Place};
+use crate::dedup::units::place_of;
 use crate::ftl::Ftl;
-use crate::indirection::Of;
-use crate::record::{Entry, Target};
+use crate::indirection::{Of, Vpn};
+use crate::record::Entry;
 
 /// Requests of a group.
 pub const GROUP: usize = 8;
@@ -40,61 +43,68 @@ impl<B: Backend> Ftl<B> {
             self.record.prefetch_entry(lpn.0);
             if is_large {
                 table.prefetch_content(content);
-                table.prefetch_place(place_of(Of::Lpn(lpn)));
             }
         }
         for (lpn, content) in ahead(3) {
-            let of = self.known_as(lpn);
-            if let Of::Vpn(vpn) = of {
-                self.indirection.prefetch(vpn);
-            }
+            let known = self.known(lpn);
+            self.indirection.prefetch(known.vpn);
             if is_large {
+                table.prefetch_place(known.place);
                 table.prefetch_at_content(content);
-                match of {
-                    Of::Lpn(_) => table.prefetch_at_place(place_of(of)),
-                    Of::Vpn(_) => table.prefetch_place(place_of(of)),
-                }
             }
         }
         for (lpn, content) in ahead(2) {
-            self.prefetch_found(table, is_large, lpn, content);
+            let known = self.known(lpn);
+            if is_large {
+                table.prefetch_at_place(known.place);
+            }
+            let of_value = self.indirection.ends_with_one(known.vpn);
+            let ends = select_unpredictable(known.is_value, of_value.map_or(NOWHERE, |slot| slot.0), known.entry);
+            let ends = Slot(ends.min(self.layout.slots() - 1));
+            self.record.prefetch_validity(ends);
+            self.units.prefetch(self.layout.ru_of(ends));
+            let place = table.prefetch_hit(content);
+            let (number, is_value) = ((place >> 1) as u32, place & 1 == 1);
+            self.indirection
+                .prefetch(Vpn(select_unpredictable(is_value, number, 0)));
+            self.record.prefetch_entry(select_unpredictable(is_value, 0, number));
         }
         if is_large {
             for (lpn, _) in ahead(1) {
-                table.prefetch_end(place_of(self.known_as(lpn)));
+                table.prefetch_end(self.known(lpn).place);
             }
         }
     }
 
     #[inline(always)]
-    fn prefetch_found(&self, table: &Fingerprints, is_large: bool, lpn: Lpn, content: u64) {
-        let ends = match self.record.map.get(lpn.at()).map(|&entry| Entry(entry).target()) {
-            Some(Target::Slot(slot)) => Some(slot),
-            Some(Target::Vpn(vpn)) => {
-                if is_large {
-                    table.prefetch_at_place(place_of(Of::Vpn(vpn)));
-                }
-                self.indirection.ends_with_one(vpn)
-            }
-            _ => None,
-        };
-        if let Some(slot) = ends {
-            self.record.prefetch_validity(slot);
-            self.units.prefetch(self.layout.ru_of(slot));
-        }
-        match table.prefetch_hit(content).map(of_place) {
-            Some(Of::Vpn(vpn)) => self.indirection.prefetch(vpn),
-            Some(Of::Lpn(lpn)) => self.record.prefetch_entry(lpn.0),
-            None => {}
+    fn known(&self, lpn: Lpn) -> Known {
+        let entry = self
+            .record
+            .map
+            .get(lpn.at())
+            .map_or(Entry::UNMAPPED, |&entry| Entry(entry));
+        let vpn = entry.as_vpn();
+        let is_value = vpn.is_some();
+        let vpn = Vpn(select_unpredictable(is_value, vpn.unwrap_or_default().0, 0));
+        let (direct, of_value) = (place_of(Of::Lpn(lpn)), place_of(Of::Vpn(vpn)));
+        Known {
+            entry: entry.0,
+            is_value,
+            vpn,
+            place: select_unpredictable(is_value, of_value, direct),
         }
     }
+}
 
-    /// What the dedup policy knows the unit at `lpn` by.
-    #[inline(always)]
-    fn known_as(&self, lpn: Lpn) -> Of {
-        match self.record.map.get(lpn.at()).map(|&entry| Entry(entry).target()) {
-            Some(Target::Vpn(vpn)) => Of::Vpn(vpn),
-            _ => Of::Lpn(lpn),
-        }
-    }
+/// No slot.
+const NOWHERE: u32 = u32::MAX;
+
+/// What the map says of a unit.
+struct Known {
+    entry: u32,
+    is_value: bool,
+    /// Of one that is no value: 0, which is in the cache.
+    vpn: Vpn,
+    /// What the dedup policy knows the unit by.
+    place: Place,
 }

@@ -53,6 +53,13 @@ impl Entry {
         (self.0 < VPN_TAG).then_some(Slot(self.0))
     }
 
+    #[inline(always)]
+    pub fn as_vpn(self) -> Option<Vpn> {
+        (VPN_TAG..CHUNKS_TAG)
+            .contains(&self.0)
+            .then_some(Vpn(self.0 & !VPN_TAG))
+    }
+
     #[inline]
     pub fn target(self) -> Target {
         match self.0 {

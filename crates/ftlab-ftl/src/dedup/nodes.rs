@@ -157,10 +157,16 @@ impl Nodes {
         self.first[by as usize][self.chain(key)]
     }
 
-    /// Brings a node into the processor's cache.
-    #[inline]
+    /// Brings a node into the processor's cache; for none, the last one.
+    #[inline(always)]
     pub fn prefetch(&self, number: u32) {
-        memory::prefetch(&self.nodes, number as usize);
+        memory::prefetch_or_last(&self.nodes, number as usize);
+    }
+
+    /// A node; for none, the last one.
+    #[inline(always)]
+    pub fn get_or_last(&self, number: u32) -> Option<&Node> {
+        self.nodes.get((number as usize).min(self.nodes.len().wrapping_sub(1)))
     }
 
     /// Takes in a node whose content and place are those of no other.

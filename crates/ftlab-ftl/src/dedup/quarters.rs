@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fingerprints::{Fingerprints, Place, Room, SavedTable};
+use super::fingerprints::{Eviction, Fingerprints, Place, Room, SavedTable};
 use super::units::{of_place, place_of};
 use crate::indirection::{CHUNKS, ChunkId, Of, Vpn};
 use ftlab_core::request::paired;
@@ -51,11 +51,8 @@ impl Quarters {
             entries: room.entries / CHUNKS as u32,
             ..room
         };
-        // Otherwise quarters of one unit would leave at different times.
-        let is_divisible = room.entries.is_multiple_of(CHUNKS as u32);
         let together = Fingerprints::new(policy, joined)?;
-        let halves = together.most_in_second().checked_mul(CHUNKS as u32) == Some(apart.most_in_second());
-        Ok(match may_join && is_divisible && (room.entries == 0 || halves) {
+        Ok(match may_join && leave_together(room, &apart, &together) {
             true => Quarters::Together(together, room),
             false => Quarters::Apart(apart),
         })
@@ -152,6 +149,22 @@ impl Quarters {
 #[serde(transparent)]
 pub struct SavedQuarters(SavedTable);
 
+/// Whether the quarters of a unit leave one after the other.
+fn leave_together(room: Room, apart: &Fingerprints, together: &Fingerprints) -> bool {
+    let is_divisible = room.entries.is_multiple_of(CHUNKS as u32);
+    let (second, of_units) = (apart.most_in_second(), together.most_in_second());
+    match room.eviction {
+        _ if room.entries == 0 => true,
+        Eviction::Lru => is_divisible,
+        // While somebody else is in the first level.
+        Eviction::TwoLevel => {
+            is_divisible && second < room.entries && of_units.checked_mul(CHUNKS as u32) == Some(second)
+        }
+        // Where all others have been found before, the first quarter of a new unit leaves for its second.
+        Eviction::Count | Eviction::Contexts => false,
+    }
+}
+
 fn taken_apart(table: &Fingerprints, room: Room) -> Fingerprints {
     let mut apart = table.each_made_of(room, |content, place| {
         let places = places_of(of_place(place));
@@ -159,4 +172,97 @@ fn taken_apart(table: &Fingerprints, room: Room) -> Fingerprints {
     });
     apart.evicted = table.evicted * CHUNKS as u64;
     apart
+}
+
+#[cfg(test)]
+mod tests {
+    use ftlab_core::Stream;
+
+    use super::*;
+    use crate::learnt;
+
+    /// One drive's worth of units that are known by one id each, by both tables. At each step the same is found, and taken apart the
+    /// one is the other.
+    #[test]
+    fn entries_of_whole_units_are_those_of_their_quarters() {
+        let rules = [Eviction::Lru, Eviction::TwoLevel];
+        let bounded = rules.into_iter().flat_map(|rule| [8, 40, 400].map(|most| (rule, most)));
+        for (eviction, entries) in bounded.chain([(Eviction::Count, 0)]) {
+            let room = Room {
+                entries,
+                eviction,
+                second: 0.5,
+            };
+            let mut joined = Quarters::new("test", room, true).unwrap();
+            let mut parts = Quarters::new("test", room, false).unwrap();
+            let mut random = Stream::new(u64::from(entries), "quarters");
+            let mut hits = 0;
+            for step in 0..3000 {
+                let what = format!("{eviction:?} with room for {entries}, step {step}");
+                let (lpn, vpn) = (Lpn(random.below(60) as u32), Vpn(step));
+                let content = random.below(20) + random.below(40);
+                let table = joined.together().expect("no quarter is known by itself");
+                let found = table.find(content);
+                let place = found.map(|found| table.place(found));
+                found.map(|found| table.hit(found));
+                let each = quarters_of(content).map(|content| parts.apart().find(content));
+                let places = each.map(|found| found.map(|found| parts.apart().place(found)));
+                for content in quarters_of(content) {
+                    let table = parts.apart();
+                    let found = table.find(content);
+                    found.map(|found| table.hit(found));
+                }
+                match place.map(of_place) {
+                    Some(of) => {
+                        hits += 1;
+                        assert_eq!(places, places_of(of).map(Some), "{what}");
+                        if let Of::Lpn(lpn) = of {
+                            joined.became(lpn, vpn);
+                            parts.became(lpn, vpn);
+                        }
+                    }
+                    None => {
+                        assert_eq!(places, [None; CHUNKS], "{what}");
+                        let of = Of::Lpn(lpn);
+                        joined.gone(of);
+                        parts.gone(of);
+                        joined.together().unwrap().insert(content, place_of(of), 0);
+                        for (content, place) in quarters_of(content).into_iter().zip(places_of(of)) {
+                            parts.apart().insert(content, place, 0);
+                        }
+                    }
+                }
+                let figures = |table: &Quarters| (table.count(), table.evicted(), table.bytes());
+                assert_eq!(figures(&joined), figures(&parts), "{what}");
+                // Without a bound there is no order to compare.
+                if entries > 0 {
+                    let saved = |table: &Quarters| learnt::save(&table.to_saved());
+                    assert_eq!(saved(&joined), saved(&parts), "{what}");
+                }
+            }
+            assert!(hits > 100, "{eviction:?} with room for {entries}: {hits} hits");
+            let count = joined.count();
+            assert_eq!(joined.apart().count(), count);
+        }
+    }
+
+    /// Where quarters of one unit would leave at different times, or units are stored in chunks from the start.
+    #[test]
+    fn quarters_are_apart_where_they_do_not_leave_together() {
+        let is_together = |entries, eviction, second, may_join| {
+            let room = Room {
+                entries,
+                eviction,
+                second,
+            };
+            let mut table = Quarters::new("test", room, may_join).unwrap();
+            table.together().is_some()
+        };
+        assert!(is_together(400, Eviction::TwoLevel, 0.5, true));
+        assert!(!is_together(400, Eviction::TwoLevel, 0.503, true));
+        assert!(!is_together(400, Eviction::TwoLevel, 1.0, true));
+        assert!(!is_together(400, Eviction::Count, 0.5, true));
+        assert!(!is_together(402, Eviction::Lru, 0.5, true));
+        assert!(!is_together(400, Eviction::Lru, 0.5, false));
+    }
 }

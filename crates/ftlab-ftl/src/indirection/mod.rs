@@ -197,10 +197,10 @@ impl Indirection {
     }
 
     /// The slot that ends with the next release of the value, if it lies in one of its own.
-    #[inline]
+    #[inline(always)]
     pub fn ends_with_one(&self, vpn: Vpn) -> Option<Slot> {
         let value = self.values.get(vpn.at())?;
-        (value.refs == 1 && value.head < RING).then_some(Slot(value.head))
+        ((value.refs == 1) & (value.head < RING)).then_some(Slot(value.head))
     }
 
     /// One LPN less refers to the value, if others do beside it and nothing is known of chunks. False if it was left as it is.

@@ -24,6 +24,9 @@ fn contents_that_nobody_else_is_asked_about_lead_where_others_do() {
         "caftl:entries=40,crc=false",
         "ca_ssd:entries=100",
         "pcdedup:entries=200,trial=100,by=volume",
+        "finededup:entries=400",
+        "finededup:entries=402",
+        "finededup:entries=400,packing=false",
     ];
     for (layout, dedup) in layouts.iter().flat_map(|layout| policies.map(|dedup| (layout, dedup))) {
         let mut config = config(layout, 0.3);
@@ -205,7 +208,10 @@ fn a_drive_with_somebody_to_ask_is_not_bare() {
     };
     assert!(with_contents("page_dedup", false));
     assert!(!with_contents("page_dedup", true), "a checked run keeps versions");
-    assert!(!with_contents("finededup", false), "units may be stored in chunks");
+    assert!(
+        with_contents("finededup", false),
+        "also where units may be stored in chunks"
+    );
     assert!(!with_contents("none", false));
     assert!(!is_bare(&|config| {
         config.mapping = PolicySpec::named("dftl");

@@ -1,41 +1,43 @@
 //! What a write will look up in the table, brought into the processor's cache before its turn.
 
-use ftlab_core::memory;
+use std::hint::select_unpredictable;
+
+use ftlab_core::memory::prefetch_or_last;
 
 use super::{By, Fingerprints, NONE, Place};
 
 impl Fingerprints {
     /// Brings where a content is looked for, and a place, into the processor's cache.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_content(&self, content: u64) {
         self.nodes.prefetch_chain(By::Content, content);
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_place(&self, place: Place) {
         self.nodes.prefetch_chain(By::Place, place);
     }
 
     /// The same of the first fingerprints there.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_at_content(&self, content: u64) {
         self.prefetch_node(self.nodes.first_of(By::Content, content));
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_at_place(&self, place: Place) {
         self.prefetch_node(self.nodes.first_of(By::Place, place));
     }
 
     /// The same of a fingerprint, with its links.
-    #[inline]
+    #[inline(always)]
     fn prefetch_node(&self, number: u32) {
         self.nodes.prefetch(number);
-        memory::prefetch(&self.links, number as usize);
+        prefetch_or_last(&self.links, number as usize);
     }
 
-    /// The same of what may leave after fingerprint `number`, which is about to, a step at a time: the third after it, where the second
-    /// is looked for, and which fingerprints stand there before the first. Each was asked for an eviction ago.
+    /// The same of what may leave after fingerprint `number`, which is about to, a step at a time: the fifth after it, where the third
+    /// is looked for, and which fingerprints stand there before the first. Each was asked for two evictions ago.
     #[inline]
     pub(super) fn prefetch_evictions_after(&self, number: u32) {
         let behind = |number: u32| self.links.get(number as usize).map_or(NONE, |links| links[0]);
@@ -43,34 +45,41 @@ impl Fingerprints {
         let Some(node) = self.nodes.get(first) else { return };
         self.nodes.prefetch(self.nodes.first_of(By::Content, node.content));
         self.nodes.prefetch(self.nodes.first_of(By::Place, node.place));
-        let second = behind(first);
-        let Some(node) = self.nodes.get(second) else { return };
+        let third = behind(behind(first));
+        let Some(node) = self.nodes.get(third) else { return };
         self.nodes.prefetch_chain(By::Content, node.content);
         self.nodes.prefetch_chain(By::Place, node.place);
-        self.prefetch_node(behind(second));
+        self.prefetch_node(behind(behind(third)));
     }
 
-    /// The same of what a hit touches beside the fingerprint. The place that it stands for.
-    #[inline]
-    pub fn prefetch_hit(&self, content: u64) -> Option<Place> {
-        let number = self.nodes.with_content(content)?;
+    /// The same of what a hit touches beside the fingerprint. The place that it stands for; 0 if the first fingerprint there is
+    /// another.
+    #[inline(always)]
+    pub fn prefetch_hit(&self, content: u64) -> Place {
+        let number = self.nodes.first_of(By::Content, content);
         self.prefetch_beside(number);
-        Some(self.nodes[number].place)
+        let Some(node) = self.nodes.get_or_last(number) else {
+            return 0;
+        };
+        select_unpredictable(node.content == content, node.place, 0)
     }
 
-    /// The same of what the end of the fingerprint at `place` touches.
-    #[inline]
+    /// The same of what the end of the fingerprint at `place` touches, if it is the first there.
+    #[inline(always)]
     pub fn prefetch_end(&self, place: Place) {
-        if let Some(number) = self.nodes.at_place(place) {
-            self.prefetch_beside(number);
-            self.nodes.prefetch_chain(By::Content, self.nodes[number].content);
+        let number = self.nodes.first_of(By::Place, place);
+        self.prefetch_beside(number);
+        if let Some(node) = self.nodes.get_or_last(number) {
+            self.nodes.prefetch_chain(By::Content, node.content);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch_beside(&self, number: u32) {
-        for neighbour in self.links.get(number as usize).into_iter().flatten() {
-            memory::prefetch(&self.links, *neighbour as usize);
+        let last = self.links.len().wrapping_sub(1);
+        if let Some(&[before, after]) = self.links.get((number as usize).min(last)) {
+            prefetch_or_last(&self.links, before as usize);
+            prefetch_or_last(&self.links, after as usize);
         }
     }
 }
