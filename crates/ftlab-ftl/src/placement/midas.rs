@@ -16,6 +16,10 @@
 //!   one of each of nine sizes; the best is applied if its write amplification is below the measured one.
 //! * **Irregular**: if the valid share of a group differs by more than 0.1 from what was predicted, it and all later ones
 //!   are merged for the rest of the epoch.
+//! * **Guard** (`victim = own`): a last group that is all valid would be collected for ever while what is invalid lies in
+//!   groups within their sizes. After 25 collections in one go (for one host write, since they have freed a reclaim unit
+//!   together), the group collected last is merged with all later ones until the next configuration. The last group takes
+//!   in the one before it, and the hot group is dissolved with the last other one.
 //! * **Last group**: before a first configuration is applied, and from a merge until the next one, its survivors are
 //!   parted by how often they have been copied since it was made, in as many frontiers as are left; its victims are
 //!   chosen among all of them (`graded`). Else it is one frontier.
@@ -60,7 +64,10 @@
 //!   units with it, as in the public code: nothing is copied only because sizes have changed.
 //! * Valid shares are measured on units that were opened in this epoch, and are held against the predicted ones on those
 //!   collected between a third and half of it, as in the public code. Predictions for sizes that are kept are renewed at
-//!   the end of each epoch. The share of the last group is not judged.
+//!   the end of each epoch. A share that is lower than predicted is irregular, too, as the description has it; the public
+//!   code merges only where it is higher, and judges the last group as well where that is one frontier. Here the share of
+//!   the last group is not judged.
+//! * The guard is the public code's; the description does not have it.
 //! * Reclaim units that no group filled (translation pages) belong to the last one, and so do those of a hot group that
 //!   was dissolved.
 //!
@@ -73,6 +80,10 @@
 //! Parameters outside their ranges; an unknown word.
 //!
 //! # Cost
+//! The frontiers of survivors raise `gc.hard` to `groups` where it is less, which a small drive feels: on one of 16-page blocks
+//! with an over-provisioning of 0.1, filled first, Zipf's law makes a write amplification of 4.43 without placement, 5.59 with
+//! `gc.hard = 5` alone, and 5.90 with `midas`.
+//!
 //! O(1) a unit placed and a collection (O(closed units) with `last = cost_benefit`), some tens of milliseconds an epoch; 5 bytes and 3 bits a mapping
 //! unit; a drive that samples needs less.
 //!
@@ -81,6 +92,7 @@
 //! Configuration", FAST 2024, and its simulator.
 
 mod epochs;
+mod guard;
 mod model;
 mod victims;
 
@@ -93,6 +105,7 @@ use crate::frontier::Frontier;
 use crate::gc::mover::AHEAD;
 use crate::units::Closed;
 use crate::victim::VictimPolicy;
+use guard::Go;
 use model::Intervals;
 use victims::Bounds;
 
@@ -231,6 +244,9 @@ struct Learnt {
     closed: u64,
     valid: u64,
     next_look: u64,
+    /// Not saved: the next host write begins it anew.
+    #[serde(skip)]
+    go: Go,
     epochs: u64,
     applied: u64,
     merged: u64,
@@ -262,6 +278,7 @@ impl Learnt {
             closed: 0,
             valid: 0,
             next_look: 0,
+            go: Go::default(),
             epochs: 0,
             applied: 0,
             merged: 0,
@@ -478,6 +495,16 @@ impl PlacementPolicy for Midas {
     }
 
     fn on(&mut self, event: Event, now: Now) {
+        if let Event::Collecting {
+            frontier,
+            valid,
+            last_tick,
+            ..
+        } = event
+        {
+            let group = self.group(frontier, last_tick);
+            self.count_collection(group, self.units_per_ru - valid, now);
+        }
         match event {
             Event::Placed { lpn, frontier, .. } => {
                 let group = self.group_of(frontier);

@@ -67,10 +67,7 @@ impl Midas {
         let Some(first) = (0..predicted.len()).find(|&at| differs((at, &predicted[at]))) else {
             return;
         };
-        self.learnt.shares.truncate(first);
-        self.learnt.predicted.truncate(first);
-        self.learnt.is_graded = self.params.graded;
-        self.learnt.merged += 1;
+        self.merge_from(first);
     }
 
     /// The drive with a hot group that has this share, or none, at the end of an epoch: what lives how long in the chain, its

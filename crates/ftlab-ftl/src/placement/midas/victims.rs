@@ -46,6 +46,7 @@ impl VictimPolicy for Midas {
     }
 
     fn choose(&mut self, closed: &mut Closed<'_>, now: Now) -> Option<RuId> {
+        self.merge_if_stuck(now);
         if std::mem::take(&mut self.learnt.is_resized) {
             self.hand_over(closed);
         }
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use crate::frontier::Frontier;
     use crate::placement::midas::Params;
-    use crate::placement::{PlacementPolicy, Survivor};
+    use crate::placement::{Event, PlacementPolicy, Survivor};
     use crate::units::{RuState, Units};
     use ftlab_core::geometry::PlaneOrder;
     use ftlab_core::{Geometry, LaneId, Layout, Lpn, ReclaimKind, Stream};
@@ -309,6 +310,75 @@ mod tests {
         policy.learnt.shares.push(0.25);
         assert_eq!(policy.survivor(&survivor(1, 60)), Some(2));
         assert_eq!(policy.survivor(&survivor(1, 50)), Some(3));
+    }
+
+    /// Group 1 is within its size and has all that is invalid; the last group, blocks 0 and 1, is all valid.
+    fn stuck() -> (Midas, Units) {
+        let mut policy = midas(Params::default());
+        (policy.learnt.shares, policy.learnt.predicted) = (vec![0.8], vec![0.5]);
+        (policy.learnt.is_graded, policy.learnt.handed[1]) = (false, 20);
+        (policy, units([10, 10, 6, 3, 6, 6, 6, 6]))
+    }
+
+    /// Block 0 is collected `times`; what is chosen then.
+    fn after(policy: &mut Midas, units: &mut Units, times: u32, valid: u32, tick: u64) -> Option<RuId> {
+        let now = Now { tick, time_ns: 0 };
+        for _ in 0..times {
+            let victim = Event::Collecting {
+                frontier: 1,
+                valid,
+                opened: 0,
+                last_tick: 10,
+            };
+            policy.on(victim, now);
+        }
+        policy.choose(&mut units.closed(0, 10), now)
+    }
+
+    #[test]
+    fn a_last_group_that_is_all_valid_is_merged_after_25_collections_in_one_go() {
+        let (mut policy, mut units) = stuck();
+        assert_eq!(after(&mut policy, &mut units, 24, 10, 100), Some(RuId(0)));
+        // The next write begins anew.
+        assert_eq!(after(&mut policy, &mut units, 24, 10, 101), Some(RuId(0)));
+        // So do collections that have freed a reclaim unit.
+        assert_eq!(after(&mut policy, &mut units, 30, 9, 102), Some(RuId(0)));
+        assert_eq!((policy.learnt.merged, policy.last()), (0, 2));
+        assert_eq!(
+            after(&mut policy, &mut units, 25, 10, 103),
+            Some(RuId(3)),
+            "the emptiest of all"
+        );
+        assert_eq!(
+            (policy.learnt.merged, policy.last(), policy.learnt.is_graded),
+            (1, 1, true)
+        );
+        // Then nothing is left to be merged.
+        after(&mut policy, &mut units, 25, 10, 103);
+        assert_eq!(policy.learnt.merged, 1);
+    }
+
+    /// A group that was collected last is merged with all later ones, and a hot group with the last other one.
+    #[test]
+    fn what_the_guard_merges() {
+        let groups_left = |shares: usize, group: usize| {
+            let mut policy = midas(Params::default());
+            (policy.learnt.shares, policy.learnt.predicted) = (vec![0.2; shares], vec![0.5; shares]);
+            policy.learnt.is_hot_used = true;
+            let now = Now { tick: 9, time_ns: 0 };
+            (0..25).for_each(|_| policy.count_collection(group, 0, now));
+            policy.merge_if_stuck(now);
+            (policy.last(), policy.learnt.is_hot_used)
+        };
+        assert_eq!(
+            [5, 4, 3].map(|group| groups_left(4, group)),
+            [(4, true), (4, true), (3, true)]
+        );
+        assert_eq!(
+            [2, 1, 0].map(|group| groups_left(4, group)),
+            [(2, true), (1, false), (1, false)]
+        );
+        assert_eq!(groups_left(0, 1), (1, false));
     }
 
     /// Until there is a configuration, survivors go up a frontier with each copy, as far as there are any; then the last group is one.
