@@ -8,9 +8,15 @@
 //!   cluster with the nearest centre. The centre becomes the mean of the intervals that have entered the cluster since
 //!   it was last sealed. A cluster is sealed after as many writes as a reclaim unit holds; then the mean begins anew.
 //! * **Every `period` seals**: clusters that got less than a reclaim unit of writes since the last time are closed, at
-//!   once if they are empty, otherwise when they are sealed next. If there is a closed cluster, a cluster that got more
-//!   than half of all writes is split: the new centre lies half-way to the next higher one. For the highest centre, it
-//!   is twice that centre less the next lower one.
+//!   once if they are empty, otherwise when they are sealed next. The last open cluster is never closed, and its mark is
+//!   forgotten. If there is a closed cluster, a cluster that got more than half of all writes is split: the new centre
+//!   lies half-way to the next higher one. For the highest centre, the next higher one is taken to lie as far above it
+//!   as the next lower one lies below (0 if there is none): the new centre is c + (c - lower) / 2. The look comes before
+//!   the cluster that was sealed closes; a marked cluster that got a reclaim unit of writes loses its mark.
+//! * **Ties** go to the lowest number: of equally near clusters, and of closed ones that a split may open.
+//! * **Trims**: a trimmed unit counts as never written. Its next interval is 0, and its penalty is forgotten. A penalty
+//!   belongs to the version that was copied: if a write makes room by collecting what it is about to replace, the copy's
+//!   penalty is forgotten with it.
 //! * **Survivors** go to frontier 0.
 //!
 //! # Parameters
@@ -30,7 +36,7 @@
 //! Yang, Pei and Yang, "WARCIP: write amplification reduction by clustering I/O pages", SYSTOR 2019; all centres at 0 to begin with
 //! and the borders of splitting as in the prototype of Wang et al. (SepBIT), FAST 2022.
 
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, Lpn, Result};
 use serde::{Deserialize, Serialize};
 
 use super::{Asks, Event, HostWrite, PlacementPolicy, Setup, Survivor, learnt};
@@ -64,6 +70,7 @@ pub fn new(params: Params, setup: &mut Setup) -> Result<Box<dyn PlacementPolicy>
         clusters: Clusters::new(params.clusters),
         penalties: vec![0; setup.logical_units as usize],
         units_per_ru: u64::from(setup.units_per_ru),
+        writing: None,
         params,
     }))
 }
@@ -73,6 +80,8 @@ struct Warcip {
     clusters: Clusters,
     penalties: Vec<u32>,
     units_per_ru: u64,
+    /// The unit that the host has written last, and when.
+    writing: Option<(Lpn, u64)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -205,6 +214,7 @@ impl PlacementPolicy for Warcip {
     }
 
     fn host(&mut self, write: &HostWrite<'_>) -> Frontier {
+        self.writing = Some((write.lpn, write.now.tick));
         let penalty = std::mem::take(&mut self.penalties[write.lpn.at()]);
         let interval = write
             .since
@@ -216,7 +226,10 @@ impl PlacementPolicy for Warcip {
     }
 
     fn survivor(&mut self, survivor: &Survivor) -> Option<Frontier> {
-        if let (Some(lpn), Some(since)) = (survivor.lpn, survivor.since) {
+        if let (Some(lpn), Some(since)) = (survivor.lpn, survivor.since)
+            // The version that the write under way replaces is dead before its penalty could count.
+            && self.writing != Some((lpn, survivor.now.tick))
+        {
             let age = survivor.now.tick - since;
             self.penalties[lpn.at()] = u32::try_from(age).unwrap_or(u32::MAX);
         }
@@ -249,5 +262,68 @@ impl PlacementPolicy for Warcip {
 
     fn memory_bytes(&self) -> u64 {
         8 * self.penalties.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Survivors;
+    use crate::request::WriteContext;
+    use ftlab_core::LaneId;
+
+    fn put(policy: &mut dyn PlacementPolicy, since: Option<u64>, tick: u64) {
+        policy.host(&HostWrite {
+            lpn: Lpn(5),
+            context: &WriteContext::default(),
+            since,
+            dies: None,
+            now: Now { tick, time_ns: 0 },
+        });
+    }
+
+    fn copy(policy: &mut dyn PlacementPolicy, since: u64, tick: u64) {
+        policy.survivor(&Survivor {
+            lpn: Some(Lpn(5)),
+            vpn: None,
+            from: 1,
+            opened: 0,
+            stream: 0,
+            lane: LaneId(0),
+            since: Some(since),
+            dies: None,
+            is_cached: false,
+            now: Now { tick, time_ns: 0 },
+        });
+    }
+
+    /// Intervals of a unit that is written at ticks 10, 30 and 70, copied at `copied`: by its write at 30 before that is placed, or at 40.
+    fn intervals(copied: u64) -> f64 {
+        let mut setup = Setup {
+            logical_units: 10,
+            unit_bytes: 4096,
+            units_per_ru: 100,
+            rus: 20,
+            lanes: 1,
+            survivors: Survivors::Shared,
+            seed: 1,
+        };
+        let params = Params {
+            clusters: 1,
+            ..Params::default()
+        };
+        let mut policy = new(params, &mut setup).unwrap();
+        put(&mut *policy, None, 10);
+        put(&mut *policy, Some(10), 30);
+        copy(&mut *policy, if copied == 30 { 10 } else { 30 }, copied);
+        put(&mut *policy, Some(30), 70);
+        let (clusters, _): (Clusters, Vec<u32>) = learnt::load(&policy.save()).unwrap();
+        clusters.each[0].sum
+    }
+
+    #[test]
+    fn a_penalty_belongs_to_the_version_that_was_copied() {
+        assert_eq!(intervals(40), 20.0 + 40.0 + 10.0);
+        assert_eq!(intervals(30), 20.0 + 40.0);
     }
 }
