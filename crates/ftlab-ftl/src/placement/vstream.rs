@@ -11,7 +11,9 @@
 //!   data.
 //! * **Streams of the device**: every `remap` units, k-means on the lifetimes (at most 100 rounds, from evenly spaced
 //!   quantiles) makes `streams` clusters; stream 1 has the shortest lifetimes. With no more virtual streams than
-//!   clusters, each has its own stream.
+//!   clusters, each has its own stream. The quantiles are (i + 1/2) / `streams`. A remapping comes before the write with
+//!   number k x `remap` is placed (behind a write buffer the next one that leaves it), after that write has ended the
+//!   life of what it overwrites.
 //! * **A write** goes to the stream to which its virtual stream is mapped. It goes to the default stream, 0, if its
 //!   virtual stream has not been mapped yet, or if it has none (stream id 0, no label, no process). Data that is in
 //!   flash already stays where it is when the map changes.
@@ -24,7 +26,7 @@
 //! * `by` (`stream`, `label`, `pid` or `volume`, default `stream`): what a virtual stream is.
 //! * `sample` (count, default 16, at least 1): one of so many mapping units is sampled.
 //! * `remap` (mapping units, default 16,384, at least 1): units written between two remappings.
-//! * `distance` (`linear` or `log`, default `linear`): of lifetimes.
+//! * `distance` (`linear` or `log`, default `linear`): of lifetimes; `log` is of log2(1 + lifetime).
 //!
 //! # Not modelled
 //! The interface by which a program opens and closes virtual streams. The source's rule for a virtual stream that has not been
