@@ -188,6 +188,8 @@ pub struct Batch {
     pub pid: Vec<u32>,
     /// Manual label or file kind (an index into the source's label names).
     pub label: Vec<u16>,
+    /// The number in `label` of requests that have none, where there are such.
+    pub unlabelled: Option<u16>,
     /// Content ids of the request's 4 KiB units, concatenated; `content_end[i]` is where request i's ids end.
     pub content: Vec<u64>,
     pub content_end: Vec<u32>,
@@ -219,6 +221,7 @@ impl Batch {
         self.pc.clear();
         self.pid.clear();
         self.label.clear();
+        self.unlabelled = None;
         self.content.clear();
         self.content_end.clear();
         self.chunk.clear();
@@ -239,6 +242,15 @@ impl Batch {
     #[inline]
     pub fn stream_of(&self, i: usize) -> u16 {
         self.stream.get(i).copied().unwrap_or(0)
+    }
+
+    /// Label of request `i`, if it has one.
+    #[inline]
+    pub fn label_of(&self, i: usize) -> Option<u16> {
+        self.label
+            .get(i)
+            .copied()
+            .filter(|&label| self.unlabelled != Some(label))
     }
 
     /// Program context of request `i`; 0 (unknown) where the column is absent.
@@ -276,7 +288,7 @@ impl Batch {
             volume: self.volume[i],
             pc: self.pc_of(i),
             pid: self.pid.get(i).copied(),
-            label: self.label.get(i).copied(),
+            label: self.label_of(i),
             contents: self.content_of(i),
             content_bytes: CONTENT_BYTES,
             chunks: self.chunks_of(i),

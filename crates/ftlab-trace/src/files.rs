@@ -251,6 +251,7 @@ impl Files {
             self.merge(batch)?;
         }
         self.labels.label_processes(batch);
+        batch.unlabelled = self.labels.unnamed();
         if let Some(&first) = batch.time_ns.first() {
             let start = *self.first_time.get_or_insert(first);
             batch.time_ns.iter_mut().for_each(|t| *t -= start);

@@ -33,6 +33,14 @@ impl Labels {
         self.names.number(name).unwrap_or(0)
     }
 
+    /// The number of [`UNNAMED`]: requests with it have no label.
+    pub fn unnamed(&mut self) -> Option<u16> {
+        if self.names().is_empty() {
+            return None;
+        }
+        self.names.find(UNNAMED.as_bytes())
+    }
+
     /// Notes that process `pid` is called `name` from now on.
     pub fn name_process(&mut self, pid: u32, name: &str) {
         if self.names().is_empty() {

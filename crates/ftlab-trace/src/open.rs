@@ -482,6 +482,28 @@ mod tests {
         assert!(error.to_string().contains("expected one format"), "{error}");
     }
 
+    /// The second request has no label, also between files that number their labels otherwise; what is called
+    /// `unknown` is none, as writers of text call it so.
+    #[test]
+    fn an_empty_label_is_none() {
+        let one = File::new(
+            "labels-1",
+            b"time_ns,op,offset,length,label\n0,write,0,512,log\n20,write,512,512,\n",
+        );
+        let two = File::new(
+            "labels-2",
+            b"time_ns,op,offset,length,label\n10,write,0,512,unknown\n30,write,512,512,log\n",
+        );
+        let labels = |batch: &Batch| -> Vec<_> { (0..batch.len()).map(|i| batch.context_of(i).label).collect() };
+        let read_all = |paths: &[PathBuf]| read(open(paths, &with(Volumes::Merge)).unwrap()).unwrap().0;
+        let alone = read_all(&[one.0.clone()]);
+        assert_eq!((labels(&alone), alone.label), (vec![Some(0), None], vec![0, 1]));
+        let first = read_all(&[two.0.clone()]);
+        assert_eq!(labels(&first), [None, Some(1)]);
+        let both = read_all(&[one.0.clone(), two.0.clone()]);
+        assert_eq!(labels(&both), [Some(0), None, None, Some(0)]);
+    }
+
     #[test]
     fn an_error_is_final() {
         let bytes = zstd::encode_all(&TWO_VOLUMES.repeat(100_000)[..], 1).unwrap();

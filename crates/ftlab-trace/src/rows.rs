@@ -48,6 +48,8 @@ pub struct Context {
     pub pc: Option<u64>,
     pub pid: Option<u32>,
     pub label: Option<u16>,
+    /// Which label is none.
+    pub unlabelled: Option<u16>,
 }
 
 impl Context {
@@ -75,6 +77,7 @@ pub fn context(batch: &Batch, i: usize) -> Context {
         pc: batch.pc.get(i).copied(),
         pid: batch.pid.get(i).copied(),
         label: batch.label.get(i).copied(),
+        unlabelled: batch.unlabelled,
     }
 }
 
@@ -99,6 +102,9 @@ fn append_optional(to: &mut Batch, context: &Context, content: Option<&[u64]>, c
     append_value(&mut to.pc, context.pc, n);
     append_value(&mut to.pid, context.pid, n);
     append_value(&mut to.label, context.label, n);
+    if context.label.is_some() {
+        to.unlabelled = to.unlabelled.or(context.unlabelled);
+    }
     if content.is_some() || !to.content_end.is_empty() {
         let end = to.content.len() as u32;
         to.content_end.resize(n, end);

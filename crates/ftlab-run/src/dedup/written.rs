@@ -192,7 +192,7 @@ impl Written {
                         op,
                         time_ns: batch.time_ns[i],
                         pc: Some(batch.pc_of(i)),
-                        label: batch.label.get(i).copied(),
+                        label: batch.label_of(i),
                     };
                     self.request(span, who, batch.content_of(i));
                 }

@@ -36,6 +36,9 @@ struct Reading {
     labels: Vec<u16>,
 }
 
+/// The label of requests without one, whose name is empty.
+const UNLABELLED: u16 = 0;
+
 impl Merge {
     /// All parts in one address range, or where `base` says.
     pub fn new(parts: Vec<Part>) -> Self {
@@ -140,7 +143,13 @@ impl Source for Merge {
                     learn(&mut self.labels, &mut reading.labels, label, None, || {
                         source.label_names()
                     })?;
-                    batch.label[last] = reading.labels[usize::from(label)];
+                    let is_labelled = from.unlabelled != Some(label);
+                    batch.label[last] = if is_labelled {
+                        reading.labels[usize::from(label)]
+                    } else {
+                        UNLABELLED
+                    };
+                    batch.unlabelled = Some(UNLABELLED);
                 }
                 reading.at += 1;
             }

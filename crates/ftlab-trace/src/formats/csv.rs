@@ -19,7 +19,7 @@
 //! | `stream` | stream_id, placement_id | host stream or placement id | |
 //! | `pc` | context | program context, decimal or `0x` hexadecimal | |
 //! | `pid` | process_id | process id; empty or 0 is none | |
-//! | `label` | file_type, kind, category; or else process, proc, comm, app, task | any words | |
+//! | `label` | file_type, kind, category; or else process, proc, comm, app, task | any words; empty or `unknown` is none | |
 //! | `content` | | ids of the request's 4 KiB units, hexadecimal, between `+` or `;`; of each the first 16 digits count | |
 //! | | action, event | letters of blkparse's events: one is taken as the request, as in the format `blkparse` | |
 //! | | hash, md5, sha1, digest, fingerprint | a digest of the request, or one of each 4 KiB or 512 B, one after the other or between `+` or `;` | |

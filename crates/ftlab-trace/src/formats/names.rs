@@ -13,7 +13,7 @@ const LONGEST: usize = 255;
 pub struct Names(Numbered);
 
 impl Names {
-    /// The number of `name`; an empty one is called `unknown`.
+    /// The number of `name`; an empty one is called `unknown`, which is [no label](crate::labels::UNNAMED).
     #[inline]
     pub fn id(&mut self, name: &[u8]) -> u16 {
         let name = match name.get(..LONGEST) {
