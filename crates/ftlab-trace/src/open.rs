@@ -496,9 +496,9 @@ mod tests {
         );
         let labels = |batch: &Batch| -> Vec<_> { (0..batch.len()).map(|i| batch.context_of(i).label).collect() };
         let read_all = |paths: &[PathBuf]| read(open(paths, &with(Volumes::Merge)).unwrap()).unwrap().0;
-        let alone = read_all(&[one.0.clone()]);
+        let alone = read_all(std::slice::from_ref(&one.0));
         assert_eq!((labels(&alone), alone.label), (vec![Some(0), None], vec![0, 1]));
-        let first = read_all(&[two.0.clone()]);
+        let first = read_all(std::slice::from_ref(&two.0));
         assert_eq!(labels(&first), [None, Some(1)]);
         let both = read_all(&[one.0.clone(), two.0.clone()]);
         assert_eq!(labels(&both), [Some(0), None, None, Some(0)]);
