@@ -70,7 +70,13 @@ impl Files {
                 return Err(refused(format!("export `{name}`: no file can have this name")));
             }
         }
-        if exports.len() > 1 && exports.iter().filter(|export| export.file_name() == Export::UNNAMED).count() > 1 {
+        if exports.len() > 1
+            && exports
+                .iter()
+                .filter(|export| export.file_name() == Export::UNNAMED)
+                .count()
+                > 1
+        {
             return Err(refused(format!("two exports would be the file `{}`", Export::UNNAMED)));
         }
         let folder = folder.canonicalize().map_err(|error| Error::io(folder, &error))?;
