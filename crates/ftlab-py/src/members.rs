@@ -211,25 +211,26 @@ struct PyPlacement {
 
 impl PyPlacement {
     fn new(object: Py<PyAny>, policy: String, raised: Raised) -> Result<Self> {
-        let read = Python::attach(|py| -> PyResult<(Frontier, Frontier, bool)> {
-            let bound = object.bind(py);
-            let own = if bound.hasattr("survivor_frontiers")? {
-                bound.getattr("survivor_frontiers")?.extract()?
-            } else {
-                0
+        let count = |name: &str, least: Frontier| -> Result<Frontier> {
+            let expected = |what: &str| {
+                let range = format!("a number from {least} to 4096");
+                Error::input(format!("{policy}: expected `{name}`, {range}: {what}"))
             };
-            Ok((bound.getattr("frontiers")?.extract()?, own, bound.hasattr("survivor")?))
-        });
-        let (frontiers, own_survivors, asks_survivors) = read.map_err(|error| {
-            Error::input(format!(
-                "{policy}: expected `frontiers`, a number from 1 to 4096: {error}"
-            ))
-        })?;
-        if !(1..=4096).contains(&frontiers) || own_survivors > 4096 {
-            return Err(Error::input(format!(
-                "{policy}: {frontiers} frontiers; expected 1 to 4096"
-            )));
-        }
+            let given: PyResult<Frontier> = Python::attach(|py| object.bind(py).getattr(name)?.extract());
+            let given = given.map_err(|error| expected(&error.to_string()))?;
+            match (least..=4096).contains(&given) {
+                true => Ok(given),
+                false => Err(expected(&given.to_string())),
+            }
+        };
+        let has = |name: &str| Python::attach(|py| object.bind(py).hasattr(name).unwrap_or(false));
+        let frontiers = count("frontiers", 1)?;
+        let own_survivors = if has("survivor_frontiers") {
+            count("survivor_frontiers", 0)?
+        } else {
+            0
+        };
+        let asks_survivors = has("survivor");
         Ok(PyPlacement {
             object,
             policy,
