@@ -172,7 +172,7 @@ def test_a_victim_policy_that_fails_is_named(
     ("body", "words"),
     [
         ("    def host(self, *_):\n        return 0\n", "expected `frontiers`, a number from 1 to 4096"),
-        ("    frontiers = 0\n    def host(self, *_):\n        return 0\n", "expected `frontiers`, a number from 1 to 4096: 0"),
+        ("    frontiers = 0\n    def host(self, *_):\n        return 0\n", "a number from 1 to 4096: 0"),
         (
             "    frontiers = 2\n    survivor_frontiers = 5000\n    def host(self, *_):\n        return 0\n",
             "expected `survivor_frontiers`, a number from 0 to 4096: 5000",

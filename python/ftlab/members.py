@@ -51,8 +51,9 @@ class Victim(Protocol):
 class Placement(Protocol):
     """Chooses the frontier of a host write.
 
-    Optional: `survivor(lpn, source, tick)`, the frontier of what a collection moves out of a unit that frontier `source` filled (`lpn` is
-    None for a unit that several addresses share), and `survivor_frontiers`, how many frontiers beyond `frontiers` it may return.
+    Optional: `survivor(lpn, source, tick)`, the frontier of what a collection moves out of a unit that frontier
+    `source` filled (`lpn` is None for a unit that several addresses share), and `survivor_frontiers`, how many
+    frontiers beyond `frontiers` it may return.
     """
 
     frontiers: int
