@@ -2,7 +2,7 @@
 #
 #   make demo       compare victim policies and over-provisioning on a bundled real trace, and ask what placement would bring to a
 #                   recorded database; writes out/demo/report.html and out/placement/report.html
-#   make build      the whole: behind `make demo`, which has no need of them, FUSE, samples of files, memories, copies on real disks
+#   make build      the whole: behind `make demo`, which has no need of them, samples of files, memories, copies on real disks
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make test-crate CRATE=ftlab-ftl [ONLY=conformance]    the tests of one crate
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)

@@ -82,6 +82,9 @@ impl Since {
 
     /// The same of `count` slots from `first` on.
     pub fn prefetch_slots(&self, first: Slot, count: u32) {
+        if !self.knows_slots() {
+            return;
+        }
         for slot in (first.at()..first.at() + count as usize).step_by(LINE) {
             memory::prefetch(&self.of_slots, slot);
         }

@@ -31,6 +31,8 @@ use crate::poll::Ringing;
 use crate::protocol::{Command, RequestHead, SECTOR, command_flag, error};
 use crate::request::{Answer, Asker, Body, Message, Request};
 
+/// The name of an export that has none.
+const UNNAMED: &str = "disk";
 /// Nothing but the server changes what the files are.
 const FOR_EVER: Duration = Duration::from_secs(1 << 30);
 /// Requests that the kernel may have under way for programs that do not wait for them.
@@ -65,19 +67,13 @@ impl Files {
             return Err(refused("expected an empty folder".to_owned()));
         }
         for export in exports.iter() {
-            let name = export.file_name();
+            let name = name(export);
             if name.contains(['/', '\0']) || [".", ".."].contains(&name) || name.len() > 255 {
                 return Err(refused(format!("export `{name}`: no file can have this name")));
             }
         }
-        if exports.len() > 1
-            && exports
-                .iter()
-                .filter(|export| export.file_name() == Export::UNNAMED)
-                .count()
-                > 1
-        {
-            return Err(refused(format!("two exports would be the file `{}`", Export::UNNAMED)));
+        if exports.len() > 1 && exports.iter().filter(|export| name(export) == UNNAMED).count() > 1 {
+            return Err(refused(format!("two exports would be the file `{UNNAMED}`")));
         }
         let folder = folder.canonicalize().map_err(|error| Error::io(folder, &error))?;
         let folder_of = Folder { exports, to_engine };
@@ -93,6 +89,11 @@ impl Files {
             folder,
         })
     }
+
+    /// Where an export is.
+    pub fn path(folder: &Path, export: &Export) -> PathBuf {
+        folder.join(name(export))
+    }
 }
 
 impl Drop for Files {
@@ -101,6 +102,13 @@ impl Drop for Files {
         // session calls.
         let _ = unmount(&self.folder, UnmountFlags::DETACH);
         drop(self.session.take());
+    }
+}
+
+fn name(export: &Export) -> &str {
+    match export.name.as_str() {
+        "" => UNNAMED,
+        name => name,
     }
 }
 
@@ -230,7 +238,7 @@ impl Filesystem for Folder {
     }
 
     fn lookup(&self, _: &fuser::Request, folder: INodeNo, wanted: &OsStr, reply: ReplyEntry) {
-        let number = self.exports.iter().position(|export| wanted == export.file_name());
+        let number = self.exports.iter().position(|export| wanted == name(export));
         let file = number
             .filter(|_| folder == INodeNo::ROOT)
             .map(|number| INodeNo(FIRST_FILE + number as u64));
@@ -303,7 +311,7 @@ impl Filesystem for Folder {
     fn readdir(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let own = [".", ".."].map(|name| (INodeNo::ROOT, FileType::Directory, name));
         let files = self.exports.iter().zip(FIRST_FILE..);
-        let files = files.map(|(export, file)| (INodeNo(file), FileType::RegularFile, export.file_name()));
+        let files = files.map(|(export, file)| (INodeNo(file), FileType::RegularFile, name(export)));
         for ((file, kind, name), next) in own.into_iter().chain(files).zip(1..).skip(offset as usize) {
             if reply.add(file, next, kind, name) {
                 break;

@@ -11,10 +11,6 @@
 mod clock;
 mod connection;
 mod engine;
-#[cfg(feature = "fuse")]
-mod files;
-#[cfg(not(feature = "fuse"))]
-#[path = "no_files.rs"]
 mod files;
 pub mod fuzz;
 mod handshake;
@@ -32,6 +28,7 @@ use ftlab_core::{BlockDevice, Completion, IoRequest};
 use serde_json::Value;
 
 pub use clock::Pace;
+pub use files::Files;
 pub use listen::{Address, Sockets};
 pub use report::Report;
 pub use server::{Options, serve};
@@ -43,19 +40,6 @@ pub struct Export {
     /// First byte on the drive.
     pub offset: u64,
     pub size: u64,
-}
-
-impl Export {
-    /// The name that one without a name has as a file.
-    const UNNAMED: &str = "disk";
-
-    /// What it is called as a file.
-    pub fn file_name(&self) -> &str {
-        match self.name.as_str() {
-            "" => Self::UNNAMED,
-            name => name,
-        }
-    }
 }
 
 /// What a power cut did to a device.

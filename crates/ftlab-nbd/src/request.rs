@@ -15,7 +15,6 @@ pub enum Message {
     /// A command of an operator; the answer goes back.
     Command(String, Sender<Value>),
     /// A request to one of the files.
-    #[cfg_attr(not(feature = "fuse"), expect(dead_code, reason = "there are no files"))]
     Asked(Box<Request>, Answer),
 }
 

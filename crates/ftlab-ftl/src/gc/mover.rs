@@ -77,7 +77,8 @@ impl<B: Backend> Ftl<B> {
             self.merge_collected(first, count);
         }
         let mut moving = std::mem::take(&mut self.gc.moving);
-        if self.scatters() {
+        let scatters = self.scatters();
+        if scatters {
             self.placing.prefetch_slots(first, count);
         }
         moving.gather(&self.record, first, count);
@@ -90,7 +91,7 @@ impl<B: Backend> Ftl<B> {
             cause,
             of_map: self.holds_metadata(victim),
         };
-        let (in_runs, scatters, is_bare) = (self.moves_in_runs(), self.scatters(), self.moves_bare());
+        let (in_runs, is_bare) = (self.moves_in_runs(), self.moves_bare());
         let (mut page, mut read) = (u32::MAX, OpId::DONE);
         let (mut at, all) = (0, moving.slots.len());
         while at < all {

@@ -19,7 +19,7 @@ use ftlab_drive::config::DriveConfig;
 use ftlab_drive::front::timed_device;
 use ftlab_ftl::{Counting, Ftl};
 use ftlab_nbd::store::{Discard, Memory, Store};
-use ftlab_nbd::{Address, Export, Options, Pace, Report, Sockets};
+use ftlab_nbd::{Address, Export, Files, Options, Pace, Report, Sockets};
 use serde_json::json;
 
 pub use spec::ServeSpec;
@@ -252,7 +252,7 @@ fn announce(spec: &ServeSpec, exports: &[Export], addresses: &[Address], say: &(
         .iter()
         .flat_map(|folder| exports.iter().map(move |export| (folder, export)))
     {
-        let file = folder.join(export.file_name());
+        let file = Files::path(folder, export);
         say(&format!(
             "{} as the file {}",
             units::show_bytes(export.size),
