@@ -71,6 +71,46 @@ fn a_policy_that_gains_nothing_is_set_aside_and_counted() {
     assert!(ftl.counts.emptiest_instead > 100, "{}", ftl.counts.emptiest_instead);
 }
 
+/// [`Fullest`], with the order by valid counts, from which the drive then takes the emptiest unit.
+struct FullestOrdered;
+
+impl VictimPolicy for FullestOrdered {
+    fn orders(&self) -> Orders {
+        Orders {
+            by_valid: true,
+            ..Orders::default()
+        }
+    }
+
+    fn choose(&mut self, closed: &mut Closed<'_>, now: Now) -> Option<RuId> {
+        Fullest.choose(closed, now)
+    }
+}
+
+#[test]
+fn the_emptiest_unit_is_the_same_with_and_without_an_order() {
+    let erases_under = |victim: Box<dyn VictimPolicy>| {
+        let mut case = Case::plain(40, 8, 1);
+        case.config.gc.hard = 2;
+        case.config.logical_units = 200;
+        let given = Overrides {
+            victim: Some(victim),
+            ..Overrides::default()
+        };
+        let mut ftl = case.build(given).unwrap();
+        let mut random = Stream::new(3, "writes");
+        for _ in 0..3000 {
+            let lpn = Lpn(random.below(200) as u32);
+            ftl.admit(&HostRequest::whole(OpKind::Write, lpn, 1), Ticket::NONE);
+        }
+        ftl.check().unwrap();
+        assert!(ftl.counts.emptiest_instead > 100, "{}", ftl.counts.emptiest_instead);
+        let erases: Vec<u32> = ftl.units.rus.iter().map(|unit| unit.erases).collect();
+        (ftl.counts.emptiest_instead, ftl.counts.total_programmed(), erases)
+    };
+    assert_eq!(erases_under(Box::new(Fullest)), erases_under(Box::new(FullestOrdered)));
+}
+
 /// [`Fullest`], which holds every unit that was collected in place of its choice against the emptiest; of equals, against the one that was
 /// erased least.
 #[derive(Default)]
