@@ -48,7 +48,7 @@ impl Stats {
         if let Some(&last) = batch.time_ns.last() {
             self.duration_ns = last;
         }
-        let highest = usize::from(batch.volume.iter().copied().max().unwrap_or(0));
+        let highest = usize::from(batch.volume.iter().fold(0, |a, &b| a.max(b)));
         if self.volumes.len() <= highest {
             self.volumes.resize(highest + 1, UNTOUCHED);
         }

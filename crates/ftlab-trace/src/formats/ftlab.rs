@@ -265,7 +265,7 @@ impl Blocks {
                 return Err(damaged(&self.input, 0, "expected nothing behind the end block"));
             }
         }
-        let highest = batch.volume.iter().copied().max().unwrap_or(0);
+        let highest = batch.volume.iter().fold(0, |a, &b| a.max(b));
         while self.names.volumes.len() <= usize::from(highest) && n > 0 {
             self.names.volumes.push(self.names.volumes.len().to_string());
         }
@@ -368,7 +368,7 @@ impl BlockColumns<'_> {
     fn read<T: Clone, const SIZE: usize>(
         &mut self,
         into: &mut Vec<T>,
-        value: fn([u8; SIZE]) -> T,
+        value: impl Fn([u8; SIZE]) -> T,
         needed: bool,
     ) -> std::result::Result<(), String> {
         let (column, form) = (self.next, Form::of(self.forms, self.next));

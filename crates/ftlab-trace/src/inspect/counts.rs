@@ -41,7 +41,7 @@ struct Volume {
 
 impl Counts {
     pub fn add(&mut self, batch: &Batch, pages: &Pages) {
-        let highest = usize::from(batch.volume.iter().copied().max().unwrap_or(0));
+        let highest = usize::from(batch.volume.iter().fold(0, |a, &b| a.max(b)));
         if self.volumes.len() <= highest {
             self.volumes.resize(highest + 1, Volume::default());
         }
