@@ -231,6 +231,14 @@ impl Placing {
         self.since.prefetch(lpn);
     }
 
+    /// The same of a survivor's, if it does not lie by slot.
+    #[inline(always)]
+    pub fn prefetch_survivor(&self, lpn: u32) {
+        if self.sees_survivors && !self.since.knows_slots() {
+            self.since.prefetch(lpn);
+        }
+    }
+
     /// Whether the policy is told where survivors lie even if it has chosen that for them.
     pub fn tells_chosen(&self) -> bool {
         !self.asks.knows_chosen
@@ -361,8 +369,9 @@ impl<B: Backend> Ftl<B> {
         frontier
     }
 
-    /// The frontier that the placement policy chooses for the survivor that `owner` owns; `None`: the drive decides.
-    pub(crate) fn place_survivor(&mut self, owner: Packed, way: &Way) -> Option<Frontier> {
+    /// The frontier that the placement policy chooses for the survivor that `owner` owns, which lies in `slot` if it lies there alone;
+    /// `None`: the drive decides.
+    pub(crate) fn place_survivor(&mut self, owner: Packed, slot: Option<Slot>, way: &Way) -> Option<Frontier> {
         if !self.placing.sees_survivors {
             return None;
         }
@@ -382,7 +391,7 @@ impl<B: Backend> Ftl<B> {
             lane: way.lane,
             since: lpn
                 .filter(|_| placing.asks.since)
-                .map(|lpn| placing.since.of(lpn, now.tick)),
+                .map(|lpn| now.tick - placing.since.age_of(lpn, slot, now.tick)),
             dies: lpn.and_then(|lpn| placing.dies(lpn, now.tick)),
             is_cached: placing.asks.is_cached && lpn.is_some_and(|lpn| self.mapping.is_cached(lpn.0)),
             now,

@@ -101,6 +101,15 @@ impl Since {
         age(self.of_slots[slot.at()], tick)
     }
 
+    /// How long ago `lpn`, which may lie in `slot`, was placed.
+    #[inline]
+    pub fn age_of(&self, lpn: Lpn, slot: Option<Slot>, tick: u64) -> u64 {
+        match slot {
+            Some(slot) if self.knows_slots() => self.age_in(slot, tick),
+            _ => self.age(lpn, tick),
+        }
+    }
+
     /// Brings what is known of `lpn` into the processor's cache.
     #[inline(always)]
     pub fn prefetch(&self, lpn: u32) {

@@ -1,6 +1,6 @@
 //! Where a survivor goes: frontier, lane, open unit.
 
-use ftlab_core::{LaneId, Lpn};
+use ftlab_core::{LaneId, Lpn, Slot};
 
 use crate::backend::{Backend, Cause};
 use crate::config::PoolScope;
@@ -10,8 +10,9 @@ use crate::gc::mover::Way;
 use crate::owner::{Owner, Packed};
 
 impl<B: Backend> Ftl<B> {
+    /// The frontier of a survivor; `slot` is where it lies, if it lies there alone.
     #[inline]
-    pub(super) fn survivor_frontier(&mut self, packed: Packed, way: &Way) -> Frontier {
+    pub(super) fn survivor_frontier(&mut self, packed: Packed, slot: Option<Slot>, way: &Way) -> Frontier {
         if way.cause == Cause::Wear
             && let Some(wear) = self.frontiers.wear_of(way.from)
         {
@@ -22,13 +23,14 @@ impl<B: Backend> Ftl<B> {
         {
             return self.metadata_frontier(owner);
         }
-        let chosen = self.place_survivor(packed, way);
+        let chosen = self.place_survivor(packed, slot, way);
         chosen.unwrap_or_else(|| self.frontiers.default_survivor(way.from))
     }
 
     /// Whether survivors stay on the lane of their victim.
     pub(super) fn stays_on_lane(&self) -> bool {
-        self.config.gc.pool == PoolScope::Lane || self.layout.lanes == 1
+        // Each lane may be a pool of its own also where pools are dies.
+        self.config.gc.pool == PoolScope::Lane || self.units.pools.len() == self.layout.lanes as usize
     }
 
     /// The open place for a survivor: on the victim's lane, or spread over the lanes of a larger pool.

@@ -99,7 +99,7 @@ impl<B: Backend> Ftl<B> {
                 !is_there || self.relocate_whole::<false>(part.slot, way, part.read)
             });
         };
-        let frontier = self.survivor_frontier(owner, &way);
+        let frontier = self.survivor_frontier(owner, None, &way);
         let Some(place) = self.survivor_place(None, frontier, way) else {
             self.indirection.give_up_gathering(into);
             return false;

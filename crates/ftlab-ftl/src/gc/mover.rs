@@ -78,9 +78,7 @@ impl<B: Backend> Ftl<B> {
         }
         let mut moving = std::mem::take(&mut self.gc.moving);
         let scatters = self.scatters();
-        if scatters {
-            self.placing.prefetch_slots(first, count);
-        }
+        self.placing.prefetch_slots(first, count);
         moving.gather(&self.record, first, count);
         self.gc.collecting = true;
         let way = Way {
@@ -109,6 +107,7 @@ impl<B: Backend> Ftl<B> {
             } else {
                 if let Some(&later) = moving.owners.get(at + AHEAD) {
                     self.record.prefetch_entry(later);
+                    self.placing.prefetch_survivor(later);
                 }
                 u32::from(if is_bare && moving.owner(at).as_lpn().is_some() {
                     self.relocate_whole::<true>(slot, way, read)
@@ -187,7 +186,7 @@ impl<B: Backend> Ftl<B> {
         let cause = way.cause;
         let packed = self.record.owner(slot);
         let lpn = packed.as_lpn();
-        let frontier = self.survivor_frontier(packed, &way);
+        let frontier = self.survivor_frontier(packed, Some(slot), &way);
         let Some(place) = self.survivor_place(lpn, frontier, way) else {
             return false;
         };

@@ -21,7 +21,7 @@ impl<B: Backend> Ftl<B> {
     /// is no room. `page` is the page read last, by `read`.
     pub(super) fn move_run(&mut self, moving: &Moving, at: usize, way: Way, page: &mut u32, read: OpId) -> u32 {
         let owner = moving.owner(at);
-        let frontier = self.survivor_frontier(owner, &way);
+        let frontier = self.survivor_frontier(owner, Some(Slot(moving.slots[at])), &way);
         let Some(place) = self.survivor_place(owner.as_lpn(), frontier, way) else {
             return 0;
         };
