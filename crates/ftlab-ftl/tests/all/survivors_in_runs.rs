@@ -5,7 +5,7 @@ use ftlab_core::{LaneId, Layout, PolicySpec, ReclaimKind, Stream};
 use ftlab_ftl::placement::{self, Asks, Event, HostWrite, PlacementPolicy, Survivor};
 use ftlab_ftl::units::Closed;
 use ftlab_ftl::victim::VictimPolicy;
-use ftlab_ftl::{Admitted, Counting, Frontier, Ftl, FtlConfig, Now, Overrides, Survivors, Ticket};
+use ftlab_ftl::{Admitted, Counting, Frontier, Ftl, FtlConfig, Now, Overrides, PoolScope, Survivors, Ticket};
 
 use crate::bare::everything;
 use crate::common::{config, layout, one_lane, write};
@@ -110,17 +110,20 @@ fn same_both_ways(layout: &Layout, config: &FtlConfig, what: &str) {
 #[test]
 fn survivors_that_move_together_go_where_they_would_go_one_by_one() {
     let layouts = [
-        one_lane(120, 16),
-        layout(1, 1, 120, 8, 4, ReclaimKind::Block),
-        layout(2, 2, 120, 8, 1, ReclaimKind::Block),
-        layout(2, 2, 110, 8, 4, ReclaimKind::Block),
+        (one_lane(120, 16), PoolScope::Lane),
+        (layout(1, 1, 120, 8, 4, ReclaimKind::Block), PoolScope::Lane),
+        (layout(2, 2, 120, 8, 1, ReclaimKind::Block), PoolScope::Lane),
+        (layout(2, 2, 110, 8, 4, ReclaimKind::Block), PoolScope::Lane),
+        // Each die is a lane.
+        (layout(3, 1, 120, 8, 1, ReclaimKind::Block), PoolScope::Die),
     ];
     let mut members = 0;
     for name in placement::catalogue().names() {
-        for layout in &layouts {
+        for (layout, pool) in &layouts {
             for survivors in [Survivors::Shared, Survivors::Stream, Survivors::Internal] {
                 let mut config = config(layout, 0.5);
                 config.gc.hard = 9;
+                config.gc.pool = *pool;
                 config.gc.survivors = survivors;
                 config.placement = PolicySpec::named(name);
                 let setup = &mut placement::Setup::of(&config, layout);
@@ -135,7 +138,7 @@ fn survivors_that_move_together_go_where_they_would_go_one_by_one() {
                     config.map_cache_bytes = 1 << 12;
                     config.wear = PolicySpec::parse("static:threshold=4,interval=40").unwrap();
                 }
-                let what = format!("{name}, {survivors:?}, {} lanes", layout.lanes);
+                let what = format!("{name}, {survivors:?}, {} lanes in pools of {pool:?}", layout.lanes);
                 same_both_ways(layout, &config, &what);
             }
         }
