@@ -308,9 +308,6 @@ impl<B: Backend> Ftl<B> {
         if C::TIMED && self.config.share_loads {
             self.mapping.loads_take_time();
         }
-        if C::TIMED {
-            self.placing.forget_slots();
-        }
         Ftl {
             backend,
             layout: self.layout,

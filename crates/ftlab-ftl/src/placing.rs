@@ -200,11 +200,6 @@ impl Placing {
         self.since.prefetch_fill(slot);
     }
 
-    /// Survivors are not asked about in runs from now on.
-    pub fn forget_slots(&mut self) {
-        self.since.forget_slots();
-    }
-
     /// When the version of `lpn` that survives dies, as far as the policy asks for it.
     fn dies(&self, lpn: Lpn, tick: u64) -> Option<u64> {
         match self.asks.future {

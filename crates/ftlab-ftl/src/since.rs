@@ -54,10 +54,6 @@ impl Since {
         !self.of_slots.is_empty()
     }
 
-    pub fn forget_slots(&mut self) {
-        self.of_slots = Vec::new();
-    }
-
     /// `lpn` lies in `slot` since it was placed.
     #[inline]
     pub fn lies(&mut self, lpn: Lpn, slot: Slot) {
