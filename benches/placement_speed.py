@@ -2,8 +2,8 @@
 
 python benches/placement_speed.py WORKLOAD DRIVE PRECONDITION BACKEND none sepbit midas
 
-Each turn runs all policies one after the other in this process; the least of three turns counts. The drive's set-up is part of each
-run, and is shown.
+Each turn runs all policies one after the other in this process; the least of three turns counts. The drive's set-up is
+part of each run, and is shown.
 """
 
 import sys
@@ -42,8 +42,8 @@ def main() -> None:
     base = programs[policies[0]] / seconds[policies[0]]
     for policy in policies:
         rate = programs[policy] / seconds[policy]
-        print(f"{policy:16} {programs[policy]:12,} programs {seconds[policy]:7.2f} s {rate / base:6.2f}")
-    print(f"set-up {empty:.2f} s of each")
+        sys.stdout.write(f"{policy:16} {programs[policy]:12,} programs {seconds[policy]:7.2f} s {rate / base:6.2f}\n")
+    sys.stdout.write(f"set-up {empty:.2f} s of each\n")
 
 
 if __name__ == "__main__":
