@@ -10,10 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use ftlab_core::faults::Faults;
-use ftlab_core::{Error, Result};
+use ftlab_core::{Error, LiveDrive, Result};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
+use crate::Export;
 use crate::clock::{Clock, Pace};
 use crate::connection::Connection;
 use crate::engine::{Clients, Engine};
@@ -24,7 +25,6 @@ use crate::report::Report;
 use crate::request::Message;
 use crate::session;
 use crate::store::Store;
-use crate::{Export, LiveDrive};
 
 /// How often doors are looked at.
 const DOOR: Duration = Duration::from_millis(5);

@@ -10,8 +10,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use common::*;
-use ftlab_record::exact;
 use ftlab_record::spool::{self, NoteKind, Op, op_flags};
+use ftlab_recorder::exact;
 
 /// What `calls` in programs.c does, from its source. After the first write the position is 4096, after the second 4106, so
 /// writev starts there. posix_fallocate makes the file 10000 bytes long; `b` is appended to, so the write at 0 lands at 50.

@@ -8,17 +8,21 @@ mod members;
 #[cfg(feature = "whole")]
 mod nvm;
 #[cfg(feature = "whole")]
+mod record;
+#[cfg(feature = "whole")]
 mod replicate;
 mod requests;
 #[cfg(feature = "whole")]
 mod sample;
+#[cfg(feature = "whole")]
+mod serve;
 mod table;
 mod watch;
 
 use std::path::PathBuf;
 
 use ftlab_run::traces::{self, ConvertSpec, FitSpec, MineSpec, RequestsSpec};
-use ftlab_run::{ContextsSpec, DedupSpec, MrcSpec, Outcome, RecordSpec, RunSpec, ServeSpec};
+use ftlab_run::{ContextsSpec, DedupSpec, MrcSpec, Outcome, RunSpec};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -185,32 +189,6 @@ fn mrc(
     }
 }
 
-/// Serves a drive over NBD until Ctrl-C, or an operator, ends it; the outcome is that of a run. `spec` is the JSON of `ServeSpec`;
-/// `say` is called with each line that tells where the drive is and how to attach it; `progress` and `members` as for `run_many`.
-#[pyfunction]
-#[pyo3(signature = (spec, say, progress = None, members = Vec::new()))]
-fn serve(
-    py: Python<'_>,
-    spec: &str,
-    say: Py<PyAny>,
-    progress: Option<Py<PyAny>>,
-    members: Vec<(String, String, Py<PyAny>)>,
-) -> PyResult<PyOutcome> {
-    let spec = ServeSpec::parse(spec).map_err(to_py)?;
-    let (members, raised) = members::members(members)?;
-    let line = |sentence: &str| {
-        // A listener that raises must not take the drive away from its clients.
-        let _ = Python::attach(|py| say.call1(py, (sentence,)).map(|_| ()));
-    };
-    let (outcome, _) = watch::watched(py, progress, |observer| {
-        ftlab_run::serve(&spec, &members, &mut raised.ends(observer), &line)
-    })?;
-    if let Some(error) = raised.take() {
-        return Err(error);
-    }
-    PyOutcome::new(py, outcome.map_err(to_py)?)
-}
-
 /// What deduplication would save, as JSON. `spec` is the JSON of `DedupSpec`; `progress` as for `run_many`.
 #[pyfunction]
 #[pyo3(signature = (spec, progress = None))]
@@ -223,16 +201,6 @@ fn dedup(py: Python<'_>, spec: &str, progress: Option<Py<PyAny>>) -> PyResult<St
 #[pyfunction]
 fn is_trace(py: Python<'_>, path: PathBuf) -> bool {
     py.detach(|| ftlab_run::is_trace(&path))
-}
-
-/// Runs a program and records what it does to files; what came of it, as JSON. `spec` is the JSON of `RecordSpec`.
-#[pyfunction]
-fn record(py: Python<'_>, spec: &str) -> PyResult<String> {
-    let spec = RecordSpec::parse(spec).map_err(to_py)?;
-    Ok(py
-        .detach(|| ftlab_run::record(&spec, &|sentence| eprintln!("ftlab: {sentence}")))
-        .map_err(to_py)?
-        .to_string())
 }
 
 /// What the program contexts of a recording are like, as JSON. `spec` is the JSON of `ContextsSpec`.
@@ -279,11 +247,13 @@ fn __getattr__(name: &str) -> PyResult<Py<PyAny>> {
         ("ldd_", "LDDs"),
         ("Ldd", "LDDs"),
         ("nvm_", "memories"),
+        ("record", "recorder of programs"),
         ("replicate_", "copies on real disks"),
+        ("serve", "live drives"),
     ];
     if let Some((_, what)) = missing.iter().find(|(part, _)| name.starts_with(part)) {
         return Err(to_py(ftlab_core::Error::input(format!(
-            "this build has no {what}; `make build` adds them"
+            "this build has no {what}; `make build` adds what is missing"
         ))));
     }
     Err(pyo3::exceptions::PyAttributeError::new_err(format!(
@@ -310,8 +280,10 @@ fn add_rest(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(nvm::nvm_write, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_probe, m)?)?;
     m.add_function(wrap_pyfunction!(nvm::nvm_list, m)?)?;
+    m.add_function(wrap_pyfunction!(record::record, m)?)?;
     m.add_function(wrap_pyfunction!(replicate::replicate_calibrate, m)?)?;
     m.add_function(wrap_pyfunction!(replicate::replicate_report, m)?)?;
+    m.add_function(wrap_pyfunction!(serve::serve, m)?)?;
     m.add_class::<ldd::LddSource>()?;
     m.add_class::<ldd::LddStream>()?;
     m.add_class::<ldd::LddPart>()?;
@@ -337,10 +309,8 @@ fn _ftlab(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mine, m)?)?;
     m.add_function(wrap_pyfunction!(mrc, m)?)?;
     m.add_function(wrap_pyfunction!(dedup, m)?)?;
-    m.add_function(wrap_pyfunction!(serve, m)?)?;
     m.add_function(wrap_pyfunction!(is_trace, m)?)?;
     m.add_function(wrap_pyfunction!(write, m)?)?;
-    m.add_function(wrap_pyfunction!(record, m)?)?;
     m.add_function(wrap_pyfunction!(contexts, m)?)?;
     m.add_function(wrap_pyfunction!(list, m)?)?;
     m.add_function(wrap_pyfunction!(theory, m)?)?;

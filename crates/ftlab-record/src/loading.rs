@@ -81,61 +81,6 @@ impl Ownership {
     }
 }
 
-/// Why the library is not loaded into what a file starts, and the file that it is for: the file's own or its interpreter's.
-/// `user` and `group` are the real ids of who starts it.
-#[cfg(feature = "making")]
-pub fn obstacle(
-    path: &std::path::Path,
-    user: u32,
-    group: u32,
-) -> std::io::Result<Option<(std::path::PathBuf, Obstacle)>> {
-    use std::io::Read;
-    use std::os::unix::ffi::OsStrExt;
-    // Interpreters may be scripts themselves, four deep in Linux.
-    const DEEPEST: usize = 5;
-    let mut path = path.to_owned();
-    for _ in 0..DEEPEST {
-        let mut head = Vec::new();
-        std::fs::File::open(&path)?.take(HEAD as u64).read_to_end(&mut head)?;
-        match content(&head) {
-            Content::NotLoaded(obstacle) => return Ok(Some((path, obstacle))),
-            Content::Loaded => {
-                let rights = gives_rights(&path, user, group)?;
-                return Ok(rights.then_some((path, Obstacle::Rights)));
-            }
-            Content::Script(interpreter) => path = std::ffi::OsStr::from_bytes(interpreter).into(),
-        }
-    }
-    Ok(None)
-}
-
-/// Whether a program starts with other rights than who starts it has.
-#[cfg(feature = "making")]
-pub fn gives_rights(path: &std::path::Path, user: u32, group: u32) -> std::io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = std::fs::metadata(path)?;
-    let ownership = Ownership {
-        mode: metadata.mode(),
-        owner: metadata.uid(),
-        group: metadata.gid(),
-        capabilities: has_capabilities(path),
-        user,
-        users_group: group,
-    };
-    Ok(ownership.gives_rights())
-}
-
-#[cfg(feature = "making")]
-#[expect(unsafe_code, reason = "extended attributes have no safe interface")]
-fn has_capabilities(path: &std::path::Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else {
-        return false;
-    };
-    // SAFETY: two texts with their NULs; with length 0 nothing is written.
-    unsafe { libc::getxattr(path.as_ptr(), CAPABILITIES.as_ptr(), std::ptr::null_mut(), 0) > 0 }
-}
-
 /// Name of the attribute with a file's capabilities.
 pub const CAPABILITIES: &core::ffi::CStr = c"security.capability";
 

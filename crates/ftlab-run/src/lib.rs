@@ -3,6 +3,7 @@
 //! [`RunSpec`] is what the user asked for, as it arrives from Python (JSON, unknown keys refused); [`Outcome`] is what comes
 //! back: the summary and tables of plain columns. [`run`] and [`run_many`] report to an [`Observer`], which may stop them.
 
+mod contexts;
 mod dedup;
 mod execute;
 mod film;
@@ -10,13 +11,12 @@ mod filtered;
 mod foresight;
 mod injected;
 mod latency;
+pub mod live;
 mod measure;
 mod members;
 mod mrc;
 mod overload;
-mod record;
 mod sampler;
-mod serve;
 mod settling;
 mod spec;
 mod steady;
@@ -30,15 +30,14 @@ mod verdict;
 mod watch;
 mod workload;
 
+pub use contexts::{ContextsSpec, contexts};
 pub use dedup::{DedupSpec, dedup, is_trace};
 pub use execute::{LISTS, check, list, resolve_drive, run, run_many, theory};
 pub use members::{Factory, Members};
 pub use mrc::{MrcSpec, mrc};
 
-pub use record::{ContextsSpec, RecordSpec, contexts, record};
-pub use serve::{ServeSpec, serve};
 pub use spec::{
-    Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, TraceSpec, Until, Warmup,
+    Arrivals, BackendKind, DriveSpec, Fit, GeneratorSpec, Precondition, RunSpec, ServeSpec, TraceSpec, Until, Warmup,
     WorkloadSpec, asked, every_option, parse_spec,
 };
 pub use steady::steady_drive;

@@ -61,7 +61,7 @@ impl Members {
     }
 
     /// Carries out `work`, a whole run.
-    pub(crate) fn carry_out<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    pub fn carry_out<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let Some(around) = &self.around else { return work() };
         let (mut work, mut done) = (Some(work), None);
         around(&mut || done = work.take().map(|work| work()));

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::LiveDrive;
 use crate::protocol::error;
 use crate::report::Report;
 use crate::request::Body;
+use ftlab_core::LiveDrive;
 
 use super::Engine;
 use super::data::{holds, restore};

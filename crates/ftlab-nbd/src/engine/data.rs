@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use ftlab_core::LiveDrive;
 use ftlab_core::faults::{Target, Verdict};
 
-use crate::LiveDrive;
 use crate::protocol::{Command, RequestHead, allocation, command_flag, error};
 use crate::request::{Body, Request};
 use crate::store::{Refusal, Store};

@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 use std::time::Instant;
 
-use ftlab_core::{Completion, IoContext, IoRequest, OpKind, Status, flags};
+use ftlab_core::{Completion, IoContext, IoRequest, LiveDrive, OpKind, Status, flags};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::LiveDrive;
 use crate::power_log::PowerLog;
 use crate::protocol::{Command, RequestHead, command_flag, error};
 use crate::request::Body;

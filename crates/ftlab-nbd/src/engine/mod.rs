@@ -17,11 +17,10 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use ftlab_core::faults::{Failure, Faults, Target};
-use ftlab_core::{Completion, OpKind};
+use ftlab_core::{Completion, LiveDrive, OpKind};
 use rustc_hash::FxHashSet;
 use serde_json::json;
 
-use crate::LiveDrive;
 use crate::clock::Clock;
 use crate::power_log::PowerLog;
 use crate::protocol::{Command, command_flag, error};

@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ftlab_core::faults::Faults;
-use ftlab_core::{BlockDevice, Breakdown, Completion, DeviceGeometry, IoRequest, Status};
+use ftlab_core::{BlockDevice, Breakdown, Completion, DeviceGeometry, IoRequest, LiveDrive, PowerLoss, Status};
 use ftlab_nbd::protocol::{OPTION_MAGIC, REQUEST_MAGIC};
 use ftlab_nbd::store::Memory;
-use ftlab_nbd::{Address, Export, LiveDrive, Options, Pace, PowerLoss, Report, Sockets};
+use ftlab_nbd::{Address, Export, Options, Pace, Report, Sockets};
 use serde_json::{Value, json};
 
 pub const SIZE: u64 = 1 << 20;

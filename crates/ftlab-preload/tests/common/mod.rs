@@ -8,11 +8,10 @@ use std::process::{Command, ExitStatus};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ftlab_record::exact;
-use ftlab_record::making::{self, RecordOptions, Signature};
 use ftlab_record::recording::{Calls, Reader};
 use ftlab_record::replay::{self, Replay};
 use ftlab_record::spool::{self, NoteKind, Op, Operation, Record, Spool, file_flags};
+use ftlab_recorder::{RecordOptions, Signature, exact};
 
 /// One spool, taken apart.
 #[derive(Default)]
@@ -240,7 +239,7 @@ impl Case {
             content: false,
             chunk: spool::CHUNK,
         };
-        making::merge(&self.folder.join("spools"), &options).unwrap();
+        ftlab_recorder::merge(&self.folder.join("spools"), &options).unwrap();
         let file = std::fs::File::open(&options.output).unwrap();
         let mut reader = Reader::new("recording", std::io::BufReader::new(file)).unwrap();
         let mut replay = Replay::new(replay::Options::default(), reader.tables());

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::option::{Home, Needs, Opt, Verb};
-use super::{Arrivals, BackendKind, GridSpec, Precondition, RunSpec, WorkloadSpec, every_option};
-use crate::serve::ServeSpec;
+use super::{Arrivals, BackendKind, GridSpec, Precondition, RunSpec, ServeSpec, WorkloadSpec, every_option};
 use crate::traces::RequestsSpec;
 use crate::workload::load_drive;
 

@@ -3,6 +3,7 @@
 
 mod asked;
 pub(crate) mod option;
+mod serve;
 mod trace;
 mod values;
 
@@ -19,6 +20,7 @@ use crate::watch::BreakAt;
 use option::{ALONE, GRIDS, Home, Kind, MAPS, Needs, Opt, Verb, opt, options};
 
 pub use asked::asked;
+pub use serve::ServeSpec;
 pub use trace::TraceSpec;
 pub use values::{Arrivals, BackendKind, Fit, Precondition, Tenants, Until, Warmup};
 
@@ -178,7 +180,7 @@ pub fn every_option() -> Vec<Opt> {
     all.extend(RunSpec::options());
     all.extend(crate::traces::RequestsSpec::options());
     all.extend(TraceSpec::options());
-    all.extend(crate::serve::ServeSpec::options());
+    all.extend(ServeSpec::options());
     all.retain(|option| !option.verbs.is_empty());
     all
 }
