@@ -2,7 +2,8 @@
 #
 #   make demo       compare victim policies and over-provisioning on a bundled real trace, and ask what placement would bring to a
 #                   recorded database; writes out/demo/report.html and out/placement/report.html
-#   make build      the whole: behind `make demo`, which has no need of them, samples of files, memories, copies on real disks
+#   make build      the whole: behind `make demo`, which has no need of them, recording, live drives, samples of files, memories,
+#                   copies on real disks
 #   make test       all tests (Rust and Python)          make test-long   and those that take minutes
 #   make test-crate CRATE=ftlab-ftl [ONLY=conformance]    the tests of one crate
 #   make lint       formatting, lints, types             make bench       speed beside marks (CHECK=1: refuses less than recorded; MQSIM=CHECKOUT)
@@ -69,7 +70,7 @@ $(VENV)/stamp-built: $(SOURCES) $(call missing,$(PRELOAD)) $(call missing,$(VFS)
 	$(call with,needed,$(call library,ftlab-replicate-vfs,$(VFS)) && $(call module,))
 	touch $@
 
-# All but a third of the build that the demo has no need of; what is missing says so.
+# What the demo has no need of is left out, and says so when it is asked for.
 $(VENV)/stamp-demo: $(SOURCES) $(call missing,$(PRELOAD))
 	$(call with,packages,$(call library,ftlab-preload,$(PRELOAD)))
 	$(call with,needed,$(call module,--no-default-features))
