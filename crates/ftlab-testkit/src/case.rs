@@ -277,6 +277,13 @@ drawer!(
     buffer::Setup { capacity_units: 8 }
 );
 
+/// Dedup policies that tests draw: in each of `rounds` all members of the catalogue, half of them with options of their own, and what
+/// is worth trying beside.
+pub fn dedups(rounds: u64) -> impl Iterator<Item = PolicySpec> {
+    let turns = rounds * DEDUP.turns();
+    (0..turns).map(|turn| DEDUP.draw(turn, &mut Stream::new(turn, "options")))
+}
+
 impl Case {
     /// Drive number `number`: consecutive numbers go through all members of every seam; the rest is drawn from `number`.
     pub fn draw(number: u64, wish: Wish) -> Case {

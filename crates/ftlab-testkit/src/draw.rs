@@ -13,11 +13,16 @@ pub struct Drawer<'a, T: ?Sized + 'static, S: 'static> {
 }
 
 impl<T: ?Sized, S> Drawer<'_, T, S> {
+    /// Turns of a round.
+    pub fn turns(&self) -> u64 {
+        (self.catalogue.names().len() + self.also.len()) as u64
+    }
+
     /// The spec whose turn it is: each round of turns goes through all of them once, in an order of its own for every role and
     /// round, so that members of different roles meet. Every second one of the catalogue's names has options of its own.
     pub fn draw(&self, turn: u64, random: &mut Stream) -> PolicySpec {
         let names = self.catalogue.names();
-        let all = (names.len() + self.also.len()) as u64;
+        let all = self.turns();
         let mut order: Vec<u64> = (0..all).collect();
         let mut shuffle = Stream::new(turn / all, self.catalogue.role());
         for last in (1..all).rev() {

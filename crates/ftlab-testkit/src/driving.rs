@@ -20,6 +20,24 @@ pub fn tries(count: u64) -> u64 {
     (count as f64 * effort).ceil() as u64
 }
 
+/// Times as many drives as usual after which a test gives up what it waits for.
+const PATIENCE: u64 = 8;
+
+/// Numbers of random cases from `first` on: as many of `count` as [`tries`] says, and further ones until `enough` says that the test
+/// has seen what it is about. Another member in a catalogue changes which drives are drawn, and a few of them hold most of what is
+/// rare: so a test waits for it, and fails where it does not come.
+pub fn until(first: u64, count: u64, enough: impl Fn() -> bool) -> impl Iterator<Item = u64> {
+    numbers(first, count, PATIENCE, enough)
+}
+
+fn numbers(first: u64, count: u64, patience: u64, enough: impl Fn() -> bool) -> impl Iterator<Item = u64> {
+    let usual = tries(count);
+    let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
+    (first..first + patience * usual.max(count))
+        .filter(move |&number| only.is_none_or(|only| only == number))
+        .take_while(move |&number| only.is_some() || number < first + usual || !enough())
+}
+
 /// The drives of one test.
 #[derive(Clone, Debug)]
 pub struct Drives {
@@ -54,13 +72,40 @@ impl Drives {
         make: impl Fn(&Case) -> Overrides,
         inspect: impl Fn(&Bench<B>),
     ) {
-        let only: Option<u64> = std::env::var("FTLAB_CASE").ok().and_then(|number| number.parse().ok());
-        let Range { start, end } = self.numbers;
-        let end = match only {
-            Some(_) => end.max(start + tries(end - start)),
-            None => start + tries(end - start),
-        };
-        for number in (start..end).filter(|&number| only.is_none_or(|only| only == number)) {
+        self.run_some(
+            numbers(self.numbers.start, self.count(), 1, || true),
+            adapt,
+            make,
+            inspect,
+        );
+    }
+
+    /// The same, and goes on with the numbers behind until `enough` (see [`until`]).
+    ///
+    /// # Panics
+    /// If a run fails, with the number of the case and the operations made short.
+    pub fn run_until<B: Double>(
+        &self,
+        adapt: impl Fn(&mut Case),
+        make: impl Fn(&Case) -> Overrides,
+        inspect: impl Fn(&Bench<B>),
+        enough: impl Fn() -> bool,
+    ) {
+        self.run_some(until(self.numbers.start, self.count(), enough), adapt, make, inspect);
+    }
+
+    fn count(&self) -> u64 {
+        self.numbers.end - self.numbers.start
+    }
+
+    fn run_some<B: Double>(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+        adapt: impl Fn(&mut Case),
+        make: impl Fn(&Case) -> Overrides,
+        inspect: impl Fn(&Bench<B>),
+    ) {
+        for number in numbers {
             let mut case = Case::draw(number, self.wish);
             adapt(&mut case);
             case.make_room(&make);

@@ -621,33 +621,41 @@ fn a_long_journal_does_not_end_a_small_drive() {
     Drives::new(6_000_000..6_000_300, wish, 200).run::<Late>(adapt, |_| Overrides::default(), |_| {});
 }
 
-/// A loaded drive shares what it stored before it was saved, and a checked run knows what that is.
+/// A loaded drive shares what it stored before it was saved, as one does that was never saved, and a checked run knows what that is:
+/// every member, as the catalogue has it and with options.
 #[test]
 fn what_was_stored_before_a_drive_was_saved_is_shared_afterwards() {
-    for dedup in [
-        "page_dedup:entries=0",
-        "ca_ssd:entries=0",
-        "pcdedup:entries=0,blacklist=false",
-        "caftl:entries=0,idle_units=1000",
-        "caftl:entries=0,sampling=false,crc=false,idle_units=5",
-    ] {
-        let mut before = drive_of(200, dedup);
-        let contents: Vec<u64> = (1..=8).map(|content| 7919 * content).collect();
+    let contents: Vec<u64> = (1..=8).map(|content| 7919 * content).collect();
+    let go_on = |ftl: &mut Ftl<Counting>| {
+        ftl.reset_counts();
+        for first in [20, 40, 60] {
+            write_by(ftl, first, &contents, 1, IoContext::NONE);
+            (0..8).for_each(|_| write(ftl, 199, 1));
+            request(ftl, OpKind::Read, 0, 80);
+        }
+        ftl.counts.dedup_hits
+    };
+    let mut known: FxHashMap<String, u64> = FxHashMap::default();
+    for dedup in ftlab_testkit::case::dedups(4) {
+        let spec = dedup.show();
+        let mut before = drive_of(200, &spec);
         write_by(&mut before, 0, &contents, 1, IoContext::NONE);
         write_by(&mut before, 8, &contents[..4], 1, IoContext::NONE);
         before.shut_down();
         let mut saved = Vec::new();
         before.save(&mut saved).expect("memory takes everything");
-        let mut after = drive_of(200, dedup);
+        let mut after = drive_of(200, &spec);
         after.load(&mut saved.as_slice()).expect("what was saved");
         after.resume();
-        for first in [20, 40, 60] {
-            write_by(&mut after, first, &contents, 1, IoContext::NONE);
-            (0..8).for_each(|_| write(&mut after, 199, 1));
-            request(&mut after, OpKind::Read, 0, 80);
-        }
-        assert!(after.counts.dedup_hits > 0, "{dedup}");
-        assert_eq!(content_of(&after, 0), content_of(&after, 60), "{dedup}");
+        before.resume();
+        let shared = go_on(&mut after);
+        assert_eq!(shared, go_on(&mut before), "{spec}");
+        // What it shares beyond one that has nothing to remember.
+        let new = go_on(&mut drive_of(200, &spec));
+        *known.entry(dedup.name).or_default() += shared.saturating_sub(new);
+    }
+    for name in ftlab_ftl::dedup::catalogue().names() {
+        assert!(name == "none" || known[name] > 0, "{name} has shared nothing of before");
     }
 }
 

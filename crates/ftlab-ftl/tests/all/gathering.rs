@@ -6,7 +6,7 @@ use ftlab_core::{IoContext, Lpn, OpKind, Stream};
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Admitted, Counting, Ftl, HostRequest, Overrides, Ticket};
 use ftlab_testkit::case::Wish;
-use ftlab_testkit::driving::tries;
+use ftlab_testkit::driving::until;
 use ftlab_testkit::members::{ChunkDedup, MappingCache};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::shrink::run_or_shrink;
@@ -95,10 +95,11 @@ fn cuts(protected: bool) -> Wish {
     steps().cut(Some(protected))
 }
 
-/// The conformance suite with ten times as many contents, so that packs die chunk by chunk; how many values were seen in gatherings.
-fn drive<B: Double>(first: u64, wish: Wish, share: f64, make: impl Fn(&Case) -> Overrides) -> usize {
+/// The conformance suite with ten times as many contents, so that packs die chunk by chunk, until more than `least` values were seen
+/// in gatherings.
+fn drive<B: Double>(first: u64, wish: Wish, share: f64, least: usize, make: impl Fn(&Case) -> Overrides) {
     let seen = Cell::new(0);
-    for number in first..first + tries(40) {
+    for number in until(first, 40, || seen.get() > least) {
         let mut case = Case::draw(number, wish);
         case.config.logical_units = ((f64::from(case.config.logical_units) * share) as u32).max(8);
         case.make_room(&make);
@@ -119,27 +120,21 @@ fn drive<B: Double>(first: u64, wish: Wish, share: f64, make: impl Fn(&Case) -> 
             bench.check();
         });
     }
-    seen.get()
+    assert!(seen.get() > least, "{} values gathered", seen.get());
 }
 
 #[test]
 fn gathered_chunks_hold_what_was_written() {
-    let seen = [
-        drive::<Counting>(0, steps(), 0.5, chunks),
-        drive::<Instant>(100, steps(), 0.5, chunks),
-        drive::<Late>(200, steps(), 0.5, chunks),
-    ];
-    assert!(seen.iter().sum::<usize>() > 1000, "{seen:?}");
+    drive::<Counting>(0, steps(), 0.5, 300, chunks);
+    drive::<Instant>(100, steps(), 0.5, 300, chunks);
+    drive::<Late>(200, steps(), 0.5, 300, chunks);
 }
 
 #[test]
 fn gathered_chunks_survive_power_cuts() {
-    let seen = [
-        drive::<Counting>(300, cuts(false), 0.25, chunks),
-        drive::<Late>(440, cuts(false), 0.25, chunks),
-        drive::<Late>(500, cuts(true), 0.5, chunks),
-    ];
-    assert!(seen.iter().all(|&values| values > 20), "{seen:?}");
+    drive::<Counting>(300, cuts(false), 0.25, 20, chunks);
+    drive::<Late>(440, cuts(false), 0.25, 20, chunks);
+    drive::<Late>(500, cuts(true), 0.5, 20, chunks);
 }
 
 /// Entries of gathered values are told to a mapping policy that keeps their tables in flash.
@@ -155,10 +150,7 @@ fn gathered_chunks_are_told_to_a_map_in_flash() {
             ..Overrides::default()
         }
     };
-    let seen = [
-        drive::<Counting>(600, steps(), 0.5, make),
-        drive::<Late>(700, steps(), 0.75, make),
-        drive::<Late>(800, cuts(false), 0.25, make),
-    ];
-    assert!(seen.iter().all(|&values| values > 20), "{seen:?}");
+    drive::<Counting>(600, steps(), 0.5, 20, make);
+    drive::<Late>(700, steps(), 0.75, 20, make);
+    drive::<Late>(800, cuts(false), 0.25, 20, make);
 }

@@ -8,7 +8,7 @@ use ftlab_ftl::record::Target;
 use ftlab_ftl::roles::Roles;
 use ftlab_ftl::{Counting, Ftl, Overrides, Survivors};
 use ftlab_testkit::case::Wish;
-use ftlab_testkit::driving::Drives;
+use ftlab_testkit::driving::{Drives, until};
 use ftlab_testkit::members::knowing::stream_of;
 use ftlab_testkit::members::many_streams::{self, OPEN_AT_ONCE};
 use ftlab_testkit::members::three_streams::{self, stream_of as stream_of_lpn};
@@ -194,7 +194,12 @@ fn copies_stay_in_their_group() {
     }
     let count = |made| copies.set(copies.get() + made);
     Drives::new(7000..7030, steps(false), 200).run::<Counting>(adapt, make, |bench| count(look(bench)));
-    Drives::new(7100..7130, steps(false), 200).run::<Late>(adapt, make, |bench| count(look(bench)));
+    Drives::new(7100..7130, steps(false), 200).run_until::<Late>(
+        adapt,
+        make,
+        |bench| count(look(bench)),
+        || copies.get() > 1000,
+    );
     assert!(copies.get() > 1000, "{} copies", copies.get());
 }
 
@@ -236,18 +241,21 @@ fn streams_are_mixed_among_survivors_only_and_only_where_these_share_a_frontier(
             mixed.set(mixed.get() + usize::from(streams > 1));
         };
         let mixes = survivors == Survivors::Shared;
+        // Where they share no frontier, none are mixed and nothing is waited for.
+        let enough = || !mixes || mixed.get() > 1000;
         Drives::new(start + 5000..start + 5060, steps(false), 500).run::<Counting>(adapt, make, |bench| {
             for ru in 0..bench.ftl.layout.rus {
                 let frontier = bench.ftl.units.rus[ru as usize].frontier;
                 apart(mixes, ru, streams_in(bench, RuId(ru)), frontier);
             }
         });
-        Drives::new(start + 5100..start + 5140, steps(false), 300).run::<Late>(adapt, make, |bench| {
+        let look = |bench: &Bench<Late>| {
             for ru in 0..bench.ftl.layout.rus {
                 let frontier = bench.ftl.units.rus[ru as usize].frontier;
                 apart(mixes, ru, streams_in(bench, RuId(ru)), frontier);
             }
-        });
+        };
+        Drives::new(start + 5100..start + 5140, steps(false), 300).run_until::<Late>(adapt, make, look, enough);
     }
     assert!(
         mixed.get() > 1000,
@@ -308,15 +316,14 @@ fn handles_of_a_group_share_survivors_or_nothing() {
         Drives::new(start + 6000..start + 6040, steps(false), 500).run::<Counting>(adapt, make, |bench| {
             mixed.set(mixed.get() + look(bench, persistently, groups));
         });
-        Drives::new(start + 6050..start + 6080, steps(false), 300).run::<Late>(adapt, make, |bench| {
-            mixed.set(mixed.get() + look(bench, persistently, groups));
-        });
-        // A few of the drives hold most of them: 33 to 5,835 over some twenty draws of 70 drives.
-        assert!(
-            persistently || mixed.get() > 10,
-            "{isolation}: {} mixed units",
-            mixed.get()
+        let enough = || persistently || mixed.get() > 10;
+        Drives::new(start + 6050..start + 6080, steps(false), 300).run_until::<Late>(
+            adapt,
+            make,
+            |bench| mixed.set(mixed.get() + look(bench, persistently, groups)),
+            enough,
         );
+        assert!(enough(), "{isolation}: {} mixed units", mixed.get());
     }
 }
 
@@ -377,9 +384,9 @@ fn placements_survive_power_cuts() {
 /// The same operations twice: the second time the placement is told when each version will die, and it is true.
 #[test]
 fn the_future_is_true_with_and_without_a_buffer() {
-    let mut deaths = 0.0;
-    for number in 0..60 {
-        let mut case = Case::draw(3000 + number, steps(number % 2 == 0));
+    let deaths = std::cell::Cell::new(0.0);
+    for number in until(3000, 120, || deaths.get() > 5000.0) {
+        let mut case = Case::draw(number, steps(number % 2 == 0));
         with_room(&mut case, |_| placed_by(Seer::new(50)));
         let units = case.config.logical_units;
         let mut random = Stream::new(number, "operations");
@@ -394,9 +401,9 @@ fn the_future_is_true_with_and_without_a_buffer() {
         };
         let mut second = Bench::<Counting>::new(&case, given);
         operations.iter().for_each(|operation| second.apply(operation));
-        deaths += figure(&second, "deaths");
+        deaths.set(deaths.get() + figure(&second, "deaths"));
     }
-    assert!(deaths > 5000.0, "{deaths} deaths");
+    assert!(deaths.get() > 5000.0, "{} deaths", deaths.get());
 }
 
 #[test]
