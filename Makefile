@@ -49,10 +49,11 @@ all: build
 
 build: $(VENV)/stamp-built
 
+# What Python brings may be a pip that takes twice as long to look through lists of versions.
 $(VENV)/stamp-packages: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ftlab needs Python 3.11 or later")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install 'maturin>=1.16,<2'
+	$(BIN)/python -m pip install 'maturin>=1.16,<2' 'pip>=26'
 	touch $@
 
 # One release build; the Python part is linked, not copied, so editing it needs no rebuild. What Python needs is made ready while cargo builds.
