@@ -170,6 +170,7 @@ mod directory;
 mod dirty;
 mod figures;
 mod filters;
+mod looking;
 mod online;
 mod params;
 mod plan;
@@ -186,6 +187,7 @@ use ftlab_core::{Error, PolicySpec, Result, Slot};
 use super::ghost::{self, Ghost};
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, PREFETCHED};
 use super::paging::{self, Paging};
+use super::tail::Tail;
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 use crate::frontier::Frontier;
 use crate::owner::Owner;
@@ -254,9 +256,12 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     let budget_alone = setup.cache_bytes - for_updates;
     let mut cache = Grouped::new(params.base(), paging, budget_alone, setup.checked);
     cache.ghost = judged.then(Ghost::default);
+    cache.tail = (judged && (pages.len() > 0 || online.is_some())).then(Tail::default);
     Ok(Box::new(Cpftl {
         cache,
         taken: 0.0,
+        filled: false,
+        given_up: Vec::new(),
         sharing: Sharing::default(),
         balance: judged.then(|| Balance::new(params.patience)),
         dirty: matches!(params.dei, Dei::On | Dei::Skew).then(|| {
@@ -316,6 +321,10 @@ struct Cpftl {
     sharing: Sharing,
     /// Share of `budget` that correlated pages take: their directory, and entries that they brought and nothing has used.
     taken: f64,
+    /// Whether the cache has been full.
+    filled: bool,
+    /// Of the rule `balance`: numbers of pages that it gave up. What they brought may still be in the cache.
+    given_up: Vec<u32>,
     /// Of the rule `balance`.
     balance: Option<Balance>,
     /// Pages, the first ones, that have been tried since they were due.
@@ -399,6 +408,7 @@ impl Cpftl {
     }
 
     fn load(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        self.look_for_room(key, record, charges);
         if let Some(balance) = &mut self.balance {
             let still_there = self.cache.ghost.as_mut().map_or(0.0, |ghost| ghost.take(key));
             balance.loaded(self.paging.page_of(key), still_there, self.taken, self.pages.live());
@@ -423,6 +433,7 @@ impl Cpftl {
     /// if they were loaded. The request overwrites them, so nothing is read, unless more than these is loaded ahead, or so few loads
     /// could be saved that it is better to change nothing.
     fn enter(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
+        self.look_for_room(key, record, charges);
         if self.cache.miss(key, record, charges) {
             self.ask(key, charges);
         } else if !self.sharing.defers() {
@@ -442,11 +453,14 @@ impl Cpftl {
         let directory = self.directory.bytes(self.pages.live());
         self.cache.budget = self.budget - directory - self.ghost_bytes(directory) - dirty;
         self.watch();
+        if self.cache.used > self.cache.budget {
+            self.discard_unused();
+        }
         self.cache.shrink(charges);
     }
 
     /// Watches what the cache would still hold if it had the memory that correlated pages take: their directory, the keys kept
-    /// beside it, and entries that they brought and nothing has used yet.
+    /// beside it, and entries that they brought and nothing has used yet. And the entries that one page more would push out.
     fn watch(&mut self) {
         let directory = self.directory.bytes(self.pages.live());
         let unused = u64::from(self.cache.unused) * u64::from(self.params.entry_bytes);
@@ -455,6 +469,12 @@ impl Cpftl {
         let alike = taken * u64::from(self.cache.entries()) / self.cache.used.max(1);
         if let Some(ghost) = &mut self.cache.ghost {
             ghost.keep(alike, self.params.keys_in(directory));
+        }
+        let one = self.directory.bytes(1);
+        let one = one + self.ghost_bytes(one);
+        let alike = one * u64::from(self.cache.entries()) / self.cache.used.max(1);
+        if let Some(tail) = &mut self.cache.tail {
+            tail.keep(alike as u32);
         }
     }
 
@@ -468,7 +488,7 @@ impl Cpftl {
 
     /// Whether enough is known to try pages on their merits; without the rule `balance` they are not tried but written.
     fn may_try(&self) -> bool {
-        self.balance.is_none() || self.sharing.is_known()
+        self.balance.is_none() || (self.sharing.is_known() && self.leaves_behind().is_some())
     }
 
     /// Whether the entry is cached, clean or dirty.
@@ -658,6 +678,9 @@ impl MappingPolicy for Cpftl {
             }
         }
         self.admitted = 0;
+        self.filled = false;
+        self.given_up.clear();
+        self.origins.clear();
         self.cache.budget = self.budget;
         self.due = (self.pages.len() > 0).then_some(self.params.start);
     }

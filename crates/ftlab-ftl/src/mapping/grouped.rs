@@ -9,6 +9,7 @@ use super::list::NONE;
 use super::paging::{self, Paging, Told};
 use super::recency::Marks;
 use super::rows::{End, Row, Rows};
+use super::tail::Tail;
 use super::tpftl::{NodeOrder, Params};
 use super::{Charge, HostMemory, MapCause, RecordView, allocated};
 use crate::record::Entry;
@@ -81,6 +82,8 @@ pub struct Grouped {
     pub unused: u32,
     /// Of what has been given up, if somebody wants to know.
     pub ghost: Option<Ghost>,
+    /// Of what would be given up next, likewise.
+    pub tail: Option<Tail>,
     counter: i32,
     prefetching: bool,
     pub figures: Figures,
@@ -118,6 +121,7 @@ impl Grouped {
             used: 0,
             unused: 0,
             ghost: None,
+            tail: None,
             counter: 0,
             prefetching: false,
             figures: Figures::default(),
@@ -194,6 +198,7 @@ impl Grouped {
         (self.used, self.counter, self.prefetching, self.figures.nodes) = (0, 0, false, 0);
         self.unused = 0;
         self.ghost.iter_mut().for_each(Ghost::clear);
+        self.tail.iter_mut().for_each(Tail::clear);
     }
 
     /// The simulator's memory for the entries, their order and the queue of nodes.
@@ -275,6 +280,10 @@ impl Grouped {
         let clock = self.rows.clock();
         self.figures.prefetched_used += u64::from(tag == PREFETCHED);
         self.unused -= u32::from(tag == CORRELATED);
+        if let Some(tail) = &mut self.tail {
+            let free = self.budget.saturating_sub(self.used) / u64::from(self.params.entry_bytes.max(1));
+            tail.hit(last, clock, free as u32);
+        }
         let node = &mut self.nodes[tvpn];
         node.heat += clock - last;
         node.last_use = clock;
@@ -316,6 +325,9 @@ impl Grouped {
             if !beside {
                 self.count_node(1);
             }
+        }
+        if let Some(tail) = &mut self.tail {
+            tail.insert(stamp);
         }
         let node = &mut self.nodes[tvpn as usize];
         node.heat += stamp;
@@ -361,6 +373,9 @@ impl Grouped {
             return false;
         };
         self.figures.evictions += 1;
+        if let Some(tail) = &mut self.tail {
+            tail.leave();
+        }
         let key = self.rows.key(victim);
         if let Some(ghost) = &mut self.ghost
             && self.rows.tag(victim) != CORRELATED
@@ -387,7 +402,11 @@ impl Grouped {
     fn drop_entry(&mut self, tvpn: u32, id: u32) {
         self.unused -= u32::from(self.rows.tag(id) == CORRELATED);
         let node = &mut self.nodes[tvpn as usize];
-        node.heat -= self.rows.remove(&mut node.row, id);
+        let last = self.rows.remove(&mut node.row, id);
+        node.heat -= last;
+        if let Some(tail) = &mut self.tail {
+            tail.remove(last);
+        }
         self.used -= u64::from(self.params.entry_bytes);
         if self.nodes[tvpn as usize].row.is_empty() {
             self.used -= u64::from(self.params.node_bytes);
@@ -455,6 +474,15 @@ impl Grouped {
             let Some(coldest) = self.coldest() else { break };
             self.evict_from(coldest, None, charges);
         }
+    }
+
+    /// Nothing has used the entry since it was brought for a correlation.
+    pub fn is_unused(&self, id: u32) -> bool {
+        self.rows.key(id) != NONE && self.rows.tag(id) == CORRELATED
+    }
+
+    pub fn key(&self, id: u32) -> u32 {
+        self.rows.key(id)
     }
 
     /// The entry is not cached any more; nothing is written.

@@ -35,6 +35,7 @@ pub mod sftl;
 pub mod slots;
 pub mod table;
 pub mod tables;
+mod tail;
 #[cfg(test)]
 mod testing;
 pub mod tpftl;

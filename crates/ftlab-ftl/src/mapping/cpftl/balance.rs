@@ -34,6 +34,8 @@ const LEAST_PATIENCE: f64 = 2.0;
 struct Account {
     /// Reads saved less reads made.
     earned: f64,
+    /// The same of all time; it may be more than a page can save up.
+    saved: f64,
     /// The rent of a page when this one began to pay, or later if it had saved up enough.
     since: f64,
 }
@@ -93,6 +95,7 @@ impl Balance {
         }
         self.accounts[page as usize] = Account {
             earned: -1.0,
+            saved: -1.0,
             since: self.rent,
         };
     }
@@ -116,6 +119,7 @@ impl Balance {
         let Some(account) = self.accounts.get_mut(page as usize) else {
             return;
         };
+        account.saved += reads;
         account.earned = (account.earned + reads).min(self.patience + self.rent - account.since);
     }
 
@@ -184,6 +188,12 @@ impl Balance {
         account.earned - (self.rent - account.since)
     }
 
+    /// Whether it has saved what its memory may cost, that of so many entries: a load for each. Without memory it costs nothing.
+    pub fn covers(&self, page: u32, entries: u32) -> bool {
+        let saved = self.accounts.get(page as usize).map_or(0.0, |account| account.saved);
+        entries == 0 || saved >= self.stake() * f64::from(entries)
+    }
+
     /// Where loads are shared, a page on credit goes as well.
     pub fn fails(&self, page: u32) -> bool {
         let net = self.net(page);
@@ -196,14 +206,15 @@ impl Balance {
         self.lost -= self.net(page);
     }
 
-    /// Whether a page may be tried whatever it loses: pages have not lost a trial more than they may.
-    pub fn has_credit(&self) -> bool {
-        self.read >= ALONE && self.lost - self.allowance < self.patience
+    /// Whether a page may be tried whatever it loses: pages have not lost a trial more than they may, with the loads that this one
+    /// would leave behind.
+    pub fn has_credit(&self, left_behind: f64) -> bool {
+        self.read >= ALONE && self.lost + self.stake() * left_behind - self.allowance < self.patience
     }
 
-    /// How many more pages may be tried, where these are live: none where loads are shared. One that has saved its patience is no
-    /// longer on trial.
-    pub fn affords(&self, live: impl Iterator<Item = u32>) -> u32 {
+    /// How many more pages may be tried, where these are live and each leaves so many loads behind when it goes: none where loads
+    /// are shared. One that has saved its patience is no longer on trial.
+    pub fn affords(&self, live: impl Iterator<Item = u32>, left_behind: f64) -> u32 {
         if self.read < ALONE {
             return 0;
         }
@@ -218,7 +229,7 @@ impl Balance {
                 }
             })
             .sum();
-        let most = (self.allowance - self.lost - spent) / (patience + 1.0);
+        let most = (self.allowance - self.lost - spent) / (patience + 1.0 + self.stake() * left_behind);
         most.max(0.0) as u32
     }
 
@@ -360,9 +371,9 @@ mod tests {
     #[test]
     fn where_loads_are_shared_nothing_is_on_credit() {
         let mut balance = opened(8.0);
-        assert!(!balance.fails(0) && balance.has_credit());
+        assert!(!balance.fails(0) && balance.has_credit(0.0));
         balance.set_read(0.8);
-        assert!(balance.fails(0) && !balance.has_credit());
+        assert!(balance.fails(0) && !balance.has_credit(0.0));
         (0..200).for_each(|_| balance.loaded(5, 0.0, 0.0, 1));
         assert!(!balance.fails(0), "it has lost 1 of 1.6");
     }
@@ -374,7 +385,7 @@ mod tests {
         (0..4000).for_each(|_| balance.loaded(5, 0.0, 0.0, 0));
         for (read, tried) in [(1.0, 4), (0.9, 5), (0.89, 0)] {
             balance.set_read(read);
-            assert_eq!(balance.affords(std::iter::empty()), tried, "{read}");
+            assert_eq!(balance.affords(std::iter::empty(), 0.0), tried, "{read}");
         }
     }
 
@@ -382,12 +393,12 @@ mod tests {
     #[test]
     fn one_trial_is_on_credit() {
         let mut balance = opened(2.0);
-        assert!(balance.has_credit());
+        assert!(balance.has_credit(0.0));
         balance.checked(0);
         balance.close(0);
-        assert!(!balance.has_credit(), "a program and a read are lost");
+        assert!(!balance.has_credit(0.0), "a program and a read are lost");
         balance.skipped();
-        assert!(balance.has_credit());
+        assert!(balance.has_credit(0.0));
     }
 
     /// A rent beyond the patience is not waited with until look-ups are due.
@@ -406,25 +417,25 @@ mod tests {
     #[test]
     fn no_more_is_tried_than_may_be_lost() {
         let mut balance = Balance::new(2.0);
-        assert_eq!(balance.affords(std::iter::empty()), 0);
+        assert_eq!(balance.affords(std::iter::empty(), 0.0), 0);
         // 40 loads skipped and 250 made: 4 + 2.5 reads may be lost, two pages.
         (0..40).for_each(|_| balance.skipped());
         (0..250).for_each(|_| balance.loaded(9, 0.0, 0.0, 0));
-        assert_eq!(balance.affords(std::iter::empty()), 2);
+        assert_eq!(balance.affords(std::iter::empty(), 0.0), 2);
         // A page that has been programmed has lost 1 and can lose 1 more; and so the other.
         balance.open(0);
-        assert_eq!(balance.affords([0].into_iter()), 1);
+        assert_eq!(balance.affords([0].into_iter(), 0.0), 1);
         balance.open(1);
-        assert_eq!(balance.affords([0, 1].into_iter()), 0);
+        assert_eq!(balance.affords([0, 1].into_iter(), 0.0), 0);
         // One is given up with a loss of 2: what the other can lose and a new one are too much.
         balance.checked(1);
         balance.close(1);
-        assert_eq!((balance.lost, balance.affords([0].into_iter())), (2.0, 0));
+        assert_eq!((balance.lost, balance.affords([0].into_iter(), 0.0)), (2.0, 0));
         // The other saves what it can and is proven: 6.5 - 2 + 2.
         for _ in 0..5 {
             balance.begin();
             balance.used(7, Some(0));
         }
-        assert_eq!((balance.net(0), balance.affords([0].into_iter())), (2.0, 2));
+        assert_eq!((balance.net(0), balance.affords([0].into_iter(), 0.0)), (2.0, 2));
     }
 }

@@ -1,6 +1,7 @@
 //! Correlated pages in use: reads that search them, changes that make them stale, sets that replace them.
 
 use super::Cpftl;
+use super::balance::Balance;
 use super::figures::Because;
 use super::params::{Bring, Removal, RemovalKind, WriteCheck};
 use crate::mapping::grouped::{CORRELATED, WANTED};
@@ -12,6 +13,7 @@ impl Cpftl {
         if self.pages.live() == 0 {
             return false;
         }
+        self.look_for_room(key, record, charges);
         self.figures.searches += 1;
         let mut found = std::mem::take(&mut self.found);
         self.directory.ask(key, &self.pages, &mut found);
@@ -103,9 +105,12 @@ impl Cpftl {
     /// Tries the next pages: as many as the rule `balance` affords, at least so many.
     fn admit(&mut self, least: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         let Some(balance) = &self.balance else { return };
+        let Some(left_behind) = self.leaves_behind() else {
+            return;
+        };
         let live = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
         let more = balance
-            .affords(live)
+            .affords(live, left_behind)
             .max(least)
             .min(self.pages.len() as u32 - self.admitted);
         if more > 0 {
@@ -121,6 +126,9 @@ impl Cpftl {
         }
         self.pages.remove(page);
         self.directory.remove(page);
+        if matches!(because, Because::Quality) {
+            self.give_up(page);
+        }
         self.share(charges);
         self.figures.removed[because as usize] += 1;
         charges.push(Charge::Drop { page });
@@ -182,10 +190,9 @@ impl Cpftl {
     pub(super) fn write_pages(&mut self, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         if self.balance.is_some() {
             // One page before there is anything to lose, or a set that would save would never be known.
-            let least = self
-                .balance
-                .as_ref()
-                .map_or(0, |balance| u32::from(balance.has_credit()));
+            let left_behind = self.leaves_behind().unwrap_or(f64::MAX);
+            let has_credit = |balance: &Balance| balance.has_credit(left_behind);
+            let least = u32::from(self.balance.as_ref().is_some_and(has_credit));
             self.admitted = 0;
             self.admit(least, record, charges);
         } else {
