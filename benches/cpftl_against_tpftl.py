@@ -4,6 +4,7 @@ python benches/cpftl_against_tpftl.py FOLDER out.json   # runs what is not in ou
 python benches/cpftl_against_tpftl.py FOLDER out.json dei=skew   # of another CPFTL
 python benches/cpftl_against_tpftl.py --table out.json  # the tables of docs/measured.md
 python benches/cpftl_against_tpftl.py --loops FOLDER    # parts that are read in loops, and one with another trace's set
+python benches/cpftl_against_tpftl.py --fits FOLDER     # loops that just fit the cache of TPFTL, at 49 sizes
 
 Of each trace below FOLDER, and of generators, the first half of the first requests is mined, the second run at equal
 memory; where one half has no reads, nothing is mined and all of them are run. What counts is reads and writes of
@@ -26,7 +27,7 @@ from statistics import fmean, median
 from typing import Any
 
 from cpftl_cases import BOUND, in_halves, relative, run_missing, short, traces
-from ftlab import comparison, correlating
+from ftlab import comparison, correlating, mining, runs
 from ftlab.correlating import Mined, Scheme
 
 SHARES = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 80, 100)
@@ -44,6 +45,17 @@ LOOPS = (
 """Trace, requests that are left out, percent of the map: loops a little longer than the cache."""
 FOREIGN = ("2016021612-LUN3_compacted", ("P6", 0, 20))
 """A trace whose set is used on another's part."""
+FITS = (
+    ("Financial1_first50k_noasu", 16_834, 8_000, 6, 26_624),
+    ("Financial1_first50k_noasu", 16_834, 8_000, 6, 25_293),
+    ("Financial1_first50k_noasu", 16_834, 8_000, 6, 21_299),
+    ("Financial1_first50k_noasu", 23_423, 1_600, 3, 5_700),
+    ("P6", 14_120, 5_000, 6, 50_000),
+    ("P6", 97_496, 3_000, 6, 33_099),
+    ("prxy_0_reads", 13_456, 5_000, 3, 32_768),
+)
+"""Trace, reads that are left out, reads whose first half is mined and second half read in a loop, times, bytes of the
+cache: loops that it just holds."""
 BASE = Scheme("tpftl", "", "tpftl")
 WITHOUT = Scheme("no set", "", "cpftl")
 WITH = Scheme("cpftl", "", "cpftl:correlations={set}")
@@ -247,11 +259,41 @@ def loops(folder: Path) -> Iterator[str]:
     yield f"with the set of {other}: {told(name, skipped, share, found)}"
 
 
+def fits(folder: Path) -> Iterator[str]:
+    """Of each of `FITS`: the run at its size, and the means over `NEAR`."""
+    path = {file.name.split(".")[0]: str(file) for file in traces(folder)}
+    for name, skipped, requests, times, cache in FITS:
+        part = ["only:op=read", f"skip:requests={skipped}", f"head:requests={requests}", "align", "compact"]
+        loop = [*part, f"skip:requests={requests // 2}", f"repeat:times={times}"]
+        with tempfile.TemporaryDirectory(prefix="ftlab-loops-") as made:
+            mining.mine(path[name], f"{made}/loop.set", filters=part)
+            policies = ("tpftl", f"cpftl:correlations={made}/loop.set")
+            sizes = [round(cache * around) for around in NEAR]
+            base, mine = ([_needs(path[name], loop, size, policy) for size in sizes] for policy in policies)
+        one = len(NEAR) // 2
+        mean, most = relative(fmean(base), fmean(mine)), max(map(relative, base, mine))
+        yield (
+            f"{name}, {skipped:,} and {requests:,} on, {times} loops, {cache:,} bytes: "
+            f"{base[one]:,.0f}, {mine[one]:,.0f}; mean {100 * mean:+.1f} %, most {100 * most:+.1f} %"
+        )
+
+
+def _needs(workload: str, filters: list[str], cache: int, policy: str) -> float:
+    """Reads and writes of the map, on the drive `small`."""
+    changes = ["gc.hard=3", f"ftl.map_cache={cache}B", f"ftl.mapping={policy}"]
+    ran = runs.run(workload, filters=filters, set=changes, drive="small", backend="counting", precondition="fill")
+    return sum(correlating.operations(ran.summary, kind) for kind in ("trans_reads", "trans_programs"))
+
+
 def main() -> None:
     """Runs or prints."""
     match sys.argv[1:]:
         case ["--loops", folder]:
             for row in loops(Path(folder)):
+                sys.stdout.write(f"{row}\n")
+                sys.stdout.flush()
+        case ["--fits", folder]:
+            for row in fits(Path(folder)):
                 sys.stdout.write(f"{row}\n")
                 sys.stdout.flush()
         case ["--table", made]:

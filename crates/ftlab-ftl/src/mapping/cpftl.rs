@@ -39,8 +39,16 @@
 //!   cost `patience`, more pages follow: as many as can fail without all pages together losing more than a hundredth of
 //!   the regular loads so far, a tenth of the loads that writes avoided (`dei=shared`), and what pages have saved. So a
 //!   set that does not pay costs about a hundredth, and a set that pays is in use sooner the more it saves,
-//!   though pages that would have paid later are given up too. The balance
-//!   does not cover everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups
+//!   though pages that would have paid later are given up too.
+//! * *What a trial leaves behind*: its memory pushes out the tail of the cache, as many of the entries that were used
+//!   least recently as the memory holds, and they come back by loads after the page has gone. In a loop that just fits,
+//!   one entry too many is enough for a cache that thrashes. So the tail is watched: of the entries that leave it, some
+//!   are used again and the others given up. The share of the former, times the size of the tail, counts as a loss of each
+//!   trial, beside `patience`. What has been seen counts from when a quarter of all entries has left the tail; each
+//!   removal by this rule begins the look anew, and until then nothing is tried. Before the cache is full for the first
+//!   time there is room and nothing to look at. When it is, the pages go, and trials begin anew; only those stay
+//!   that have saved a load for each entry of the tail. And unused entries that a removed page had brought are the first
+//!   to go when room is needed. The balance does not cover everything (see the guide, *Correlations in real traces*). `corr_on_share` is the share of look-ups
 //!   made while there was a page.
 //! * **Adaptive removal as published**, `removal=regular`: after `min_loads` loads, a page is removed if its entries
 //!   get fewer hits per load of the page than entries of the clean cache get per regular load, in the last
@@ -147,7 +155,8 @@
 //! has their entries. The time of mining during the run: the source mines when the drive is idle. The memory of mining,
 //! that is the buffer and the miner's own (`mining_peak_bytes`), is reported and not taken from `ftl.map_cache`: the
 //! source has memory beside it. Separate translation blocks by update frequency. Updates counted before the run. Old
-//! data of a deferred write that counts as valid until the write-back: here its place is known at once.
+//! data of a deferred write that counts as valid until the write-back: here its place is known at once. The memory for
+//! watching the tail of the cache, counts of 48 ages at the most; as in `tpftl` the times of last use are not counted.
 //!
 //! # Errors
 //! A value out of range (of mining, too, where nothing is mined), a set mined in another unit than the drive's, a group of

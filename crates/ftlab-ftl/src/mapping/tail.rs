@@ -184,7 +184,8 @@ mod tests {
             model.push(now);
         }
         for now in 640..20_000 {
-            let at = random.below(random.below(640) + 1) as usize;
+            let most = random.below(640) + 1;
+            let at = random.below(most) as usize;
             let before = model.remove(at);
             model.push(now);
             let older = tail.remove(before) as usize;
