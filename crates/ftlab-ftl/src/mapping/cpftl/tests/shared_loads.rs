@@ -107,7 +107,7 @@ fn nothing_is_tried_before_it_is_known_whether_loads_are_shared() {
 fn reads_of_a_page_under_way_cost_it_nothing() {
     let rounds = |shared: bool| {
         // The filter of one byte says yes to nearly everything: reads in vain.
-        let params = format!("filter_bits=8,directory=20,patience=30,{QUIET},pairs=3-255");
+        let params = format!("filter_bits=8,directory=20,patience=10,{QUIET},pairs=3-255");
         // All entries fit, so the page does not go for want of room.
         let mut h = harness(&params, 2, 2, 2000);
         let mut random = Stream::new(3, "reads");
