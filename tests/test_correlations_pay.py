@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -258,6 +259,28 @@ def test_cpftl_never_needs_two_percent_more_than_tpftl(name: str) -> None:
         change = made.change(cache, "tpftl", "cpftl")
         assert change is not None
         assert change < 0.02, (cache, change)
+
+
+@pytest.mark.parametrize("cache", [3340, 3360, 3400])
+@pytest.mark.parametrize(("groups", "others"), [(20, 8), (100, 3)])
+def test_a_loop_that_just_fits_is_left_alone(cache: int, groups: int, others: int, tmp_path: Path) -> None:
+    """Groups with entries of the loop and others that are never asked for once cost up to a fortieth of all loads."""
+    loop = random.Random(3).sample(range(60_000), 400)
+    pairs = "/".join(
+        "-".join(map(str, [loop[group], *range(60_000 + others * group, 60_000 + others * (group + 1))]))
+        for group in range(groups)
+    )
+    lines = [f"{1000 * at},R,{4096 * lpn},4096" for at, lpn in enumerate(loop * 6)]
+    workload = tmp_path / "loop.csv"
+    workload.write_text("\n".join(["time_ns,op,offset,length", *lines, ""]))
+
+    def needs(mapping: str) -> int:
+        settings = {"gc.hard": 3, "ftl.map_cache": f"{cache}B", "ftl.mapping": mapping}
+        done = lab.run(workload, "small", backend="counting", precondition="fill", warmup="0%", set=settings)
+        counts = done.summary["counts"]
+        return sum(counts["trans_reads"].values()) + sum(counts["trans_programs"].values())
+
+    assert needs(f"cpftl:pairs={pairs}") <= needs("tpftl") + 2
 
 
 @pytest.mark.skipif("FTLAB_TRACES" not in os.environ, reason="FTLAB_TRACES names no folder of traces")
