@@ -175,8 +175,8 @@ class PcDedup(Sharing):
             self.judge(left.pc, lost=True)
 
     def is_hashed(self, pc: int) -> bool:
-        if self.halve and self.tick - self.halved_at >= self.halve:
-            self.halved_at = self.tick
+        while self.halve and self.tick - self.halved_at >= self.halve:
+            self.halved_at += self.halve
             for context in self.contexts.values():
                 context.units //= 2
                 context.worth //= 2

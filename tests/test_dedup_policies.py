@@ -203,3 +203,29 @@ def test_a_policy_that_was_asked_about_nothing_says_so() -> None:
         run = ftlab.run("mail:requests=5e3", drive="small", backend="counting", precondition="fill", set=changes)
         assert any(note.startswith(told) for note in run.summary["notes"]) == says
         assert (run.summary["dedup"]["asked"] == 0) == says
+
+
+def test_worth_is_halved_on_time_also_where_nothing_is_known(tmp_path: Path) -> None:
+    """A thousand units of unknown contents are ten periods: what was worth 64 is worth nothing, and leaves."""
+    lines = ["time_us,op,offset,length,pc,content"]
+
+    def write(content: int | None, pc: int, unit: int) -> None:
+        known = "" if content is None else f"{content:016x}"
+        lines.append(f"{len(lines)},write,{unit * UNIT},{UNIT},{pc},{known}")
+
+    units = iter(range(1000))
+    for _ in range(17):
+        for value in range(4):
+            write(100 + value, 1, next(units))
+    for at in range(1000):
+        write(None, 3, 20_000 + at % 100)
+    for _ in range(5):
+        for value in range(4):
+            write(200 + value, 2, next(units))
+    write(300, 2, next(units))
+    write(100, 1, next(units))
+    trace = tmp_path / "pauses.csv"
+    trace.write_text("\n".join([*lines, ""]))
+    policy = "pcdedup:entries=8,blacklist=false,halve=100,reexamine=0"
+    run = ftlab.run(trace, drive="small", backend="counting", precondition="none", set={"ftl.dedup": policy})
+    assert run.summary["dedup"]["shared"] == 80

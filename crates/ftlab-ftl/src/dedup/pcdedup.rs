@@ -222,9 +222,13 @@ impl PcDedup {
             || write.label.is_some_and(|label| self.skip_labels.contains(&label))
     }
 
+    /// Also when units of unknown contents, which are not asked about, have been written for several periods.
     fn halve_when_due(&mut self, tick: u64) {
-        if self.params.halve > 0 && tick - self.learnt.halved_at >= self.params.halve {
-            self.learnt.halved_at = tick;
+        let Some(periods) = (tick - self.learnt.halved_at).checked_div(self.params.halve) else {
+            return;
+        };
+        self.learnt.halved_at += periods * self.params.halve;
+        for _ in 0..periods.min(u64::from(u64::BITS)) {
             for context in &mut self.learnt.contexts {
                 context.units /= 2;
                 context.worth /= 2;
