@@ -88,7 +88,7 @@ def settings(space: float, recency: float = 0.5, **changes: Any) -> Settings:
         ("pblru:k=2,space=0.03,recency=0.7", settings(0.03, 0.7)),
         ("pblru:k=2,space=0.05,eviction=lru", settings(0.05, by_recency_alone=True)),
         ("pblru:k=2,space=0.1,further=idle,threshold=0.2", settings(0.1, further_in_idle_time=True, threshold=0.2)),
-        ("pblru:k=2,space=0,deadline_us=300", settings(0, deadline=300_000)),
+        ("pblru:k=2,space=0.004,deadline_us=300", settings(0.004, deadline=300_000)),
         ("pblru:k=2,space=0.1,epoch_s=0.1,delta=0.5", settings(0.1, epoch=100_000_000, delta=0.5)),
         (
             "pblru:k=2,space=0.1,epoch_s=0.2,buckets=40,read_us=83,write_us=500",

@@ -26,6 +26,15 @@ CHIPS = {
     "ftl.dedup": CA_SSD,
 }
 
+# Small, and full enough to be collected.
+BLOCKED = {
+    "ftl.dedup": "none",
+    "ftl.logical_size": "8MiB",
+    "geometry.pages": "16",
+    "geometry.blocks": "22",
+    "qd": "4",
+}
+
 
 def requests(seed: int, popular: int, path: Path) -> Path:
     """Writes of which half repeat one of a few contents, and reads, most of them of the first `popular` units.
@@ -142,6 +151,40 @@ def test_k_of_one_is_the_drive_itself(traces: list[Path]) -> None:
     assert told(run(traces[0], "pblru:k=1", **full)) == told(run(traces[0], "none", **full))
 
 
+def test_without_space_nothing_is_copied(tmp_path: Path) -> None:
+    trace = requests(5, 0, tmp_path / "full.parquet")
+    found = run(trace, "pblru:deadline_us=250,space=0", **BLOCKED)
+    assert told(found) == told(run(trace, "none", **BLOCKED))
+    assert found["policies"]["replication"]["copied"] == 0
+
+
+def test_space_is_at_most_the_room_of_the_drive(tmp_path: Path) -> None:
+    """Asked for more than the drive has, groups are evicted at its room."""
+    trace = requests(5, 0, tmp_path / "full.parquet")
+    member = "pblru:deadline_us=250,read_us=25,write_us=200"
+    found = run(trace, f"{member},space=1", **BLOCKED)
+    own, counts = found["policies"]["replication"], found["counts"]
+    assert own["budget"] < 2048
+    assert own["evicted"] > 20
+    # More are made than there may be at once: each beyond those takes the place of another.
+    assert own["copies"] <= own["budget"] < counts["replica_programs"]
+    (note,) = [note for note in found["notes"] if "`space`" in note]
+    assert f"`space` is 2048 units, and the drive has room for {own['budget']:.0f}" in note
+    enough = run(trace, f"{member},space=0.01", **BLOCKED)
+    assert enough["policies"]["replication"]["evicted"] > 0
+    assert not [note for note in enough["notes"] if "`space`" in note]
+
+
+@pytest.mark.parametrize("space", ["1", "0.01"])
+def test_copies_are_counted_when_they_are_programmed(tmp_path: Path, space: str) -> None:
+    """With the write that was late, or in idle time: nothing else makes copies, and an order alone is none."""
+    trace = requests(5, 0, tmp_path / "full.parquet")
+    found = run(trace, f"pblru:deadline_us=250,read_us=25,write_us=200,space={space}", **BLOCKED)
+    own, counts = found["policies"]["replication"], found["counts"]
+    assert own["in_idle_time"] > 0
+    assert counts["hedged_writes"] + own["in_idle_time"] == own["copied"] == counts["replica_programs"]
+
+
 def test_without_collection_nothing_is_replicated(traces: list[Path]) -> None:
     large = {"geometry.blocks": "200"}
     base, found = run(traces[0], "none", **large), run(traces[0], "pblru:deadline_us=400", **large)
@@ -152,15 +195,8 @@ def test_without_collection_nothing_is_replicated(traces: list[Path]) -> None:
 @pytest.mark.parametrize("further", ["at_deadline", "idle"])
 def test_what_collection_blocks_is_copied(tmp_path: Path, further: str) -> None:
     trace = requests(5, 0, tmp_path / "full.parquet")
-    small = {
-        "ftl.dedup": "none",
-        "ftl.logical_size": "8MiB",
-        "geometry.pages": "16",
-        "geometry.blocks": "22",
-        "qd": "4",
-    }
     member = f"pblru:deadline_us=250,read_us=25,write_us=200,further={further}"
-    base, found = run(trace, "none", **small), run(trace, member, **small)
+    base, found = run(trace, "none", **BLOCKED), run(trace, member, **BLOCKED)
     own = found["policies"]["replication"]
     assert base["counts"]["gc_collections"] > 20
     assert own["blocked_writes"] > 0

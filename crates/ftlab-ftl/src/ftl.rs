@@ -283,6 +283,9 @@ impl Ftl<Counting> {
             config,
         };
         ftl.roles.room = ftl.check_room()?.saturating_sub(ftl.journal_of_copies());
+        if let Some(policy) = &mut ftl.roles.replication {
+            policy.room(ftl.roles.room);
+        }
         Ok(ftl)
     }
 }

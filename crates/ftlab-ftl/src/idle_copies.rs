@@ -5,7 +5,7 @@ use crate::ftl::Ftl;
 use crate::indirection::Vpn;
 use crate::record::Target;
 use crate::replicas::{Further, lane_load};
-use crate::replication::{Idle, IdleWork, Loads, Of};
+use crate::replication::{Idle, IdleWork, Loads, Of, ReplicationPolicy};
 use ftlab_core::{LaneId, Lpn};
 
 /// Answers of the policy that are carried out in one idle moment.
@@ -131,7 +131,7 @@ impl<B: Backend> Ftl<B> {
 
     /// Carries out one order of the policy, whose program is added to `programs`; false if it has none.
     fn do_when_idle(&mut self, idle_ns: Option<u64>, programs: &mut Vec<OpId>) -> bool {
-        match self.wanted_when_idle() {
+        match self.ask_with_drive(|policy, idle| policy.when_idle(idle)) {
             None => return false,
             Some(IdleWork::Copy { of, lane }) => {
                 if let Some(lane) = lane.or_else(|| self.idle_lane_for(of, idle_ns)) {
@@ -150,7 +150,25 @@ impl<B: Backend> Ftl<B> {
         true
     }
 
-    fn wanted_when_idle(&mut self) -> Option<IdleWork> {
+    /// Gives up a copy that the policy names, so that there is room for another; false if there is none to be given up.
+    pub(crate) fn give_up_for_another(&mut self) -> bool {
+        while self.roles.further >= self.roles.room {
+            let further = self.roles.further;
+            if let Some(IdleWork::Drop { of, copy }) = self.ask_with_drive(|policy, idle| policy.when_full(idle)) {
+                self.drop_copy(of, copy);
+            }
+            if self.roles.further == further {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Asks the policy something for which it looks at the drive.
+    fn ask_with_drive(
+        &mut self,
+        ask: impl FnOnce(&mut dyn ReplicationPolicy, &Idle<'_>) -> Option<IdleWork>,
+    ) -> Option<IdleWork> {
         let (layout, backend) = (&self.layout, &self.backend);
         let idle = Idle {
             loads: Loads {
@@ -166,7 +184,7 @@ impl<B: Backend> Ftl<B> {
             room: self.roles.room,
         };
         let policy = self.roles.replication.as_mut();
-        policy.and_then(|policy| policy.when_idle(&idle))
+        policy.and_then(|policy| ask(policy.as_mut(), &idle))
     }
 
     /// An idle lane that has no copy of `of`: the next one after the first copy's.

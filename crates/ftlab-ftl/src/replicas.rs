@@ -133,9 +133,13 @@ impl<B: Backend> Ftl<B> {
     /// are [`MAX_COPIES`] already, or the drive or the lane has no room.
     pub(crate) fn program_further(&mut self, further: &Further) -> Option<(Vpn, OpId)> {
         let &Further { of, lane, class, .. } = further;
-        let lies_at = self.copy_source(of)?;
+        let mut lies_at = self.copy_source(of)?;
         if self.roles.further >= self.roles.room {
-            return None;
+            if !self.give_up_for_another() {
+                return None;
+            }
+            // What was given up may have been a copy of this unit.
+            lies_at = self.copy_source(of)?;
         }
         if !self.plain_mapping
             && let (Of::Lpn(lpn), None) = (of, lies_at.0)

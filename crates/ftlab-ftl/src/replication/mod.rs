@@ -283,6 +283,15 @@ pub trait ReplicationPolicy: Send {
         None
     }
 
+    /// How many copies beyond the first of each value the drive has room for: said once, before all else.
+    fn room(&mut self, _units: u64) {}
+
+    /// One more copy has been ordered, and the drive has no room for it: a copy to give up in its place, as [`IdleWork::Drop`].
+    /// `None`: the drive does without the copy that was ordered.
+    fn when_full(&mut self, _idle: &Idle<'_>) -> Option<IdleWork> {
+        None
+    }
+
     /// What to do in an idle moment: asked again after each answer, until it is `None` or has been asked 64 times.
     fn when_idle(&mut self, _idle: &Idle<'_>) -> Option<IdleWork> {
         None

@@ -22,7 +22,8 @@
 //!   priority region with the lowest blocking probability is evicted. A group's probability is the sum of the page's
 //!   and those of the chips of its further copies, taken at its last blocked access (at a copy, of that copy's chip alone). A copy counts,
 //!   and its group is the most recent, from the moment it is placed: a deferred one takes no space before. Groups are evicted then; their
-//!   copies in flash are given up when the drive is looked at next, and serve reads until then; a page that has such a copy asks for no other.
+//!   copies in flash are given up when the drive is looked at next, or when it has no room for another, and serve reads until then; a page
+//!   that has such a copy asks for no other.
 //!   What a copy in idle time pushes out goes at the same look. Of equal groups the longest unused goes first.
 //! * **Idle time**: a deferred copy is written when the lane has been idle for longer than a threshold. The threshold
 //!   follows from the histogram of the lane's idle lengths in the last epoch: it is the smallest that delays normal
@@ -45,7 +46,10 @@
 //! * `blocked` (`internal` or `late`, default `internal`): whether a late write on a die without collection gets no
 //!   copy (`internal`) or one (`late`).
 //! * `eviction` (`priority` or `lru`, default `priority`): PBLRU, or the least recently used group.
-//! * `space` (share of the logical units, default 0.1): for further copies. `recency` (share of that, default 0.5): the recency region.
+//! * `space` (share of the logical units, default 0.1): for further copies. It is at most what the drive has beside its logical units and
+//!   what collection needs (`ftl.op_ratio`): the smaller of both is the limit, and a note says so where groups were evicted for it. 0, or
+//!   less than a unit: nothing is ever copied. More space means more valid units in what is collected: on a drive with little in reserve
+//!   less of it is faster (see [the experiment](../../experiments/pblru.md)). `recency` (share of that, default 0.5): the recency region.
 //!   Both are rounded down to whole units. A read of what was never written is no access.
 //! * `threshold` (share, default 0.05): blocking probability from which a read asks for a copy.
 //! * `history` (accesses, default 1, at least 1): accesses that a page needs before a read of it may ask for a copy.
@@ -53,6 +57,13 @@
 //!   the policy assumes.
 //! * `epoch_s` (s, default 60), `delta` (read times an access, default 0.05): epoch and limit of the idle threshold.
 //!   `buckets` (count, default 1000): longest idle length that the histogram distinguishes, in read times.
+//!
+//! # Report
+//! Of this policy in a summary's `policies.replication`, since the drive was new: `reads` and `writes` (units that it was asked about),
+//! `blocked_reads` and `blocked_writes` (reads that came to a die with operations of collection, writes that were late on such a one),
+//! `copied` (copies programmed), `in_idle_time` (those among them that were deferred to idle time), `given_up` (copies ordered in idle time
+//! that the drive or the lane had no room for), `evicted` (groups), `copies` (further copies in all groups), `budget` (the limit: `space`, or
+//! the drive's room).
 //!
 //! # Not modelled
 //! Idle periods longer than any of the last epoch: the histogram foresees no further write there, and in the first epoch one a period.
@@ -191,15 +202,15 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
         ));
     }
     let budget = (f64::from(setup.logical_units) * params.space) as u64;
-    let recency = match params.eviction {
-        Eviction::Priority => (budget as f64 * params.recency) as u64,
-        Eviction::Lru => budget,
-    };
     let (lanes_of, chip_of) = setup.chips_in_order();
     let lanes = setup.chips.len();
     let lane = || IdleLengths::new(params.buckets as usize);
-    Ok(Pblru {
-        groups: ReplicaGroups::new(budget, recency),
+    let mut policy = Pblru {
+        groups: ReplicaGroups::new(0, 0),
+        asked: budget,
+        budget: 0,
+        is_short: false,
+        ordered: None,
         pages: vec![(0, 0); setup.logical_units as usize],
         chips: vec![Accesses::default(); lanes_of.len()],
         lanes_of,
@@ -220,7 +231,9 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
         },
         done: Done::default(),
         params,
-    })
+    };
+    policy.limit(u64::MAX);
+    Ok(policy)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -243,12 +256,20 @@ struct Done {
     blocked_writes: u64,
     copied: u64,
     in_idle_time: u64,
+    given_up: u64,
     evicted: u64,
 }
 
 struct Pblru {
     params: Params,
     groups: ReplicaGroups<Vpn>,
+    /// The copies that `space` allows, and the limit: those, or fewer, as the drive has no room for more.
+    asked: u64,
+    budget: u64,
+    /// Groups were evicted for want of room, within `space`.
+    is_short: bool,
+    /// The copy that the last order in idle time was for, until it is made.
+    ordered: Option<Of>,
     /// Accesses of each logical unit, and blocked ones; both are halved when they get too large.
     pages: Vec<(u16, u16)>,
     /// By chip, numbered without gaps.
@@ -275,6 +296,28 @@ struct Pblru {
 }
 
 impl Pblru {
+    /// Sets the limit: `space`, as far as the drive has room.
+    fn limit(&mut self, room: u64) {
+        self.budget = self.asked.min(room);
+        let recency = match self.params.eviction {
+            Eviction::Priority => (self.budget as f64 * self.params.recency) as u64,
+            Eviction::Lru => self.budget,
+        };
+        self.groups.resize(self.budget, recency);
+    }
+
+    fn copies_nothing(&self) -> bool {
+        self.params.k == 1 || self.budget == 0
+    }
+
+    /// The copies of a group that has been evicted are to be given up.
+    fn evicted(&mut self, evicted: (Vpn, u32)) {
+        self.done.evicted += 1;
+        self.is_short |= self.budget < self.asked;
+        *self.dropped.entry(evicted.0).or_default() += 1;
+        self.drops.push(evicted);
+    }
+
     fn access(&mut self, lpn: Lpn, blocked: bool) {
         let page = &mut self.pages[lpn.0 as usize];
         if page.0.max(page.1) == u16::MAX {
@@ -411,7 +454,7 @@ impl Pblru {
                     continue;
                 }
                 self.lanes[number].ordered(now_ns);
-                self.done.in_idle_time += 1;
+                self.ordered = Some(of);
                 return Some(IdleWork::Copy { of, lane: Some(lane) });
             }
         }
@@ -429,17 +472,44 @@ impl ReplicationPolicy for Pblru {
             ("blocked_writes", done.blocked_writes),
             ("copied", done.copied),
             ("in_idle_time", done.in_idle_time),
+            ("given_up", done.given_up),
             ("evicted", done.evicted),
             ("copies", self.groups.further()),
+            ("budget", self.budget),
         ]
         .map(|(name, count)| (name, count as f64))
         .to_vec()
     }
 
+    fn note(&self) -> Option<String> {
+        let (asked, room) = (self.asked, self.budget);
+        self.is_short.then(|| {
+            format!(
+                "copies: `space` is {asked} units, and the drive has room for {room} beside its logical units: groups were \
+                 evicted at {room}; a larger `ftl.op_ratio` makes room for more"
+            )
+        })
+    }
+
+    fn room(&mut self, units: u64) {
+        self.limit(units);
+    }
+
+    fn when_full(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
+        loop {
+            if let Some(drop) = self.next_drop(idle) {
+                return Some(drop);
+            }
+            // A group may have lost its copies to a power cut.
+            let evicted = self.groups.give_up()?;
+            self.evicted(evicted);
+        }
+    }
+
     fn write(&mut self, write: &WriteOf<'_>) -> CopyPlan {
         self.done.writes += 1;
         self.access(write.lpn, false);
-        if self.params.k == 1 {
+        if self.copies_nothing() {
             return CopyPlan::ONE;
         }
         CopyPlan {
@@ -481,7 +551,7 @@ impl ReplicationPolicy for Pblru {
         let chip = self.chip(first.lane);
         chip.total += 1;
         chip.blocked += u64::from(is_blocked);
-        if self.params.k == 1 {
+        if self.copies_nothing() {
             return;
         }
         if is_blocked {
@@ -512,7 +582,7 @@ impl ReplicationPolicy for Pblru {
     }
 
     fn idle_ns(&self) -> Option<u64> {
-        (self.params.k > 1).then(|| self.unit_ns())
+        (!self.copies_nothing()).then(|| self.unit_ns())
     }
 
     fn rests(&mut self, now: Now) -> bool {
@@ -530,6 +600,7 @@ impl ReplicationPolicy for Pblru {
     }
 
     fn when_idle(&mut self, idle: &Idle<'_>) -> Option<IdleWork> {
+        self.done.given_up += u64::from(self.ordered.take().is_some());
         self.look(idle);
         self.next_drop(idle).or_else(|| self.next_copy(idle))
     }
@@ -538,6 +609,10 @@ impl ReplicationPolicy for Pblru {
         match event {
             Event::Copied { of, vpn, lane } => {
                 self.done.copied += 1;
+                if self.ordered == Some(of) {
+                    self.ordered = None;
+                    self.done.in_idle_time += 1;
+                }
                 let page = match of {
                     Of::Lpn(lpn) => self.page_probability(lpn),
                     Of::Vpn(_) => 0.0,
@@ -545,9 +620,7 @@ impl ReplicationPolicy for Pblru {
                 let blocking = page + self.chip_probability(lane);
                 self.groups.add(vpn, blocking);
                 while let Some(evicted) = self.groups.evict() {
-                    self.done.evicted += 1;
-                    *self.dropped.entry(evicted.0).or_default() += 1;
-                    self.drops.push(evicted);
+                    self.evicted(evicted);
                 }
             }
             Event::Gone(Of::Vpn(vpn)) => {
@@ -573,6 +646,7 @@ impl ReplicationPolicy for Pblru {
         self.pending.clear();
         self.drops.clear();
         self.dropped.clear();
+        self.ordered = None;
         (self.looked_ns, self.rested_ns) = (None, None);
     }
 

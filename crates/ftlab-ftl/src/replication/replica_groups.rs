@@ -133,6 +133,11 @@ impl<K: Copy + Ord + Hash> ReplicaGroups<K> {
         if self.further <= self.budget {
             return None;
         }
+        self.give_up()
+    }
+
+    /// The next group to give up, with its further copies, whether they fit or not.
+    pub fn give_up(&mut self) -> Option<(K, u32)> {
         let victim = self.victim()?;
         let further = self.remove(victim);
         Some((victim, further))
