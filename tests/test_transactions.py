@@ -69,6 +69,16 @@ def test_work_and_thought_slow_clients_down_as_long_as_they_last() -> None:
     assert cycle_s == pytest.approx(0.05 + thinks["transactions"]["response"]["mean_ns"] / 1e9, rel=0.15)
 
 
+@pytest.mark.parametrize("transactions", [1000, 10_000])
+def test_throughput_is_that_of_all_clients_at_work(transactions: int) -> None:
+    """The law of closed loops, for one transaction a client as for ten: nobody is waited for who still thinks."""
+    workload = f"transactions:mix=tm1,clients=1000,think=100ms,pool=1000,transactions={transactions}"
+    found = dict(ftlab.run(workload, drive="small").summary)["transactions"]
+    law = 1000 / (0.1 + found["response"]["mean_ns"] / 1e9)
+    assert found["committed"] == transactions
+    assert found["per_second"] == pytest.approx(law, rel=0.06)
+
+
 @pytest.mark.parametrize("mix", ["tpcb", "tm1"])
 def test_runs_repeat_at_any_number_of_threads(mix: str) -> None:
     """The same bytes with one thread and with two, and others with another seed."""

@@ -65,7 +65,8 @@ pub fn time<D: BlockDevice + Instrumented>(
             }
             feed.submit(device, &mut under_way, arrival, now);
         }
-        if under_way.count == 0 && next_arrival.is_none() {
+        let over = (under_way.count == 0 && next_arrival.is_none()) || feed.clients_are_done();
+        if over {
             // Background work may go on for ever, and a policy's clock may be far away: the window ends with the last request.
             break End::Done;
         }
@@ -293,6 +294,11 @@ impl Feed<'_> {
         };
         self.submitted += 1;
         device.submit(tag, &IoRequest::plain(request.op, request.offset, request.length), now);
+    }
+
+    /// The last transaction has been committed: what other clients have under way is nobody's concern.
+    fn clients_are_done(&self) -> bool {
+        self.has_clients && self.workload.transactions().is_some_and(|clients| clients.are_done())
     }
 
     #[inline]

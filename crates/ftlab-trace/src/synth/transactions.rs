@@ -13,6 +13,9 @@
 //!   which is being read or written waits for that. A new page is not read. The pool starts warm: `warm` transactions
 //!   have gone through it without reaching a drive.
 //! * **Response time**: from a transaction's first access to its commit, restarts included.
+//! * **End**: the run ends with commit number `transactions`. Up to then every client begins its next transaction when it has thought;
+//!   what the others have not committed by then is not counted. So throughput is that of all clients at work: by the law of closed
+//!   loops `clients` / (`think` + response time).
 //!
 //! On a backend without time, and where the requests are written to a file, every request completes at once. The
 //! clients' requests then come in turn. The summary's `transactions` has: transactions a second; response time, its
@@ -26,7 +29,7 @@
 //! | `clients` | clients at once | 1 to 65536 | 10 |
 //! | `think` | mean time between a client's transactions, exponential; 0: none | up to 1 h | `0ns` |
 //! | `compute` | what a client does with each page, before its next | up to 1 h | `0ns` |
-//! | `transactions` | to commit | 1 to 2^32 | 20,000 |
+//! | `transactions` | to commit: the run ends with the last | 1 to 2^32 | 20,000 |
 //! | `span` | the database: part of the drive, from its start: a share, or bytes | what the mix needs at least | 0.6 |
 //! | `page` | bytes of its pages | 512 B to 64 KiB, a power of two | 8 KiB |
 //! | `pool` | pages of the pool, or `1%`: of the database's | `clients` to less than the database | 1024 |
@@ -201,11 +204,16 @@ impl Transactions {
         self.described["policy"].as_str().unwrap_or_default()
     }
 
+    /// All have been committed: the run is over, whatever is under way.
+    pub fn are_done(&self) -> bool {
+        self.warm.is_none() && self.clients.are_done()
+    }
+
     /// Goes on for ever.
     pub fn go_on(&mut self) {
         self.transactions = u64::MAX;
         if self.warm.is_none() {
-            self.clients.begin(u64::MAX);
+            self.clients.begin_until(u64::MAX);
         }
     }
 
@@ -239,7 +247,7 @@ impl Transactions {
             }
             self.clients.rest();
         }
-        self.clients.begin(self.transactions);
+        self.clients.begin_until(self.transactions);
     }
 
     pub fn describe(&self, into: &mut Map<String, Value>) {

@@ -78,6 +78,8 @@ pub struct Clients {
     under_way: Vec<u32>,
     /// Transactions to begin.
     left: u64,
+    /// Commits that are left; with the last one all is over, whatever is under way.
+    to_commit: u64,
     pub report: Report,
 }
 
@@ -110,12 +112,25 @@ impl Clients {
             requests: VecDeque::new(),
             under_way: Vec::new(),
             left: 0,
+            to_commit: 0,
         }
     }
 
-    /// So many transactions, the first of each client at 0; of clients that are at work already, only the number changes.
+    /// So many transactions, all of which commit: the first of each client at 0; of clients that are at work already, only the number
+    /// changes.
     pub fn begin(&mut self, transactions: u64) {
+        self.start(transactions, transactions);
+    }
+
+    /// The same until so many have been committed: all clients are at work up to then, so that the run is not one of ever fewer of them
+    /// towards its end.
+    pub fn begin_until(&mut self, committed: u64) {
+        self.start(u64::MAX, committed);
+    }
+
+    fn start(&mut self, transactions: u64, commits: u64) {
         self.left = transactions;
+        self.to_commit = commits;
         for client in 0..self.shape.clients {
             if self.clients[client as usize].state == State::Rests {
                 self.next_transaction(client, 0);
@@ -134,6 +149,29 @@ impl Clients {
             kinds: self.report.kinds.iter().map(|&(name, ..)| (name, 0, 0)).collect(),
             ..Report::default()
         };
+    }
+
+    /// Whether everything that was asked for has been committed.
+    pub fn are_done(&self) -> bool {
+        self.to_commit == 0
+    }
+
+    /// Nobody has anything to do any more; requests under way belong to nobody.
+    fn end(&mut self) {
+        for request in self.requests.drain(..) {
+            match request.op {
+                OpKind::Write => self.report.writes -= 1,
+                _ => self.report.reads -= 1,
+            }
+        }
+        self.locks = Locks::new(self.shape.clients);
+        self.busy.clear();
+        self.due.clear();
+        self.ready.clear();
+        self.under_way.clear();
+        for client in &mut self.clients {
+            client.state = State::Rests;
+        }
     }
 
     pub fn next_time(&mut self, now_ns: u64) -> Option<u64> {
@@ -181,7 +219,11 @@ impl Clients {
     }
 
     pub fn completed(&mut self, tag: u64, now_ns: u64) {
-        self.done(self.under_way[tag as usize], now_ns);
+        let client = self.under_way.get(tag as usize).copied();
+        // Of a request that was under way at the end nobody is told.
+        if let Some(client) = client.filter(|&client| client != u32::MAX) {
+            self.done(client, now_ns);
+        }
     }
 
     /// The next request, if there is one, completes at once.
@@ -396,6 +438,10 @@ impl Clients {
         *committed += 1;
         *sum_ns += u128::from(response_ns);
         self.release(number, now_ns);
+        self.to_commit -= 1;
+        if self.to_commit == 0 {
+            return self.end();
+        }
         self.next_transaction(number, now_ns);
     }
 }

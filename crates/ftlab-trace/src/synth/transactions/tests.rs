@@ -56,6 +56,9 @@ fn run(clients: &mut Clients, mut took: impl FnMut() -> u64) -> (Vec<(u64, char,
     let mut under_way: Vec<(u64, u64, u64)> = Vec::new();
     loop {
         let next = clients.next_time(now);
+        if clients.are_done() {
+            return (log, now);
+        }
         if next == Some(now) {
             let request = clients.take().unwrap();
             let (tag, page) = (log.len() as u64, request.offset / 8192);
@@ -142,6 +145,26 @@ fn work_on_pages_takes_time() {
     let (log, now) = run(&mut clients, || MS);
     assert_eq!(log, [(0, 'r', 5), (3, 'r', 6)]);
     assert_eq!((responses_ms(&clients), now), (vec![6, 10], 10 * MS));
+}
+
+/// 400 clients that think for 100 ms on a drive that takes 1 ms: 400 / (100 ms + response), from the start to the last commit, though it
+/// comes after no more than two rounds of them all.
+#[test]
+fn throughput_is_clients_by_thinking_and_response() {
+    let text = "transactions:mix=tm1,clients=400,pool=400,transactions=8000,think=100ms,seed=3";
+    for commits in [800, 8000] {
+        let mut generator = synth::parse(&text.replace("8000", &commits.to_string()), 1 << 30, 4096, 1).unwrap();
+        let transactions = generator.transactions_mut().unwrap();
+        transactions.start();
+        let (_, ended_ns) = run(&mut transactions.clients, || MS);
+        let report = transactions.report();
+        let response_s = report.responses.iter().sum::<u64>() as f64 / 1e9 / commits as f64;
+        let law = 400.0 / (0.1 + response_s);
+        let found = report.committed() as f64 / (ended_ns as f64 / 1e9);
+        let off = if commits == 800 { 0.1 } else { 0.04 };
+        assert_eq!(report.committed(), commits);
+        assert!((found / law - 1.0).abs() < off, "{found} a second, {law} by the law");
+    }
 }
 
 /// A page that is new is not read, and is written when it leaves.
