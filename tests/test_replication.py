@@ -213,6 +213,8 @@ def test_runs_repeat(traces: list[Path]) -> None:
 @pytest.mark.parametrize(
     ("member", "sentence"),
     [
+        ("rr_ssd:alpha=1e308", "alpha = 1e308, expected 0 to 1000000 %"),
+        ("pblru:deadline_us=1e300", "deadline_us = 1e300, expected"),
         ("rr_ssd:alpha=-1", "alpha = -1"),
         ("static:day_s=0", "day_s = 0"),
         ("random:idle_units=0", "idle_units = 0"),

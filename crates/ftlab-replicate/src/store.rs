@@ -356,7 +356,8 @@ fn fresh_shape(path: &Path, disk: &FileDisk, options: &Options) -> Result<Shape>
     let slots = size / u64::from(page) / u64::from(partitions);
     if slots < 8 || slots * u64::from(partitions) > u64::from(u32::MAX) {
         return Err(Error::input(format!(
-            "{}: {size} bytes in {partitions} partitions, expected 8 to 4294967295 pages of {page} bytes in each",
+            "{}: {size} bytes in {partitions} partitions, expected at least 8 pages of {page} bytes in each, and at most \
+             4294967295 in all",
             path.display()
         )));
     }
@@ -895,6 +896,18 @@ mod tests {
             assert!(matches!(refused, Err(Refusal::Other(_))), "4 pages in each partition");
             assert_eq!((path.exists(), map_beside(path).exists()), (is_there, false));
         }
+    }
+
+    /// 2^32 pages, in whatever partitions: the limit is of all together.
+    #[test]
+    fn too_many_pages_are_told_by_the_limit_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = [("size", "16TiB"), ("page", "4096"), ("partitions", "16")];
+        let Err(Refusal::Other(refused)) = Store::open(&folder.path().join("new"), options(&wanted), true) else {
+            panic!("2^32 pages are one too many");
+        };
+        let expected = "expected at least 8 pages of 4096 bytes in each, and at most 4294967295 in all";
+        assert!(refused.to_string().ends_with(expected), "{refused}");
     }
 
     /// A disk of eight parts, the partitions of a store, that can be shut one at a time: a write to it ends when it is opened again.

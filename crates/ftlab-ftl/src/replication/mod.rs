@@ -28,6 +28,14 @@ mod selective;
 #[path = "static.rs"]
 pub mod r#static;
 
+/// A number in a sentence: of hundreds of digits with a power of ten.
+fn shown(number: f64) -> String {
+    match number.abs() < 1e15 {
+        true => number.to_string(),
+        false => format!("{number:e}"),
+    }
+}
+
 /// Where a copy lies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyAt {

@@ -93,7 +93,7 @@ use super::idle_lengths::{Costs, IdleLengths};
 use super::replica_groups::ReplicaGroups;
 use super::{
     CopyAt, CopyPlan, Event, Idle, IdleWork, LateWrite, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, Setup,
-    Wait, WriteOf,
+    Wait, WriteOf, shown,
 };
 use crate::indirection::Vpn;
 use crate::{Now, learnt};
@@ -176,7 +176,7 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
         ("threshold", params.threshold),
     ] {
         if !(0.0..=1.0).contains(&value) {
-            return fault(format!("{name} = {value}, expected a share from 0 to 1"));
+            return fault(format!("{name} = {}, expected a share from 0 to 1", shown(value)));
         }
     }
     for (name, value) in [
@@ -186,11 +186,14 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
     ] {
         // All lanes are looked at every `read_us`.
         if !(1.0..=1e9).contains(&value) {
-            return fault(format!("{name} = {value}, expected 1 to 1e9 µs"));
+            return fault(format!("{name} = {}, expected 1 to 1e9 µs", shown(value)));
         }
     }
     if !(1e-3..=1e9).contains(&params.epoch_s) {
-        return fault(format!("epoch_s = {}, expected 0.001 to 1e9 seconds", params.epoch_s));
+        return fault(format!(
+            "epoch_s = {}, expected 0.001 to 1e9 seconds",
+            shown(params.epoch_s)
+        ));
     }
     if !(1..=30_000).contains(&params.history) {
         return fault(format!("history = {}, expected 1 to 30000 accesses", params.history));
@@ -198,7 +201,8 @@ fn made(params: Params, setup: &mut Setup) -> Result<Pblru> {
     if !(0.0..=1e9).contains(&params.delta) || !(1..=1_000_000).contains(&params.buckets) {
         return fault(format!(
             "delta = {} and buckets = {}, expected 0 to 1e9 and 1 to 1000000",
-            params.delta, params.buckets
+            shown(params.delta),
+            params.buckets
         ));
     }
     let budget = (f64::from(setup.logical_units) * params.space) as u64;

@@ -11,7 +11,9 @@ use super::chips::{Chips, Choice};
 use super::copying::share_out;
 use super::days::Days;
 use super::popularity::{MOST, Popularity};
-use super::{CopyPlan, Event, Idle, IdleWork, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, Setup, WriteOf};
+use super::{
+    CopyPlan, Event, Idle, IdleWork, MAX_COPIES, Of, ReadOf, ReadPlan, ReplicationPolicy, Setup, WriteOf, shown,
+};
 use crate::indirection::Vpn;
 use crate::{Now, learnt};
 
@@ -70,16 +72,22 @@ impl Default for Params {
 pub(super) fn new(name: &str, params: Params, choice: Choice, setup: &Setup) -> Result<Box<dyn ReplicationPolicy>> {
     let fault = |text: String| Error::input(format!("replication policy `{name}`: {text}"));
     if !(0.0..=1e6).contains(&params.alpha) {
-        return Err(fault(format!("alpha = {}, expected 0 to 1000000 %", params.alpha)));
+        return Err(fault(format!(
+            "alpha = {}, expected 0 to 1000000 %",
+            shown(params.alpha)
+        )));
     }
     if !(1e-3..=1e9).contains(&params.day_s) {
         return Err(fault(format!(
             "day_s = {}, expected 0.001 to 1e9 seconds",
-            params.day_s
+            shown(params.day_s)
         )));
     }
     if !(1.0..=1e12).contains(&params.idle_us) {
-        return Err(fault(format!("idle_us = {}, expected 1 to 1e12 µs", params.idle_us)));
+        return Err(fault(format!(
+            "idle_us = {}, expected 1 to 1e12 µs",
+            shown(params.idle_us)
+        )));
     }
     if params.day_units == Some(0) || params.workload_units == Some(0) || params.idle_units == 0 {
         return Err(fault(
