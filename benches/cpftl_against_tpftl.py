@@ -4,7 +4,7 @@ python benches/cpftl_against_tpftl.py FOLDER out.json   # runs what is not in ou
 python benches/cpftl_against_tpftl.py FOLDER out.json dei=skew   # of another CPFTL
 python benches/cpftl_against_tpftl.py --table out.json  # the tables of docs/measured.md
 python benches/cpftl_against_tpftl.py --loops FOLDER    # parts that are read in loops, and one with another trace's set
-python benches/cpftl_against_tpftl.py --fits FOLDER     # loops that just fit the cache of TPFTL, at 49 sizes
+python benches/cpftl_against_tpftl.py --fits FOLDER     # loops that just fit the cache of TPFTL, at 7 sizes
 
 Of each trace below FOLDER, and of generators, the first half of the first requests is mined, the second run at equal
 memory; where one half has no reads, nothing is mined and all of them are run. What counts is reads and writes of
@@ -260,7 +260,8 @@ def loops(folder: Path) -> Iterator[str]:
 
 
 def fits(folder: Path) -> Iterator[str]:
-    """Of each of `FITS`: the run at its size, and the means over `NEAR`."""
+    """Of each of `FITS`: the run at its size, and the means over every eighth of `NEAR`."""
+    near = NEAR[::8]
     path = {file.name.split(".")[0]: str(file) for file in traces(folder)}
     for name, skipped, requests, times, cache in FITS:
         part = ["only:op=read", f"skip:requests={skipped}", f"head:requests={requests}", "align", "compact"]
@@ -268,9 +269,9 @@ def fits(folder: Path) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="ftlab-loops-") as made:
             mining.mine(path[name], f"{made}/loop.set", filters=part)
             policies = ("tpftl", f"cpftl:correlations={made}/loop.set")
-            sizes = [round(cache * around) for around in NEAR]
+            sizes = [round(cache * around) for around in near]
             base, mine = ([_needs(path[name], loop, size, policy) for size in sizes] for policy in policies)
-        one = len(NEAR) // 2
+        one = len(near) // 2
         mean, most = relative(fmean(base), fmean(mine)), max(map(relative, base, mine))
         yield (
             f"{name}, {skipped:,} and {requests:,} on, {times} loops, {cache:,} bytes: "
