@@ -51,7 +51,6 @@ FITS = (
     ("Financial1_first50k_noasu", 16_834, 8_000, 6, 21_299),
     ("Financial1_first50k_noasu", 23_423, 1_600, 3, 5_700),
     ("P6", 14_120, 5_000, 6, 50_000),
-    ("P6", 97_496, 3_000, 6, 33_099),
     ("prxy_0_reads", 13_456, 5_000, 3, 32_768),
 )
 """Trace, reads that are left out, reads whose first half is mined and second half read in a loop, times, bytes of the

@@ -1162,7 +1162,7 @@ mod tests {
         };
         assert!(why(&[]).contains("is not empty and has no map log"));
         std::fs::remove_file(&path).unwrap();
-        assert!(why(&[("size", "4KiB")]).contains("expected 8 to"));
+        assert!(why(&[("size", "4KiB")]).contains("expected at least 8"));
         let held = open(&path, &[]);
         assert!(why(&[]).contains("another process"));
         drop(held);
