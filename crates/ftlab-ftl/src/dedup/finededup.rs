@@ -30,12 +30,13 @@
 //! * `hash_us` (µs, default 10), `hash_units` (count, default 4): time of a fingerprint, and engines that compute them side by side.
 //!
 //! # Not modelled
-//! That the old version of a unit is let go first, as with the policies of whole units and units stored whole: of a unit in chunks it goes
-//! when the fingerprints of the new one are in the table. Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within
+//! That the old version of a unit is let go before the new fingerprint is in the table, as with the policies of whole units and units
+//! stored whole: of a unit in chunks it goes when the fingerprints of the new one are in the table. Chunks smaller than a quarter (a smaller unit has smaller quarters). Equal new chunks within
 //! one unit are both stored. Without protected memory the packs are programmed with every request that is not buffered, full or not; the
 //! source's drive has capacitors. Data read from units stored whole is not kept in the chunk read buffer. Of a unit that is
 //! known by one id only (traces with an id a page) a quarter equals the same quarter of units with this id and nothing else,
-//! so that copies are found whole; a note says so.
+//! so that copies are found whole; a note says so. Contents put together of parts: a unit of which a write covers a part is unknown, and
+//! so is one of which some quarters are known.
 //!
 //! # Errors
 //! An unknown `eviction`, 0 engines, a chunk buffer smaller than a unit or with more than 65,535 packs.
