@@ -56,10 +56,14 @@ pub const CHUNKS_EACH: [usize; 3] = [CHUNKS, 2 * CHUNKS, 4 * CHUNKS];
 
 /// The id of what several ids stand for, one after the other; `None` of none.
 pub fn together(ids: &[u64]) -> Option<u64> {
-    match ids {
-        [] => None,
-        [only] => Some(*only),
-        several => Some(several.iter().fold(several.len() as u64, |sum, &id| paired(sum, id))),
+    together_of(ids.iter().copied())
+}
+
+/// The same of ids that do not lie in memory one after the other.
+pub fn together_of(mut ids: impl ExactSizeIterator<Item = u64>) -> Option<u64> {
+    match ids.len() {
+        0 | 1 => ids.next(),
+        several => Some(ids.fold(several as u64, paired)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Saved drive states: one file that holds the resolved drive and everything the FTL knows.
 //!
-//! Layout: the magic `FTLABST3`, the length of the head (4 bytes, little-endian), the head (JSON: version, seed, the drive
+//! Layout: the magic `FTLABST4`, the length of the head (4 bytes, little-endian), the head (JSON: version, seed, the drive
 //! file), then the FTL's state compressed with zstd, then the BLAKE3 hash of everything before it (32 bytes).
 //! A state is written to a neighbouring file and renamed, so that a full disk leaves nothing half written.
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::config::DriveConfig;
 use crate::new_file::{NewFile, refuse_foreign};
 
-const MAGIC: &[u8; 8] = b"FTLABST3";
+const MAGIC: &[u8; 8] = b"FTLABST4";
 const HASH: usize = 32;
 /// A head is a drive file; a longer one is no state.
 const MOST_HEAD: usize = 1 << 20;

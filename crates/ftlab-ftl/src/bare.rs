@@ -16,7 +16,10 @@ impl<B: Backend> Ftl<B> {
 
     /// The same but for a dedup policy.
     pub fn is_bare_but_for_contents(&self) -> bool {
-        self.has_bare_mechanism() && self.roles.dedup.is_some() && self.roles.replication.is_none()
+        self.has_bare_mechanism()
+            && self.roles.dedup.is_some()
+            && self.roles.replication.is_none()
+            && !self.knows_parts()
     }
 
     /// The same but for a placement policy.

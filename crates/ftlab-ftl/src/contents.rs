@@ -2,8 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use ftlab_core::request::{CONTENT_BYTES, flags, paired as mix, together};
+use ftlab_core::request::{CONTENT_BYTES, paired as mix, together};
 
+use crate::parts::PutTogether;
 use crate::request::HostRequest;
 
 /// Contents of one request, in [`Contents`].
@@ -27,6 +28,8 @@ pub struct RequestContents {
     bytes: u64,
     /// Units that have an id of their own each, from the first on.
     direct: u32,
+    /// What is known of units that the request covers in part, by their numbers in it.
+    ends: Vec<(u32, PutTogether)>,
 }
 
 impl RequestContents {
@@ -39,6 +42,7 @@ impl RequestContents {
 
     fn fill(&mut self, request: &HostRequest<'_>, unit_bytes: u32) {
         self.ids.clear();
+        self.ends.clear();
         match *request.context.contents {
             [only] => self.ids.push(only),
             ref several => self.ids.extend_from_slice(several),
@@ -51,8 +55,7 @@ impl RequestContents {
             self.chunk_bytes = self.id_bytes / (each as u32).max(1);
         }
         self.unit_bytes = unit_bytes;
-        let whole = request.context.flags & flags::WHOLE_UNITS != 0;
-        (self.head_skip, self.bytes) = match whole {
+        (self.head_skip, self.bytes) = match request.says_whole_units() {
             true => (0, u64::from(request.units) * u64::from(unit_bytes)),
             false => (request.head_skip, request.bytes(unit_bytes)),
         };
@@ -67,8 +70,12 @@ impl RequestContents {
         self.number
     }
 
-    /// Content id of unit number `step` of the request; `None` where the request covers it in part, or where ids and units
-    /// begin at different bytes.
+    pub(crate) fn id_bytes(&self) -> u32 {
+        self.id_bytes
+    }
+
+    /// Content id of unit number `step` of the request; `None` where a part of it is not known, or where ids and units begin at
+    /// different bytes.
     #[inline]
     pub fn unit(&self, step: u32) -> Option<u64> {
         if step < self.direct {
@@ -78,28 +85,44 @@ impl RequestContents {
     }
 
     fn unit_of_several(&self, step: u32) -> Option<u64> {
-        let by_chunks = self.unit_bytes < self.id_bytes && !self.chunks.is_empty();
-        let chunk = by_chunks.then(|| self.chunk(step, 0, self.unit_bytes)).flatten();
-        chunk.or_else(|| self.piece(step, 0, self.unit_bytes))
+        if let Some(end) = self.end(step) {
+            return end.unit;
+        }
+        self.part(step, 0, self.unit_bytes)
     }
 
-    /// Content ids of the quarters of unit number `step`, where the request says as much.
+    fn end(&self, step: u32) -> Option<PutTogether> {
+        let (_, end) = self.ends.iter().find(|(of, _)| *of == step)?;
+        Some(*end)
+    }
+
+    /// Content ids of the quarters of unit number `step`, where the request says more than one id of all of it. A quarter that is not
+    /// known by itself is known by what it is a part of.
     pub fn quarters(&self, step: u32) -> Option<[u64; 4]> {
+        if let Some(end) = self.end(step) {
+            return end.quarters;
+        }
         let quarter = self.unit_bytes / 4;
-        let by_chunks = self.id_bytes > quarter;
-        if by_chunks && self.chunks.is_empty() {
+        let has_one_id = self.unit_bytes <= self.id_bytes;
+        let by_chunk = |number| self.chunk(step, number * quarter, quarter);
+        if has_one_id && (self.chunks.is_empty() || (0..4).all(|number| by_chunk(number).is_none())) {
             return None;
         }
         let mut ids = [0; 4];
-        for (number, id) in ids.iter_mut().enumerate() {
-            let offset = number as u32 * quarter;
-            *id = if by_chunks {
-                self.chunk(step, offset, quarter)
-            } else {
-                self.piece(step, offset, quarter)
+        for (number, id) in (0..).zip(&mut ids) {
+            *id = match has_one_id {
+                true => by_chunk(number).or_else(|| Some(mix(self.unit(step)?, u64::from(number)))),
+                false => self.part(step, number * quarter, quarter),
             }?;
         }
         Some(ids)
+    }
+
+    /// The id of `length` bytes from byte `offset` of unit number `step` on: by ids of chunks, else by what it is a part of.
+    pub(crate) fn part(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
+        let by_chunks = length < self.id_bytes && !self.chunks.is_empty();
+        let chunk = by_chunks.then(|| self.chunk(step, offset, length)).flatten();
+        chunk.or_else(|| self.piece(step, offset, length))
     }
 
     /// The same as [`RequestContents::piece`], by ids of chunks; `None` where one of them is not known.
@@ -128,7 +151,7 @@ impl RequestContents {
     }
 
     /// The id of `length` bytes from byte `offset` of unit number `step` on.
-    fn piece(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
+    pub(crate) fn piece(&self, step: u32, offset: u32, length: u32) -> Option<u64> {
         let start = self.start(step, offset, length)?;
         let (first, within) = (
             start / u64::from(self.id_bytes),
@@ -212,6 +235,11 @@ impl Contents {
         &self.lists[id.at()].0
     }
 
+    /// What is known of unit number `step` of a request, which covers it in part.
+    pub fn put_together(&mut self, id: ListId, step: u32, known: PutTogether) {
+        self.lists[id.at()].0.ends.push((step, known));
+    }
+
     /// One more unit refers to the list.
     pub fn hold(&mut self, id: ListId) {
         self.lists[id.at()].1 += 1;
@@ -283,8 +311,8 @@ mod tests {
         assert_eq!(all.units().map(|(step, _)| step).collect::<Vec<_>>(), [1]);
     }
 
-    /// Two pages with chunks 1 to 8: quarters of 4 KiB units are chunks, those of one of 8 KiB two each. An unknown chunk makes its
-    /// unit unknown, and so does a beginning within a unit.
+    /// Two pages with chunks 1 to 8: quarters of 4 KiB units are chunks, those of one of 8 KiB two each. A quarter with an unknown chunk
+    /// is known by its page; a beginning within a unit makes that unknown.
     #[test]
     fn quarters_are_known_by_ids_of_chunks() {
         let quarters = |offset, chunks: &[u64], unit_shift, step| {
@@ -305,7 +333,22 @@ mod tests {
         assert_eq!(quarters(4096, &chunks, 12, 1), Some([5, 6, 7, 8]));
         assert_eq!(quarters(512, &chunks, 12, 1), None);
         assert_eq!(quarters(0, &[1, 2, 3, 4, 5, 0, 7, 8], 12, 0), Some([1, 2, 3, 4]));
-        assert_eq!(quarters(0, &[1, 2, 3, 4, 5, 0, 7, 8], 12, 1), None);
+        assert_eq!(
+            quarters(0, &[1, 2, 3, 4, 5, 0, 7, 8], 12, 1),
+            Some([5, mix(92, 1), 7, 8]),
+            "by the page and the place in it"
+        );
+        assert_eq!(
+            quarters(0, &[1, 2, 3, 4, 0, 0, 0, 0], 12, 1),
+            None,
+            "no quarter is known by itself"
+        );
+        let of_pages = quarters(0, &[1, 2, 3, 4, 5, 0, 7, 8], 13, 0).unwrap();
+        assert_eq!(
+            of_pages[2],
+            mix(92, 0),
+            "a quarter of two chunks, of which one is not known"
+        );
         let (large, turned) = (
             quarters(0, &chunks, 13, 0),
             quarters(0, &[2, 1, 3, 4, 5, 6, 7, 8], 13, 0),
@@ -342,8 +385,8 @@ mod tests {
         assert_eq!(unit(12, 1), Some(92));
     }
 
-    /// A page with sixteen chunks of 256 B, which its quarters and units of 512 B consist of. A chunk that is not known makes those
-    /// unknown that it lies in.
+    /// A page with sixteen chunks of 256 B, which its quarters and units of 512 B consist of. Those with a chunk that is not known are
+    /// known by the page.
     #[test]
     fn larger_pieces_are_made_of_smaller_chunks() {
         let chunks: Vec<u64> = (1..=16).map(|id| if id == 16 { 0 } else { id }).collect();
@@ -362,7 +405,12 @@ mod tests {
         assert_eq!((of(8).unit(0), of(8).unit(14)), (Some(1), Some(15)));
         assert_eq!(of(9).unit(1), together(&[3, 4]));
         assert_eq!(of(10).quarters(0), Some([1, 2, 3, 4]));
-        assert_eq!(of(12).quarters(0), None, "its last chunk is not known");
+        let quarter = |first: u64| together(&[first, first + 1, first + 2, first + 3]).unwrap();
+        assert_eq!(
+            of(12).quarters(0),
+            Some([quarter(1), quarter(5), quarter(9), mix(91, 3)]),
+            "its last chunk is not known"
+        );
         assert_eq!(of(12).chunk(0, 1024, 1024), together(&[5, 6, 7, 8]));
     }
 

@@ -21,6 +21,7 @@ use crate::indirection::Indirection;
 use crate::lost::Lost;
 use crate::mapping::{self, MappingPolicy};
 use crate::pages_to_read::PagesToRead;
+use crate::parts::Parts;
 use crate::placement::{self, PlacementPolicy};
 use crate::placing::Placing;
 use crate::record::{Entry, Record, Target};
@@ -71,6 +72,8 @@ pub struct Ftl<B> {
     pub(crate) buffering: Buffering,
     /// Contents of the requests that units in the write buffer came with, on drives that deduplicate.
     pub(crate) contents: Contents,
+    /// What is known of parts of units, on the same drives.
+    pub(crate) parts: Option<Box<Parts>>,
     /// The policies leave nothing to ask on the write path.
     pub(crate) plain_placement: bool,
     pub(crate) plain_mapping: bool,
@@ -265,6 +268,7 @@ impl Ftl<Counting> {
                 allowance: allowance as usize,
             },
             contents: Contents::default(),
+            parts: (roles.dedup.is_some()).then(|| Box::new(Parts::new(layout.geometry.unit_bytes))),
             last_program: OpId::DONE,
             map_ready: Vec::new(),
             pages_to_read: PagesToRead::new(layout.units_per_page),
@@ -340,6 +344,7 @@ impl<B: Backend> Ftl<B> {
             gc: self.gc,
             buffering: self.buffering,
             contents: self.contents,
+            parts: self.parts,
             plain_placement: self.plain_placement,
             plain_mapping: self.plain_mapping,
             plain_buffer: self.plain_buffer,

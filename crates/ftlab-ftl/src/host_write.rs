@@ -37,6 +37,7 @@ impl<B: Backend> Ftl<B> {
         if self.roles.dedup.is_some() && !request.context.contents.is_empty() {
             context.contents = Some(self.contents.enter(request, self.layout.geometry.unit_bytes));
         }
+        self.know_parts(request, context.contents);
         let mut frontier = 0;
         let mut last_read = None;
         for step in 0..request.units {
@@ -64,8 +65,11 @@ impl<B: Backend> Ftl<B> {
             }
             if partial {
                 self.read_old_version(request, step, &mut last_read, ticket);
+                self.roles.old_version = self.map_ready.last().copied();
             }
-            let Some(chosen) = self.store(lpn, &context, context.request_end(), ticket) else {
+            let stored = self.store(lpn, &context, context.request_end(), ticket);
+            self.roles.old_version = None;
+            let Some(chosen) = stored else {
                 self.refused(lpn);
                 break;
             };
@@ -116,6 +120,7 @@ impl<B: Backend> Ftl<B> {
             && request.context.content_bytes == self.layout.geometry.unit_bytes
             && request.context.chunks.is_empty();
         let is_alone = self.has_one_frontier() && self.roles.dedup.is_some() && self.roles.replication.is_none();
+        let is_alone = is_alone && !self.knows_parts();
         (is_one && is_alone).then_some(content)
     }
 
@@ -206,6 +211,9 @@ impl<B: Backend> Ftl<B> {
     fn refused(&mut self, lpn: Lpn) {
         if let Some(versions) = &mut self.versions {
             versions.refused(lpn);
+        }
+        if let Some(parts) = &mut self.parts {
+            parts.forget(lpn);
         }
     }
 
@@ -354,6 +362,9 @@ impl<B: Backend> Ftl<B> {
             }
             if let Some(versions) = &mut self.versions {
                 versions.trimmed(lpn);
+            }
+            if let Some(parts) = &mut self.parts {
+                parts.forget(lpn);
             }
             if !self.plain_placement {
                 let now = self.now();

@@ -31,6 +31,7 @@ pub mod mapping;
 mod old_versions;
 pub mod owner;
 mod pages_to_read;
+pub mod parts;
 pub mod placement;
 mod placing;
 pub mod precondition;

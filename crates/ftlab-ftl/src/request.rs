@@ -63,6 +63,11 @@ impl<'a> HostRequest<'a> {
         self.context.flags & flags::FUA != 0
     }
 
+    /// Whether its contents are those of whole units, what it does not cover of them included.
+    pub(crate) fn says_whole_units(&self) -> bool {
+        self.context.flags & flags::WHOLE_UNITS != 0
+    }
+
     /// Whether unit number `step` of the request is covered in part only.
     #[inline]
     pub fn is_partial(&self, step: u32) -> bool {

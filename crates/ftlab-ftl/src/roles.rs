@@ -51,6 +51,8 @@ pub struct Roles {
     pub(crate) packs: Vec<PackPlace>,
     /// Buffer of the works of a question to the dedup policy.
     pub(crate) works: Vec<Work>,
+    /// The read of the old version of the unit that is being stored, if the request covers it in part: hashing waits for it.
+    pub(crate) old_version: Option<OpId>,
     /// Works of the request whose number this is, as operations.
     pub(crate) request_works: (u64, Vec<OpId>),
     /// Buffer of the units that a collection is about to move, with their places.

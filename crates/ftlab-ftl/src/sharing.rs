@@ -119,7 +119,7 @@ impl<B: Backend> Ftl<B> {
                     After::Previous => begun.last(),
                     After::OfRequest(number) => begun.get(usize::from(number)),
                 };
-                let before: Option<OpId> = before.copied();
+                let before: Option<OpId> = before.copied().or(self.roles.old_version);
                 let id = self.backend.compute(work.engine, work.ns, before.as_slice(), ticket);
                 begun.push(id);
                 self.map_ready.push(id);

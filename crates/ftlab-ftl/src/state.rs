@@ -2,7 +2,7 @@
 //!
 //! A drive is saved as after a clean shutdown: the write buffer has been programmed and mapping caches are cold. What the
 //! placement policy has learnt and the wear policy has counted is saved by itself; so are, on a drive that deduplicates or
-//! replicates, the tables of values and what the policies of these roles know. All numbers are little-endian.
+//! replicates, the tables of values, what is known of parts of units, and what the policies of these roles know. All numbers are little-endian.
 
 use std::io::{self, Read, Write};
 
@@ -75,6 +75,9 @@ impl Ftl<Counting> {
 
     /// What lies behind values and rows, and what the policies of these know.
     fn save_values(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(parts) = &self.parts {
+            put_bytes(out, &parts.save())?;
+        }
         for section in self.indirection.sections() {
             put_u32(out, section.len() as u32)?;
             put_all(out, &section)?;
@@ -88,6 +91,10 @@ impl Ftl<Counting> {
     }
 
     fn load_values(&mut self, input: &mut dyn Read) -> io::Result<()> {
+        if let Some(parts) = &mut self.parts {
+            let loaded = parts.load(&get_bytes(input)?, self.config.logical_units);
+            loaded.map_err(|fault| wrong(format!("parts of units: {fault}")))?;
+        }
         let mut sections: [Vec<u32>; SECTIONS] = Default::default();
         for section in &mut sections {
             let length = get_u32(input)? as usize;

@@ -1,7 +1,10 @@
 //! A drive, its flash and the reference, side by side.
 
+use std::collections::BTreeMap;
+
+use ftlab_core::request::together;
 use ftlab_core::{IoContext, Lpn, OpKind, RuId, Slot, Stream, flags};
-use ftlab_ftl::contents::RequestContents;
+use ftlab_ftl::parts::NOTHING;
 use ftlab_ftl::record::{Entry, Target};
 use ftlab_ftl::verify::content_stamp;
 use ftlab_ftl::{Admitted, Backend, Ftl, HostRequest, Overrides, Ticket};
@@ -55,6 +58,10 @@ pub struct Bench<B: Double> {
     stamps_contents: bool,
     random: Stream,
     contents: Vec<u64>,
+    /// What the quarters of each LPN hold, as far as it is known.
+    quarters: BTreeMap<u32, [Option<u64>; 4]>,
+    /// The quarters of each content that has been written, by its stamp.
+    pub written: BTreeMap<u32, [u64; 4]>,
     skip: u32,
     checked: u32,
 }
@@ -80,6 +87,8 @@ impl<B: Double> Bench<B> {
             stamps_contents: deduplicates,
             random: Stream::new(case.config.seed, "bench"),
             contents: Vec::new(),
+            quarters: BTreeMap::new(),
+            written: BTreeMap::new(),
             skip: case.layout.geometry.unit_bytes / 4,
             checked: 0,
         }
@@ -225,20 +234,20 @@ impl<B: Double> Bench<B> {
             ..self.request(OpKind::Write, first, units, head, tail)
         };
         let worn_out = self.ftl.end_of_life;
+        let lpns: Vec<u32> = (first..first + units).collect();
+        let known = self.known_contents(&lpns, &contents, head, tail);
         let hits = self.ftl.counts.dedup_hits;
         let (ticket, admitted) = self.admit(&request);
         let hit = self.ftl.counts.dedup_hits > hits;
-        let known = RequestContents::of(&request, self.ftl.layout.geometry.unit_bytes);
         self.contents = contents;
         if worn_out {
             return;
         }
-        let lpns: Vec<u32> = (first..first + units).collect();
-        for &lpn in &lpns {
+        for (&lpn, content) in lpns.iter().zip(known) {
             let stamp = self.ftl.stamp(Lpn(lpn));
             if admitted == Admitted::Done {
                 self.stamp += 1;
-                let written = known.unit(lpn - first).map_or(self.stamp, content_stamp);
+                let written = content.map_or(self.stamp, content_stamp);
                 assert!(stamp == written, "LPN {lpn} reads {stamp} after the write of {written}");
             }
             self.reference.changed(lpn, stamp, self.requests);
@@ -270,6 +279,37 @@ impl<B: Double> Bench<B> {
         }
     }
 
+    /// Contents of the units of a write of quarters with these contents, the first and last of which may be missing.
+    fn known_contents(&mut self, lpns: &[u32], contents: &[u64], head: bool, tail: bool) -> Vec<Option<u64>> {
+        if !self.stamps_contents {
+            return vec![None; lpns.len()];
+        }
+        let mut given = contents.iter();
+        let mut known = Vec::new();
+        for (step, &lpn) in lpns.iter().enumerate() {
+            if self.ftl.is_lost(Lpn(lpn)) {
+                self.quarters.insert(lpn, [None; 4]);
+            }
+            let holds_nothing = self.ftl.stamp(Lpn(lpn)) == 0;
+            let before = if holds_nothing { Some(NOTHING) } else { None };
+            let quarters = self.quarters.entry(lpn).or_insert([before; 4]);
+            for (number, quarter) in quarters.iter_mut().enumerate() {
+                let is_missing = (head && step == 0 && number == 0) || (tail && step + 1 == lpns.len() && number == 3);
+                if !is_missing {
+                    *quarter = given.next().copied();
+                }
+            }
+            let all = quarters.iter().copied().collect::<Option<Vec<u64>>>();
+            let content = all.as_ref().and_then(|all| together(all));
+            if let (Some(content), Some(all)) = (content, all) {
+                self.written
+                    .insert(content_stamp(content), all.try_into().expect("four"));
+            }
+            known.push(content);
+        }
+        known
+    }
+
     fn show_units(&self) -> String {
         let units = &self.ftl.units;
         let show = |ru: RuId| format!("{:?} {}, ", units.rus[ru.at()].state, units.valid(ru));
@@ -292,6 +332,7 @@ impl<B: Double> Bench<B> {
         self.admit(&request);
         for lpn in first + u32::from(head)..(first + units).saturating_sub(u32::from(tail)) {
             self.reference.changed(lpn, 0, self.requests);
+            self.quarters.remove(&lpn);
         }
     }
 
@@ -362,6 +403,9 @@ impl<B: Double> Bench<B> {
         self.check_flash();
         self.waiting.clear();
         self.under_way.clear();
+        if !protected {
+            self.quarters.clear();
+        }
         for lpn in 0..self.reference.len() {
             let found = self.ftl.stamp(Lpn(lpn));
             let allowed = if protected {

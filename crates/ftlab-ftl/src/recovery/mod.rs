@@ -72,6 +72,7 @@ impl<B: Backend> Ftl<B> {
             report.lost_buffered_units = self.buffer.dirty().len() as u64;
             self.buffer.clear();
             self.contents.clear();
+            self.parts.iter_mut().for_each(|parts| parts.clear());
         }
         self.roles.forget(protected);
         let kept = self.recovery.as_mut();

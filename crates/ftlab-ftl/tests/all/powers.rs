@@ -1,22 +1,18 @@
 //! The powers of the seams, proved by policies that use them: the same operations and checks as for the catalogue.
 
-use ftlab_core::{IoContext, Lpn, OpKind, PolicySpec, Slot, Stream};
-use ftlab_ftl::contents::RequestContents;
+use ftlab_core::{Lpn, PolicySpec, Slot, Stream};
 use ftlab_ftl::dedup::DedupPolicy;
 use ftlab_ftl::owner::Owner;
 use ftlab_ftl::record::Target;
 use ftlab_ftl::replication::ReplicationPolicy;
 use ftlab_ftl::roles::Roles;
-use ftlab_ftl::verify::content_stamp;
-use ftlab_ftl::{Counting, HostRequest, Overrides, Survivors};
-use ftlab_testkit::bench::quarters_of;
+use ftlab_ftl::{Counting, Overrides, Survivors};
 use ftlab_testkit::case::{Wish, most_units};
 use ftlab_testkit::driving::Drives;
 use ftlab_testkit::members::chunk_dedup::Shelf;
 use ftlab_testkit::members::{ChunkDedup, Lifetimes, MappingCache, OutOfLine, TwoCopies, TwoStreams, UnitDedup};
 use ftlab_testkit::operation::Mix;
 use ftlab_testkit::{Bench, Case, Double, Instant, Late, Operation};
-use rustc_hash::FxHashMap;
 
 /// As `conformance`, with policies given by `make`; `inspect` looks at the drive after each operation.
 fn drive<B: Double>(
@@ -346,32 +342,8 @@ fn dedup_and_replication_work_together() {
     drive::<Late>(1450..1480, cuts(Some(false)), half, make, |_| {});
 }
 
-/// Stamp and quarters of each unit that the bench may write: what is known begins with the first byte of the request.
-fn contents() -> FxHashMap<u32, [u64; 4]> {
-    let stamp_of = |quarters: &[u64]| {
-        let context = IoContext {
-            contents: quarters,
-            content_bytes: 128,
-            ..IoContext::NONE
-        };
-        let request = HostRequest {
-            context: &context,
-            ..HostRequest::whole(OpKind::Write, Lpn(0), 1)
-        };
-        content_stamp(RequestContents::of(&request, 512).unit(0).unwrap())
-    };
-    let mut all = FxHashMap::default();
-    for (first, second) in (0..16).flat_map(|first| (0..16).map(move |second| (first, second))) {
-        let both = [quarters_of(first), quarters_of(second)].concat();
-        for quarters in both.windows(4) {
-            all.insert(stamp_of(quarters), quarters.try_into().expect("four"));
-        }
-    }
-    all
-}
-
 /// The contents of every unit that is stored as chunks, as the values hold them.
-fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf, contents: &FxHashMap<u32, [u64; 4]>) {
+fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf) {
     let shelf = shelf.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for lpn in 0..bench.reference.len() {
         let Target::Chunks(row) = bench.ftl.record.entry(Lpn(lpn)).target() else {
@@ -382,7 +354,7 @@ fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf, contents: &FxHas
         let stamp = bench.ftl.stamp(Lpn(lpn));
         assert_eq!(
             found,
-            contents[&stamp].map(Some),
+            bench.written[&stamp].map(Some),
             "LPN {lpn} should hold the content with stamp {stamp:#x}"
         );
     }
@@ -390,7 +362,6 @@ fn chunks_are_right<B: Double>(bench: &Bench<B>, shelf: &Shelf, contents: &FxHas
 
 fn drive_chunks<B: Double>(numbers: std::ops::Range<u64>, wish: Wish, buffered: bool) -> [f64; 4] {
     let shelf = std::cell::RefCell::new(Shelf::default());
-    let contents = contents();
     let make = |_: &Case| {
         let dedup = ChunkDedup::default();
         *shelf.borrow_mut() = dedup.shelf.clone();
@@ -408,7 +379,7 @@ fn drive_chunks<B: Double>(numbers: std::ops::Range<u64>, wish: Wish, buffered: 
     drive::<B>(numbers, wish, adapt, make, |bench| {
         // Of a unit in the write buffer the record knows an older version.
         if !buffered {
-            chunks_are_right(bench, &shelf.borrow(), &contents);
+            chunks_are_right(bench, &shelf.borrow());
         }
         let reports = bench.ftl.policy_reports();
         let report = reports.iter().find(|(role, _)| *role == "dedup");
