@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 UNIT = 4096
 CHUNKS = 4
@@ -17,14 +18,14 @@ CHUNKS = 4
 
 @dataclass(frozen=True)
 class Request:
-    """A request by units. Of those that a write covers whole the contents may be known, and those of their quarters."""
+    """A request by units. After a write the contents of its units may be known, and those of their quarters."""
 
     op: str
     unit: int
     units: int
     pc: int = 0
-    contents: Sequence[int | None] = ()
-    quarters: Sequence[tuple[int, ...] | None] = ()
+    contents: Sequence[Any] = ()
+    quarters: Sequence[tuple[Any, ...] | None] = ()
 
 
 class Copies:
@@ -111,6 +112,33 @@ class Sharing:
             gone = self.copies.release(unit)
             self.copies.refer(unit, copy)
             self.table.gone(gone)
+
+
+class PageDedup(Sharing):
+    """Every unit whose content is known is looked up in a table that knows all that are stored."""
+
+    def __init__(self) -> None:
+        self.copies, self.table = Copies(), Table(0)
+        self.programs = self.shared = 0
+
+    def request(self, request: Request) -> None:
+        for step in range(request.units if request.op in ("write", "trim") else 0):
+            unit = request.unit + step
+            if request.op == "trim":
+                self.table.gone(self.copies.release(unit))
+            else:
+                self.write(unit, request.contents[step])
+
+    def write(self, unit: int, content: Any) -> None:
+        found = self.table.known.get(content) if content is not None else None
+        if found:
+            self.shared += 1
+            self.share(unit, found.copy)
+            return
+        copy = self.store(unit)
+        self.programs += 1
+        if content is not None:
+            self.table.enter(content, copy, 0, None)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What several builds share is the same in each, so that `make build` behind `make demo` compiles next to none of it again.
+"""What several builds share is the same in each: `make build` behind `make demo` compiles next to none of it again.
 
 `arrow-array` is, in seconds, with `zerocopy`: `fuser` wants that with what derives, which would cost every demo more.
 """

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import ftlab
-from naive_dedup import UNIT, Caftl, FineDedup, PcDedup, Request
+from naive_dedup import CHUNKS, UNIT, Caftl, FineDedup, PageDedup, PcDedup, Request
 
 ROOT = Path(__file__).parents[1]
 TRACES = Path(os.environ.get("FTLAB_TRACES") or "no folder of traces")
@@ -26,28 +26,77 @@ REAL = [
 REPLAY = "memory=4MiB"
 
 
-def requests(frame: pl.DataFrame) -> Iterator[Request]:
-    """The rows of a table of requests by units, as far as a drive takes them."""
+class Contents:
+    """What the pages of each unit hold, as far as ids tell: a page's id and its chunks, or that it holds nothing."""
+
+    NOTHING = ("nothing",)
+
+    def __init__(self, unit: int) -> None:
+        self.pages = unit // UNIT
+        self.held: dict[int, list[tuple[Any, ...] | None]] = {}
+
+    def write(self, first: int, count: int, known: dict[int, tuple[Any, ...]]) -> None:
+        """Pages are written, some of them whole and with an id."""
+        for page in range(first, first + count):
+            unit, at = divmod(page, self.pages)
+            self.held.setdefault(unit, [self.NOTHING] * self.pages)[at] = known.get(page)
+
+    def unit(self, unit: int) -> Any:
+        """The id of its one page, or all ids; None where one is not known."""
+        pages = self.held.get(unit, [None])
+        if None in pages:
+            return None
+        ids = [page[0] for page in pages if page]
+        return ids[0] if self.pages == 1 else tuple(ids)
+
+    def quarters(self, unit: int) -> tuple[Any, ...] | None:
+        """Each by its chunks, or by its page and its place there."""
+        pages = self.held.get(unit, [None])
+        if None in pages:
+            return None
+        # A page's part in quarters: four of a unit of one page, two of one of two.
+        each = CHUNKS // self.pages
+        return tuple(quarter for page in pages if page for quarter in self.parts(page, each))
+
+    @classmethod
+    def parts(cls, page: tuple[Any, ...], count: int) -> Iterator[Any]:
+        if page == cls.NOTHING:
+            yield from [page] * count
+            return
+        name, *chunks = page
+        size = CHUNKS // count
+        for number in range(count):
+            own = chunks[number * size : (number + 1) * size]
+            yield tuple(own) if own and all(own) else (name, "part", number)
+
+
+def requests(frame: pl.DataFrame, size: int = UNIT) -> Iterator[Request]:
+    """The rows of a table of requests by units of so many bytes, as far as a drive takes them."""
     columns = ["op", "offset", "length", *(name for name in ("pc", "content", "chunk") if name in frame.columns)]
+    held = Contents(size)
     for row in frame.select(columns).iter_rows(named=True):
         op, offset, length = row["op"], row["offset"], row["length"]
         end = offset + length
         if op == "trim":
-            first, past = -(-offset // UNIT), end // UNIT
+            first, past = -(-offset // size), end // size
         else:
-            first, past = offset // UNIT, -(-end // UNIT)
+            first, past = offset // size, -(-end // size)
         if op == "flush" or past <= first:
             continue
-        contents: list[int | None] = [None] * (past - first)
-        quarters: list[tuple[int, ...] | None] = [None] * (past - first)
         ids, chunks = row.get("content") or [], row.get("chunk") or []
-        for step, content in enumerate(ids):
-            # Ids begin with the request, so that they are of units only where it begins with one.
-            if offset % UNIT == 0 and (first + step + 1) * UNIT <= end:
-                contents[step] = content
-                four = tuple(chunks[4 * step : 4 * step + 4])
-                # A unit with one id only: each quarter is known by it and its place.
-                quarters[step] = four if four and all(four) else tuple(hash((content, n)) for n in range(4))
+        # Ids begin with the request, so that they are of pages only where it begins with one.
+        numbers = range(offset // UNIT, end // UNIT) if offset % UNIT == 0 else range(0)
+        known = {
+            page: (content, *chunks[CHUNKS * step : CHUNKS * (step + 1)])
+            for step, (page, content) in enumerate(zip(numbers, ids, strict=False))
+        }
+        if op == "write":
+            held.write(offset // UNIT, -(-end // UNIT) - offset // UNIT, known)
+        elif op == "trim":
+            for unit in range(first, past):
+                held.held.pop(unit, None)
+        units = range(first, past)
+        contents, quarters = [held.unit(unit) for unit in units], [held.quarters(unit) for unit in units]
         yield Request(op, first, past - first, row.get("pc") or 0, contents, quarters)
 
 
@@ -200,6 +249,63 @@ def test_what_finededup_programs_and_reads(
     if trace == "made":
         assert min(naive.found) > 100
         assert (naive.in_several > 0) == (buffer_kib < 200 or not packing)
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Requests of one to five pages with ids of few, and of their chunks or none; at times of some sectors, without."""
+    random = Random(9)
+    columns = ("time_ns", "op", "offset", "length", "content", "chunk")
+    rows: dict[str, list[Any]] = {name: [] for name in columns}
+    for number in range(15_000):
+        op = random.choices(("write", "read", "trim"), (80, 10, 10))[0]
+        pages = random.choices((1, 2, 3, 4, 5), (10, 4, 3, 2, 1))[0]
+        offset, length = random.randrange(600) * UNIT, pages * UNIT
+        ids: list[int] = []
+        chunks: list[int] = []
+        if op == "write" and random.random() < 0.04:
+            offset, length = offset + 512 * random.randrange(8), 512 * random.randint(1, 20)
+        elif op == "write" and random.random() < 0.97:
+            ids = [random.randint(1, random.choice((40, 9000))) for _ in range(-(-length // UNIT))]
+            for page in ids:
+                # A function of the page; of some pages no chunks are known, of some a part.
+                four = [10_000 + page % 11, 20_000 + page % 7, 30_000 + page, 40_000 + page % 3]
+                chunks += [
+                    0 if page % 5 == 0 or (page % 5 == 1 and at == page % 4) else id for at, id in enumerate(four)
+                ]
+        for column, value in zip(rows.values(), (number, op, offset, length, ids, chunks), strict=True):
+            column.append(value)
+    ids_type = pl.List(pl.UInt64)
+    types = {"time_ns": pl.Int64, "offset": pl.UInt64, "length": pl.UInt32, "content": ids_type, "chunk": ids_type}
+    path = tmp_path_factory.mktemp("halves") / "requests.parquet"
+    pl.DataFrame(rows, schema_overrides=types).write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("trace", ["halves", "made", *REAL], ids=str)
+def test_units_of_two_pages_are_known_by_both(
+    trace: str | Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A write of one page of a unit leaves the other, and the content of the unit is that of both."""
+    path = request.getfixturevalue(str(trace)) if isinstance(trace, str) else trace
+    eight_kib = {"geometry.page_size": "8KiB", "geometry.unit": "8KiB"}
+    given = table(path, tmp_path)
+    fine, paged = FineDedup(200 // 8, 4096), PageDedup()
+    known = 0
+    for each in requests(given, 2 * UNIT):
+        fine.request(each)
+        paged.request(each)
+        known += sum(content is not None for content in each.contents) if each.op == "write" else 0
+    found = run(path, "page_dedup:entries=0", **eight_kib)
+    assert found["dedup"]["asked"] == known
+    assert (found["counts"]["data_programs"], found["dedup"]["shared"]) == (paged.programs, paged.shared)
+    found = run(path, "finededup:entries=0", **eight_kib)
+    policy = found["policies"]["dedup"]
+    assert [policy[f"{name}_found"] for name in ("none", "one", "two", "three", "four")] == fine.found
+    assert (found["counts"]["data_programs"], found["dedup"]["shared"]) == (fine.programs, fine.shared)
+    if trace == "halves":
+        assert min(fine.found) > 100
+        assert paged.shared > 200
 
 
 def test_a_context_that_never_repeats_is_hashed_no_more(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_units_known_by_one_id_are_shared_whole_and_a_note_says_so(trace: Path) 
 
 
 def test_a_policy_that_was_asked_about_nothing_says_so() -> None:
-    told = "the dedup policy `page_dedup` was asked about nothing: no write filled a mapping unit (16 KiB)"
+    told = "the dedup policy `page_dedup` was asked about nothing: no write filled a mapping unit (16 KiB) known"
     for unit, says in (("16KiB", True), ("4KiB", False)):
         changes = {"geometry.page_size": "16KiB", "geometry.unit": unit, "ftl.dedup": "page_dedup"}
         run = ftlab.run("mail:requests=5e3", drive="small", backend="counting", precondition="fill", set=changes)

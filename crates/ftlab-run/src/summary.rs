@@ -300,7 +300,7 @@ fn nothing_asked<B: Backend>(ftl: &Ftl<B>, config: &DriveConfig) -> Option<Strin
     let idle = config.ftl.dedup.name != "none" && ftl.counts.host_writes > 0 && ftl.counts.dedup_asked == 0;
     idle.then(|| {
         format!(
-            "the dedup policy `{}` was asked about nothing: no write filled a mapping unit ({}) with known contents",
+            "the dedup policy `{}` was asked about nothing: after no write were the contents of a whole mapping unit ({}) known",
             config.ftl.dedup.name,
             units::show_bytes(u64::from(config.layout.geometry.unit_bytes))
         )

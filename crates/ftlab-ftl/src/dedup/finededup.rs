@@ -35,8 +35,8 @@
 //! one unit are both stored. Without protected memory the packs are programmed with every request that is not buffered, full or not; the
 //! source's drive has capacitors. Data read from units stored whole is not kept in the chunk read buffer. Of a unit that is
 //! known by one id only (traces with an id a page) a quarter equals the same quarter of units with this id and nothing else,
-//! so that copies are found whole; a note says so. Contents put together of parts: a unit of which a write covers a part is unknown, and
-//! so is one of which some quarters are known.
+//! so that copies are found whole; a note says so. A quarter that is not known by itself is known by the smallest piece with an id
+//! that it is a part of, and its place there. A unit of which some part is not known at all is stored without being looked up.
 //!
 //! # Errors
 //! An unknown `eviction`, 0 engines, a chunk buffer smaller than a unit or with more than 65,535 packs.

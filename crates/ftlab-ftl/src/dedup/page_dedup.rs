@@ -25,8 +25,7 @@
 //!
 //! # Not modelled
 //! Collisions of fingerprints, and reading the data found to compare it. The contents of the table after a power cut
-//! without protected memory: it is empty then. Contents put together of parts: a unit of which a write covers a part is unknown, and
-//! never found, also where the ids of its parts are known (ids of 4 KiB on a drive with units of 8 KiB).
+//! without protected memory: it is empty then.
 //!
 //! # Errors
 //! An unknown `eviction` (`contexts` belongs to `pcdedup`), a share outside 0 to 1, 0 engines.
