@@ -114,7 +114,11 @@ def execute(
     asked = {key: value for key, value in for_files.items() if value is not None}
     kind = of or ("files" if asked and not given else kind_of(what))
     if wrong := next(iter(given if kind == "files" else asked), None):
-        other = "a trace, but files are looked at (of=trace)" if kind == "files" else "files, but a trace is looked at"
+        other = (
+            "a trace, but files are looked at: expected of trace"
+            if kind == "files"
+            else "files, but a trace is looked at"
+        )
         raise InputError(f"{wrong}: no effect here: it belongs to {other}")
     if kind == "trace" and of is None:
         _expect_something(what)
