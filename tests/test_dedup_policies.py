@@ -200,8 +200,10 @@ def test_a_policy_that_was_asked_about_nothing_says_so() -> None:
     told = "the dedup policy `page_dedup` was asked about nothing: after no write were the contents of a whole mapping unit"
     for unit, says in (("16KiB", True), ("4KiB", False)):
         changes = {"geometry.page_size": "16KiB", "geometry.unit": unit, "ftl.dedup": "page_dedup"}
-        # What was there before is unknown, and so few writes make no unit of four pages known.
-        run = ftlab.run("mail:requests=50", drive="small", backend="counting", precondition="fill", set=changes)
+        # What was there before is unknown, and thirty writes make no unit of four pages known.
+        run = ftlab.run(
+            "mail:requests=830", drive="small", backend="counting", precondition="fill", warmup="0%", set=changes
+        )
         assert any(note.startswith(told) for note in run.summary["notes"]) == says
         assert (run.summary["dedup"]["asked"] == 0) == says
 

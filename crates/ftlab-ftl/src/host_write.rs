@@ -212,9 +212,6 @@ impl<B: Backend> Ftl<B> {
         if let Some(versions) = &mut self.versions {
             versions.refused(lpn);
         }
-        if let Some(parts) = &mut self.parts {
-            parts.forget(lpn);
-        }
     }
 
     /// Writes one unit past the buffer: look-up, dedup, placement, program. Returns the frontier, `None` at end of life. The
@@ -362,9 +359,6 @@ impl<B: Backend> Ftl<B> {
             }
             if let Some(versions) = &mut self.versions {
                 versions.trimmed(lpn);
-            }
-            if let Some(parts) = &mut self.parts {
-                parts.forget(lpn);
             }
             if !self.plain_placement {
                 let now = self.now();

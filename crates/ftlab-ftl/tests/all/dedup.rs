@@ -20,6 +20,11 @@ fn drive_with(blocks: u32, units: u32, dedup: &str) -> Ftl<Counting> {
 }
 
 fn write_by(ftl: &mut Ftl<Counting>, lpn: u32, contents: &[u64], pieces: u32, context: IoContext<'_>) {
+    write_behind(ftl, lpn, contents, pieces, 0, context);
+}
+
+/// The same but for the first `skip` pieces of the first unit, which are not written and have no ids.
+fn write_behind(ftl: &mut Ftl<Counting>, lpn: u32, contents: &[u64], pieces: u32, skip: u32, context: IoContext<'_>) {
     let unit_bytes = ftl.layout.geometry.unit_bytes;
     let context = IoContext {
         contents,
@@ -28,7 +33,8 @@ fn write_by(ftl: &mut Ftl<Counting>, lpn: u32, contents: &[u64], pieces: u32, co
     };
     let request = HostRequest {
         context: &context,
-        ..HostRequest::whole(OpKind::Write, Lpn(lpn), contents.len() as u32 / pieces)
+        head_skip: skip * unit_bytes / pieces,
+        ..HostRequest::whole(OpKind::Write, Lpn(lpn), (contents.len() as u32 + skip) / pieces)
     };
     ftl.admit(&request, Ticket::NONE);
 }
@@ -743,7 +749,8 @@ fn every_member_goes_on_from_a_saved_state() {
             for _ in 0..2500 {
                 let units = 1 + draw.below(4) as u32;
                 let lpn = draw.below(u64::from(400 - units)) as u32;
-                let contents: Vec<u64> = (0..4 * units)
+                let skip = draw.below(2) as u32 * draw.below(4) as u32;
+                let contents: Vec<u64> = (skip..4 * units)
                     .map(|_| 7919 * (1 + draw.below(3) * draw.below(60)))
                     .collect();
                 let context = IoContext {
@@ -754,7 +761,7 @@ fn every_member_goes_on_from_a_saved_state() {
                 for ftl in ftls.iter_mut() {
                     match trims {
                         true => request(ftl, OpKind::Trim, lpn, units),
-                        false => write_by(ftl, lpn, &contents, 4, context),
+                        false => write_behind(ftl, lpn, &contents, 4, skip, context),
                     }
                     request(ftl, OpKind::Read, lpn, 1);
                 }
@@ -815,4 +822,28 @@ fn a_unit_written_in_part_is_shared_where_its_content_is_known() {
         assert_eq!(ftl.counts.dedup_hits, hits, "{known}");
         self::request(&mut ftl, OpKind::Read, 0, 3);
     }
+}
+
+/// Halves by hand: a unit is shared once all of it is known, by what was written before or because it holds nothing.
+#[test]
+fn a_unit_written_by_halves_is_shared_once_both_are_known() {
+    let mut ftl = drive_of(100, "page_dedup:entries=0");
+    let half = |ftl: &mut Ftl<Counting>, lpn: u32, content: u64| {
+        write_behind(ftl, lpn, &[content], 2, 1, IoContext::NONE);
+        ftl.counts.dedup_hits
+    };
+    write_by(&mut ftl, 0, &[1, 2], 2, IoContext::NONE);
+    write_by(&mut ftl, 1, &[1, 3], 2, IoContext::NONE);
+    assert_eq!(half(&mut ftl, 1, 2), 1, "1 and 2");
+    assert_eq!(half(&mut ftl, 2, 2), 1, "nothing and 2");
+    assert_eq!(half(&mut ftl, 3, 2), 2, "the same once more");
+    request(&mut ftl, OpKind::Trim, 1, 1);
+    assert_eq!(half(&mut ftl, 1, 2), 3, "the same on a unit that was trimmed");
+    request(&mut ftl, OpKind::Write, 1, 1);
+    assert_eq!(half(&mut ftl, 1, 2), 3, "not known, and 2");
+    // An id of the whole says nothing of halves.
+    write_by(&mut ftl, 4, &[1, 3], 2, IoContext::NONE);
+    write(&mut ftl, 4, 77);
+    assert_eq!(half(&mut ftl, 4, 2), 3, "a half of 77, and 2");
+    request(&mut ftl, OpKind::Read, 0, 5);
 }
