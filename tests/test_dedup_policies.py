@@ -197,7 +197,7 @@ def test_units_known_by_one_id_are_shared_whole_and_a_note_says_so(trace: Path) 
 
 
 def test_a_policy_that_was_asked_about_nothing_says_so() -> None:
-    told = "the dedup policy `page_dedup` was asked about nothing: after no write were the contents of a whole mapping unit"
+    told = "the dedup policy `page_dedup` was asked about nothing: after no write were the contents of"
     for unit, says in (("16KiB", True), ("4KiB", False)):
         changes = {"geometry.page_size": "16KiB", "geometry.unit": unit, "ftl.dedup": "page_dedup"}
         # What was there before is unknown, and thirty writes make no unit of four pages known.
