@@ -18,6 +18,7 @@ use crate::foresight;
 use crate::injected::Injected;
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
+use crate::scans::Scans;
 use crate::settling::{Look, Settles};
 use crate::spec::{BackendKind, DriveSpec, Precondition, RunSpec, Tenants, Warmup};
 use crate::streams::Streams;
@@ -37,17 +38,27 @@ const UNKNOWN_LENGTH: u64 = 10_000;
 
 /// One run; the drive may name policies of `members` besides those of the catalogues.
 pub fn run(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
-    members.carry_out(|| run_on_this_thread(spec, members, observer))
+    run_of(spec, members, observer, &Scans::default())
 }
 
-fn run_on_this_thread(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send)) -> Result<Outcome> {
+/// One run of several, which have `scans` in common.
+fn run_of(spec: &RunSpec, members: &Members, observer: &mut (dyn Observer + Send), scans: &Scans) -> Result<Outcome> {
+    members.carry_out(|| run_on_this_thread(spec, members, observer, scans))
+}
+
+fn run_on_this_thread(
+    spec: &RunSpec,
+    members: &Members,
+    observer: &mut (dyn Observer + Send),
+    scans: &Scans,
+) -> Result<Outcome> {
     let break_at = spec.break_at.as_deref().map(BreakAt::parse).transpose()?;
     spec.save_state
         .as_deref()
         .map(ftlab_drive::state::may_save)
         .transpose()?;
     members.known(&workload::load_drive(&spec.drive)?)?;
-    let mut prepared = workload::prepare(spec)?;
+    let mut prepared = workload::prepare(spec, scans)?;
     let mut notes = std::mem::take(&mut prepared.notes);
     let prepared = Arc::new(prepared);
     let faults = spec
@@ -464,21 +475,19 @@ pub fn run_many(
     }
     let shared = Mutex::new(observer);
     let stop = AtomicBool::new(false);
+    let scans = Scans::default();
     let work = || {
         let numbered: Vec<(usize, &RunSpec)> = specs.iter().enumerate().collect();
         let outcomes = numbered.par_iter().map(|&(run, spec)| {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
-            self::run(
-                spec,
-                members,
-                &mut Shared {
-                    run,
-                    observer: &shared,
-                    stop: &stop,
-                },
-            )
+            let mut observer = Shared {
+                run,
+                observer: &shared,
+                stop: &stop,
+            };
+            run_of(spec, members, &mut observer, &scans)
         });
         outcomes.collect()
     };

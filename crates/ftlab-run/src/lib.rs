@@ -17,6 +17,7 @@ mod members;
 mod mrc;
 mod overload;
 mod sampler;
+mod scans;
 mod settling;
 mod spec;
 mod steady;

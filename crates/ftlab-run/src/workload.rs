@@ -11,6 +11,7 @@ use ftlab_trace::{Fit as Fitted, FitRule, Opened, Scan, TraceReport};
 use serde_json::Value;
 
 use crate::filtered::{FilteredRequests, Filters, Origin, Sizes};
+use crate::scans::Scans;
 use crate::spec::{Arrivals, BackendKind, DriveSpec, Fit, Precondition, RunSpec, WorkloadSpec};
 use crate::verdict::Longer;
 
@@ -395,7 +396,7 @@ pub enum Part {
 }
 
 /// Loads the drive; where the workload decides about its size, scans the trace and sizes it.
-pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
+pub fn prepare(spec: &RunSpec, scans: &Scans) -> Result<Prepared> {
     if let WorkloadSpec::Trace(trace) = &spec.workload
         && (spec.until.is_some() || spec.repeat_trace > 1)
         && trace.paths.iter().any(|path| ftlab_trace::is_stream(path))
@@ -409,9 +410,10 @@ pub fn prepare(spec: &RunSpec) -> Result<Prepared> {
     let mut notes = Vec::new();
     let mut scan = None;
     if let WorkloadSpec::Trace(trace) = &spec.workload {
-        let options = trace.read_options(config.layout.geometry.unit_bytes)?;
-        if !trace.paths.iter().any(|path| ftlab_trace::is_stream(path)) {
-            scan = Some(Arc::new(ftlab_trace::scan(&trace.paths, &options)?));
+        let unit_bytes = config.layout.geometry.unit_bytes;
+        match trace.paths.iter().any(|path| ftlab_trace::is_stream(path)) {
+            true => drop(trace.read_options(unit_bytes)?),
+            false => scan = Some(scans.of(trace, unit_bytes)?),
         }
     }
     if let Some(scan) = scan.as_deref().filter(|scan| scan.report.records == 0) {

@@ -18,6 +18,7 @@ use crate::measure::{End, Measured};
 use crate::members::Members;
 use crate::overload::Overload;
 use crate::sampler::Sampler;
+use crate::scans::Scans;
 use crate::settling::{Settles, Settling};
 use crate::spec::{BackendKind, DriveSpec, GeneratorSpec, RunSpec, ServeSpec, WorkloadSpec};
 use crate::summary::{self, Before, Facts};
@@ -60,7 +61,7 @@ impl<'a> LiveRun<'a> {
     pub fn new(spec: &ServeSpec, members: &'a Members) -> Result<(Self, Ftl<Counting>, Vec<String>)> {
         let run = as_run(spec)?;
         members.known(&workload::load_drive(&run.drive)?)?;
-        let mut prepared = workload::prepare(&run)?;
+        let mut prepared = workload::prepare(&run, &Scans::default())?;
         let mut notes = std::mem::take(&mut prepared.notes);
         // The versions of units tell what a power cut has brought back.
         prepared.config.ftl.verify = prepared.config.ftl.checkpoint_units > 0;

@@ -41,6 +41,7 @@ use crate::Observer;
 use crate::execute::{precondition, trace_report, warm_up};
 use crate::measure::{self, End, Held, Limit, Plan};
 use crate::members::Members;
+use crate::scans::Scans;
 use crate::settling::Settles;
 use crate::spec::{RunSpec, from_json};
 use crate::watch::Watch;
@@ -118,7 +119,7 @@ fn mrc_on_this_thread(spec: &MrcSpec, members: &Members, observer: &mut (dyn Obs
     let own = workload::load_drive(&spec.run.drive)?;
     members.known(&own)?;
     let (run, entry_bytes) = as_dftl(&spec.run, &own)?;
-    let mut prepared = workload::prepare(&run)?;
+    let mut prepared = workload::prepare(&run, &Scans::default())?;
     let mut notes = std::mem::take(&mut prepared.notes);
     let prepared = Arc::new(prepared);
     let mut watch = Watch::new(observer);
