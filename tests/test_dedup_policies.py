@@ -232,3 +232,39 @@ def test_worth_is_halved_on_time_also_where_nothing_is_known(tmp_path: Path) -> 
     policy = "pcdedup:entries=8,blacklist=false,halve=100,reexamine=0"
     run = ftlab.run(trace, drive="small", backend="counting", precondition="none", set={"ftl.dedup": policy})
     assert run.summary["dedup"]["shared"] == 80
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked", "programs"),
+    [
+        # Ids that begin in the middle of a page: each quarter of a unit of two is half of one.
+        (["0,write,2048,24576,1+2+3+4+5+6"], 4, 4),
+        (["0,write,2048,24576,1+2+3+4+5+6", "9,write,67584,24576,1+2+3+4+5+6"], 8, 4),
+        (["0,write,2048,24576,1+2+3+4+5+6", "9,write,8192,4096,9"], 5, 5),
+        # The other half of a unit that was never written holds nothing, whatever came first.
+        (["0,write,221184,4096,", "9,write,221184,4096,2f"], 1, 2),
+        (["0,write,147456,4096,1f", "5,write,221184,4096,", "9,write,221184,4096,2f"], 2, 3),
+        (["0,write,0,4096,2f", "5,write,8192,8192,", "9,write,8192,4096,2f"], 1, 3),
+    ],
+)
+def test_what_is_known_of_parts_of_units(lines: list[str], asked: int, programs: int, tmp_path: Path) -> None:
+    path = tmp_path / "parts.csv"
+    path.write_text("\n".join(["time_us,op,offset,length,content", *lines]) + "\n")
+    changes = {"geometry.page_size": "8KiB", "geometry.unit": "8KiB", "ftl.dedup": "page_dedup"}
+    options: dict[str, Any] = {"drive": "tiny", "backend": "counting", "precondition": "none", "warmup": "0%"}
+    found = ftlab.run(str(path), set=changes, verify=True, **options).summary
+    assert (found["dedup"]["asked"], found["counts"]["data_programs"]) == (asked, programs)
+
+
+def test_a_die_that_fails_takes_only_its_own_fingerprints(tmp_path: Path) -> None:
+    path = tmp_path / "lost.csv"
+    first = [f"{unit}0000,write,{unit * 4096},4096,{unit + 1:x}" for unit in range(8)]
+    again = [f"{unit}0000,write,{unit * 4096},4096,{unit - 99:x}" for unit in range(100, 108)]
+    path.write_text("\n".join(["time_us,op,offset,length,content", *first, *again]) + "\n")
+    options: dict[str, Any] = {"drive": "tiny", "backend": "timed", "precondition": "none", "warmup": "0%"}
+    options["set"] = {"ftl.dedup": "page_dedup"}
+    whole = ftlab.run(str(path), **options).summary
+    failed = ftlab.run(str(path), faults=["die-fails@die=3,after=8"], **options).summary
+    (fault,) = failed["faults"]
+    assert whole["dedup"]["shared"] == 8
+    assert 8 - failed["dedup"]["shared"] == fault["lost_units"] == 1

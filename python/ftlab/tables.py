@@ -232,8 +232,8 @@ def _is_ours(table: pl.LazyFrame, schema: Mapping[str, pl.DataType]) -> bool:
     integers = all(name in schema and schema[name].is_integer() for name in ("time_ns", "offset", "length"))
     numbers = all(schema[name].is_unsigned_integer() for name in _NUMBERS if name in schema)
     named = all(schema[name] in words for name in ("op", "volume", "label") if name in schema)
-    ids = pl.List(pl.UInt64)
-    content = all(schema.get(name, ids) == ids for name in ("content", "chunk"))
+    lists = [schema[name] for name in ("content", "chunk") if name in schema]
+    content = all(isinstance(ids, pl.List) and ids.inner in (pl.UInt64, pl.Int64) for ids in lists)
     others = set(schema) - {*_NEEDED, *_OPTIONAL, "volume"}
     if not (integers and numbers and named and content and "op" in schema and not others):
         return False
@@ -299,7 +299,9 @@ def _columns(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.
     types = {"flags": pl.UInt8, "stream": pl.UInt16, "pc": pl.UInt64, "pid": pl.UInt32}
     columns += [pl.col(name).cast(kind).fill_null(0) for name, kind in types.items() if name in kept]
     columns += [code("label", pl.UInt16).fill_null(0)] if "label" in kept else []
-    columns += [pl.col(name).cast(pl.List(pl.UInt64)) for name in ("content", "chunk") if name in kept]
+    # Hashes may be signed: the same bits.
+    ids = pl.List(pl.UInt64)
+    columns += [pl.col(name).cast(ids, wrap_numerical=True) for name in ("content", "chunk") if name in kept]
     frames = _slices(path, kind, table.select(columns))
     spec = {"output": str(into), "format": "ftlab"}
     volumes, labels = names.get("volume", []), names.get("label", [])
@@ -319,9 +321,9 @@ def _text(path: str, kind: str, table: pl.LazyFrame, schema: Mapping[str, pl.Dat
             taken = f"{name}_ns" not in schema and not name.endswith("_ns")
             columns[f"{name}_ns" if taken else name] = column.cast(nanoseconds).cast(pl.Int64)
         elif type == pl.List(pl.String):
-            columns[name] = column.list.join("+")
+            columns[name] = column.list.join("+", ignore_nulls=False)
         elif isinstance(type, pl.List):
-            columns[name] = column.list.eval(_hexadecimal(pl.element())).list.join("+")
+            columns[name] = column.list.eval(_hexadecimal(pl.element())).list.join("+", ignore_nulls=False)
         elif name == "flags" and type.is_integer():
             columns[name] = _letters(column)
         elif type in (pl.String, pl.Categorical, pl.Enum):
@@ -347,7 +349,7 @@ def _hexadecimal(number: pl.Expr) -> pl.Expr:
     """The hexadecimal digits of ids."""
     import polars as pl
 
-    digits = [(number.cast(pl.UInt64) // 16**place) % 16 for place in range(15, -1, -1)]
+    digits = [(number.cast(pl.UInt64, wrap_numerical=True) // 16**place) % 16 for place in range(15, -1, -1)]
     return pl.concat_str([pl.lit("0123456789abcdef").str.slice(digit, 1) for digit in digits])
 
 

@@ -88,7 +88,12 @@ impl RequestContents {
         if let Some(end) = self.end(step) {
             return end.unit;
         }
-        self.part(step, 0, self.unit_bytes)
+        let known = self.part(step, 0, self.unit_bytes);
+        // Ids that begin elsewhere than units may still be known by the quarter.
+        match self.unit_bytes > self.id_bytes {
+            true => known.or_else(|| together(&self.quarters(step)?)),
+            false => known,
+        }
     }
 
     fn end(&self, step: u32) -> Option<PutTogether> {

@@ -120,7 +120,6 @@ impl<B: Backend> Ftl<B> {
             && request.context.content_bytes == self.layout.geometry.unit_bytes
             && request.context.chunks.is_empty();
         let is_alone = self.has_one_frontier() && self.roles.dedup.is_some() && self.roles.replication.is_none();
-        let is_alone = is_alone && !self.knows_parts();
         (is_one && is_alone).then_some(content)
     }
 
@@ -129,6 +128,10 @@ impl<B: Backend> Ftl<B> {
         let lpn = request.first;
         self.tick += 1;
         self.contents.enter_only(content, self.layout.geometry.unit_bytes);
+        if let Some(parts) = &mut self.parts {
+            // An id of the whole says nothing of its parts.
+            parts.forget(lpn);
+        }
         let mut context = WriteContext {
             content: Some(content),
             ..request.write_context()

@@ -4,7 +4,7 @@
 //! Every page of the die loses what it holds, present and older versions alike; pages that are still being assembled in the controller
 //! do not. A spare die takes its place at once, so that lanes, blocks and counts stay what they are. A unit whose every place is lost
 //! can't be read; it stays lost wherever collection moves it, and through power cuts, until it is written or trimmed. The dedup policy
-//! forgets its fingerprints, so that nothing new comes to share what is lost, and what is known of values is put into the
+//! forgets the fingerprints of what is lost, so that nothing new comes to share it, and what is known of values is put into the
 //! journal. What a read cache holds can be read until it leaves it.
 //!
 //! # Not modelled
@@ -19,8 +19,9 @@ use std::ops::Range;
 use ftlab_core::{Layout, Lpn, Slot};
 
 use crate::backend::{Backend, Ticket};
+use crate::dedup::Event;
 use crate::ftl::Ftl;
-use crate::indirection::Vpn;
+use crate::indirection::{Of, Vpn};
 use crate::record::Target;
 
 /// Slots whose data is lost.
@@ -80,15 +81,28 @@ impl<B: Backend> Ftl<B> {
             recovery.lose(layout, |slot| on_die(layout.page_of(slot)));
         }
         self.lost = Some(lost);
-        if let Some(dedup) = self.roles.dedup.as_mut() {
-            dedup.forget();
-        }
+        self.forget_what_is_lost();
         // Which copies are left must not depend on what a power cut forgets.
         if !self.end_of_life && self.journals_values() && self.program_packs(Ticket::NONE) {
             self.write_journal(Ticket::NONE);
         }
         let units = (0..self.config.logical_units).filter(|&lpn| self.is_lost(Lpn(lpn)));
         units.count() as u64
+    }
+
+    /// The dedup policy is told of lost units as of those that are gone, so that nothing new comes to share them.
+    fn forget_what_is_lost(&mut self) {
+        if self.roles.dedup.is_none() {
+            return;
+        }
+        let is_lost = |lpn: &Lpn| {
+            let slot = self.record.entry(*lpn).as_slot();
+            slot.is_some_and(|slot| self.is_slot_lost(slot))
+        };
+        let lpns = (0..self.config.logical_units).map(Lpn).filter(is_lost);
+        let values = self.indirection.in_use().filter(|&vpn| self.is_value_lost(vpn));
+        let all: Vec<Of> = lpns.map(Of::Lpn).chain(values.map(Of::Vpn)).collect();
+        all.into_iter().for_each(|of| self.tell_dedup(Event::Gone(of)));
     }
 
     /// Whether what `lpn` holds lay on a die that failed.

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use ftlab_core::Lpn;
-use ftlab_core::request::{together, together_of};
+use ftlab_core::request::{CONTENT_BYTES, together, together_of};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
@@ -30,8 +30,10 @@ const GROUP: usize = 64;
 #[derive(Clone, Default)]
 pub(crate) struct Parts {
     unit_bytes: u32,
-    /// Bytes of an id: those of the first contents that say more than of whole units. 0 until then.
+    /// Bytes of an id; 0 where none stands for a part of a unit.
     id_bytes: u32,
+    /// Whether contents with such ids have come.
+    has_ids: bool,
     groups: Vec<Vec<u64>>,
 }
 
@@ -53,24 +55,37 @@ fn all(kept: &[u64]) -> Option<impl ExactSizeIterator<Item = u64> + '_> {
 }
 
 impl Parts {
+    /// Until contents come ids are taken to be as traces have them.
     pub fn new(unit_bytes: u32) -> Self {
-        Parts {
+        let mut parts = Parts {
             unit_bytes,
             ..Parts::default()
+        };
+        if parts.has_parts_of(CONTENT_BYTES) {
+            parts.id_bytes = CONTENT_BYTES;
         }
+        parts
     }
 
-    /// Whether anything has been known of a part of a unit.
+    fn has_parts_of(&self, id_bytes: u32) -> bool {
+        id_bytes < self.unit_bytes && id_bytes > 0 && self.unit_bytes.is_multiple_of(id_bytes)
+    }
+
+    /// Whether ids may stand for parts of units.
     #[inline(always)]
     pub fn is_used(&self) -> bool {
         self.id_bytes != 0
     }
 
     fn begin(&mut self, id_bytes: u32) {
-        let is_part = id_bytes < self.unit_bytes && id_bytes > 0 && self.unit_bytes.is_multiple_of(id_bytes);
-        if !self.is_used() && is_part {
+        if self.has_ids || !self.has_parts_of(id_bytes) {
+            return;
+        }
+        if self.id_bytes != id_bytes {
+            self.groups.clear();
             self.id_bytes = id_bytes;
         }
+        self.has_ids = true;
     }
 
     fn pieces(&self) -> usize {
@@ -114,10 +129,10 @@ impl Parts {
 
     /// Bytes `covered` of a unit, number `step` of a request with these contents, have been written.
     fn write(&mut self, lpn: Lpn, covered: &Range<u32>, contents: Option<&RequestContents>, step: u32) {
+        let contents = contents.filter(|contents| contents.id_bytes() == self.id_bytes);
         if contents.is_none() && self.of(lpn).is_none() {
             return;
         }
-        let contents = contents.filter(|contents| contents.id_bytes() == self.id_bytes);
         let (pieces, piece, quarter) = (self.pieces(), self.id_bytes, self.unit_bytes / CHUNKS as u32);
         for (number, part) in self.of_mut(lpn).iter_mut().enumerate() {
             let is_piece = number < pieces;
@@ -174,7 +189,7 @@ impl Parts {
         let known = known.filter(|(_, group)| group.iter().any(|&id| id != 0));
         let groups = known.map(|(number, group)| (number as u32, group.clone())).collect();
         learnt::save(&Saved {
-            id_bytes: self.id_bytes,
+            id_bytes: if self.has_ids { self.id_bytes } else { 0 },
             groups,
         })
     }
@@ -187,7 +202,7 @@ impl Parts {
         let Saved { id_bytes, groups } = learnt::load(saved)?;
         *self = Parts::new(self.unit_bytes);
         self.begin(id_bytes);
-        if self.id_bytes != id_bytes {
+        if self.has_ids != (id_bytes > 0) {
             return Err(format!(
                 "ids of {id_bytes} bytes for parts of units of {}",
                 self.unit_bytes
@@ -376,6 +391,6 @@ mod tests {
         assert!(Parts::new(8192).load(&[7], 71).is_err());
         let mut none = Parts::new(8192);
         none.load(&Parts::new(8192).save(), 71).unwrap();
-        assert!(!none.is_used());
+        assert!(!none.has_ids && Parts::new(8192).is_used() && !Parts::new(4096).is_used());
     }
 }

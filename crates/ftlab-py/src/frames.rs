@@ -7,10 +7,13 @@
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, LargeListArray, PrimitiveArray, RecordBatch};
-use ftlab_core::request::CHUNKS_EACH;
+use ftlab_core::request::{CHUNKS_EACH, CONTENT_BYTES, paired};
 use ftlab_core::{Batch, Error, OpKind, Result, Source};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+
+/// What ids of unknown contents are made of.
+const NULL: u64 = 0x6e6f_2069_6420_6865;
 
 /// Requests from an iterator of tables.
 pub struct FrameSource {
@@ -22,6 +25,8 @@ pub struct FrameSource {
     volumes: Vec<String>,
     labels: Vec<String>,
     time_ns: u64,
+    /// Ids of contents that were null so far: each is like no other.
+    nulls: u64,
     /// Requests whose time lay before their predecessor's.
     pub out_of_order: u64,
 }
@@ -35,6 +40,7 @@ impl FrameSource {
             volumes,
             labels,
             time_ns: 0,
+            nulls: 0,
             out_of_order: 0,
         }
     }
@@ -90,9 +96,20 @@ impl FrameSource {
             let chunks = chunks.map(|chunk| lists(chunk, "chunk")).transpose()?;
             for i in from..to {
                 let (mut ids, mut pieces) = (Vec::new(), Vec::new());
-                append_ids(&mut ids, contents, i, "content")?;
+                append_ids(&mut ids, contents, i, "content", || {
+                    self.nulls += 1;
+                    paired(NULL, self.nulls)
+                })?;
                 if let Some(chunks) = chunks {
-                    append_ids(&mut pieces, chunks, i, "chunk")?;
+                    append_ids(&mut pieces, chunks, i, "chunk", || 0)?;
+                }
+                let most = u64::from(length.value(i)).div_ceil(u64::from(CONTENT_BYTES));
+                if ids.len() as u64 > most {
+                    return Err(Error::input(format!(
+                        "column content of the table: {} ids of a request of {} bytes, expected one for each 4 KiB",
+                        ids.len(),
+                        length.value(i)
+                    )));
                 }
                 // A request may have ids of its content and none of its chunks.
                 let fits = pieces.is_empty() || CHUNKS_EACH.map(|each| each * ids.len()).contains(&pieces.len());
@@ -200,12 +217,22 @@ fn lists<'a>(column: &'a ArrayRef, name: &str) -> Result<&'a LargeListArray> {
     lists.ok_or_else(|| odd(name, column.data_type()))
 }
 
-/// The ids in row `i` of a column of lists; none where it is null.
-fn append_ids(into: &mut Vec<u64>, lists: &LargeListArray, i: usize, name: &str) -> Result<()> {
+/// The ids in row `i` of a column of lists; none where it is null, and `unknown` for each that is.
+fn append_ids(
+    into: &mut Vec<u64>,
+    lists: &LargeListArray,
+    i: usize,
+    name: &str,
+    mut unknown: impl FnMut() -> u64,
+) -> Result<()> {
     if lists.is_valid(i) {
         let ids = lists.value(i);
         let numbers = ids.as_any().downcast_ref::<PrimitiveArray<UInt64Type>>();
-        into.extend_from_slice(numbers.ok_or_else(|| odd(name, ids.data_type()))?.values());
+        let numbers = numbers.ok_or_else(|| odd(name, ids.data_type()))?;
+        match numbers.null_count() {
+            0 => into.extend_from_slice(numbers.values()),
+            _ => into.extend(numbers.iter().map(|id| id.unwrap_or_else(&mut unknown))),
+        }
     }
     Ok(())
 }
