@@ -196,7 +196,7 @@ use ftlab_core::{Error, PolicySpec, Result, Slot};
 use super::ghost::{self, Ghost};
 use super::grouped::{CORRELATED, CORRELATED_USED, Grouped, PREFETCHED};
 use super::paging::{self, Paging};
-use super::tail::Tail;
+use super::tail::{self, Tail};
 use super::{CacheCounts, Charge, HostMemory, MapCause, MappingPolicy, RecordView, Setup, Table, Why, allocated};
 use crate::frontier::Frontier;
 use crate::owner::Owner;
@@ -236,11 +236,16 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     let paging = setup.paging();
     let updates = (params.dei == Dei::Skew).then(|| UpdateTable::new(paging.pages(), params.frequent));
     let for_updates = updates.as_ref().map_or(0, UpdateTable::bytes);
-    let for_ghost = match params.removal {
-        Removal::Named(RemovalKind::Balance) => ghost::bytes(params.keys_in(for_directory)),
-        _ => 0,
+    let judged = params.removal == Removal::Named(RemovalKind::Balance);
+    let for_ghost = match judged {
+        true => ghost::bytes(params.keys_in(for_directory)),
+        false => 0,
     };
-    let beside = for_directory + for_ghost + for_updates;
+    let for_rule = match judged && (pages.len() > 0 || online.is_some()) {
+        true => balance::BYTES + balance::BYTES_OF_RENT + tail::BYTES,
+        false => 0,
+    };
+    let beside = for_directory + for_ghost + for_rule + for_updates;
     let budget = setup.cache_bytes.saturating_sub(beside);
     let node = u64::from(params.entry_bytes) + u64::from(params.node_bytes);
     let limit = match params.dei {
@@ -255,7 +260,6 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
             2 * node
         )));
     }
-    let judged = params.removal == Removal::Named(RemovalKind::Balance);
     let follows = params.removal == Removal::Named(RemovalKind::Regular);
     let floor = match params.removal {
         Removal::Below(below) => below,
@@ -266,11 +270,14 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
     let mut cache = Grouped::new(params.base(), paging, budget_alone, setup.checked);
     cache.ghost = judged.then(Ghost::default);
     cache.tail = (judged && (pages.len() > 0 || online.is_some())).then(Tail::default);
-    Ok(Box::new(Cpftl {
+    let mut policy = Cpftl {
         cache,
         taken: 0.0,
         filled: false,
-        given_up: Vec::new(),
+        filled_after: 0,
+        judges: true,
+        expected: 0.0,
+        has_orphans: false,
         sharing: Sharing::default(),
         balance: judged.then(|| Balance::new(params.patience)),
         dirty: matches!(params.dei, Dei::On | Dei::Skew).then(|| {
@@ -308,7 +315,9 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         updates,
         pages,
         directory,
-    }))
+    };
+    policy.share(&mut Vec::new());
+    Ok(Box::new(policy))
 }
 
 /// Frontiers of its pages.
@@ -332,10 +341,15 @@ struct Cpftl {
     taken: f64,
     /// Whether the cache has been full.
     filled: bool,
-    /// Of the rule `balance`: numbers of pages that it gave up. What they brought may still be in the cache.
-    given_up: Vec<u32>,
-    /// Of the rule `balance`.
+    /// Evictions until then.
+    filled_after: u64,
+    /// Of the rule `balance`; and whether it keeps accounts now, which takes memory.
     balance: Option<Balance>,
+    judges: bool,
+    /// Of the rule `balance`: loads that a page on trial will leave behind, by the last look that was long enough.
+    expected: f64,
+    /// Of the rule `balance`: a page has gone since entries without one were looked for.
+    has_orphans: bool,
     /// Pages, the first ones, that have been tried since they were due.
     admitted: u32,
     /// From which look-up on pages that are not live are to be written.
@@ -398,7 +412,7 @@ impl Cpftl {
                 }
             }
         }
-        if why == Why::HostRead && (tag == CORRELATED || tag == PREFETCHED) && self.balance.is_some() {
+        if why == Why::HostRead && (tag == CORRELATED || tag == PREFETCHED) && self.judges {
             let page = (tag == CORRELATED).then(|| self.origin(id));
             // What a page of an earlier set brought is nobody's merit.
             if page != Some(None)
@@ -418,7 +432,7 @@ impl Cpftl {
 
     fn load(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
         self.look_for_room(key, record, charges);
-        if let Some(balance) = &mut self.balance {
+        if let Some(balance) = self.balance.as_mut().filter(|_| self.judges) {
             let still_there = self.cache.ghost.as_mut().map_or(0.0, |ghost| ghost.take(key));
             balance.loaded(self.paging.page_of(key), still_there, self.taken, self.pages.live());
         }
@@ -450,7 +464,7 @@ impl Cpftl {
             self.ask(key, charges);
         } else {
             self.counts.deferred += 1;
-            if let Some(balance) = &mut self.balance {
+            if let Some(balance) = self.balance.as_mut().filter(|_| self.judges) {
                 balance.skipped();
             }
         }
@@ -458,12 +472,13 @@ impl Cpftl {
 
     /// Clean entries get what changed ones and the directory leave.
     fn share(&mut self, charges: &mut Vec<Charge>) {
+        self.decide();
         let dirty = self.dirty.as_ref().map_or(0, DirtyIndex::used);
         let directory = self.directory.bytes(self.pages.live());
-        self.cache.budget = self.budget - directory - self.ghost_bytes(directory) - dirty;
+        self.cache.budget = self.budget - directory - self.ghost_bytes(directory) - self.rule_bytes() - dirty;
         self.watch();
         if self.cache.used > self.cache.budget {
-            self.discard_unused();
+            self.discard_orphans();
         }
         self.cache.shrink(charges);
     }
@@ -473,14 +488,15 @@ impl Cpftl {
     fn watch(&mut self) {
         let directory = self.directory.bytes(self.pages.live());
         let unused = u64::from(self.cache.unused) * u64::from(self.params.entry_bytes);
-        let taken = directory + self.ghost_bytes(directory) + unused;
+        let rule = if directory > 0 { self.rule_bytes() } else { 0 };
+        let taken = directory + self.ghost_bytes(directory) + rule + unused;
         self.taken = taken as f64 / self.budget.max(1) as f64;
         let alike = taken * u64::from(self.cache.entries()) / self.cache.used.max(1);
         if let Some(ghost) = &mut self.cache.ghost {
             ghost.keep(alike, self.params.keys_in(directory));
         }
         let one = self.directory.bytes(1);
-        let one = one + self.ghost_bytes(one);
+        let one = one + self.ghost_bytes(one) + balance::BYTES_OF_RENT.min(one);
         let alike = one * u64::from(self.cache.entries()) / self.cache.used.max(1);
         if let Some(tail) = &mut self.cache.tail {
             tail.keep(alike as u32);
@@ -495,9 +511,25 @@ impl Cpftl {
         }
     }
 
+    /// Bytes that the rule `balance` keeps beside the directory.
+    fn rule_bytes(&self) -> u64 {
+        let looks = self.cache.tail.as_ref().is_some_and(Tail::is_looking);
+        match self.judges {
+            true => {
+                let rent = if self.pages.live() > 0 {
+                    balance::BYTES_OF_RENT
+                } else {
+                    0
+                };
+                balance::BYTES + rent + if looks { tail::BYTES } else { 0 }
+            }
+            false => 0,
+        }
+    }
+
     /// Whether enough is known to try pages on their merits; without the rule `balance` they are not tried but written.
     fn may_try(&self) -> bool {
-        self.balance.is_none() || (self.sharing.is_known() && self.leaves_behind().is_some())
+        self.balance.is_none() || (self.judges && self.sharing.is_known() && self.leaves_behind().is_some())
     }
 
     /// Whether the entry is cached, clean or dirty.
@@ -552,10 +584,8 @@ impl MappingPolicy for Cpftl {
         }
         // With the answer to a read, so that no entry of the answer is about to change.
         if why == Why::HostRead
-            && self
-                .balance
-                .as_mut()
-                .is_some_and(|balance| balance.is_due(self.look_ups))
+            && let Some(balance) = self.balance.as_mut().filter(|_| self.judges)
+            && balance.is_due(self.look_ups)
         {
             self.reckon(record, charges);
         }
@@ -673,10 +703,7 @@ impl MappingPolicy for Cpftl {
         self.cache.clear();
         self.dirty.iter_mut().for_each(DirtyIndex::clear);
         self.updates.iter_mut().for_each(UpdateTable::clear);
-        if let Some(balance) = &mut self.balance {
-            let live = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
-            live.for_each(|page| balance.close(page));
-        }
+        self.balance = self.balance.is_some().then(|| Balance::new(self.params.patience));
         self.pages.remove_all();
         self.directory.remove_all();
         if let Some(online) = &mut self.online {
@@ -688,10 +715,11 @@ impl MappingPolicy for Cpftl {
         }
         self.admitted = 0;
         self.filled = false;
-        self.given_up.clear();
+        self.expected = 0.0;
+        self.has_orphans = false;
         self.origins.clear();
-        self.cache.budget = self.budget;
         self.due = (self.pages.len() > 0).then_some(self.params.start);
+        self.share(&mut Vec::new());
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {
@@ -703,6 +731,7 @@ impl MappingPolicy for Cpftl {
                 "evicted_keys",
                 self.ghost_bytes(self.directory.bytes(self.pages.live())),
             ),
+            ("balance", self.rule_bytes()),
             ("mining_buffer", self.online.as_ref().map_or(0, Online::bytes)),
             ("update_counts", self.updates.as_ref().map_or(0, UpdateTable::bytes)),
             ("gtd", self.paging.directory_bytes()),

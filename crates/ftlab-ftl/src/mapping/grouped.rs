@@ -137,8 +137,19 @@ impl Grouped {
         }
         self.rows.tick();
         self.figures.selective_lookups += u64::from(self.prefetching);
+        if self.tail.as_ref().is_some_and(Tail::is_due) {
+            self.find_tail();
+        }
         if self.rows.clock() == self.arrived {
             self.rows.prefetch_leaving(self.leaving, &self.dirty);
+        }
+    }
+
+    #[cold]
+    fn find_tail(&mut self) {
+        let free = self.budget.saturating_sub(self.used) / u64::from(self.params.entry_bytes.max(1));
+        if let Some(tail) = &mut self.tail {
+            tail.find(self.rows.last_uses(), free as u32);
         }
     }
 
@@ -198,7 +209,7 @@ impl Grouped {
         (self.used, self.counter, self.prefetching, self.figures.nodes) = (0, 0, false, 0);
         self.unused = 0;
         self.ghost.iter_mut().for_each(Ghost::clear);
-        self.tail.iter_mut().for_each(Tail::clear);
+        self.tail.iter_mut().for_each(Tail::stop);
     }
 
     /// The simulator's memory for the entries, their order and the queue of nodes.
@@ -281,8 +292,7 @@ impl Grouped {
         self.figures.prefetched_used += u64::from(tag == PREFETCHED);
         self.unused -= u32::from(tag == CORRELATED);
         if let Some(tail) = &mut self.tail {
-            let free = self.budget.saturating_sub(self.used) / u64::from(self.params.entry_bytes.max(1));
-            tail.hit(last, clock, free as u32);
+            tail.hit(last);
         }
         let node = &mut self.nodes[tvpn];
         node.heat += clock - last;
@@ -325,9 +335,6 @@ impl Grouped {
             if !beside {
                 self.count_node(1);
             }
-        }
-        if let Some(tail) = &mut self.tail {
-            tail.insert(stamp);
         }
         let node = &mut self.nodes[tvpn as usize];
         node.heat += stamp;
@@ -404,9 +411,6 @@ impl Grouped {
         let node = &mut self.nodes[tvpn as usize];
         let last = self.rows.remove(&mut node.row, id);
         node.heat -= last;
-        if let Some(tail) = &mut self.tail {
-            tail.remove(last);
-        }
         self.used -= u64::from(self.params.entry_bytes);
         if self.nodes[tvpn as usize].row.is_empty() {
             self.used -= u64::from(self.params.node_bytes);

@@ -219,6 +219,12 @@ impl Rows {
         (tag, self.last_use(entry, before))
     }
 
+    /// The look-ups that the entries served last, in no order.
+    pub fn last_uses(&self) -> impl Iterator<Item = u64> {
+        let entries = (0..self.slots.end()).filter(|&entry| self.slots.key(entry) != NONE);
+        entries.map(|entry| self.last_use(entry, self.slots.get(entry)))
+    }
+
     /// The look-up that an entry served last.
     #[inline(always)]
     fn last_use(&self, entry: u32, word: u32) -> u64 {

@@ -1,24 +1,31 @@
 //! The tail of a cache: how many of the entries that were used least recently are used again, and how many leave.
 //!
-//! What a smaller cache would not hold is seen without making it smaller. Entries are counted by the time of their last use, in a few
-//! generations, so the place of an entry in the order of use is known to within one of these.
+//! What a smaller cache would not hold is seen without making it smaller. The times of last use are there, for the order of entries
+//! wants them; so the tail is no more than a time, and its entries are those that were last used before. As entries go the time is found
+//! anew from those that are there.
 
-use std::collections::VecDeque;
-
-/// Generations of the entries of a full cache, and the most that there are.
-const OF_ALL: u32 = 32;
-const MOST: usize = 48;
+/// Bytes of a drive's memory: a time of 4, and three counts of 2.
+pub const BYTES: u64 = 10;
+/// Most that a count of 2 bytes must hold.
+const MOST: u32 = u16::MAX as u32 / 2;
 
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
-    /// The first look-up of each generation, and its entries last used from then on; the oldest first.
-    generations: VecDeque<(u64, u32)>,
-    entries: u32,
+    /// Whether anything is counted.
+    looking: bool,
     /// Entries of the tail.
     size: u32,
-    /// Since the look began, the later ones with more weight: entries of the tail that were used again, and that left.
-    used: f64,
-    left: f64,
+    /// Entries that were last used before this look-up are of the tail.
+    before: u64,
+    /// Entries that have left it since this time was found; none: it is to be found.
+    since: Option<u32>,
+    /// Entries that are seen before what they say is known.
+    enough: u32,
+    /// Since the look began, the later ones with more weight: entries of the tail that were used again, and entries that left.
+    used: u32,
+    left: u32,
+    /// To find the time.
+    times: Vec<u64>,
 }
 
 impl Tail {
@@ -29,7 +36,15 @@ impl Tail {
 
     /// Looks anew.
     pub fn look(&mut self) {
-        (self.used, self.left) = (0.0, 0.0);
+        (self.looking, self.since, self.used, self.left) = (true, None, 0, 0);
+    }
+
+    pub fn stop(&mut self) {
+        self.looking = false;
+    }
+
+    pub fn is_looking(&self) -> bool {
+        self.looking
     }
 
     /// Entries that it holds.
@@ -37,92 +52,60 @@ impl Tail {
         self.size
     }
 
-    /// Entries that have left it since the look began, used again or given up; beyond twice what the cache holds, the later ones.
-    pub fn seen(&self) -> f64 {
-        self.used + self.left
+    /// Share of the tail's entries that are used again, once enough have been seen: a quarter of those that the cache holds, or of many
+    /// sixteen times the tail.
+    pub fn used(&self) -> Option<f64> {
+        let seen = self.used + self.left;
+        let is_known = self.looking && self.since.is_some() && seen >= self.enough;
+        is_known.then(|| f64::from(self.used) / f64::from(seen.max(1)))
     }
 
-    /// Share of the tail's entries that are used again.
-    pub fn used(&self) -> f64 {
-        self.used / self.seen().max(1.0)
+    /// Whether its time is to be found: after half as many have left it as it holds.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.looking && self.since.is_none_or(|since| since > (self.size / 2).min(MOST))
     }
 
-    fn fade(&mut self) {
-        if self.seen() > 2.0 * f64::from(self.entries) {
-            self.used /= 2.0;
-            self.left /= 2.0;
+    /// Finds its time from those of all entries, where `free` more would find room. As many are older as the tail holds and a quarter
+    /// more, so that it holds as many in the mean.
+    pub fn find(&mut self, times: impl Iterator<Item = u64>, free: u32) {
+        self.times.clear();
+        self.times.extend(times);
+        let entries = self.times.len();
+        let older = (self.size + self.size.div_ceil(4)).saturating_sub(free) as usize;
+        self.before = match older < entries {
+            true => *self.times.select_nth_unstable(older).1,
+            false => u64::MAX,
+        };
+        self.enough = (entries as u32 / 4).min(16 * self.size.min(MOST)).clamp(1, MOST);
+        self.since = Some(0);
+    }
+
+    fn goes(&mut self) {
+        if let Some(since) = &mut self.since {
+            *since += 1;
+        }
+        if self.used + self.left > 2 * self.enough {
+            self.used /= 2;
+            self.left /= 2;
         }
     }
 
-    /// An entry is used at look-up `now`, last time at `before`, where `free` more would find room.
-    pub fn hit(&mut self, before: u64, now: u64, free: u32) {
-        let older = self.remove(before);
-        self.insert(now);
-        if older + free < self.size {
-            self.used += 1.0;
-            self.fade();
+    /// An entry is used, last time at `before`.
+    #[inline]
+    pub fn hit(&mut self, before: u64) {
+        if self.looking && self.since.is_some() && before < self.before {
+            self.used += 1;
+            self.goes();
         }
     }
 
-    /// One is given up; and removed then.
+    /// One is given up.
     pub fn leave(&mut self) {
-        self.left += 1.0;
-        self.fade();
-    }
-
-    /// An entry comes in whose last use was then.
-    pub fn insert(&mut self, stamp: u64) {
-        self.entries += 1;
-        let at = self.generations.partition_point(|&(first, _)| first <= stamp);
-        if at < self.generations.len() && at > 0 {
-            self.generations[at - 1].1 += 1;
-            return;
+        if self.looking && self.since.is_some() {
+            self.left += 1;
+            self.goes();
         }
-        if at == 0 {
-            match self.generations.front_mut() {
-                Some(oldest) => oldest.1 += 1,
-                None => self.generations.push_back((stamp, 1)),
-            }
-            return;
-        }
-        let newest = &mut self.generations[at - 1];
-        if newest.1 > self.entries / OF_ALL && newest.0 < stamp {
-            self.generations.push_back((stamp, 1));
-            if self.generations.len() > MOST {
-                self.merge();
-            }
-        } else {
-            newest.1 += 1;
-        }
-    }
-
-    /// Makes one of the two neighbours with the fewest entries.
-    fn merge(&mut self) {
-        let pair = |at: usize| self.generations[at].1 + self.generations[at + 1].1;
-        let least = (0..self.generations.len() - 1).min_by_key(|&at| pair(at)).unwrap_or(0);
-        if let Some((_, entries)) = self.generations.remove(least + 1) {
-            self.generations[least].1 += entries;
-        }
-    }
-
-    /// An entry that was last used then is there no more. How many are older, without those of its own generation.
-    pub fn remove(&mut self, stamp: u64) -> u32 {
-        self.entries = self.entries.saturating_sub(1);
-        let at = self.generations.partition_point(|&(first, _)| first <= stamp).max(1) - 1;
-        let older = self.generations.range(..at).map(|&(_, entries)| entries).sum();
-        if let Some(own) = self.generations.get_mut(at) {
-            own.1 = own.1.saturating_sub(1);
-        }
-        while self.generations.front().is_some_and(|&(_, entries)| entries == 0) {
-            self.generations.pop_front();
-        }
-        older
-    }
-
-    pub fn clear(&mut self) {
-        self.generations.clear();
-        self.entries = 0;
-        self.look();
     }
 }
 
@@ -130,69 +113,69 @@ impl Tail {
 mod tests {
     use super::*;
 
-    /// A loop of `keys`, all of which stay: each use is the least recent entry's.
-    fn after_loops(keys: u64, free: u32, size: u32) -> Tail {
+    /// A cache of `times`, of which `used` says by its number which is used next; none: the oldest leaves for another.
+    fn after(keys: u64, free: u32, size: u32, steps: u64, used: impl Fn(u64) -> Option<usize>) -> Tail {
+        let mut times: Vec<u64> = (0..keys).collect();
         let mut tail = Tail::default();
         tail.keep(size);
-        (0..keys).for_each(|now| tail.insert(now));
-        (keys..3 * keys).for_each(|now| tail.hit(now - keys, now, free));
+        tail.look();
+        for now in keys..keys + steps {
+            if tail.is_due() {
+                tail.find(times.iter().copied(), free);
+            }
+            match used(now) {
+                Some(at) => tail.hit(std::mem::replace(&mut times[at], now)),
+                None => {
+                    let oldest = (0..times.len()).min_by_key(|&at| times[at]).unwrap();
+                    tail.leave();
+                    times[oldest] = now;
+                }
+            }
+        }
         tail
     }
 
     #[test]
     fn in_a_loop_that_just_fits_all_of_the_tail_is_used_again() {
-        let tail = after_loops(1000, 0, 40);
-        assert_eq!((tail.seen(), tail.used(), tail.entries), (2000.0, 1.0, 1000));
-        assert!(tail.generations.len() <= MOST);
+        let in_loop = |now| Some(now as usize % 1000);
+        assert_eq!(after(1000, 0, 40, 249, in_loop).used(), None, "a quarter of 1000");
+        assert_eq!(after(1000, 0, 40, 250, in_loop).used(), Some(1.0));
         assert_eq!(
-            after_loops(1000, 40, 40).seen(),
-            0.0,
+            after(1000, 50, 40, 9000, in_loop).used(),
+            None,
             "as much is free as the tail holds"
         );
+        // Of a large cache, sixteen times the tail.
+        assert_eq!(after(1000, 0, 4, 64, in_loop).used(), Some(1.0));
     }
 
     #[test]
     fn what_is_used_often_is_not_in_the_tail() {
-        let mut tail = Tail::default();
-        tail.keep(40);
-        (0..1000).for_each(|now| tail.insert(now));
-        // The newest hundred, again and again, and what comes in pushes out the oldest.
-        let mut last: Vec<u64> = (900..1000).collect();
-        for now in 1000..3000 {
-            let before = std::mem::replace(&mut last[now as usize % 100], now);
-            tail.hit(before, now, 0);
-        }
-        assert_eq!(tail.seen(), 0.0);
-        for now in 3000..3050 {
-            tail.leave();
-            tail.remove(now - 3000);
-            tail.insert(now);
-        }
-        assert_eq!((tail.seen(), tail.used(), tail.entries), (50.0, 0.0, 1000));
-        assert!(tail.generations.len() <= MOST);
-        tail.look();
-        assert_eq!(tail.seen(), 0.0);
+        // The newest hundred, again and again, and every fourth time what comes in pushes out the oldest.
+        let tail = after(1000, 0, 40, 1200, |now| {
+            (now % 4 > 0).then_some(900 + now as usize % 100)
+        });
+        assert_eq!(tail.used(), Some(0.0));
     }
 
-    /// Of the entries older than each, as many as there are, to within a generation.
+    /// Entries are used at random and leave in between: of those that leave the tail, the share is that of its size and the cache's.
     #[test]
-    fn the_place_in_the_order_of_use_is_known_to_within_a_generation() {
-        let mut random = ftlab_core::Stream::new(4, "tail");
-        let (mut tail, mut model) = (Tail::default(), Vec::new());
-        for now in 0..640 {
-            tail.insert(now);
-            model.push(now);
-        }
-        for now in 640..20_000 {
-            let most = random.below(640) + 1;
-            let at = random.below(most) as usize;
-            let before = model.remove(at);
-            model.push(now);
-            let older = tail.remove(before) as usize;
-            tail.insert(now);
-            assert!(older <= at && at - older <= 2 * 640 / OF_ALL as usize, "{older} {at}");
-        }
-        tail.clear();
-        assert_eq!((tail.entries, tail.generations.len()), (0, 0));
+    fn it_holds_as_many_as_it_should_in_the_mean() {
+        let draw = |now: u64| (now.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
+        let tail = after(640, 0, 80, 6000, |now| (now % 9 > 0).then(|| draw(now) % 640));
+        // Of nine steps eight use one of 640, 80 of which are the tail: as many as leave.
+        let used = tail.used().unwrap();
+        assert!((0.42..0.58).contains(&used), "{used}");
+    }
+
+    #[test]
+    fn nothing_is_counted_while_nobody_looks() {
+        let mut tail = after(100, 0, 10, 100, |now| Some(now as usize % 100));
+        assert!(tail.is_looking() && tail.used() == Some(1.0));
+        tail.stop();
+        tail.hit(0);
+        assert!(!tail.is_due() && tail.used().is_none());
+        tail.look();
+        assert!(tail.is_due() && tail.used().is_none());
     }
 }

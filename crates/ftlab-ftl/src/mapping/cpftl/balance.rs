@@ -30,6 +30,13 @@ const ALONE: f64 = 0.9;
 /// Reads that a page may lose however little a load is worth: its program, and one read that could save more.
 const LEAST_PATIENCE: f64 = 2.0;
 
+/// Bytes of the drive's memory: what has been lost less what may be, 4; loads and requests answered, which fade, 2 each; how many pages
+/// have been tried, 2; and the loads that the last look promised to leave behind, 2. The look-ups are counted anyway.
+pub const BYTES: u64 = 12;
+/// Further ones while there is a page: rent, and the rent since the last reckoning, 4 each. An account is in the directory: what the
+/// page has earned since it began to pay, less the rent then, and what it has saved take the place of its loads and hits there.
+pub const BYTES_OF_RENT: u64 = 8;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     /// Reads saved less reads made.

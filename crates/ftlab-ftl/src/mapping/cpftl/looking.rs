@@ -1,30 +1,38 @@
-//! Before a page is tried: what its memory would push out of the cache. And what a page that was given up leaves in it.
+//! Before a page is tried: what its memory would push out of the cache. And what a page that has gone leaves in it.
 //!
 //! A page on trial pushes out the tail of the cache, the entries that were used least recently. When the page goes they come back by
 //! loads, one by one. In a loop that just fits that is the whole tail, and one entry too many is enough for a cache that thrashes.
+//! So few bytes are enough, too: the rule keeps nothing itself while the cache is full and nothing is given up, and looks at
+//! the tail only while a page would be tried otherwise.
 
 use super::Cpftl;
+use super::balance::Balance;
 use super::figures::Because;
+use crate::mapping::tail::Tail;
 use crate::mapping::{Charge, RecordView};
 
-/// Entries that must have left the tail, used again or given up, before what has been seen counts: this share of all entries.
-const SEEN: f64 = 0.25;
-
 impl Cpftl {
-    /// Before an entry comes in, with those of the rest of its request. If the cache is full what pages that were given up have left
+    /// Before an entry comes in, with those of the rest of its request. If the cache is full what pages that have gone have left
     /// there goes first. The first time the pages go, too, but for those that have saved what their memory may cost; then
-    /// trials begin anew.
+    /// trials begin anew, once an entry has been given up.
     pub(super) fn look_for_room(&mut self, key: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        if self.balance.is_none() || self.has_room(key, record) {
+        if self.balance.is_none() {
             return;
         }
-        self.discard_unused();
+        if self.filled && !self.judges && self.cache.figures.evictions > self.filled_after {
+            self.share(charges);
+        }
+        if self.has_room(key, record) {
+            return;
+        }
+        self.discard_orphans();
         if self.filled || self.has_room(key, record) {
             return;
         }
         self.filled = true;
+        self.filled_after = self.cache.figures.evictions;
         for page in 0..self.pages.len() as u32 {
-            let memory = self.cache.tail.as_ref().map_or(0, |tail| tail.size());
+            let memory = self.cache.tail.as_ref().map_or(0, Tail::size);
             let covered = self
                 .balance
                 .as_ref()
@@ -34,7 +42,11 @@ impl Cpftl {
                 self.admitted = 0;
             }
         }
-        self.discard_unused();
+        if self.pages.live() == 0 {
+            self.balance = Some(Balance::new(self.params.patience));
+        }
+        self.discard_orphans();
+        self.share(charges);
     }
 
     fn has_room(&self, key: u32, record: RecordView<'_>) -> bool {
@@ -46,33 +58,50 @@ impl Cpftl {
     /// has room for it, and a page that takes no memory needs none.
     pub(super) fn leaves_behind(&self) -> Option<f64> {
         match &self.cache.tail {
-            Some(tail) if self.filled && tail.size() > 0 => {
-                let is_known = tail.seen() >= SEEN * f64::from(self.cache.entries());
-                is_known.then(|| tail.used() * f64::from(tail.size()))
-            }
+            Some(tail) if self.filled && tail.size() > 0 => tail.used().map(|used| used * f64::from(tail.size())),
             _ => Some(0.0),
         }
     }
 
-    /// The page has been given up by the rule `balance`. Its entries stay as long as there is room, and it is looked anew.
-    pub(super) fn give_up(&mut self, page: u32) {
-        if self.balance.is_some() && self.cache.unused > 0 {
-            self.given_up.push(self.first_origin.wrapping_add(page));
-        }
+    /// Whether the rule `balance` keeps accounts, and whether it looks at the tail: both take memory.
+    pub(super) fn decide(&mut self) {
+        let Some(balance) = &self.balance else {
+            self.judges = false;
+            return;
+        };
+        let live = self.pages.live();
+        let may_come = self.online.is_some() || self.due.is_some() || self.admitted < self.pages.len() as u32;
+        let gives_up = !self.filled || self.cache.figures.evictions > self.filled_after;
+        self.judges = live > 0 || (may_come && gives_up);
+        let would_try = || {
+            let is_due = self.due.is_some_and(|due| self.look_ups >= due);
+            let pages = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
+            let is_next = self.look_ups >= self.params.start && self.admitted < self.pages.len() as u32;
+            (is_due && balance.has_credit(self.expected))
+                || ((is_due || is_next) && (live > 0 || balance.affords(pages, self.expected) > 0))
+        };
+        let looks = self.judges && self.filled && would_try();
         if let Some(tail) = &mut self.cache.tail {
-            tail.look();
+            match (looks, tail.is_looking()) {
+                (true, false) => tail.look(),
+                (false, true) => tail.stop(),
+                _ => {}
+            }
         }
     }
 
-    /// What pages that were given up have brought, and nothing has used, leaves the cache.
-    pub(super) fn discard_unused(&mut self) {
-        if self.given_up.is_empty() {
+    /// What pages that have gone have brought, and nothing has used, leaves the cache. A changed entry is worth more.
+    pub(super) fn discard_orphans(&mut self) {
+        if !std::mem::take(&mut self.has_orphans) || self.balance.is_none() {
             return;
         }
-        let given_up = std::mem::take(&mut self.given_up);
         for id in 0..self.origins.len() as u32 {
-            if self.cache.is_unused(id) && given_up.contains(&self.origins[id as usize]) {
-                self.cache.discard(self.cache.key(id), id);
+            let is_orphan = |page: Option<u32>| page.is_none_or(|page| !self.pages.page(page).live);
+            if self.cache.is_unused(id) && is_orphan(self.origin(id)) {
+                let key = self.cache.key(id);
+                if !self.cache.is_dirty(key) {
+                    self.cache.discard(key, id);
+                }
             }
         }
     }

@@ -99,15 +99,16 @@ impl Cpftl {
         if self.look_ups >= self.params.start && self.may_try() {
             self.admit(0, record, charges);
         }
-        self.watch();
+        self.share(charges);
     }
 
     /// Tries the next pages: as many as the rule `balance` affords, at least so many.
     fn admit(&mut self, least: u32, record: RecordView<'_>, charges: &mut Vec<Charge>) {
-        let Some(balance) = &self.balance else { return };
         let Some(left_behind) = self.leaves_behind() else {
             return;
         };
+        self.expected = left_behind;
+        let Some(balance) = &self.balance else { return };
         let live = (0..self.pages.len() as u32).filter(|&page| self.pages.page(page).live);
         let more = balance
             .affords(live, left_behind)
@@ -126,8 +127,11 @@ impl Cpftl {
         }
         self.pages.remove(page);
         self.directory.remove(page);
-        if matches!(because, Because::Quality) {
-            self.give_up(page);
+        self.has_orphans = self.cache.unused > 0;
+        if matches!(because, Because::Quality)
+            && let Some(tail) = self.cache.tail.as_mut().filter(|tail| tail.is_looking())
+        {
+            tail.look();
         }
         self.share(charges);
         self.figures.removed[because as usize] += 1;
