@@ -242,7 +242,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         false => 0,
     };
     let for_rule = match judged && (pages.len() > 0 || online.is_some()) {
-        true => balance::BYTES + balance::BYTES_OF_RENT + tail::BYTES,
+        true => balance::BYTES + balance::BYTES_OF_WORTH + balance::BYTES_OF_RENT + tail::BYTES,
         false => 0,
     };
     let beside = for_directory + for_ghost + for_rule + for_updates;
@@ -276,6 +276,7 @@ pub fn new(mut params: Params, setup: &mut Setup) -> Result<Box<dyn MappingPolic
         filled: false,
         filled_after: 0,
         judges: true,
+        rests: false,
         expected: 0.0,
         has_orphans: false,
         sharing: Sharing::default(),
@@ -346,6 +347,8 @@ struct Cpftl {
     /// Of the rule `balance`; and whether it keeps accounts now, which takes memory.
     balance: Option<Balance>,
     judges: bool,
+    /// Or waits with them until the cache gives something up.
+    rests: bool,
     /// Of the rule `balance`: loads that a page on trial will leave behind, by the last look that was long enough.
     expected: f64,
     /// Of the rule `balance`: a page has gone since entries without one were looked for.
@@ -513,18 +516,19 @@ impl Cpftl {
 
     /// Bytes that the rule `balance` keeps beside the directory.
     fn rule_bytes(&self) -> u64 {
-        let looks = self.cache.tail.as_ref().is_some_and(Tail::is_looking);
-        match self.judges {
-            true => {
-                let rent = if self.pages.live() > 0 {
-                    balance::BYTES_OF_RENT
-                } else {
-                    0
-                };
-                balance::BYTES + rent + if looks { tail::BYTES } else { 0 }
-            }
-            false => 0,
+        if !self.judges {
+            return if self.rests { balance::BYTES_AT_REST } else { 0 };
         }
+        let (live, looks) = (
+            self.pages.live() > 0,
+            self.cache.tail.as_ref().is_some_and(Tail::is_looking),
+        );
+        let parts = [
+            (live || looks || !self.filled, balance::BYTES_OF_WORTH),
+            (live, balance::BYTES_OF_RENT),
+            (looks, tail::BYTES),
+        ];
+        balance::BYTES + parts.iter().map(|&(kept, bytes)| u64::from(kept) * bytes).sum::<u64>()
     }
 
     /// Whether enough is known to try pages on their merits; without the rule `balance` they are not tried but written.

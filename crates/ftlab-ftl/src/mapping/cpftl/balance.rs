@@ -30,9 +30,12 @@ const ALONE: f64 = 0.9;
 /// Reads that a page may lose however little a load is worth: its program, and one read that could save more.
 const LEAST_PATIENCE: f64 = 2.0;
 
-/// Bytes of the drive's memory: what has been lost less what may be, 4; loads and requests answered, which fade, 2 each; how many pages
-/// have been tried, 2; and the loads that the last look promised to leave behind, 2. The look-ups are counted anyway.
-pub const BYTES: u64 = 12;
+/// Bytes of the drive's memory: what has been lost less what may be. The look-ups are counted anyway.
+pub const BYTES_AT_REST: u64 = 4;
+/// Where a page may be tried: that, how many have been, and the loads that the last look promised to leave behind, 2 each.
+pub const BYTES: u64 = 8;
+/// Further ones where pages are judged, or the tail is looked at: loads and requests answered, which fade, 2 each.
+pub const BYTES_OF_WORTH: u64 = 4;
 /// Further ones while there is a page: rent, and the rent since the last reckoning, 4 each. An account is in the directory: what the
 /// page has earned since it began to pay, less the rent then, and what it has saved take the place of its loads and hits there.
 pub const BYTES_OF_RENT: u64 = 8;
@@ -62,6 +65,8 @@ pub struct Balance {
     /// Regular loads, and requests answered by what they brought along; both fade.
     loads: f64,
     answered: f64,
+    /// Whether these are counted.
+    counts: bool,
     faded: u64,
     /// Look-ups, in units of `EVERY`, and rent of the last reckoning.
     reckoned: u64,
@@ -82,11 +87,20 @@ impl Balance {
             rent: 0.0,
             loads: 0.0,
             answered: 0.0,
+            counts: true,
             faded: 0,
             reckoned: 0,
             reckoned_rent: 0.0,
             read: 1.0,
             request: None,
+        }
+    }
+
+    /// Whether it is known from now on what regular loads bring along. What was known is forgotten otherwise.
+    pub fn count(&mut self, counts: bool) {
+        self.counts = counts;
+        if !counts {
+            (self.loads, self.answered) = (0.0, 0.0);
         }
     }
 
@@ -169,14 +183,14 @@ impl Balance {
         self.request = Some((tvpn, page));
         match page {
             Some(page) => self.earn(page, self.worth()),
-            None => self.answered += 1.0,
+            None => self.answered += f64::from(u8::from(self.counts)),
         }
     }
 
     /// A regular load. `still_there`: with the memory that `live` correlated pages take it would not have been needed, or that
     /// times as many. `taken`: that memory, as a share of all there is.
     pub fn loaded(&mut self, tvpn: u32, still_there: f64, taken: f64, live: u32) {
-        self.loads += 1.0;
+        self.loads += f64::from(u8::from(self.counts));
         self.allowance += OF_LOADS * self.read;
         if let Some((answered, Some(page))) = self.request
             && answered == tvpn

@@ -6,7 +6,6 @@
 //! the tail only while a page would be tried otherwise.
 
 use super::Cpftl;
-use super::balance::Balance;
 use super::figures::Because;
 use crate::mapping::tail::Tail;
 use crate::mapping::{Charge, RecordView};
@@ -42,9 +41,6 @@ impl Cpftl {
                 self.admitted = 0;
             }
         }
-        if self.pages.live() == 0 {
-            self.balance = Some(Balance::new(self.params.patience));
-        }
         self.discard_orphans();
         self.share(charges);
     }
@@ -72,6 +68,7 @@ impl Cpftl {
         let live = self.pages.live();
         let may_come = self.online.is_some() || self.due.is_some() || self.admitted < self.pages.len() as u32;
         let gives_up = !self.filled || self.cache.figures.evictions > self.filled_after;
+        self.rests = live == 0 && may_come && !gives_up;
         self.judges = live > 0 || (may_come && gives_up);
         let would_try = || {
             let is_due = self.due.is_some_and(|due| self.look_ups >= due);
@@ -81,6 +78,9 @@ impl Cpftl {
                 || ((is_due || is_next) && (live > 0 || balance.affords(pages, self.expected) > 0))
         };
         let looks = self.judges && self.filled && would_try();
+        if let Some(balance) = &mut self.balance {
+            balance.count(self.judges && (live > 0 || looks || !self.filled));
+        }
         if let Some(tail) = &mut self.cache.tail {
             match (looks, tail.is_looking()) {
                 (true, false) => tail.look(),
